@@ -328,6 +328,19 @@ class Vote:
 
 
 @dataclass(frozen=True)
+class LastShown:
+    """Which epoch a sink was last to show, and how its target is known again. `spec`: the sink, as that epoch's plan
+    froze it."""
+
+    sink: str
+    epoch: int
+    manifest_hash: str
+    target_id: str
+    publication: str
+    spec: Json
+
+
+@dataclass(frozen=True)
 class Participant:
     """One sink's part in one epoch."""
 

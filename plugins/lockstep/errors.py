@@ -193,7 +193,8 @@ class UnknownEpoch(Terminal):
 
 
 class LedgerConflict(Terminal):
-    """A sink knows something that this ledger doesn't: another life's marker, or a token it never issued."""
+    """A sink knows something that this ledger doesn't, another life's marker, or a token it never issued; or it has no
+    marker of what this ledger calls published."""
 
 
 class LedgerRefused(Terminal):
@@ -277,7 +278,7 @@ class TargetUnreadable(PreflightRefused):
 
 
 class TargetChanged(Terminal):
-    """The connection leads to another server or folder than the one that voted."""
+    """The connection leads to another server or folder than the one that voted, or that showed the epochs before."""
 
 
 class SinkRejected(Terminal):

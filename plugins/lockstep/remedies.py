@@ -40,6 +40,11 @@ def rebuild(pipeline: str) -> str:
     return f"`lockstep rebuild {pipeline} --plan`"
 
 
+def go_on_without(pipeline: str, sink: str) -> str:
+    """Takes a person's word that what a sink's target has lost stays away."""
+    return f"`lockstep renumber {pipeline} --lacking {shlex.quote(sink)} --reason 'it stays away'`"
+
+
 def void(pipeline: str, epoch: int) -> str:
     """Gives an undecided epoch's range up."""
     return f"`lockstep void {pipeline} {epoch} --reason 'given up'`"

@@ -95,6 +95,17 @@ def test_a_target_that_changed_names_the_command_that_takes_a_persons_word(world
     world.require_exactly_once(0)
 
 
+def test_a_target_that_lacks_what_was_published_names_the_command_that_goes_on_without_it(world: World) -> None:
+    world.run(RUN, 0)
+    (world.folder / "out").rename(world.folder / "gone")
+    with pytest.raises(TargetChanged, match=r"out/.lockstep/target.json is missing") as lost:
+        world.run_task("begin", RunKey("orders", "next"), 1)
+    done = _pasted(str(lost.value))
+    assert done.exit_code == 0 and "sink files goes on as it is: epoch 1, and what else it lacks" in done.output
+    world.run(RunKey("orders", "next"), 1)
+    world.require_exactly_once(1)
+
+
 def test_a_held_epoch_names_the_command_that_releases_just_these_rows(world: World) -> None:
     held = replace(world, pipeline=replace(world.pipeline, audits=(unique("numbers", "number"),)))
     with pytest.raises(EpochHeld) as refused:

@@ -324,16 +324,24 @@ def renumber(
     unprotected: Annotated[
         bool, typer.Option("--unprotected", help="Go on though rows that carry no range may be shown again.")
     ] = False,
+    lacking: Annotated[
+        list[str] | None,
+        typer.Option(help="Name of a sink that lacks what was published there: go on with its target as it is."),
+    ] = None,
     definition: Annotated[
         str | None,
         typer.Option(help="Where the pipeline is defined, module:name, if its sinks are newer than the ledger."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Go on with a ledger that is older than its sinks: print what it lacks, number epochs above all that they know."""
+    """Go on with a ledger that is older than its sinks: print what it lacks, number epochs above all that they know.
+
+    With --lacking also with a sink that was restored, emptied or moved: what it lacks stays away.
+    """
     defined = load_definition(pipeline, definition) if definition else None
     with reported(as_json), runtime_of(pipeline, ledger, staging, defined) as runtime:
-        print_found(as_json, renumber_pipeline(runtime, reason, unprotected=unprotected), show_renumbering)
+        found = renumber_pipeline(runtime, reason, unprotected=unprotected, lacking=lacking or ())
+        print_found(as_json, found, show_renumbering)
 
 
 @app.command(epilog="For instance: lockstep rebuild flights --agree --reason 'the disk of the ledger was lost'")

@@ -8,12 +8,24 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Self
 
-from lockstep.epoch import Attempt, Claim, Epoch, Interval, Json, Participant, Position, RunKey, Untold, Verdict
+from lockstep.epoch import (
+    Attempt,
+    Claim,
+    Epoch,
+    Interval,
+    Json,
+    LastShown,
+    Participant,
+    Position,
+    RunKey,
+    Untold,
+    Verdict,
+)
 from lockstep.errors import AlreadyDecided, LedgerRefused, UnknownEpoch
 from lockstep.ledger import _guards as guards
 from lockstep.ledger._arrays import chunks, texts
 from lockstep.ledger._connection import LedgerConnection, Row, Transaction
-from lockstep.ledger._rows import to_epoch, to_kept_wal, to_participant, to_untold, to_verdict
+from lockstep.ledger._rows import to_epoch, to_kept_wal, to_last_shown, to_participant, to_untold, to_verdict
 from lockstep.ledger.settings import Override, SinkSettings
 from lockstep.states import DECIDED, Role
 from lockstep.wal_retention import KeptWal, WalRetention
@@ -321,6 +333,11 @@ class LedgerReader:
     def participants(self, pipeline: str, epoch: int) -> dict[str, Participant]:
         rows = self._find_all("list_participants", pipeline=pipeline, epoch=epoch)
         return {row["sink"]: to_participant(row) for row in rows}
+
+    def last_shown(self, pipeline: str, sinks: Sequence[str]) -> list[LastShown]:
+        """What each of `sinks` was last to show; nothing of one that shows none of the youngest epochs."""
+        rows = self._find_all("list_last_shown", pipeline=pipeline, sinks=list(sinks))
+        return [to_last_shown(row) for row in rows]
 
     def untold(self, pipeline: str, epochs: Sequence[int]) -> list[Untold]:
         """What sinks show of these epochs, and Airflow's assets may not know."""

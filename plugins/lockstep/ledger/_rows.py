@@ -9,6 +9,7 @@ from lockstep.epoch import (
     Epoch,
     Generation,
     Interval,
+    LastShown,
     Outcome,
     Participant,
     Plan,
@@ -74,6 +75,11 @@ def to_participant(row: Row) -> Participant:
         row["compared_by"],
         row["age"],
     )
+
+
+def to_last_shown(row: Row) -> LastShown:
+    target = row["target_id"], row["publication"]
+    return LastShown(row["sink"], row["epoch"], row["manifest_hash"], *target, row["spec"])
 
 
 def to_untold(row: Row) -> Untold:

@@ -36,6 +36,7 @@ from lockstep.steps.identity import require_known_markers
 from lockstep.steps.planned_sinks import find_changed_sinks
 from lockstep.steps.restoring import plan_restored
 from lockstep.steps.sweep import Clearance, find_rubbish, kept_epochs, require_known_epoch
+from lockstep.steps.targets import find_last_shown, require_same_target, require_shown_still
 from lockstep.version import DISTRIBUTION
 from lockstep.wal.staging import Staging
 
@@ -300,9 +301,12 @@ def _at_most_warning(finding: Finding) -> Severity:
 
 
 def _sink(runtime: Runtime, spec: Json, about: str) -> Iterator[Finding]:
-    with runtime.opened(runtime.sink_from(spec)) as sink:
+    described = runtime.sink_from(spec)
+    last = find_last_shown(runtime, [described]).get(described.name)
+    with runtime.opened(described) as sink:
+        require_same_target(runtime, sink, last)
         sink.preflight(None)
-        require_known_markers(runtime, sink)
+        require_shown_still(runtime, sink, last, require_known_markers(runtime, sink))
         waiting = _waiting(runtime, sink)
     yield _fine("sinks", about, f"it takes part, and shows nothing that the ledger doesn't know{waiting}")
 

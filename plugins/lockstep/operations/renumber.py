@@ -1,19 +1,22 @@
-"""renumber: go on with a ledger that is older than its sinks, with numbers that nobody has seen."""
+"""renumber: go on with a ledger that is older than its sinks, with numbers that nobody has seen; or with a sink that
+lacks what the ledger calls published."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
 
-from lockstep.epoch import Identity, Json
-from lockstep.errors import IllegalTransition
+from lockstep import remedies
+from lockstep.epoch import Identity, Json, LastShown
+from lockstep.errors import IllegalTransition, LockstepError
 from lockstep.roles.recover import known_sinks
 from lockstep.runtime import Runtime
 from lockstep.sinks.base import Sink
 from lockstep.sinks.values import Marker
 from lockstep.states import DECIDED
 from lockstep.steps.identity import last_renumbered_token
+from lockstep.steps.targets import find_last_shown, find_missing_marker, find_other_target, target_id_of
 from lockstep.wal.savepoint import START
 
 _log = logging.getLogger(__name__)
@@ -43,6 +46,16 @@ class Leftover:
 
 
 @dataclass(frozen=True)
+class LackingSink:
+    """A sink whose target doesn't show what the ledger calls published last there, `epoch`. `target_id`: of the target
+    as it is now, with which to go on; None of one that is yet to be made."""
+
+    sink: str
+    epoch: int
+    target_id: str | None
+
+
+@dataclass(frozen=True)
 class Renumbering:
     """What a look at sinks and staging found. New epochs get numbers above `epoch`, new tokens above `token`."""
 
@@ -51,23 +64,26 @@ class Renumbering:
     token: int
     shown: tuple[ShownEpoch, ...]
     left: tuple[Leftover, ...]
+    lacking: tuple[LackingSink, ...] = ()
 
     def to_json(self) -> Json:
         return asdict(self)
 
 
-def renumber(runtime: Runtime, reason: str, *, unprotected: bool = False) -> Renumbering:
+def renumber(runtime: Runtime, reason: str, *, unprotected: bool = False, lacking: Collection[str] = ()) -> Renumbering:
     """Look what sinks, staging and prepared transactions know, and lift the ledger's numbers above all of it.
 
     Nothing is shown, rolled back or deleted. A range that a sink shows already stays refused when it is prepared again.
     `unprotected`: go on though some of what is shown can't be found by its range, so that its rows may be shown again.
-    Raises `IllegalTransition` where that is so and nobody has said it.
+    `lacking`: the sinks that lack what the ledger calls published, and go on as they are now.
+    Raises `IllegalTransition` where either is so and nobody has said it, or a sink is said to lack what it has.
     """
     if runtime.definition is not None:
         defined = runtime.definition
         runtime.ledger.ensure_pipeline(
             defined.name, defined.identity, defined.hold, defined.sink_settings(), defined.wal_retention
         )
+    lost = _require_said(runtime, lacking)
     found = _look(runtime)
     bare = [one for one in found.shown if one.span is None]
     if bare and not unprotected:
@@ -77,9 +93,49 @@ def renumber(runtime: Runtime, reason: str, *, unprotected: bool = False) -> Ren
             "their rows are shown twice, and nobody notices. Restore the ledger further, or take away those rows with "
             "their markers; or say --unprotected if that doesn't matter"
         )
+    found = replace(found, lacking=tuple(_as_they_are(runtime, lost)))
     runtime.ledger.renumber(runtime.pipeline, found.epoch, found.token, found.to_json(), reason)
     _log.warning("pipeline %s: epochs go on above %s, tokens above %s", found.pipeline, found.epoch, found.token)
     return found
+
+
+def _require_said(runtime: Runtime, lacking: Collection[str]) -> list[tuple[Sink, LastShown]]:
+    """Every sink that lacks what the ledger calls published there; before any is claimed, which makes a missing target
+    anew. Raises `IllegalTransition` unless these are the ones that a person says it of."""
+    found = list(_find_lacking(runtime))
+    for _, last, why in found:
+        if last.sink not in lacking:
+            so = remedies.go_on_without(runtime.pipeline, last.sink)
+            raise IllegalTransition(f"{why}. If that is to stay away for good, say so: {so}")
+    if idle := sorted({*lacking} - {last.sink for _, last, _ in found}):
+        raise IllegalTransition(f"sink {', '.join(idle)} shows the last epoch that the ledger calls published there")
+    return [(sink, last) for sink, last, _ in found]
+
+
+def _find_lacking(runtime: Runtime) -> Iterator[tuple[Sink, LastShown, LockstepError]]:
+    sinks = [runtime.sink_to_sweep(spec) for spec in _in_force(runtime)]
+    shown = find_last_shown(runtime, sinks)
+    for described in sinks:
+        if (last := shown.get(described.name)) is None:
+            continue
+        with runtime.opened(described) as sink:
+            why = find_other_target(sink, last) or find_missing_marker(sink, last)
+        if why is not None:
+            yield described, last, why
+
+
+def _as_they_are(runtime: Runtime, lost: Iterable[tuple[Sink, LastShown]]) -> Iterator[LackingSink]:
+    for described, last in lost:
+        with runtime.opened(described) as sink:
+            yield LackingSink(last.sink, last.epoch, target_id_of(sink))
+
+
+def _in_force(runtime: Runtime) -> list[Json]:
+    """Those that were replaced may be gone."""
+    if runtime.definition is not None:
+        return list(runtime.definition.sink_specs().values())
+    last = runtime.ledger.last_epoch(runtime.pipeline)
+    return list(last.plan.sinks.values()) if last else []
 
 
 def _look(runtime: Runtime) -> Renumbering:

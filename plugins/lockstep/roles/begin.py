@@ -53,6 +53,7 @@ from lockstep.steps.keyed_state import check_own_state, hands_on_state
 from lockstep.steps.planned_sinks import find_changed_sinks
 from lockstep.steps.restoring import check_restored, find_restored, plan_restored, require_same_wish
 from lockstep.steps.sweep import roll_back
+from lockstep.steps.targets import find_last_shown, require_same_target, require_shown_still
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,7 +71,7 @@ def begin(runtime: Runtime, run: RunKey, interval: Interval | None = None) -> Ep
     or to `restore` what an earlier life of it showed: then it gets the epoch that takes its place. Raises `EpochBusy`,
     `SourceNotReady`, `TooManyInFlight`, `TargetFull` to be tried again; `RunMismatch`, `NameTaken`, `IntervalMissing`,
     `IntervalOverlap`, `SourceClaimed`, `PlanMismatch`, `EpochVoid`, `RestateRefused`, `WalGone`, `WalCorrupt`,
-    `PreflightRefused` for a person.
+    `PreflightRefused`, `TargetChanged`, `LedgerConflict` for a person.
     """
     epoch = begin_unless_idle(runtime, run, interval, idle=False)
     assert epoch is not None
@@ -399,10 +400,14 @@ def _preflight(
 ) -> None:
     """`schemas`: of each output, where they are known before anything is staged."""
     reach(CrashPoint.BEGIN_BEFORE_PREFLIGHT)
-    for spec in plan.sinks.values():
-        with runtime.opened(runtime.sink_from(spec)) as sink:
+    sinks = [runtime.sink_from(spec) for spec in plan.sinks.values()]
+    shown = find_last_shown(runtime, sinks)
+    for described in sinks:
+        with runtime.opened(described) as sink:
+            last = shown.get(sink.name)
+            require_same_target(runtime, sink, last)
             sink.preflight(None if schemas is None else {name: schemas[name] for name in sink.outputs})
-            require_known_markers(runtime, sink)
+            require_shown_still(runtime, sink, last, require_known_markers(runtime, sink))
             for one in replaced:
                 require_replaceable(sink, one)
             reach(CrashPoint.BEGIN_AFTER_PREFLIGHT)

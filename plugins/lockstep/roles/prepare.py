@@ -20,6 +20,7 @@ from lockstep.steps.alarms import confirm_alarm
 from lockstep.steps.early_load import EarlyLoad, EarlyLoads
 from lockstep.steps.lease import hold_lease
 from lockstep.steps.sweep import sweep_sink
+from lockstep.steps.targets import find_last_shown, require_same_target
 from lockstep.steps.wording import describe_rows
 from lockstep.wal.reading import SealedWal
 
@@ -32,7 +33,7 @@ def prepare(runtime: Runtime, run: RunKey, sink_name: str, early: EarlyLoads | N
     `stage`, in the same process.
 
     Raises `Fenced`, `NotPrepared` (no sealed WAL), `OutOfOrder`, `KeysHeld`, `PreflightRefused`, `SinkRejected`,
-    `SinkUnavailable`, `WalCorrupt`.
+    `SinkUnavailable`, `TargetChanged`, `WalCorrupt`.
     """
     attempt = tell_attempt(runtime.attempt_of(run), sink_name)
     epoch = runtime.epoch_of(attempt)
@@ -57,8 +58,11 @@ def _take_part(runtime: Runtime, attempt: Attempt, epoch: Epoch, described: Sink
         if loaded and (vote := _vote_early(runtime, attempt, epoch, loaded)):
             return vote
         with runtime.opened(described) as sink:
-            voted = _standing_vote(runtime, attempt, epoch, sink)
-            return voted or _vote(runtime, attempt, epoch, sink)
+            if voted := _standing_vote(runtime, attempt, epoch, sink):
+                return voted
+            last = find_last_shown(runtime, [described]).get(sink.name)
+            require_same_target(runtime, sink, last)  # since `begin` a mount may have dropped
+            return _vote(runtime, attempt, epoch, sink)
 
 
 def _vote_early(runtime: Runtime, attempt: Attempt, epoch: Epoch, load: EarlyLoad) -> Vote | None:

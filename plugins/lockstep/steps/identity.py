@@ -62,10 +62,12 @@ def require_same_pipeline(runtime: Runtime) -> None:
         )
 
 
-def require_known_markers(runtime: Runtime, sink: OpenSink) -> None:
-    """Raise `LedgerConflict` if the newest markers of `sink` are of epochs that this ledger has not decided, or carry
-    tokens that it never issued: it is older than the sink. What a person has looked at since (`renumber`) is known."""
-    for marker in sink.newest_markers():  # before the ledger is read: what is visible was decided earlier
+def require_known_markers(runtime: Runtime, sink: OpenSink) -> list[Marker]:
+    """The newest markers of `sink`. Raises `LedgerConflict` if they are of epochs that this ledger has not decided, or
+    carry tokens that it never issued: it is older than the sink. What a person has looked at since (`renumber`) is
+    known."""
+    newest = sink.newest_markers()  # before the ledger is read: what is visible was decided earlier
+    for marker in newest:
         if not _is_known(runtime, marker) and marker.token > last_renumbered_token(runtime):
             raise LedgerConflict(
                 f"sink {sink.name} shows epoch {marker.epoch} of pipeline {runtime.pipeline} (token {marker.token}, "
@@ -74,6 +76,7 @@ def require_known_markers(runtime: Runtime, sink: OpenSink) -> None:
                 "given out twice. Restore it further if there is any way to (docs/ledger.md); else look what it lacks "
                 f"and go on with: lockstep renumber {runtime.pipeline} --reason …"
             )
+    return newest
 
 
 def last_renumbered_token(runtime: Runtime) -> int:

@@ -1,0 +1,238 @@
+"""A sink's target is lost between two epochs: unmounted, restored to an earlier moment, emptied, or another one."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from psycopg2.extensions import parse_dsn
+
+from lockstep.epoch import RunKey
+from lockstep.errors import IllegalTransition, LedgerConflict, TargetChanged
+from lockstep.operations.doctor import Severity, Surroundings, examine
+from lockstep.operations.renumber import renumber
+from lockstep.roles.begin import begin
+from lockstep.sinks import FileSink, FunctionSink
+from lockstep.sinks.base import Sink
+from lockstep.sinks.values import Publication, SinkEpoch
+from lockstep.states import Role
+from stack.postgres import PostgresServer
+from tests.crash.world import World, interval_of, make_world
+
+_numbers = count(1)
+
+
+def _run(day: int) -> RunKey:
+    return RunKey("lost targets", f"{day} {next(_numbers)}")
+
+
+@dataclass(frozen=True)
+class Past:
+    """What both targets were, when day 0 was all that they showed."""
+
+    server: PostgresServer
+    warehouse: str  #: name of the copy
+    folder: Path
+
+    @classmethod
+    def of(cls, world: World, server: PostgresServer) -> Past:
+        name = f"past_{next(_numbers)}"
+        server.create_database(name, parse_dsn(world.warehouse_dsn)["dbname"])
+        folder = world.folder / name
+        shutil.copytree(world.folder / "out", folder)
+        return cls(server, name, folder)
+
+
+@pytest.fixture(params=["two_phase", "write_ahead"])
+def world(request: pytest.FixtureRequest, ledger_dsn: str, warehouse_server: PostgresServer, tmp_path: Path) -> World:
+    """Day 0 is published."""
+    warehouse = warehouse_server.create_database(f"lost_targets_{next(_numbers)}")
+    made = make_world(ledger_dsn, warehouse, tmp_path, request.param)
+    made.run(_run(0), 0)
+    return made
+
+
+@pytest.fixture
+def past(world: World, warehouse_server: PostgresServer) -> Past:
+    """Day 1 is published since."""
+    found = Past.of(world, warehouse_server)
+    world.run(_run(1), 1)
+    return found
+
+
+@contextmanager
+def _instead(world: World, folder: Path | None) -> Iterator[World]:
+    """Another folder, or an empty one as a mount point is, in the place of the files'."""
+    out, away = world.folder / "out", world.folder / "away"
+    out.rename(away)
+    shutil.copytree(folder, out) if folder else out.mkdir()
+    yield world
+    shutil.rmtree(out)
+    away.rename(out)
+
+
+def _unmounted(world: World, past: Past) -> AbstractContextManager[World]:
+    return _instead(world, None)
+
+
+def _older_folder(world: World, past: Past) -> AbstractContextManager[World]:
+    return _instead(world, past.folder)
+
+
+@contextmanager
+def _older_warehouse(world: World, past: Past) -> Iterator[World]:
+    yield replace(world, warehouse_dsn=past.server.dsn(past.warehouse))
+
+
+@contextmanager
+def _empty_warehouse(world: World, past: Past) -> Iterator[World]:
+    empty = past.server.create_database(f"empty_{next(_numbers)}")
+    world.execute(empty, "CREATE TABLE public.numbers (day bigint, number int, label text, lockstep_epoch bigint)")
+    yield replace(world, warehouse_dsn=empty)
+
+
+@contextmanager
+def _other_warehouse(world: World, past: Past) -> Iterator[World]:
+    other = past.server.create_database(f"other_{next(_numbers)}", past.warehouse)
+    world.execute(other, "UPDATE lockstep_target_id SET id = gen_random_uuid()")
+    yield replace(world, warehouse_dsn=other)
+
+
+Losing = Callable[[World, Past], AbstractContextManager[World]]
+LOST: dict[str, tuple[str, Losing, type[Exception], str]] = {
+    "an unmounted folder": ("files", _unmounted, TargetChanged, "target.json is missing .*mount or restore it"),
+    "an older folder": ("files", _older_folder, LedgerConflict, "of epoch 2 .* the target has no marker"),
+    "an older warehouse": ("warehouse", _older_warehouse, LedgerConflict, "of epoch 2 .* the target has no marker"),
+    "an empty warehouse": ("warehouse", _empty_warehouse, TargetChanged, "the database has no .*lockstep_target_id"),
+    "another warehouse": (
+        "warehouse",
+        _other_warehouse,
+        TargetChanged,
+        "leads to target .*, and epoch 2, ",
+    ),
+}
+every_way = pytest.mark.parametrize(("sink", "lose", "error", "said"), LOST.values(), ids=LOST)
+
+
+def _examined(world: World) -> list[str]:
+    around = Surroundings(world.ledger_dsn, str(world.staging_folder), None, {"warehouse": world.warehouse_dsn})
+    found = examine(around, "numbers")
+    return [one.says for one in found if one.check == "sinks" and one.severity is Severity.BROKEN]
+
+
+@every_way
+def test_nothing_is_planned_for_a_target_that_lacks_what_was_published_there(
+    world: World, past: Past, sink: str, lose: Losing, error: type[Exception], said: str
+) -> None:
+    with lose(world, past) as lost:
+        with pytest.raises(error, match=rf"{said}.*Nothing is planned .*lockstep renumber numbers --lacking {sink} "):
+            begin(lost.runtime(), _run(2), interval_of(2))
+        assert lost.state_of(2) is None
+        assert any(f"--lacking {sink}" in one for one in _examined(lost))
+        if lose is _unmounted:
+            assert list((world.folder / "out").rglob("*")) == [], "nothing is made below a mount point"
+    assert _examined(world) == []
+    world.run(_run(2), 2)
+    for day in range(3):
+        world.require_exactly_once(day)
+
+
+@pytest.mark.parametrize("how", ["an unmounted folder", "an empty warehouse", "another warehouse"])
+def test_a_target_that_is_lost_while_an_epoch_is_staged_gets_no_vote(world: World, past: Past, how: str) -> None:
+    sink, lose, error, said = LOST[how]
+    run = _run(2)
+    world.run_until(run, 2, "stage")
+    with lose(world, past) as lost:
+        with pytest.raises(error, match=said):
+            lost.run_task(f"prepare.{sink}", run, 2)
+        assert world._looking.participants("numbers", world.epoch_of(2).id)[sink].vote is None
+        assert lose is not _unmounted or list((world.folder / "out").rglob("*")) == []
+    world.run(run, 2, "prepare.warehouse")
+    for day in range(3):
+        world.require_exactly_once(day)
+
+
+@every_way
+def test_a_person_says_that_what_is_lost_stays_away_and_it_goes_on(
+    world: World, past: Past, sink: str, lose: Losing, error: type[Exception], said: str
+) -> None:
+    with lose(world, past) as lost:
+        with pytest.raises(IllegalTransition, match=rf"{said}.*lockstep renumber numbers --lacking {sink} --reason"):
+            renumber(lost.runtime(), "the ledger is fine")
+        assert lose is not _unmounted or list((world.folder / "out").rglob("*")) == []
+        with pytest.raises(error):
+            begin(lost.runtime(), _run(2), interval_of(2))
+        [told] = renumber(lost.runtime(), "nobody has a copy", lacking=[sink]).lacking
+        assert (told.sink, told.epoch) == (sink, 2)
+        assert _examined(lost) == []
+        for day in (2, 3):
+            lost.run(_run(day), day)
+            lost.require_exactly_once(day)
+        with pytest.raises(IllegalTransition, match=f"sink {sink} shows the last epoch"):
+            renumber(lost.runtime(), "once more", lacking=[sink])
+    with pytest.raises((TargetChanged, LedgerConflict), match=f"--lacking {sink} "):  # that one lacks the newer days
+        begin(world.runtime(), _run(4), interval_of(4))
+
+
+@pytest.mark.parametrize("world", ["two_phase"], indirect=True)
+def test_what_a_person_has_said_of_one_target_counts_for_no_other(world: World, past: Past) -> None:
+    with _other_warehouse(world, past) as lost:
+        renumber(lost.runtime(), "moved", lacking=["warehouse"])
+    with _empty_warehouse(world, past) as other, pytest.raises(TargetChanged):
+        begin(other.runtime(), _run(2), interval_of(2))
+    world.run(_run(2), 2)
+    world.require_exactly_once(2)
+
+
+@pytest.mark.parametrize("world", ["write_ahead"], indirect=True)
+def test_the_last_epoch_is_the_one_that_was_shown_last_whatever_its_number(
+    world: World, warehouse_server: PostgresServer
+) -> None:
+    behind = _run(1)
+    world.run_until(behind, 1, "begin")
+    world.run(_run(2), 2)
+    past = Past.of(world, warehouse_server)
+    world.run(behind, 1, "stage")
+    for lose in (_older_folder, _older_warehouse):
+        with lose(world, past) as lost, pytest.raises(LedgerConflict, match=r"of epoch 2 .* the target has no marker"):
+            begin(lost.runtime(), _run(3), interval_of(3))
+    world.run(_run(3), 3)
+    world.require_exactly_once(3)
+
+
+def take(batch: pa.RecordBatch, epoch: SinkEpoch) -> None:
+    """What a `FunctionSink` does that keeps nothing."""
+
+
+def _more(world: World, *sinks: Sink) -> World:
+    return replace(world, pipeline=replace(world.pipeline, sinks=[*world.pipeline.sinks[:2], *sinks]))
+
+
+@pytest.mark.parametrize("world", ["two_phase"], indirect=True)
+def test_no_alarm_is_given_where_nothing_is_lost(world: World, past: Past) -> None:
+    """A sink that joins later, one that keeps no record, one that the definition takes elsewhere, a person's word."""
+    folder = world.folder / "later"
+    later = _more(
+        world,
+        FileSink("later", output="numbers", path=str(folder)),
+        FunctionSink("nobody", output="numbers", function=f"{__name__}:take"),
+    )
+    for day in (2, 3):
+        later.run(_run(day), day)
+    elsewhere = _more(world, FileSink("later", output="numbers", path=str(world.folder / "elsewhere")))
+    for day in (4, 5):
+        elsewhere.run(_run(day), day)
+    run = _run(6)
+    elsewhere.run_until(run, 6, "publish.files")
+    epoch, vote = world.epoch_of(6), world._looking.participants("numbers", world.epoch_of(6).id)["later"].vote
+    assert vote is not None
+    said = Publication.RESOLVED.value, Role.OPERATOR, "I looked"
+    world._looking.record_publication(epoch, "later", vote.token, *said, unproven="a person has said so")
+    elsewhere.run_until(_run(7), 7, "begin")
+    assert _examined(elsewhere) == []
