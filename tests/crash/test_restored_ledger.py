@@ -23,6 +23,7 @@ from lockstep.roles.begin import begin
 from lockstep.sinks.files import FileSink
 from lockstep.states import Role
 from stack.postgres import PostgresServer
+from tests.crash.test_as_of import cut, expect
 from tests.crash.world import World, interval_of, make_world, rows_of_day
 
 AnyWorld = TypeVar("AnyWorld", bound=World)
@@ -125,6 +126,46 @@ def test_after_a_person_has_looked_new_days_go_on_and_what_is_shown_stays_refuse
     _require_nothing_twice(restored, *range(6))
     assert all(restored.shown()["warehouse"][day] for day in FORGOTTEN)
     assert restored.recover().problems == []
+
+
+def test_what_a_lost_ledger_has_half_shown_is_read_in_no_sink_until_it_stands_in_all(
+    world: World, copies: Copies
+) -> None:
+    """Day 3 stands everywhere; day 2 in the warehouse alone, and may be finished by who still has the old ledger."""
+    restored, run = copies.of(world), _run(2)
+    world.run_until(run, 2, "publish.warehouse")
+    world.run(_run(3), 3)
+    _renumbered(restored)
+    with pytest.raises(LedgerConflict, match="can't be taken, the target shows epoch 3"):
+        restored.run(_run(2), 2)
+    restored.run(_run(5), 5)
+    assert restored.epoch_of(2).id == 5
+    for epoch in (None, 6):
+        found = cut(restored, epoch)
+        assert found.epochs.without == (3, 5)
+        expect(restored, found, 0, 1, 3, 5)
+    expect(restored, cut(restored, 2), 0, 1)
+    world.run(run, 2, "publish.files")
+    _renumbered(restored)
+    assert cut(restored).epochs.without == (5,)
+    expect(restored, cut(restored), 0, 1, 2, 3, 5)
+
+
+def test_what_stood_in_some_sinks_is_read_once_this_ledger_has_shown_it_in_all(world: World, copies: Copies) -> None:
+    """A lagging standby knows the day as planned; its rows were taken away by hand, and it is moved again."""
+    run = _run(2)
+    world.run_until(run, 2, "begin")
+    standby = copies.of(world)
+    world.run_until(run, 2, "publish.warehouse")
+    _renumbered(standby)
+    for table, column in {"lockstep_marker": "epoch", "lockstep_range": "epoch", "numbers": "lockstep_epoch"}.items():
+        world.execute(world.warehouse_dsn, f"DELETE FROM {table} WHERE {column} = 3")
+    standby.run(_run(5), 5)
+    assert cut(standby).epochs.without == (3,)
+    standby.expire_leases()
+    standby.run(_run(2), 2)
+    assert standby.epoch_of(2).id == 3 and cut(standby).epochs.without == ()
+    expect(standby, cut(standby), 0, 1, 2, 5)
 
 
 def test_every_sink_refuses_a_range_that_it_shows_before_any_vote(world: World, copies: Copies) -> None:

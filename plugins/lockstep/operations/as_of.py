@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 
-from lockstep.epoch import Epoch
+from lockstep.epoch import Epoch, Json
 from lockstep.errors import OutOfOrder, TargetUnreadable, UnknownEpoch
 from lockstep.ledger import Ledger
 from lockstep.pipeline import Pipeline
 from lockstep.sinks.base import Sink
-from lockstep.sinks.values import EpochCut, ReadCut, SinkContext
+from lockstep.sinks.values import EpochCut, Guarantee, ReadCut, SinkContext
 from lockstep.states import DECIDED, SHOWN, EpochState
+from lockstep.steps.identity import RENUMBERED
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,34 @@ def _cut(ledger: Ledger, newest: Epoch) -> EpochCut:
     sink. Whether one up to it was replaced meanwhile is to be asked after this."""
     unfinished = ledger.unfinished_epochs(newest.pipeline)
     hidden = {one for found in unfinished if found.state not in SHOWN for one in _both(found)}
+    hidden |= _half_shown(ledger, newest)
     return EpochCut(newest.id, tuple(sorted(one for one in hidden if one < newest.id)))
+
+
+def _half_shown(ledger: Ledger, newest: Epoch) -> set[int]:
+    """What a ledger that was lost has decided, and some sinks show: of that this one knows what was found when its
+    numbers were lifted. A later look, once every sink shows such an epoch, is known instead; and so is one that this
+    ledger has shown itself since."""
+    found = ledger.pipeline_change(newest.pipeline, RENUMBERED)
+    if found is None:
+        return set()
+    asked = set(found.get("sinks") or newest.plan.sinks)  # older versions didn't say whom they asked
+    sinks = {name for name, spec in newest.plan.sinks.items() if name in asked and _keeps_record(spec)}
+    shown: dict[int, set[str]] = {}
+    for one in found["shown"]:
+        shown.setdefault(one["epoch"], set()).add(one["sink"])
+    return {epoch for epoch, by in shown.items() if not sinks <= by and not _is_shown(ledger, newest.pipeline, epoch)}
+
+
+def _keeps_record(spec: Json) -> bool:
+    return Guarantee(Sink.from_spec(spec).guarantee) is not Guarantee.NONE
+
+
+def _is_shown(ledger: Ledger, pipeline: str, epoch: int) -> bool:
+    try:
+        return ledger.epoch(pipeline, epoch).state in SHOWN
+    except UnknownEpoch:
+        return False
 
 
 def _newest_shown(ledger: Ledger, pipeline: str) -> Epoch:

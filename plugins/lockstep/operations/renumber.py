@@ -57,7 +57,8 @@ class LackingSink:
 
 @dataclass(frozen=True)
 class Renumbering:
-    """What a look at sinks and staging found. New epochs get numbers above `epoch`, new tokens above `token`."""
+    """What a look at sinks and staging found. New epochs get numbers above `epoch`, new tokens above `token`. `sinks`:
+    whose markers were asked for; an epoch of `shown` that isn't `shown` in each of them stands in some only."""
 
     pipeline: str
     epoch: int
@@ -65,6 +66,7 @@ class Renumbering:
     shown: tuple[ShownEpoch, ...]
     left: tuple[Leftover, ...]
     lacking: tuple[LackingSink, ...] = ()
+    sinks: tuple[str, ...] = ()
 
     def to_json(self) -> Json:
         return asdict(self)
@@ -142,7 +144,8 @@ def _look(runtime: Runtime) -> Renumbering:
     markers: dict[tuple[str, Marker], None] = {}
     left = list(_left_in_staging(runtime))
     numbers = [(0, last_renumbered_token(runtime)), *_numbers(left)]
-    for described in _sinks(runtime):
+    sinks = list(_sinks(runtime))
+    for described in sinks:
         with runtime.opened(described) as sink:
             sink.preflight(None)
             markers |= dict.fromkeys((sink.name, marker) for marker in sink.markers())
@@ -152,7 +155,8 @@ def _look(runtime: Runtime) -> Renumbering:
     numbers += [(marker.epoch, marker.token) for _, marker in markers]
     epochs, tokens = zip(*numbers, strict=True)
     shown = tuple(_lacking(runtime, markers))
-    return Renumbering(runtime.pipeline, max(epochs), max(tokens), shown, tuple(dict.fromkeys(left)))
+    asked = tuple(sorted({described.name for described in sinks}))
+    return Renumbering(runtime.pipeline, max(epochs), max(tokens), shown, tuple(dict.fromkeys(left)), sinks=asked)
 
 
 def _numbers(left: Iterable[Leftover]) -> list[tuple[int, int]]:
