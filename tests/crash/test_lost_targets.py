@@ -50,12 +50,15 @@ class Past:
 
 
 @pytest.fixture(params=["two_phase", "write_ahead"])
-def world(request: pytest.FixtureRequest, ledger_dsn: str, warehouse_server: PostgresServer, tmp_path: Path) -> World:
+def world(
+    request: pytest.FixtureRequest, ledger_dsn: str, warehouse_server: PostgresServer, tmp_path: Path
+) -> Iterator[World]:
     """Day 0 is published."""
-    warehouse = warehouse_server.create_database(f"lost_targets_{next(_numbers)}")
-    made = make_world(ledger_dsn, warehouse, tmp_path, request.param)
+    name = f"lost_targets_{next(_numbers)}"
+    made = make_world(ledger_dsn, warehouse_server.create_database(name), tmp_path, request.param)
     made.run(_run(0), 0)
-    return made
+    yield made
+    warehouse_server.drop_database(name)
 
 
 @pytest.fixture
@@ -204,6 +207,22 @@ def test_the_last_epoch_is_the_one_that_was_shown_last_whatever_its_number(
             begin(lost.runtime(), _run(3), interval_of(3))
     world.run(_run(3), 3)
     world.require_exactly_once(3)
+
+
+@pytest.mark.parametrize("world", ["two_phase"], indirect=True)
+@pytest.mark.parametrize("how", ["an older folder", "an older warehouse"])
+def test_what_is_written_again_after_the_loss_hides_no_hole(world: World, past: Past, how: str) -> None:
+    """A decided epoch is shown wherever its sink leads; its own transaction was lost, too."""
+    sink, lose, error, said = LOST[how]
+    world.run_until(_run(2), 2, "commit")
+    with lose(world, past) as lost:
+        assert lost.recover().problems == []
+        assert lost.publications(2)[sink] == Publication.REPAIRED
+        with pytest.raises(error, match=said):
+            begin(lost.runtime(), _run(3), interval_of(3))
+        renumber(lost.runtime(), "nobody has a copy", lacking=[sink])
+        lost.run(_run(3), 3)
+        lost.require_exactly_once(3)
 
 
 def take(batch: pa.RecordBatch, epoch: SinkEpoch) -> None:

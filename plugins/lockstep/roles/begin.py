@@ -407,9 +407,10 @@ def _preflight(
             last = shown.get(sink.name)
             require_same_target(runtime, sink, last)
             sink.preflight(None if schemas is None else {name: schemas[name] for name in sink.outputs})
-            require_shown_still(runtime, sink, last, require_known_markers(runtime, sink))
+            newest = require_known_markers(runtime, sink)
             for one in replaced:
                 require_replaceable(sink, one)
+            require_shown_still(runtime, sink, last, newest)
             reach(CrashPoint.BEGIN_AFTER_PREFLIGHT)
 
 
