@@ -107,18 +107,24 @@ def test_what_audits_hold_is_shown_and_released_with_a_reason_in_the_users_name(
     assert "Not now: no audit holds it" in browser("operator").get(RELEASE).text
 
 
-def test_rows_that_were_staged_since_the_form_was_shown_are_not_released_by_it(
-    browser: Browser, ledger: Ledger
+def test_rows_that_are_staged_while_the_form_is_answered_are_not_released_by_it(
+    browser: Browser, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A `begin` throws a damaged WAL away within the attempt that it has opened."""
+    """A `begin` throws a damaged WAL away between the page's last look and the release."""
     epoch = sealed(ledger, planned(ledger))
     ledger.record_verdict(attempt_of(epoch), HASH, [AuditResult("few", 12, blocking=True)])
-    form = browser("operator").get(RELEASE).text
-    assert f"The rows of manifest {HASH[:12]} go to every sink" in form
-    again = sealed(ledger, ledger.discard_seal(attempt_of(epoch), "damaged"), "another", "b" * 64)
-    ledger.record_verdict(attempt_of(again), "b" * 64, [AuditResult("many", 2_000_000, blocking=True)])
-    refused = browser("operator").post(RELEASE, data={"reason": "a strike", "seal": seal_in(form)})
-    assert refused.status_code != 303 and "moved since the form was shown" in refused.text
+    assert f"The rows of manifest {HASH[:12]} go to every sink" in browser("operator").get(RELEASE).text
+    release = Ledger.release_epoch
+
+    def overtaken(acting: Ledger, *of: Any, **more: Any) -> Epoch:
+        again = sealed(ledger, ledger.discard_seal(attempt_of(epoch), "damaged"), "another", "b" * 64)
+        ledger.record_verdict(attempt_of(again), "b" * 64, [AuditResult("many", 2_000_000, blocking=True)])
+        return release(acting, *of, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Ledger, "release_epoch", overtaken)
+        refused = answer(browser, RELEASE)
+    assert refused.status_code != 303 and "it was staged anew since" in refused.text
     verdict = ledger.verdict(FLIGHTS, epoch.id)
     assert verdict is not None and verdict.outcome is Outcome.HELD
     assert answer(browser, RELEASE).status_code == 303

@@ -32,8 +32,7 @@ class Question:
     """What a person was asked: to do this to an epoch (0: to the pipeline) that stood so.
 
     `shown`: the epoch that showed the range then, where that is to be replaced. `dag_id`: whose run does it, if one
-    does; `number`: tells it from what was asked before, and has come to an end. `manifest`: of the rows that were
-    sealed then.
+    does; `number`: tells it from what was asked before, and has come to an end.
     """
 
     user: str
@@ -45,7 +44,6 @@ class Question:
     dag_id: str = ""
     number: int = 1
     shown: int = 0
-    manifest: str = ""
 
     def seal(self) -> str:
         return _serializer().dumps(astuple(self))

@@ -543,8 +543,7 @@ def _lead_to_run(request: Request, pipeline: str, run: RunKey) -> Response:
 
 def _question(user: BaseUser, action: str, found: EpochStatus) -> Question:
     epoch = found.epoch
-    seen = epoch.pipeline, epoch.id, epoch.state.value, epoch.attempt
-    return Question(user.get_name(), action, *seen, manifest=epoch.manifest_hash or "")
+    return Question(user.get_name(), action, epoch.pipeline, epoch.id, epoch.state.value, epoch.attempt)
 
 
 def _question_of(wanted: Action | Errand, user: BaseUser, found: EpochStatus, report: Report) -> Question:
