@@ -50,21 +50,22 @@ class Past:
 
 
 @pytest.fixture(params=["two_phase", "write_ahead"])
-def world(
-    request: pytest.FixtureRequest, ledger_dsn: str, warehouse_server: PostgresServer, tmp_path: Path
-) -> Iterator[World]:
-    """Day 0 is published."""
-    name = f"lost_targets_{next(_numbers)}"
-    made = make_world(ledger_dsn, warehouse_server.create_database(name), tmp_path, request.param)
+def world(request: pytest.FixtureRequest, memory_server: PostgresServer, tmp_path: Path) -> Iterator[World]:
+    """Day 0 is published. On the server that makes databases soonest: nothing here is about power or disks."""
+    ledger, warehouse = (f"lost_{kind}_{next(_numbers)}" for kind in ("ledger", "warehouse"))
+    made = make_world(
+        memory_server.create_database(ledger), memory_server.create_database(warehouse), tmp_path, request.param
+    )
     made.run(_run(0), 0)
     yield made
-    warehouse_server.drop_database(name)
+    for name in (ledger, warehouse):
+        memory_server.drop_database(name)
 
 
 @pytest.fixture
-def past(world: World, warehouse_server: PostgresServer) -> Past:
+def past(world: World, memory_server: PostgresServer) -> Past:
     """Day 1 is published since."""
-    found = Past.of(world, warehouse_server)
+    found = Past.of(world, memory_server)
     world.run(_run(1), 1)
     return found
 
@@ -195,12 +196,12 @@ def test_what_a_person_has_said_of_one_target_counts_for_no_other(world: World, 
 
 @pytest.mark.parametrize("world", ["write_ahead"], indirect=True)
 def test_the_last_epoch_is_the_one_that_was_shown_last_whatever_its_number(
-    world: World, warehouse_server: PostgresServer
+    world: World, memory_server: PostgresServer
 ) -> None:
     behind = _run(1)
     world.run_until(behind, 1, "begin")
     world.run(_run(2), 2)
-    past = Past.of(world, warehouse_server)
+    past = Past.of(world, memory_server)
     world.run(behind, 1, "stage")
     for lose in (_older_folder, _older_warehouse):
         with lose(world, past) as lost, pytest.raises(LedgerConflict, match=r"of epoch 2 .* the target has no marker"):

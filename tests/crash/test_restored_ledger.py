@@ -96,8 +96,8 @@ def _forgetful(world: World, copies: Copies) -> World:
     return restored
 
 
-def _renumbered(world: World, **more: bool) -> Renumbering:
-    return renumber(world.runtime(), "the disk of the ledger was lost", **more)
+def _renumbered(world: World, *, unprotected: bool = False) -> Renumbering:
+    return renumber(world.runtime(), "the disk of the ledger was lost", unprotected=unprotected)
 
 
 @pytest.mark.parametrize("day", [FORGOTTEN[0], 5], ids=["a forgotten day", "a new day"])

@@ -104,6 +104,6 @@ def target_id_of(sink: OpenSink) -> str | None:
 
 def _is_planned_as(spec: Json, sink: Sink) -> bool:
     try:
-        return Sink.from_spec(spec).spec() == sink.spec()
+        return bool(Sink.from_spec(spec).spec() == sink.spec())
     except (InvalidPipeline, TypeError):  # its class is gone, or takes other arguments by now
         return False
