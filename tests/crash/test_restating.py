@@ -485,11 +485,11 @@ def test_a_table_without_the_epoch_column_is_named(world: RestatingWorld) -> Non
 
 
 def test_what_no_marker_proves_is_not_replaced(world: RestatingWorld, day: int) -> None:
-    hidden = "UPDATE public.lockstep_marker SET epoch = -epoch WHERE sink = 'numbers' AND abs(epoch) = %s"
-    world.execute(world.warehouse_dsn, hidden, (world.epoch_of(day).id,))
+    given = "UPDATE public.lockstep_marker SET sink = %s WHERE sink = %s AND epoch = %s"
+    world.execute(world.warehouse_dsn, given, ("nobody", "numbers", world.epoch_of(day).id))
     [said] = _planned(world, day)
     assert "sink numbers holds no marker of it" in said
-    world.execute(world.warehouse_dsn, hidden, (world.epoch_of(day).id,))
+    world.execute(world.warehouse_dsn, given, ("numbers", "nobody", world.epoch_of(day).id))
 
 
 def test_rows_of_another_life_are_not_deleted(world: RestatingWorld, day: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -158,6 +159,10 @@ def test_what_stood_in_some_sinks_is_read_once_this_ledger_has_shown_it_in_all(w
     standby = copies.of(world)
     world.run_until(run, 2, "publish.warehouse")
     _renumbered(standby)
+    for folder in standby.left_in_staging():
+        shutil.rmtree(standby.staging_folder / folder)
+    for folder in standby.left_in_sink():
+        shutil.rmtree(standby.folder / "out" / ".lockstep" / folder)
     for table, column in {"lockstep_marker": "epoch", "lockstep_range": "epoch", "numbers": "lockstep_epoch"}.items():
         world.execute(world.warehouse_dsn, f"DELETE FROM {table} WHERE {column} = 3")
     standby.run(_run(5), 5)
