@@ -11,6 +11,7 @@ import psycopg2
 import pytest
 
 from lockstep.epoch import PACKED, AuditResult, Epoch, Outcome, RunKey
+from lockstep.errors import NotConfigured
 from lockstep.ledger import Ledger
 from lockstep.ledger.report import Report
 from lockstep.states import EpochState, Role
@@ -437,6 +438,31 @@ def test_a_range_is_restated_by_a_run_for_each_epoch_and_the_plan_of_all_is_told
     assert all(one["run_id"] in told for one in triggered) and told.count("asked for by operator") == 2
     alone = answer(browser, RESTATE, reason="that day alone")
     assert f"run_id={triggered[0]['run_id']}" in alone.headers["location"] and len(triggered) == 2
+
+
+def test_a_range_whose_dag_goes_while_its_runs_are_asked_for_tells_how_many_are(
+    browser: Browser,
+    ledger: Ledger,
+    triggered: list[dict[str, Any]],
+    may_trigger: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for number in (1, 2, 3):
+        cleaned(ledger, planned(ledger, number, RunKey("flights", f"run {number}")))
+    from lockstep.ui._runs import trigger
+
+    path = between("2013-01-01", "2013-01-04")
+
+    def gone(run: RunKey, *told: Any) -> None:
+        if len(triggered) == 2:
+            raise NotConfigured(f"Airflow has no DAG {run.dag_id} any more")
+        trigger(run, *told)
+
+    form = {"reason": "the carrier corrected it", "seal": seal_in(browser("operator").get(path).text)}
+    monkeypatch.setattr("lockstep.ui.app.trigger", gone)
+    refused = browser("operator").post(path, data=form)
+    assert "Done in part" in refused.text and "2 of 3 epochs are asked for" in refused.text
+    assert "Nothing was done" not in refused.text
 
 
 def test_a_form_for_a_range_is_good_for_the_epochs_alone_that_it_showed(

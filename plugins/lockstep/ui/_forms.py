@@ -24,7 +24,15 @@ MOST_CHARACTERS = 500
 
 
 class FormRefused(Exception):
-    """What was submitted isn't what was shown, or says too little. The message is for the page."""
+    """What was submitted isn't what was shown, or says too little. The message is for the page, below `title`."""
+
+    title = "Nothing was done"
+
+
+class FormCutShort(FormRefused):
+    """Some of what was submitted is done."""
+
+    title = "Done in part"
 
 
 @dataclass(frozen=True)

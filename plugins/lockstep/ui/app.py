@@ -44,6 +44,7 @@ from lockstep.ui._errands import (
     refuse_resolving,
 )
 from lockstep.ui._forms import (
+    FormCutShort,
     FormRefused,
     Question,
     open_seal,
@@ -111,7 +112,7 @@ def tell_error(request: Request, error: LockstepError) -> Response:
 
 @app.exception_handler(FormRefused)
 def tell_refusal(request: Request, refused: FormRefused) -> Response:
-    return render(request, "told.html", 403, title="Nothing was done", told=str(refused))
+    return render(request, "told.html", 403, title=refused.title, told=str(refused))
 
 
 @app.exception_handler(AnyHTTPException)
@@ -479,8 +480,13 @@ def restate_range(
         because = require_reason(reason)
         wanted = [one for one in wishes if one.refused is None]
         asked = [(one.question.run(), ERRANDS["restate"].conf(one.found, report, because)) for one in wanted]
-    for run, conf in asked:
-        trigger(run, conf, user.get_name(), because)
+    for done, (run, conf) in enumerate(asked):
+        try:
+            trigger(run, conf, user.get_name(), because)
+        except (FormRefused, NotConfigured) as error:
+            if not done:
+                raise
+            raise FormCutShort(f"{done} of {len(asked)} epochs are asked for, no more: {error}") from error
     return RedirectResponse(_links(request)("pipelines", pipeline, "restate", since=since, until=until), 303)
 
 
