@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
@@ -25,9 +26,23 @@ DAGS = Path(__file__).parent / "dags"
 
 
 class TestedStack(Stack):
-    """The default stack, with the tests' DAGs and a second Spark, behind spark-submit."""
+    """The default stack, with the tests' DAGs and a second Spark, behind spark-submit. OpenLineage is told of DAGs that
+    enable it, and a socket of every metric."""
 
     __test__ = False
+
+    @cached_property
+    def metrics(self) -> socket.socket:
+        """What StatsD would listen on."""
+        made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        made.bind((HOST, 0))
+        made.setblocking(False)
+        return made
+
+    @property
+    def lineage(self) -> Path:
+        """A file with a line for each event."""
+        return self.home.root / "lineage.jsonl"
 
     @cached_property
     def airflow(self) -> Airflow:
@@ -38,6 +53,13 @@ class TestedStack(Stack):
             "LOCKSTEP_TESTING": "1",  # tasks may be held up
             "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",  # whose triggerer is dead are soon another's
             "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "5",
+            "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(
+                {"type": "file", "log_file_path": str(self.lineage), "append": True}
+            ),
+            "AIRFLOW__OPENLINEAGE__SELECTIVE_ENABLE": "True",
+            "AIRFLOW__METRICS__STATSD_ON": "True",
+            "AIRFLOW__METRICS__STATSD_HOST": HOST,
+            "AIRFLOW__METRICS__STATSD_PORT": str(self.metrics.getsockname()[1]),
         }
         return Airflow(
             self._processes,
@@ -62,6 +84,7 @@ def stack() -> Iterator[TestedStack]:
             yield made
     finally:
         made.down()
+        made.metrics.close()
         if os.environ.get("LOCKSTEP_KEEP"):
             print(f"kept {root}")
         else:

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from airflow.providers.openlineage.utils.selective_enable import enable_lineage
+
 from lockstep import epoch_dag
 from lockstep.orchestration._airflow import HAS_PARTITIONS
 from lockstep.orchestration.recovery import recovery_dag
@@ -32,6 +34,7 @@ YEAR: dict[str, Any] = {
 }
 
 orders_dag = epoch_dag(orders, **YEAR)
+observed_dag = enable_lineage(epoch_dag(orders, dag_id="observed", **YEAR))
 held_dag = epoch_dag(held, **YEAR)
 narrow_dag = epoch_dag(held, dag_id="narrow", task_args={"prepare": {"pool": "narrow"}}, **YEAR)
 refused_dag = epoch_dag(refused, **YEAR)
