@@ -329,8 +329,8 @@ class Vote:
 
 @dataclass(frozen=True)
 class LastShown:
-    """Which epoch a sink was last to show, and how its target is known again. `spec`: the sink, as that epoch's plan
-    froze it."""
+    """One of the epochs that a sink was last to show, and how its target is known again. `spec`: the sink, as that
+    epoch's plan froze it."""
 
     sink: str
     epoch: int

@@ -40,9 +40,10 @@ def rebuild(pipeline: str) -> str:
     return f"`lockstep rebuild {pipeline} --plan`"
 
 
-def go_on_without(pipeline: str, sink: str) -> str:
-    """Takes a person's word that what a sink's target has lost stays away."""
-    return f"`lockstep renumber {pipeline} --lacking {shlex.quote(sink)} --reason 'it stays away'`"
+def go_on_without(pipeline: str, *sinks: str) -> str:
+    """Takes a person's word that what the targets of sinks have lost stays away."""
+    lacking = " ".join(f"--lacking {shlex.quote(sink)}" for sink in sinks)
+    return f"`lockstep renumber {pipeline} {lacking} --reason 'it stays away'`"
 
 
 def void(pipeline: str, epoch: int) -> str:

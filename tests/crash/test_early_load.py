@@ -16,6 +16,7 @@ import pytest
 from lockstep import crash
 from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
+from lockstep.errors import LedgerConflict
 from lockstep.roles.prepare import prepare
 from lockstep.roles.stage import stage
 from lockstep.steps import early_load
@@ -120,6 +121,24 @@ def test_what_the_seal_proves_is_shown_without_a_second_load(world: World, point
     assert points.count(P.PREPARE_AFTER_WRITE) == 2
     world.require_nothing_shown(day)
     finish(world, run, day)
+
+
+def test_nothing_is_loaded_into_a_target_that_lacks_what_was_published_there(
+    world: World, points: list[CrashPoint]
+) -> None:
+    earlier, known = begun(world)
+    decide(world, earlier, known, Job())
+    finish(world, earlier, known)
+    run, day = begun(world)
+    del points[:]
+    other = "UPDATE lockstep_marker SET manifest_hash = reverse(manifest_hash) WHERE epoch = %s"
+    world.execute(world.warehouse_dsn, other, (world.epoch_of(known).id,))
+    with pytest.raises(LedgerConflict, match="the target has the marker of manifest"):
+        decide(world, run, day, Job())
+    assert P.PREPARE_AFTER_PREFLIGHT not in points and P.PREPARE_AFTER_WRITE not in points
+    world.execute(world.warehouse_dsn, other, (world.epoch_of(known).id,))
+    world.run(run, day, start="prepare.warehouse")
+    world.require_exactly_once(day)
 
 
 def _rewrite(folder: Path) -> None:

@@ -18,7 +18,7 @@ from lockstep.errors import IllegalTransition, LedgerConflict, TargetChanged
 from lockstep.operations.doctor import Severity, Surroundings, examine
 from lockstep.operations.renumber import renumber
 from lockstep.roles.begin import begin
-from lockstep.sinks import FileSink, FunctionSink
+from lockstep.sinks import DeltaSink, FileSink, FunctionSink
 from lockstep.sinks.base import Sink
 from lockstep.sinks.values import Publication, SinkEpoch
 from lockstep.states import Role
@@ -147,9 +147,10 @@ def test_nothing_is_planned_for_a_target_that_lacks_what_was_published_there(
         world.require_exactly_once(day)
 
 
-@pytest.mark.parametrize("how", ["an unmounted folder", "an empty warehouse", "another warehouse"])
-def test_a_target_that_is_lost_while_an_epoch_is_staged_gets_no_vote(world: World, past: Past, how: str) -> None:
-    sink, lose, error, said = LOST[how]
+@every_way
+def test_a_target_that_is_lost_while_an_epoch_is_staged_gets_no_vote(
+    world: World, past: Past, sink: str, lose: Losing, error: type[Exception], said: str
+) -> None:
     run = _run(2)
     world.run_until(run, 2, "stage")
     with lose(world, past) as lost:
@@ -210,20 +211,54 @@ def test_the_last_epoch_is_the_one_that_was_shown_last_whatever_its_number(
     world.require_exactly_once(3)
 
 
-@pytest.mark.parametrize("world", ["two_phase"], indirect=True)
+@pytest.mark.parametrize("decided", [1, 3])
 @pytest.mark.parametrize("how", ["an older folder", "an older warehouse"])
-def test_what_is_written_again_after_the_loss_hides_no_hole(world: World, past: Past, how: str) -> None:
-    """A decided epoch is shown wherever its sink leads; its own transaction was lost, too."""
+def test_what_is_shown_after_the_loss_hides_no_hole(world: World, past: Past, how: str, decided: int) -> None:
+    """A decided epoch is shown wherever its sink leads; its own transaction, if there was one, was lost, too."""
     sink, lose, error, said = LOST[how]
-    world.run_until(_run(2), 2, "commit")
+    days = range(2, 2 + decided)
+    runs = {day: _run(day) for day in days}
+    for task in world.tasks()[: world.tasks().index("commit") + 1]:
+        for day in days:
+            world.run_task(task, runs[day], day)
     with lose(world, past) as lost:
         assert lost.recover().problems == []
-        assert lost.publications(2)[sink] == Publication.REPAIRED
+        assert {lost.publications(day)[sink] for day in days} <= {Publication.REPAIRED, Publication.SENT}
         with pytest.raises(error, match=said):
-            begin(lost.runtime(), _run(3), interval_of(3))
+            begin(lost.runtime(), _run(5), interval_of(5))
         renumber(lost.runtime(), "nobody has a copy", lacking=[sink])
-        lost.run(_run(3), 3)
-        lost.require_exactly_once(3)
+        renumber(lost.runtime(), "a look at something else takes no word back")
+        for day in (5, 6):
+            lost.run(_run(day), day)
+            lost.require_exactly_once(day)
+
+
+def test_sinks_that_are_lost_together_are_said_to_be_by_one_command(world: World, past: Past) -> None:
+    with _older_folder(world, past) as half, _older_warehouse(half, past) as lost:
+        for lacking in ([], ["files"], ["warehouse"]):
+            with pytest.raises(IllegalTransition, match=r"numbers --lacking files --lacking warehouse --reason"):
+                renumber(lost.runtime(), "one server", lacking=lacking)
+        with pytest.raises(IllegalTransition, match="numbers has no sink warehuose, but files, warehouse"):
+            renumber(lost.runtime(), "one server", lacking=["files", "warehuose"])
+        renumber(lost.runtime(), "one server", lacking=["files", "warehouse"])
+        lost.run(_run(2), 2)
+        lost.require_exactly_once(2)
+
+
+@pytest.mark.parametrize("world", ["two_phase"], indirect=True)
+def test_a_lost_delta_table_goes_on_by_a_persons_word(world: World, past: Past) -> None:
+    pytest.importorskip("deltalake", reason="the extra delta isn't installed")
+    path = world.folder / "lake"
+    lake = _more(world, DeltaSink("lake", output="numbers", path=str(path), create=True))
+    lake.run(_run(2), 2)
+    path.rename(world.folder / "gone")
+    with pytest.raises(TargetChanged, match=r"there is no Delta table .*--lacking lake --reason"):
+        begin(lake.runtime(), _run(3), interval_of(3))
+    assert not path.exists()
+    renumber(lake.runtime(), "nobody has a copy", lacking=["lake"])
+    for day in (3, 4):
+        lake.run(_run(day), day)
+    lake.require_exactly_once(4)
 
 
 def take(batch: pa.RecordBatch, epoch: SinkEpoch) -> None:

@@ -152,6 +152,20 @@ def test_what_a_lost_ledger_has_half_shown_is_read_in_no_sink_until_it_stands_in
     expect(restored, cut(restored), 0, 1, 2, 3, 5)
 
 
+def test_what_was_shown_before_a_sink_joined_is_read_in_the_others(world: World, copies: Copies) -> None:
+    """Day 2 by two sinks, day 3 by a third one, too, in the time that the restored ledger knows nothing of."""
+    third = FileSink("later", output="numbers", path=str(world.folder / "later"))
+    more = replace(world, pipeline=replace(world.pipeline, sinks=[*world.pipeline.sinks, third]))
+    restored = copies.of(more)
+    world.run(_run(2), 2)
+    more.run(_run(3), 3)
+    for day in (5, 6):  # the second time later plans have the sink, too
+        _renumbered(restored)
+        restored.run(_run(day), day)
+        assert cut(restored).epochs.without == ()
+    expect(restored, cut(restored), 0, 1, 2, 3, 5, 6)
+
+
 def test_what_stood_in_some_sinks_is_read_once_this_ledger_has_shown_it_in_all(world: World, copies: Copies) -> None:
     """A lagging standby knows the day as planned; its rows were taken away by hand, and it is moved again."""
     run = _run(2)

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -357,7 +358,7 @@ def test_an_epoch_is_judged_alike_whoever_reads_its_rows(
             return found.outcome, found.results
         with pytest.raises(EpochHeld) as held:
             run(**places)
-        return str(held.value).replace(name, "")
+        return re.sub(r"manifest \w+", "manifest …", str(held.value).replace(name, ""))
 
     def sink(name: str) -> FileSink:
         return FileSink("files", output="rows", path=str(tmp_path / name))

@@ -335,7 +335,8 @@ class LedgerReader:
         return {row["sink"]: to_participant(row) for row in rows}
 
     def last_shown(self, pipeline: str, sinks: Sequence[str]) -> list[LastShown]:
-        """What each of `sinks` was last to show; nothing of one that shows none of the youngest epochs."""
+        """What each of `sinks` was last to show, youngest first, see the statement; nothing of one that shows none of
+        the youngest epochs."""
         rows = self._find_all("list_last_shown", pipeline=pipeline, sinks=list(sinks))
         return [to_last_shown(row) for row in rows]
 

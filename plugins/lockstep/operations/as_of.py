@@ -6,6 +6,7 @@ stays true while newer epochs are published, and until somebody takes rows away.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -90,17 +91,24 @@ def _cut(ledger: Ledger, newest: Epoch) -> EpochCut:
 
 def _half_shown(ledger: Ledger, newest: Epoch) -> set[int]:
     """What a ledger that was lost has decided, and some sinks show: of that this one knows what was found when its
-    numbers were lifted. A later look, once every sink shows such an epoch, is known instead; and so is one that this
-    ledger has shown itself since."""
+    numbers were lifted, and what it has replaced where it stands. A later look, once every sink shows such an epoch, is
+    known instead; and so is one that this ledger has shown itself since. A sink that joined behind it lacks nothing."""
     found = ledger.pipeline_change(newest.pipeline, RENUMBERED)
     if found is None:
         return set()
-    asked = set(found.get("sinks") or newest.plan.sinks)  # older versions didn't say whom they asked
-    sinks = {name for name, spec in newest.plan.sinks.items() if name in asked and _keeps_record(spec)}
-    shown: dict[int, set[str]] = {}
+    since = found.get("since") or dict.fromkeys(newest.plan.sinks, 0)  # older versions didn't say whom they asked
+    first = {name: since.get(name) for name, spec in newest.plan.sinks.items() if _keeps_record(spec)}
+    shown, taken = defaultdict[int, set[str]](set), defaultdict[int, set[int]](set)
     for one in found["shown"]:
-        shown.setdefault(one["epoch"], set()).add(one["sink"])
-    return {epoch for epoch, by in shown.items() if not sinks <= by and not _is_shown(ledger, newest.pipeline, epoch)}
+        shown[one["epoch"]].add(one["sink"])
+        taken[one["epoch"]].update(one.get("replaced", ()))
+    half = {
+        epoch
+        for epoch, by in shown.items()
+        if not {name for name, start in first.items() if start is not None and start <= epoch} <= by
+        and not _is_shown(ledger, newest.pipeline, epoch)
+    }
+    return half.union(*(taken[epoch] for epoch in half))
 
 
 def _keeps_record(spec: Json) -> bool:

@@ -4,8 +4,8 @@ lacks what the ledger calls published."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 
 from lockstep import remedies
 from lockstep.epoch import Identity, Json, LastShown
@@ -16,7 +16,14 @@ from lockstep.sinks.base import Sink
 from lockstep.sinks.values import Marker
 from lockstep.states import DECIDED
 from lockstep.steps.identity import last_renumbered_token
-from lockstep.steps.targets import find_last_shown, find_missing_marker, find_other_target, target_id_of
+from lockstep.steps.targets import (
+    find_last_shown,
+    find_missing_marker,
+    find_other_target,
+    is_said_to_lack,
+    said_to_lack,
+    target_id_of,
+)
 from lockstep.wal.savepoint import START
 
 _log = logging.getLogger(__name__)
@@ -25,12 +32,14 @@ _NAMED = 10  # epochs in one message
 
 @dataclass(frozen=True)
 class ShownEpoch:
-    """An epoch that a sink shows and this ledger has not decided. `span` None: nobody can find it by its range."""
+    """An epoch that a sink shows and this ledger has not decided. `span` None: nobody can find it by its range.
+    `replaced`: whose places it has taken there."""
 
     sink: str
     epoch: int
     token: int
     span: str | None
+    replaced: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         return f"epoch {self.epoch} ({self.span or 'without its range'}) in {self.sink}"
@@ -47,8 +56,8 @@ class Leftover:
 
 @dataclass(frozen=True)
 class LackingSink:
-    """A sink whose target doesn't show what the ledger calls published last there, `epoch`. `target_id`: of the target
-    as it is now, with which to go on; None of one that is yet to be made."""
+    """A sink whose target doesn't show all that the ledger calls published there, `epoch` the last of it. `target_id`:
+    of the target as it is now, with which to go on; None of one that is yet to be made."""
 
     sink: str
     epoch: int
@@ -57,8 +66,9 @@ class LackingSink:
 
 @dataclass(frozen=True)
 class Renumbering:
-    """What a look at sinks and staging found. New epochs get numbers above `epoch`, new tokens above `token`. `sinks`:
-    whose markers were asked for; an epoch of `shown` that isn't `shown` in each of them stands in some only."""
+    """What a look at sinks and staging found. New epochs get numbers above `epoch`, new tokens above `token`. `since`:
+    each sink that was asked, with the smallest epoch of its markers (without any 0, or None for one that no known plan
+    has); an epoch of `shown` that isn't `shown` in each of those that go back as far stands in some only."""
 
     pipeline: str
     epoch: int
@@ -66,7 +76,7 @@ class Renumbering:
     shown: tuple[ShownEpoch, ...]
     left: tuple[Leftover, ...]
     lacking: tuple[LackingSink, ...] = ()
-    sinks: tuple[str, ...] = ()
+    since: Mapping[str, int | None] = field(default_factory=dict)
 
     def to_json(self) -> Json:
         return asdict(self)
@@ -95,7 +105,9 @@ def renumber(runtime: Runtime, reason: str, *, unprotected: bool = False, lackin
             "their rows are shown twice, and nobody notices. Restore the ledger further, or take away those rows with "
             "their markers; or say --unprotected if that doesn't matter"
         )
-    found = replace(found, lacking=tuple(_as_they_are(runtime, lost)))
+    lacks = tuple(_as_they_are(runtime, lost))
+    words = {one["sink"]: LackingSink(**one) for one in said_to_lack(runtime)} | {one.sink: one for one in lacks}
+    found = replace(found, lacking=tuple(words.values()))
     runtime.ledger.renumber(runtime.pipeline, found.epoch, found.token, found.to_json(), reason)
     _log.warning("pipeline %s: epochs go on above %s, tokens above %s", found.pipeline, found.epoch, found.token)
     return found
@@ -104,26 +116,31 @@ def renumber(runtime: Runtime, reason: str, *, unprotected: bool = False, lackin
 def _require_said(runtime: Runtime, lacking: Collection[str]) -> list[tuple[Sink, LastShown]]:
     """Every sink that lacks what the ledger calls published there; before any is claimed, which makes a missing target
     anew. Raises `IllegalTransition` unless these are the ones that a person says it of."""
-    found = list(_find_lacking(runtime))
-    for _, last, why in found:
-        if last.sink not in lacking:
-            so = remedies.go_on_without(runtime.pipeline, last.sink)
-            raise IllegalTransition(f"{why}. If that is to stay away for good, say so: {so}")
-    if idle := sorted({*lacking} - {last.sink for _, last, _ in found}):
+    sinks = [runtime.sink_to_sweep(spec) for spec in _in_force(runtime)]
+    names = {sink.name for sink in sinks}
+    if unknown := sorted({*lacking} - names):
+        raise IllegalTransition(f"{runtime.pipeline} has no sink {', '.join(unknown)}, but {', '.join(sorted(names))}")
+    found = list(_find_lacking(runtime, sinks))
+    lost = sorted({last.sink for _, last, _ in found})
+    if unsaid := [why for _, last, why in found if last.sink not in lacking]:
+        so = remedies.go_on_without(runtime.pipeline, *lost)
+        raise IllegalTransition(f"{'. '.join(map(str, unsaid))}. If that is to stay away for good, say so: {so}")
+    if idle := sorted({*lacking} - {*lost}):
         raise IllegalTransition(f"sink {', '.join(idle)} shows the last epoch that the ledger calls published there")
     return [(sink, last) for sink, last, _ in found]
 
 
-def _find_lacking(runtime: Runtime) -> Iterator[tuple[Sink, LastShown, LockstepError]]:
-    sinks = [runtime.sink_to_sweep(spec) for spec in _in_force(runtime)]
+def _find_lacking(runtime: Runtime, sinks: Sequence[Sink]) -> Iterator[tuple[Sink, LastShown, LockstepError]]:
+    """With the last epoch of each, whichever of them is missing: all up to that stay away, once it is said."""
     shown = find_last_shown(runtime, sinks)
     for described in sinks:
-        if (last := shown.get(described.name)) is None:
+        if not (last := shown.get(described.name)):
             continue
         with runtime.opened(described) as sink:
-            why = find_other_target(sink, last) or find_missing_marker(sink, last)
-        if why is not None:
-            yield described, last, why
+            other = find_other_target(sink, last)
+            missing = (last[0], other) if other else find_missing_marker(sink, last)
+            if missing is not None and not is_said_to_lack(runtime, sink, last, missing[0]):
+                yield described, last[0], missing[1]
 
 
 def _as_they_are(runtime: Runtime, lost: Iterable[tuple[Sink, LastShown]]) -> Iterator[LackingSink]:
@@ -144,7 +161,7 @@ def _look(runtime: Runtime) -> Renumbering:
     markers: dict[tuple[str, Marker], None] = {}
     left = list(_left_in_staging(runtime))
     numbers = [(0, last_renumbered_token(runtime)), *_numbers(left)]
-    sinks = list(_sinks(runtime))
+    planned, sinks = {Sink.from_spec(spec).name for spec in known_sinks(runtime)}, list(_sinks(runtime))
     for described in sinks:
         with runtime.opened(described) as sink:
             sink.preflight(None)
@@ -155,8 +172,12 @@ def _look(runtime: Runtime) -> Renumbering:
     numbers += [(marker.epoch, marker.token) for _, marker in markers]
     epochs, tokens = zip(*numbers, strict=True)
     shown = tuple(_lacking(runtime, markers))
-    asked = tuple(sorted({described.name for described in sinks}))
-    return Renumbering(runtime.pipeline, max(epochs), max(tokens), shown, tuple(dict.fromkeys(left)), sinks=asked)
+    since = {sink.name: _first_of(sink.name, markers, sink.name in planned) for sink in sinks}
+    return Renumbering(runtime.pipeline, max(epochs), max(tokens), shown, tuple(dict.fromkeys(left)), since=since)
+
+
+def _first_of(sink: str, markers: Iterable[tuple[str, Marker]], planned: bool) -> int | None:
+    return min((marker.epoch for name, marker in markers if name == sink), default=0 if planned else None)
 
 
 def _numbers(left: Iterable[Leftover]) -> list[tuple[int, int]]:
@@ -169,7 +190,7 @@ def _lacking(runtime: Runtime, markers: Iterable[tuple[str, Marker]]) -> Iterato
     for sink, marker in markers:
         epoch = known.get(marker.epoch)
         if epoch is None or epoch.state not in DECIDED or epoch.manifest_hash != marker.manifest_hash:
-            yield ShownEpoch(sink, marker.epoch, marker.token, marker.span)
+            yield ShownEpoch(sink, marker.epoch, marker.token, marker.span, marker.replaced)
 
 
 def _sinks(runtime: Runtime) -> Iterator[Sink]:

@@ -404,7 +404,7 @@ def _preflight(
     shown = find_last_shown(runtime, sinks)
     for described in sinks:
         with runtime.opened(described) as sink:
-            last = shown.get(sink.name)
+            last = shown.get(sink.name, [])
             require_same_target(runtime, sink, last)
             sink.preflight(None if schemas is None else {name: schemas[name] for name in sink.outputs})
             newest = require_known_markers(runtime, sink)

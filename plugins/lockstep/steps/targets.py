@@ -1,11 +1,13 @@
-"""Whether a sink's target is the one that showed its last epoch, and shows it still.
+"""Whether a sink's target is the one that showed its last epochs, and shows them still.
 
 One that is another by now, or was taken back to an earlier moment, lacks epochs that the ledger calls published. Nobody
-would notice once later epochs stand there: so it is asked before it is claimed, and before anything is planned for it.
+would notice once later epochs stand there: so it is asked before it is claimed, before anything is planned for it, and
+before it votes.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from lockstep import remedies
@@ -18,37 +20,47 @@ from lockstep.sinks.values import Guarantee, Marker, Publication
 from lockstep.steps.identity import RENUMBERED
 
 
-def find_last_shown(runtime: Runtime, sinks: Iterable[Sink]) -> dict[str, LastShown]:
-    """What the ledger calls published last in each of `sinks`, by name. Nothing of one that shows nothing yet, that was
-    another one then, that keeps no record, or whose last epoch stands by a person's word.
+def find_last_shown(runtime: Runtime, sinks: Iterable[Sink]) -> dict[str, list[LastShown]]:
+    """What the ledger calls published last in each of `sinks`, by name, youngest first: as many as something may have
+    been lost among since anybody asked. None of a sink that shows nothing yet, that was another one then, or that keeps
+    no record, and no epoch that stands by a person's word.
 
     To be asked before the target is: what the ledger calls published has its marker there by then.
     """
     asked = {sink.name: sink for sink in sinks if Guarantee(sink.guarantee) is not Guarantee.NONE}
-    found = runtime.ledger.last_shown(runtime.pipeline, list(asked)) if asked else []
+    found = defaultdict[str, list[LastShown]](list)
+    for one in runtime.ledger.last_shown(runtime.pipeline, list(asked)) if asked else []:
+        found[one.sink].append(one)
     return {
-        one.sink: one
-        for one in found
-        if one.publication != Publication.RESOLVED and _is_planned_as(one.spec, asked[one.sink])
+        name: [one for one in shown if one.publication != Publication.RESOLVED]
+        for name, shown in found.items()
+        if _is_planned_as(shown[0].spec, asked[name])
     }
 
 
-def require_same_target(runtime: Runtime, sink: OpenSink, last: LastShown | None) -> None:
+def require_same_target(runtime: Runtime, sink: OpenSink, shown: Sequence[LastShown]) -> None:
     """Raise `TargetChanged` if the target isn't the one that voted for the last epoch there. Before a `preflight`,
     which would make a missing one anew."""
-    if last is not None and (found := find_other_target(sink, last)) is not None:
-        _refuse(runtime, sink, last, found)
+    found = find_other_target(sink, shown)
+    if found is not None and not is_said_to_lack(runtime, sink, shown, shown[0]):
+        raise _refused(runtime, sink, found)
 
 
-def require_shown_still(runtime: Runtime, sink: OpenSink, last: LastShown | None, newest: Sequence[Marker]) -> None:
-    """Raise `LedgerConflict` if the target has no marker of the last epoch there. `newest`: those that were asked for
+def require_shown_still(
+    runtime: Runtime, sink: OpenSink, shown: Sequence[LastShown], newest: Sequence[Marker] = ()
+) -> None:
+    """Raise `LedgerConflict` if the target lacks a marker of the last epochs there. `newest`: those that were asked for
     anyway; of the last epoch that was shown it is one of them, unless younger ones were shown meanwhile."""
-    if last is not None and (found := find_missing_marker(sink, last, newest)) is not None:
-        _refuse(runtime, sink, last, found)
+    found = find_missing_marker(sink, shown, newest)
+    if found is not None and not is_said_to_lack(runtime, sink, shown, found[0]):
+        raise _refused(runtime, sink, found[1])
 
 
-def find_other_target(sink: OpenSink, last: LastShown) -> TargetChanged | None:
-    """What tells that the target isn't the one of `last`."""
+def find_other_target(sink: OpenSink, shown: Sequence[LastShown]) -> TargetChanged | None:
+    """What tells that the target isn't the one of the last epoch."""
+    if not shown:
+        return None
+    last = shown[0]
     try:
         found = sink.target_id()
     except TargetChanged as missing:
@@ -61,37 +73,45 @@ def find_other_target(sink: OpenSink, last: LastShown) -> TargetChanged | None:
     )
 
 
-def find_missing_marker(sink: OpenSink, last: LastShown, newest: Sequence[Marker] = ()) -> LedgerConflict | None:
-    """What tells that the target doesn't show `last` as it was decided."""
-    for marker in newest:
-        if (marker.epoch, marker.manifest_hash) == (last.epoch, last.manifest_hash):
-            return None
-    shown = sink.find_any_marker(last.epoch) or sink.find_marker(last.epoch)  # the second waits for who hides it
-    if shown is not None and shown.manifest_hash == last.manifest_hash:
+def find_missing_marker(
+    sink: OpenSink, shown: Iterable[LastShown], newest: Sequence[Marker] = ()
+) -> tuple[LastShown, LockstepError] | None:
+    """The youngest epoch that the target doesn't show as it was decided, and what tells so."""
+    known = {(marker.epoch, marker.manifest_hash) for marker in newest}
+    for one in shown:
+        if (one.epoch, one.manifest_hash) not in known and (missing := _find_missing(sink, one)) is not None:
+            return one, missing
+    return None
+
+
+def _find_missing(sink: OpenSink, one: LastShown) -> LockstepError | None:
+    try:
+        found = sink.find_any_marker(one.epoch) or sink.find_marker(one.epoch)  # the second waits for who hides it
+    except TargetChanged as missing:
+        return missing
+    if found is not None and found.manifest_hash == one.manifest_hash:
         return None
-    there = f"the marker of manifest {shown.manifest_hash[:12]}" if shown else "no marker"
+    there = f"the marker of manifest {found.manifest_hash[:12]}" if found else "no marker"
     return LedgerConflict(
-        f"sink {sink.name}: of epoch {last.epoch} (manifest {last.manifest_hash[:12]}), the last one that the ledger "
-        f"calls published there, the target has {there}: it was emptied, restored to an earlier moment, or is an older "
-        "copy, and lacks what was shown since. Restore it further, or point the connection back"
+        f"sink {sink.name}: of epoch {one.epoch} (manifest {one.manifest_hash[:12]}), which the ledger calls published "
+        f"there, the target has {there}: it was emptied, restored to an earlier moment, or is an older copy, and lacks "
+        "what was shown since. Restore it further, or point the connection back"
     )
 
 
-def _refuse(runtime: Runtime, sink: OpenSink, last: LastShown, found: LockstepError) -> None:
-    """Unless a person has seen just this target lack just that epoch."""
-    known = _said_to_lack(runtime, last)
-    if known is not None and known["target_id"] in (None, target_id_of(sink)):
-        return
-    raise type(found)(
-        f"{found}. Nothing is planned or written there, or later epochs would hide what is missing. If that is to stay "
-        f"away for good, say so: {remedies.go_on_without(runtime.pipeline, sink.name)}"
-    )
+def is_said_to_lack(runtime: Runtime, sink: OpenSink, shown: Sequence[LastShown], missing: LastShown) -> bool:
+    """Whether a person has seen just this target lack that epoch, or one that was shown behind it."""
+    words = said_to_lack(runtime)
+    word = next((one for one in words if one["sink"] == sink.name), None)
+    if word is None or word["target_id"] not in (None, target_id_of(sink)):
+        return False
+    return word["epoch"] in [one.epoch for one in shown[: shown.index(missing) + 1]]
 
 
-def _said_to_lack(runtime: Runtime, last: LastShown) -> Json | None:
+def said_to_lack(runtime: Runtime) -> list[Json]:
+    """What persons have said of sinks that lack something, see `LackingSink`; older versions have asked nobody."""
     said = runtime.ledger.pipeline_change(runtime.pipeline, RENUMBERED) or {}
-    lacking = said.get("lacking", ())  # older versions have asked nobody
-    return next((one for one in lacking if (one["sink"], one["epoch"]) == (last.sink, last.epoch)), None)
+    return list(said.get("lacking", ()))
 
 
 def target_id_of(sink: OpenSink) -> str | None:
@@ -100,6 +120,13 @@ def target_id_of(sink: OpenSink) -> str | None:
         return sink.target_id()
     except TargetChanged:
         return None
+
+
+def _refused(runtime: Runtime, sink: OpenSink, found: LockstepError) -> LockstepError:
+    return type(found)(
+        f"{found}. Nothing is planned or written there, or later epochs would hide what is missing. If that is to stay "
+        f"away for good, say so: {remedies.go_on_without(runtime.pipeline, sink.name)}"
+    )
 
 
 def _is_planned_as(spec: Json, sink: Sink) -> bool:

@@ -1,18 +1,24 @@
--- Of each sink what it was last to show, among the youngest decided epochs whose place nobody has taken: by the time, as
--- they needn't be shown in the order of their numbers. What was written again from the WAL, as its transaction was gone,
--- proves least of what stood there before: it is told only where the target has shown nothing else.
-SELECT last.*, e.manifest_hash, e.plan #> ARRAY['sinks', last.sink] AS spec
+-- Of each sink what it was last to show, youngest first: by the time, as epochs needn't be shown in the order of their
+-- numbers. Back to one that was shown before the last of those behind it was begun: a `begin` has asked for that one, so
+-- what was lost since is among these, however many were decided before the loss and shown behind it. Epochs that were
+-- shown in one go, as a pack's are, were lost or kept together: one of them tells.
+SELECT DISTINCT ON (shown.sink, shown.changed_at)
+       shown.sink, shown.epoch, shown.target_id, shown.publication, e.manifest_hash, e.plan #> ARRAY['sinks', shown.sink] AS spec
 FROM (
-    SELECT DISTINCT ON (shown.sink) shown.sink, shown.epoch, shown.target_id, shown.publication
+    SELECT told.*, row_number() OVER later AS place, lag(told.changed_at < told.begun) OVER later AS enough
     FROM (
-        SELECT p.*, first_value(p.target_id) OVER (PARTITION BY p.sink ORDER BY p.changed_at DESC, p.epoch DESC) AS target_now
+        SELECT p.*, first_value(p.target_id) OVER later AS target_now,
+               max(young.planned_at) OVER (later ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS begun
         FROM (
-            SELECT id FROM lockstep.epoch
-            WHERE pipeline = %(pipeline)s AND state IN ('committed', 'published', 'cleaned') ORDER BY id DESC LIMIT 16
+            SELECT id, state, planned_at FROM lockstep.epoch
+            WHERE pipeline = %(pipeline)s ORDER BY id DESC LIMIT 32
         ) young
         JOIN lockstep.participant p ON p.pipeline = %(pipeline)s AND p.epoch = young.id
-        WHERE p.sink = ANY(%(sinks)s) AND p.state = 'published'
-    ) shown
-    ORDER BY shown.sink, shown.target_id <> shown.target_now, shown.publication = 'repaired', shown.changed_at DESC, shown.epoch DESC
-) last
-JOIN lockstep.epoch e ON e.pipeline = %(pipeline)s AND e.id = last.epoch
+        WHERE young.state IN ('committed', 'published', 'cleaned') AND p.sink = ANY(%(sinks)s) AND p.state = 'published'
+        WINDOW later AS (PARTITION BY p.sink ORDER BY p.changed_at DESC, p.epoch DESC)
+    ) told
+    WINDOW later AS (PARTITION BY told.sink ORDER BY told.changed_at DESC, told.epoch DESC)
+) shown
+JOIN lockstep.epoch e ON e.pipeline = %(pipeline)s AND e.id = shown.epoch
+WHERE shown.enough IS NOT TRUE AND shown.place <= 16 AND shown.target_id = shown.target_now
+ORDER BY shown.sink, shown.changed_at DESC, shown.epoch DESC

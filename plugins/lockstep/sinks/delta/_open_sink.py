@@ -385,7 +385,9 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
         return self._markers.newest(table) if table is not None else []
 
     def markers(self) -> Iterator[Marker]:
-        yield from self._markers.all(self.load_head())
+        table = self._find()
+        if table is not None:
+            yield from self._markers.all(table)
 
     def read(self, epoch: int, output: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The rows that the table shows of an epoch, whichever files they are in by now.
