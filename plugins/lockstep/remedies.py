@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from importlib.metadata import PackageNotFoundError, version
 
 from lockstep.epoch import Interval, RunKey
 
@@ -13,6 +14,17 @@ RESTORE = "lockstep restore"  #: and where one goes back to an earlier generatio
 COMMANDS = frozenset({COMMAND, RESTORE})  #: whose run is what was asked for: it may be given twice at a time
 MANIFEST_DIGITS = 12  #: of a manifest's hash, by which a person names one
 OF_NO_DAG = COMMANDS | {NOTEBOOK}
+
+
+def _has_dags_clear() -> bool:
+    """Not asked of Airflow itself: importing it takes seconds, and the command line does without."""
+    try:
+        return tuple(int(part) for part in version("apache-airflow-core").split(".")[:2]) >= (3, 3)
+    except PackageNotFoundError:
+        return False
+
+
+HAS_DAGS_CLEAR = _has_dags_clear()  #: whether there is an Airflow here, whose command line can clear a run
 
 
 def clear(dag_id: str | None, run_id: str | None) -> str:
@@ -27,6 +39,8 @@ def clear(dag_id: str | None, run_id: str | None) -> str:
     whole = run.whole.run_id  # what moves a pack, or several pipelines, has an id for each
     if run.moves is not None:  # the command would clear the tasks around them, too
         return f"in Airflow clear the tasks of {run.moves} in run {whole} of DAG {dag_id}"
+    if not HAS_DAGS_CLEAR:
+        return f"in Airflow clear run {whole} of DAG {dag_id}"
     return f"`airflow dags clear {shlex.quote(dag_id)} --run-id {shlex.quote(whole)}`"
 
 

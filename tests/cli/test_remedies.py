@@ -11,6 +11,7 @@ import psycopg2
 import pytest
 from typer.testing import CliRunner, Result
 
+from lockstep import remedies
 from lockstep.audits import unique
 from lockstep.cli import app
 from lockstep.epoch import RunKey
@@ -40,10 +41,15 @@ def test_a_stuck_epoch_names_its_run_and_the_command_that_gives_it_up(world: Wor
     world.run_until(RUN, 0, "prepare.files")
     world.run_task("abort", RUN, 0)
     said = _stuck(world)
-    assert "`airflow dags clear orders --run-id manual__2026-01-01T00:00:00+00:00` goes on with it" in said
+    assert "to go on with it, `airflow dags clear orders --run-id manual__2026-01-01T00:00:00+00:00`;" in said
     assert _pasted(said).exit_code == 0
     assert world.state_of(0) == "void"
     assert CliRunner().invoke(app, ["status"]).exit_code == 0
+
+
+def test_where_airflow_has_no_command_that_clears_a_run_the_run_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remedies, "HAS_DAGS_CLEAR", False)
+    assert remedies.clear("orders", "manual 1") == "in Airflow clear run manual 1 of DAG orders"
 
 
 def test_a_decided_epoch_that_is_stuck_names_the_command_that_publishes_it(world: World) -> None:

@@ -481,8 +481,17 @@ def test_what_to_clear_names_the_pipeline_s_tasks_and_not_the_whole_run() -> Non
     assert remedies.clear(part.dag_id, part.run_id) == told
     day = Interval(START, START + timedelta(days=1))
     assert remedies.clear("mine", part.member(day, 0).run_id) == told
-    assert "--run-id 'manual 1'`" in remedies.clear("mine", RunKey("mine", "manual 1").member(day, 0).run_id)
+    whole = RunKey("mine", "manual 1")
+    assert remedies.clear("mine", whole.member(day, 0).run_id) == remedies.clear("mine", whole.run_id)
     assert (part.whole, part.moves, part.whole.moves) == (RunKey("mine", "manual 1"), "orders", None)
+
+
+def test_a_run_is_to_be_cleared_by_a_command_only_where_airflow_has_it() -> None:
+    from airflow.cli.cli_config import DAGS_COMMANDS
+
+    from lockstep import remedies
+
+    assert ("clear" in {command.name for command in DAGS_COMMANDS}) == remedies.HAS_DAGS_CLEAR
 
 
 # --- the documentation -----------------------------------------------------------------------------------------------

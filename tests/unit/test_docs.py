@@ -246,6 +246,14 @@ def test_the_deployment_has_no_password_of_its_own() -> None:
     assert settings and all("${" in value or key.endswith("_FILE") for key, value in settings)
 
 
+def test_the_deployment_lists_every_variable_that_it_asks_for() -> None:
+    text = (ROOT / "docker-compose.yaml").read_text()
+    assert re.findall(r"^#   ([A-Z_]+)=", text, re.M) == [
+        "LANDING",
+        *sorted({*re.findall(r"\$\{(\w+)", text)} - {"LANDING"}),
+    ]
+
+
 def test_every_service_of_the_deployment_is_pinned_watched_and_started_again() -> None:
     compose = _compose()
     for name, service in compose["services"].items():

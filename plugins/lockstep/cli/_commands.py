@@ -395,7 +395,11 @@ def release(
     staging: StagingOption,
     reason: ReasonOption,
     manifest: Annotated[
-        str, typer.Option(help="Which rows were looked at: 12 digits of their manifest's hash, as `status` tells them.")
+        str,
+        typer.Option(
+            help="Needed for a held epoch: which rows were looked at, 12 digits of their manifest's hash, as `status` "
+            "tells them."
+        ),
     ] = "",
     as_json: JsonOption = False,
 ) -> None:

@@ -401,11 +401,11 @@ def _stuck_undecided(epoch: Epoch, row: Row, participants: tuple[Participant, ..
     again = remedies.clear(row["last_dag"], row["last_run"])
     if row["before_state"] in UNDECIDED:
         waits = f"waits for epoch {row['before_id']}, which is {row['before_state']}"
-        return f"{lacks}; {waits}: once that is decided {again} goes on"
+        return f"{lacks}; {waits}: once that is decided, {again}"
     ended = "its attempt was voided" if row["owner_run"] is None else "its lease has run out"
     why = f" ({epoch.reason})" if epoch.reason else ""
     give_up = remedies.void(epoch.pipeline, epoch.id)
-    return f"{lacks}, and nobody is at it: {ended}{why}; {again} goes on with it, {give_up} gives its range up"
+    return f"{lacks}, and nobody is at it: {ended}{why}; to go on with it, {again}; to give its range up, {give_up}"
 
 
 _UNPUBLISHED = UNDECIDED | {EpochState.COMMITTED}

@@ -220,8 +220,10 @@ def _ledger_faults(found: LedgerCondition) -> Iterator[Finding]:
         lacks = f"is at migration {found.migration}" if found.migration else "isn't there yet"
         yield Finding("ledger", "", broken, f"the ledger {lacks}, this release works with {found.known}", MIGRATE)
     elif found.migration > found.known:
-        says = f"the ledger is at migration {found.migration}, this release knows {found.known}: upgrade it"
-        yield Finding("ledger", "", broken, says, f"pip install --upgrade {DISTRIBUTION}")
+        says = (
+            f"the ledger is at migration {found.migration}, this release knows {found.known}: install the newer wheel"
+        )
+        yield Finding("ledger", "", broken, says)
 
 
 @contextmanager
