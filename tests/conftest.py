@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from stack.hdfs import HDFS, HdfsServer
 from stack.kafka import BROKER, KafkaBroker
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 
 #: each Java program lives for seconds, or compiles what it runs once: the second compiler never earns what it costs
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+
+#: how long an example takes says nothing of what is tested
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 pytest_plugins = ["tests.suite"]
 _numbers = count(1)
