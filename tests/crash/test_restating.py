@@ -500,7 +500,7 @@ def test_rows_of_another_life_are_not_deleted(world: RestatingWorld, day: int) -
     old = world.epoch_of(day)
     for sink in world.pipeline.sinks:
         world.execute(world.warehouse_dsn, changed, ("0" * 64, sink.name, old.id))
-        with pytest.raises(LedgerConflict, match="takes the place of epoch"):
+        with pytest.raises(LedgerConflict, match="the target has the marker of manifest 0000"):
             world.run_task(f"prepare.{sink.name}", world.restating_run(day), day)
         world.execute(world.warehouse_dsn, changed, (old.manifest_hash, sink.name, old.id))
     assert all(rows == wrong_rows(day) for rows in world.tables(day).values())

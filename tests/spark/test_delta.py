@@ -215,7 +215,7 @@ def test_delta_spark_reads_compacts_and_appends_beside_us(shop: Shop) -> None:
     jars = ",".join(map(str, DELTA_SPARK.paths()))
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
     command = [sys.executable, "-c", READ, jars, str(shop.log.root)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=280, env=environment)
     told = [line for line in done.stdout.splitlines() if line.startswith("TOLD ")]
     assert told, done.stderr[-3000:]
     found = json.loads(told[0][5:])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import socket
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -195,6 +196,9 @@ def test_a_request_that_never_left_is_tried_again_beside_others_that_did(memory:
         sent = Sent(sink_of("http", memory), {"receiver": url})
 
         def take_away(handler: Any, request: Request) -> None:
+            handler.server.socket.shutdown(
+                socket.SHUT_RDWR
+            )  # a close alone lets in who comes while the server polls it
             handler.server.socket.close()
             handler.close_connection = True
             status(200, Connection="close")(handler, request)
