@@ -108,6 +108,10 @@ class OpenIcebergSink(AdoptingSink[Table]):
     def target_of(self, head: Table) -> str:
         return target_id_of(head)
 
+    def target_id(self) -> str:
+        """Also of a table that nobody owns: the next preflight claims it."""
+        return target_id_of(self._table.find() or self.load_head())
+
     def marker_in(self, head: Table, epoch: int) -> Marker | None:
         return _proof(self._table.markers(head).find(epoch))
 
