@@ -124,15 +124,20 @@ def test_nothing_else_is_released(ledger: Ledger, staged: Epoch) -> None:
         ledger.release_epoch(FLIGHTS, staged.id, "why")
 
 
-@pytest.mark.parametrize("how", ["discarded", "replanned"])
-def test_rows_that_were_staged_after_somebody_looked_are_not_released(ledger: Ledger, staged: Epoch, how: str) -> None:
-    judged(ledger, staged, HELD)
+def stage_anew(ledger: Ledger, staged: Epoch, how: str) -> Epoch:
+    """The same epoch with other rows sealed, behind a damaged WAL or another plan."""
     if how == "discarded":
         again = ledger.discard_seal(attempt_of(staged), "damaged")
     else:
         ledger.replan_epoch(FLIGHTS, staged.id, staged.plan, {}, "anew")
         again = ledger.take_over(FLIGHTS, staged.id, RUN)
-    again = seal(ledger, again, "another", OTHER_HASH)
+    return seal(ledger, again, "another", OTHER_HASH)
+
+
+@pytest.mark.parametrize("how", ["discarded", "replanned"])
+def test_rows_that_were_staged_after_somebody_looked_are_not_released(ledger: Ledger, staged: Epoch, how: str) -> None:
+    judged(ledger, staged, HELD)
+    again = stage_anew(ledger, staged, how)
     judged(ledger, again, [AuditResult("some", 2_000_000, True)])
     now = rf"held by some \(2,000,000 rows\).*`lockstep release flights 1 --manifest {OTHER_HASH[:12]} "
     for seen, why in (
@@ -165,12 +170,7 @@ def test_a_verdict_outlives_an_abort_and_counts_in_the_next_attempt(ledger: Ledg
 def test_what_is_staged_anew_has_no_verdict(ledger: Ledger, staged: Epoch, how: str) -> None:
     judged(ledger, staged, HELD)
     ledger.release_epoch(FLIGHTS, staged.id, "looked")
-    if how == "discarded":
-        again = ledger.discard_seal(attempt_of(staged), "damaged")
-    else:
-        ledger.replan_epoch(FLIGHTS, staged.id, staged.plan, {}, "anew")
-        again = ledger.take_over(FLIGHTS, staged.id, RUN)
-    again = seal(ledger, again, "another", OTHER_HASH)
+    again = stage_anew(ledger, staged, how)
     assert ledger.verdict(FLIGHTS, staged.id) is None
     with pytest.raises(NotAudited):
         vote(ledger, again, "warehouse")

@@ -179,7 +179,7 @@ def describe_hold(pipeline: str, epoch: int, verdict: Verdict) -> str:
     """Why an epoch is held, and which commands go on."""
     return (
         f"{verdict}, and nothing of it is shown: {remedies.release(pipeline, epoch, verdict.manifest_hash)} lets it go "
-        f"on as it is, "
+        "on as it is, "
         f"{remedies.replan(pipeline, epoch)} stages it anew, {remedies.void(pipeline, epoch)} gives its range up"
     )
 

@@ -78,8 +78,8 @@ def to_participant(row: Row) -> Participant:
 
 
 def to_last_shown(row: Row) -> LastShown:
-    target = row["target_id"], row["publication"]
-    return LastShown(row["sink"], row["epoch"], row["manifest_hash"], *target, row["spec"])
+    shown = row["sink"], row["epoch"], row["manifest_hash"]
+    return LastShown(*shown, target_id=row["target_id"], publication=row["publication"], spec=row["spec"])
 
 
 def to_untold(row: Row) -> Untold:

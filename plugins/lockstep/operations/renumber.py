@@ -161,7 +161,8 @@ def _look(runtime: Runtime) -> Renumbering:
     markers: dict[tuple[str, Marker], None] = {}
     left = list(_left_in_staging(runtime))
     numbers = [(0, last_renumbered_token(runtime)), *_numbers(left)]
-    planned, sinks = {Sink.from_spec(spec).name for spec in known_sinks(runtime)}, list(_sinks(runtime))
+    known = known_sinks(runtime)
+    planned, sinks = {Sink.from_spec(spec).name for spec in known}, list(_sinks(runtime, known))
     for described in sinks:
         with runtime.opened(described) as sink:
             sink.preflight(None)
@@ -193,9 +194,8 @@ def _lacking(runtime: Runtime, markers: Iterable[tuple[str, Marker]]) -> Iterato
             yield ShownEpoch(sink, marker.epoch, marker.token, marker.span, marker.replaced)
 
 
-def _sinks(runtime: Runtime) -> Iterator[Sink]:
+def _sinks(runtime: Runtime, specs: Sequence[Json]) -> Iterator[Sink]:
     """Those of the ledger's plans and, as a restored ledger may lack the newest, of the definition."""
-    specs = known_sinks(runtime)
     defined = runtime.definition.sink_specs().values() if runtime.definition else ()
     for spec in [*specs, *(spec for spec in defined if spec not in specs)]:
         yield runtime.sink_to_sweep(spec)

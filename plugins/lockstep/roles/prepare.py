@@ -20,7 +20,7 @@ from lockstep.steps.alarms import confirm_alarm
 from lockstep.steps.early_load import EarlyLoad, EarlyLoads
 from lockstep.steps.lease import hold_lease
 from lockstep.steps.sweep import sweep_sink
-from lockstep.steps.targets import find_last_shown, require_same_target, require_shown_still
+from lockstep.steps.targets import require_nothing_lost
 from lockstep.steps.wording import describe_rows
 from lockstep.wal.reading import SealedWal
 
@@ -60,9 +60,7 @@ def _take_part(runtime: Runtime, attempt: Attempt, epoch: Epoch, described: Sink
         with runtime.opened(described) as sink:
             if voted := _standing_vote(runtime, attempt, epoch, sink):
                 return voted
-            last = find_last_shown(runtime, [described]).get(sink.name, [])
-            require_same_target(runtime, sink, last)  # since `begin` a mount may have dropped, a database been restored
-            require_shown_still(runtime, sink, last)
+            require_nothing_lost(runtime, sink, described)  # since `begin`: a mount may drop, a database be restored
             return _vote(runtime, attempt, epoch, sink)
 
 

@@ -27,7 +27,7 @@ from lockstep.sinks.two_phase import EarlyTransaction, TwoPhaseCommitSink
 from lockstep.sinks.values import SinkEpoch, Txn
 from lockstep.states import Role
 from lockstep.steps.sweep import sweep_sink
-from lockstep.steps.targets import find_last_shown, require_same_target, require_shown_still
+from lockstep.steps.targets import require_nothing_lost
 from lockstep.wal.manifest import Manifest, WalFile
 from lockstep.wal.reading import UnsealedFile
 
@@ -180,9 +180,7 @@ class EarlyLoad:
         reach(CrashPoint.PREPARE_BEFORE_TOKEN)
         self.token = runtime.ledger.take_token(self.attempt, Role.PREPARE, sink.name)
         reach(CrashPoint.PREPARE_AFTER_TOKEN)
-        last = find_last_shown(runtime, [self.described]).get(sink.name, [])
-        require_same_target(runtime, sink, last)
-        require_shown_still(runtime, sink, last)
+        require_nothing_lost(runtime, sink, self.described)
         sink.preflight(self.schemas)
         reach(CrashPoint.PREPARE_AFTER_PREFLIGHT)
         sweep_sink(runtime, sink, only=self.epoch.id, below=self.token)

@@ -56,6 +56,13 @@ def require_shown_still(
         raise _refused(runtime, sink, found[1])
 
 
+def require_nothing_lost(runtime: Runtime, sink: OpenSink, described: Sink) -> None:
+    """Both of these, for one sink. Raises as they do."""
+    shown = find_last_shown(runtime, [described]).get(sink.name, [])
+    require_same_target(runtime, sink, shown)
+    require_shown_still(runtime, sink, shown)
+
+
 def find_other_target(sink: OpenSink, shown: Sequence[LastShown]) -> TargetChanged | None:
     """What tells that the target isn't the one of the last epoch."""
     if not shown:
