@@ -8,8 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -38,13 +36,9 @@ from stack.postgres import PostgresServer
 from stack.spark import spark_environment
 from tests.dags import launching
 from tests.dags.launching import DAY, RUN, LooseLauncher
+from tests.waiting import until
 
-
-def until(condition: Callable[[], bool], seconds: float = 240) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+SECONDS = 240  # for a driver to start
 
 
 def pipeline_at(home: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
@@ -74,7 +68,7 @@ def test_a_job_that_was_launched_and_never_recorded_adds_nothing_however_late_it
         environment = {**spark_environment(), "TMPDIR": str(tmp_path)}
         died = subprocess.run(command, env=environment, capture_output=True, timeout=120, check=False)
         assert died.returncode == -signal.SIGKILL, died.stderr[-3000:]
-        until(gate.with_suffix(".reached").exists)
+        until(gate.with_suffix(".reached").exists, seconds=SECONDS)
         [older] = tmp_path.glob("staging/*/launched/epoch=1/*")
 
         job = _launching.OwnLauncher(pipeline, LooseLauncher())
@@ -85,7 +79,7 @@ def test_a_job_that_was_launched_and_never_recorded_adds_nothing_however_late_it
         publish(runtime, RUN, "archive")
         assert not (older / RESULT).exists(), "it is at work all the time"
         gate.unlink()
-        until((older / RESULT).exists)
+        until((older / RESULT).exists, seconds=SECONDS)
         assert len(list(older.glob("orders/*.parquet"))) == 1, "and writes all that it was asked for"
 
         assert cleanup(runtime, RUN).state is EpochState.CLEANED
@@ -164,7 +158,7 @@ def test_a_driver_ends_by_itself_when_its_attempt_is_void(
         begin(Runtime.of(pipeline, ledger, staging, {}), RUN, DAY)
         job = _launching.OwnLauncher(pipeline, LooseLauncher({launching.GATE: str(gate)}))
         staged = pool.submit(stage, Runtime.of(pipeline, ledger, staging, {}), RUN, job, job.reference)
-        until(gate.with_suffix(".reached").exists)
+        until(gate.with_suffix(".reached").exists, seconds=SECONDS)
         abort(Runtime.of(pipeline, other, staging, {}), RUN, "a test")
         with pytest.raises(StageFailed, match="failed without a word"):
             staged.result(timeout=90)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -34,6 +33,9 @@ from stack.postgres import PostgresServer
 from stack.yarn import YarnCluster, fetched
 from tests.dags import launching
 from tests.dags.launching import DAY, GATE, RUN
+from tests.waiting import until
+
+SECONDS = 300  # for a driver to start
 
 pytestmark = [
     pytest.mark.slow,
@@ -96,27 +98,20 @@ def leave(runtime: Runtime, jobs: Any) -> tuple[str, str]:
     return handle, request
 
 
-def until(condition: Callable[[], bool], seconds: float = 300) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
 def test_a_job_of_yarn_is_sealed_by_another_process_when_it_has_ended(
     yarn: YarnCluster, runtime: Runtime, pipeline: Pipeline, tmp_path: Path
 ) -> None:
     begin(runtime, RUN, DAY)
     handle, request = leave(runtime, jobs_of(yarn, pipeline, tmp_path))
     jobs = jobs_of(yarn, pipeline, tmp_path)
-    until((tmp_path / "gate.reached").exists)
+    until((tmp_path / "gate.reached").exists, seconds=SECONDS)
     assert jobs.state(handle) is JobState.RUNNING
     with pytest.raises(JobAtWork, match=handle):
         look(runtime, jobs)
     (tmp_path / "gate").unlink()
-    until(lambda: has_ended(request))
+    until(lambda: has_ended(request), seconds=SECONDS)
     assert look(runtime, jobs).wal is not None
-    until(lambda: bool(jobs.state(handle) is not JobState.RUNNING))
+    until(lambda: bool(jobs.state(handle) is not JobState.RUNNING), seconds=SECONDS)
     assert jobs.state(handle) is JobState.SUCCEEDED
     prepare(runtime, RUN, "archive")
     commit(runtime, RUN)
@@ -132,14 +127,14 @@ def test_a_job_ends_when_it_is_cancelled_and_by_itself_when_its_attempt_is_void(
     begin(runtime, RUN, DAY)
     jobs = jobs_of(yarn, pipeline, tmp_path)
     unwanted, _ = leave(runtime, jobs)
-    until((tmp_path / "gate.reached").exists)
+    until((tmp_path / "gate.reached").exists, seconds=SECONDS)
     abort(runtime, RUN, "a test")
-    until(lambda: bool(jobs.state(unwanted) is JobState.FAILED))
+    until(lambda: bool(jobs.state(unwanted) is JobState.FAILED), seconds=SECONDS)
     assert (tmp_path / "gate").exists(), "it was held up all the time"
 
     begin(runtime, RUN, DAY)
     cancelled, _ = leave(runtime, jobs)
     jobs.cancel_job(cancelled)
-    until(lambda: bool(jobs.state(cancelled) is JobState.FAILED))
+    until(lambda: bool(jobs.state(cancelled) is JobState.FAILED), seconds=SECONDS)
     assert yarn.ask(f"apps/{cancelled}")["app"]["state"] == "KILLED"
     abort(runtime, RUN, "a test")

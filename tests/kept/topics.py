@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.connection import Asker
-from tests.sinks.kafka_admin import until
+from tests.waiting import until
 
 SECONDS = 30
 

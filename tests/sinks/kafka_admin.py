@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Protocol
 
@@ -13,6 +12,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.connection import Asker
 from stack.kafka import KafkaBroker
+from tests.waiting import until
 
 SECONDS = 60
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -28,14 +28,6 @@ def asking_for(user: str, password: str) -> dict[str, str]:
         "sasl.mechanism.inter.broker.protocol": "PLAIN",
         "listener.name.plaintext.plain.sasl.jaas.config": login,
     }
-
-
-def until(holds: Callable[[], bool], otherwise: str, seconds: float = SECONDS) -> None:
-    """Fail with `otherwise` unless it holds before that many seconds."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, otherwise
-        time.sleep(0.02)
 
 
 class Brokers(Protocol):

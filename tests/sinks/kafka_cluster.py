@@ -11,7 +11,8 @@ from pathlib import Path
 
 from lockstep.kafka.cluster import Cluster
 from stack.kafka import KafkaBroker, Quorum
-from tests.sinks.kafka_admin import cluster_of, until
+from tests.sinks.kafka_admin import cluster_of
+from tests.waiting import until
 
 NODES = 3
 REPLICATED = {

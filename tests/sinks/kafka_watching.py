@@ -16,9 +16,10 @@ from lockstep.epoch import Vote
 from lockstep.sinks.values import SinkEpoch
 from lockstep.testing import SealedRows, sealed
 from lockstep.testing._under_test import epoch, expect_rows, prepare, publish
-from tests.sinks.kafka_admin import cluster_of, held, until
+from tests.sinks.kafka_admin import cluster_of, held
 from tests.sinks.kafka_observer import Observer, observed
 from tests.sinks.kafka_target import PARTITIONS, KafkaUnderTest
+from tests.waiting import until
 
 ROWS = 1000  #: an epoch
 

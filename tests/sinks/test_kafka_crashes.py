@@ -31,10 +31,10 @@ from tests.sinks.kafka_admin import (
     is_compacted,
     restart,
     transactional_ids,
-    until,
 )
 from tests.sinks.kafka_target import PARTITIONS, KafkaUnderTest
 from tests.sinks.kafka_watching import ROWS, Interrupted, Watched, at, holds, once, until_sent, watching
+from tests.waiting import until
 
 SLOW = 60.0  #: a timeout that no test waits for
 

@@ -25,9 +25,9 @@ from lockstep.testing import sealed
 from lockstep.testing._children import Child, ended, fork
 from lockstep.testing._under_test import PATIENCE, epoch, expect_rows, opened, prepare, publish
 from stack.kafka import KafkaBroker
-from tests.sinks.kafka_admin import until
 from tests.sinks.kafka_target import KafkaUnderTest
 from tests.sinks.kafka_watching import holds
+from tests.waiting import until
 
 ROWS = 60
 #: where a publisher is struck: the point, and how often it has come there by then

@@ -29,10 +29,10 @@ from stack.kafka import KafkaBroker
 from stack.postgres import PostgresServer
 from tests.crash.world import ROWS as FED
 from tests.sinks.append.feed import Feed
-from tests.sinks.kafka_admin import until
 from tests.sinks.kafka_target import KafkaUnderTest, committed
 from tests.sinks.kafka_watching import ROWS as WATCHED
 from tests.sinks.kafka_watching import holds, watching
+from tests.waiting import until
 
 SHARDS, ROWS = 3, 60
 POINTS = [

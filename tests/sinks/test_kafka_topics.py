@@ -25,11 +25,12 @@ from lockstep.testing._trial import ROWS as TRIAL_ROWS
 from lockstep.testing._under_test import epoch, expect_rows, opened, prepare, publish
 from stack.kafka import KafkaBroker
 from tests.sinks.guarantees import expect_row
-from tests.sinks.kafka_admin import configure, delete, held, until
+from tests.sinks.kafka_admin import configure, delete, held
 from tests.sinks.kafka_observer import observed
 from tests.sinks.kafka_target import PARTITIONS, KafkaUnderTest, committed
 from tests.sinks.kafka_topics import TopicsUnderTest
 from tests.sinks.test_kafka_shards import ROWS, STRIKES, struck
+from tests.waiting import until
 
 SCHEMA = pa.schema({"id": pa.int64(), "k": pa.string(), "to": pa.string()})
 

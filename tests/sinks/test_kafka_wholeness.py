@@ -23,9 +23,9 @@ from lockstep.sinks.kafka._records import Records
 from lockstep.testing import SealedRows, sealed
 from lockstep.testing._under_test import epoch, opened, prepare
 from stack.kafka import KafkaBroker
-from tests.sinks.kafka_admin import until
 from tests.sinks.kafka_target import KafkaUnderTest, committed
 from tests.sinks.kafka_watching import records_in
+from tests.waiting import until
 
 EPOCHS, ROWS, BATCHES = 3, 400, 4  #: rows and batches of each
 

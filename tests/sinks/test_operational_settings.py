@@ -31,9 +31,9 @@ from stack.kafka import KafkaBroker
 from stack.postgres import PostgresServer
 from tests.crash.world import ROWS, interval_of
 from tests.sinks.append.feed import Feed
-from tests.sinks.kafka_admin import until
 from tests.sinks.kafka_target import KafkaUnderTest, committed
 from tests.sinks.kafka_watching import Interrupted, at, holds, records_in
+from tests.waiting import until
 
 TOO_SHORT, SLOW, LONG = 4, 5, 60  #: seconds: a timeout, what sending takes where it is slow, a timeout
 OTHERS = {"on_restate": "refuse", "register": False}  #: settings in force that nobody speaks of here

@@ -21,8 +21,9 @@ from lockstep.sources.kafka._end_offsets import Bound, is_finished
 from lockstep.sources.kafka._open_source import OpenKafkaSource
 from lockstep.sources.kafka._ranges import TopicRange, position_of
 from stack.kafka import KafkaBroker
-from tests.sinks.kafka_admin import delete, until
+from tests.sinks.kafka_admin import delete
 from tests.sources.test_kafka_source import Topics, by_pattern, expire, ranges
+from tests.waiting import until
 
 
 @pytest.fixture

@@ -36,7 +36,8 @@ from lockstep.sources.kafka._open_source import OpenKafkaSource
 from lockstep.sources.kafka._ranges import TopicRange, cap
 from lockstep.sources.kafka._records import tasks_of
 from stack.kafka import KafkaBroker
-from tests.sinks.kafka_admin import cluster_of, delete, until
+from tests.sinks.kafka_admin import cluster_of, delete
+from tests.waiting import until
 
 
 class Topics:

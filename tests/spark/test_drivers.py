@@ -27,6 +27,7 @@ from stack.processes import Processes
 from stack.spark import StandaloneCluster, spark_environment
 from tests.spark.pipelines import conserving_pipeline, growing_pipeline, pipeline_of, udf_pipeline
 from tests.spark.staged import csv, request_of, rows_in, stage
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,13 +59,6 @@ def submit(master: str, folder: Path, cwd: Path, **environment: str) -> subproce
     return subprocess.run(
         command, cwd=cwd, env={**spark_environment(), **environment}, capture_output=True, text=True, timeout=240
     )
-
-
-def until(condition: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_spark_submit_stages_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,12 +33,13 @@ from lockstep.sources import KafkaSource
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.staging import Staging
 from stack.kafka import SPARK_AVRO, KafkaBroker
-from tests.sinks.kafka_admin import delete, is_compacted, until
+from tests.sinks.kafka_admin import delete, is_compacted
 from tests.sinks.kafka_target import committed
 from tests.sources.test_kafka_source import Topics, expire, opened
 from tests.spark.kafka_decoders import decode
 from tests.spark.pipelines import Nowhere
 from tests.spark.staged import stage
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -25,8 +25,9 @@ from lockstep.testing._under_test import DEPLOYMENT, epoch
 from lockstep.wal.manifest import SourceCount
 from stack.kafka import SPARK_AVRO, KafkaBroker
 from tests.sources.schema_registry import Registry, serving
-from tests.sources.test_kafka_source import Topics
+from tests.sources.test_kafka_source import Topics, ranges
 from tests.unit.test_avro import EMPTY, FULL, NULLS, ROWS
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -289,6 +290,7 @@ def test_what_the_sink_writes_is_what_the_source_reads(
         live.publish(epoch(), vote, [SealedRows(table)])
     value, key = (registry.subjects[f"{topic}-{part}"][1]["schema"] for part in ("value", "key"))
     source = opened(topics, registry, topic, key="avro", key_schema=key, value="avro", value_schema=value)
+    until(lambda: ranges(source.latest(None, None), topic) == {"0": [0, 4]}, "the commit's own record is the fourth")
     records = source.read_records(session, None, source.latest(None, None))
     assert records.bad().count() == 0
     found = records.good().selectExpr("key", "value.*").orderBy("id").toArrow()

@@ -25,7 +25,8 @@ from lockstep.spark.shared_session import SharedSession, session_id
 from lockstep.wal.request import ERROR, RESULT, read_request
 from tests.spark.pipelines import pipeline_of
 from tests.spark.staged import csv, request_of, rows_in
-from tests.spark.test_drivers import GOOD, NOON, asked, slowly, until
+from tests.spark.test_drivers import GOOD, NOON, asked, slowly
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
