@@ -18,7 +18,7 @@ from lockstep.epoch import SourceRange
 from lockstep.errors import StageFailed
 from lockstep.sources.open_source import OpenSource
 from lockstep.sources.records import BAD, FILE, WHY, OpenRecordSource, Records
-from lockstep.spark._pyspark import allow_twice_observed
+from lockstep.spark._pyspark import allow_twice_observed, counted_in_driver
 from lockstep.spark.session import active, is_remote
 
 _SECONDS = 5.0  #: a driver hears of its metrics from another thread, a moment after the job
@@ -41,6 +41,7 @@ class ObservedFrame:
     frame: DataFrame
     metric: str
     observation: Observation
+    names: Sequence[str]  #: of what is counted
 
     @classmethod
     def of(cls, frame: DataFrame, **counts: str) -> ObservedFrame:
@@ -49,7 +50,7 @@ class ObservedFrame:
         observation = Observation(metric)
         columns = [F.expr(aggregate).alias(name) for name, aggregate in counts.items()]
         if not is_remote(frame.sparkSession):
-            return cls(frame.observe(observation, *columns), metric, observation)
+            return cls(frame.observe(observation, *columns), metric, observation, tuple(counts))
         from pyspark.sql.connect import dataframe, plan
 
         allow_twice_observed()
@@ -57,7 +58,7 @@ class ObservedFrame:
         told, child = cast(Any, observation), cast(Any, frame)
         told._result = _Told()
         observed = dataframe.DataFrame(plan.CollectMetrics(child._plan, told, cast(Any, columns)), child._session)
-        return cls(cast(DataFrame, observed), metric, observation)
+        return cls(cast(DataFrame, observed), metric, observation, tuple(counts))
 
     @property
     def executions(self) -> int:
@@ -65,21 +66,18 @@ class ObservedFrame:
         return int(cast(Any, self.observation)._result.times)
 
     def counts(self) -> dict[str, int]:
-        """What was counted; empty if no action has read the frame."""
-        if isinstance(self.observation, Observation):
-            return self._driver_counts()
-        return dict(self.observation.get)
+        """What was counted, in the order that was asked for; empty if no action has read the frame."""
+        remote = not isinstance(self.observation, Observation)
+        found = dict(self.observation.get) if remote else self._driver_counts()
+        return {name: found[name] for name in self.names if name in found}  # Spark 4.0 has an order of its own
 
     def _driver_counts(self) -> dict[str, int]:
         # Observation.get would wait for ever for a frame that the optimizer cut out of the plan
-        observation: Any = self.observation
-        done = observation._jo.future()
+        done = cast(Any, self.observation)._jo.future()
         deadline = time.monotonic() + _SECONDS
         while not done.isCompleted() and time.monotonic() < deadline:
             time.sleep(0.005)
-        if not done.isCompleted() or observation._jo.getRow().schema() is None:  # the optimizer cut the frame out
-            return {}
-        return dict(self.observation.get)
+        return counted_in_driver(self.observation) if done.isCompleted() else {}
 
     def uses_in(self, frame: DataFrame) -> int:
         """How often the plan of `frame` reads this one."""

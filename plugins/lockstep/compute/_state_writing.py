@@ -209,13 +209,14 @@ class StateWriter:
     def _checkpoint(self, typed: DataFrame) -> tuple[DataFrame, frozenset[int]]:
         """Typed changes, computed once; and the buckets that they touch."""
         bucket = bucket_sql(self._declared.found_by, self._declared.buckets)
-        observed = ObservedFrame.of(typed, buckets=f"collect_set({bucket})")
+        # as text: Spark 4.0 can't tell a client of an observed array
+        observed = ObservedFrame.of(typed, buckets=f"concat_ws(' ', collect_set(CAST({bucket} AS STRING)))")
         kept = observed.checkpoint()
-        touched: Any = observed.counts().get("buckets")
-        if touched is None:  # Spark didn't say
-            found = bucket_of(self._declared.found_by, self._declared.buckets).alias(BUCKET)
-            touched = [row[BUCKET] for row in kept.select(found).distinct().collect()]
-        return kept, frozenset(touched)
+        told: Any = observed.counts().get("buckets")
+        if told is not None:
+            return kept, frozenset(map(int, told.split()))
+        found = bucket_of(self._declared.found_by, self._declared.buckets).alias(BUCKET)  # Spark didn't say
+        return kept, frozenset(row[BUCKET] for row in kept.select(found).distinct().collect())
 
     def _by_key(self, kept: DataFrame) -> DataFrame:
         """One row a key, with the number of those that there were: more than one is refused afterwards."""

@@ -2,7 +2,7 @@
 
 Types are those of the version that requirements.txt locks. 4.2 brought read limits of streaming data sources, and a
 client of Spark Connect that keeps count of what it still releases. Before, Arrow had timestamps in UTC by a flag, and
-a frame that is observed could be read only once in a plan.
+a frame that is observed could be read only once in a plan. 4.1 has a driver told of a frame that its optimizer cut out.
 """
 
 from __future__ import annotations
@@ -14,13 +14,16 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
+import pyspark
 from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.datasource_internal import _SimpleStreamReaderWrapper
 from pyspark.sql.pandas import types
 from pyspark.sql.types import StructType
 
+from lockstep.spark.versions import line_of
+
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Observation, SparkSession
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxFiles, ReadMaxRows
 
     HAS_READ_LIMITS: bool
@@ -67,6 +70,7 @@ __all__ = [
     "ReadMaxRows",
     "allow_twice_observed",
     "await_releases",
+    "counted_in_driver",
     "default_limit_of",
     "end_of_simple",
     "is_simple",
@@ -109,6 +113,14 @@ def allow_twice_observed() -> None:
     for name in ("Join", "AsOfJoin", "LateralJoin", "SetOperation"):
         if kind := getattr(plan, name, None):
             kind.observations = property(observations)
+
+
+def counted_in_driver(observation: Observation) -> dict[str, Any]:
+    """What a driver was told of an observation that is complete; empty if the optimizer cut its frame out of the plan.
+    Before 4.1 that one is never complete."""
+    if line_of(pyspark.__version__) >= (4, 1) and cast(Any, observation)._jo.getRow().schema() is None:
+        return {}
+    return dict(observation.get)
 
 
 def requests_of(pb2: Any, *names: str) -> tuple[type[Any], ...]:
