@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Mapping
 from concurrent.futures import wait
 from functools import cache
+from threading import Barrier, Lock
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
@@ -80,6 +81,9 @@ __all__ = [
 ]
 
 
+_one_at_a_time = Lock()  #: gathers a pool's threads, or two would each hold some
+
+
 def to_arrow_schema(schema: StructType) -> pa.Schema:
     """What Spark makes of `schema`, its timestamps in UTC."""
     if "timezone" in inspect.signature(types.to_arrow_schema).parameters:
@@ -95,7 +99,10 @@ def await_releases(client: Any, seconds: float) -> None:
     from pyspark.sql.connect.client.reattach import ExecutePlanResponseReattachableIterator as Results
 
     pool: Any = cast(Any, Results)._get_or_create_release_thread_pool()
-    wait([pool.submit(int)], seconds)  # what is after all others, which go in turn
+    with _one_at_a_time:
+        all_here = Barrier(pool._max_workers)  # each of its threads has then done what it had begun
+        meeting = [pool.submit(all_here.wait, seconds) for _ in range(all_here.parties)]
+    wait(meeting, seconds)
 
 
 @cache
