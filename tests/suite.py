@@ -52,6 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if ENDS not in told:
         minutes = config.option.minutes
         config.stash[_ENDS] = None if minutes is None else time.time() + 60 * minutes
+        config.pluginmanager.register(FailuresAsTheyCome(config))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -142,6 +143,21 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.line(f"{swept - run} of {swept}: {test}")
     for test, number in sorted(Counter(test.partition("[")[0] for test in later).items()):
         terminalreporter.line(f"{number} of {number}: {test}")
+
+
+class FailuresAsTheyCome:
+    """Tells a failure when it happens, by a line: its whole text comes at the end, which may be an hour away."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        reporter: pytest.TerminalReporter | None = self._config.pluginmanager.get_plugin("terminalreporter")
+        if report.failed and reporter is not None:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            said = crash.message.partition("\n")[0] if crash else ""
+            reporter.ensure_newline()
+            reporter.write_line(f"{report.when} failed: {report.nodeid} {said}".rstrip(), red=True)
 
 
 class ByServers(LoadScopeScheduling):
