@@ -133,8 +133,8 @@ class OpenKafkaSink(WriteAheadSink):
         return TargetChanged(
             f"{self._route.who}: {what}: the connection leads elsewhere, or the topic was deleted, or some of its "
             "records were. Nothing was sent. Point the connection back. If the topic is gone for good, look for the "
-            f"epoch's records by their header {HEADER}, and say `lockstep resolve … applied`, or `not-applied`, which "
-            "sends it"
+            f"records of an epoch that is committed by their header {HEADER}, and say `lockstep resolve … applied`, "
+            "or `not-applied`, which sends it; any other wants the topic made anew, and `renumber --lacking`"
         )
 
     def validate(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
