@@ -117,6 +117,9 @@ packed = pipeline_of("packed", gated)
 deferred = pipeline_of("deferred")
 left = pipeline_of("left")
 audited = pipeline_of("audited", audits=[row_count("orders", at_least=10)], keep_wal=10)
+grouped = pipeline_of("grouped", gated)
+beside = pipeline_of("beside")
+mapped = [pipeline_of("mapped_a"), pipeline_of("mapped_b", gated), pipeline_of("mapped_c")]
 sharded = Pipeline(
     name="sharded",
     sources={"orders": FileSource(f"landing/sharded/{DAILY}", format="csv", schema=SCHEMA)},

@@ -1,0 +1,154 @@
+"""`EpochTaskGroup` in somebody's DAG, as a scheduler runs it: between other tasks, twice, mapped, cleared, killed."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+from psycopg2 import sql
+
+from tests.e2e.airflow_api import wait_for
+from tests.e2e.groups import ROWS
+from tests.e2e.world import Row, World, interval
+
+pytestmark = [pytest.mark.airflow, pytest.mark.timeout(900)]
+
+BOTH = ("grouped", "beside")
+MAPPED = ("mapped_a", "mapped_b", "mapped_c")
+
+
+def trigger(world: World, dag_id: str, day: str) -> str:
+    world.api.unpause(dag_id)
+    found = interval(day)
+    return world.api.trigger_interval(dag_id, found.start.isoformat(), found.end.isoformat())
+
+
+def landed(day: str) -> Counter[Row]:
+    """What `extract` lands."""
+    return Counter((number, day, number / 4) for number in range(ROWS))
+
+
+def told(world: World, what: str, run_id: str) -> list[Any]:
+    """What the run's tasks have said of a kind, in no order."""
+    found = [json.loads(path.read_text()) for path in (world.home / "told").glob("*.json") if path.read_text()]
+    return [one["said"] for one in found if (one["what"], one["run"]) == (what, run_id)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def pool(world: World) -> None:
+    """In which one task group has its `stage`."""
+    world.api.set_pool("groups", 1)
+
+
+def test_groups_move_their_epochs_between_tasks_of_ones_own(world: World) -> None:
+    day = "2024-06-01"
+    run_id = trigger(world, "groups", day)
+    world.require_success("groups", run_id)
+    for pipeline in BOTH:
+        world.require_published_once(pipeline, day, landed(day))
+    [[first, second]] = told(world, "report", run_id)
+    for pipeline, moved in zip(BOTH, (first, second), strict=True):
+        epoch = world.epoch(pipeline, day)
+        assert epoch is not None
+        assert (moved["pipeline"], moved["epoch"], moved["state"]) == (pipeline, epoch.id, "cleaned")
+    tasks = world.api.tasks("groups", run_id)
+    assert tasks["extract"]["end_date"] < tasks["grouped.begin"]["start_date"]
+    assert tasks["report"]["start_date"] > max(tasks[f"{name}.cleanup"]["end_date"] for name in ("grouped", "other"))
+    assert (tasks["grouped.stage"]["pool"], tasks["other.stage"]["pool"]) == ("groups", "default_pool")
+    assert told(world, "notice", run_id) == [f"grouped.cleanup of {day}"]
+    assert told(world, "failure", run_id) == []
+
+
+def test_a_deadline_of_the_dag_around_a_group_is_told(world: World) -> None:
+    pytest.importorskip("airflow.sdk.definitions.callback", reason="deadlines are 3.2's")
+    run_id = trigger(world, "groups", "2024-06-02")
+    wait_for(lambda: told(world, "late", run_id) == ["groups"], "the deadline to be told")
+    world.require_success("groups", run_id)
+
+
+def test_what_fails_before_a_group_begins_no_epoch_and_a_clear_goes_on(world: World) -> None:
+    day = "2024-06-03"
+    lacking = world.home / "gates" / f"{day}.lacking"
+    lacking.parent.mkdir(exist_ok=True)
+    lacking.touch()
+    run_id = trigger(world, "groups", day)
+    assert world.api.wait_run("groups", run_id) == "failed"
+    assert all(world.epoch(pipeline, day) is None for pipeline in BOTH)
+    assert told(world, "report", run_id) == []
+    lacking.unlink()
+    world.api.clear("groups", run_id, "extract", downstream=True)
+    world.require_success("groups", run_id)
+    for pipeline in BOTH:
+        world.require_published_once(pipeline, day, landed(day))
+    assert len(told(world, "report", run_id)) == 1
+
+
+def test_a_group_that_fails_aborts_its_epoch_alone_and_a_clear_of_it_goes_on(world: World) -> None:
+    day = "2024-06-04"
+    columns = "id int, day text, amount float8, lockstep_epoch bigint"
+    world.query(sql.SQL(f"CREATE TABLE IF NOT EXISTS public.beside ({columns})"))
+    world.query(sql.SQL("ALTER TABLE public.beside RENAME COLUMN amount TO sum"))
+    run_id = trigger(world, "groups", day)
+    assert world.api.wait_run("groups", run_id) == "failed"
+    states = world.api.states("groups", run_id)
+    assert (states["other.abort"], states["grouped.abort"]) == ("success", "skipped")
+    assert (states["report"], states["other.moved"], states["grouped.moved"]) == (
+        "upstream_failed",
+        "upstream_failed",
+        "success",
+    )
+    world.require_published_once("grouped", day, landed(day))
+    world.query(sql.SQL("ALTER TABLE public.beside RENAME COLUMN sum TO amount"))
+    world.require_nothing_shown("beside", day)
+    wait_for(
+        lambda: told(world, "failure", run_id) == ["other.prepare.warehouse"], "the callback of the task that failed"
+    )
+
+    world.api.clear("groups", run_id, "other.begin", downstream=True)
+    world.require_success("groups", run_id)
+    for pipeline in BOTH:
+        world.require_published_once(pipeline, day, landed(day))
+    assert len(told(world, "report", run_id)) == 1
+
+
+def test_a_kill_inside_a_group_and_a_clear_of_the_whole_run_change_nothing(world: World) -> None:
+    day = "2024-06-05"
+    world.close_gate(day)
+    run_id = trigger(world, "groups", day)
+    world.wait_at_gate(day)
+    world.kill_task("groups", run_id, "grouped.stage")
+    world.wait_at_gate(day)  # the second try
+    world.open_gate(day)
+    world.require_success("groups", run_id)
+    before = [world.epoch(pipeline, day) for pipeline in BOTH]
+    world.api.clear_run("groups", run_id)
+    world.require_success("groups", run_id)
+    assert [world.epoch(pipeline, day) for pipeline in BOTH] == before
+    for pipeline in BOTH:
+        world.require_published_once(pipeline, day, landed(day))
+    assert len(told(world, "report", run_id)) == 2, "who stands behind it is run again, as in any DAG"
+
+
+def test_a_mapped_group_moves_an_epoch_of_each_pipeline_whoever_of_them_is_killed(world: World) -> None:
+    day = "2024-06-06"
+    world.close_gate(day)
+    run_id = trigger(world, "mapped", day)
+    world.wait_at_gate(day)
+    world.kill_task("mapped", run_id, "all.pack[1]")
+    world.wait_at_gate(day)
+    world.open_gate(day)
+    world.require_success("mapped", run_id)
+    for pipeline in MAPPED:
+        world.require_published_once(pipeline, day, landed(day))
+    [[moved]] = told(world, "report", run_id)
+    assert [one["pipeline"] for one in moved] == list(MAPPED)
+    tries = {name: task["try_number"] for name, task in world.api.tasks("mapped", run_id).items() if "pack" in name}
+    assert tries["all.pack[1]"] > 1
+    assert (tries["all.pack[0]"], tries["all.pack[2]"]) == (1, 1)
+
+    world.api.clear("mapped", run_id, "all.pack", downstream=True, index=2)
+    world.require_success("mapped", run_id)
+    for pipeline in MAPPED:
+        world.require_published_once(pipeline, day, landed(day))
