@@ -145,15 +145,15 @@ class AirflowApi:
         """The answer to a GET of `path`, which follows /api/v2."""
         return self.call("GET", path, params=parameters)
 
-    def call(self, method: str, path: str, **request: Any) -> Any:
+    def call(self, method: str, path: str, *, root: str = "/api/v2", **request: Any) -> Any:
         """The answer to any request; `request` as httpx takes it (`json`, `params`)."""
         try:
-            return self._send(method, f"/api/v2{path}", **request)
+            return self._send(method, f"{root}{path}", **request)
         except AirflowRefused as error:
             if error.status != httpx.codes.UNAUTHORIZED:
                 raise
         self._log_in()  # a login lasts a day, a restarted api-server may have forgotten it
-        return self._send(method, f"/api/v2{path}", **request)
+        return self._send(method, f"{root}{path}", **request)
 
     def _send(self, method: str, path: str, **request: Any) -> Any:
         try:

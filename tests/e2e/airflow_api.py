@@ -156,6 +156,11 @@ class AirflowApi:
         query = f"asset_id={numbers[0]}&order_by=timestamp&limit=100"
         return list(self._call("GET", f"/assets/events?{query}")["asset_events"]) if numbers else []
 
+    def connection_forms(self) -> dict[str, dict[str, Any]]:
+        """{type of connection: what the page for a new one asks for}"""
+        found = self._api.call("GET", "/connections/hook_meta", root="/ui")
+        return {form["connection_type"]: form for form in found}
+
     def _call(self, method: str, path: str, body: Any = None) -> Any:
         return self._api.call(method, path, json=body)
 

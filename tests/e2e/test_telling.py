@@ -1,4 +1,4 @@
-"""What a run tells those who only listen: OpenLineage's transport, and a server of metrics."""
+"""What a run tells those who only listen: OpenLineage's transport, a server of metrics, and the reader of a log."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lockstep.orchestration.provider import get_provider_info
 from tests.e2e.airflow_api import wait_for
 from tests.e2e.conftest import TestedStack
 from tests.e2e.world import World
@@ -55,3 +56,24 @@ def test_a_run_tells_lineage_and_metrics_what_its_sinks_show(world: World, stack
         assert (named["pipeline"], named["epoch"]) == ("orders", epoch.id)
         assert any(line.startswith(f"airflow.lockstep.phase.duration.orders.publish.{sink}:") for line in told)
     assert all(".".join(name.split(".")[:1]) == "observed" for name in completed(stack)), "nobody else asked for it"
+
+
+def test_each_line_of_a_task_s_log_has_what_it_is_about_as_fields(world: World) -> None:
+    day = "2024-02-21"
+    world.land("orders", day)
+    run_id = world.run("orders", day)
+    epoch = world.epoch("orders", day)
+    assert epoch is not None
+    about = {"pipeline": "orders", "epoch": epoch.id, "token": epoch.attempt}
+    for task_id, further in (("stage", {}), ("publish.warehouse", {"sink": "warehouse"})):
+        lines = world.api.log_entries("orders", run_id, task_id)
+        ours = [line for line in lines if str(line.get("logger", "")).startswith("lockstep.roles")]
+        assert any((about | further).items() <= line.items() for line in ours), lines
+
+
+def test_the_page_for_a_new_connection_asks_for_what_each_type_of_lockstep_s_has(world: World) -> None:
+    forms = world.api.connection_forms()
+    for asked in get_provider_info()["connection-types"]:
+        form = forms[asked["connection-type"]]
+        assert form["hook_name"] == asked["hook-name"]
+        assert set(form["extra_fields"] or {}) == set(asked.get("conn-fields", {}))
