@@ -23,7 +23,8 @@ def find_java() -> Path:
     version = _version(program)
     if version < OLDEST:
         raise JavaMissing(
-            f"Java {OLDEST} or newer is needed, found {version or 'no usable one'} at {program} ({source}): "
+            f"Java {OLDEST} or newer is needed, as Spark 4 is compiled for it, "
+            f"found {version or 'no usable one'} at {program} ({source}): "
             f"install openjdk-{OLDEST}-jre-headless or set JAVA_HOME"
         )
     return program

@@ -272,7 +272,7 @@ def test_a_ledger_on_a_server_that_is_too_old_is_broken(
 ) -> None:
     monkeypatch.setattr("lockstep.postgres.connection.OLDEST", 99)
     [found] = [one for one in amiss() if one["check"] == "ledger"]
-    assert found["severity"] == "broken" and "99 or newer is needed" in found["says"]
+    assert found["severity"] == "broken" and "99 or newer is needed; older ones have no multiranges" in found["says"]
 
 
 def _deployment(world: World) -> set[str]:

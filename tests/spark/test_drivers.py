@@ -234,8 +234,9 @@ def test_a_java_that_is_too_old_is_named(tmp_path: Path) -> None:
     old.parent.mkdir()
     old.write_text('#!/bin/sh\necho \'openjdk version "11.0.2"\' >&2\n[ "$1" = -version ]\n')
     old.chmod(0o755)
-    said = f"SparkRefused: Spark's Java didn't start; Java 17 or newer is needed, found {old}: openjdk version"
-    assert said in refusal_of_a_driver(JAVA_HOME=str(tmp_path))
+    said = refusal_of_a_driver(JAVA_HOME=str(tmp_path))
+    assert "SparkRefused: Spark's Java didn't start; Java 17 or newer is needed, as Spark 4 is compiled for it" in said
+    assert f"found {old}: openjdk version" in said
 
 
 def refusal_of_a_driver(**environment: str) -> str:

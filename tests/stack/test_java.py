@@ -18,10 +18,10 @@ def fake_java(folder: Path, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["1.8.0_412", "11.0.2"])
-def test_an_old_java_is_refused_by_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+def test_an_old_java_is_refused_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
     fake_java(tmp_path, version)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(JavaMissing, match=r"17 or newer is needed, found (8|11) at .*JAVA_HOME"):
+    with pytest.raises(JavaMissing, match=r"17 or newer is needed, as Spark 4 is .*, found (8|11) at .*JAVA_HOME"):
         find_java()
 
 

@@ -296,4 +296,7 @@ def test_the_values_for_the_chart_deploy_that_image() -> None:
     assert f"--tag {values['defaultAirflowRepository']}:{values['defaultAirflowTag']} ." in image
     assert values["defaultAirflowTag"] == f"{values['airflowVersion']}-{lockstep.__version__}"
     assert f"FROM apache/airflow:{values['airflowVersion']}-" in image
+    texts = [values[key] for key in ("executor", "airflowVersion", "defaultAirflowTag", "extraEnvFrom")]
+    assert all(isinstance(text, str) for text in [*texts, *(text for one in values["env"] for text in one.values())])
+    assert {tuple(one) for one in values["env"]} == {("name", "value")}  # the chart takes no valueFrom here
     assert yaml.safe_load(values["extraEnvFrom"]) == [{"secretRef": {"name": "lockstep"}}]  # the chart wants text

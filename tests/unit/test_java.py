@@ -11,6 +11,7 @@ import pytest
 
 from lockstep.spark._java import java_found, what_never_passes
 
+NEEDED = "Java 17 or newer is needed, as Spark 4 is compiled for it"
 PICKED_UP = "Picked up JAVA_TOOL_OPTIONS: -Djavax.net.ssl.keyStorePassword=hunter2"
 
 
@@ -34,12 +35,12 @@ def java_at(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("version", ["1.8.0_412", "11.0.2"])
 def test_a_java_that_is_too_old_never_passes(version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = java_at(tmp_path, f"echo 'openjdk version \"{version}\"' >&2", monkeypatch)
-    assert what_never_passes() == f'Java 17 or newer is needed, found {program}: openjdk version "{version}"'
+    assert what_never_passes() == f'{NEEDED}, found {program}: openjdk version "{version}"'
 
 
 def test_no_java_never_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert what_never_passes() == f"Java 17 or newer is needed, {tmp_path}/bin/java can't be run: FileNotFoundError"
+    assert what_never_passes() == f"{NEEDED}, {tmp_path}/bin/java can't be run: FileNotFoundError"
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "found none" in str(what_never_passes())

@@ -41,6 +41,7 @@ _SESSION: dict[str, Any] = {
     "options": "-c statement_timeout=60s -c lock_timeout=20s -c idle_in_transaction_session_timeout=30s",
 }
 _ILLEGAL_TRANSITION = "LS001"
+_LACKS = "multiranges, by which holes between intervals are found"
 
 
 def default_actor() -> str:
@@ -62,7 +63,7 @@ def connect(dsn: str, application: str, **session: Any) -> Connection:
     except psycopg2.Error as error:
         failed = describe(error, dsn)
     else:
-        if (found := too_old(connection)) is None:
+        if (found := too_old(connection, _LACKS)) is None:
             return connection
         close_quietly(connection)
         raise LedgerRefused(f"the ledger's server is {found}")

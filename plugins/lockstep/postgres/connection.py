@@ -18,7 +18,7 @@ from lockstep.postgres.dsn import parse_dsn, require_dsn
 from lockstep.postgres.errors import classify, describe, is_lost
 from lockstep.postgres.refusals import quotes_row
 
-OLDEST = 14  #: a ledger knows its holes by multiranges, a sink tells publishers that move by the progress of COPY
+OLDEST = 14  #: who refuses an older one says what it lacks
 IDLE_SECONDS = 300  #: a session that stands still within a transaction is ended by the server
 
 _TCP: dict[str, Any] = {
@@ -97,10 +97,10 @@ def dial(
     return connection
 
 
-def too_old(connection: Connection) -> str | None:
-    """What is to be said of the server's version, for "the server is …"; None of one that does."""
+def too_old(connection: Connection, lacks: str) -> str | None:
+    """What is to be said of the server, for "the server is …", with what older ones lack; None of one that does."""
     found = connection.server_version // 10_000
-    return f"PostgreSQL {found}: {OLDEST} or newer is needed" if found < OLDEST else None
+    return f"PostgreSQL {found}: {OLDEST} or newer is needed; older ones have no {lacks}" if found < OLDEST else None
 
 
 @dataclass

@@ -38,7 +38,9 @@ def java_found() -> str:
 def what_never_passes() -> str | None:
     """Why it won't start next time either: no Java, too old a one, an option without a meaning. None where that may
     pass: packages that couldn't be fetched, a port, memory, whatever isn't known."""
-    return f"Java {OLDEST} or newer is needed, {java_found()}" if _lacks_java() else _bad_option()
+    if _lacks_java():
+        return f"Java {OLDEST} or newer is needed, as Spark 4 is compiled for it, {java_found()}"
+    return _bad_option()
 
 
 def _program() -> str | None:

@@ -22,6 +22,7 @@ from lockstep.sinks.tables.target import TRIES, TableClaim, TableTarget
 from lockstep.sinks.values import Guarantee, SinkEpoch
 
 _ADVISORY = "hashtextextended(%s, 0)"
+_LACKS = "progress of COPY, by which a publisher that works is told from one that hangs"
 _DDL_LOCK_SECONDS = 0.2  #: behind a prepared transaction DDL would wait for ever, and everybody behind it
 
 
@@ -38,7 +39,7 @@ class PostgresTarget(TableTarget[Cursor]):
     @contextmanager
     def set_up(self) -> Iterator[Cursor]:
         with self.database.transaction("preflight", rejected=PreflightRefused) as cursor:
-            if found := too_old(cursor.connection):
+            if found := too_old(cursor.connection, _LACKS):
                 raise PreflightRefused(f"{self.database.where}: the server is {found}")
             self.own.lock_set_up(cursor)
             cursor.execute("SELECT set_config('lock_timeout', %s, true)", (str(round(1000 * _DDL_LOCK_SECONDS)),))
