@@ -1,7 +1,8 @@
 """The launchers of docs/how-to/launchers.md against answers that were written down: no service answers here.
 
 What stands for a provider's hook has that hook's signatures, read from the sources of the versions that the page names:
-cncf.kubernetes 10.25.0, amazon 9.39.0, google 22.8.0, databricks 7.23.0, apache.livy 4.6.4.
+cncf.kubernetes 10.25.0, amazon 9.39.0, google 22.8.0, databricks 7.23.0, apache.livy 4.6.4. The hooks themselves run in
+tests/package/test_provider_hooks.py.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Sequence
-from enum import Enum
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -57,7 +57,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
         "google.cloud.hooks.dataproc": {"DataprocHook": dataproc_hook(found)},
         "google.cloud.hooks.gcs": {"GCSHook": gcs_hook(found)},
         "databricks.hooks.databricks": {"DatabricksHook": databricks_hook(found)},
-        "apache.livy.hooks.livy": {"LivyHook": livy_hook(found), "BatchState": BatchState},
+        "apache.livy.hooks.livy": {"LivyHook": livy_hook(found)},
     }
     for name, offered in hooks.items():
         module = ModuleType(f"airflow.providers.{name}")
@@ -157,17 +157,6 @@ def databricks_hook(recorded: Recorded) -> type:
     return DatabricksHook
 
 
-class BatchState(Enum):
-    """As the provider's."""
-
-    STARTING = "starting"
-    RUNNING = "running"
-    ERROR = "error"
-    DEAD = "dead"
-    KILLED = "killed"
-    SUCCESS = "success"
-
-
 def livy_hook(recorded: Recorded) -> type:
     class LivyHook:
         def __init__(self, livy_conn_id: str = "livy_default") -> None: ...
@@ -175,8 +164,8 @@ def livy_hook(recorded: Recorded) -> type:
         def post_batch(self, *, file: str, args: Sequence[str], py_files: list[str], name: str | None = None) -> int:
             return int(recorded("post_batch", **locals()))
 
-        def get_batch_state(self, session_id: int | str) -> BatchState:
-            return BatchState(recorded("get_batch_state", **locals()))
+        def get_batch(self, session_id: int | str) -> Any:
+            return {"id": session_id, "state": recorded("get_batch", **locals())}
 
         def delete_batch(self, session_id: int | str) -> Any:
             return recorded("delete_batch", **locals())
@@ -269,6 +258,7 @@ CASES: dict[str, tuple[dict[str, Any], list[Any], str, list[tuple[Any, JobState]
         "42",
         [
             ("starting", RUNNING),
+            ("recovering", RUNNING),
             ("running", RUNNING),
             ("success", SUCCEEDED),
             ("error", FAILED),

@@ -302,7 +302,8 @@ def test_a_token_serves_every_connection_of_a_minute_and_one_that_is_refused_is_
 def test_mariadb_gets_its_token_by_its_own_hook(
     maria: MariaDbAccount, signed: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The provider of MySQL is not installed here, so its hook is a stand-in, too."""
+    """The provider of MySQL is not installed here, so its hook is a stand-in, too: tests/package/test_provider_hooks.py
+    runs the real ones."""
 
     class MySqlHook:
         conn_name_attr = "mysql_conn_id"
