@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import pytest
 from xdist.remote import Producer
@@ -15,15 +16,15 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 from tests.cover import Cover
-from tests.tiers import TESTS, Share, Tier, files, order, part_of, tier_of
+from tests.tiers import TESTS, Share, Tier, begins, files, order, part_of, tier_of
 
 SEEDS = 1000
 SEED = "cover seed"
-ENDS = "ends"  #: of the time for tests that only the tier `all` has, by the clock
+BEGAN = "began"  #: when the run did, by the clock
 COVER = "cover"  #: a property of a test's report: how much of its sweep it ran
 LATER = "later"  #: of a process's output: tests by name that a later tier runs, of files that this one does
 _LATER = pytest.StashKey[list[str]]()
-_ENDS = pytest.StashKey[float | None]()
+_BEGAN = pytest.StashKey[float]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,28 +38,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--minutes",
         type=float,
-        help="after so many, no test begins that only the tier all has; they run last, by an order of the cover seed's",
+        help="after so many, no test begins that only the tier all has; they run last, in an order of the seed's; "
+        "after half as many again none of the tier test",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "cover(size): in a cover, only so many of the test's parameters run")
-    told: dict[str, int | None] = getattr(config, "workerinput", {})  # to each of those that share the tests out
+    told: dict[str, Any] = getattr(config, "workerinput", {})  # to each of those that share the tests out
     if SEED in told:
         config.option.cover_seed = told[SEED]
-        config.stash[_ENDS] = told[ENDS]
     elif config.option.tier is not Tier.ALL and config.option.cover_seed is None:
         config.option.cover_seed = random.randrange(SEEDS)
-    if ENDS not in told:
-        minutes = config.option.minutes
-        config.stash[_ENDS] = None if minutes is None else time.time() + 60 * minutes
+    config.stash[_BEGAN] = told.get(BEGAN) or time.time()
+    if not told:
         config.pluginmanager.register(FailuresAsTheyCome(config))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: WorkerController) -> None:
     node.workerinput[SEED] = node.config.option.cover_seed
-    node.workerinput[ENDS] = node.config.stash[_ENDS]
+    node.workerinput[BEGAN] = node.config.stash[_BEGAN]
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
@@ -78,7 +78,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    items[:] = order(items, _path, config.option.cover_seed, config.stash[_ENDS] is not None)
+    items[:] = order(items, _path, config.option.cover_seed, config.option.minutes is not None)
     left_out = {item for item in items if not config.option.tier.holds(tier_of(_path(item), item.name))}
     config.stash[_LATER] = sorted(item.nodeid for item in left_out)
     swept: dict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
@@ -97,9 +97,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    ends = item.config.stash[_ENDS]
-    if ends is not None and time.time() > ends and tier_of(_path(item), item.name) is Tier.ALL:
-        pytest.skip(f"{item.config.option.minutes:g} minutes are up; `make test-all` without MINUTES runs every test")
+    minutes = item.config.option.minutes
+    if minutes is not None:
+        passed, tier = (time.time() - item.config.stash[_BEGAN]) / 60, tier_of(_path(item), item.name)
+        if not begins(tier, passed, minutes):
+            pytest.skip(f"{passed:.0f} minutes are up; `make test-all` without MINUTES runs every test")
 
 
 def _path(item: pytest.Item) -> PurePosixPath:

@@ -7,6 +7,7 @@ rest: whole sweeps, a whole Airflow, Spark's own drivers and clusters, the wheel
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -153,6 +154,16 @@ def part_of(path: PurePosixPath) -> Part:
         if str(place) in SUITE:
             return SUITE[str(place)]
     raise KeyError(f"{path} has no row in tests/tiers.py")
+
+
+#: Of a run's minutes, after which no test of the tier begins. Those of `check` are few seconds each, and always do
+TIMES = {Tier.ALL: 1.0, Tier.TEST: 1.5}
+
+
+def begins(tier: Tier, passed: float, minutes: float) -> bool:
+    """Whether a test does, so long after the run has, of a run that is to take some `minutes`: whoever has the tests
+    run may end it all, finished or not."""
+    return passed <= TIMES.get(tier, math.inf) * minutes
 
 
 @cache

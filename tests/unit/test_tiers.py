@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tests.tiers import SUITE, TESTS, Tier, files, order, part_of
+from tests.tiers import SUITE, TESTS, Tier, begins, files, order, part_of
 
 
 def test_every_row_names_a_folder_or_a_file_that_is_there() -> None:
@@ -29,6 +29,11 @@ def test_who_hurries_runs_everything_and_the_last_tier_last(seed: int | None) ->
     found = order(files(Tier.ALL), lambda path: path, seed, hurried=True)
     earlier = len(files(Tier.TEST))
     assert set(found[:earlier]) == set(files(Tier.TEST)) and set(found) == set(files(Tier.ALL))
+
+
+def test_who_hurries_leaves_out_the_last_tier_then_the_one_before_and_never_the_first() -> None:
+    left_out = [[tier for tier in Tier if not begins(tier, passed, 50)] for passed in (49, 51, 74, 76, 1000)]
+    assert left_out == [[], [Tier.ALL], [Tier.ALL], [Tier.TEST, Tier.ALL], [Tier.TEST, Tier.ALL]]
 
 
 def test_seeds_that_follow_one_another_leave_out_others() -> None:
