@@ -10,8 +10,12 @@ from typing import Any
 from airflow.sdk import BaseNotifier
 
 from lockstep.home import absolute
+from tests.e2e.landing import Row, write_rows
 
-ROWS = 5  #: that `extract` lands for a day
+
+def rows_of(day: str) -> list[Row]:
+    """What `extract` lands for it."""
+    return [(number, day, number / 4) for number in range(5)]
 
 
 def land(pipelines: list[str], day: str) -> None:
@@ -19,11 +23,7 @@ def land(pipelines: list[str], day: str) -> None:
     if Path(absolute("gates"), f"{day}.lacking").exists():
         raise FileNotFoundError(day)
     for pipeline in pipelines:
-        file = Path(absolute("landing"), pipeline, f"{day}.csv")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = file.with_suffix(".tmp")
-        unfinished.write_text("id,day,amount\n" + "".join(f"{number},{day},{number / 4}\n" for number in range(ROWS)))
-        unfinished.rename(file)
+        write_rows(Path(absolute("landing"), pipeline, f"{day}.csv"), rows_of(day))
 
 
 def write(what: str, run_id: str, said: Any) -> None:

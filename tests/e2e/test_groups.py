@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from psycopg2 import sql
 
 from tests.e2e.airflow_api import wait_for
-from tests.e2e.groups import ROWS
-from tests.e2e.world import Row, World, interval
+from tests.e2e.groups import rows_of
+from tests.e2e.world import World, interval
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(900)]
 
@@ -25,9 +26,10 @@ def trigger(world: World, dag_id: str, day: str) -> str:
     return world.api.trigger_interval(dag_id, found.start.isoformat(), found.end.isoformat())
 
 
-def landed(day: str) -> Counter[Row]:
-    """What `extract` lands."""
-    return Counter((number, day, number / 4) for number in range(ROWS))
+def require_moved(world: World, pipelines: Sequence[str], day: str) -> None:
+    """Each of them has what `extract` lands in its sinks, once."""
+    for pipeline in pipelines:
+        world.require_published_once(pipeline, day, Counter(rows_of(day)))
 
 
 def told(world: World, what: str, run_id: str) -> list[Any]:
@@ -46,8 +48,7 @@ def test_groups_move_their_epochs_between_tasks_of_ones_own(world: World) -> Non
     day = "2024-06-01"
     run_id = trigger(world, "groups", day)
     world.require_success("groups", run_id)
-    for pipeline in BOTH:
-        world.require_published_once(pipeline, day, landed(day))
+    require_moved(world, BOTH, day)
     [[first, second]] = told(world, "report", run_id)
     for pipeline, moved in zip(BOTH, (first, second), strict=True):
         epoch = world.epoch(pipeline, day)
@@ -80,8 +81,7 @@ def test_what_fails_before_a_group_begins_no_epoch_and_a_clear_goes_on(world: Wo
     lacking.unlink()
     world.api.clear("groups", run_id, "extract", downstream=True)
     world.require_success("groups", run_id)
-    for pipeline in BOTH:
-        world.require_published_once(pipeline, day, landed(day))
+    require_moved(world, BOTH, day)
     assert len(told(world, "report", run_id)) == 1
 
 
@@ -99,7 +99,7 @@ def test_a_group_that_fails_aborts_its_epoch_alone_and_a_clear_of_it_goes_on(wor
         "upstream_failed",
         "success",
     )
-    world.require_published_once("grouped", day, landed(day))
+    require_moved(world, ["grouped"], day)
     world.query(sql.SQL("ALTER TABLE public.beside RENAME COLUMN sum TO amount"))
     world.require_nothing_shown("beside", day)
     wait_for(
@@ -108,8 +108,7 @@ def test_a_group_that_fails_aborts_its_epoch_alone_and_a_clear_of_it_goes_on(wor
 
     world.api.clear("groups", run_id, "other.begin", downstream=True)
     world.require_success("groups", run_id)
-    for pipeline in BOTH:
-        world.require_published_once(pipeline, day, landed(day))
+    require_moved(world, BOTH, day)
     assert len(told(world, "report", run_id)) == 1
 
 
@@ -126,8 +125,7 @@ def test_a_kill_inside_a_group_and_a_clear_of_the_whole_run_change_nothing(world
     world.api.clear_run("groups", run_id)
     world.require_success("groups", run_id)
     assert [world.epoch(pipeline, day) for pipeline in BOTH] == before
-    for pipeline in BOTH:
-        world.require_published_once(pipeline, day, landed(day))
+    require_moved(world, BOTH, day)
     assert len(told(world, "report", run_id)) == 2, "who stands behind it is run again, as in any DAG"
 
 
@@ -140,8 +138,7 @@ def test_a_mapped_group_moves_an_epoch_of_each_pipeline_whoever_of_them_is_kille
     world.wait_at_gate(day)
     world.open_gate(day)
     world.require_success("mapped", run_id)
-    for pipeline in MAPPED:
-        world.require_published_once(pipeline, day, landed(day))
+    require_moved(world, MAPPED, day)
     [[moved]] = told(world, "report", run_id)
     assert [one["pipeline"] for one in moved] == list(MAPPED)
     tries = {name: task["try_number"] for name, task in world.api.tasks("mapped", run_id).items() if "pack" in name}
@@ -150,5 +147,4 @@ def test_a_mapped_group_moves_an_epoch_of_each_pipeline_whoever_of_them_is_kille
 
     world.api.clear("mapped", run_id, "all.pack", downstream=True, index=2)
     world.require_success("mapped", run_id)
-    for pipeline in MAPPED:
-        world.require_published_once(pipeline, day, landed(day))
+    require_moved(world, MAPPED, day)

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 import pytest
 
 from tests.e2e.airflow_api import wait_for
-from tests.e2e.world import Row, World
+from tests.e2e.landing import Row
+from tests.e2e.world import World
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(900)]
 

@@ -11,7 +11,8 @@ import pytest
 from stack.kafka import KafkaBroker
 from tests.e2e.airflow_api import wait_for
 from tests.e2e.conftest import TestedStack
-from tests.e2e.world import Row, World
+from tests.e2e.landing import Row
+from tests.e2e.world import World
 from tests.sinks.kafka_admin import cluster_of
 from tests.sinks.kafka_target import PARTITIONS, committed
 

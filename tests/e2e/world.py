@@ -25,8 +25,7 @@ from lockstep.ledger.report import Report
 from lockstep.orchestration._airflow import HAS_PARTITIONS
 from stack.home import CHECKOUT
 from tests.e2e.airflow_api import AirflowApi, wait_for
-
-Row = tuple[int, str, float]
+from tests.e2e.landing import Row, write_rows
 
 
 @dataclass(frozen=True)
@@ -50,12 +49,7 @@ class World:
     def land(self, pipeline: str, day: str, rows: int = 20, *, name: str | None = None) -> Counter[Row]:
         """Write a day's file; returns its rows."""
         made: list[Row] = [(number, day, number / 4) for number in range(rows)] + [(0, day, 0.0)]
-        file = self.home / "landing" / pipeline / f"{name or day}.csv"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        text = "id,day,amount\n" + "".join(f"{i},{d},{a}\n" for i, d, a in made)
-        unfinished = file.with_suffix(".tmp")
-        unfinished.write_text(text)
-        unfinished.rename(file)
+        write_rows(self.home / "landing" / pipeline / f"{name or day}.csv", made)
         return Counter(made)
 
     # --- runs ---
