@@ -171,13 +171,14 @@ def test_a_group_between_the_tasks_of_a_dag_that_was_there_moves_each_day_once(
         "LOCKSTEP_STAGING": str(tmp_path / "staging"),
         "PYTHONPATH": str(tmp_path / "pipelines"),
     }
-    ledger = Ledger(user.ledger)
-    for run in (1, 2):
-        user.run("airflow", "dags", "test", "own", f"{DAY.end:%Y-%m-%d}", **environment)  # of the day that ended then
-        epoch = ledger.epoch_of_interval("shop", DAY)
-        assert epoch is not None and (epoch.id, epoch.state) == (1, EpochState.CLEANED)
-        # both tasks ran, each in its place: nobody else lands the file, and the rows stood there
-        assert (tmp_path / "reported").read_text().splitlines() == ["3 8.75"] * run
-        with closing(psycopg2.connect(warehouse_dsn)) as connection, connection.cursor() as cursor:
-            cursor.execute("SELECT id, amount::text FROM orders ORDER BY id")
-            assert cursor.fetchall() == [(1, "10.50"), (2, "-3.00"), (3, "1.25")]
+    date = f"{DAY.end:%Y-%m-%d}"  # by which Airflow knows the run of the day that ended then
+    with closing(Ledger(user.ledger)) as ledger:
+        for run in (1, 2):
+            user.run("airflow", "dags", "test", "own", date, **environment)
+            epoch = ledger.epoch_of_interval("shop", DAY)
+            assert epoch is not None and (epoch.id, epoch.state) == (1, EpochState.CLEANED)
+            # both tasks ran, each in its place: nobody else lands the file, and the rows stood there
+            assert (tmp_path / "reported").read_text().splitlines() == ["3 8.75"] * run
+            with closing(psycopg2.connect(warehouse_dsn)) as connection, connection.cursor() as cursor:
+                cursor.execute("SELECT id, amount::text FROM orders ORDER BY id")
+                assert cursor.fetchall() == [(1, "10.50"), (2, "-3.00"), (3, "1.25")]
