@@ -184,9 +184,11 @@ def test_a_driver_goes_on_unless_its_request_was_gone_twice(monkeypatch: pytest.
     monkeypatch.setattr(stage_epoch, "LOOK_SECONDS", 0)
     monkeypatch.setattr(stage_epoch, "stands", look)
     monkeypatch.setattr(os, "_exit", end)
+    given_up: list[bool] = []
     with pytest.raises(Ended):
-        stage_epoch._end_when_unwanted("", threading.Event())
+        stage_epoch._end_when_unwanted("", threading.Event(), lambda: given_up.append(True))
     assert seen == []
+    assert given_up == [True]
 
 
 def test_a_request_stands_unless_it_is_known_to_be_gone(tmp_path: Path) -> None:

@@ -30,8 +30,9 @@ class DetachedLauncher:
     def launch(self, application: Application, arguments: Sequence[str], token: str) -> str:
         Path(absolute("jobs")).mkdir(exist_ok=True)
         command = [sys.executable, "-m", "tests.e2e.detached", str(_place(token)), *arguments]
+        environment = {**os.environ, "SPARK_REMOTE": os.environ["LOCKSTEP_SPARK"]}
         with _place(token).with_suffix(".log").open("wb") as log:
-            process = subprocess.Popen(command, start_new_session=True, stdout=log, stderr=log)
+            process = subprocess.Popen(command, start_new_session=True, env=environment, stdout=log, stderr=log)
         _place(token).with_suffix(".pid").write_text(str(process.pid))
         return token
 
@@ -50,13 +51,12 @@ def main(place: str, request_uri: str) -> None:
     deadline = time.monotonic() + GATE_SECONDS
     while Path(absolute("gates"), GATE).exists() and time.monotonic() < deadline:
         time.sleep(0.1)
-    from lockstep.compute.submit.stage_epoch import run
-    from lockstep.spark.session import connect
+    from lockstep.compute.submit import stage_epoch
 
     state = JobState.FAILED
     try:
-        run(request_uri, connect(os.environ["LOCKSTEP_SPARK"]))
-        state = JobState.SUCCEEDED
+        if stage_epoch.main(["--request", request_uri]) == 0:
+            state = JobState.SUCCEEDED
     finally:
         _tell(Path(place), state)
 

@@ -163,7 +163,9 @@ class Service:
 
 class Kubernetes(Service):
     arguments = {"image": "orders:1", "namespace": "jobs", "service_account": "spark", "secret": "lockstep"}
-    waiting, succeeded, failed = ("", "SUBMITTED", "RUNNING"), "COMPLETED", ("FAILED", "SUBMISSION_FAILED")
+    waiting: ClassVar[tuple[str, ...]] = ("", "SUBMITTED", "RUNNING")
+    succeeded: ClassVar[str] = "COMPLETED"
+    failed: ClassVar[tuple[str, ...]] = ("FAILED", "SUBMISSION_FAILED")
 
     def connect(self, url: str) -> None:
         named = {"name": "stub", "cluster": {"server": url}}
@@ -195,6 +197,49 @@ class Kubernetes(Service):
 
     def told(self, job: Any) -> list[str]:
         return list(job["spec"]["arguments"])
+
+
+class KubernetesJobs(Kubernetes):
+    """Of clients of Spark Connect, by Kubernetes itself."""
+
+    arguments = {"image": "orders:1", "namespace": "jobs", "secret": "lockstep"}
+    waiting = ("", "active", "FailureTarget", "retried")
+    succeeded, failed = "Complete", ("Failed",)
+
+    def answer(self, asked: Asked) -> Answer:
+        assert asked.path[:5] == ["apis", "batch", "v1", "namespaces", "jobs"], asked
+        match asked.method, asked.path[5:]:
+            case "POST", ["jobs"]:
+                job = asked.json
+                name = job["metadata"]["name"]
+                if name in self.jobs:
+                    return 409, {"kind": "Status", "reason": "AlreadyExists", "code": 409}
+                assert (job["apiVersion"], job["kind"]) == ("batch/v1", "Job")
+                assert re.fullmatch("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name), "a label of a pod"
+                self.keep(name, job, "")
+                return 201, job
+            case "GET", ["jobs", name, "status"] if name in self.jobs:
+                return 200, {**self.jobs[name], "status": self.status(self.states[name])}
+            case "DELETE", ["jobs", name] if name in self.jobs:
+                assert asked.query["propagationPolicy"] == "Background"
+                self.ended.append(name)
+                del self.jobs[name]
+                return 200, {"kind": "Status", "status": "Success"}
+        return 404, {"kind": "Status", "reason": "NotFound", "code": 404}
+
+    def status(self, state: str) -> dict[str, Any]:
+        """As the API has it: a job that runs has pods at work and no condition that is true."""
+        if state in ("Complete", "Failed", "FailureTarget"):
+            ended = {"succeeded": 1} if state == "Complete" else {"failed": 1}
+            return {"conditions": [{"type": state, "status": "True"}], **ended}
+        if state == "retried":
+            return {"active": 1, "failed": 1, "conditions": [{"type": "Failed", "status": "False"}]}
+        return {state: 1} if state else {}
+
+    def told(self, job: Any) -> list[str]:
+        [container] = job["spec"]["template"]["spec"]["containers"]
+        assert container["command"][:3] == ["python", "-m", "lockstep.compute.submit.stage_epoch"]
+        return list(container["command"][3:])
 
 
 class Emr(Service):
@@ -411,6 +456,7 @@ class Dataproc(Service):
 
 SERVICES: dict[str, type[Service]] = {
     "KubernetesLauncher": Kubernetes,
+    "ConnectClientLauncher": KubernetesJobs,
     "EmrServerlessLauncher": Emr,
     "DataprocLauncher": Dataproc,
     "DatabricksLauncher": Databricks,
@@ -456,7 +502,7 @@ def try_launcher(page: Path, name: str) -> None:
         assert len(service.jobs) == had
         launcher.cancel(handle)
         assert service.ended == [handle]
-        if name == "KubernetesLauncher":  # a job that is gone has failed, and may be cancelled
+        if isinstance(service, Kubernetes):  # a job that is gone has failed, and may be cancelled
             assert launcher.state(handle) is FAILED
             launcher.cancel(handle)
         service.refuses = True

@@ -42,6 +42,7 @@ HTTP = "apache-airflow-providers-http==6.3.0"  # whose hook Livy's is made from
 #: by launcher: what it says, and what its hook or client takes for none of its arguments
 WRONG = {
     "KubernetesLauncher": ("name=handle, namespace", "named=handle, namespace"),
+    "ConnectClientLauncher": ("propagation_policy=", "propagation="),
     "EmrServerlessLauncher": ("executionRoleArn=", "roleArn="),
     "DataprocLauncher": ('"python_file_uris"', '"zips"'),
     "DatabricksLauncher": ("(run))", "(job=run))"),

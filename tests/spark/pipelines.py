@@ -88,6 +88,19 @@ def with_lookup(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
     return {"rows": rows, "total": rows.groupBy().agg(F.sum("id").alias("total"))}
 
 
+def slowly(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+    """Takes minutes for a row."""
+    from pyspark.sql import functions as F
+
+    def wait(value: int) -> int:
+        import time
+
+        time.sleep(120)
+        return value
+
+    return {"rows": inputs["input"].withColumn("id", F.udf(wait, "bigint")("id"))}
+
+
 #: For another process: lines that came to any file, with what a function in the workers knows of them.
 growing_pipeline = pipeline_of(FileSource("landing", grow=True, schema=SCHEMA), with_lookup, ("rows", "total"))
 
@@ -109,3 +122,4 @@ conserving_pipeline = Pipeline(
 udf_pipeline = pipeline_of(
     FileSource("landing/{interval_start:%Y-%m-%d}.csv", schema=SCHEMA), with_udf, ("rows", "total")
 )
+slow_pipeline = pipeline_of(FileSource("landing/{interval_start:%Y-%m-%d}.csv", schema=SCHEMA), slowly)

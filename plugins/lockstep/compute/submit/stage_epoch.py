@@ -10,6 +10,12 @@ left to itself ends, too, of which nobody knows the id.
 
 It needs no ledger. What its sources' connections lead to comes from its environment, under the names that the command
 line uses. The master, and everything else of Spark, comes from spark-submit.
+
+Without spark-submit it may be a client of Spark Connect, as a job of its own:
+
+    SPARK_REMOTE=sc://… python -m lockstep.compute.submit.stage_epoch --request …
+
+One that is ended, by SIGTERM or because its request is gone, has the server end what still runs there for it.
 """
 
 from __future__ import annotations
@@ -17,23 +23,27 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from lockstep.compute.stage import run_request
 from lockstep.environment import EnvironmentConnections
 from lockstep.errors import InvalidPipeline, LockstepError
 from lockstep.pipeline import Pipeline
-from lockstep.spark.session import connect, forget_parent_client
+from lockstep.spark.session import cancel, connect, forget_parent_client, is_remote, session
 from lockstep.wal.request import read_request, stands, write_error
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOOK_SECONDS = 5.0  #: between looks at whether the request still stands
+GIVE_UP_SECONDS = 10.0  #: for a server to hear that nobody wants what runs there
+_OF_SPARK_SUBMIT = "PYSPARK_GATEWAY_PORT"  #: where pyspark finds the driver that spark-submit has started
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,17 +51,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Stage one epoch of a pipeline.")
     parser.add_argument("--request", required=True, help="URI of the execution's _request.json")
     request_uri = parser.parse_args(arguments).request
-    forget_parent_client()
-    spark = connect(None)
     try:
-        with _ending_when_unwanted(request_uri):
+        with _session() as spark, _ending_when_unwanted(request_uri, spark):
             run(request_uri, spark)
     except LockstepError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 1
+    return 0
+
+
+@contextmanager
+def _session() -> Iterator[SparkSession]:
+    """Of the driver that spark-submit has started; else, where SPARK_REMOTE leads to a server, of a client of that."""
+    remote = os.environ.get("SPARK_REMOTE")
+    if remote and _OF_SPARK_SUBMIT not in os.environ:
+        # an exception, which closes the session on its way: the server then ends what runs in it
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+        with session(remote) as spark:
+            yield spark
+        return
+    forget_parent_client()
+    spark = connect(None)
+    try:
+        yield spark
     finally:
         spark.stop()
-    return 0
 
 
 def run(request_uri: str, spark: SparkSession) -> None:
@@ -65,17 +89,19 @@ def run(request_uri: str, spark: SparkSession) -> None:
 
 
 @contextmanager
-def _ending_when_unwanted(request_uri: str) -> Iterator[None]:
+def _ending_when_unwanted(request_uri: str, spark: SparkSession) -> Iterator[None]:
     """Whether its request still stands is looked at from a thread, until the block is left."""
     done = threading.Event()
-    threading.Thread(target=_end_when_unwanted, args=(request_uri, done), daemon=True, name="unwanted").start()
+    give_up = partial(_give_up, spark, read_request(request_uri).token)
+    arguments = (request_uri, done, give_up)
+    threading.Thread(target=_end_when_unwanted, args=arguments, daemon=True, name="unwanted").start()
     try:
         yield
     finally:
         done.set()
 
 
-def _end_when_unwanted(request_uri: str, done: threading.Event) -> None:
+def _end_when_unwanted(request_uri: str, done: threading.Event, give_up: Callable[[], object]) -> None:
     missed = 0
     while missed < 2:  # once may be a mount that was away for a moment
         if done.wait(LOOK_SECONDS):
@@ -86,7 +112,17 @@ def _end_when_unwanted(request_uri: str, done: threading.Event) -> None:
             missed = 0
     if not done.is_set():
         print("the request of this job is gone, as its attempt is void: it ends", file=sys.stderr, flush=True)
+        giving_up = threading.Thread(target=give_up, daemon=True)
+        giving_up.start()
+        giving_up.join(GIVE_UP_SECONDS)
         os._exit(1)  # from a thread nothing else ends a process; spark-submit ends the application with it
+
+
+def _give_up(spark: SparkSession, token: int) -> None:
+    """A driver's own work ends with it, that of a client would go on at its server."""
+    if is_remote(spark):
+        with suppress(Exception):
+            cancel(spark, token)
 
 
 def load(reference: str) -> Pipeline:
