@@ -91,8 +91,6 @@ COMBINATIONS = {
     "spark-4.1": Combination(spark="4.1", beside=_PROTOBUF),
     "spark-4.0": Combination(spark="4.0", beside=_PROTOBUF),
     "server-4.3": Combination(server="4.3"),
-    "server-4.1": Combination(server="4.1"),
-    "server-4.0": Combination(server="4.0"),
     "client-4.0": Combination(spark="4.0", server="4.3", beside=_PROTOBUF),
     "python-3.12": Combination(python="3.12"),
     "python-3.13": Combination(python="3.13"),

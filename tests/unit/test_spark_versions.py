@@ -62,12 +62,15 @@ def test_a_line_that_nobody_has_tried_is_taken_with_a_warning(caplog: pytest.Log
     assert f"Spark {newer}; the newest that Lockstep's tests ran with is {NEWEST[0]}.{NEWEST[1]}" in warning
 
 
-def test_a_server_older_than_its_client_is_told_and_a_newer_one_is_not(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_server_of_an_older_line_than_its_client_is_refused_with_what_to_install(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with caplog.at_level(logging.WARNING):
         require_server("4.2.7", "4.1.4")
+        require_server("4.2.0", "4.2.7")
         assert caplog.messages == []
-        require_server(f"{OLDEST[0]}.{OLDEST[1]}.5", "4.2.0")
-    assert "older than its client, 4.2.0" in caplog.text
+    with pytest.raises(SparkRefused, match=r"is 4\.1\.4, older than its client, 4\.2\.0: .*'pyspark-client==4\.1\.\*'"):
+        require_server("4.1.4", "4.2.0")
 
 
 def test_a_folder_of_two_patch_releases_is_taken_and_told_with_what_mends_it(tmp_path: Path) -> None:

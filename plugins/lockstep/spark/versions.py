@@ -54,12 +54,15 @@ def require_taken(version: str, what: str) -> list[str]:
 
 
 def require_server(server: str, client: str) -> None:
-    """Raise `SparkRefused` of a Spark Connect server that isn't taken; warn once of one older than its client."""
+    """Raise `SparkRefused` of a Spark Connect server that isn't taken, and of one of an older line than its client's:
+    at a server of 4.1 a client of 4.2 can't so much as make a DataFrame of its own rows."""
     remarks = require_taken(server, "the Spark Connect server")
     if line_of(server) < line_of(client):
-        remarks.append(
+        line = shown(line_of(server))
+        raise SparkRefused(
             f"the Spark Connect server is {server}, older than its client, {client}: Spark promises only that older "
-            "clients work with newer servers; what the server doesn't know fails by name"
+            f"clients work with newer servers; take the server's line: pip install 'pyspark-client=={line}.*', or "
+            f"'pyspark=={line}.*' where a whole Spark is installed"
         )
     _warn(remarks)
 
