@@ -31,6 +31,7 @@ from lockstep.sources import MariaDbTableSource, PostgresTableSource
 from lockstep.sources.base import SourceContext
 from stack.mariadb import MariaDbServer
 from stack.postgres import PostgresServer
+from stack.s3 import S3Server
 
 if TYPE_CHECKING:
     from lockstep.login import Login
@@ -374,6 +375,84 @@ def test_who_asks_for_no_token_gets_none_and_the_driver_nothing_that_is_for_the_
     parts = parse_dsn(found) if conn_type == "postgres" else parse_uri("there", found)
     assert parts.get("password") == password
     assert {"iam", "aws_conn_id", "azure_conn_id"}.isdisjoint(parts)
+
+
+# --- keys of an object store ---
+
+
+@pytest.fixture
+def lent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, str | None]]:
+    """Keys that the stand-in gives one after the other, and the last for good."""
+    keys: list[tuple[str, str, str | None]] = []
+
+    class AwsBaseHook:
+        def __init__(self, aws_conn_id: str, client_type: str) -> None:
+            assert (aws_conn_id, client_type) == ("there", "s3")
+
+        def get_credentials(self, region_name: str | None = None) -> Any:
+            assert region_name == "eu-west-1"
+            names = ("access_key", "secret_key", "token")
+            return SimpleNamespace(**dict(zip(names, keys.pop(0) if len(keys) > 1 else keys[0], strict=True)))
+
+    module = ModuleType("airflow.providers.amazon.aws.hooks.base_aws")
+    module.AwsBaseHook = AwsBaseHook  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    return keys
+
+
+def test_keys_of_a_role_are_got_by_the_hook_and_again_before_they_end(
+    s3_server: S3Server, lent: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lockstep.object_store import client
+    from lockstep.object_store.store import ObjectStore
+    from lockstep.orchestration import _tokens
+    from lockstep.orchestration.connections import AirflowConnections
+
+    s3_server.start()
+    monkeypatch.setattr(_tokens, "SECONDS", 0.0)
+    monkeypatch.setattr(client, "_LIFE", timedelta(0))
+    extra = {"role_arn": "arn:aws:iam::1:role/x", "region_name": "eu-west-1", "endpoint_url": s3_server.endpoint}
+    fields = {"conn_type": "aws", "login": "base", "password": "hunter1", "extra": extra}
+    monkeypatch.setenv("AIRFLOW_CONN_THERE", json.dumps(fields))
+    good = (s3_server.access_key, s3_server.secret_key, None)
+    lent += [good, good, (s3_server.access_key, "hunter2", None), good]
+    found = AirflowConnections()["there"]
+    assert "hunter1" not in found and "role" not in found
+    store = ObjectStore.at("s3://tests/role", found)
+    store.replace("a", b"1")
+    with pytest.raises(PermissionError) as refused:
+        store.replace("b", b"2")
+    assert "hunter" not in f"{refused.value!r} {store._login!r}"
+    store.replace("c", b"3")
+    assert sorted(one.path for one in store.find_below("")) == ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("login", "extra", "asks"),
+    [
+        ("key", {}, False),
+        (None, {"aws_access_key_id": "key", "aws_secret_access_key": "secret"}, False),
+        ("key", {"role_arn": "arn:aws:iam::1:role/x"}, True),
+        ("key", {"role_arn": ""}, False),
+        (None, {"profile_name": "shop"}, True),
+        (None, {}, True),
+    ],
+)
+@pytest.mark.parametrize("conn_type", ["aws", "lockstep_s3"])
+def test_keys_are_asked_for_where_a_connection_names_a_role_or_has_none(
+    conn_type: str, login: str | None, extra: dict[str, str], asks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lockstep.object_store.client import Login as Keys
+    from lockstep.orchestration.connections import AirflowConnections
+
+    monkeypatch.setitem(sys.modules, "airflow.providers.amazon.aws.hooks.base_aws", None)
+    fields = {"conn_type": conn_type, "login": login, "password": "secret" if login else None, "extra": extra}
+    monkeypatch.setenv("AIRFLOW_CONN_THERE", json.dumps(fields))
+    if asks:
+        with pytest.raises(NotConfigured, match=r"'there' asks for keys of a role.*apache-airflow-providers-amazon$"):
+            AirflowConnections()["there"]
+    else:
+        assert Keys.of(AirflowConnections()["there"]).credential()["access_key_id"] == "key"
 
 
 def test_in_another_process_a_login_is_a_mere_text_and_no_trace_shows_it(account: Account) -> None:

@@ -31,6 +31,7 @@ from psycopg2.extensions import parse_dsn
 from lockstep.errors import LoginUnavailable
 from lockstep.launchers import Application, JobLauncher, JobState
 from lockstep.mariadb.dsn import parse_dsn as parse_uri
+from lockstep.object_store.client import Login as Keys
 from lockstep.orchestration.connections import AirflowConnections
 
 RUNNING, SUCCEEDED, FAILED = JobState.RUNNING, JobState.SUCCEEDED, JobState.FAILED
@@ -582,6 +583,42 @@ def try_redshift() -> None:
     assert (found["user"], found["password"], found["port"]) == ("IAM:clerk", "token 1", "5439")
 
 
+def try_s3() -> None:
+    """Keys of a role that is assumed, anew each time, and those that the Connection has without one."""
+    asked_for: list[dict[str, str]] = []
+
+    def answer(asked: Asked) -> Answer:
+        asked_for.append(asked.form)
+        number = len(asked_for)
+        keys = f"<AccessKeyId>key {number}</AccessKeyId><SecretAccessKey>secret {number}</SecretAccessKey>"
+        keys += f"<SessionToken>token {number}</SessionToken><Expiration>2099-01-01T00:00:00Z</Expiration>"
+        found = f"<AssumeRoleResult><Credentials>{keys}</Credentials></AssumeRoleResult>"
+        return 200, f"<AssumeRoleResponse>{found}</AssumeRoleResponse>"
+
+    role = "arn:aws:iam::123456789012:role/orders"
+    with stub(answer) as server:
+        extra = {
+            "role_arn": role,
+            "region_name": "eu-west-1",
+            "endpoint_url": "http://store:9000",
+            "service_config": {"sts": {"endpoint_url": server.url}},
+        }
+        for conn_type in ("aws", "lockstep_s3"):
+            asked_for.clear()
+            connection("there", conn_type=conn_type, login="AKIAIOSFODNN7EXAMPLE", password="hidden", extra=extra)
+            with patch("lockstep.orchestration._tokens.SECONDS", 0.0):
+                found = Keys.of(AirflowConnections()["there"])
+                given = [found.credential() for _ in range(2)]
+            assert [one["access_key_id"] for one in given] == ["key 2", "key 3"], given
+            assert (given[1]["secret_access_key"], given[1]["token"]) == ("secret 3", "token 3")
+            assert (found.region, found.endpoint) == ("eu-west-1", "http://store:9000")
+            assert {(said["Action"], said["RoleArn"]) for said in asked_for} == {("AssumeRole", role)}
+    connection("there", conn_type="aws", extra={"region_name": "eu-west-1"})
+    machine = {"AWS_ACCESS_KEY_ID": "key of the machine", "AWS_SECRET_ACCESS_KEY": "hidden"}
+    with patch.dict(os.environ, machine):
+        assert Keys.of(AirflowConnections()["there"]).credential()["access_key_id"] == "key of the machine"
+
+
 AZURE = {"iam": True, "azure_conn_id": "azure_default", "sslmode": "verify-full", "sslrootcert": "/etc/ssl/azure.pem"}
 
 
@@ -655,6 +692,7 @@ LOGINS: dict[str, Callable[[], None]] = {
     "redshift": try_redshift,
     "mysql": try_mysql,
     "azure": try_azure,
+    "s3": try_s3,
 }
 
 

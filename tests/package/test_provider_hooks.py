@@ -48,7 +48,7 @@ WRONG = {
     "DatabricksLauncher": ("(run))", "(job=run))"),
     "LivyLauncher": ("py_files=", "zips="),
 }
-LOGINS = ["rds", "redshift", "mysql", "azure"]
+LOGINS = ["rds", "redshift", "mysql", "azure", "s3"]
 
 
 def named() -> dict[str, str]:

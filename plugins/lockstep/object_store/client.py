@@ -6,13 +6,14 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from lockstep.errors import StoreRefused
 from lockstep.extras import naming_extra
+from lockstep.login import Login as ChangingLogin
 from lockstep.object_store.address import Address
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 #: A store that doesn't answer is the task's to try again later: it must not hold a task for the minutes of the default.
 _RETRIES: Any = {"max_retries": 8, "retry_timeout": timedelta(seconds=60)}
 LARGE = timedelta(minutes=10)  #: for one request that moves a large object on a slow line
+#: After that a login that changes is asked for again, by obstore five minutes before: a role's keys live longer.
+_LIFE = timedelta(minutes=10)
 _KEYS = ("AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
 
 
@@ -35,6 +38,7 @@ class Login:
     token: str | None = field(default=None, repr=False)
     region: str | None = None
     endpoint: str | None = None
+    changing: ChangingLogin | None = field(default=None, repr=False)  #: whom to ask for the keys that are good now
 
     @classmethod
     def of(cls, dsn: str) -> Login:
@@ -53,16 +57,28 @@ class Login:
                 "secret for its password; without one, leave the connection out: the environment is asked then"
             )
         return cls(
-            key, secret, extra.get("aws_session_token"), extra.get("region_name"), extra.get("endpoint_url") or None
+            key,
+            secret,
+            extra.get("aws_session_token"),
+            extra.get("region_name"),
+            extra.get("endpoint_url") or None,
+            dsn if isinstance(dsn, ChangingLogin) else None,
         )
 
     def credential(self) -> S3Credential:
-        return {
-            "access_key_id": self.access_key,
-            "secret_access_key": self.secret_key,
-            "token": self.token,
-            "expires_at": None,
-        }
+        """The keys that are good now, as obstore takes them."""
+        if self.changing is None:
+            return _credential(self, None)
+        return _credential(Login.of(self.changing.now()[0]), datetime.now(UTC) + _LIFE)
+
+
+def _credential(login: Login, expires_at: datetime | None) -> S3Credential:
+    return {
+        "access_key_id": login.access_key,
+        "secret_access_key": login.secret_key,
+        "token": login.token,
+        "expires_at": expires_at,
+    }
 
 
 def open_client(address: Address, login: Login | None = None, timeout: timedelta | None = None) -> Client:

@@ -53,15 +53,15 @@ class AirflowConnections(Mapping[str, str]):
 
 
 def login(conn_id: str) -> str:
-    """The DSN of a Connection, for databases and brokers a `Login`: a task that runs may outlive a password, or a token
-    that its provider's hook got. Raises `NotConfigured`, `LoginUnavailable`."""
+    """The DSN of a Connection, a `Login` where a task that runs may outlive it: of databases and brokers, whose
+    passwords are rotated, and where a provider's hook got it. Raises `NotConfigured`, `LoginUnavailable`."""
 
     def ask() -> Known:
         return _known(connection(conn_id))  # a worker keeps none: Airflow asks the secrets backend each time
 
     found = connection(conn_id)
     known = _known(found)
-    return Login(known, ask) if _plain_type(found) in _ROTATED else known.dsn
+    return Login(known, ask) if known.life is not None or _plain_type(found) in _ROTATED else known.dsn
 
 
 def _known(found: Connection) -> Known:
@@ -69,6 +69,9 @@ def _known(found: Connection) -> Known:
     place = (told.conn_type, told.host, told.port, told.schema, *map(told.extra_dejson.get, _PLACES))
     if tokens.asks_for_token(told):
         return Known(dsn_of(tokens.with_token(told)), place, tokens.SECONDS)
+    if tokens.asks_for_keys(told):
+        kept = told.extra_dejson
+        return Known(dsn_of(tokens.with_keys(told)), (place, kept.get("endpoint_url")), tokens.SECONDS)
     return Known(dsn_of(told), place)
 
 
