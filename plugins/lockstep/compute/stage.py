@@ -370,7 +370,7 @@ def _transform(
     balances: Balances,
     quarantining: Quarantining,
 ) -> _Frames:
-    frames = ByName("input", {found.name: found.frame() for found in inputs})
+    frames = ByName("input", {found.name: found.frame for found in inputs})
     changes: Mapping[str, DataFrame] = {}
     if states:
         outputs, changes = _with_state(pipeline, frames, ByName("state", states))
