@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -12,6 +14,7 @@ from urllib.parse import unquote
 
 import pytest
 
+from lockstep.column_lineage import ColumnLineage, How, Part
 from lockstep.epoch import SourceRange
 from lockstep.errors import SourceChanged, StageFailed
 from lockstep.wal.request import (
@@ -48,6 +51,27 @@ def test_the_job_finds_its_request_whatever_the_staging_folder_is_called(tmp_pat
     write_error(uri, SourceChanged("it grew"))
     with pytest.raises(SourceChanged, match="it grew"):
         raise read_error(uri)
+
+
+LINEAGE = ColumnLineage(
+    {"id": frozenset({Part("numbers", "id", How.IDENTITY)}), "x": None}, frozenset({Part("numbers", "id", How.SORT)})
+)
+
+
+def test_lineage_is_asked_for_and_told_only_where_somebody_wants_it() -> None:
+    plain, result = _request("file:///x"), StageResult({"rows": 1}, {}, "v1")
+    asking, telling = replace(plain, column_lineage=True), replace(result, column_lineage={"rows": LINEAGE})
+    assert "column_lineage" not in plain.to_json() and "column_lineage" not in result.to_json(), "as older versions"
+    assert StageRequest.from_json(json.loads(json.dumps(asking.to_json()))) == asking
+    assert StageResult.from_json(json.loads(json.dumps(telling.to_json()))) == telling
+
+
+@pytest.mark.parametrize(
+    "lineage", [None, 3, ["rows"], {"rows": {}}, {"rows": {"columns": [["id", [["a", "b", "HOW"]]]]}}]
+)
+def test_a_result_is_read_whatever_it_says_of_lineage(lineage: object) -> None:
+    result = StageResult({"rows": 1}, {}, "v1")
+    assert StageResult.from_json({**result.to_json(), "column_lineage": lineage}) == result
 
 
 class _Store(BaseHTTPRequestHandler):

@@ -55,3 +55,10 @@ class HeldRows(LogicalPlan):
         made = dataframe.DataFrame(self, cast(Any, self._spark))
         made._cached_schema = self._schema
         return cast(DataFrame, made)
+
+
+def relation_of(frame: DataFrame) -> Any:
+    """What a Spark Connect client would send of the frame's plan, for who only looks at it."""
+    plan: Any = cast(Any, frame)._plan
+    with leaving_rows_out():
+        return plan.plan(frame.sparkSession.client)

@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, cast
 
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -82,12 +83,9 @@ class ObservedFrame:
     def uses_in(self, frame: DataFrame) -> int:
         """How often the plan of `frame` reads this one."""
         if is_remote(frame.sparkSession):
-            from lockstep.compute._held_plan import leaving_rows_out
+            from lockstep.compute._held_plan import relation_of
 
-            plan: Any = frame._plan
-            with leaving_rows_out():
-                found = plan.to_proto(frame.sparkSession.client)
-            return int(found.SerializeToString().count(self.metric.encode()))
+            return int(relation_of(frame).SerializeToString().count(self.metric.encode()))
         return int(frame._jdf.queryExecution().analyzed().toString().count(f"CollectMetrics {self.metric}"))
 
     def read(self) -> None:
@@ -153,6 +151,7 @@ class Input:
             return self.records
         return _records(self.records.frame.sparkSession, self.source, self.range)
 
+    @cached_property
     def frame(self) -> DataFrame:
         """What the transform gets: the rows that parse. It never sees the others, even where they fail the epoch."""
         if not self.records.marked:

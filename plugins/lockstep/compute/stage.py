@@ -22,6 +22,7 @@ from lockstep.compute import _adoptable
 from lockstep.compute._bad_records import settle
 from lockstep.compute._balances import Balances, collecting_balances
 from lockstep.compute._by_value import ship_by_value
+from lockstep.compute._column_lineage import column_lineage
 from lockstep.compute._conserving import conserved
 from lockstep.compute._file_reading import read_in_executors
 from lockstep.compute._inputs import Input, ObservedFrame
@@ -163,7 +164,9 @@ def stage_epoch(
         settled = balances.settle_counts(frames.by_name().values())
         away = quarantining.settle(rows, partial(_write_away, request.folder))
         found = read_in_executors(spark, request, options)
-    return StageResult(rows, {**early, **late}, pipeline.code_version(), written, settled, found, away)
+        read = {one.name: one.frame for one in inputs}
+        lineage = column_lineage(read, frames.outputs) if request.column_lineage else {}
+    return StageResult(rows, {**early, **late}, pipeline.code_version(), written, settled, found, away, lineage)
 
 
 def _plan_held(
@@ -370,7 +373,7 @@ def _transform(
     balances: Balances,
     quarantining: Quarantining,
 ) -> _Frames:
-    frames = ByName("input", {found.name: found.frame() for found in inputs})
+    frames = ByName("input", {found.name: found.frame for found in inputs})
     changes: Mapping[str, DataFrame] = {}
     if states:
         outputs, changes = _with_state(pipeline, frames, ByName("state", states))

@@ -11,13 +11,14 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from airflow.configuration import conf
 from airflow.sdk import Context
 
+from lockstep.column_lineage import ColumnLineage, Parts
 from lockstep.dataset import Dataset
 from lockstep.epoch import Epoch, Json
 from lockstep.errors import LockstepError
@@ -27,6 +28,7 @@ from lockstep.sources.base import planned_source
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from openlineage.client.event_v2 import InputDataset, OutputDataset
+    from openlineage.client.facet_v2 import column_lineage_dataset
 
 _log = logging.getLogger(__name__)
 _LONGEST = 4000  #: characters of a position in an event: that of ten thousand files is for the ledger
@@ -50,6 +52,8 @@ class Shown:
     rows: int | None
     size: int | None  #: bytes in the WAL
     schema: pa.Schema | None
+    columns: ColumnLineage | None = None  #: what they are made of, where that is known
+    sources: Mapping[str, Sequence[Dataset]] = field(default_factory=dict)  #: the places of what they are made of
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,16 @@ def note(
 def _inputs(runtime: Runtime, epoch: Epoch) -> list[Read]:
     counts = (epoch.summary or {}).get("sources", {})
     found = []
+    for name, places in _places(runtime, epoch).items():
+        planned = epoch.plan.sources[name]
+        rows = counts.get(name, {}).get("rows") if len(places) == 1 else None
+        found += [Read(place, planned.start, planned.end, rows) for place in places]
+    return found
+
+
+def _places(runtime: Runtime, epoch: Epoch) -> dict[str, Sequence[Dataset]]:
+    """Of each source at least one."""
+    found: dict[str, Sequence[Dataset]] = {}
     for name, planned in epoch.plan.sources.items():
         defined = runtime.definition.sources.get(name) if runtime.definition else None
         try:
@@ -108,9 +122,7 @@ def _inputs(runtime: Runtime, epoch: Epoch) -> list[Read]:
         except LockstepError as error:
             _log.debug("source %s has no name in lineage: %s", name, error)
             places = ()
-        places = places or (Dataset(f"lockstep://{epoch.pipeline}", name),)
-        rows = counts.get(name, {}).get("rows") if len(places) == 1 else None
-        found += [Read(place, planned.start, planned.end, rows) for place in places]
+        found[name] = places or (Dataset(f"lockstep://{epoch.pipeline}", name),)
     return found
 
 
@@ -123,26 +135,28 @@ def _outputs(runtime: Runtime, epoch: Epoch, name: str) -> list[Shown]:
     except LockstepError as error:
         _log.debug("sink %s has no name in lineage: %s", name, error)
         places = {}
-    counts, schemas = epoch.counted, _schemas(runtime, epoch)
+    counts, (schemas, columns) = epoch.counted, _sealed(runtime, epoch)
+    sources = _places(runtime, epoch) if columns else {}
     found = []
     for output in sink.outputs:
         told = places.get(output) or Dataset(f"lockstep://{epoch.pipeline}", f"{name}/{output}")
         several = told if isinstance(told, tuple) else (told,)
         count = counts.get(output, {}) if len(several) == 1 else {}
-        found += [Shown(place, count.get("rows"), count.get("bytes"), schemas.get(output)) for place in several]
+        sealed = schemas.get(output), columns.get(output), sources
+        found += [Shown(place, count.get("rows"), count.get("bytes"), *sealed) for place in several]
     return found
 
 
-def _schemas(runtime: Runtime, epoch: Epoch) -> Mapping[str, pa.Schema]:
-    """As sealed; none once the WAL is gone."""
+def _sealed(runtime: Runtime, epoch: Epoch) -> tuple[Mapping[str, pa.Schema], Mapping[str, ColumnLineage]]:
+    """By output its columns, and what they are made of; none once the WAL is gone."""
     if epoch.wal is None:
-        return {}
+        return {}, {}
     try:
         manifest = runtime.staging.manifest(epoch.wal, epoch.manifest_hash or "")
     except (LockstepError, OSError) as error:
         _log.debug("%s: its columns aren't told: %s", epoch, error)
-        return {}
-    return {name: output.schema for name, output in manifest.outputs.items()}
+        return {}, {}
+    return {name: output.schema for name, output in manifest.outputs.items()}, manifest.column_lineage
 
 
 def with_parent_run(submit: Mapping[str, Any], context: Context) -> dict[str, Any]:
@@ -206,12 +220,36 @@ def _output(shown: Shown) -> OutputDataset:
     if shown.schema is not None:
         columns = [schema_dataset.SchemaDatasetFacetFields(name=one.name, type=str(one.type)) for one in shown.schema]
         facets["schema"] = schema_dataset.SchemaDatasetFacet(fields=columns)
+    if (made := _column_lineage(shown)) is not None:
+        facets["columnLineage"] = made
     return OutputDataset(
         namespace=shown.place.namespace,
         name=shown.place.name,
         facets=facets,
         outputFacets={"outputStatistics": counted},
     )
+
+
+def _column_lineage(shown: Shown) -> column_lineage_dataset.ColumnLineageDatasetFacet | None:
+    """Without columns of which nothing is known, and those that no source has a part in; of a source that is several
+    places each has its part."""
+    from openlineage.client.facet_v2 import column_lineage_dataset as facet
+
+    def fields(parts: Parts) -> list[facet.InputField]:
+        found: dict[tuple[str, str], list[facet.Transformation]] = {}
+        for one in sorted(parts):
+            kind = "DIRECT" if one.how.is_direct else "INDIRECT"
+            found.setdefault((one.source, one.column), []).append(facet.Transformation(kind, one.how.value))
+        return [
+            facet.InputField(place.namespace, place.name, column, each)
+            for (source, column), each in found.items()
+            for place in shown.sources.get(source, ())
+        ]
+
+    if (told := shown.columns) is None:
+        return None
+    columns = {name: facet.Fields(fields(parts)) for name, parts in told.columns.items() if parts}
+    return facet.ColumnLineageDatasetFacet(columns, fields(told.rows) if told.rows else None) if columns else None
 
 
 def _position(value: Json) -> str:

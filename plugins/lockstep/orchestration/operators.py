@@ -77,7 +77,8 @@ _READING = ("begin", "stage", "publish")  #: phases whose lineage has what was r
 def open_runtime(name: str, definition: Pipeline | None, context: Context) -> Iterator[Runtime]:
     """The runtime of one try of a task: ledger and sinks from Airflow's Connections, the try as the ledger's actor."""
     with closing(Ledger(login(LEDGER), actor_of(context["ti"]))) as ledger:
-        yield Runtime(name, ledger, Staging(staging_uri()), AirflowConnections(), definition)
+        connections = AirflowConnections()
+        yield Runtime(name, ledger, Staging(staging_uri()), connections, definition, column_lineage=wanted())
 
 
 class EpochOperator(WaitingOperator):
