@@ -15,6 +15,7 @@ from tests.e2e.world import World
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(900)]
 
 DAY, SINKS = "2024-02-20", ("archive", "warehouse")
+COLUMNS = {name: [name] for name in ("id", "day", "amount")}  #: by what each is made of
 
 
 def heard(stack: TestedStack) -> list[str]:
@@ -52,6 +53,8 @@ def test_a_run_tells_lineage_and_metrics_what_its_sinks_show(world: World, stack
         event = completed(stack)[f"observed.publish.{sink}"]
         [output] = event["outputs"]
         assert output["outputFacets"]["outputStatistics"]["rowCount"] == rows
+        made_of = output["facets"]["columnLineage"]["fields"]
+        assert {name: [one["field"] for one in told["inputFields"]] for name, told in made_of.items()} == COLUMNS
         [named] = event["run"]["facets"]["lockstep_epochs"]["epochs"]
         assert (named["pipeline"], named["epoch"]) == ("orders", epoch.id)
         assert any(line.startswith(f"airflow.lockstep.phase.duration.orders.publish.{sink}:") for line in told)
