@@ -25,7 +25,7 @@ from lockstep.pipeline import Pipeline
 
 _MOVED = (
     "Nothing to do, and never started. It fails with `cleanup`, so that the run fails if the epoch isn't moved, "
-    "whatever rules the tasks behind the group run by."
+    "whatever rules the tasks behind the group run by. Of a group around this one it is the only end."
 )
 
 
@@ -68,7 +68,7 @@ class EpochTaskGroup(TaskGroup):
         self._open([pipeline], named, default_args, {**documentation_of_group(describe(pipeline)), **group_args})
         with self:
             phases.make(pack=pack, map_shards=map_shards)
-            self._last >> _moved()
+            self._ends >> _moved()
 
     @classmethod
     def mapped(
@@ -103,7 +103,7 @@ class EpochTaskGroup(TaskGroup):
                 patience=patience,
                 task_args=task_args or {},
             )
-            group._last >> _moved()
+            group._ends >> _moved()
         return group
 
     @property
@@ -126,6 +126,12 @@ class EpochTaskGroup(TaskGroup):
     @property
     def _last(self) -> Any:
         return self._child("cleanup")
+
+    @property
+    def _ends(self) -> list[Any]:
+        """What would be a leaf of a group around this one, which asks its tasks alone for theirs."""
+        abort = self.children.get(self.child_id("abort"))  # type: ignore[no-untyped-call]
+        return [self._last] if abort is None else [self._last, abort]
 
     def _child(self, phase: str) -> Any:
         """Its task, or the pack; None in a part of the DAG that lacks it."""
@@ -154,13 +160,14 @@ class EpochTaskGroup(TaskGroup):
 
 
 def _moved() -> MovedOperator:
-    """A leaf, which `cleanup` isn't where tasks stand behind the group: by its leaves a run fails."""
+    """A leaf, which `cleanup` isn't where tasks stand behind the group: by its leaves a run fails. It is behind `abort`
+    too, which a good run skips: as a leaf of a group around this one `abort` would have all skipped that follows."""
     bare: dict[str, Any] = {
         "depends_on_past": False,
         "on_execute_callback": None,
         "on_success_callback": None,
     }  # or it would be started
-    return MovedOperator(task_id="moved", doc_md=_MOVED, trigger_rule=TriggerRule.ALL_SUCCESS, **bare)
+    return MovedOperator(task_id="moved", doc_md=_MOVED, trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS, **bare)
 
 
 def _unbind(dag: DAG) -> None:
