@@ -430,6 +430,14 @@ def test_a_part_of_a_dag_keeps_its_groups(dag: DAG) -> None:
     assert "back.begin" not in part.task_ids
 
 
+def test_to_take_a_part_of_a_dag_leaves_the_dag_whole(dag: DAG) -> None:
+    for task_id in dag.task_ids:
+        dag.partial_subset(task_id, include_upstream=False)
+    for task in dag.tasks:
+        assert task.task_group is not None and task.task_group.children[task.task_id] is task
+    dag.partial_subset("orders.commit", include_upstream=True, include_downstream=True)
+
+
 # --- the run of one pipeline of several ------------------------------------------------------------------------------
 
 

@@ -159,6 +159,11 @@ class EpochTaskGroup(TaskGroup):
         super().__init__(group_id, default_args=defaults, **group_args)
 
 
+# Airflow copies a group attribute by attribute, and takes their names from its class alone; without them the copy would
+# share its children with what it was made of.
+EpochTaskGroup.__slots__ = TaskGroup.__slots__  # type: ignore[attr-defined]
+
+
 def _moved() -> MovedOperator:
     """A leaf, which `cleanup` isn't where tasks stand behind the group: by its leaves a run fails. It is behind `abort`
     too, which a good run skips: as a leaf of a group around this one `abort` would have all skipped that follows."""
