@@ -307,6 +307,21 @@ def test_what_cant_go_well_is_refused_by_name(arguments: Any, make: Callable[[],
         make()
 
 
+@pytest.mark.parametrize("make", [lambda **where: group(ORDERS, **where), lambda **where: mapped([ORDERS], **where)])
+def test_a_group_finds_its_dag_in_an_argument(make: Callable[..., EpochTaskGroup]) -> None:
+    from airflow.sdk import DAG, TaskGroup
+
+    made = DAG("mine", schedule=None)
+    shop = TaskGroup("shop", dag=made)
+    by_dag = make(dag=made, group_id="by_dag")
+    assert by_dag.dag is made and "by_dag.moved" in made.task_ids
+    with pytest.raises(InvalidPipeline, match="is moved by DAG mine already"):
+        make(parent_group=shop, group_id="again")
+    other = DAG("other", schedule=None)
+    make(parent_group=TaskGroup("shop", dag=other), group_id="orders")
+    assert "shop.orders.moved" in other.task_ids
+
+
 def test_outside_of_a_dag_it_says_where_it_belongs() -> None:
     with pytest.raises(InvalidPipeline, match="stands in no DAG"):
         group(ORDERS)

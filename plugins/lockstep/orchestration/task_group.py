@@ -66,7 +66,7 @@ class EpochTaskGroup(TaskGroup):
             )
         named = group_id or pipeline.name.replace(".", "_")  # Airflow has it that only a prefix ends in a dot
         self._open([pipeline], named, default_args, {**documentation_of_group(describe(pipeline)), **group_args})
-        with self:
+        with self.dag, self:  # of which tasks learn their DAG where it stands in an argument alone
             phases.make(pack=pack, map_shards=map_shards)
             self._ends >> _moved()
 
@@ -94,7 +94,7 @@ class EpochTaskGroup(TaskGroup):
             raise InvalidPipeline(f"group {group_id} is mapped over {named}: give it pipelines of different names")
         group = cls.__new__(cls)
         group._open(pipelines, group_id, default_args, group_args)
-        with group:
+        with group.dag, group:
             map_packs(
                 pipelines,
                 f"lockstep.{group.dag.dag_id}.{group.group_id}",
