@@ -245,6 +245,14 @@ def test_a_spark_server_that_does_not_answer_is_told(world: World, amiss: Amiss)
     assert "secret-word" not in found["says"]
 
 
+def test_a_spark_whose_address_cant_be_read_is_told_without_its_token(world: World, amiss: Amiss) -> None:
+    world.run(RUN, next(world.days))
+    for address in ("sc://127.0.0.1:15002;token=secret-word", "sc://[127.0.0.1/;token=secret-word"):
+        [found] = amiss("--spark", address)
+        assert found["check"] == "spark" and "expected sc://host:port/;token=…" in found["says"]
+        assert "secret-word" not in found["says"]
+
+
 def test_a_package_of_another_version_than_was_tried_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.metadata.requires", lambda _: ["typer>=9000", "tenacity", "no-such-package>=1"])
     [found] = told_of_versions()

@@ -104,6 +104,17 @@ def test_a_missing_connection_is_named_with_the_way_to_define_it(connections: Ai
         connections["nowhere"]
 
 
+@pytest.mark.parametrize("extra", ["{'sslmode': 'verify-full', 'key': 'hunter2'}", "null", '["hunter2"]', "hunter2"])
+def test_an_extra_that_cant_be_read_is_refused_and_not_passed_over(
+    monkeypatch: pytest.MonkeyPatch, connections: AirflowConnections, extra: str
+) -> None:
+    fields = {"conn_type": "postgres", "host": "h", "extra": extra}
+    monkeypatch.setenv("AIRFLOW_CONN_WAREHOUSE", json.dumps(fields))
+    with pytest.raises(NotConfigured, match="Connection 'warehouse': its extra is no JSON object") as refused:
+        connections["warehouse"]
+    assert "hunter2" not in str(refused.value)
+
+
 def test_staging_comes_from_the_environment_first_and_then_from_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     from lockstep.orchestration.connections import staging_uri
 

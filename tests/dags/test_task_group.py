@@ -80,7 +80,7 @@ def test_a_group_has_the_tasks_of_epoch_dag_under_its_prefix_and_a_leaf(dag: DAG
     expected = {f"orders.{task}": {f"orders.{one}" for one in before} for task, before in alone.items()}
     expected["orders.begin"] = {"extract"}
     found = {task: before for task, before in upstream(dag).items() if task.startswith("orders.")}
-    assert found == {**expected, "orders.moved": {"orders.cleanup"}}
+    assert found == {**expected, "orders.moved": {"orders.cleanup", "orders.abort"}}
     same = ("trigger_rule", "weight_rule", "retries", "retry_delay", "doc_md", "outlets")
     for task in epoch_dag(ORDERS, schedule="@daily", start_date=START).tasks:
         inside = dag.get_task(f"orders.{task.task_id}")
@@ -97,7 +97,7 @@ def test_what_follows_waits_for_cleanup_and_not_for_abort_which_a_good_run_skips
 def test_whatever_follows_a_run_fails_by_a_leaf_of_the_group(dag: DAG) -> None:
     assert {task.task_id for task in dag.leaves} >= {"orders.moved", "back.moved"}
     leaf = dag.get_task("orders.moved")
-    assert leaf.trigger_rule == "all_success" and leaf.inherits_from_empty_operator
+    assert leaf.trigger_rule == "none_failed_min_one_success" and leaf.inherits_from_empty_operator
 
 
 @pytest.mark.parametrize(
@@ -121,6 +121,22 @@ def test_within_a_group_of_the_users_the_prefixes_add_up() -> None:
     with dag_of() as made, TaskGroup("shop"):
         group(ORDERS)
     assert {"shop.orders.begin", "shop.orders.prepare.raw", "shop.orders.moved"} <= set(made.task_ids)
+
+
+def test_what_follows_a_group_of_the_users_waits_for_no_abort_which_a_good_run_skips() -> None:
+    from airflow.sdk import TaskGroup
+
+    with dag_of() as made:
+        with TaskGroup("shop") as shop:
+            group(ORDERS)
+            mapped([RETURNS], group_id="all")
+        step("extract") >> shop >> step("report")
+    assert upstream(made)["report"] == {"shop.orders.moved", "shop.all.moved"}
+    assert upstream(made)["shop.orders.moved"] == {"shop.orders.cleanup", "shop.orders.abort"}
+    assert {task for task, before in upstream(made).items() if "extract" in before} == {
+        "shop.orders.begin",
+        "shop.all.pack",
+    }
 
 
 def test_a_pipeline_whose_name_has_dots_is_a_group_all_the_same() -> None:
@@ -291,6 +307,21 @@ def test_what_cant_go_well_is_refused_by_name(arguments: Any, make: Callable[[],
         make()
 
 
+@pytest.mark.parametrize("make", [lambda **where: group(ORDERS, **where), lambda **where: mapped([ORDERS], **where)])
+def test_a_group_finds_its_dag_in_an_argument(make: Callable[..., EpochTaskGroup]) -> None:
+    from airflow.sdk import DAG, TaskGroup
+
+    made = DAG("mine", schedule=None)
+    shop = TaskGroup("shop", dag=made)
+    by_dag = make(dag=made, group_id="by_dag")
+    assert by_dag.dag is made and "by_dag.moved" in made.task_ids
+    with pytest.raises(InvalidPipeline, match="is moved by DAG mine already"):
+        make(parent_group=shop, group_id="again")
+    other = DAG("other", schedule=None)
+    make(parent_group=TaskGroup("shop", dag=other), group_id="orders")
+    assert "shop.orders.moved" in other.task_ids
+
+
 def test_outside_of_a_dag_it_says_where_it_belongs() -> None:
     with pytest.raises(InvalidPipeline, match="stands in no DAG"):
         group(ORDERS)
@@ -412,6 +443,14 @@ def test_a_part_of_a_dag_keeps_its_groups(dag: DAG) -> None:
     part = dag.partial_subset("orders.commit", include_upstream=True)
     assert {"extract", "orders.begin", "orders.prepare.raw", "orders.commit"} <= set(part.task_ids)
     assert "back.begin" not in part.task_ids
+
+
+def test_to_take_a_part_of_a_dag_leaves_the_dag_whole(dag: DAG) -> None:
+    for task_id in dag.task_ids:
+        dag.partial_subset(task_id, include_upstream=False)
+    for task in dag.tasks:
+        assert task.task_group is not None and task.task_group.children[task.task_id] is task
+    dag.partial_subset("orders.commit", include_upstream=True, include_downstream=True)
 
 
 # --- the run of one pipeline of several ------------------------------------------------------------------------------

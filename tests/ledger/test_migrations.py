@@ -32,7 +32,7 @@ def test_migrations_are_numbered_without_a_gap() -> None:
 
 
 def test_a_database_without_a_ledger_is_refused(memory_server: PostgresServer) -> None:
-    with pytest.raises(LedgerRefused, match="holds no ledger"):
+    with pytest.raises(LedgerRefused, match="holds no ledger: run `lockstep migrate`"):
         Ledger(memory_server.dsn("postgres")).deployment()
 
 

@@ -57,6 +57,16 @@ def test_the_wheel_has_all_of_the_package_and_nothing_else(wheel: Path) -> None:
     assert "lockstep/py.typed" in names
 
 
+def test_code_of_others_in_the_wheel_comes_with_its_licence_and_is_named(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        others = [Path(name).name.partition("-")[0] for name in archive.namelist() if name.endswith(".min.js")]
+        [metadata] = [name for name in archive.namelist() if name.endswith("/METADATA")]
+        told = re.findall(r"^License-File: (.+)$", archive.read(metadata).decode(), re.M)
+    assert others and {f"{name}-LICENSE.txt" for name in others} <= {Path(one).name for one in told}
+    page = (ROOT / "docs" / "dependencies.md").read_text()
+    assert all(f"[{name}](" in page for name in others)
+
+
 def test_the_source_distribution_builds_the_same_wheel(dist: Path, wheel: Path, tmp_path: Path) -> None:
     [sdist] = dist.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:

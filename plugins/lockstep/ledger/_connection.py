@@ -242,7 +242,7 @@ def _named(error: psycopg2.Error) -> LockstepError | None:
         case psycopg2.errors.InsufficientPrivilege():
             return LedgerRefused(f"the role of the ledger's connection may not do that: {first_line(error)}")
         case psycopg2.errors.UndefinedTable():
-            return LedgerRefused("the database holds no ledger: run its migrations first")
+            return LedgerRefused("the database holds no ledger: run `lockstep migrate` first")
         case psycopg2.errors.ExclusionViolation():
             detail = error.diag.message_detail or first_line(error)
             return IntervalOverlap(f"the interval overlaps another epoch: {detail}")

@@ -16,7 +16,6 @@ from functools import partial
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from packaging.requirements import Requirement
 
@@ -31,6 +30,7 @@ from lockstep.roles.recover import known_sinks, recover
 from lockstep.runtime import Runtime
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.spark import versions as spark
+from lockstep.spark.address import listens_at
 from lockstep.states import DECIDED, UNDECIDED
 from lockstep.steps.identity import require_known_markers
 from lockstep.steps.planned_sinks import find_changed_sinks
@@ -157,8 +157,7 @@ def _pyspark() -> Iterator[Finding]:
 def _spark(address: str | None) -> Iterator[Finding]:
     if address is None or not address.startswith("sc://"):
         return
-    parts = urlsplit(address)
-    host, port = parts.hostname or "localhost", parts.port or 15002
+    host, port = listens_at(address)
     try:
         socket.create_connection((host, port), _SPARK_WAIT).close()
     except OSError as error:

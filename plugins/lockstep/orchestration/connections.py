@@ -84,7 +84,22 @@ def connection(conn_id: str) -> Connection:
             f"Airflow has no Connection {conn_id!r}: define it under Admin > Connections, by `airflow connections add` "
             f"or as AIRFLOW_CONN_{conn_id.upper()}"
         ) from error
+    _require_readable(found)
     return found
+
+
+def _require_readable(found: Connection) -> None:
+    """Raise `NotConfigured` for an extra that Airflow's database would refuse; a variable and a secrets backend may
+    hold any, of which Airflow passes over what it can't read, and with it what that says of TLS."""
+    try:
+        readable = not found.extra or isinstance(json.loads(found.extra), dict)
+    except ValueError:
+        readable = False
+    if not readable:
+        raise NotConfigured(
+            f"Connection {found.conn_id!r}: its extra is no JSON object (it isn't shown, it may hold a secret); "
+            'expected one such as {"sslmode": "verify-full"}, with double quotes'
+        )
 
 
 def dsn_of(found: Connection) -> str:

@@ -25,7 +25,7 @@ from lockstep.pipeline import Pipeline
 
 _MOVED = (
     "Nothing to do, and never started. It fails with `cleanup`, so that the run fails if the epoch isn't moved, "
-    "whatever rules the tasks behind the group run by."
+    "whatever rules the tasks behind the group run by. Of a group around this one it is the only end."
 )
 
 
@@ -66,9 +66,9 @@ class EpochTaskGroup(TaskGroup):
             )
         named = group_id or pipeline.name.replace(".", "_")  # Airflow has it that only a prefix ends in a dot
         self._open([pipeline], named, default_args, {**documentation_of_group(describe(pipeline)), **group_args})
-        with self:
+        with self.dag, self:  # of which tasks learn their DAG where it stands in an argument alone
             phases.make(pack=pack, map_shards=map_shards)
-            self._last >> _moved()
+            self._ends >> _moved()
 
     @classmethod
     def mapped(
@@ -94,7 +94,7 @@ class EpochTaskGroup(TaskGroup):
             raise InvalidPipeline(f"group {group_id} is mapped over {named}: give it pipelines of different names")
         group = cls.__new__(cls)
         group._open(pipelines, group_id, default_args, group_args)
-        with group:
+        with group.dag, group:
             map_packs(
                 pipelines,
                 f"lockstep.{group.dag.dag_id}.{group.group_id}",
@@ -103,7 +103,7 @@ class EpochTaskGroup(TaskGroup):
                 patience=patience,
                 task_args=task_args or {},
             )
-            group._last >> _moved()
+            group._ends >> _moved()
         return group
 
     @property
@@ -126,6 +126,12 @@ class EpochTaskGroup(TaskGroup):
     @property
     def _last(self) -> Any:
         return self._child("cleanup")
+
+    @property
+    def _ends(self) -> list[Any]:
+        """What would be a leaf of a group around this one, which asks its tasks alone for theirs."""
+        abort = self.children.get(self.child_id("abort"))  # type: ignore[no-untyped-call]
+        return [self._last] if abort is None else [self._last, abort]
 
     def _child(self, phase: str) -> Any:
         """Its task, or the pack; None in a part of the DAG that lacks it."""
@@ -153,14 +159,20 @@ class EpochTaskGroup(TaskGroup):
         super().__init__(group_id, default_args=defaults, **group_args)
 
 
+# Airflow copies a group attribute by attribute, and takes their names from its class alone; without them the copy would
+# share its children with what it was made of.
+EpochTaskGroup.__slots__ = TaskGroup.__slots__  # type: ignore[attr-defined]
+
+
 def _moved() -> MovedOperator:
-    """A leaf, which `cleanup` isn't where tasks stand behind the group: by its leaves a run fails."""
+    """A leaf, which `cleanup` isn't where tasks stand behind the group: by its leaves a run fails. It is behind `abort`
+    too, which a good run skips: as a leaf of a group around this one `abort` would have all skipped that follows."""
     bare: dict[str, Any] = {
         "depends_on_past": False,
         "on_execute_callback": None,
         "on_success_callback": None,
     }  # or it would be started
-    return MovedOperator(task_id="moved", doc_md=_MOVED, trigger_rule=TriggerRule.ALL_SUCCESS, **bare)
+    return MovedOperator(task_id="moved", doc_md=_MOVED, trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS, **bare)
 
 
 def _unbind(dag: DAG) -> None:

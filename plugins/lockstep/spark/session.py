@@ -11,7 +11,6 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
-from urllib.parse import urlsplit
 
 import pyspark
 from pyspark.errors import PySparkException
@@ -20,11 +19,11 @@ from pyspark.sql import SparkSession
 from lockstep.errors import SparkRefused, SparkUnavailable
 from lockstep.spark import _java as java
 from lockstep.spark._pyspark import set_all
+from lockstep.spark.address import listens_at
 from lockstep.spark.versions import require_code, require_server
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
-CONNECT_PORT = 15002
 CONNECT_SECONDS = 10
 #: What the WAL and the counts rely on; the rest is the user's, ANSI mode stays as it is by default: on.
 REQUIRED = {
@@ -206,8 +205,8 @@ def _open_remote(url: str, create: Callable[[], SparkSession]) -> SparkSession:
     try:
         _call(url)
     except OSError as error:
-        host = urlsplit(url).netloc
-        raise SparkUnavailable(f"no Spark Connect server answers at {host}: {error}") from error
+        host, port = listens_at(url)
+        raise SparkUnavailable(f"no Spark Connect server answers at {host}:{port}: {error}") from error
     spark = create()
     _closers[id(spark)] = close = partial(_close, spark, url)
     atexit.register(close)  # one that is collected while the interpreter ends hangs in gRPC
@@ -221,9 +220,8 @@ def _leave(spark: SparkSession) -> None:
 
 
 def _call(url: str) -> None:
-    """Raise `OSError` if nobody listens at `url`: pyspark's own tries go on for minutes."""
-    found = urlsplit(url)
-    socket.create_connection((found.hostname or "", found.port or CONNECT_PORT), CONNECT_SECONDS).close()
+    """Raise `OSError` if nobody listens at `url`: pyspark's own tries go on for minutes. Raises `NotConfigured`."""
+    socket.create_connection(listens_at(url), CONNECT_SECONDS).close()
 
 
 def _close(spark: SparkSession, url: str) -> None:

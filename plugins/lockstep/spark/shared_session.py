@@ -23,6 +23,7 @@ from pyspark.sql.connect.proto import base_pb2 as pb2
 from pyspark.sql.connect.session import SparkSession
 
 from lockstep.spark._pyspark import await_releases, requests_of
+from lockstep.spark.address import reading_address
 from lockstep.version import __version__
 
 #: Seconds for which one is used; by which clock doesn't matter. A server forgets one that nobody used for an hour.
@@ -51,8 +52,9 @@ class SessionTouched(BaseException):
 
 
 def can_share(url: str) -> bool:
-    """Whether the session is ours to choose: the user's own, named in `url`, is left alone."""
-    return DefaultChannelBuilder(url).session_id is None
+    """Whether the session is ours to choose: the user's own, named in `url`, is left alone. Raises `NotConfigured`."""
+    with reading_address():
+        return DefaultChannelBuilder(url).session_id is None
 
 
 def session_id(name: str) -> str:
