@@ -43,6 +43,21 @@ def test_params_count_more_than_the_data_interval_and_are_taken_in_their_own_tim
     assert str(interval_of(ORDERS, given)) == "[2024-03-01T00:00:00+00:00, 2024-03-02T00:00:00+00:00)"
 
 
+@pytest.mark.parametrize("run_type", ["scheduled", "backfill"])
+def test_params_that_a_dag_happens_to_have_send_no_run_of_its_schedule_to_another_interval(run_type: str) -> None:
+    from airflow.sdk.api.datamodels._generated import DagRunType
+
+    def of_dag(**conf: str) -> Context:
+        bounds = "2024-03-01T00:00:00Z", "2024-03-02T00:00:00Z"
+        made = SimpleNamespace(run_type=DagRunType(run_type), conf=conf)
+        return run(*bounds, data_interval_start=FIRST, data_interval_end=SECOND, dag_run=made)
+
+    assert interval_of(ORDERS, of_dag()) == Interval(FIRST, SECOND)
+    assert interval_of(pipeline_of(Numbers()), of_dag()) is None
+    asked = of_dag(interval_start="2024-05-01T00:00:00Z", interval_end="2024-05-02T00:00:00Z")
+    assert str(interval_of(ORDERS, asked)) == "[2024-05-01T00:00:00+00:00, 2024-05-02T00:00:00+00:00)"
+
+
 @pytest.mark.parametrize(
     ("context", "found"),
     [

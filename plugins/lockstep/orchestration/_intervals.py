@@ -19,7 +19,7 @@ from lockstep.orchestration._airflow import (
     DeltaTriggerTimetable,
     width_of,
 )
-from lockstep.orchestration._conf import asked_of
+from lockstep.orchestration._conf import said_of
 from lockstep.orchestration.timetables import intervals_of_schedule
 from lockstep.pipeline import Pipeline
 
@@ -75,9 +75,9 @@ def interval_of(pipeline: Pipeline, context: Context, *, alone: bool = True) -> 
     """
     if pipeline.identity is not Identity.INTERVAL:
         if alone:
-            _refuse_given(pipeline, asked_of(context))
+            _refuse_given(pipeline, said_of(context))
         return None
-    given = _given(asked_of(context))
+    given = _given(said_of(context))
     bounds = given or (context.get("data_interval_start"), context.get("data_interval_end"))
     if bounds[0] is None or bounds[1] is None:
         raise IntervalMissing(f"pipeline {pipeline.name} needs a data interval and this run has none: {_WAY_OUT}")
