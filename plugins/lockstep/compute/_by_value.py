@@ -11,13 +11,39 @@ import sys
 
 from pyspark import cloudpickle
 
-from lockstep import epoch, errors, extras, file_facts, hdfs, object_store, output_home, raw_file, wal
+from lockstep import (
+    column_lineage,
+    epoch,
+    errors,
+    extras,
+    file_facts,
+    hdfs,
+    login,
+    object_store,
+    output_home,
+    raw_file,
+    wal,
+)
 from lockstep.compute import _lookups as lookups
 from lockstep.pipeline import Pipeline
 from lockstep.sources.files import line_pieces
 
 #: What Lockstep itself has run on Spark's workers; nothing of it may use what isn't named here.
-OURS = (line_pieces, lookups, wal, object_store, hdfs, raw_file, file_facts, output_home, epoch, errors, extras)
+OURS = (
+    line_pieces,
+    lookups,
+    wal,
+    object_store,
+    hdfs,
+    raw_file,
+    file_facts,
+    output_home,
+    epoch,
+    errors,
+    extras,
+    login,
+    column_lineage,
+)
 
 
 def ship_ours() -> None:
