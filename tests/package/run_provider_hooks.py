@@ -167,6 +167,9 @@ class Kubernetes(Service):
     waiting: ClassVar[tuple[str, ...]] = ("", "SUBMITTED", "RUNNING")
     succeeded: ClassVar[str] = "COMPLETED"
     failed: ClassVar[tuple[str, ...]] = ("FAILED", "SUBMISSION_FAILED")
+    resource = ("sparkoperator.k8s.io/v1beta2", "SparkApplication", "sparkapplications")  #: version, kind and plural
+    part: ClassVar[list[str]] = []  #: of a job, that its state is read from
+    deletion: ClassVar[dict[str, str]] = {}  #: what has to be said with it
 
     def connect(self, url: str) -> None:
         named = {"name": "stub", "cluster": {"server": url}}
@@ -176,25 +179,29 @@ class Kubernetes(Service):
         connection("kubernetes_default", conn_type="kubernetes", extra={"kube_config": json.dumps(config)})
 
     def answer(self, asked: Asked) -> Answer:
-        assert asked.path[:5] == ["apis", "sparkoperator.k8s.io", "v1beta2", "namespaces", "jobs"], asked
+        version, kind, plural = self.resource
+        assert asked.path[:5] == ["apis", *version.split("/"), "namespaces", "jobs"], asked
         match asked.method, asked.path[5:]:
-            case "POST", ["sparkapplications"]:
+            case "POST", [called] if called == plural:
                 job = asked.json
                 name = job["metadata"]["name"]
                 if name in self.jobs:
                     return 409, {"kind": "Status", "reason": "AlreadyExists", "code": 409}
-                assert (job["apiVersion"], job["kind"]) == ("sparkoperator.k8s.io/v1beta2", "SparkApplication")
+                assert (job["apiVersion"], job["kind"]) == (version, kind)
                 assert re.fullmatch("[a-z]([-a-z0-9]{0,61}[a-z0-9])?", name), "a label of DNS"
                 self.keep(name, job, "")
                 return 201, job
-            case "GET", ["sparkapplications", name] if name in self.jobs:
-                state = {"applicationState": {"state": self.states[name]}}
-                return 200, {**self.jobs[name], **({"status": state} if self.states[name] else {})}
-            case "DELETE", ["sparkapplications", name] if name in self.jobs:
+            case "GET", [called, name, *part] if (called, part) == (plural, self.part) and name in self.jobs:
+                return 200, {**self.jobs[name], **self.shown(self.states[name])}
+            case "DELETE", [called, name] if called == plural and name in self.jobs:
+                assert self.deletion.items() <= asked.query.items()
                 self.ended.append(name)
                 del self.jobs[name]
                 return 200, {"kind": "Status", "status": "Success"}
         return 404, {"kind": "Status", "reason": "NotFound", "code": 404}
+
+    def shown(self, state: str) -> dict[str, Any]:
+        return {"status": {"applicationState": {"state": state}}} if state else {}
 
     def told(self, job: Any) -> list[str]:
         return list(job["spec"]["arguments"])
@@ -206,36 +213,16 @@ class KubernetesJobs(Kubernetes):
     arguments = {"image": "orders:1", "namespace": "jobs", "secret": "lockstep"}
     waiting = ("", "active", "FailureTarget", "retried")
     succeeded, failed = "Complete", ("Failed",)
+    resource, part, deletion = ("batch/v1", "Job", "jobs"), ["status"], {"propagationPolicy": "Background"}
 
-    def answer(self, asked: Asked) -> Answer:
-        assert asked.path[:5] == ["apis", "batch", "v1", "namespaces", "jobs"], asked
-        match asked.method, asked.path[5:]:
-            case "POST", ["jobs"]:
-                job = asked.json
-                name = job["metadata"]["name"]
-                if name in self.jobs:
-                    return 409, {"kind": "Status", "reason": "AlreadyExists", "code": 409}
-                assert (job["apiVersion"], job["kind"]) == ("batch/v1", "Job")
-                assert re.fullmatch("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name), "a label of a pod"
-                self.keep(name, job, "")
-                return 201, job
-            case "GET", ["jobs", name, "status"] if name in self.jobs:
-                return 200, {**self.jobs[name], "status": self.status(self.states[name])}
-            case "DELETE", ["jobs", name] if name in self.jobs:
-                assert asked.query["propagationPolicy"] == "Background"
-                self.ended.append(name)
-                del self.jobs[name]
-                return 200, {"kind": "Status", "status": "Success"}
-        return 404, {"kind": "Status", "reason": "NotFound", "code": 404}
-
-    def status(self, state: str) -> dict[str, Any]:
+    def shown(self, state: str) -> dict[str, Any]:
         """As the API has it: a job that runs has pods at work and no condition that is true."""
         if state in ("Complete", "Failed", "FailureTarget"):
             ended = {"succeeded": 1} if state == "Complete" else {"failed": 1}
-            return {"conditions": [{"type": state, "status": "True"}], **ended}
+            return {"status": {"conditions": [{"type": state, "status": "True"}], **ended}}
         if state == "retried":
-            return {"active": 1, "failed": 1, "conditions": [{"type": "Failed", "status": "False"}]}
-        return {state: 1} if state else {}
+            return {"status": {"active": 1, "failed": 1, "conditions": [{"type": "Failed", "status": "False"}]}}
+        return {"status": {state: 1} if state else {}}
 
     def told(self, job: Any) -> list[str]:
         [container] = job["spec"]["template"]["spec"]["containers"]
