@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--request", required=True, help="URI of the execution's _request.json")
     request_uri = parser.parse_args(arguments).request
     try:
-        with _session() as spark, _ending_when_unwanted(request_uri, spark):
+        with _session() as spark:
             run(request_uri, spark)
     except LockstepError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
@@ -79,20 +79,22 @@ def _session() -> Iterator[SparkSession]:
 
 
 def run(request_uri: str, spark: SparkSession) -> None:
-    """Stage what the request asks for, with the pipeline it names. Raises what `stage_epoch` raises."""
+    """Stage what the request asks for, with the pipeline it names, as long as it stands. Raises what `stage_epoch`
+    raises."""
     try:
-        pipeline = load(read_request(request_uri).pipeline)
+        request = read_request(request_uri)
+        pipeline = load(request.pipeline)
     except LockstepError as error:
         write_error(request_uri, error)
         raise
-    run_request(request_uri, spark, pipeline, EnvironmentConnections())
+    with _ending_when_unwanted(request_uri, partial(_give_up, spark, request.token)):
+        run_request(request_uri, spark, pipeline, EnvironmentConnections())
 
 
 @contextmanager
-def _ending_when_unwanted(request_uri: str, spark: SparkSession) -> Iterator[None]:
+def _ending_when_unwanted(request_uri: str, give_up: Callable[[], object]) -> Iterator[None]:
     """Whether its request still stands is looked at from a thread, until the block is left."""
     done = threading.Event()
-    give_up = partial(_give_up, spark, read_request(request_uri).token)
     arguments = (request_uri, done, give_up)
     threading.Thread(target=_end_when_unwanted, args=arguments, daemon=True, name="unwanted").start()
     try:
