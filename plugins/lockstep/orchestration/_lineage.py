@@ -88,8 +88,9 @@ def note(
     try:
         found = Lineage()
         for epoch in epochs:
-            inputs = _inputs(runtime, epoch) if reads else ()
-            outputs = [shown for sink in sinks for shown in _outputs(runtime, epoch, sink)]
+            places = _places(runtime, epoch) if reads or sinks else {}
+            inputs = _inputs(epoch, places) if reads else ()
+            outputs = [shown for sink in sinks for shown in _outputs(runtime, epoch, sink, places)]
             found = replace(
                 found,
                 epochs=(*found.epochs, epoch),
@@ -102,10 +103,10 @@ def note(
         return None
 
 
-def _inputs(runtime: Runtime, epoch: Epoch) -> list[Read]:
+def _inputs(epoch: Epoch, sources: Mapping[str, Sequence[Dataset]]) -> list[Read]:
     counts = (epoch.summary or {}).get("sources", {})
     found = []
-    for name, places in _places(runtime, epoch).items():
+    for name, places in sources.items():
         planned = epoch.plan.sources[name]
         rows = counts.get(name, {}).get("rows") if len(places) == 1 else None
         found += [Read(place, planned.start, planned.end, rows) for place in places]
@@ -126,7 +127,7 @@ def _places(runtime: Runtime, epoch: Epoch) -> dict[str, Sequence[Dataset]]:
     return found
 
 
-def _outputs(runtime: Runtime, epoch: Epoch, name: str) -> list[Shown]:
+def _outputs(runtime: Runtime, epoch: Epoch, name: str, sources: Mapping[str, Sequence[Dataset]]) -> list[Shown]:
     if name not in epoch.plan.sinks:
         return []
     sink = runtime.sink_of(epoch, name)
@@ -136,7 +137,6 @@ def _outputs(runtime: Runtime, epoch: Epoch, name: str) -> list[Shown]:
         _log.debug("sink %s has no name in lineage: %s", name, error)
         places = {}
     counts, (schemas, columns) = epoch.counted, _sealed(runtime, epoch)
-    sources = _places(runtime, epoch) if columns else {}
     found = []
     for output in sink.outputs:
         told = places.get(output) or Dataset(f"lockstep://{epoch.pipeline}", f"{name}/{output}")
