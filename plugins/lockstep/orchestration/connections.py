@@ -29,7 +29,7 @@ _SAME_TYPES = {"postgresql": "postgres", "mariadb": "mysql"}
 #: Of Connections that are asked for again where their login is refused: who connects there knows that it was.
 _ROTATED = frozenset({"postgres", "mysql", "kafka"})
 #: What of an extra says where a Connection leads, and not who comes.
-_PLACES = ("bootstrap.servers", "service", "target_session_attrs", "unix_socket")
+_PLACES = ("bootstrap.servers", "endpoint_url", "service", "target_session_attrs", "unix_socket")
 _URL_TYPES = ("http", "https", "tcp")  #: of Connections that are a URL
 
 #: What a Connection's extra may say to libpq; the rest is for Airflow's own hooks.
@@ -70,8 +70,7 @@ def _known(found: Connection) -> Known:
     if tokens.asks_for_token(told):
         return Known(dsn_of(tokens.with_token(told)), place, tokens.SECONDS)
     if tokens.asks_for_keys(told):
-        kept = told.extra_dejson
-        return Known(dsn_of(tokens.with_keys(told)), (place, kept.get("endpoint_url")), tokens.SECONDS)
+        return Known(dsn_of(tokens.with_keys(told)), place, tokens.SECONDS)
     return Known(dsn_of(told), place)
 
 
