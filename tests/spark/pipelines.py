@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -88,17 +89,19 @@ def with_lookup(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
     return {"rows": rows, "total": rows.groupBy().agg(F.sum("id").alias("total"))}
 
 
-def slowly(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
-    """Takes minutes for a row."""
-    from pyspark.sql import functions as F
+def slowly(seconds: float) -> Transform:
+    """Takes so long for a row."""
 
-    def wait(value: int) -> int:
-        import time
+    def transform(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+        from pyspark.sql import functions as F
 
-        time.sleep(120)
-        return value
+        def wait(value: int) -> int:
+            time.sleep(seconds)
+            return value
 
-    return {"rows": inputs["input"].withColumn("id", F.udf(wait, "bigint")("id"))}
+        return {"rows": inputs["input"].withColumn("id", F.udf(wait, "bigint")("id"))}
+
+    return transform
 
 
 #: For another process: lines that came to any file, with what a function in the workers knows of them.
@@ -122,4 +125,4 @@ conserving_pipeline = Pipeline(
 udf_pipeline = pipeline_of(
     FileSource("landing/{interval_start:%Y-%m-%d}.csv", schema=SCHEMA), with_udf, ("rows", "total")
 )
-slow_pipeline = pipeline_of(FileSource("landing/{interval_start:%Y-%m-%d}.csv", schema=SCHEMA), slowly)
+slow_pipeline = pipeline_of(FileSource("landing/{interval_start:%Y-%m-%d}.csv", schema=SCHEMA), slowly(120))

@@ -30,10 +30,10 @@ def start(spark_connect: str, tmp_path: Path) -> Iterator[Start]:
     """Starts the application for the request in a folder."""
     started: list[subprocess.Popen[str]] = []
 
-    def start(folder: Path, **environment: str) -> subprocess.Popen[str]:
+    def start(folder: Path) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "lockstep.compute.submit.stage_epoch"]
         command += ["--request", (folder / REQUEST).as_uri()]
-        variables = {**spark_environment(), "SPARK_REMOTE": spark_connect, VARIABLE: "0", **environment}  # Spark writes
+        variables = {**spark_environment(), "SPARK_REMOTE": spark_connect, VARIABLE: "0"}  # Spark writes
         process = subprocess.Popen(command, cwd=tmp_path, env=variables, stderr=subprocess.PIPE, text=True)
         started.append(process)
         return process

@@ -8,8 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,12 +24,12 @@ from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import ERROR, REQUEST, RESULT, StageRequest, StageResult, read_error
 from stack.processes import Processes
 from stack.spark import StandaloneCluster, spark_environment
-from tests.spark.pipelines import conserving_pipeline, growing_pipeline, pipeline_of, udf_pipeline
+from tests.spark.pipelines import conserving_pipeline, growing_pipeline, pipeline_of, slowly, udf_pipeline
 from tests.spark.staged import csv, request_of, rows_in, stage
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
 NOON = "2013-01-02T12:00:00Z"
@@ -140,19 +139,6 @@ def test_a_pipeline_that_cannot_be_imported_is_named(tmp_path: Path) -> None:
             load(reference)
 
 
-def slowly(seconds: float) -> Callable[[Mapping[str, DataFrame]], Mapping[str, DataFrame]]:
-    def transform(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
-        from pyspark.sql import functions as F
-
-        def wait(value: int) -> int:
-            time.sleep(seconds)
-            return value
-
-        return {"rows": inputs["input"].withColumn("id", F.udf(wait, "bigint")("id"))}
-
-    return transform
-
-
 def test_a_cancelled_execution_ends_and_leaves_nothing_to_adopt(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,8 +168,8 @@ import sys
 from lockstep.spark.session import connect
 from lockstep.compute.stage import stage_epoch
 from tests.spark.staged import csv, request_of
-from tests.spark.pipelines import pipeline_of
-from tests.spark.test_drivers import GOOD, asked, slowly
+from tests.spark.pipelines import pipeline_of, slowly
+from tests.spark.test_drivers import GOOD, asked
 from lockstep.compute.stage import run_request
 from pathlib import Path
 home = Path(sys.argv[2])

@@ -25,9 +25,9 @@ from lockstep.spark.session import REQUIRED, cancel, tag_operations
 from lockstep.spark.shared_session import SharedSession, session_id
 from lockstep.spark.versions import line_of
 from lockstep.wal.request import ERROR, RESULT, read_request
-from tests.spark.pipelines import pipeline_of
+from tests.spark.pipelines import pipeline_of, slowly
 from tests.spark.staged import csv, request_of, rows_in
-from tests.spark.test_drivers import GOOD, NOON, asked, slowly
+from tests.spark.test_drivers import GOOD, NOON, asked
 from tests.waiting import until
 
 if TYPE_CHECKING:
