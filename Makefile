@@ -2,9 +2,9 @@
 
 PYTHON ?= python3
 DAYS ?= 14
-WORKERS ?= 4
+WORKERS ?= auto
 SEED ?=
-MINUTES ?=
+WHOLE ?=
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-done
@@ -14,7 +14,7 @@ UNFINISHED := $(VENV)/.setup-unfinished
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock demo demo-kafka demo-lake up down status check test test-all test-again tier matrix kafka s3 delta readers hdfs yarn lint docs wheel bench bench-rivals clean
+.PHONY: help setup lock demo demo-kafka demo-lake up down status check test test-all mutants tier matrix kafka s3 delta readers hdfs yarn lint docs wheel bench bench-rivals clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -62,20 +62,21 @@ down: ## stop what `make up` started
 status: setup ## show what runs
 	@$(BIN)/python -m stack status
 
-check: ## lint, types, import contracts, quick tests: for every edit, a minute or so
+check: ## lint, types, import contracts, quick tests: after every edit
 	@$(MAKE) --no-print-directory tier TIER=check
 
-test: ## the same, and every kind of test: for every change that is to land (WORKERS=4 at once)
+test: ## the same, and every kind of test: before a change lands (SEED=… samples sweeps otherwise)
 	@$(MAKE) --no-print-directory tier TIER=test
 
-test-all: ## the same, and all that takes long: nightly, and for releases
+test-all: ## every test; WHOLE=1 runs sweeps whole, for nights and releases
 	@$(MAKE) --no-print-directory tier TIER=all
 
-test-again: setup ## run the few tests that failed last time once more: those that pass now are flaky
-	@$(BIN)/python -m tests.again
+mutants: setup ## plant 120 small bugs in the library and count those that `make test` finds; hours
+	@$(BIN)/python -m tests.mutants cover
+	@$(BIN)/python -m tests.mutants run
 
 tier: lint
-	@$(BIN)/python -m tests.budget $(TIER) $(BIN)/pytest --tier $(TIER) $(if $(SEED),--cover-seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) --numprocesses $(WORKERS) --no-loadscope-reorder
+	@$(BIN)/python -m tests.budget $(TIER) $(BIN)/pytest --tier $(TIER) $(if $(SEED),--seed $(SEED)) $(if $(WHOLE),--whole) --numprocesses $(WORKERS) --no-loadscope-reorder
 
 kafka: setup ## fetch an Apache Kafka broker for the tests, and Spark's connector for it
 	@$(BIN)/python -m stack.kafka

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pwd
 import subprocess
@@ -39,6 +40,13 @@ class SystemUser:
         return test.returncode == 0
 
     def _ensure(self) -> pwd.struct_passwd:
+        with suppress(KeyError):
+            return pwd.getpwnam(self.name)
+        with Path("/etc/passwd").open() as database:  # processes that start servers at once make the user once
+            fcntl.flock(database, fcntl.LOCK_EX)
+            return self._add()
+
+    def _add(self) -> pwd.struct_passwd:
         with suppress(KeyError):
             return pwd.getpwnam(self.name)
         options = ["--system", "--no-create-home", "--home-dir", "/nonexistent", "--shell", "/usr/sbin/nologin"]

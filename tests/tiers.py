@@ -7,17 +7,12 @@ rest: whole sweeps, a whole Airflow, Spark's own drivers and clusters, the wheel
 
 from __future__ import annotations
 
-import math
-import random
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import TypeVar
 
 TESTS = Path(__file__).parent
-T = TypeVar("T")
 
 
 class Tier(StrEnum):
@@ -137,15 +132,9 @@ SUITE = {
 }
 
 
-#: By how the name of a test begins, wherever it is. These kill and stop a sink at each of its steps, as the behaviour
-#: suite has done, and count its rows
-NAMED = {"test_the_page_of_guarantees": ALL, "test_delta_spark": ALL, "test_in_many_rounds": ALL}
-
-
-def tier_of(path: PurePosixPath, name: str) -> Tier:
-    """Of a test by this name in a file, relative to tests/."""
-    named = [tier for beginning, tier in NAMED.items() if name.startswith(beginning)]
-    return named[0] if named else part_of(path).tier
+def tier_of(path: PurePosixPath, own: Tier | None) -> Tier:
+    """The tier of a test in a file, relative to tests/; `own`: that of its marker."""
+    return own or part_of(path).tier
 
 
 def part_of(path: PurePosixPath) -> Part:
@@ -156,27 +145,8 @@ def part_of(path: PurePosixPath) -> Part:
     raise KeyError(f"{path} has no row in tests/tiers.py")
 
 
-#: Of a run's minutes, after which no test of the tier begins. Those of `check` are few seconds each, and always do
-TIMES = {Tier.ALL: 1.0, Tier.TEST: 1.5}
-
-
-def begins(tier: Tier, passed: float, minutes: float) -> bool:
-    """Whether a test does, so long after the run has, of a run that is to take some `minutes`: whoever has the tests
-    run may end it all, finished or not."""
-    return passed <= TIMES.get(tier, math.inf) * minutes
-
-
 @cache
 def files(tier: Tier) -> list[PurePosixPath]:
     """The test files that a run of `tier` runs, relative to tests/."""
     everything = sorted(PurePosixPath(path.relative_to(TESTS)) for path in TESTS.rglob("test_*.py"))
     return [path for path in everything if tier.holds(part_of(path).tier)]
-
-
-def order(items: Sequence[T], placed: Callable[[T], PurePosixPath], seed: int | None, hurried: bool) -> list[T]:
-    """As they are to run. `hurried`: time may be up before all have run, so what only the tier `all` has comes last,
-    its files in an order that the seed shuffles: another seed leaves out others."""
-    last = [path for path in files(Tier.ALL) if part_of(path).tier is Tier.ALL]
-    shuffled = random.Random(seed).sample(last, len(last))
-    places = {path: place for place, path in enumerate(shuffled, start=1)} if hurried else {}
-    return sorted(items, key=lambda item: (places.get(placed(item), 0), part_of(placed(item)).rank))

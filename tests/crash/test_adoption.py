@@ -23,12 +23,12 @@ from lockstep.states import EpochState, Role
 from lockstep.steps.output_homes import discard_homes, is_shown_otherwise, may_be_adopted
 from lockstep.steps.sweep import sweep_folders
 from stack.postgres import PostgresServer
-from tests.cover import Cover
 from tests.crash.adopting_world import OUTPUT, SINK, AdoptingWorld, Table, make_adopting_world
 from tests.crash.test_kill_and_zombie import hits, strike_each
 from tests.crash.test_restored_ledger import Copies
 from tests.crash.victims import Action, Hit, sacrifice
 from tests.crash.world import write_backwards, write_parquet
+from tests.sampling import Sampling
 from tests.sinks.folder_table import FolderTable, OpenFolderTable
 
 LOOKING = SinkContext("looking", "checks", {})
@@ -82,11 +82,11 @@ def test_every_row_is_shown_once_wherever_a_process(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     subtests: pytest.Subtests,
-    cover: Cover,
+    sampling: Sampling,
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the epoch."""
     shares = [hit for hit in hits(world, monkeypatch) if "warehouse" not in hit.task]
-    struck_at = cover.share(shares, SWEEPS.index((action, resume)), len(SWEEPS))
+    struck_at = sampling.share(shares, SWEEPS.index((action, resume)), len(SWEEPS))
     strike_each(world, struck_at, action, resume, tmp_path, subtests)
 
 

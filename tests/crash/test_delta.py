@@ -20,11 +20,11 @@ from lockstep.sinks.delta import DeltaSink
 from lockstep.steps.stage_job import Launch
 from stack.postgres import PostgresServer
 from tests.apart import apart
-from tests.cover import Cover
 from tests.crash.adopting_world import OUTPUT, SINK, AdoptingWorld, Table, make_adopting_world
 from tests.crash.test_kill_and_zombie import hits, strike_each
 from tests.crash.victims import Action
 from tests.crash.world import write_parquet
+from tests.sampling import Sampling
 from tests.sinks.delta_target import Log, on_table
 
 ROWS = pa.schema([("day", pa.int64()), ("number", pa.int32()), ("label", pa.string())])
@@ -75,13 +75,13 @@ def test_every_row_is_shown_once_wherever_a_process(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     subtests: pytest.Subtests,
-    cover: Cover,
+    sampling: Sampling,
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the epoch."""
     reached = apart(lambda: hits(world, monkeypatch))
     next(world.days)  # the dry run's, which only its process has counted
     its_own = [hit for hit in reached if SINK in hit.task or hit.task in ("stage", "cleanup")]
-    struck_at = cover.share(its_own, SWEEPS.index((action, resume)), len(SWEEPS))
+    struck_at = sampling.share(its_own, SWEEPS.index((action, resume)), len(SWEEPS))
     strike_each(world, struck_at, action, resume, tmp_path, subtests)
 
 

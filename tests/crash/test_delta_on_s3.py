@@ -15,11 +15,11 @@ from lockstep.object_store.store import ObjectStore
 from lockstep.sinks.delta import DeltaSink
 from tests.apart import apart
 from tests.clean_process import CleanProcess
-from tests.cover import Cover
 from tests.crash.adopting_world import OUTPUT, SINK, Table, make_adopting_world
 from tests.crash.test_delta import ROWS, SWEEPS, DeltaWorld
 from tests.crash.test_kill_and_zombie import hits, strike_each
 from tests.crash.victims import Action, Hit
+from tests.sampling import Sampling
 from tests.sinks.delta_on_s3 import looked_at
 
 
@@ -90,11 +90,11 @@ def test_every_row_is_shown_once_wherever_a_process(
     tmp_path: Path,
     action: Action,
     resume: str,
-    cover: Cover,
+    sampling: Sampling,
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the epoch."""
     told = (ledger_dsn, warehouse_dsn, str(tmp_path), f"{s3_uri}/table")
     turn = SWEEPS.index((action, resume))
     mine = clean.call(_hits, *told)[turn :: len(SWEEPS)]  # of a local table each place is struck in every way
-    struck_at = cover.sample(mine, 2)
+    struck_at = sampling.sample(mine, 2)
     assert struck_at and clean.call(_strike, struck_at, action, resume, *told) == []

@@ -24,10 +24,10 @@ from lockstep.steps.early_load import EarlyLoads
 from lockstep.steps.stage_job import Launch
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import RESULT, StageRequest, StageResult
-from tests.cover import Cover
 from tests.crash.test_kill_and_zombie import RESUMES
 from tests.crash.victims import Action, Hit, Victim, hits_of, overtake, sacrifice
 from tests.crash.world import ROWS, Row, World, failing_as_spark_does, rows_of_day
+from tests.sampling import Sampling
 
 HALF = ROWS // 2
 TASK = "prepare.warehouse"  #: what is tried again after a victim of `_decide`: everything from stage on
@@ -247,10 +247,10 @@ SWEEPS = [("kill", "retry"), ("kill", "recovery"), ("hang", "retry"), ("hang", "
 
 @pytest.mark.parametrize(("action", "resume"), SWEEPS)
 def test_every_row_is_shown_once_wherever_a_process(
-    world: World, action: Action, resume: str, tmp_path: Path, subtests: pytest.Subtests, cover: Cover
+    world: World, action: Action, resume: str, tmp_path: Path, subtests: pytest.Subtests, sampling: Sampling
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the epoch."""
-    for hit in cover.share(_hits(world), SWEEPS.index((action, resume)), len(SWEEPS)):
+    for hit in sampling.share(_hits(world), SWEEPS.index((action, resume)), len(SWEEPS)):
         with subtests.test(str(hit)):
             _strike(world, hit, action, resume, tmp_path)
     world.expire_leases()

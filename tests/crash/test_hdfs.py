@@ -16,11 +16,11 @@ from lockstep.errors import Retryable
 from lockstep.hdfs.address import HdfsAddress
 from stack.hdfs import HdfsServer
 from stack.postgres import PostgresServer
-from tests.cover import Cover
 from tests.crash.hdfs_victim import HdfsWorld
 from tests.crash.test_kill_and_zombie import RESUMES
 from tests.crash.victims import Hit, hits_of
 from tests.proxy import CuttingProxy
+from tests.sampling import Sampling
 
 
 @pytest.fixture(scope="module")
@@ -62,11 +62,11 @@ def hits(world: HdfsWorld, monkeypatch: pytest.MonkeyPatch) -> list[Hit]:
 
 @pytest.mark.parametrize("resume", sorted(RESUMES))
 def test_every_row_is_shown_once_wherever_a_process_is_killed_whose_wal_and_files_are_on_hdfs(
-    world: HdfsWorld, resume: str, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests, cover: Cover
+    world: HdfsWorld, resume: str, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests, sampling: Sampling
 ) -> None:
     ways = sorted(RESUMES)
     mine = hits(world, monkeypatch)[ways.index(resume) :: len(ways)]  # elsewhere each point is swept in every way
-    for hit in cover.sample(mine, 2):
+    for hit in sampling.sample(mine, 2):
         with subtests.test(str(hit)):
             day = next(world.days)
             run = RunKey("crash", f"{hit} {day}")
@@ -86,7 +86,7 @@ def test_every_row_is_shown_once_wherever_a_process_is_killed_whose_wal_and_file
 @pytest.mark.parametrize("asked", ["create", "complete", "rename2", "delete", "getListing"])
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("times", [1, 2])
-@pytest.mark.cover(4)
+@pytest.mark.sample(4)
 def test_connections_that_break_in_every_task_neither_lose_nor_double_a_row(
     world: HdfsWorld, proxy: CuttingProxy, asked: str, when: str, times: int
 ) -> None:

@@ -15,11 +15,11 @@ from pyiceberg.table import Table as LoadedTable
 from lockstep.operations.verify import verify
 from lockstep.sinks.iceberg import IcebergSink
 from stack.postgres import PostgresServer
-from tests.cover import Cover
 from tests.crash.adopting_world import OUTPUT, SINK, AdoptingWorld, Table, make_adopting_world
 from tests.crash.test_adoption import SWEEPS
 from tests.crash.test_kill_and_zombie import hits, strike_each
 from tests.crash.victims import Action
+from tests.sampling import Sampling
 
 EMPTY = pa.table({"day": [], "number": [], "label": []})
 
@@ -74,11 +74,11 @@ def test_every_row_is_shown_once_wherever_a_process(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     subtests: pytest.Subtests,
-    cover: Cover,
+    sampling: Sampling,
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the epoch."""
     shares = [hit for hit in hits(world, monkeypatch) if "warehouse" not in hit.task]
-    struck_at = cover.share(shares, SWEEPS.index((action, resume)), len(SWEEPS))
+    struck_at = sampling.share(shares, SWEEPS.index((action, resume)), len(SWEEPS))
     days = strike_each(world, struck_at, action, resume, tmp_path, subtests)
     for day in days:
         assert all(one.agrees and one.compared for one in verify(world.runtime(), world.epoch_of(day)))

@@ -16,9 +16,9 @@ import pytest
 from lockstep import crash
 from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
-from tests.cover import Cover
 from tests.crash.victims import Action, Hit, hits_of, overtake, sacrifice
 from tests.crash.world import World, rows_of_day
+from tests.sampling import Sampling
 
 
 def hits(world: World, monkeypatch: pytest.MonkeyPatch) -> list[Hit]:
@@ -61,7 +61,7 @@ def _recovery(world: World, run: RunKey, day: int, task: str) -> None:
 RESUMES = {"retry": _retry, "new run": _new_run, "recovery": _recovery}
 
 
-#: Where a cover sweeps, every place of a protocol is struck once, in one of its ways.
+#: In a sample, every place of a protocol is struck once, in one of its ways.
 #: A process that hangs and is released does to a new run what a killed one does, and more. Of a write-ahead sink, whose
 #: vote holds nothing, fewer ways differ, and only in its own tasks and the decision.
 SWEEPS = [
@@ -84,11 +84,11 @@ def test_every_row_is_shown_once_wherever_a_process(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     subtests: pytest.Subtests,
-    cover: Cover,
+    sampling: Sampling,
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the epoch."""
     ways = [way for way in SWEEPS if way[0] == world.protocol]
-    struck_at = cover.share(hits(world, monkeypatch), ways.index((world.protocol, action, resume)), len(ways))
+    struck_at = sampling.share(hits(world, monkeypatch), ways.index((world.protocol, action, resume)), len(ways))
     strike_each(world, struck_at, action, resume, tmp_path, subtests)
 
 

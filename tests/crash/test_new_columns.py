@@ -16,11 +16,11 @@ from lockstep import crash
 from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
 from stack.postgres import PostgresServer
-from tests.cover import Cover
 from tests.crash.recording import recorded
 from tests.crash.restating_world import TABLES, RestatingWorld, make_restating_world
 from tests.crash.victims import Action, Hit, hits_of, overtake, sacrifice
 from tests.crash.world import rows_of_day
+from tests.sampling import Sampling
 
 
 @pytest.fixture(scope="module")
@@ -110,11 +110,11 @@ def test_columns_and_rows_come_once_wherever_a_process(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     subtests: pytest.Subtests,
-    cover: Cover,
+    sampling: Sampling,
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the epoch."""
     turn = WAYS.index((action, resume))
-    for hit in cover.share(_hits(world, monkeypatch), turn, len(WAYS)):
+    for hit in sampling.share(_hits(world, monkeypatch), turn, len(WAYS)):
         day = lacking(world)
         with subtests.test(str(hit)):
             tasks = [(task, partial(world.run_task, task, run_of(day), day)) for task in world.tasks()]

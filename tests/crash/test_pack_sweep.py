@@ -16,10 +16,10 @@ import pytest
 from lockstep import crash
 from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
-from tests.cover import Cover
 from tests.crash.packs import PACK, days_of_pack, move_all, move_as_victim
 from tests.crash.victims import Action, Hit, hits_of, overtake, sacrifice
 from tests.crash.world import World
+from tests.sampling import Sampling
 
 
 def _hits(world: World, monkeypatch: pytest.MonkeyPatch) -> list[Hit]:
@@ -94,11 +94,11 @@ def test_every_row_of_a_pack_is_shown_once_wherever_its_process(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     subtests: pytest.Subtests,
-    cover: Cover,
+    sampling: Sampling,
 ) -> None:
     """… is killed, or hangs and is released after somebody else has finished the epochs."""
     ways = [way for way in SWEEPS if way[0] == world.protocol]
-    turned = Cover(cover.seed or 0)  # each place in one of its ways, however much else is swept
+    turned = Sampling(sampling.seed or 0)  # each place in one of its ways, however much else is swept
     for hit in turned.share(_hits(world, monkeypatch), ways.index((world.protocol, action, resume)), len(ways)):
         with subtests.test(str(hit)):
             _strike(world, hit, action, RESUMES[resume], tmp_path)

@@ -18,10 +18,10 @@ from lockstep.operations.quarantine import find_quarantine, open_quarantined
 from lockstep.operations.replan import replan, void
 from lockstep.roles.restage import restage
 from lockstep.roles.stage import stage
-from tests.cover import Cover
 from tests.crash.test_kill_and_zombie import RESUMES, hits, strike
 from tests.crash.victims import Action, Hit, overtake, sacrifice
 from tests.crash.world import ROWS, Rows, World, rows_of_day, write_backwards, write_parquet
+from tests.sampling import Sampling
 
 pytestmark = pytest.mark.parametrize("world", ["two_phase"], indirect=True)  # no sink knows of quarantine
 MOST = 14
@@ -69,13 +69,13 @@ def test_every_row_is_shown_or_in_quarantine_once_wherever_a_process(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     subtests: pytest.Subtests,
-    cover: Cover,
+    sampling: Sampling,
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the epoch."""
     world, ways = quarantining, ["retry", "recovery", "new run"]
     reached = [hit for hit in hits(world, monkeypatch) if hit.task in ("stage", "audit", "commit", "cleanup")]
     days = []
-    for hit in cover.share(reached, ways.index(resume), len(ways)):
+    for hit in sampling.share(reached, ways.index(resume), len(ways)):
         with subtests.test(str(hit)):
             days.append(strike(world, hit, action, RESUMES[resume], tmp_path))
     world.expire_leases()

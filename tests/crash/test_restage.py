@@ -20,9 +20,9 @@ from lockstep.sinks.append_only.stdout import StdoutSink
 from lockstep.sources import OpenSource, SourceContext
 from lockstep.steps.stage_job import Launch
 from lockstep.steps.sweep import sweep_folders
-from tests.cover import Cover
 from tests.crash.victims import Action, hits_of, sacrifice
 from tests.crash.world import Numbers, OpenNumbers, World, write_backwards, write_others, write_parquet
+from tests.sampling import Sampling
 
 DAMAGES = ("flipped", "no file", "no manifest", "no folder")
 
@@ -234,7 +234,7 @@ def test_a_restage_that_dies_or_is_overtaken_anywhere_leaves_every_row_once(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     subtests: pytest.Subtests,
-    cover: Cover,
+    sampling: Sampling,
 ) -> None:
     monkeypatch.setenv("LOCKSTEP_TESTING", "1")
     reached: Counter[CrashPoint] = Counter()
@@ -246,7 +246,7 @@ def test_a_restage_that_dies_or_is_overtaken_anywhere_leaves_every_row_once(
     _finish(world, day)
     hits = hits_of("restage", reached)
     assert {hit.point for hit in hits} >= {point for point in CrashPoint if point.startswith("restage.")}
-    for hit in cover.share(hits, ACTIONS.index(action), len(ACTIONS)):
+    for hit in sampling.share(hits, ACTIONS.index(action), len(ACTIONS)):
         with subtests.test(str(hit)):
             day = damaged(world)
             task = ("restage", partial(world.run_task, "restage", _run(day), day, write_backwards))

@@ -25,7 +25,6 @@ from lockstep.sources import OpenSource, SourceContext
 from lockstep.states import DECIDED
 from lockstep.wal.staging import Staging
 from stack.postgres import PostgresServer
-from tests.cover import Cover
 from tests.crash.restating_world import (
     WAYS,
     Job,
@@ -37,6 +36,7 @@ from tests.crash.restating_world import (
 )
 from tests.crash.victims import Action, overtake, sacrifice
 from tests.crash.world import Numbers, OpenNumbers, rows_of_day, write_parquet
+from tests.sampling import Sampling
 
 
 class Following(Numbers):
@@ -288,12 +288,12 @@ def test_an_epoch_is_swapped_once_wherever_a_process(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     subtests: pytest.Subtests,
-    cover: Cover,
+    sampling: Sampling,
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the restatement, and the next epochs."""
     turn = WAYS.index((action, resume))
     days = []
-    for hit in cover.sample(cover.share(hits_of_restating(world, monkeypatch), turn, len(WAYS)), 5):
+    for hit in sampling.sample(sampling.share(hits_of_restating(world, monkeypatch), turn, len(WAYS)), 5):
         day = next(world.days)
         days.append(day)
         with subtests.test(str(hit)):

@@ -21,9 +21,9 @@ from lockstep.operations.as_of import as_of
 from lockstep.operations.replan import replan, void
 from lockstep.operations.verify import verify
 from stack.postgres import PostgresServer
-from tests.cover import Cover
 from tests.crash.state_world import ROWS, OpenCounted, StateWorld, Totals, add_doubled, totals_after
 from tests.crash.victims import Action, Hit, hits_of, overtake, sacrifice
+from tests.sampling import Sampling
 
 _runs = count(1)
 
@@ -338,11 +338,11 @@ def test_state_and_sinks_agree_wherever_a_process(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     subtests: pytest.Subtests,
-    cover: Cover,
+    sampling: Sampling,
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the restatement, and the next epoch."""
     turn = WAYS.index((action, resume))
-    for hit in cover.sample(cover.share(_hits(states, monkeypatch), turn, len(WAYS)), 3):
+    for hit in sampling.sample(sampling.share(_hits(states, monkeypatch), turn, len(WAYS)), 3):
         with subtests.test(str(hit)):
             run = states.asking(states.wrong_from(2))
             tasks = [(task, partial(states.world.run_task, task, run)) for task in states.world.tasks()]

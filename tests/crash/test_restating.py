@@ -37,7 +37,6 @@ from lockstep.sources import FileSource
 from lockstep.steps.generations import plan_again
 from lockstep.wal.staging import Staging
 from stack.postgres import PostgresServer
-from tests.cover import Cover
 from tests.crash.recording import recorded
 from tests.crash.restating_world import (
     WAYS,
@@ -51,6 +50,7 @@ from tests.crash.restating_world import (
 )
 from tests.crash.victims import Action, Hit, overtake, sacrifice
 from tests.crash.world import OpenNumbers, interval_of, rows_of_day, write_parquet
+from tests.sampling import Sampling
 
 
 @pytest.fixture(scope="module")
@@ -595,12 +595,12 @@ def test_a_day_is_swapped_once_wherever_a_process(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     subtests: pytest.Subtests,
-    cover: Cover,
+    sampling: Sampling,
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the restatement."""
     turn = WAYS.index((action, resume))
     days = []
-    for hit in cover.share(hits_of_restating(world, monkeypatch), turn, len(WAYS)):
+    for hit in sampling.share(hits_of_restating(world, monkeypatch), turn, len(WAYS)):
         day = next(world.days)
         days.append(day)
         with subtests.test(str(hit)):

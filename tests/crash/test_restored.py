@@ -23,12 +23,12 @@ from lockstep.operations.verify import verify
 from lockstep.operations.wal_log import open_output
 from lockstep.sinks import FileSink
 from stack.postgres import PostgresServer
-from tests.cover import Cover
 from tests.crash.recording import recorded
 from tests.crash.restating_world import RestatingWorld, make_restating_world, wrong_rows
 from tests.crash.test_kept_wals import pass_time
 from tests.crash.victims import Action, Hit, hits_of, overtake, sacrifice
 from tests.crash.world import Rows, rows_of_day, write_others, write_parquet
+from tests.sampling import Sampling
 
 DAY = timedelta(days=1)
 WHY = "it was right before"
@@ -395,12 +395,12 @@ def test_rows_come_back_once_wherever_a_process(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     subtests: pytest.Subtests,
-    cover: Cover,
+    sampling: Sampling,
 ) -> None:
     """… is killed, or hangs and is released after another one has finished. Between stage and cleanup it is an epoch
     like any that takes another's place: see test_restating.py."""
     turn = WAYS.index((action, resume))
-    for hit in cover.sample(cover.share(_hits(world, monkeypatch), turn, len(WAYS)), 4):
+    for hit in sampling.sample(sampling.share(_hits(world, monkeypatch), turn, len(WAYS)), 4):
         day = twice(world)
         run = restoring(world, day)
         with subtests.test(str(hit)):

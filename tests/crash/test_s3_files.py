@@ -11,10 +11,10 @@ from lockstep import crash
 from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
 from stack.postgres import PostgresServer
-from tests.cover import Cover
 from tests.crash.s3_victim import S3World
 from tests.crash.test_kill_and_zombie import RESUMES
 from tests.crash.victims import Hit, hits_of
+from tests.sampling import Sampling
 
 
 @pytest.fixture
@@ -41,11 +41,11 @@ def _hits(world: S3World, monkeypatch: pytest.MonkeyPatch) -> list[Hit]:
 
 @pytest.mark.parametrize("resume", sorted(RESUMES))
 def test_every_row_is_shown_once_wherever_a_process_is_killed_whose_files_are_on_s3(
-    world: S3World, resume: str, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests, cover: Cover
+    world: S3World, resume: str, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests, sampling: Sampling
 ) -> None:
     ways = sorted(RESUMES)
     mine = _hits(world, monkeypatch)[ways.index(resume) :: len(ways)]
-    for hit in cover.sample(mine, 2):
+    for hit in sampling.sample(mine, 2):
         with subtests.test(str(hit)):
             day = next(world.days)
             run = RunKey("crash", f"{hit} {day}")

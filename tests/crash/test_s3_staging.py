@@ -18,12 +18,12 @@ from lockstep.operations.rebuild import rebuild
 from lockstep.operations.wal_log import open_output, read_rows
 from stack.postgres import PostgresServer
 from stack.s3 import S3Server
-from tests.cover import Cover
 from tests.crash.s3_victim import S3World
 from tests.crash.test_kill_and_zombie import RESUMES
 from tests.crash.victims import Hit, hits_of
 from tests.crash.world import rows_of_day
 from tests.s3_proxy import Fault, S3Proxy
+from tests.sampling import Sampling
 
 
 @pytest.fixture(scope="module")
@@ -59,11 +59,11 @@ def _hits(world: S3World, monkeypatch: pytest.MonkeyPatch) -> list[Hit]:
 
 @pytest.mark.parametrize("resume", sorted(RESUMES))
 def test_every_row_is_shown_once_wherever_a_process_is_killed_whose_wal_is_on_s3(
-    world: S3World, resume: str, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests, cover: Cover
+    world: S3World, resume: str, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests, sampling: Sampling
 ) -> None:
     ways = sorted(RESUMES)
     mine = _hits(world, monkeypatch)[ways.index(resume) :: len(ways)]  # elsewhere each point is swept in every way
-    struck = cover.sample(mine, 2)
+    struck = sampling.sample(mine, 2)
     for hit in struck:
         with subtests.test(str(hit)):
             day = next(world.days)
@@ -99,7 +99,7 @@ DISTURBED = [
 
 
 @pytest.mark.parametrize(("fault", "method", "part"), DISTURBED)
-@pytest.mark.cover(8)
+@pytest.mark.sample(8)
 def test_a_request_that_is_disturbed_neither_loses_nor_doubles_a_row(
     fault: Fault, method: str, part: str, world: S3World, proxy: S3Proxy
 ) -> None:

@@ -26,10 +26,10 @@ from lockstep.steps.stage_job import Launch
 from lockstep.wal._object_storage import ObjectStorage
 from lockstep.wal.request import read_request
 from lockstep.wal.state_staging import BUCKET, StateStaging
-from tests.cover import Cover
 from tests.crash.recording import recorded
 from tests.crash.state_world import StateWorld, add_up, write_without_state
 from tests.crash.victims import Action, Hit, hits_of, sacrifice
+from tests.sampling import Sampling
 from tests.wal.conftest import local_store
 
 
@@ -85,12 +85,12 @@ def test_state_and_sinks_are_of_the_same_epoch_wherever_a_process(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     subtests: pytest.Subtests,
-    cover: Cover,
+    sampling: Sampling,
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the epoch and begun the next."""
     hits = _dry_run(world, monkeypatch)
     assert {hit.task for hit in hits} == set(world.tasks()) and len(hits) > 40
-    for hit in cover.share(hits, WAYS.index((action, resume)), len(WAYS)):
+    for hit in sampling.share(hits, WAYS.index((action, resume)), len(WAYS)):
         with subtests.test(str(hit)):
             _strike(world, hit, action, resume, tmp_path)
     world.expire_leases()

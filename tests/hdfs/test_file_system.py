@@ -113,7 +113,7 @@ CREATING = ["create", "fsync", "complete", "rename2"]
 @pytest.mark.parametrize("asked", [*CREATING, "addBlock"])
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("times", [1, 2])
-@pytest.mark.cover(4)
+@pytest.mark.sample(4)
 def test_a_connection_that_breaks_leaves_a_whole_file_or_none(
     files: HdfsFileSystem, through: HdfsFileSystem, folder: str, proxy: CuttingProxy, asked: str, when: str, times: int
 ) -> None:
@@ -137,7 +137,7 @@ def test_a_connection_that_breaks_leaves_a_whole_file_or_none(
 
 @pytest.mark.parametrize("asked", CREATING)
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.cover(2)
+@pytest.mark.sample(2)
 def test_a_name_that_is_taken_stays_whatever_connection_breaks(
     files: HdfsFileSystem, through: HdfsFileSystem, folder: str, proxy: CuttingProxy, asked: str, when: str
 ) -> None:

@@ -1,4 +1,4 @@
-"""Sweeps of the behaviour suite run by the cover, too: each step of a story is killed at, or stopped at."""
+"""Sweeps of the behaviour suite are sampled, too: each step of a story is killed at, or stopped at."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import signal
 import pytest
 
 from lockstep.testing import _behaviour as behaviour
-from tests.cover import Cover
+from tests.sampling import Sampling
 
 ACTIONS = [signal.SIGKILL, signal.SIGSTOP]
 
 
 @pytest.fixture(autouse=True)
-def covered_steps(cover: Cover, monkeypatch: pytest.MonkeyPatch) -> None:
+def sampled_steps(sampling: Sampling, monkeypatch: pytest.MonkeyPatch) -> None:
     def select(steps: list[str], action: signal.Signals) -> list[int]:
-        return cover.share(range(len(steps)), ACTIONS.index(action), len(ACTIONS))
+        return sampling.share(range(len(steps)), ACTIONS.index(action), len(ACTIONS))
 
     monkeypatch.setattr(behaviour, "select", select)

@@ -14,7 +14,7 @@ from lockstep.testing import _crash_sweep as crash_sweep
 from lockstep.testing._behaviour import BEHAVIOURS, CRASHES, REPLACING_BEHAVIOURS, VOTING_BEHAVIOURS
 from lockstep.testing._crash_sweep import OnStep, reached_points
 from lockstep.testing._under_test import SinkUnderTest
-from tests.cover import Cover
+from tests.sampling import Sampling
 from tests.sinks.guarantees import expect_row
 
 T = TypeVar("T")
@@ -59,37 +59,37 @@ def behave(place: RemoteFiles, name: str, uri: str) -> None:
 
 
 def behave_in_crashes(place: RemoteFiles, name: str, uri: str, seed: int | None) -> tuple[int, int]:
-    """One that sweeps, by the cover of `seed`; how many steps were run and swept."""
-    cover = Cover(seed)
-    _behaviour.select = lambda steps, action: _share(cover, steps, action)
+    """A behaviour that sweeps, sampled by `seed`; how many steps were run and swept."""
+    sampling = Sampling(seed)
+    _behaviour.select = lambda steps, action: _share(sampling, steps, action)
     behave(place, name, uri)
-    return cover.run, cover.swept
+    return sampling.run, sampling.swept
 
 
 def die_around_each_change(
     place: RemoteFiles, story: str, plot: str, action: int, uri: str, seed: int | None
 ) -> tuple[int, int]:
     """Sweep a story of the suite, in one of its plots, before and after each request that changes something."""
-    cover = Cover(seed)
+    sampling = Sampling(seed)
     steps = crash_sweep.sweep_every_step(
         place.target(uri, success="_SUCCESS-{epoch}"),
         getattr(crash_sweep, story),
         place.every_change,
         signal.Signals(action),
         500,
-        lambda steps, action: _share(cover, steps, action),
+        lambda steps, action: _share(sampling, steps, action),
         getattr(crash_sweep, plot),
     )
     assert place.written in steps and (place.shown in steps or "aborts" in story), steps
-    return cover.run, cover.swept
+    return sampling.run, sampling.swept
 
 
 def tell_the_guarantee(place: RemoteFiles, uri: str) -> None:
     expect_row(f"FileSink on {place.name}", place.target(uri))
 
 
-def _share(cover: Cover, steps: list[str], action: signal.Signals) -> list[int]:
-    return cover.share(range(len(steps)), ACTIONS.index(action), len(ACTIONS))
+def _share(sampling: Sampling, steps: list[str], action: signal.Signals) -> list[int]:
+    return sampling.share(range(len(steps)), ACTIONS.index(action), len(ACTIONS))
 
 
 def _told(method: Callable[..., T], on_step: OnStep) -> Callable[..., T]:

@@ -34,5 +34,6 @@ def test_file_sink_of_text(files_under_test: SinkUnderTest, behaviour: Behaviour
     behaviour(files_under_test)
 
 
+@pytest.mark.tier("all")
 def test_the_page_of_guarantees_tells_the_truth_about_file_sink(tmp_path: Path) -> None:
     expect_row("FileSink", FilesUnderTest(tmp_path, "parquet"))

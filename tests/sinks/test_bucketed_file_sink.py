@@ -93,6 +93,7 @@ def test_a_process_may_die_before_any_effect_on_the_file_system(memory: Path) ->
     assert len([path for path in made if "dt=" in path]) == 4, steps
 
 
+@pytest.mark.tier("all")
 def test_the_page_of_guarantees_tells_the_truth(memory: Path) -> None:
     expect_row("FileSink, buckets", FilesUnderTest(memory, "parquet", bucket=ByColumns("ok"), success="_SUCCESS"))
 

@@ -370,6 +370,7 @@ def test_three_publishers_at_once_adopt_each_epoch_once(target: DeltaUnderTest) 
     race(target, range(1, 41))
 
 
+@pytest.mark.tier("all")
 def test_in_many_rounds_three_publishers_adopt_each_epoch_once(target: DeltaUnderTest) -> None:
     for first in range(1, 200, 20):  # a child has a minute
         race(target, range(first, first + 20))
@@ -755,6 +756,7 @@ def test_another_manifest_under_the_same_number_is_a_conflict(target: DeltaUnder
         sink.refuse_shown(epoch(1, token=99, manifest="b"))
 
 
+@pytest.mark.tier("all")
 def test_the_page_of_guarantees_tells_the_truth_about_delta_sink(tmp_path: Path) -> None:
     expect_row("DeltaSink", DeltaUnderTest(tmp_path))
 

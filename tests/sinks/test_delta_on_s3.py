@@ -44,7 +44,7 @@ def by_proxy(s3_uri: str, proxy: S3Proxy) -> str:
 
 
 @pytest.mark.parametrize("behaviour", [one.__name__ for one in behaviours(DeltaOnS3UnderTest)])
-@pytest.mark.cover(4)  # of a local table they are run whole
+@pytest.mark.sample(4)  # of a local table they are run whole
 def test_delta_on_s3(clean: CleanProcess, s3_uri: str, behaviour: str) -> None:
     clean.call(behave, behaviour, f"{s3_uri}/table")
 
@@ -59,7 +59,7 @@ ENTRY = "_delta_log/00000000000000000001.json"  #: of the first epoch, behind th
 @pytest.mark.parametrize(
     "fault", [Fault.ERROR, Fault.SLOW_DOWN, Fault.ERROR_AFTER, Fault.LOST_ANSWER, Fault.CUT_UPLOAD]
 )
-@pytest.mark.cover(4)
+@pytest.mark.sample(4)
 def test_an_epoch_whose_commit_has_no_answer_stands_once(
     clean: CleanProcess, by_proxy: str, proxy: S3Proxy, fault: Fault, rows: int, times: int
 ) -> None:

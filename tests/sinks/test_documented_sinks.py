@@ -64,6 +64,7 @@ def test_the_two_phase_sink_and_its_test_pass_as_the_page_shows_them(memory: Pat
     assert ran.returncode == 0 and f"{passed} passed" in ran.stdout, ran.stdout + ran.stderr
 
 
+@pytest.mark.tier("all")
 def test_the_page_of_guarantees_tells_the_truth_about_the_transactional_file_sink(memory: Path) -> None:
     module_of("transactional_file_sink")
     expect_row("TransactionalFileSink (of the docs)", module_of("test_transactional_file_sink").FilesUnderTest(memory))
@@ -76,5 +77,6 @@ def test_the_write_ahead_sink_of_the_docs(behaviour: Behaviour, memory: Path) ->
     behaviour(SqliteUnderTest(memory))
 
 
+@pytest.mark.tier("all")
 def test_the_page_of_guarantees_tells_the_truth_about_the_write_ahead_sink(memory: Path) -> None:
     expect_row("SqliteSink (of the docs)", SqliteUnderTest(memory))

@@ -49,8 +49,8 @@ from lockstep.testing._under_test import (
 )
 from stack.hdfs import HdfsServer
 from tests.clean_process import CleanProcess
-from tests.cover import Cover
 from tests.proxy import CuttingProxy
+from tests.sampling import Sampling
 from tests.sinks.hdfs_target import ON_HDFS, HdfsFilesUnderTest
 from tests.sinks.in_clean_process import (
     ACTIONS,
@@ -82,29 +82,34 @@ def target(hdfs_uri: str, small_groups: None) -> HdfsFilesUnderTest:
 
 
 @pytest.mark.parametrize("behaviour", WITHOUT_CRASHES)
-@pytest.mark.cover(4)  # of a mounted folder they are run whole
+@pytest.mark.sample(4)  # of a mounted folder they are run whole
 def test_file_sink_on_hdfs(clean: CleanProcess, hdfs_uri: str, behaviour: str) -> None:
     clean.call(behave, ON_HDFS, behaviour, hdfs_uri)
 
 
+@pytest.mark.tier("all")
 @pytest.mark.parametrize("behaviour", CRASHES, ids=lambda one: one.__name__)
-@pytest.mark.cover(4)  # as above
+@pytest.mark.sample(4)  # as above
 def test_in_many_rounds_file_sink_on_hdfs_dies(
-    clean: CleanProcess, hdfs_uri: str, behaviour: Behaviour, cover: Cover
+    clean: CleanProcess, hdfs_uri: str, behaviour: Behaviour, sampling: Sampling
 ) -> None:
-    cover.run, cover.swept = clean.call(behave_in_crashes, ON_HDFS, behaviour.__name__, hdfs_uri, cover.seed)
+    sampling.run, sampling.swept = clean.call(behave_in_crashes, ON_HDFS, behaviour.__name__, hdfs_uri, sampling.seed)
 
 
+@pytest.mark.tier("all")
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda one: one.name)
 @pytest.mark.parametrize(("story", "plot"), STORIES)
-@pytest.mark.cover(2)
+@pytest.mark.sample(2)
 @pytest.mark.timeout(1200)
 def test_in_many_rounds_a_process_dies_around_each_change(
-    clean: CleanProcess, hdfs_uri: str, story: str, plot: str, action: int, cover: Cover
+    clean: CleanProcess, hdfs_uri: str, story: str, plot: str, action: int, sampling: Sampling
 ) -> None:
-    cover.run, cover.swept = clean.call(die_around_each_change, ON_HDFS, story, plot, int(action), hdfs_uri, cover.seed)
+    sampling.run, sampling.swept = clean.call(
+        die_around_each_change, ON_HDFS, story, plot, int(action), hdfs_uri, sampling.seed
+    )
 
 
+@pytest.mark.tier("all")
 def test_the_page_of_guarantees_tells_the_truth_about_file_sink_on_hdfs(clean: CleanProcess, hdfs_uri: str) -> None:
     clean.call(tell_the_guarantee, ON_HDFS, hdfs_uri)
 
@@ -123,7 +128,7 @@ TO_PUBLISH = [*TO_PREPARE[1:], "rename2", "delete"]
 
 @pytest.mark.parametrize("asked", TO_PREPARE)
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.cover(4)
+@pytest.mark.sample(4)
 def test_what_was_prepared_over_breaking_connections_is_whole(
     hdfs_uri: str, small_groups: None, proxy: CuttingProxy, asked: str, when: str
 ) -> None:
@@ -144,7 +149,7 @@ def test_what_was_prepared_over_breaking_connections_is_whole(
 
 @pytest.mark.parametrize("asked", TO_PUBLISH)
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.cover(4)
+@pytest.mark.sample(4)
 def test_what_is_published_over_breaking_connections_is_shown_once(
     hdfs_uri: str, small_groups: None, proxy: CuttingProxy, asked: str, when: str
 ) -> None:

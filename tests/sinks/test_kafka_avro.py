@@ -91,6 +91,7 @@ def test_a_sink_of_avro(behaviour: Behaviour, target: AvroUnderTest) -> None:
     behaviour(target)
 
 
+@pytest.mark.tier("all")
 def test_the_page_of_guarantees_tells_the_truth(target: AvroUnderTest) -> None:
     """A reader reads throughout, while publishers are killed and stopped at every point."""
     with observed(target.broker, target.topic, PARTITIONS) as reader:

@@ -50,6 +50,7 @@ def test_a_sink_that_promises_nothing(behaviour: Behaviour, kafka_broker: KafkaB
     behaviour(NoPromiseKafkaUnderTest(kafka_broker, guarantee="none"))
 
 
+@pytest.mark.tier("all")
 @pytest.mark.parametrize(("name", "shards"), [("KafkaSink", 1), ("KafkaSink, three shards", 3)])
 def test_the_page_of_guarantees_tells_the_truth(name: str, shards: int, kafka_broker: KafkaBroker) -> None:
     """A reader reads throughout, while publishers are killed and stopped at every point."""
@@ -60,6 +61,7 @@ def test_the_page_of_guarantees_tells_the_truth(name: str, shards: int, kafka_br
         reader.expect(dict.fromkeys(range(1, len(epochs) + 1), ROWS), ordered=shards == 1)
 
 
+@pytest.mark.tier("all")
 def test_the_page_of_guarantees_tells_the_truth_of_weaker_ones(kafka_broker: KafkaBroker, tmp_path: Path) -> None:
     expect_row("KafkaSink, at least once", _weaker(kafka_broker, tmp_path))
     expect_row("KafkaSink, none", NoPromiseKafkaUnderTest(kafka_broker, guarantee="none"))

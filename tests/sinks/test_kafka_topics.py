@@ -79,6 +79,7 @@ def test_a_sink_of_two_topics_and_three_shards(behaviour: Behaviour, kafka_broke
     behaviour(TopicsUnderTest(kafka_broker, shards=3))
 
 
+@pytest.mark.tier("all")
 @pytest.mark.parametrize("shards", [1, 3])
 def test_the_page_of_guarantees_tells_the_truth(shards: int, kafka_broker: KafkaBroker) -> None:
     """A reader of each topic reads throughout, while publishers are killed and stopped at every point."""

@@ -123,6 +123,7 @@ def ranged(*, token: int) -> SinkEpoch:
     return replace(epoch(token=token), interval=Interval(start, start + timedelta(days=1)))
 
 
+@pytest.mark.tier("all")
 @pytest.mark.parametrize("name", ROWS)
 def test_the_page_of_guarantees_tells_the_truth(
     databases: tuple[str, str], tmp_path: Path, mariadb_server: MariaDbServer, name: str

@@ -75,6 +75,7 @@ def test_none(databases: tuple[str, str], checked: Behaviour) -> None:
     checked(PostgresUnderTest(*databases, "write_ahead", **NONE))
 
 
+@pytest.mark.tier("all")
 @pytest.mark.parametrize("name", ROWS)
 def test_the_page_of_guarantees_tells_the_truth(
     databases: tuple[str, str], memory_server: PostgresServer, name: str

@@ -227,7 +227,7 @@ DISTURBED = [
 
 
 @pytest.mark.parametrize(("fault", "method", "part"), DISTURBED)
-@pytest.mark.cover(8)
+@pytest.mark.sample(8)
 def test_a_disturbed_request_neither_loses_nor_doubles_a_row(
     fault: Fault, method: str, part: str, target: S3FilesUnderTest, proxy: S3Proxy
 ) -> None:

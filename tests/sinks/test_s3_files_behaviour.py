@@ -8,7 +8,7 @@ import pytest
 
 from lockstep.testing._behaviour import CRASHES, Behaviour
 from tests.clean_process import CleanProcess
-from tests.cover import Cover
+from tests.sampling import Sampling
 from tests.sinks.in_clean_process import (
     ACTIONS,
     STORIES,
@@ -28,31 +28,34 @@ def clean() -> Iterator[CleanProcess]:
 
 
 @pytest.mark.parametrize("behaviour", WITHOUT_CRASHES)
-@pytest.mark.cover(4)  # of a mounted folder they are run whole
+@pytest.mark.sample(4)  # of a mounted folder they are run whole
 def test_file_sink_on_s3(clean: CleanProcess, s3_uri: str, behaviour: str) -> None:
     clean.call(behave, ON_S3, behaviour, s3_uri)
 
 
+@pytest.mark.tier("all")
 @pytest.mark.parametrize("behaviour", CRASHES, ids=lambda one: one.__name__)
-@pytest.mark.cover(4)  # as above
+@pytest.mark.sample(4)  # as above
 def test_in_many_rounds_file_sink_on_s3_dies(
-    clean: CleanProcess, s3_uri: str, behaviour: Behaviour, cover: Cover
+    clean: CleanProcess, s3_uri: str, behaviour: Behaviour, sampling: Sampling
 ) -> None:
-    _count(cover, clean.call(behave_in_crashes, ON_S3, behaviour.__name__, s3_uri, cover.seed))
+    _count(sampling, clean.call(behave_in_crashes, ON_S3, behaviour.__name__, s3_uri, sampling.seed))
 
 
+@pytest.mark.tier("all")
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda one: one.name)
 @pytest.mark.parametrize(("story", "plot"), STORIES)
-@pytest.mark.cover(5)
+@pytest.mark.sample(5)
 def test_in_many_rounds_a_process_dies_around_each_request(
-    clean: CleanProcess, s3_uri: str, story: str, plot: str, action: int, cover: Cover
+    clean: CleanProcess, s3_uri: str, story: str, plot: str, action: int, sampling: Sampling
 ) -> None:
-    _count(cover, clean.call(die_around_each_change, ON_S3, story, plot, int(action), s3_uri, cover.seed))
+    _count(sampling, clean.call(die_around_each_change, ON_S3, story, plot, int(action), s3_uri, sampling.seed))
 
 
-def _count(cover: Cover, found: tuple[int, int]) -> None:
-    cover.run, cover.swept = found
+def _count(sampling: Sampling, found: tuple[int, int]) -> None:
+    sampling.run, sampling.swept = found
 
 
+@pytest.mark.tier("all")
 def test_the_page_of_guarantees_tells_the_truth_about_file_sink_on_s3(clean: CleanProcess, s3_uri: str) -> None:
     clean.call(tell_the_guarantee, ON_S3, s3_uri)

@@ -205,6 +205,7 @@ print("TOLD " + json.dumps(told))
 """
 
 
+@pytest.mark.tier("all")
 @pytest.mark.slow
 def test_delta_spark_reads_compacts_and_appends_beside_us(shop: Shop) -> None:
     if not DELTA_SPARK.present:

@@ -11,10 +11,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 CONFTEST = """\
-from tests.suite import FailuresAsTheyCome
+from tests.suite import EarlyFailures
 
 def pytest_configure(config):
-    config.pluginmanager.register(FailuresAsTheyCome(config))
+    config.pluginmanager.register(EarlyFailures(config))
 """
 TESTS = """\
 def test_first():

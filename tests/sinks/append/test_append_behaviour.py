@@ -76,24 +76,28 @@ def test_stdout(memory: Path, behaviour: Behaviour) -> None:
         behaviour(target)
 
 
+@pytest.mark.tier("all")
 def test_the_page_of_guarantees_tells_the_truth(receiver: Receiver, memory: Path) -> None:
     name = f"{receiver.kind.capitalize()}Sink"
     expect_row(name, ReceiverUnderTest(receiver, memory))
     expect_row(f"{name}, none", Unremembered(receiver, memory, guarantee="none"))
 
 
+@pytest.mark.tier("all")
 @pytest.mark.parametrize("counter", ["tcp", "http"], indirect=True)
 def test_the_page_of_guarantees_tells_the_truth_of_those_at_most_once(counter: Receiver, memory: Path) -> None:
     target = AtMostOnce(counter, memory, guarantee="at_most_once")
     expect_row(f"{counter.kind.capitalize()}Sink, at most once", target)
 
 
+@pytest.mark.tier("all")
 def test_the_page_of_guarantees_tells_the_truth_of_stdout(memory: Path) -> None:
     target = StdoutUnderTest(memory)
     with target.redirected():
         expect_row("StdoutSink", target)
 
 
+@pytest.mark.tier("all")
 def test_the_page_of_guarantees_tells_the_truth_of_stdout_at_most_once(memory: Path) -> None:
     target = StdoutAtMostOnce(memory, guarantee="at_most_once")
     with target.redirected():

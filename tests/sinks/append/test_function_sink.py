@@ -95,11 +95,13 @@ def test_a_function_without_a_guarantee(behaviour: Behaviour, memory: Path) -> N
     behaviour(Unremembered(memory))
 
 
+@pytest.mark.tier("all")
 def test_the_page_of_guarantees_tells_the_truth(memory: Path) -> None:
     expect_row("FunctionSink", FunctionUnderTest(memory))
     expect_row("FunctionSink, none", Unremembered(memory))
 
 
+@pytest.mark.tier("all")
 def test_the_page_of_guarantees_tells_the_truth_of_one_at_most_once(memory: Path) -> None:
     expect_row("FunctionSink, at most once", AtMostOnce(memory))
 

@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from lockstep.errors import CompactionOvertaken, Retryable
 from lockstep.sinks import compacting
 from lockstep.sinks.compacting import CompactingTable
@@ -64,6 +66,7 @@ def test_beside_publishers_every_row_is_shown_once(lake: Lake, tmp_path: Path) -
     race(lake, tmp_path, range(1, EPOCHS + 1))
 
 
+@pytest.mark.tier("all")
 def test_in_many_rounds_every_row_is_shown_once(make_lake: Callable[..., Lake], tmp_path: Path) -> None:
     lake, committed = make_lake(), 0
     for first in range(1, 10 * EPOCHS, EPOCHS):

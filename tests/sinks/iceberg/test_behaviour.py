@@ -16,5 +16,6 @@ def test_catalog_in_postgres(warehouse_dsn: str, memory: Path, behaviour: Behavi
     behaviour(IcebergUnderTest(warehouse_dsn, memory))
 
 
+@pytest.mark.tier("all")
 def test_the_page_of_guarantees_tells_the_truth(warehouse_dsn: str, memory: Path) -> None:
     expect_row("IcebergSink", IcebergUnderTest(warehouse_dsn, memory))

@@ -40,7 +40,7 @@ class OnS3(IcebergUnderTest):
 
 
 @pytest.mark.parametrize("behaviour", [one for one in BEHAVIOURS if one not in FORKS], ids=lambda one: one.__name__)
-@pytest.mark.cover(3)  # on local files they are run whole
+@pytest.mark.sample(3)  # on local files they are run whole
 def test_postgres_catalog_on_s3(
     s3_environment: S3Server, s3_uri: str, warehouse_dsn: str, behaviour: Behaviour
 ) -> None:

@@ -13,7 +13,7 @@ from tests.sinks.iceberg.publishers import publish_at_once
 
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize(("tables", "rounds", "publishers"), [(10, 100, 2), (2, 50, 5)])
-@pytest.mark.cover(1)
+@pytest.mark.sample(1)
 def test_publishers_of_every_epoch_show_it_once(
     warehouse_dsn: str, memory: Path, tables: int, rounds: int, publishers: int
 ) -> None:

@@ -1,34 +1,44 @@
-"""What `make test` runs of a sweep that `make test-all` runs whole: a share, which the seed turns round.
+"""What a run takes of a sweep: a share by its seed, or the whole.
 
-With seeds 0, 1, 2, … each item of a sweep comes to be run in each way that the sweep has.
+With seeds 0, 1, 2, … every item of a sweep is run in every way that the sweep has.
 """
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
 
 
+def seed_of(checkout: Path) -> int:
+    """The number of commits behind HEAD, so that a commit always runs the same cases; 0 without git."""
+    count = subprocess.run(
+        ["git", "rev-list", "--count", "HEAD"], cwd=checkout, check=False, capture_output=True, text=True
+    ).stdout
+    return int(count or 0)
+
+
 @dataclass
-class Cover:
-    """`seed`: None runs everything. `run` of `swept` items were taken, for the report."""
+class Sampling:
+    """`seed`: None takes everything. `run` of `swept` items were taken, for the report."""
 
     seed: int | None = None
     run: int = field(default=0, init=False)
     swept: int = field(default=0, init=False)
 
     def share(self, items: Sequence[T], turn: int, turns: int) -> list[T]:
-        """Every `turns`-th item, so that each is in the share of one turn."""
+        """Every `turns`-th item, so that each item is in the share of exactly one turn."""
         seed = self.seed
         return self._count(
-            items, [one for place, one in enumerate(items) if seed is None or (place + seed) % turns == turn]
+            items, [item for place, item in enumerate(items) if seed is None or (place + seed) % turns == turn]
         )
 
     def sample(self, items: Sequence[T], size: int) -> list[T]:
-        """As many neighbours."""
+        """At most `size` items, neighbours."""
         if self.seed is None or size >= len(items):
             return self._count(items, items)
         start = self.seed * size

@@ -1,10 +1,10 @@
-"""A cover leaves nothing out for good, and says what it left out."""
+"""Samples of successive seeds sampling a sweep, and a run says what it left out."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.cover import Cover
+from tests.sampling import Sampling
 
 PLACES = list("abcdefghijk")
 TURNS = 3
@@ -12,29 +12,29 @@ TURNS = 3
 
 @pytest.mark.parametrize("seed", range(5))
 def test_each_place_is_in_the_share_of_one_turn(seed: int) -> None:
-    shares = [Cover(seed).share(PLACES, turn, TURNS) for turn in range(TURNS)]
+    shares = [Sampling(seed).share(PLACES, turn, TURNS) for turn in range(TURNS)]
     assert sorted(place for share in shares for place in share) == PLACES
 
 
 def test_each_turn_has_each_place_after_as_many_seeds_as_there_are_turns() -> None:
     for turn in range(TURNS):
-        shares = [Cover(seed).share(PLACES, turn, TURNS) for seed in range(17, 17 + TURNS)]
+        shares = [Sampling(seed).share(PLACES, turn, TURNS) for seed in range(17, 17 + TURNS)]
         assert sorted(place for share in shares for place in share) == PLACES
 
 
 def test_samples_of_neighbouring_seeds_take_everything() -> None:
-    samples = [Cover(seed).sample(PLACES, 4) for seed in range(3)]
+    samples = [Sampling(seed).sample(PLACES, 4) for seed in range(3)]
     assert [len(sample) for sample in samples] == [4, 4, 4]
     assert {place for sample in samples for place in sample} == set(PLACES)
 
 
 def test_without_a_seed_everything_is_swept() -> None:
-    cover = Cover()
-    assert cover.share(PLACES, 1, TURNS) == PLACES and cover.sample(PLACES, 4) == PLACES
-    assert (cover.run, cover.swept) == (22, 22)
+    sampling = Sampling()
+    assert sampling.share(PLACES, 1, TURNS) == PLACES and sampling.sample(PLACES, 4) == PLACES
+    assert (sampling.run, sampling.swept) == (22, 22)
 
 
 def test_what_was_left_out_is_counted() -> None:
-    cover = Cover(0)
-    cover.share(PLACES, 0, TURNS)
-    assert (cover.run, cover.swept) == (4, 11)
+    sampling = Sampling(0)
+    sampling.share(PLACES, 0, TURNS)
+    assert (sampling.run, sampling.swept) == (4, 11)
