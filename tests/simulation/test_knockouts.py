@@ -56,7 +56,7 @@ def bug(seed: int = 0, taste: Taste = NONE, **about: bool) -> Callable[[Plant], 
     return register
 
 
-@bug(taste=BETWEEN_LOOK_AND_MARKER)
+@bug(seed=12, taste=BETWEEN_LOOK_AND_MARKER)
 def marker_key_with_the_token(patch: pytest.MonkeyPatch) -> None:
     """Two publications of one epoch don't meet at the marker."""
 
@@ -66,7 +66,7 @@ def marker_key_with_the_token(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Server, "marker_key", key)
 
 
-@bug(seed=80, taste=BETWEEN_LOOK_AND_MARKER)
+@bug(seed=81, taste=BETWEEN_LOOK_AND_MARKER)
 def taken_marker_ignored(patch: pytest.MonkeyPatch) -> None:
     """Whoever got no marker row writes its rows nevertheless."""
     real = Server._claim
@@ -84,7 +84,7 @@ def fence_ignored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(guards, "require_current", lambda row, attempt, *told: None)
 
 
-@bug(seed=7)
+@bug(seed=9)
 def branches_rolled_back_before_the_attempt_is_raised(patch: pytest.MonkeyPatch) -> None:
     """Abort touches the sinks first and decides second."""
     real = abort.abort_epoch
@@ -115,7 +115,7 @@ def cleanup_before_published(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("tests.simulation.dag_run.commit", commit_and_clean)
 
 
-@bug(seed=3)
+@bug(seed=5)
 def no_sweeper(patch: pytest.MonkeyPatch) -> None:
     """Nobody takes away what the dead have left."""
     for module in (recover, publish, prepare, sweep):
@@ -124,7 +124,7 @@ def no_sweeper(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, "sweep_folders", lambda *found, **how: 0)
 
 
-@bug(taste=SWEPT_BEFORE_THE_VOTE)
+@bug(seed=4, taste=SWEPT_BEFORE_THE_VOTE)
 def sweeper_takes_the_unvoted(patch: pytest.MonkeyPatch) -> None:
     """Whatever has no vote is rubbish to it, though its execution lives."""
     real = sweep.judge
@@ -136,7 +136,7 @@ def sweeper_takes_the_unvoted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(sweep, "judge", judge)
 
 
-@bug(seed=25)
+@bug(seed=60)
 def publish_without_a_decision(patch: pytest.MonkeyPatch) -> None:
     """A task marked as success is believed."""
     patch.setattr(publish, "DECIDED", frozenset(EpochState))
@@ -148,26 +148,26 @@ def folders_swept_by_age(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(sweep, "_is_rubbish", lambda epoch, token, folder: folder != epoch.wal)
 
 
-@bug(seed=8)
+@bug(seed=29)
 def votes_not_counted(patch: pytest.MonkeyPatch) -> None:
     """Commit believes that its upstream tasks have succeeded; only the trigger is left."""
     patch.setattr(guards, "require_votes", lambda tx, row: None)
 
 
-@bug(taste=LEFT_BEFORE_PUBLISH)
+@bug(seed=15, taste=LEFT_BEFORE_PUBLISH)
 def cursor_epochs_published_in_any_order(patch: pytest.MonkeyPatch) -> None:
     """A sink shows epoch 2 before epoch 1."""
     patch.setattr(Ledger, "require_predecessor_published", lambda self, epoch, sink: None)
 
 
-@bug(taste=OVERTAKEN_IN_PREPARE)
+@bug(seed=1, taste=OVERTAKEN_IN_PREPARE)
 def alarms_leave_unasked(patch: pytest.MonkeyPatch) -> None:
     """Whoever was overtaken takes what its successor did for damage."""
     for module in (begin, stage, prepare, publish, cleanup):
         patch.setattr(module, "confirm_alarm", lambda work, meanwhile: work())
 
 
-@bug(seed=60, taste=BETWEEN_LOOK_AND_MARKER, restates=True)
+@bug(seed=89, taste=BETWEEN_LOOK_AND_MARKER, restates=True)
 def replaced_markers_deleted(patch: pytest.MonkeyPatch) -> None:
     """The marker of a replaced epoch goes with its rows."""
     real = Server._show
@@ -180,13 +180,13 @@ def replaced_markers_deleted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Server, "_show", show)
 
 
-@bug(restates=True)
+@bug(seed=1, restates=True)
 def replaced_rows_stay(patch: pytest.MonkeyPatch) -> None:
     """New rows come, old ones don't go."""
     patch.setattr(Server, "_delete", lambda self, session: None)
 
 
-@bug(taste=LEFT_BEFORE_PUBLISH, restates=True)
+@bug(seed=1, taste=LEFT_BEFORE_PUBLISH, restates=True)
 def restated_before_it_is_shown(patch: pytest.MonkeyPatch) -> None:
     """A replacement is planned though some sink doesn't show yet what it replaces; only the trigger is left."""
     patch.setattr(begin, "require_restatable", lambda runtime, current: None)
@@ -212,7 +212,7 @@ def kept_wals_let_go_of_unasked(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Ledger, "choose_wal", choose_wal)
 
 
-@bug(restates=True)
+@bug(seed=15, restates=True)
 def replacements_move_the_end(patch: pytest.MonkeyPatch) -> None:
     """A cursor's next epoch goes on where the one with the highest number ended, whosever place that took."""
     told = "lockstep.ledger._connection.statement"
