@@ -32,14 +32,20 @@ os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
+MEMORY, ROOM = Path("/dev/shm"), 4 * 2**30  # noqa: S108
+
 pytest_plugins = ["tests.suite"]
 _numbers = count(1)
 
 
 @pytest.fixture(scope="session")
 def servers_folder() -> Iterator[Path]:
-    """A folder that the servers' system user can enter; pytest's own are closed to it."""
-    folder = Path(tempfile.mkdtemp(prefix="lockstep-tests-"))
+    """A folder that the servers' system user can enter; pytest's own are closed to it.
+
+    In memory where there is room: a killed process or server leaves the same there as on a disk, and nothing waits.
+    """
+    in_memory = os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM
+    folder = Path(tempfile.mkdtemp(prefix="lockstep-tests-", dir=MEMORY if in_memory else None))
     folder.chmod(0o711)
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
@@ -80,13 +86,9 @@ def warehouse_server(servers_folder: Path, passfile: Path, server_template: Post
 
 
 @pytest.fixture(scope="session")
-def memory_folder() -> Iterator[Path]:
-    """A folder in memory where there is one: quick, and as good as a disk while only servers are stopped."""
-    memory = Path("/dev/shm")
-    folder = Path(tempfile.mkdtemp(prefix="lockstep-tests-", dir=memory if os.access(memory, os.W_OK) else None))
-    folder.chmod(0o711)
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
+def memory_folder(servers_folder: Path) -> Path:
+    """The same, for files that are not a server's."""
+    return servers_folder
 
 
 @pytest.fixture
