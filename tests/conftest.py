@@ -32,7 +32,7 @@ os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
-MEMORY, ROOM = Path("/dev/shm"), 4 * 2**30  # noqa: S108
+MEMORY, ROOM = Path("/dev/shm"), 4 * 2**30
 
 pytest_plugins = ["tests.suite"]
 _numbers = count(1)
