@@ -42,7 +42,7 @@ class SystemUser:
     def _ensure(self) -> pwd.struct_passwd:
         with suppress(KeyError):
             return pwd.getpwnam(self.name)
-        with Path("/etc/passwd").open() as database:  # processes that start servers at once make the user once
+        with Path("/etc/passwd").open() as database:  # two useradds at once can each choose a number for the name
             fcntl.flock(database, fcntl.LOCK_EX)
             return self._add()
 
