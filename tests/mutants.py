@@ -29,12 +29,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
 
+from tests import seconds
+
 ROOT = Path(__file__).parents[1]
 LIBRARY = "plugins/lockstep"
 LIST = ROOT / "tests/mutants.json"
 RECORD = ROOT / ".mutants"  #: coverage and durations of the last `cover`
 SEED = 2026
-ORDER, LIMIT, TIMES = "LOCKSTEP_MUTANTS_ORDER", "LOCKSTEP_MUTANTS_SECONDS", "LOCKSTEP_MUTANTS_TIMES"
+ORDER, LIMIT = "LOCKSTEP_MUTANTS_ORDER", "LOCKSTEP_MUTANTS_SECONDS"
 SECONDS = 150.0  #: of tests, for one mutant
 #: how many mutants an area gets, and its files
 AREAS: dict[str, tuple[int, list[str]]] = {
@@ -277,10 +279,7 @@ class Coverage:
                 file = LIBRARY + measured.partition(f"/{LIBRARY}")[2]
                 for line, contexts in data.contexts_by_lineno(measured).items():
                     self._lines[file][line].update(context.partition("|")[0] for context in contexts if context)
-        self.seconds: dict[str, float] = defaultdict(float)
-        for row in (record / "times.jsonl").read_text().splitlines():
-            test, _, took, *_ = json.loads(row)
-            self.seconds[test] = self.seconds[test] + took
+        self.seconds: dict[str, float] = json.loads((record / "seconds.json").read_text())
 
     def tests(self, mutant: Mutant) -> list[str]:
         """The quickest first; those that start Spark last."""
@@ -308,12 +307,11 @@ def cover() -> int:
     settings = RECORD / "coveragerc"
     settings.write_text(f"[run]\nsource = {ROOT / LIBRARY}\nparallel = true\ndata_file = {RECORD / 'tests.coverage'}\n")
     options = ["--cov", "--cov-config", str(settings), "--cov-context=test", "--cov-report="]
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "tests.mutants", "--tier", "test", "-n", "auto", *options],
-        cwd=ROOT,
-        env={**os.environ, TIMES: str(RECORD / "times.jsonl")},
-        check=False,
+    code = subprocess.run(
+        [sys.executable, "-m", "pytest", "--tier", "test", "-n", "auto", *options], cwd=ROOT, check=False
     ).returncode
+    (RECORD / "seconds.json").write_text(json.dumps(seconds.load()))
+    return code
 
 
 # --- running ----------------------------------------------------------------------------------------------------------
@@ -336,7 +334,7 @@ def workspace() -> Path:
     return folder
 
 
-def strike(mutant: Mutant, tests: Sequence[str], folder: Path, seconds: float) -> str:
+def strike(mutant: Mutant, tests: Sequence[str], folder: Path, limit: float) -> str:
     """What became of it: `killed by …`, or `survived …`."""
     edit = find(mutant, folder)
     assert edit is not None, mutant
@@ -348,18 +346,18 @@ def strike(mutant: Mutant, tests: Sequence[str], folder: Path, seconds: float) -
     listed.write_text("".join(f"{test}\n" for test in tests))
     try:
         path.write_text(text[: edit.start] + edit.after + text[edit.end :])
-        return _run(tests, listed, folder, seconds)
+        return _run(tests, listed, folder, limit)
     finally:
         path.write_text(text)
 
 
-def _run(tests: Sequence[str], listed: Path, folder: Path, seconds: float) -> str:
+def _run(tests: Sequence[str], listed: Path, folder: Path, limit: float) -> str:
     paths = f"{folder}:{folder / 'plugins'}"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment |= {
         "PYTHONPATH": paths,
         ORDER: str(listed),
-        LIMIT: str(seconds),
+        LIMIT: str(limit),
     }
     options = [
         "-x",
@@ -384,7 +382,7 @@ def _run(tests: Sequence[str], listed: Path, folder: Path, seconds: float) -> st
             start_new_session=True,
         )
         try:
-            code = process.wait(seconds + 120)
+            code = process.wait(limit + 120)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, 9)
             process.wait()
@@ -393,12 +391,12 @@ def _run(tests: Sequence[str], listed: Path, folder: Path, seconds: float) -> st
     if code == 0:
         return f"survived {len(tests)} tests"
     if code == 2 and "mutants: time is up" in said:
-        return f"survived {seconds:.0f} s of {len(tests)} tests"
+        return f"survived {limit:.0f} s of {len(tests)} tests"
     failed = re.search(r"^(?:FAILED|ERROR) (\S+)", said, re.MULTILINE)
     return f"killed by {failed[1] if failed else 'a broken import'}"
 
 
-def run(label: str, jobs: int, only: str | None, record: Path, seconds: float) -> None:
+def run(label: str, jobs: int, only: str | None, record: Path, limit: float) -> None:
     """Every mutant that has no result under `label` yet."""
     mutants, coverage = load(), Coverage(record)
     folders: SimpleQueue[Path] = SimpleQueue()
@@ -408,7 +406,7 @@ def run(label: str, jobs: int, only: str | None, record: Path, seconds: float) -
     def one(mutant: Mutant) -> None:
         folder = folders.get()
         began = time.monotonic()
-        mutant.results[label] = strike(mutant, coverage.tests(mutant), folder, seconds)
+        mutant.results[label] = strike(mutant, coverage.tests(mutant), folder, limit)
         folders.put(folder)
         save(mutants)
         print(f"{mutant.name:13} {time.monotonic() - began:4.0f} s  {mutant.results[label]}", flush=True)
@@ -481,14 +479,6 @@ def pytest_runtest_setup(item):  # type: ignore[no-untyped-def]
             import pytest
 
             pytest.exit("mutants: time is up", returncode=2)
-
-
-def pytest_runtest_logreport(report):  # type: ignore[no-untyped-def]
-    """Writes how long each test takes."""
-    times = os.environ.get(TIMES)
-    if times and not os.environ.get("PYTEST_XDIST_WORKER"):
-        with Path(times).open("a") as file:
-            file.write(json.dumps([report.nodeid, report.when, round(report.duration, 3)]) + "\n")
 
 
 if __name__ == "__main__":

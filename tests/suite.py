@@ -11,8 +11,10 @@ from pathlib import Path, PurePosixPath
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 from tests.sampling import Sampling, seed_of
+from tests.seconds import CACHE
 from tests.tiers import TESTS, Share, Tier, files, part_of, tier_of
 
 SAMPLE = "sample"  #: a property of a test's report: how many cases of its sweep it ran
@@ -21,7 +23,9 @@ SAMPLE = "sample"  #: a property of a test's report: how many cases of its sweep
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("suite")
     group.addoption(
-        "--tier", type=Tier, choices=list(Tier), help="the last tier to run (check; all, if files or folders are named)"
+        "--tier",
+        choices=[tier.value for tier in Tier],
+        help="the last tier to run (check; all, if files or folders are named)",
     )
     group.addoption("--seed", type=int, help="sample sweeps by this seed (the number of the commit)")
     group.addoption("--whole", action="store_true", help="run sweeps whole")
@@ -30,15 +34,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "sample(size): a sweep by parameters; a run takes only so many of them")
     config.addinivalue_line("markers", "tier(name): the first tier that runs the test, if it is not its file's")
-    if hasattr(config, "workerinput"):  # has the options of the process that shares the tests out
-        return
     options = config.option
+    if workerinput := getattr(config, "workerinput", None):  # of the process that shares the tests out
+        options.tier, options.seed = workerinput["tier"], workerinput["seed"]
+        return
     if options.tier is None:
         named = config.args_source is pytest.Config.ArgsSource.ARGS
-        options.tier = Tier.ALL if named else Tier.CHECK
+        options.tier = (Tier.ALL if named else Tier.CHECK).value
     if options.seed is None:
         options.seed = seed_of(TESTS.parent)
     config.pluginmanager.register(EarlyFailures(config))
+    config.pluginmanager.register(Seconds())
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: WorkerController) -> None:
+    node.workerinput |= {"tier": node.config.option.tier, "seed": node.config.option.seed}
+
+
+def _tier(config: pytest.Config) -> Tier:
+    return Tier(config.option.tier)
 
 
 def _seed(config: pytest.Config) -> int | None:
@@ -47,7 +62,7 @@ def _seed(config: pytest.Config) -> int | None:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    tier, seed = config.option.tier, _seed(config)
+    tier, seed = _tier(config), _seed(config)
     sweeps = "whole" if seed is None else f"sampled by seed {seed}; --seed {seed} repeats them"
     return [f"tier {tier}: {len(files(tier))} of {len(files(Tier.ALL))} files, see tests/tiers.py; sweeps: {sweeps}"]
 
@@ -56,14 +71,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Files of a later tier aren't imported."""
     if collection_path.is_relative_to(TESTS) and (collection_path.is_dir() or collection_path.match("test_*.py")):
         path = PurePosixPath(collection_path.relative_to(TESTS))
-        if not any(file.is_relative_to(path) for file in files(config.option.tier)):
+        if not any(file.is_relative_to(path) for file in files(_tier(config))):
             return True
     return None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: part_of(_path(item)).rank)
-    left_out = {item for item in items if not config.option.tier.holds(tier_of(_path(item), _own_tier(item)))}
+    left_out = {item for item in items if not _tier(config).holds(tier_of(_path(item), _own_tier(item)))}
     swept: dict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
     for item in items:
         if item not in left_out and (marker := item.get_closest_marker("sample")):
@@ -125,6 +140,20 @@ class EarlyFailures:
             message = crash.message.partition("\n")[0] if crash else ""
             reporter.ensure_newline()
             reporter.write_line(f"{report.when} failed: {report.nodeid} {message}".rstrip(), red=True)
+
+
+class Seconds:
+    """Keeps how long each test took, for `python -m tests.seconds`."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, float] = defaultdict(float)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._seconds[report.nodeid] += report.duration
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if session.config.cache is not None and self._seconds:
+            session.config.cache.set(CACHE, {test: round(took, 3) for test, took in self._seconds.items()})
 
 
 class ByServers(LoadScopeScheduling):
