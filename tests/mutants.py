@@ -37,6 +37,8 @@ LIST = ROOT / "tests/mutants.json"
 RECORD = ROOT / ".mutants"  #: coverage and durations of the last `cover`
 SEED = 2026
 ORDER, LIMIT = "LOCKSTEP_MUTANTS_ORDER", "LOCKSTEP_MUTANTS_SECONDS"
+#: gives up root for a moment, in which coverage can't write its file
+UNPRIVILEGED = "tests/wal/test_staging.py::test_a_permission_that_was_lost_is_named"
 SECONDS = 150.0  #: of tests, for one mutant
 #: how many mutants an area gets, and its files
 AREAS: dict[str, tuple[int, list[str]]] = {
@@ -306,7 +308,15 @@ def cover() -> int:
     RECORD.mkdir()
     settings = RECORD / "coveragerc"
     settings.write_text(f"[run]\nsource = {ROOT / LIBRARY}\nparallel = true\ndata_file = {RECORD / 'tests.coverage'}\n")
-    options = ["--cov", "--cov-config", str(settings), "--cov-context=test", "--cov-report="]
+    options = [
+        "--cov",
+        "--cov-config",
+        str(settings),
+        "--cov-context=test",
+        "--cov-report=",
+        "--deselect",
+        UNPRIVILEGED,
+    ]
     code = subprocess.run(
         [sys.executable, "-m", "pytest", "--tier", "test", "-n", "auto", *options], cwd=ROOT, check=False
     ).returncode
