@@ -127,7 +127,6 @@ SUITE = {
     "ui": Part(TEST, Share.FOLDER),
     "unit": Part(CHECK),
     "unit/test_extras.py": Part(TEST),
-    "unit/test_landing.py": Part(TEST),
     "unit/test_site.py": Part(TEST),
     "wal": Part(CHECK),
 }

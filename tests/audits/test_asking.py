@@ -143,13 +143,12 @@ ANSWERS: list[tuple[Audit, int]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("audit", "offending"), ANSWERS, ids=[f"{n} {audit.name}" for n, (audit, _) in enumerate(ANSWERS)]
-)
-def test_an_audit_counts_the_rows_that_offend(sealed: Sealed, audit: Audit, offending: int) -> None:
-    answer = asked(sealed(orders=ORDERS), audit)
-    assert answer.result.offending == offending
-    assert bool(answer.sample) == (bool(offending) and "row_count" not in audit.name)
+def test_an_audit_counts_the_rows_that_offend(sealed: Sealed, subtests: pytest.Subtests) -> None:
+    for audit, offending in ANSWERS:
+        with subtests.test(audit=audit, offending=offending):
+            answer = asked(sealed(orders=ORDERS), audit)
+            assert answer.result.offending == offending
+            assert bool(answer.sample) == (bool(offending) and "row_count" not in audit.name)
 
 
 def test_many_audits_at_once_find_what_each_finds_alone(sealed: Sealed) -> None:
@@ -194,23 +193,20 @@ def counts(*rows: int) -> History:
     return [({"outputs": {"orders": {"rows": one}}}, {}) for one in rows]
 
 
-@pytest.mark.parametrize(
-    ("history", "offending"),
-    [
+def test_volume_is_compared_with_the_median_of_the_epochs_before(sealed: Sealed, subtests: pytest.Subtests) -> None:
+    cases: list[tuple[History, int]] = [
         (counts(), 0),
         (counts(5, 5, 500), 0),
         (counts(10, 10, 1), 0),
         (counts(11, 11, 1), 1),
         (counts(3, 3, 3), 1),
         (counts(0), 1),
-    ],
-)
-def test_volume_is_compared_with_the_median_of_the_epochs_before(
-    sealed: Sealed, history: History, offending: int
-) -> None:
-    answer = asked(sealed(orders=ORDERS), volume("orders", within=0.5), occasion(history=history))
-    assert (answer.result.offending, answer.result.value) == (offending, 5.0)
-    assert offending == bool(answer.result.told)
+    ]
+    for history, offending in cases:
+        with subtests.test(history=history, offending=offending):
+            answer = asked(sealed(orders=ORDERS), volume("orders", within=0.5), occasion(history=history))
+            assert (answer.result.offending, answer.result.value) == (offending, 5.0)
+            assert offending == bool(answer.result.told)
 
 
 def test_volume_looks_at_so_many_epochs_and_no_further(sealed: Sealed) -> None:
@@ -255,9 +251,8 @@ def test_a_measure_is_compared_with_what_the_same_audit_measured_before(sealed: 
     assert (later.offending, later.told) == (1, "2, the 1 epochs before let expect 3 to 3")
 
 
-@pytest.mark.parametrize(
-    "audit",
-    [
+def test_what_cant_be_asked_fails_closed_and_by_name(sealed: Sealed, subtests: pytest.Subtests) -> None:
+    cases: list[Audit] = [
         not_null("orders", "nope"),
         sql("typo", "SELEC 1", outputs="orders"),
         sql("two", "SELECT 1; SELECT 2", outputs="orders"),
@@ -269,12 +264,10 @@ def test_a_measure_is_compared_with_what_the_same_audit_measured_before(sealed: 
         steady("orders", "sum(amount) FILTER (WHERE id > 99)", name="null_sum"),
         steady("orders", "max(customer)", name="text"),
         steady("orders", "id", name="many"),
-    ],
-    ids=lambda audit: audit.name,
-)
-def test_what_cant_be_asked_fails_closed_and_by_name(sealed: Sealed, audit: Audit) -> None:
-    with pytest.raises(AuditFailed, match=f"audit {audit.name}"):
-        asked(sealed(orders=ORDERS), audit)
+    ]
+    for audit in cases:
+        with subtests.test(audit=audit), pytest.raises(AuditFailed, match=f"audit {audit.name}"):
+            asked(sealed(orders=ORDERS), audit)
 
 
 def test_a_failure_tells_no_value_of_a_row(sealed: Sealed) -> None:
@@ -304,12 +297,16 @@ def test_outputs_that_differ_in_case_alone_are_not_taken_for_each_other(sealed: 
     assert asked(sealed(**twins), unique("Paid", "id")).result.offending == 1
 
 
-@pytest.mark.parametrize("column", ["paid", "rowid", "file_row_number"])
-def test_a_column_that_isnt_there_is_none_of_what_sql_has_by_that_name(sealed: Sealed, column: str) -> None:
-    nothing = pa.table({"id": pa.array([None, None], pa.int64())})
-    for audit in (not_null("paid", column), unique("paid", ["id", column])):
-        with pytest.raises(AuditFailed, match=f"the column {column} of output paid, which has id"):
-            asked(sealed(paid=nothing), audit)
+def test_a_column_that_isnt_there_is_none_of_what_sql_has_by_that_name(
+    sealed: Sealed, subtests: pytest.Subtests
+) -> None:
+    cases: list[str] = ["paid", "rowid", "file_row_number"]
+    for column in cases:
+        with subtests.test(column=column):
+            nothing = pa.table({"id": pa.array([None, None], pa.int64())})
+            for audit in (not_null("paid", column), unique("paid", ["id", column])):
+                with pytest.raises(AuditFailed, match=f"the column {column} of output paid, which has id"):
+                    asked(sealed(paid=nothing), audit)
 
 
 def test_names_are_only_names(sealed: Sealed) -> None:
@@ -351,9 +348,8 @@ def test_more_than_memory_is_spilled(sealed: Sealed, monkeypatch: pytest.MonkeyP
     assert asked(sealed(orders=wide), unique("orders", ["id", "text"])).result.offending == 0
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
+def test_what_makes_no_sense_is_refused_where_it_is_written(subtests: pytest.Subtests) -> None:
+    cases: list[Any] = [
         lambda: in_range("orders", "id"),
         lambda: row_count("orders", None),
         lambda: accepted_values("orders", "id", []),
@@ -365,8 +361,7 @@ def test_more_than_memory_is_spilled(sealed: Sealed, monkeypatch: pytest.MonkeyP
         lambda: volume("orders", within=-1),
         lambda: sql("no name!", "SELECT 1", outputs="orders"),
         lambda: sql("nothing", "SELECT 1", outputs=[]),
-    ],
-)
-def test_what_makes_no_sense_is_refused_where_it_is_written(make: Any) -> None:
-    with pytest.raises(InvalidPipeline):
-        make()
+    ]
+    for make in cases:
+        with subtests.test(make=make), pytest.raises(InvalidPipeline):
+            make()
