@@ -47,6 +47,7 @@ class Part:
 CHECK, TEST, ALL = Tier
 SUITE = {
     "audits": Part(CHECK),
+    "audits/test_matching.py": Part(TEST),
     "cli": Part(TEST),
     "compose": Part(ALL, Share.FOLDER, rank=2),
     "crash": Part(TEST),

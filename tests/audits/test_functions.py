@@ -42,9 +42,10 @@ def test_the_rows_that_a_function_gives_offend(sealed: Sealed, subtests: pytest.
         ("tests.audits.checks:by_lambda", 5),
         ("tests.audits.checks:closure", 2),
     ]
+    wal = sealed(orders=ORDERS)
     for check, offending in cases:
         with subtests.test(check=check, offending=offending):
-            answer = asked(sealed(orders=ORDERS), function("orders", check))
+            answer = asked(wal, function("orders", check))
             assert (answer.result.offending, len(answer.sample)) == (offending, offending)
 
 
@@ -83,10 +84,10 @@ def test_rows_whose_times_python_has_no_year_for_offend_as_others_do(sealed: Sea
 
 
 def test_an_output_without_rows_is_asked_about(sealed: Sealed, subtests: pytest.Subtests) -> None:
-    cases: list[Any] = [checks.dear, checks.dear_by_mask, checks.dear_by_array, checks.all_of_them]
-    for check in cases:
+    wal = sealed(orders=ORDERS.slice(0, 0))
+    for check in (checks.dear, checks.dear_by_mask, checks.dear_by_array, checks.all_of_them):
         with subtests.test(check=check):
-            assert asked(sealed(orders=ORDERS.slice(0, 0)), function("orders", check)).result.offending == 0
+            assert asked(wal, function("orders", check)).result.offending == 0
 
 
 @pytest.mark.filterwarnings("ignore:coroutine")
@@ -109,11 +110,12 @@ def test_a_function_that_fails_or_gives_no_rows_of_the_output_has_not_passed(
         (checks.gives_more_rows, "gives 10 rows, and the output has 5"),
         (checks.gives_no_column, "gives rows without a column"),
     ]
+    wal = sealed(orders=ORDERS)
     for check, said in cases:
         with subtests.test(check=check, said=said):
             audit = function("orders", check, blocking=False)
             with pytest.raises(AuditFailed, match=said) as told:
-                asked(sealed(orders=ORDERS), audit)
+                asked(wal, audit)
             assert f"audit {audit.name}: tests.audits.checks:{check.__name__} " in str(told.value)
             assert "replan" in str(told.value) and "hara" not in _all_said(told.value)
 
@@ -280,9 +282,10 @@ EDITS = [
 def test_a_file_that_was_edited_before_anybody_looked_is_not_what_is_planned(
     sealed: Sealed, deployed: Any, subtests: pytest.Subtests
 ) -> None:
+    wal = sealed(orders=ORDERS)
     for old, new in EDITS:
         with subtests.test(old=old, new=new):
-            wal, name = sealed(orders=ORDERS), deployed("lockstep_stale_checks", TWO_OF_THEM)
+            name = deployed("lockstep_stale_checks", TWO_OF_THEM)
             importlib.import_module(name)
             edited = TWO_OF_THEM.replace(old, new)
             edit(name, edited)
@@ -322,10 +325,11 @@ print(describe_version(f"{sys.argv[1]}:strange"))
 """
 
 
+@pytest.mark.tier("test")
 @pytest.mark.parametrize("edited", ["", TWO_OF_THEM.replace("MOST = 2", "MOST = 0")])
 def test_every_process_tells_the_same_version(deployed: Any, tmp_path: Path, edited: str) -> None:
     told = set()
-    for seed, flags in (("1", []), ("2", []), ("3", ["-X", "no_debug_ranges"])):
+    for seed, flags in (("1", []), ("2", ["-X", "no_debug_ranges"])):
         name = deployed("lockstep_told_checks", TWO_OF_THEM)
         path = os.pathsep.join([str(tmp_path / "deployed"), *sys.path])
         environment = {**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": seed, "PYTHONDONTWRITEBYTECODE": "1"}
@@ -347,14 +351,14 @@ def test_a_plan_of_an_older_version_goes_on(sealed: Sealed, deployed: Any) -> No
 def test_a_function_that_is_gone_is_named_and_nothing_has_passed(
     sealed: Sealed, deployed: Any, subtests: pytest.Subtests
 ) -> None:
-    cases: list[str] = ["", "strange = 7\n", "import nothing_of_that_name\n", "def strange(:\n"]
-    for source in cases:
+    wal = sealed(orders=ORDERS)
+    for source in ("", "strange = 7\n", "import nothing_of_that_name\n", "def strange(:\n"):
         with subtests.test(source=source):
             name = deployed("lockstep_gone_checks", SOURCE.format(most=2))
             [planned] = audits_of(function("orders", f"{name}:strange"))
             deployed(name, source)
             with pytest.raises(AuditFailed, match=r"audit strange_orders: .*lockstep_gone_checks:strange.*replan"):
-                ask([planned], occasion(), sealed(orders=ORDERS))
+                ask([planned], occasion(), wal)
 
 
 def test_a_plan_is_read_without_the_function(deployed: Any) -> None:
@@ -426,6 +430,7 @@ def test_sql_over_a_large_output_is_told_of(
     assert "reads output orders" in told and "own_orders" in told and "own_small" not in told
 
 
+@pytest.mark.tier("test")
 def test_sql_that_finds_no_room_to_spill_has_not_passed_and_says_so(
     sealed: Sealed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
