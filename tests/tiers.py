@@ -128,6 +128,7 @@ SUITE = {
     "ui": Part(TEST, Share.FOLDER),
     "unit": Part(CHECK),
     "unit/test_extras.py": Part(TEST),
+    "unit/test_session_joining.py": Part(TEST),
     "unit/test_site.py": Part(TEST),
     "wal": Part(CHECK),
 }
