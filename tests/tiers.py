@@ -47,6 +47,7 @@ class Part:
 CHECK, TEST, ALL = Tier
 SUITE = {
     "audits": Part(CHECK),
+    "audits/test_matching.py": Part(TEST),
     "cli": Part(TEST),
     "compose": Part(ALL, Share.FOLDER, rank=2),
     "crash": Part(TEST),
@@ -121,12 +122,16 @@ SUITE = {
     "spark/test_state.py": Part(ALL, Share.FOLDER, rank=3),
     "spark/test_tutorial.py": Part(ALL, Share.FOLDER, rank=3),
     "stack": Part(TEST),
+    "stack/test_hdfs.py": Part(ALL),
+    "stack/test_kafka.py": Part(ALL),
+    "stack/test_s3.py": Part(ALL),
     "stack/test_s3_races.py": Part(ALL),
     "stack/test_yarn.py": Part(ALL),
     "testing": Part(TEST),
     "ui": Part(TEST, Share.FOLDER),
     "unit": Part(CHECK),
-    "unit/test_landing.py": Part(TEST),
+    "unit/test_extras.py": Part(TEST),
+    "unit/test_session_joining.py": Part(TEST),
     "unit/test_site.py": Part(TEST),
     "wal": Part(CHECK),
 }

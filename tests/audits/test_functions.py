@@ -30,9 +30,8 @@ def sealed(tmp_path: Path) -> Sealed:
     return Sealed(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("check", "offending"),
-    [
+def test_the_rows_that_a_function_gives_offend(sealed: Sealed, subtests: pytest.Subtests) -> None:
+    cases: list[tuple[Any, int]] = [
         (checks.dear, 2),
         (checks.dear_by_mask, 2),
         (checks.dear_by_array, 2),
@@ -42,11 +41,12 @@ def sealed(tmp_path: Path) -> Sealed:
         (checks.more_than_zero, 3),
         ("tests.audits.checks:by_lambda", 5),
         ("tests.audits.checks:closure", 2),
-    ],
-)
-def test_the_rows_that_a_function_gives_offend(sealed: Sealed, check: Any, offending: int) -> None:
-    answer = asked(sealed(orders=ORDERS), function("orders", check))
-    assert (answer.result.offending, len(answer.sample)) == (offending, offending)
+    ]
+    wal = sealed(orders=ORDERS)
+    for check, offending in cases:
+        with subtests.test(check=check, offending=offending):
+            answer = asked(wal, function("orders", check))
+            assert (answer.result.offending, len(answer.sample)) == (offending, offending)
 
 
 def test_a_sample_has_the_columns_that_were_given_nested_ones_too(sealed: Sealed) -> None:
@@ -83,14 +83,18 @@ def test_rows_whose_times_python_has_no_year_for_offend_as_others_do(sealed: Sea
     assert all(isinstance(row["at"], str) for row in answer.sample)
 
 
-@pytest.mark.parametrize("check", [checks.dear, checks.dear_by_mask, checks.dear_by_array, checks.all_of_them])
-def test_an_output_without_rows_is_asked_about(sealed: Sealed, check: Any) -> None:
-    assert asked(sealed(orders=ORDERS.slice(0, 0)), function("orders", check)).result.offending == 0
+def test_an_output_without_rows_is_asked_about(sealed: Sealed, subtests: pytest.Subtests) -> None:
+    wal = sealed(orders=ORDERS.slice(0, 0))
+    for check in (checks.dear, checks.dear_by_mask, checks.dear_by_array, checks.all_of_them):
+        with subtests.test(check=check):
+            assert asked(wal, function("orders", check)).result.offending == 0
 
 
-@pytest.mark.parametrize(
-    ("check", "said"),
-    [
+@pytest.mark.filterwarnings("ignore:coroutine")
+def test_a_function_that_fails_or_gives_no_rows_of_the_output_has_not_passed(
+    sealed: Sealed, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[Any, str]] = [
         (checks.adds_up, r"fails: TypeError \(LOCKSTEP_SHOW_ROWS=1 "),
         (checks.mentions, r"fails: ValueError \(LOCKSTEP_SHOW_ROWS=1 .*checks\.py:\d+, in mentions: raise ValueError"),
         (checks.misspells, r"AttributeError: .*has no attribute 'where' \(.*in misspells: return orders\.where"),
@@ -105,17 +109,15 @@ def test_an_output_without_rows_is_asked_about(sealed: Sealed, check: Any) -> No
         (checks.gives_another_type, r"id \(string\), which is int64 in the output"),
         (checks.gives_more_rows, "gives 10 rows, and the output has 5"),
         (checks.gives_no_column, "gives rows without a column"),
-    ],
-)
-@pytest.mark.filterwarnings("ignore:coroutine")
-def test_a_function_that_fails_or_gives_no_rows_of_the_output_has_not_passed(
-    sealed: Sealed, check: Any, said: str
-) -> None:
-    audit = function("orders", check, blocking=False)
-    with pytest.raises(AuditFailed, match=said) as told:
-        asked(sealed(orders=ORDERS), audit)
-    assert f"audit {audit.name}: tests.audits.checks:{check.__name__} " in str(told.value)
-    assert "replan" in str(told.value) and "hara" not in _all_said(told.value)
+    ]
+    wal = sealed(orders=ORDERS)
+    for check, said in cases:
+        with subtests.test(check=check, said=said):
+            audit = function("orders", check, blocking=False)
+            with pytest.raises(AuditFailed, match=said) as told:
+                asked(wal, audit)
+            assert f"audit {audit.name}: tests.audits.checks:{check.__name__} " in str(told.value)
+            assert "replan" in str(told.value) and "hara" not in _all_said(told.value)
 
 
 def _all_said(error: BaseException | None) -> str:
@@ -277,29 +279,31 @@ EDITS = [
 ]
 
 
-@pytest.mark.parametrize(("old", "new"), EDITS)
 def test_a_file_that_was_edited_before_anybody_looked_is_not_what_is_planned(
-    sealed: Sealed, deployed: Any, old: str, new: str
+    sealed: Sealed, deployed: Any, subtests: pytest.Subtests
 ) -> None:
-    wal, name = sealed(orders=ORDERS), deployed("lockstep_stale_checks", TWO_OF_THEM)
-    importlib.import_module(name)
-    edited = TWO_OF_THEM.replace(old, new)
-    edit(name, edited)
-    audit = function("orders", f"{name}:strange")
-    [planned] = audits_of(audit)
-    assert version_of(audit).startswith("live:")
-    assert ask([planned], occasion(), wal)[0].result.offending == 2, "what was planned is what is asked"
-    deployed(name, edited)
-    with pytest.raises(AuditFailed, match=r"planned with version live:\w{12} of .*, and it is \w{12} now"):
-        ask([planned], occasion(), wal)
-    [planned] = audits_of(audit)
-    deployed(name, TWO_OF_THEM)
-    importlib.import_module(name)
-    edit(name, edited)
-    with pytest.raises(AuditFailed, match=r"it is live:\w{12} now; its file was edited since this process"):
-        ask([planned], occasion(), wal)
-    edit(name, TWO_OF_THEM)
-    assert version_of(audit) == hash_of(TWO_OF_THEM), "it was put back"
+    wal = sealed(orders=ORDERS)
+    for old, new in EDITS:
+        with subtests.test(old=old, new=new):
+            name = deployed("lockstep_stale_checks", TWO_OF_THEM)
+            importlib.import_module(name)
+            edited = TWO_OF_THEM.replace(old, new)
+            edit(name, edited)
+            audit = function("orders", f"{name}:strange")
+            [planned] = audits_of(audit)
+            assert version_of(audit).startswith("live:")
+            assert ask([planned], occasion(), wal)[0].result.offending == 2, "what was planned is what is asked"
+            deployed(name, edited)
+            with pytest.raises(AuditFailed, match=r"planned with version live:\w{12} of .*, and it is \w{12} now"):
+                ask([planned], occasion(), wal)
+            [planned] = audits_of(audit)
+            deployed(name, TWO_OF_THEM)
+            importlib.import_module(name)
+            edit(name, edited)
+            with pytest.raises(AuditFailed, match=r"it is live:\w{12} now; its file was edited since this process"):
+                ask([planned], occasion(), wal)
+            edit(name, TWO_OF_THEM)
+            assert version_of(audit) == hash_of(TWO_OF_THEM), "it was put back"
 
 
 def test_what_an_audit_keeps_between_two_calls_makes_it_no_other_one(sealed: Sealed, deployed: Any) -> None:
@@ -321,10 +325,11 @@ print(describe_version(f"{sys.argv[1]}:strange"))
 """
 
 
+@pytest.mark.tier("test")
 @pytest.mark.parametrize("edited", ["", TWO_OF_THEM.replace("MOST = 2", "MOST = 0")])
 def test_every_process_tells_the_same_version(deployed: Any, tmp_path: Path, edited: str) -> None:
     told = set()
-    for seed, flags in (("1", []), ("2", []), ("3", ["-X", "no_debug_ranges"])):
+    for seed, flags in (("1", []), ("2", ["-X", "no_debug_ranges"])):
         name = deployed("lockstep_told_checks", TWO_OF_THEM)
         path = os.pathsep.join([str(tmp_path / "deployed"), *sys.path])
         environment = {**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": seed, "PYTHONDONTWRITEBYTECODE": "1"}
@@ -343,13 +348,17 @@ def test_a_plan_of_an_older_version_goes_on(sealed: Sealed, deployed: Any) -> No
     assert ask([planned], occasion(), sealed(orders=ORDERS))[0].result.offending == 2
 
 
-@pytest.mark.parametrize("source", ["", "strange = 7\n", "import nothing_of_that_name\n", "def strange(:\n"])
-def test_a_function_that_is_gone_is_named_and_nothing_has_passed(sealed: Sealed, deployed: Any, source: str) -> None:
-    name = deployed("lockstep_gone_checks", SOURCE.format(most=2))
-    [planned] = audits_of(function("orders", f"{name}:strange"))
-    deployed(name, source)
-    with pytest.raises(AuditFailed, match=r"audit strange_orders: .*lockstep_gone_checks:strange.*replan"):
-        ask([planned], occasion(), sealed(orders=ORDERS))
+def test_a_function_that_is_gone_is_named_and_nothing_has_passed(
+    sealed: Sealed, deployed: Any, subtests: pytest.Subtests
+) -> None:
+    wal = sealed(orders=ORDERS)
+    for source in ("", "strange = 7\n", "import nothing_of_that_name\n", "def strange(:\n"):
+        with subtests.test(source=source):
+            name = deployed("lockstep_gone_checks", SOURCE.format(most=2))
+            [planned] = audits_of(function("orders", f"{name}:strange"))
+            deployed(name, source)
+            with pytest.raises(AuditFailed, match=r"audit strange_orders: .*lockstep_gone_checks:strange.*replan"):
+                ask([planned], occasion(), wal)
 
 
 def test_a_plan_is_read_without_the_function(deployed: Any) -> None:
@@ -366,9 +375,8 @@ def test_a_plan_is_read_without_the_function(deployed: Any) -> None:
     }.items() <= spec.items()
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
+def test_what_no_other_process_could_call_is_refused_before_anything_is_planned(subtests: pytest.Subtests) -> None:
+    cases: list[Any] = [
         lambda: function("orders", lambda orders: orders),
         lambda: function("orders", checks.closure),
         lambda: function("orders", checks.checks.method),
@@ -381,11 +389,10 @@ def test_a_plan_is_read_without_the_function(deployed: Any) -> None:
         lambda: function("orders", "tests.audits.checks:nobody").spec(),
         lambda: function("orders", "tests.audits.checks:Checks.method").spec(),
         lambda: function("orders", "builtins:len").spec(),
-    ],
-)
-def test_what_no_other_process_could_call_is_refused_before_anything_is_planned(make: Any) -> None:
-    with pytest.raises(InvalidPipeline):
-        make()
+    ]
+    for make in cases:
+        with subtests.test(make=make), pytest.raises(InvalidPipeline):
+            make()
 
 
 def test_only_rules_of_single_rows_go_to_quarantine() -> None:
@@ -423,6 +430,7 @@ def test_sql_over_a_large_output_is_told_of(
     assert "reads output orders" in told and "own_orders" in told and "own_small" not in told
 
 
+@pytest.mark.tier("test")
 def test_sql_that_finds_no_room_to_spill_has_not_passed_and_says_so(
     sealed: Sealed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

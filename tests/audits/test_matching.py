@@ -92,14 +92,15 @@ def test_outputs_of_one_epoch_match_each_other(sealed: Sealed) -> None:
     assert asked(sealed(paid=PAID, booked=PAID.slice(0, 3)), audit, "").result.offending == 1
 
 
-@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("within", [0.0, 9.0])
-def test_nothing_is_near_what_is_no_finite_number(sealed: Sealed, odd: float, within: float) -> None:
-    audit = matches("paid", "sum(amount)", "booked", within=within)
-    one, other = pa.table({"amount": [5.0]}), pa.table({"amount": [odd]})
-    assert asked(sealed(paid=one, booked=other), audit, "").result.offending == 1
-    assert asked(sealed(paid=other, booked=one), audit, "").result.offending == 1
-    assert asked(sealed(paid=other, booked=other), audit, "").result.offending == 0
+def test_nothing_is_near_what_is_no_finite_number(sealed: Sealed, subtests: pytest.Subtests) -> None:
+    one = pa.table({"amount": [5.0]})
+    audits = [matches("paid", "sum(amount)", "booked", within=within, name=f"within_{within:.0f}") for within in (0, 9)]
+    for odd in (math.nan, math.inf, -math.inf):
+        other = pa.table({"amount": [odd]})
+        for paid, booked, offending in ((one, other, 1), (other, one, 1), (other, other, 0)):
+            with subtests.test(paid=paid["amount"][0], booked=booked["amount"][0]):
+                found = ask(audits, occasion(), sealed(paid=paid, booked=booked))
+                assert [answer.result.offending for answer in found] == [offending] * 2
 
 
 def test_what_a_foreign_table_says_of_no_finite_number_offends(sealed: Sealed, shop: str) -> None:
@@ -109,21 +110,25 @@ def test_what_a_foreign_table_says_of_no_finite_number_offends(sealed: Sealed, s
         assert asked(wal, audit, shop).result.offending == offending
 
 
-@pytest.mark.parametrize("name", ["value", "here", "Value", "odd value"])
-def test_groups_go_by_a_column_of_any_name(sealed: Sealed, shop: str, name: str) -> None:
+def test_groups_go_by_a_column_of_any_name(sealed: Sealed, shop: str, subtests: pytest.Subtests) -> None:
     """And are compared by what was measured, not by that column with itself."""
-    paid, booked = (pa.table({name: [1, 2], "amount": [10, twenty]}) for twenty in (20, 21))
-    [group] = asked(sealed(paid=paid, booked=booked), matches("paid", "sum(amount)", "booked", by=name), "").sample
-    assert group == {name: 2, "found": 20, "expected": 21}
-    said = foreign("shop", "VALUES (1::bigint, 10::bigint), (2, 21)")
-    [group] = asked(sealed(paid=paid), matches("paid", "sum(amount)", said, by=name), shop).sample
-    assert group == {name: 2, "found": 20, "expected": 21}
+    for name in ("value", "here", "Value", "odd value"):
+        with subtests.test(name=name):
+            paid, booked = (pa.table({name: [1, 2], "amount": [10, twenty]}) for twenty in (20, 21))
+            [group] = asked(
+                sealed(paid=paid, booked=booked), matches("paid", "sum(amount)", "booked", by=name), ""
+            ).sample
+            assert group == {name: 2, "found": 20, "expected": 21}
+            said = foreign("shop", "VALUES (1::bigint, 10::bigint), (2, 21)")
+            [group] = asked(sealed(paid=paid), matches("paid", "sum(amount)", said, by=name), shop).sample
+            assert group == {name: 2, "found": 20, "expected": 21}
 
 
-@pytest.mark.parametrize("name", ["lockstep_value", "Lockstep_Here"])
-def test_groups_do_not_go_by_what_a_comparison_calls_its_own(name: str) -> None:
-    with pytest.raises(InvalidPipeline, match=name):
-        matches("paid", "count(*)", "booked", by=["day", name])
+def test_groups_do_not_go_by_what_a_comparison_calls_its_own(subtests: pytest.Subtests) -> None:
+    cases: list[str] = ["lockstep_value", "Lockstep_Here"]
+    for name in cases:
+        with subtests.test(name=name), pytest.raises(InvalidPipeline, match=name):
+            matches("paid", "count(*)", "booked", by=["day", name])
 
 
 def test_a_foreign_system_that_does_not_answer_is_no_answer(sealed: Sealed) -> None:
@@ -133,9 +138,8 @@ def test_a_foreign_system_that_does_not_answer_is_no_answer(sealed: Sealed) -> N
     assert "hush" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("query", "told"),
-    [
+def test_what_cant_be_compared_gets_no_verdict(sealed: Sealed, shop: str, subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, str]] = [
         ("SELECT day, nope FROM shop_payments", "nope"),
         ("SELECT day FROM shop_payments", "it gave 1 columns, expected are 2: day, value"),
         ("SELECT day, amount FROM shop_payments", "it gave a group more than once, by day"),
@@ -149,12 +153,12 @@ def test_a_foreign_system_that_does_not_answer_is_no_answer(sealed: Sealed) -> N
         ("SELECT array[]::int[], sum(amount) FROM shop_payments", "what it gave can't be compared"),
         ("SELECT '[1,3)'::int4range, sum(amount) FROM shop_payments", "what it gave can't be compared"),
         ("SELECT day, 'text' FROM shop_payments GROUP BY day", "can't be asked"),
-    ],
-)
-def test_what_cant_be_compared_gets_no_verdict(sealed: Sealed, shop: str, query: str, told: str) -> None:
-    with pytest.raises(AuditFailed, match=told):
-        asked(sealed(paid=PAID), by_day(query), shop)
-    assert asked(sealed(paid=PAID), by_day(), shop).result.offending == 0
+    ]
+    wal = sealed(paid=PAID)
+    for query, told in cases:
+        with subtests.test(query=query), pytest.raises(AuditFailed, match=told):
+            asked(wal, by_day(query), shop)
+    assert asked(wal, by_day(), shop).result.offending == 0
 
 
 def test_too_many_groups_are_refused_before_they_are_fetched(

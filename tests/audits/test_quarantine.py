@@ -45,18 +45,22 @@ WHOLE: list[Callable[[], Audit]] = [
 ]
 
 
-@pytest.mark.parametrize("audit", ROWS, ids=lambda audit: audit.name)
-def test_a_plan_freezes_what_sends_a_row_to_quarantine(audit: Audit) -> None:
-    spec = audit.spec()
-    assert canonical(spec) and audit_from_spec(spec).spec() == spec
-    assert rules_by_output([spec]) == {"orders": {audit.name: audit.rule}}
-    assert quarantining([spec]) == (spec,) and not audit.blocking
+def test_a_plan_freezes_what_sends_a_row_to_quarantine(subtests: pytest.Subtests) -> None:
+    for audit in ROWS:
+        with subtests.test(audit=audit):
+            spec = audit.spec()
+            assert canonical(spec) and audit_from_spec(spec).spec() == spec
+            assert rules_by_output([spec]) == {"orders": {audit.name: audit.rule}}
+            assert quarantining([spec]) == (spec,) and not audit.blocking
 
 
-@pytest.mark.parametrize("audit", WHOLE)
-def test_a_judgement_of_the_whole_output_can_send_no_row_to_quarantine(audit: Callable[[], Audit]) -> None:
-    with pytest.raises(InvalidPipeline, match="judges the whole output, not its rows one by one"):
-        audit()
+def test_a_judgement_of_the_whole_output_can_send_no_row_to_quarantine(subtests: pytest.Subtests) -> None:
+    for audit in WHOLE:
+        with (
+            subtests.test(audit=audit),
+            pytest.raises(InvalidPipeline, match="judges the whole output, not its rows one by one"),
+        ):
+            audit()
 
 
 def test_of_rows_with_one_key_nobody_says_which_one_goes() -> None:

@@ -18,7 +18,8 @@ from lockstep.epoch import Epoch
 from lockstep.errors import StageFailed
 from lockstep.operations.savepoint import export, start
 from lockstep.sinks import FileSink
-from lockstep.sinks.values import Guarantee
+from lockstep.sinks.base import Sink
+from lockstep.sinks.values import Guarantee, SinkContext
 from stack.postgres import PostgresServer
 from tests.kept.deployment import FIRST_DAY, Row, counted, interval_of
 from tests.kept.restored import DECIDED, KEPT, Restored, definitions, restored, with_kafka, with_mariadb
@@ -50,17 +51,16 @@ def deployment(
             yield found
 
 
-@pytest.fixture(params=PIPELINES)
-def pipeline(request: pytest.FixtureRequest, deployment: Restored) -> str:
-    """Each pipeline, with the servers that it needs."""
-    if request.param not in deployment.facts:
-        pytest.skip(f"{deployment.name} had no such pipeline")
-    for need in definitions(deployment.name).NEEDS.get(request.param, ()):
-        if need == "maria":
-            with_mariadb(deployment, request.getfixturevalue("mariadb_server"))
-        elif need == "kafka":
-            with_kafka(deployment, request.getfixturevalue("kafka_broker"))
-    return str(request.param)
+@pytest.fixture(params=["", "maria", "kafka"], ids=["postgres", "mariadb", "kafka"])
+def pipelines(request: pytest.FixtureRequest, deployment: Restored) -> list[str]:
+    """Those that need this server."""
+    if request.param == "maria":
+        with_mariadb(deployment, request.getfixturevalue("mariadb_server"))
+    elif request.param == "kafka":
+        with_kafka(deployment, request.getfixturevalue("kafka_broker"))
+    needs = {name: set(wanted) & {"maria", "kafka"} for name, wanted in definitions(deployment.name).NEEDS.items()}
+    found = [name for name in PIPELINES if needs.get(name, set()) == ({request.param} - {""})]
+    return [name for name in found if name in deployment.facts]
 
 
 def sealed(epochs: Mapping[int, Any], output: str) -> list[list[Row]]:
@@ -117,55 +117,71 @@ def invoke(deployment: Restored, monkeypatch: pytest.MonkeyPatch, *arguments: st
     return json.loads(result.stdout)
 
 
-def test_status_tells_every_kept_epoch(deployment: Restored, pipeline: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if pipeline in deployment.reports:
-        pytest.skip("this one has been recovered: run the whole file")
-    [found] = invoke(deployment, monkeypatch, "status", pipeline)
-    states = {one["epoch"]["id"]: one["epoch"]["state"] for one in found["epochs"]}
-    assert states == {id: epoch["state"] for id, epoch in deployment.kept(pipeline).items()}
+def test_status_tells_every_kept_epoch(
+    deployment: Restored, pipelines: list[str], subtests: pytest.Subtests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for pipeline in pipelines:
+        with subtests.test(pipeline):
+            if pipeline in deployment.reports:
+                pytest.skip("this one has been recovered: run the whole file")
+            [found] = invoke(deployment, monkeypatch, "status", pipeline)
+            states = {one["epoch"]["id"]: one["epoch"]["state"] for one in found["epochs"]}
+            assert states == {id: epoch["state"] for id, epoch in deployment.kept(pipeline).items()}
 
 
-def test_what_was_decided_then_is_shown_now_once(deployment: Restored, pipeline: str) -> None:
-    first, second = deployment.recovered(pipeline)
-    assert first.complete and second.complete, (first.problems, first.busy)
-    kept = deployment.kept(pipeline)
-    assert first.finished == [id for id, epoch in kept.items() if epoch["state"] in ("committed", "published")]
-    assert second.finished == []
-    require_shown(deployment, pipeline)
-    epochs = deployment.deployment.epochs(pipeline)
-    settled = {"committed": "cleaned", "published": "cleaned"}
-    assert {id: epoch.state.value for id, epoch in epochs.items()} == {
-        id: settled.get(epoch["state"], epoch["state"]) for id, epoch in kept.items()
-    }
+def test_what_was_decided_then_is_shown_now_once(
+    deployment: Restored, pipelines: list[str], subtests: pytest.Subtests
+) -> None:
+    for pipeline in pipelines:
+        with subtests.test(pipeline):
+            first, second = deployment.recovered(pipeline)
+            assert first.complete and second.complete, (first.problems, first.busy)
+            kept = deployment.kept(pipeline)
+            assert first.finished == [id for id, epoch in kept.items() if epoch["state"] in ("committed", "published")]
+            assert second.finished == []
+            require_shown(deployment, pipeline)
+            epochs = deployment.deployment.epochs(pipeline)
+            settled = {"committed": "cleaned", "published": "cleaned"}
+            assert {id: epoch.state.value for id, epoch in epochs.items()} == {
+                id: settled.get(epoch["state"], epoch["state"]) for id, epoch in kept.items()
+            }
 
 
 def test_verify_agrees_with_the_kept_manifests(
-    deployment: Restored, pipeline: str, monkeypatch: pytest.MonkeyPatch
+    deployment: Restored, pipelines: list[str], subtests: pytest.Subtests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    deployment.recovered(pipeline)
-    found = invoke(deployment, monkeypatch, "verify", pipeline)
-    problems = [(one["epoch"], one["sink"], one["problem"]) for one in found if one["problem"]]
-    assert [one for one in problems if "epoch numbers of two sinks can't be told apart" not in one[2]] == []
-    assert {sink for _, sink, _ in problems} <= {"shared"}
-    assert {one["epoch"] for one in found} >= set(decided(deployment, pipeline))
+    for pipeline in pipelines:
+        with subtests.test(pipeline):
+            deployment.recovered(pipeline)
+            found = invoke(deployment, monkeypatch, "verify", pipeline)
+            problems = [(one["epoch"], one["sink"], one["problem"]) for one in found if one["problem"]]
+            assert [one for one in problems if "epoch numbers of two sinks can't be told apart" not in one[2]] == []
+            assert {sink for _, sink, _ in problems} <= {"shared"}
+            assert {one["epoch"] for one in found} >= set(decided(deployment, pipeline))
 
 
-def test_markers_are_found_by_number_and_by_range(deployment: Restored, pipeline: str) -> None:
-    deployment.recovered(pipeline)
-    epochs = deployment.deployment.epochs(pipeline)
-    with deployment.deployment.runtime(pipeline) as runtime:
-        for id in decided(deployment, pipeline):
-            epoch = epochs[id]
-            for name in epoch.plan.sinks:
-                with runtime.sink_of(epoch, name).opened(runtime.sink_context()) as sink:
-                    if sink.guarantee is Guarantee.NONE:
-                        continue
-                    marker = sink.find_marker(id)
-                    assert marker is not None and marker.manifest_hash == epoch.manifest_hash, (id, name)
-                    if epoch.interval is not None:
-                        span = f"{epoch.interval.start.isoformat()}/{epoch.interval.end.isoformat()}"
-                        of_span = sink.find_marker_of_span(span)
-                        assert of_span is not None and of_span.epoch == id, (id, name)
+def test_markers_are_found_by_number_and_by_range(
+    deployment: Restored, pipelines: list[str], subtests: pytest.Subtests
+) -> None:
+    for pipeline in pipelines:
+        deployment.recovered(pipeline)
+        epochs = [deployment.deployment.epochs(pipeline)[id] for id in decided(deployment, pipeline)]
+        with deployment.deployment.runtime(pipeline) as runtime:
+            for epoch, name in [(one, name) for one in epochs for name in one.plan.sinks]:
+                with subtests.test(pipeline, epoch=epoch.id, sink=name):
+                    require_marker(runtime.sink_of(epoch, name), runtime.sink_context(), epoch)
+
+
+def require_marker(description: Sink, context: SinkContext, epoch: Epoch) -> None:
+    with description.opened(context) as sink:
+        if sink.guarantee is Guarantee.NONE:
+            return
+        marker = sink.find_marker(epoch.id)
+        assert marker is not None and marker.manifest_hash == epoch.manifest_hash
+        if epoch.interval is not None:
+            span = f"{epoch.interval.start.isoformat()}/{epoch.interval.end.isoformat()}"
+            of_span = sink.find_marker_of_span(span)
+            assert of_span is not None and of_span.epoch == epoch.id
 
 
 def test_overrides_and_deployed_settings_are_in_force(deployment: Restored) -> None:
@@ -179,9 +195,17 @@ def test_overrides_and_deployed_settings_are_in_force(deployment: Restored) -> N
         assert sink.settings()["records_per_request"] == 2
 
 
-def test_what_was_staged_or_planned_goes_on_and_the_next_epoch_follows(deployment: Restored, pipeline: str) -> None:
+def test_what_was_staged_or_planned_goes_on_and_the_next_epoch_follows(
+    deployment: Restored, pipelines: list[str], subtests: pytest.Subtests
+) -> None:
+    for pipeline in pipelines:
+        with subtests.test(pipeline):
+            deployment.recovered(pipeline)
+            require_to_go_on(deployment, pipeline)
+
+
+def require_to_go_on(deployment: Restored, pipeline: str) -> None:
     """The state that was kept is read, too: the job is only asked for once it is found whole."""
-    deployment.recovered(pipeline)
     kept, number = deployment.kept(pipeline), 100
     finish = ("prepare", "commit", "publish", "cleanup")
     for id, epoch in kept.items():
@@ -250,14 +274,14 @@ def require_new(deployment: Restored, pipeline: str, epoch: Epoch) -> None:
             assert sum(end - first for first, end in topic["partitions"].values()) == 4
 
 
-@pytest.mark.parametrize("pipeline", SEQUENCES)
-def test_kept_state_can_be_saved(deployment: Restored, pipeline: str, tmp_path: Path) -> None:
-    deployment.recovered(pipeline)
-    last = max(decided(deployment, pipeline))
-    with deployment.deployment.runtime(pipeline) as runtime:
-        saved = export(runtime, str(tmp_path / "saved"), last)
-    assert saved.positions == deployment.kept(pipeline)[last]["ends"]
-    assert saved.versions["sums"].rows == 2
+def test_kept_state_can_be_saved(deployment: Restored, tmp_path: Path) -> None:
+    for pipeline in SEQUENCES:
+        deployment.recovered(pipeline)
+        last = max(decided(deployment, pipeline))
+        with deployment.deployment.runtime(pipeline) as runtime:
+            saved = export(runtime, str(tmp_path / pipeline), last)
+        assert saved.positions == deployment.kept(pipeline)[last]["ends"]
+        assert saved.versions["sums"].rows == 2
 
 
 def test_a_new_pipeline_begins_with_the_kept_savepoint(deployment: Restored, tmp_path: Path) -> None:

@@ -37,13 +37,16 @@ WRITTEN = [
 ]
 
 
-@pytest.mark.parametrize(("written", "name", "arguments"), WRITTEN, ids=lambda value: value if str(value) else None)
-def test_a_name_of_then_leads_to_the_class_of_today(written: str, name: str, arguments: dict[str, Any]) -> None:
-    sink = Sink.from_spec({"type": written, "arguments": {"name": "it", **arguments}})
-    assert isinstance(sink, getattr(sinks, name))
-    assert current_type(written) == sink.spec()["type"], "settings that were written with it would count for nothing"
-    again = Sink.from_spec(sink.spec())
-    assert type(again) is type(sink) and again.spec() == sink.spec()
+def test_a_name_of_then_leads_to_the_class_of_today(subtests: pytest.Subtests) -> None:
+    for written, name, arguments in WRITTEN:
+        with subtests.test(written=written, name=name, arguments=arguments):
+            sink = Sink.from_spec({"type": written, "arguments": {"name": "it", **arguments}})
+            assert isinstance(sink, getattr(sinks, name))
+            assert current_type(written) == sink.spec()["type"], (
+                "settings that were written with it would count for nothing"
+            )
+            again = Sink.from_spec(sink.spec())
+            assert type(again) is type(sink) and again.spec() == sink.spec()
 
 
 def test_the_table_has_every_name_that_a_kept_ledger_has() -> None:

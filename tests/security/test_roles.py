@@ -92,9 +92,13 @@ def admin(
 
 @pytest.fixture
 def granted(admin: Granted) -> Granted:
+    migrate_as_owner(admin)
+    return admin
+
+
+def migrate_as_owner(admin: Granted) -> None:
     migrate(admin.dsn("lockstep_owner"))
     execute(admin.dsn("lockstep_owner"), block("ledger, after lockstep migrate"))
-    return admin
 
 
 def test_an_epoch_runs_under_these_roles(granted: Granted) -> None:
@@ -106,6 +110,13 @@ def test_an_epoch_runs_under_these_roles(granted: Granted) -> None:
     runtime = world.runtime()
     assert all(found.agrees for found in verify(runtime, world.epoch_of(0)))
     runtime.ledger.close()
+    world.run_until(RunKey("roles", "killed"), 2, "commit")
+    assert world.recover().problems == []
+    world.run_until(RunKey("roles", "left"), 3, "prepare.warehouse")
+    world.run_task("abort", RunKey("roles", "left"), 3)
+    assert world.prepared() == []
+    shown = execute(granted.warehouse, "SELECT day, number, label FROM public.orders")
+    assert sorted(shown) == sorted(row for day in range(3) for row in rows_of_day(day))
 
 
 def test_a_role_that_may_call_what_the_first_migrations_brought_needs_no_more_of_later_ones(granted: Granted) -> None:
@@ -125,24 +136,6 @@ def test_a_role_that_may_call_what_the_first_migrations_brought_needs_no_more_of
     assert execute(granted.ledger, "SELECT sink FROM lockstep.untold ORDER BY 1") == [("files",), ("warehouse",)]
 
 
-def test_what_a_dsn_says_of_its_sessions_stands_beside_what_the_ledger_needs(granted: Granted) -> None:
-    execute(granted.ledger, "GRANT lockstep_owner TO lockstep_tasks")
-    dsn = make_dsn(granted.dsn("lockstep_tasks"), options="-c role=lockstep_owner -c statement_timeout=5s")
-    with closing(connect(dsn, "test", options="-c statement_timeout=60s")) as session, session.cursor() as cursor:
-        cursor.execute("SELECT current_user, current_setting('statement_timeout')")
-        assert cursor.fetchone() == ("lockstep_owner", "1min")
-
-
-def test_a_killed_epoch_is_recovered_under_these_roles(granted: Granted) -> None:
-    world = granted.world()
-    world.run_until(RUN, 0, "commit")
-    assert world.recover().problems == []
-    world.run_until(RunKey("roles", "left"), 1, "prepare.warehouse")
-    world.run_task("abort", RunKey("roles", "left"), 1)
-    assert world.prepared() == []
-    assert len(execute(granted.warehouse, "SELECT day FROM public.orders")) == len(rows_of_day(0))
-
-
 def test_the_tasks_role_can_neither_rewrite_history_nor_change_the_schema(granted: Granted) -> None:
     granted.world().run(RUN, 0)
     for statement in (
@@ -160,19 +153,29 @@ def test_the_tasks_role_can_neither_rewrite_history_nor_change_the_schema(grante
             execute(granted.dsn("lockstep_tasks"), statement)
 
 
-def test_only_the_owner_gives_an_empty_ledger_the_id_of_a_lost_one(granted: Granted) -> None:
+def test_only_the_owner_migrates_a_ledger_and_gives_an_empty_one_the_id_of_a_lost_one(admin: Granted) -> None:
+    with pytest.raises(LedgerRefused, match="run `lockstep migrate` as the owner"):
+        migrate(admin.dsn("lockstep_tasks"))
+    migrate_as_owner(admin)
     lost = "0b2f9c1e-1111-4222-8333-444455556666"
     with pytest.raises(LedgerRefused, match="rebuild as the owner"):
-        adopt_deployment(granted.dsn("lockstep_tasks"), lost)
-    adopt_deployment(granted.dsn("lockstep_owner"), lost)
-    with closing(Report(granted.dsn("lockstep_reader"))) as report:
+        adopt_deployment(admin.dsn("lockstep_tasks"), lost)
+    adopt_deployment(admin.dsn("lockstep_owner"), lost)
+    with closing(Report(admin.dsn("lockstep_reader"))) as report:
         assert report.deployment() == lost
     with pytest.raises(psycopg2.Error, match="stays"):
-        execute(granted.dsn("lockstep_owner"), "UPDATE lockstep.deployment SET id = gen_random_uuid()")
+        execute(admin.dsn("lockstep_owner"), "UPDATE lockstep.deployment SET id = gen_random_uuid()")
+    # what a DSN says of its sessions stands beside what the ledger needs
+    execute(admin.ledger, "GRANT lockstep_owner TO lockstep_tasks")
+    dsn = make_dsn(admin.dsn("lockstep_tasks"), options="-c role=lockstep_owner -c statement_timeout=5s")
+    with closing(connect(dsn, "test", options="-c statement_timeout=60s")) as session, session.cursor() as cursor:
+        cursor.execute("SELECT current_user, current_setting('statement_timeout')")
+        assert cursor.fetchone() == ("lockstep_owner", "1min")
 
 
 def test_the_reading_role_shows_status_and_changes_nothing(granted: Granted) -> None:
-    granted.world().run(RUN, 0)
+    world = granted.world()
+    world.run(RUN, 0)
     reader = granted.dsn("lockstep_reader")
     with closing(Report(reader)) as report:
         [found] = report.pipelines(limit=5)
@@ -180,11 +183,7 @@ def test_the_reading_role_shows_status_and_changes_nothing(granted: Granted) -> 
     for statement in ("UPDATE lockstep.epoch SET reason = 'x'", "SELECT nextval('lockstep.token')"):
         with pytest.raises(errors.InsufficientPrivilege):
             execute(reader, statement)
-
-
-def test_the_reading_role_may_verify_and_what_it_finds_is_not_kept(granted: Granted) -> None:
-    world = granted.world()
-    world.run(RUN, 0)
+    # it may verify, and what it finds is not kept
     execute(granted.warehouse, "DELETE FROM public.orders WHERE number = 3")
     reading = replace(world, ledger_dsn=granted.dsn("lockstep_reader")).runtime()
     assert not all(found.agrees for found in verify(reading, world.epoch_of(0)))
@@ -208,11 +207,6 @@ def test_a_reader_sees_published_rows_and_changes_nothing(granted: Granted) -> N
         with pytest.raises(errors.InsufficientPrivilege):
             execute(reader, statement)
     world.run_task("abort", RunKey("roles", "half"), 1)
-
-
-def test_a_task_that_meets_an_older_ledger_says_who_has_to_migrate(admin: Granted) -> None:
-    with pytest.raises(LedgerRefused, match="run `lockstep migrate` as the owner"):
-        migrate(admin.dsn("lockstep_tasks"))
 
 
 def test_the_page_grants_the_roles_that_the_test_asks_for() -> None:

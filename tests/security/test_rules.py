@@ -6,8 +6,6 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 PACKAGE = Path(__file__).parents[2] / "plugins" / "lockstep"
 FILES = sorted(PACKAGE.rglob("*.py"))
 #: calls that run what they are given
@@ -20,7 +18,17 @@ LISTEN = {"socket.create_server", "socketserver.TCPServer", "http.server.HTTPSer
 def calls(file: Path) -> Iterator[tuple[str, ast.Call]]:
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Call):
-            yield ast.unparse(node.func), node
+            yield name_of(node.func), node
+
+
+def name_of(node: ast.expr) -> str:
+    """Dotted; "" is whatever has no name."""
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=owner, attr=name):
+            return f"{name_of(owner)}.{name}"
+    return ""
 
 
 def has_true(call: ast.Call, keyword: str) -> bool:
@@ -32,15 +40,15 @@ def has_true(call: ast.Call, keyword: str) -> bool:
 
 def breaches(file: Path) -> list[str]:
     return [
-        f"{file.name}:{call.lineno}: {name}"
+        f"{file}:{call.lineno}: {name}"
         for name, call in calls(file)
         if name in RUN | LISTEN or name.endswith((".bind", ".listen")) or has_true(call, "shell")
     ]
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.relative_to(PACKAGE).as_posix())
-def test_nothing_is_unpickled_evaluated_or_run_by_a_shell(file: Path) -> None:
-    assert breaches(file) == []
+def test_nothing_is_unpickled_evaluated_or_run_by_a_shell() -> None:
+    assert len(FILES) > 100
+    assert [breach for file in FILES for breach in breaches(file)] == []
 
 
 def test_the_rule_finds_what_breaks_it(tmp_path: Path) -> None:

@@ -12,17 +12,19 @@ from stack.java import find_java
 
 def fake_java(folder: Path, version: str) -> None:
     program = folder / "bin" / "java"
-    program.parent.mkdir()
+    program.parent.mkdir(exist_ok=True)
     program.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
     program.chmod(0o755)
 
 
-@pytest.mark.parametrize("version", ["1.8.0_412", "11.0.2"])
-def test_an_old_java_is_refused_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
-    fake_java(tmp_path, version)
+def test_an_old_java_is_refused_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(JavaMissing, match=r"17 or newer is needed, as Spark 4 is .*, found (8|11) at .*JAVA_HOME"):
-        find_java()
+    for version, found in (("1.8.0_412", 8), ("11.0.2", 11)):
+        fake_java(tmp_path, version)
+        with pytest.raises(
+            JavaMissing, match=rf"17 or newer is needed, as Spark 4 is .*, found {found} at .*JAVA_HOME"
+        ):
+            find_java()
 
 
 def test_java_home_goes_before_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

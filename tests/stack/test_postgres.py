@@ -5,32 +5,36 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import psycopg2
 import pytest
 
 from stack.errors import PortInUse, StackError
-from stack.postgres import PostgresServer
+from stack.postgres import DEFAULTS, PostgresServer
 
 
-@pytest.fixture
-def server(servers_folder: Path, passfile: Path, server_template: PostgresServer) -> Iterator[PostgresServer]:
-    server = PostgresServer(servers_folder / "own", passfile=passfile, template=server_template)
-    server.start()
+@pytest.fixture(scope="module")
+def own(memory_folder: Path, passfile: Path, server_template: PostgresServer) -> Iterator[PostgresServer]:
+    server = PostgresServer(memory_folder / "own", passfile=passfile, template=server_template)
     yield server
     server.remove()
 
 
+@pytest.fixture
+def server(own: PostgresServer) -> PostgresServer:
+    """Running, with the default settings: a test that ends it, or changes them, needs to do no more."""
+    own.settings = dict(DEFAULTS)
+    own.start()
+    return own
+
+
 def value_of(dsn: str, query: str) -> object:
-    connection = psycopg2.connect(dsn)
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute(query)
-            (value,) = cursor.fetchone() or (None,)
-            return value
-    finally:
-        connection.close()
+    with closing(psycopg2.connect(dsn)) as connection, connection.cursor() as cursor:
+        cursor.execute(query)
+        (value,) = cursor.fetchone() or (None,)
+        return value
 
 
 def test_a_prepared_transaction_outlives_a_killed_server(server: PostgresServer) -> None:
@@ -43,17 +47,17 @@ def test_a_prepared_transaction_outlives_a_killed_server(server: PostgresServer)
     assert server.pid is None
     server.start()
     assert value_of(server.dsn(), "SELECT gid FROM pg_prepared_xacts") == "kept"
+    with closing(psycopg2.connect(server.dsn())) as connection, connection.cursor() as cursor:
+        connection.autocommit = True
+        cursor.execute("ROLLBACK PREPARED 'kept'")
 
 
-def test_durability_is_on_and_two_phase_commit_possible(server: PostgresServer) -> None:
-    assert value_of(server.dsn(), "SHOW fsync") == "on"
-    assert value_of(server.dsn(), "SHOW max_prepared_transactions") == "64"
-
-
-def test_a_restart_changes_settings_and_keeps_the_port(server: PostgresServer) -> None:
+def test_it_is_durable_and_a_restart_changes_settings_and_keeps_the_port(server: PostgresServer) -> None:
     dsn = server.dsn()
+    assert (value_of(dsn, "SHOW fsync"), value_of(dsn, "SHOW max_prepared_transactions")) == ("on", "64")
     server.restart("immediate", settings={"max_prepared_transactions": 0})
     assert value_of(dsn, "SHOW max_prepared_transactions") == "0"
+    server.stop("immediate")
 
 
 def test_a_second_start_leaves_the_running_server_alone(server: PostgresServer) -> None:
@@ -76,17 +80,17 @@ def test_nobody_gets_in_without_the_password(server: PostgresServer) -> None:
 
 
 def test_a_taken_port_and_a_wrong_setting_are_told_in_one_line(
-    server: PostgresServer, servers_folder: Path, server_template: PostgresServer
+    server: PostgresServer, memory_folder: Path, server_template: PostgresServer
 ) -> None:
     with pytest.raises(PortInUse, match=str(server.port)):
-        PostgresServer(servers_folder / "second", port=server.port, template=server_template).start()
+        PostgresServer(memory_folder / "second", port=server.port, template=server_template).start()
     with pytest.raises(StackError, match="did not start") as refused:
         server.restart(settings={"no_such_setting": 1})
     assert "\n" not in str(refused.value)
 
 
-def test_a_half_made_data_folder_is_made_again(servers_folder: Path, server_template: PostgresServer) -> None:
-    home = servers_folder / "half"
+def test_a_half_made_data_folder_is_made_again(memory_folder: Path, server_template: PostgresServer) -> None:
+    home = memory_folder / "half"
     (home / "data.unfinished" / "base").mkdir(parents=True)
     server = PostgresServer(home, template=server_template)
     try:

@@ -44,21 +44,18 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     return home
 
 
-def test_after_up_the_shipped_dag_has_something_to_read_and_one_is_told_where(
+def test_after_up_the_shipped_dag_has_something_to_read_and_the_stack_is_found_until_it_is_down(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = CliRunner().invoke(stack_main.app, ["up"]).stdout
     assert str(home.landing) in told and "2013-01-01" in told and "DAG flights" in told
+    assert stacks.find(None) == home.root
     monkeypatch.setenv("LOCKSTEP_HOME", str(home.root))
     for name, source in pipeline.sources.items():
         live = source.open(SourceContext(pipeline.name, name, lambda paths: set()))
         for day in demo_days(14):
             assert live.latest(None, interval(str(day)))  # raises SourceNotReady where nothing lies
-
-
-def test_a_stack_is_found_while_it_runs(home: Home) -> None:
-    CliRunner().invoke(stack_main.app, ["up"])
-    assert stacks.find(None) == home.root
+    monkeypatch.delenv("LOCKSTEP_HOME")
     assert CliRunner().invoke(stack_main.app, ["down"]).exit_code == 0
     with pytest.raises(NotConfigured):
         stacks.find(None)

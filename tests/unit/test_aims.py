@@ -11,9 +11,8 @@ def measured(**seconds: list[float]) -> list[dict[str, object]]:
     return [{"group": "g", "way": way, "rows": 1000, "seconds": taken} for way, taken in seconds.items()]
 
 
-@pytest.mark.parametrize(
-    ("kind", "bound", "figure", "met"),
-    [
+def test_a_figure_is_the_median_of_the_rounds_and_met_on_the_right_side_of_its_bound(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[Kind, float, float, bool]] = [
         (Kind.TIME, 2.0, 2.0, True),
         (Kind.TIME, 1.9, 2.0, False),
         (Kind.SPEED, 0.5, 0.5, True),
@@ -24,15 +23,13 @@ def measured(**seconds: list[float]) -> list[dict[str, object]]:
         (Kind.RATE, 251, 250, False),
         (Kind.LATER, 98_000.0, 98_000.0, True),
         (Kind.LATER, 97_999.0, 98_000.0, False),
-    ],
-)
-def test_a_figure_is_the_median_of_the_rounds_and_met_on_the_right_side_of_its_bound(
-    kind: Kind, bound: float, figure: float, met: bool
-) -> None:
-    aim = Aim("part", "g", "ours", kind, bound, "theirs" if kind in (Kind.TIME, Kind.SPEED, Kind.LATER) else "")
-    found = aim.figure(measured(ours=[4.0, 3.0, 100.0], theirs=[2.0, 2.0, 2.0]))
-    assert found == figure
-    assert aim.is_met(figure) is met
+    ]
+    for kind, bound, figure, met in cases:
+        with subtests.test(kind=kind, bound=bound, figure=figure, met=met):
+            aim = Aim("part", "g", "ours", kind, bound, "theirs" if kind in (Kind.TIME, Kind.SPEED, Kind.LATER) else "")
+            found = aim.figure(measured(ours=[4.0, 3.0, 100.0], theirs=[2.0, 2.0, 2.0]))
+            assert found == figure
+            assert aim.is_met(figure) is met
 
 
 def test_what_was_not_measured_or_failed_has_no_figure() -> None:

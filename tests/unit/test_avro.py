@@ -113,9 +113,8 @@ def test_another_reader_of_avro_finds_the_values_and_their_meaning() -> None:
     assert found["nested"]["inner"] == FULL["nested"]["inner"]
 
 
-@pytest.mark.parametrize(
-    ("field", "says"),
-    [
+def test_what_avro_has_no_type_or_name_for_is_named(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[pa.Field, str]] = [
         (pa.field("a", pa.duration("us")), "a is duration"),
         (pa.field("a", pa.uint64()), "a is uint64"),
         (pa.field("a", pa.null()), "a is null"),
@@ -124,12 +123,11 @@ def test_another_reader_of_avro_finds_the_values_and_their_meaning() -> None:
         (pa.field("a", pa.list_(pa.struct([("b", pa.decimal256(50, 2))]))), r"a\[\].b is decimal256"),
         (pa.field("a-b", pa.int32()), "a-b: names in Avro"),
         (pa.field("a", pa.struct([("ä", pa.int32())])), "a.ä: names in Avro"),
-    ],
-    ids=lambda one: one if isinstance(one, str) else "",
-)
-def test_what_avro_has_no_type_or_name_for_is_named(field: pa.Field, says: str) -> None:
-    [fault] = schema_of(pa.schema([field, ("fine", pa.int32())]), "out")[1]
-    assert re.search(says, fault)
+    ]
+    for field, says in cases:
+        with subtests.test(field=field, says=says):
+            [fault] = schema_of(pa.schema([field, ("fine", pa.int32())]), "out")[1]
+            assert re.search(says, fault)
 
 
 def test_records_in_records_have_names_of_their_own() -> None:
@@ -142,14 +140,20 @@ def test_records_in_records_have_names_of_their_own() -> None:
     assert AvroWriter(1, text).takes(structs([{"a": {"b": {"c": 1}}, "a_b": {"c": 2}, "l": [], "m": []}], rows))
 
 
-@pytest.mark.parametrize(
-    ("name", "legal"), [("2-out", "_2_out"), ("string", "_string"), ("a.b", "a_b"), ("Out", "Out"), ("ä", "_")]
-)
-def test_a_record_has_a_name_that_every_reader_takes(name: str, legal: str) -> None:
-    rows = pa.schema([("a", pa.int32())])
-    texts = [schema_of(rows, name)[0], type_of(pa.field(name, pa.struct(list(rows))))[0]]
-    assert [json.loads(text)["name"] for text in texts] == [legal, legal]
-    assert AvroWriter(1, texts[0]).is_one()
+def test_a_record_has_a_name_that_every_reader_takes(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, str]] = [
+        ("2-out", "_2_out"),
+        ("string", "_string"),
+        ("a.b", "a_b"),
+        ("Out", "Out"),
+        ("ä", "_"),
+    ]
+    for name, legal in cases:
+        with subtests.test(name=name, legal=legal):
+            rows = pa.schema([("a", pa.int32())])
+            texts = [schema_of(rows, name)[0], type_of(pa.field(name, pa.struct(list(rows))))[0]]
+            assert [json.loads(text)["name"] for text in texts] == [legal, legal]
+            assert AvroWriter(1, texts[0]).is_one()
 
 
 # --- a schema that is there ------------------------------------------------------------------------------------------
@@ -187,45 +191,41 @@ def test_values_are_written_as_a_schema_that_is_there_has_them() -> None:
     assert told == {"at": WHOLE, "side": "BUY", "other": "SELL", "money": Decimal("1.2500"), "more": "m"}
 
 
-@pytest.mark.parametrize(
-    ("row", "column"),
-    [
+def test_a_value_that_doesnt_fit_is_named_by_row_and_column_and_not_quoted(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[Any, str]] = [
         ((INSTANT, "BUY", None, None), "at"),
         ((WHOLE, None, None, None), "side"),
         ((WHOLE, "s3cret", None, None), "side"),
-    ],
-    ids=["parts of a millisecond", "null", "no symbol"],
-)
-def test_a_value_that_doesnt_fit_is_named_by_row_and_column_and_not_quoted(row: Any, column: str) -> None:
-    with pytest.raises(SinkRejected, match=f"^row 1: a value of {column} doesn't fit schema 300") as raised:
-        AvroWriter(300, GIVEN).encode(given((WHOLE, "BUY", None, None), row, (None, None, None, None)), named)
-    assert "s3cret" not in str(raised.value)
+    ]
+    for row, column in cases:
+        with subtests.test(row=row, column=column):
+            with pytest.raises(SinkRejected, match=f"^row 1: a value of {column} doesn't fit schema 300") as raised:
+                AvroWriter(300, GIVEN).encode(given((WHOLE, "BUY", None, None), row, (None, None, None, None)), named)
+            assert "s3cret" not in str(raised.value)
 
 
 LONGS = {"type": "array", "items": "long"}
 INNER_RECORD = {"type": "record", "name": "inner", "fields": [{"name": "b", "type": "boolean"}]}
 
 
-@pytest.mark.parametrize(
-    ("kind", "dtype", "value"),
-    [
+def test_null_is_never_written_as_something_else(subtests: pytest.Subtests) -> None:
+    """Neither as false nor as zero; where it may be, what stands beside it is whole."""
+    cases: list[tuple[Any, pa.DataType, Any]] = [
         *[("boolean", pa.bool_(), True), ("int", pa.int32(), 1), ("double", pa.float64(), 1.5)],
         *[("string", pa.string(), "a"), ("bytes", pa.binary(), b"a"), (MONEY, pa.decimal128(5, 2), Decimal("1.25"))],
         *[(MILLIS, pa.timestamp("ms", "UTC"), WHOLE), (LONGS, pa.list_(pa.int64()), [1, 2])],
         ({"type": "map", "values": "boolean"}, pa.map_(pa.string(), pa.bool_()), [("k", True)]),
         (INNER_RECORD, pa.struct([("b", pa.bool_())]), {"b": True}),
-    ],
-    ids=lambda one: one if isinstance(one, str) else "",
-)
-def test_null_is_never_written_as_something_else(kind: Any, dtype: pa.DataType, value: Any) -> None:
-    """Neither as false nor as zero; where it may be, what stands beside it is whole."""
-    struct = pa.struct([("a", dtype)])
-    rows = pa.array([{"a": None}, {"a": value}, {"a": None}], struct)
-    with pytest.raises(SinkRejected, match=r"^row 0: a value of a doesn't fit"):
-        AvroWriter(1, record(("a", kind))).encode(rows, named)
-    both = record(("a", ["null", kind]))
-    found = AvroWriter(1, both).encode(rows, named).to_pylist()
-    assert AvroReaders({1: both}).decode(found, struct).equals(rows)
+    ]
+    for kind, dtype, value in cases:
+        with subtests.test(kind=kind, dtype=dtype, value=value):
+            struct = pa.struct([("a", dtype)])
+            rows = pa.array([{"a": None}, {"a": value}, {"a": None}], struct)
+            with pytest.raises(SinkRejected, match=r"^row 0: a value of a doesn't fit"):
+                AvroWriter(1, record(("a", kind))).encode(rows, named)
+            both = record(("a", ["null", kind]))
+            found = AvroWriter(1, both).encode(rows, named).to_pylist()
+            assert AvroReaders({1: both}).decode(found, struct).equals(rows)
 
 
 def test_null_within_a_value_that_is_there_is_refused_and_below_one_that_is_null_is_none() -> None:
@@ -252,9 +252,8 @@ def test_nothing_is_nothing() -> None:
         assert AvroWriter(300, schema).encode(given(), named).equals(pa.array([], pa.binary()))
 
 
-@pytest.mark.parametrize(
-    ("schema", "dtype", "says"),
-    [
+def test_a_schema_that_rows_dont_fit_is_told_by_column(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, pa.DataType, str]] = [
         (record(("a", "long"), ("b", "long")), pa.struct([("a", pa.int64())]), "b is a field of the schema, without"),
         (record(("a", "long")), pa.struct([("a", pa.int64()), ("b", pa.int64())]), "b is no field of the schema"),
         (record(("a", "int")), pa.struct([("a", pa.int64())]), "a is int64, the schema has int"),
@@ -292,11 +291,11 @@ def test_nothing_is_nothing() -> None:
             "a is int32, the schema has map",
         ),
         ('"string"', pa.struct([("a", pa.int64())]), "the schema has string"),
-    ],
-)
-def test_a_schema_that_rows_dont_fit_is_told_by_column(schema: str, dtype: pa.DataType, says: str) -> None:
-    [fault] = AvroWriter(1, schema).faults(dtype)
-    assert re.search(says, fault)
+    ]
+    for schema, dtype, says in cases:
+        with subtests.test(schema=schema, dtype=dtype, says=says):
+            [fault] = AvroWriter(1, schema).faults(dtype)
+            assert re.search(says, fault)
 
 
 def test_a_column_that_may_be_left_out_needs_no_field() -> None:

@@ -26,9 +26,8 @@ def pipeline_of(*declared: Conservation) -> Pipeline:
 Said = Callable[[Conservation], Conservation]
 
 
-@pytest.mark.parametrize(
-    ("said", "told"),
-    [
+def test_what_can_not_be_meant_is_refused(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[Said, str]] = [
         (lambda rows: rows.into(), "say once which outputs"),
         (lambda rows: rows.into("paid", "paid"), "say once which outputs"),
         (lambda rows: rows.into("paid").into("refunds"), "say once which outputs"),
@@ -46,33 +45,37 @@ Said = Callable[[Conservation], Conservation]
         (lambda rows: rows.exploded("x").joined("one_to_one", key="id", partner="b"), "every row of both"),
         (lambda rows: rows.joined("many_to_one", key="id").aggregated("id", count="n"), "joined or aggregated"),
         (lambda rows: rows.aggregated("id", count="n").joined("many_to_one", key="id"), "joined or aggregated"),
-    ],
-)
-def test_what_can_not_be_meant_is_refused(said: Said, told: str) -> None:
-    with pytest.raises(InvalidPipeline, match=rf"^conservation of a into .*{told}"):
-        said(rows_of("a"))
+    ]
+    for said, told in cases:
+        with (
+            subtests.test(said=said, told=told),
+            pytest.raises(InvalidPipeline, match=rf"^conservation of a into .*{told}"),
+        ):
+            said(rows_of("a"))
 
 
-@pytest.mark.parametrize("sources", [(), ("a", "a")])
-def test_sources_are_named_each_once(sources: tuple[str, ...]) -> None:
-    with pytest.raises(InvalidPipeline, match="name the sources whose rows travel"):
-        rows_of(*sources)
+def test_sources_are_named_each_once(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, ...]] = [(), ("a", "a")]
+    for sources in cases:
+        with subtests.test(sources=sources), pytest.raises(InvalidPipeline, match="name the sources whose rows travel"):
+            rows_of(*sources)
 
 
-@pytest.mark.parametrize(
-    ("declared", "told"),
-    [
+def test_a_pipeline_refuses_what_it_does_not_have(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[list[Conservation], str]] = [
         ([rows_of("a")], "doesn't say where they go"),
         ([rows_of("a", "c").into("paid")], r"speaks of sources \['c'\], it has \['a', 'b'\]"),
         ([rows_of("a").into("paid", "gifts")], r"speaks of outputs \['gifts'\], it has \['paid', 'refunds'\]"),
         ([rows_of("a").joined("one_to_one", key="id", partner="c").into("paid")], r"speaks of sources \['c'\]"),
         ([rows_of("a").into("paid"), rows_of("a").filtered("odd", "id = 1").into("paid")], "is declared twice"),
         ([rows_of("b").into("paid"), rows_of("a").joined("one_to_one", key="id", partner="b").into("paid")], "twice"),
-    ],
-)
-def test_a_pipeline_refuses_what_it_does_not_have(declared: list[Conservation], told: str) -> None:
-    with pytest.raises(InvalidPipeline, match=rf"^pipeline orders: conservation of .*{told}"):
-        pipeline_of(*declared)
+    ]
+    for declared, told in cases:
+        with (
+            subtests.test(declared=declared, told=told),
+            pytest.raises(InvalidPipeline, match=rf"^pipeline orders: conservation of .*{told}"),
+        ):
+            pipeline_of(*declared)
 
 
 def test_an_audit_asks_of_what_is_said_and_a_plan_freezes_it() -> None:

@@ -30,9 +30,8 @@ def files(path: str) -> FileSink:
     return FileSink("sink", output="rows", path=path)
 
 
-@pytest.mark.parametrize(
-    ("sink", "namespace", "name"),
-    [
+def test_a_sink_s_place_has_the_name_that_others_give_it_too(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[Any, str, str]] = [
         (postgres("uri"), "postgres://db.example:6543", "shop.public.orders"),
         (postgres("words", "orders"), "postgres://db.example:5432", "shop.public.orders"),
         (postgres("socket"), "postgres://localhost:5432", "shop.public.orders"),
@@ -49,12 +48,11 @@ def files(path: str) -> FileSink:
         (KafkaSink("sink", output="rows", topic="orders", connection="brokers"), "kafka://one:9092", "orders"),
         (DeltaSink("sink", output="rows", path="s3://bucket/lake/orders"), "s3://bucket", "lake/orders"),
         (IcebergSink("sink", output="rows", table="a.b", catalog="c", location="/lake/b"), "file", "/lake/b"),
-    ],
-    ids=lambda one: one if isinstance(one, str) else type(one).__name__,
-)
-def test_a_sink_s_place_has_the_name_that_others_give_it_too(sink: Any, namespace: str, name: str) -> None:
-    assert sink.datasets(CONNECTIONS) == {"rows": Dataset(namespace, name)}
-    assert SECRET not in repr(sink.datasets(CONNECTIONS))
+    ]
+    for sink, namespace, name in cases:
+        with subtests.test(sink=sink, namespace=namespace, name=name):
+            assert sink.datasets(CONNECTIONS) == {"rows": Dataset(namespace, name)}
+            assert SECRET not in repr(sink.datasets(CONNECTIONS))
 
 
 def test_a_sink_s_output_may_have_several_places() -> None:
@@ -64,9 +62,8 @@ def test_a_sink_s_output_may_have_several_places() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("source", "found"),
-    [
+def test_a_source_s_places_have_the_names_that_others_give_them_too(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[Any, list[tuple[str, str]]]] = [
         (FileSource("/in/orders/{interval_start:%Y-%m-%d}.csv", schema="id INT"), [("file", "/in/orders")]),
         (FileSource("/in/orders/*.csv", schema="id INT"), [("file", "/in/orders")]),
         (FileSource("/in/orders", schema="id INT"), [("file", "/in/orders")]),
@@ -79,11 +76,10 @@ def test_a_sink_s_output_may_have_several_places() -> None:
             [("postgres://db.example:6543", "shop.public.orders")],
         ),
         (MariaDbTableSource("t", connection="mariadb", order_by="id"), [("mysql://db.example:3306", "shop.t")]),
-    ],
-    ids=lambda one: "" if isinstance(one, list) else type(one).__name__,
-)
-def test_a_source_s_places_have_the_names_that_others_give_them_too(source: Any, found: list[tuple[str, str]]) -> None:
-    assert source.datasets(CONNECTIONS) == tuple(Dataset(*one) for one in found)
+    ]
+    for source, found in cases:
+        with subtests.test(source=source, found=found):
+            assert source.datasets(CONNECTIONS) == tuple(Dataset(*one) for one in found)
 
 
 def test_a_table_whose_folder_only_its_catalog_knows_has_no_name() -> None:

@@ -20,15 +20,17 @@ SCHEMAS = {
 }
 
 
-@pytest.mark.parametrize("ddl", SCHEMAS)
-def test_windows_and_spark_are_told_the_same_types(ddl: str) -> None:
-    windows = Windows(schema=ddl, key=["k"], time="at", size=timedelta(hours=1), aggregates={"n": "max(x)"})
-    assert list(windows.columns().values()) == SCHEMAS[ddl]
-    assert [field.dataType for field in struct_of(ddl)] == [
-        field.dataType for field in struct_of(", ".join(f"{name} {kind}" for name, kind in windows.columns().items()))
-    ]
-    for state in windows.state().values():
-        struct_of(state.schema)
+def test_windows_and_spark_are_told_the_same_types(subtests: pytest.Subtests) -> None:
+    for ddl in SCHEMAS:
+        with subtests.test(ddl=ddl):
+            windows = Windows(schema=ddl, key=["k"], time="at", size=timedelta(hours=1), aggregates={"n": "max(x)"})
+            assert list(windows.columns().values()) == SCHEMAS[ddl]
+            assert [field.dataType for field in struct_of(ddl)] == [
+                field.dataType
+                for field in struct_of(", ".join(f"{name} {kind}" for name, kind in windows.columns().items()))
+            ]
+            for state in windows.state().values():
+                struct_of(state.schema)
 
 
 def test_a_nested_type_keeps_its_names() -> None:
@@ -37,7 +39,8 @@ def test_a_nested_type_keeps_its_names() -> None:
     assert struct_of(ddl).simpleString() == "struct<a`b:struct<X:int,y,z:array<map<string,decimal(4,1)>>>>"
 
 
-@pytest.mark.parametrize("ddl", ["", "a", "a INT,", "a INT b INT, c", "a INT NULL", "a NOT NULL", "a INT COMMENT none"])
-def test_what_is_no_schema_is_refused(ddl: str) -> None:
-    with pytest.raises(InvalidPipeline, match="schema: "):
-        struct_of(ddl)
+def test_what_is_no_schema_is_refused(subtests: pytest.Subtests) -> None:
+    cases: list[str] = ["", "a", "a INT,", "a INT b INT, c", "a INT NULL", "a NOT NULL", "a INT COMMENT none"]
+    for ddl in cases:
+        with subtests.test(ddl=ddl), pytest.raises(InvalidPipeline, match="schema: "):
+            struct_of(ddl)

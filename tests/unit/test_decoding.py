@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstep.errors import InvalidPipeline
@@ -43,9 +43,8 @@ def row(**columns: Any) -> dict[str, Any]:
     return dict.fromkeys(field.name for field in ROW) | columns
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
+def test_what_fits_its_columns_is_kept() -> None:
+    cases: list[tuple[dict[str, Any], dict[str, Any]]] = [
         ({}, {}),
         ({"n": 5, "more": object()}, {"n": 5}),
         ({"f": math.inf, "g": 5, "b": b"x", "o": True}, {"f": math.inf, "g": 5.0, "b": b"x", "o": True}),
@@ -54,57 +53,38 @@ def row(**columns: Any) -> dict[str, Any]:
         ({"d": Decimal("1.5"), "l": [1, None]}, {"d": Decimal("1.50"), "l": [1, None]}),
         ({"t": NOON.astimezone(timezone(timedelta(hours=5)))}, {"t": NOON}),
         ({"t": NOON.replace(tzinfo=None)}, {"t": NOON}),
-    ],
-)
-def test_what_fits_its_columns_is_kept(given: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
-    assert decoded(given) == [(row(**expected), None)]
+    ]
+    assert decoded(*(given for given, _ in cases)) == [(row(**expected), None) for _, expected in cases]
 
 
-@pytest.mark.parametrize(
-    ("column", "value"),
-    [
-        ("n", "5"),
-        ("n", 2**31),
-        ("n", 1.5),
-        ("n", True),
-        ("d", Decimal("1.505")),
-        ("d", Decimal(100)),
-        ("d", 1.5),
-        ("d", Decimal("NaN")),
-        ("t", "2013-01-01"),
-        ("t", 1),
-        ("f", 1e300),
-        ("f", 10**400),
-        ("g", True),
-        ("g", 2**53 + 1),
-        ("b", "x"),
-        ("o", 1),
-        ("m", {"k": 300}),
-        ("m", {"k": 0.5}),
-        ("m", {1: 1}),
-        ("r", {"x": NOON}),
-        ("r", []),
-        ("l", [0.5]),
-        ("l", "12"),
-        ("s", 5),
-        ("s", b"\xff"),
-        ("s", "\ud800"),
-        ("l", [1, "x"]),
-        ("l", 5),
-    ],
-    ids=repr,
-)
-def test_what_would_change_in_its_column_is_malformed_and_its_neighbours_are_not(column: str, value: Any) -> None:
-    before, found, after = decoded({"n": 1}, {"s": "whole", column: value}, {"n": 2})
-    assert (before, after) == ((row(n=1), None), (row(n=2), None))
-    assert found[0] is None
-    assert f"for column {column}, which is no" in found[1]
+MISFITS: Mapping[str, list[Any]] = {
+    "n": ["5", 2**31, 1.5, True],
+    "d": [Decimal("1.505"), Decimal(100), 1.5, Decimal("NaN")],
+    "t": ["2013-01-01", 1],
+    "f": [1e300, 10**400],
+    "g": [True, 2**53 + 1],
+    "b": ["x"],
+    "o": [1],
+    "m": [{"k": 300}, {"k": 0.5}, {1: 1}],
+    "r": [{"x": NOON}, []],
+    "l": [[0.5], "12", [1, "x"], 5],
+    "s": [5, b"\xff", "\ud800"],
+}
+
+
+def test_what_would_change_in_its_column_is_malformed_and_its_neighbours_are_not() -> None:
+    for column, value in [(column, value) for column, values in MISFITS.items() for value in values]:
+        before, found, after = decoded({"n": 1}, {"s": "whole", column: value}, {"n": 2})
+        assert (before, after) == ((row(n=1), None), (row(n=2), None)), (column, value)
+        assert found[0] is None, (column, value)
+        assert f"for column {column}, which is no" in found[1], (column, value)
 
 
 def test_what_is_no_row_is_malformed_and_nothing_is_nothing() -> None:
     assert decoded(None, [1]) == [(None, None), (None, "decode gave a list, and no mapping")]
 
 
+@settings(max_examples=25)
 @given(st.lists(st.sampled_from(["good", "none", "null", "raises", "misfit", "list"])))
 def test_each_record_is_judged_alone(kinds: list[str]) -> None:
     given: dict[str, Any] = {"good": {"n": 1}, "none": None, "misfit": {"n": "x"}, "list": []}
@@ -128,26 +108,27 @@ class FileError(OSError):
     """As somebody's own, of whom nobody knows what it says."""
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        ConnectionError(),
-        TimeoutError(),
-        MemoryError(),
-        ImportError(),
-        FileNotFoundError(errno.ENOENT, "no such file"),
-        OSError(errno.EIO, "input or output"),
-        FileError("whatever it is"),
-        socket.gaierror(socket.EAI_AGAIN, "try again"),
-    ],
-    ids=repr,
-)
-def test_errors_of_the_system_are_nobodys_bad_record(error: Exception) -> None:
-    def function(data: bytes) -> Any:
-        raise error
+SYSTEM = [
+    ConnectionError(),
+    TimeoutError(),
+    MemoryError(),
+    ImportError(),
+    FileNotFoundError(errno.ENOENT, "no such file"),
+    OSError(errno.EIO, "input or output"),
+    FileError("whatever it is"),
+    socket.gaierror(socket.EAI_AGAIN, "try again"),
+]
 
-    with pytest.raises(type(error)):
-        _decode([b"x"], "f", function, TYPE)
+
+def test_errors_of_the_system_are_nobodys_bad_record() -> None:
+    for error in SYSTEM:
+        with pytest.raises(type(error)) as raised:
+            _decode([b"x"], "f", lambda data: _raise(error), TYPE)  # noqa: B023
+        assert raised.value is error
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error
 
 
 def _from(error: Exception) -> NoReturn:
@@ -188,49 +169,46 @@ BROKEN = [
 ]
 
 
+Wrapped = Callable[[Exception], NoReturn]
+
+
 @pytest.mark.parametrize("wrapped", [_from, _while_handling, _from_none, _twice, _in_a_group])
-@pytest.mark.parametrize("error", BROKEN, ids=repr)
-def test_a_broken_connection_is_nobodys_bad_record_whatever_a_client_makes_of_it(
-    error: Exception, wrapped: Callable[[Exception], NoReturn]
-) -> None:
-    with pytest.raises((ClientError, ValueError)):
-        _decode([b"x"], "f", lambda data: wrapped(error), TYPE)
+def test_a_broken_connection_is_nobodys_bad_record_whatever_a_client_makes_of_it(wrapped: Wrapped) -> None:
+    for error in BROKEN:
+        with pytest.raises((ClientError, ValueError)):
+            _decode([b"x"], "f", lambda data: wrapped(error), TYPE)  # noqa: B023
 
 
-@pytest.mark.parametrize("wrapped", [_from, _while_handling])
-@pytest.mark.parametrize("error", [KeyError(), FileNotFoundError(errno.ENOENT, "no such schema"), OSError()], ids=repr)
-def test_what_a_function_tells_of_the_record_is_believed(
-    error: Exception, wrapped: Callable[[Exception], NoReturn]
-) -> None:
-    found = _decode([b"x"], "f", lambda data: wrapped(error), TYPE).to_pylist()
-    assert found == [{"found": None, "why": "f raised ClientError"}]
+def test_what_a_function_tells_of_the_record_is_believed() -> None:
+    for error in KeyError(), FileNotFoundError(errno.ENOENT, "no such schema"), OSError():
+        found = _decode([b"x", b"x"], "f", lambda data: _from(error), TYPE).to_pylist()  # noqa: B023
+        found += _decode([b"x"], "f", lambda data: _while_handling(error), TYPE).to_pylist()  # noqa: B023
+        assert found == [{"found": None, "why": "f raised ClientError"}] * 3, error
 
 
 def test_errors_that_came_of_each_other_have_an_end() -> None:
     one, other = ClientError(), ClientError()
     one.__cause__, other.__cause__ = other, one
-
-    def function(data: bytes) -> Any:
-        raise one
-
-    assert _decode([b"x"], "f", function, TYPE).to_pylist() == [{"found": None, "why": "f raised ClientError"}]
+    assert _decode([b"x"], "f", lambda data: _raise(one), TYPE).to_pylist() == [
+        {"found": None, "why": "f raised ClientError"}
+    ]
 
 
-@pytest.mark.parametrize("compression", [gzip, bz2, lzma, zlib])
-def test_what_cant_be_decompressed_is_malformed(compression: Any) -> None:
+def test_what_cant_be_decompressed_is_malformed() -> None:
     """Python's decompressors raise an OSError, among others, for what isn't theirs."""
-    whole = compression.compress(b"1" * 999)
+    for compression in (gzip, bz2, lzma, zlib):
+        whole = compression.compress(b"1" * 999)
 
-    def function(data: bytes) -> Any:
-        return {"n": len(compression.decompress(data))}
+        def function(data: bytes, compression: Any = compression) -> Any:
+            return {"n": len(compression.decompress(data))}
 
-    given = [whole, b"neither", whole[:-9], whole[:9] + b"xxx" + whole[12:], whole + b"more"]
-    found = _decode(given, "f", function, TYPE).to_pylist()
-    assert found[0] == {"found": row(n=999), "why": None}
-    assert [one["found"] for one in found[1:4]] == [None] * 3
+        given = [whole, b"neither", whole[:-9], whole[:9] + b"xxx" + whole[12:], whole + b"more"]
+        found = _decode(given, "f", function, TYPE).to_pylist()
+        assert found[0] == {"found": row(n=999), "why": None}, compression
+        assert [one["found"] for one in found[1:4]] == [None] * 3, compression
 
 
-@pytest.mark.parametrize("reference", ["no.such.module:f", "json:no_such_function", "json:__name__"])
-def test_a_function_that_isnt_there_is_refused(reference: str) -> None:
-    with pytest.raises(InvalidPipeline, match="value: "):
-        load_function("value", reference)
+def test_a_function_that_isnt_there_is_refused(subtests: pytest.Subtests) -> None:
+    for reference in "no.such.module:f", "json:no_such_function", "json:__name__":
+        with subtests.test(reference), pytest.raises(InvalidPipeline, match="value: "):
+            load_function("value", reference)

@@ -35,9 +35,8 @@ def facts_of(values: list[Any], type: pa.DataType, **options: Any) -> ColumnFact
     return column
 
 
-@pytest.mark.parametrize(
-    ("values", "type"),
-    [
+def test_bounds_of_every_type_come_back_as_they_were(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[list[Any], pa.DataType]] = [
         ([False, True], pa.bool_()),
         ([-(2**63), 2**63 - 1], pa.int64()),
         ([-128, 127], pa.int8()),
@@ -50,19 +49,20 @@ def facts_of(values: list[Any], type: pa.DataType, **options: Any) -> ColumnFact
         (["", "Ünïcode ✈"], pa.string()),
         ([b"", b"\x00\xff"], pa.binary()),
         ([b"ab", b"cd"], pa.binary(2)),
-    ],
-    ids=str,
-)
-def test_bounds_of_every_type_come_back_as_they_were(values: list[Any], type: pa.DataType) -> None:
-    found = facts_of([values[1], None, values[0]], type, row_group_size=2)
-    assert (found.least, found.greatest, found.nulls, found.values) == (*values, 1, 3)
-    assert found.type == type and not found.is_cut
+    ]
+    for values, type in cases:
+        with subtests.test(values=values, type=type):
+            found = facts_of([values[1], None, values[0]], type, row_group_size=2)
+            assert (found.least, found.greatest, found.nulls, found.values) == (*values, 1, 3)
+            assert found.type == type and not found.is_cut
 
 
-@pytest.mark.parametrize("type", [pa.float16(), pa.float32(), pa.float64()], ids=str)
-def test_floats_have_no_bounds_as_nan_is_beyond_them(type: pa.DataType) -> None:
-    found = facts_of([1.5, float("nan"), None], type)
-    assert (found.least, found.greatest, found.nulls) == (None, None, 1)
+def test_floats_have_no_bounds_as_nan_is_beyond_them(subtests: pytest.Subtests) -> None:
+    cases: list[pa.DataType] = [pa.float16(), pa.float32(), pa.float64()]
+    for type in cases:
+        with subtests.test(type=type):
+            found = facts_of([1.5, float("nan"), None], type)
+            assert (found.least, found.greatest, found.nulls) == (None, None, 1)
 
 
 def test_long_bounds_are_cut_and_never_to_the_same_text() -> None:
@@ -76,15 +76,15 @@ def test_long_bounds_are_cut_and_never_to_the_same_text() -> None:
     assert not facts_of([same, "a"], pa.string()).is_cut
 
 
-@pytest.mark.parametrize(
-    "value", ["x" * 1000, b"x" * 1000, "x" * (LONGEST + 1), 7, None], ids=lambda one: type(one).__name__
-)
-def test_the_one_value_of_a_column_is_kept_whole_and_told_once(value: Any) -> None:
-    table = pa.table({"x": pa.array([value] * 2, pa.int64() if value is None else None)})
-    found = FileFacts.of(footer_of(table, row_group_size=1))
-    [column] = again(found).columns
-    assert (column.least, column.greatest, column.is_cut) == (value, value, False)
-    assert len(found.to_json()["columns"][0]) == 5
+def test_the_one_value_of_a_column_is_kept_whole_and_told_once(subtests: pytest.Subtests) -> None:
+    cases: list[Any] = ["x" * 1000, b"x" * 1000, "x" * (LONGEST + 1), 7, None]
+    for value in cases:
+        with subtests.test(value=value):
+            table = pa.table({"x": pa.array([value] * 2, pa.int64() if value is None else None)})
+            found = FileFacts.of(footer_of(table, row_group_size=1))
+            [column] = again(found).columns
+            assert (column.least, column.greatest, column.is_cut) == (value, value, False)
+            assert len(found.to_json()["columns"][0]) == 5
 
 
 def test_long_bounds_that_are_told_twice_and_equal_are_not_taken_for_one_value() -> None:
@@ -141,18 +141,17 @@ def test_a_file_without_rows_has_no_facts_but_its_columns() -> None:
     assert found.rows == 0 and found.columns[0].least is None
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
+def test_what_is_not_facts_is_refused(subtests: pytest.Subtests) -> None:
+    cases: list[Any] = [
         {},
         {"columns": [], "offsets": []},
         {"columns": [["x"]], "offsets": []},
         {"columns": [["x", 1, 1, 0]], "offsets": []},
         {"columns": [["x", 1, 1, 0, 1, 2, 3]], "offsets": []},
         {"columns": 1, "offsets": []},
-    ],
-)
-def test_what_is_not_facts_is_refused(damage: Any) -> None:
-    schema = pa.schema({"x": pa.int64()})
-    with pytest.raises((KeyError, TypeError, ValueError)):
-        FileFacts.from_json(damage, 1, schema, leaves_of(schema))
+    ]
+    for damage in cases:
+        with subtests.test(damage=damage):
+            schema = pa.schema({"x": pa.int64()})
+            with pytest.raises((KeyError, TypeError, ValueError)):
+                FileFacts.from_json(damage, 1, schema, leaves_of(schema))

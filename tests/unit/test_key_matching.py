@@ -27,20 +27,21 @@ _VALUES: list[tuple[pa.DataType, list[Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "values"), _VALUES, ids=[str(kind) for kind, _ in _VALUES])
-@pytest.mark.parametrize("columns", [1, 2])
-def test_a_key_is_found_whatever_its_type(kind: pa.DataType, values: list[Any], columns: int) -> None:
-    assert can_hash(kind)
-    key = ["k", "j"][:columns]
-    rows = pa.table(
-        {"v": range(len(values)), "k": pa.array(values, kind), "j": pa.array([7] * len(values), pa.int64())}
-    )
-    for found in range(len(values)):
-        wanted = [values[found], values[found], None]  # repeated keys and nulls do no harm
-        others = pa.table({"j": pa.array([7, 7, None], pa.int64()), "k": pa.array(wanted, kind)})
-        assert rows.filter(among(rows, others, key))["v"].to_pylist() == [found]
-    assert rows.filter(among(rows, others.slice(0, 0), key)).num_rows == 0
-    assert len(among(rows.slice(0, 0), others, key)) == 0
+def test_a_key_is_found_whatever_its_type(subtests: pytest.Subtests) -> None:
+    for kind, values in _VALUES:
+        for columns in (1, 2):
+            with subtests.test(kind=kind, values=values, columns=columns):
+                assert can_hash(kind)
+                key = ["k", "j"][:columns]
+                rows = pa.table(
+                    {"v": range(len(values)), "k": pa.array(values, kind), "j": pa.array([7] * len(values), pa.int64())}
+                )
+                for found in range(len(values)):
+                    wanted = [values[found], values[found], None]  # repeated keys and nulls do no harm
+                    others = pa.table({"j": pa.array([7, 7, None], pa.int64()), "k": pa.array(wanted, kind)})
+                    assert rows.filter(among(rows, others, key))["v"].to_pylist() == [found]
+                assert rows.filter(among(rows, others.slice(0, 0), key)).num_rows == 0
+                assert len(among(rows.slice(0, 0), others, key)) == 0
 
 
 def test_rows_keep_their_order_and_their_chunks_count_for_nothing() -> None:

@@ -30,14 +30,12 @@ def test_what_older_versions_did_not_have_is_only_said_where_it_is_asked_for() -
         assert ("found_by" in wrote.to_json()) == ("self_expiring" in wrote.to_json()) == (one is FOUND)
 
 
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [
+def test_a_definition_that_makes_no_sense_is_refused(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"found_by": ["due"]}, "must name columns of the key"),
         ({"found_by": ["k", "k"]}, "each once"),
         ({"self_expiring": True}, "needs expires="),
-    ],
-)
-def test_a_definition_that_makes_no_sense_is_refused(settings: dict[str, Any], told: str) -> None:
-    with pytest.raises(InvalidPipeline, match=told):
-        KeyedState(SCHEMA, KEY, **settings)
+    ]
+    for settings, told in cases:
+        with subtests.test(settings=settings, told=told), pytest.raises(InvalidPipeline, match=told):
+            KeyedState(SCHEMA, KEY, **settings)

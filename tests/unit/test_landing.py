@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterator
 from datetime import date
+from io import BytesIO
 from pathlib import Path
 
 import pytest
-from pyarrow import csv
 
 from lockstep.sources.files._paths import is_finished
+from stack import landing
 from stack.landing import SOURCES, Landed, day_file, demo_days, land, open_data
 
 FIRST_TWO = demo_days(2)
@@ -23,10 +25,40 @@ def facts(folder: Path) -> dict[Path, tuple[int, int, int]]:
 
 
 @pytest.fixture(scope="module")
-def landed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("landing")
-    assert land(folder, demo_days(365)) == Landed(files=730, written=730)
-    return folder
+def few_lines() -> dict[str, bytes]:
+    """By source: what the wheel has of the first days and of the last one."""
+    days = {(day.year, day.month, day.day) for day in (*demo_days(3), date(2013, 12, 31))}
+    return {
+        source: b"".join([header, *(row for row in rows if day_of(row) in days)]) for source, (header, rows) in data()
+    }
+
+
+def data() -> Iterator[tuple[str, tuple[bytes, list[bytes]]]]:
+    for source in SOURCES:
+        with open_data(source) as lines:
+            header, *rows = lines
+        yield source, (header, rows)
+
+
+def day_of(row: bytes) -> tuple[int, ...]:
+    """Year, month and day are the first columns, but for the airport of a row of weather."""
+    fields = row.split(b",", 4)
+    return tuple(map(int, fields[:3] if fields[0].isdigit() else fields[1:4]))
+
+
+@pytest.fixture
+def small(few_lines: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wheel's files hold a few days only: the whole year takes a second to read."""
+    monkeypatch.setattr(landing, "open_data", lambda source: BytesIO(few_lines[source]))
+
+
+@pytest.mark.tier("all")
+def test_the_files_of_a_year_hold_the_lines_of_the_wheel_each_once(tmp_path: Path) -> None:
+    assert land(tmp_path, demo_days(365)) == Landed(files=730, written=730)
+    for source, (header, rows) in data():
+        found = [day_file(tmp_path, source, day).read_bytes().splitlines(keepends=True) for day in demo_days(365)]
+        assert {file[0] for file in found} == {header}
+        assert Counter(line for file in found for line in file[1:]) == Counter(rows)
 
 
 def test_the_demo_days_start_with_the_year_and_can_cover_all_of_it() -> None:
@@ -34,27 +66,19 @@ def test_the_demo_days_start_with_the_year_and_can_cover_all_of_it() -> None:
     assert demo_days(365)[-1] == date(2013, 12, 31)
 
 
-@pytest.mark.parametrize("source", SOURCES)
-def test_the_files_of_a_year_hold_the_lines_of_the_wheel_each_once(landed: Path, source: str) -> None:
-    with open_data(source) as lines:
-        header, *rows = lines
-    found = [day_file(landed, source, day).read_bytes().splitlines(keepends=True) for day in demo_days(365)]
-    assert {file[0] for file in found} == {header}
-    assert Counter(line for file in found for line in file[1:]) == Counter(rows)
+@pytest.mark.usefixtures("small")
+def test_a_file_holds_the_rows_of_its_day_alone_and_all_of_them(tmp_path: Path, few_lines: dict[str, bytes]) -> None:
+    days = [*demo_days(2), date(2013, 12, 31)]
+    land(tmp_path, days)
+    for source in SOURCES:
+        rows = few_lines[source].splitlines(keepends=True)[1:]
+        for day in days:
+            found = day_file(tmp_path, source, day).read_bytes().splitlines(keepends=True)[1:]
+            assert found == [row for row in rows if day_of(row) == (day.year, day.month, day.day)]
+            assert bool(found) == ((source, day.month) != ("weather", 12)), "nobody measured weather then"
 
 
-@pytest.mark.parametrize("source", SOURCES)
-def test_a_file_holds_the_rows_of_its_day_alone(landed: Path, source: str) -> None:
-    for day in demo_days(20):
-        rows = csv.read_csv(day_file(landed, source, day))
-        dates = {tuple(row.values()) for row in rows.select(["year", "month", "day"]).to_pylist()}
-        assert dates == {(day.year, day.month, day.day)}
-
-
-def test_a_day_that_was_not_measured_is_a_file_with_a_header_only(landed: Path) -> None:
-    assert csv.read_csv(day_file(landed, "weather", date(2013, 12, 31))).num_rows == 0
-
-
+@pytest.mark.usefixtures("small")
 def test_landing_again_changes_no_file(tmp_path: Path) -> None:
     land(tmp_path, FIRST_TWO)
     before = facts(tmp_path)
@@ -62,6 +86,7 @@ def test_landing_again_changes_no_file(tmp_path: Path) -> None:
     assert facts(tmp_path) == before
 
 
+@pytest.mark.usefixtures("small")
 def test_landing_more_days_leaves_those_that_are_there(tmp_path: Path) -> None:
     land(tmp_path, FIRST_TWO)
     before = facts(tmp_path)
@@ -69,6 +94,7 @@ def test_landing_more_days_leaves_those_that_are_there(tmp_path: Path) -> None:
     assert before.items() <= facts(tmp_path).items()
 
 
+@pytest.mark.usefixtures("small")
 def test_a_file_that_somebody_cut_is_landed_again(tmp_path: Path) -> None:
     land(tmp_path, FIRST_TWO)
     cut = day_file(tmp_path, "flights", FIRST_TWO[1])
@@ -78,6 +104,7 @@ def test_a_file_that_somebody_cut_is_landed_again(tmp_path: Path) -> None:
     assert cut.read_bytes() == whole
 
 
+@pytest.mark.usefixtures("small")
 def test_flights_that_come_late_are_all_that_lacks_and_come_with_the_next_landing(tmp_path: Path) -> None:
     land(tmp_path, FIRST_TWO, {FIRST_TWO[0]: "UA"})
     file = day_file(tmp_path, "flights", FIRST_TWO[0])
@@ -90,6 +117,7 @@ def test_flights_that_come_late_are_all_that_lacks_and_come_with_the_next_landin
     assert land(tmp_path, FIRST_TWO, {FIRST_TWO[0]: "UA"}) == Landed(files=4, written=0), "a whole file stays whole"
 
 
+@pytest.mark.usefixtures("small")
 def test_a_landing_that_dies_while_it_writes_leaves_no_file_that_a_source_would_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

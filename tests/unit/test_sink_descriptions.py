@@ -114,12 +114,11 @@ FORMER: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("type", "arguments", "settings"), FORMER)
-def test_a_plan_that_an_older_version_froze_is_today_s(
-    type: str, arguments: dict[str, Any], settings: dict[str, Any]
-) -> None:
+def test_a_plan_that_an_older_version_froze_is_today_s(subtests: pytest.Subtests) -> None:
     """Or each epoch that was planned before an upgrade would be planned "with other sinks"."""
-    arguments = {"name": "s", "output": "rows", **arguments}
-    sink = Sink.from_spec({"type": type, "arguments": arguments}, settings)
-    assert sink.spec() == {"type": f"lockstep.sinks:{type.partition(':')[2]}", "arguments": arguments}
-    assert sink.settings() == settings
+    for type, arguments, settings in FORMER:
+        with subtests.test(type=type, arguments=arguments, settings=settings):
+            arguments = {"name": "s", "output": "rows", **arguments}
+            sink = Sink.from_spec({"type": type, "arguments": arguments}, settings)
+            assert sink.spec() == {"type": f"lockstep.sinks:{type.partition(':')[2]}", "arguments": arguments}
+            assert sink.settings() == settings

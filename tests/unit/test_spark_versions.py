@@ -38,20 +38,27 @@ def site_of(folder: Path, packages: Mapping[str, str]) -> Path:
     return folder / "pyspark"
 
 
-@pytest.mark.parametrize("version", ["4.0.0", "4.1.0-amzn-1", "4.2.27", "4.2.0.dev5"])
-def test_any_patch_release_of_a_line_is_taken_without_a_word(tmp_path: Path, version: str) -> None:
-    assert require_taken(version, "it") == []
-    assert examine(tmp_path / "pyspark", version) == []  # a Spark that no installer brought
+def test_any_patch_release_of_a_line_is_taken_without_a_word(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    cases: list[str] = ["4.0.0", "4.1.0-amzn-1", "4.2.27", "4.2.0.dev5"]
+    for version in cases:
+        with subtests.test(version=version):
+            assert require_taken(version, "it") == []
+            assert examine(tmp_path / "pyspark", version) == []  # a Spark that no installer brought
 
 
-@pytest.mark.parametrize(("version", "why"), [("3.5.9", "Spark 3 has no"), ("5.0.0", "another major version")])
 def test_a_spark_that_is_too_old_or_of_another_major_version_is_refused_with_what_is_needed(
-    version: str, why: str
+    subtests: pytest.Subtests,
 ) -> None:
-    with pytest.raises(
-        SparkRefused, match=rf"server is Spark {version}: {shown(OLDEST)} or newer is needed, and of 4\.x; {why}"
-    ):
-        require_server(version, "4.2.0")
+    cases: list[tuple[str, str]] = [("3.5.9", "Spark 3 has no"), ("5.0.0", "another major version")]
+    for version, why in cases:
+        with (
+            subtests.test(version=version, why=why),
+            pytest.raises(
+                SparkRefused,
+                match=rf"server is Spark {version}: {shown(OLDEST)} or newer is needed, and of 4\.x; {why}",
+            ),
+        ):
+            require_server(version, "4.2.0")
 
 
 def test_a_line_that_nobody_has_tried_is_taken_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:

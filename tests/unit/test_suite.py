@@ -25,17 +25,17 @@ def test_second():
 """
 
 
-@pytest.mark.parametrize("shared_out", [(), ("--numprocesses", "1")], ids=["by one process", "shared out"])
-def test_a_failure_is_told_when_it_happens(tmp_path: Path, shared_out: tuple[str, ...]) -> None:
+@pytest.mark.tier("all")
+def test_a_failure_is_told_when_it_happens(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_it.py").write_text(TESTS)
-    command = [sys.executable, "-m", "pytest", "--quiet", "--capture", "no", *shared_out]
-    told = subprocess.run(
-        command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
-    ).stdout
+    command = [sys.executable, "-m", "pytest", "--quiet", "--capture", "no"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     line = "call failed: test_it.py::test_first AssertionError: they differ\n"
-    assert line in told
-    assert told.index(line) < told.index("= FAILURES =")
-    if not shared_out:
-        assert told.index(line) < told.index("the second begins")
+    for shared_out, next_said in ([], "the second begins"), (["--numprocesses", "1"], "= FAILURES ="):
+        told = subprocess.run(
+            [*command, *shared_out], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        ).stdout
+        assert line in told
+        assert told.index(line) < told.index(next_said) <= told.index("= FAILURES =")

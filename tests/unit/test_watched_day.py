@@ -18,22 +18,20 @@ def test_looks_that_saw_the_old_rows_and_then_the_new_ones_agree() -> None:
     assert (check.one_count, check.other_count) == (42, 42)
 
 
-@pytest.mark.parametrize(
-    ("seen", "what"),
-    [
+def test_a_look_at_neither_or_in_another_order_differs_and_says_what_was_seen(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[Seen, str]] = [
         ([(OLD, 1), (NOTHING, 1), (NEW, 1)], "1 times {}"),
         ([(OLD, 1), (OLD | NEW, 2), (NEW, 1)], "2 times {1: 677, 15: 842}"),
         ([(OLD, 1), ({15: 500}, 3), (NEW, 1)], "3 times {15: 500}"),
         ([(OLD, 1), (NEW, 1), (OLD, 1), (NEW, 1)], "not from the old to the new"),
         ([(OLD, 9)], "not from the old to the new"),
         ([(NEW, 9)], "not from the old to the new"),
-    ],
-    ids=["none", "both", "a part", "there and back", "never swapped", "swapped before"],
-)
-def test_a_look_at_neither_or_in_another_order_differs_and_says_what_was_seen(seen: Seen, what: str) -> None:
-    check = swapped("table", seen, (OLD, NEW))
-    assert not check.agrees
-    assert any(what in one for one in check.differing)
+    ]
+    for seen, what in cases:
+        with subtests.test(seen=seen, what=what):
+            check = swapped("table", seen, (OLD, NEW))
+            assert not check.agrees
+            assert any(what in one for one in check.differing)
 
 
 def test_as_of_one_epoch_a_day_may_be_missing_from_both_sinks_between_the_two_swaps_and_never_from_one() -> None:
