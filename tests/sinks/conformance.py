@@ -29,8 +29,8 @@ DIFFERING = (
     behaviour.a_sink_says_whether_its_epochs_can_be_replaced,
     behaviour.a_lost_handle_is_repaired_from_the_wal,
     behaviour.a_replacement_shows_its_rows_in_the_place_of_the_replaced,
+    behaviour.nothing_takes_the_place_of_what_is_not_shown_as_decided,
     behaviour.a_restored_target_shows_what_is_decided_and_none_of_the_lives_before,
-    behaviour.who_counts_throughout_sees_the_old_rows_or_the_new,
 )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from lockstep.testing import _behaviour as behaviour
-from lockstep.testing._behaviour import BEHAVIOURS, CRASHES, VOTING_BEHAVIOURS, Behaviour
+from lockstep.testing._behaviour import BEHAVIOURS, CRASHES, REPLACING_BEHAVIOURS, VOTING_BEHAVIOURS, Behaviour
 from stack.mariadb import MariaDbServer
 from tests.sampling import Sampling
 from tests.sinks.conformance import DIFFERING, check, in_parts
@@ -19,6 +19,7 @@ RUNS_FOR_ALL = 3
 ASKED = (
     *DIFFERING,
     behaviour.an_empty_epoch_goes_through,
+    behaviour.who_counts_throughout_sees_the_old_rows_or_the_new,
     behaviour.another_target_than_voted_is_refused,
     behaviour.a_marker_of_another_manifest_is_a_conflict,
     behaviour.a_larger_token_prepares_past_a_smaller_one_that_voted,
@@ -26,7 +27,14 @@ ASKED = (
 LATER = [one for one in VOTING_BEHAVIOURS if one in CRASHES]  #: aborts and repairs that are killed and stopped
 
 
-@in_parts([*(one for one in BEHAVIOURS if one in ASKED or one in CRASHES), *VOTING_BEHAVIOURS], later=LATER)
+@in_parts(
+    [
+        *(one for one in BEHAVIOURS if one in ASKED or one in CRASHES),
+        *(one for one in REPLACING_BEHAVIOURS if one in ASKED),
+        *VOTING_BEHAVIOURS,
+    ],
+    later=LATER,
+)
 def test_two_phase(
     mariadb_server: MariaDbServer,
     mariadb_dsn: str,

@@ -18,7 +18,6 @@ from lockstep.errors import (
     SINK_ERRORS,
     InvalidPipeline,
     LedgerConflict,
-    LockstepError,
     PreflightRefused,
     PublishBlocked,
     Retryable,
@@ -36,14 +35,13 @@ from lockstep.sinks.postgres._read import read_rows
 from lockstep.sinks.tables._two_phase import TwoPhaseTableSink
 from lockstep.sinks.tables._write_ahead import WriteAheadTableSink
 from lockstep.sinks.tables.sink import ProtocolName
-from lockstep.sinks.values import SinkContext, SinkEpoch
+from lockstep.sinks.values import SinkEpoch
 from lockstep.testing._sealed_rows import SealedRows
 from lockstep.testing._under_test import DEPLOYMENT, epoch
 from stack.postgres import PostgresServer
+from tests.sinks.one_sink import ROWS, SCHEMA, context, preflight, publish, refusal
 from tests.sinks.postgres_target import LOCK_TIMEOUT, empty, execute
 
-SCHEMA = pa.schema({"id": pa.int64(), "name": pa.string()})
-ROWS = pa.table({"id": [1, 2, 3], "name": ["a", "b", None]}, SCHEMA)
 PROTOCOLS: tuple[ProtocolName, ...] = ("two_phase", "write_ahead")
 
 
@@ -52,35 +50,8 @@ def sink(protocol: ProtocolName = "two_phase", **arguments: Any) -> PostgresSink
     return PostgresSink("warehouse", protocol=protocol, **given)
 
 
-def context(dsn: str, pipeline: str = "pipe") -> SinkContext:
-    return SinkContext(DEPLOYMENT, pipeline, {"w": dsn})
-
-
-def preflight(dsn: str, given: PostgresSink, schema: pa.Schema | None = SCHEMA, pipeline: str = "pipe") -> None:
-    with given.opened(context(dsn, pipeline)) as live:
-        live.preflight(None if schema is None else {"rows": schema})
-
-
 def handle_of(pipeline: str, sink: str = "warehouse") -> str:
     return SinkName(DEPLOYMENT, pipeline, sink).handle(epoch())
-
-
-def refusal(
-    dsn: str,
-    given: PostgresSink,
-    schema: pa.Schema | None = SCHEMA,
-    error: type[LockstepError] = PreflightRefused,
-) -> str:
-    with pytest.raises(error) as raised:
-        preflight(dsn, given, schema)
-    return str(raised.value)
-
-
-def publish(dsn: str, given: PostgresSink, rows: pa.Table = ROWS) -> None:
-    wal = [SealedRows(rows, output="rows")]
-    with given.opened(context(dsn)) as live:
-        live.preflight({"rows": rows.schema})
-        live.publish(replace(epoch(), token=11), live.prepare(epoch(), wal), wal)
 
 
 # --- the definition --------------------------------------------------------------------------------------------------
@@ -167,10 +138,10 @@ def test_prepared_transactions_have_to_be_on_and_free_and_a_replica_is_no_target
         dsn = server.create_database("odd")
         preflight(dsn, sink(create=True))
         with sink(create=True).opened(context(dsn)) as opened:
-            vote = opened.prepare(epoch(), [SealedRows(ROWS, output="rows")])
+            vote = opened.prepare(epoch(), [SealedRows(ROWS)])
             opened.preflight({"rows": SCHEMA})  # its own branch is no reason to refuse
             with pytest.raises(TargetFull, match="max_prepared_transactions are in use"):
-                opened.prepare(epoch(2), [SealedRows(ROWS, output="rows")])  # nor does it go before the next one comes
+                opened.prepare(epoch(2), [SealedRows(ROWS)])  # nor does it go before the next one comes
             opened.publish(epoch(), vote, [])
         execute(dsn, "BEGIN; CREATE TABLE foreign_one (); PREPARE TRANSACTION 'somebody else'")
         told = refusal(dsn, sink(create=True), None, TargetFull)
@@ -193,7 +164,7 @@ def test_prepared_transactions_have_to_be_on_and_free_and_a_replica_is_no_target
 
 
 def test_a_branch_is_not_committed_for_another_manifest_than_its_name_carries(warehouse_dsn: str) -> None:
-    wal = [SealedRows(ROWS, output="rows")]
+    wal = [SealedRows(ROWS)]
     with sink(create=True).opened(context(warehouse_dsn)) as opened:
         opened.preflight({"rows": SCHEMA})
         vote = opened.prepare(epoch(manifest="a"), wal)
@@ -207,7 +178,7 @@ def test_a_branch_is_not_committed_for_another_manifest_than_its_name_carries(wa
 def test_a_branch_that_the_sink_did_not_name_is_not_committed_for_a_vote(
     warehouse_dsn: str, subtests: pytest.Subtests
 ) -> None:
-    wal = [SealedRows(ROWS, output="rows")]
+    wal = [SealedRows(ROWS)]
     with sink(create=True).opened(context(warehouse_dsn)) as opened:
         opened.preflight({"rows": SCHEMA})
         vote = opened.prepare(epoch(), wal)
@@ -346,7 +317,7 @@ def test_a_table_without_the_epoch_column_is_filled_but_not_verified(warehouse_d
 
 
 def test_a_column_that_changed_after_preflight_is_refused_by_the_write(warehouse_dsn: str) -> None:
-    given, wal = sink(create=True), [SealedRows(ROWS, output="rows")]
+    given, wal = sink(create=True), [SealedRows(ROWS)]
     with given.opened(context(warehouse_dsn)) as live:
         live.preflight({"rows": SCHEMA})
         execute(warehouse_dsn, "ALTER TABLE target ALTER id TYPE double precision")
@@ -501,7 +472,7 @@ def test_a_trigger_that_notifies_makes_prepare_fail_by_name(with_parent: str) ->
 
 
 def test_rows_refused_after_the_decision_block_the_epoch_and_pass_once_the_cause_is_gone(with_parent: str) -> None:
-    given, wal = sink("write_ahead", validate="schema"), [SealedRows(ROWS, output="rows")]
+    given, wal = sink("write_ahead", validate="schema"), [SealedRows(ROWS)]
     execute(with_parent, "ALTER TABLE target ADD CONSTRAINT small CHECK (id < 3)")
     with given.opened(context(with_parent)) as live:
         vote = live.prepare(epoch(), wal)
@@ -518,7 +489,7 @@ def test_prepare_answered_with_rollback_is_no_vote(with_parent: str) -> None:
     with sink().opened(context(with_parent)) as live:
         assert isinstance(live, TwoPhaseTableSink)
         txn = live.begin_transaction(epoch())
-        live.write(txn, SealedRows(ROWS, output="rows"))
+        live.write(txn, SealedRows(ROWS))
         claim = live._open[txn.handle]
         with pytest.raises(Exception, match="division by zero"):
             claim.cursor.execute("SELECT 1 / 0")  # as if somebody had swallowed the error
@@ -529,7 +500,7 @@ def test_prepare_answered_with_rollback_is_no_vote(with_parent: str) -> None:
 
 def test_tables_of_one_sink_appear_together_or_not_at_all(warehouse_dsn: str) -> None:
     given = sink(tables={"rows": "target", "more": "other"}, create=True)
-    good, bad = SealedRows(ROWS, output="rows"), SealedRows(ROWS, output="more", claims=4)
+    good, bad = SealedRows(ROWS), SealedRows(ROWS, output="more", claims=4)
     with given.opened(context(warehouse_dsn)) as live:
         live.preflight({"rows": SCHEMA, "more": SCHEMA})
         with pytest.raises(SinkRejected, match="output more"):

@@ -11,12 +11,11 @@ import pytest
 from lockstep.epoch import Vote
 from lockstep.errors import SinkRejected
 from lockstep.sinks.postgres import PostgresSink
-from lockstep.sinks.values import SinkContext
 from lockstep.testing import OUTPUT, SealedRows
-from lockstep.testing._under_test import DEPLOYMENT, epoch
+from lockstep.testing._under_test import epoch
+from tests.sinks.one_sink import SCHEMA, context
 from tests.sinks.postgres_target import empty, execute
 
-SCHEMA = pa.schema({"id": pa.int64(), "name": pa.string()})
 LONG = "".join(random.Random(1).choices(string.printable, k=20_000))  # no compression makes it fit into an index
 NO_UTF_8 = pa.array([b"\xff"], pa.binary()).view(pa.string())
 
@@ -62,7 +61,7 @@ def target(dsn: str, ddl: str) -> str:
 
 def prepare(dsn: str, rows: pa.Table) -> Vote:
     described = PostgresSink("warehouse", tables={OUTPUT: "target"}, connection="w", protocol="write_ahead")
-    with described.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})) as sink:
+    with described.opened(context(dsn)) as sink:
         sink.preflight({OUTPUT: rows.schema})
         return sink.prepare(epoch(), [SealedRows(rows)])
 

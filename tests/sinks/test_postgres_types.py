@@ -6,7 +6,6 @@ Both ways of encoding have to do it: pgpq's binary one, and the CSV that is take
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -21,33 +20,11 @@ from lockstep.errors import PreflightRefused, SinkRejected
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.postgres import _encoders as encoders
 from lockstep.sinks.postgres._types import postgres_type
-from lockstep.sinks.values import SinkContext
-from lockstep.testing._sealed_rows import SealedRows
-from lockstep.testing._under_test import DEPLOYMENT, epoch
-from lockstep.wal.digest import digest_batches
+from tests.sinks import typed_rows
+from tests.sinks.one_sink import context, published
 from tests.sinks.postgres_target import LOCK_TIMEOUT, empty, execute
+from tests.sinks.typed_rows import BYTES, TEXTS, US, changed, digest, side_by_side
 
-US = 1_000_000
-TEXTS = [
-    "",
-    " ",
-    "NULL",
-    "\\N",
-    "\\.",
-    '"',
-    '""',
-    "a,b",
-    "a\nb",
-    "a\r\nb",
-    "\r",
-    "\t",
-    "'",
-    "\\",
-    "ünï ✓ 𝄞",
-    "\u2028",
-    "nan",
-]
-TEXTS += ["x" * 5000, "0"]
 FLOATS = [0.0, -0.0, float("nan"), float("inf"), -float("inf"), 5e-324, 1.7976931348623157e308, 0.1, 1 / 3, 2.0**53 + 2]
 SINGLES = [0.0, -0.0, float("nan"), float("inf"), -float("inf"), 1e-45, 3.4028234663852886e38, 0.1]
 MOMENTS = [
@@ -60,35 +37,15 @@ MOMENTS = [
     (1 << 63) - 2,
     -62_135_596_800 * US,
 ]
-BYTES = [b"", b"\0", b"\\x00", bytes(range(256)), b"a" * 3000]
 
 
-def ints(bits: int, signed: bool) -> list[int]:
-    return [-(1 << bits - 1), (1 << bits - 1) - 1, 0, -1, 1] if signed else [0, (1 << bits) - 1, 1]
-
-
-VALUES: list[tuple[pa.DataType, Sequence[object]]] = [
-    (pa.bool_(), [True, False]),
-    *[(getattr(pa, f"int{bits}")(), ints(bits, True)) for bits in (8, 16, 32, 64)],
-    *[(getattr(pa, f"uint{bits}")(), ints(bits, False)) for bits in (8, 16, 32, 64)],
+VALUES: typed_rows.Values = [
+    *typed_rows.VALUES,
     (pa.float16(), [np.float16(x) for x in (0.0, -0.0, float("nan"), float("inf"), 65504.0, 6e-8, 0.1)]),
     (pa.float32(), SINGLES),
     (pa.float64(), FLOATS),
-    (pa.decimal32(5, 2), [Decimal("-999.99"), Decimal("0.01"), Decimal("0.00")]),
-    (pa.decimal64(18, 0), [Decimal(10**18 - 1), Decimal(-1)]),
-    (pa.decimal128(38, 0), [Decimal(10**38 - 1), Decimal(-(10**38) + 1)]),
-    (pa.decimal128(38, 38), [Decimal(1).scaleb(-38), Decimal("0." + "9" * 38)]),
-    (pa.decimal128(20, 4), [Decimal("1.5"), Decimal("-0.0001"), Decimal("1234567890123456.7890")]),
-    *[(dtype, TEXTS) for dtype in (pa.string(), pa.large_string(), pa.string_view())],
-    *[(dtype, BYTES) for dtype in (pa.binary(), pa.large_binary(), pa.binary_view())],
-    (pa.binary(3), [b"abc", b"\0\0\0"]),
     (pa.date32(), [0, -1, -2_440_588, 2_145_042_905, date(2013, 1, 1)]),
-    (pa.time32("s"), [0, 86_399]),
-    (pa.time32("ms"), [0, 86_399_999]),
-    (pa.time64("us"), [0, 86_399_999_999, 1]),
     *[(pa.timestamp("us", zone), MOMENTS) for zone in (None, "UTC", "Europe/Berlin", "+05:30")],
-    *[(pa.timestamp(unit, "UTC"), [0, -1, 1_357_000_000]) for unit in ("s", "ms")],
-    (pa.dictionary(pa.int32(), pa.string()), ["a", "b", "a", ""]),
     (pa.list_(pa.int64()), [[], [1, None, -(1 << 63)], [None]]),
     (pa.list_(pa.float64()), [FLOATS, []]),
     (pa.list_(pa.float32()), [SINGLES]),
@@ -112,39 +69,12 @@ def encoding(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 def round_trip(dsn: str, rows: pa.Table, batch_rows: int = 1000, **arguments: Any) -> pa.Table:
     given = {"tables": {"rows": "public.types"}, "connection": "w", "lock_timeout": LOCK_TIMEOUT, **arguments}
-    sink = PostgresSink("types", create=True, **given)
-    wal = [SealedRows(rows, batch_rows)]
-    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})) as live:
-        live.preflight({"rows": rows.schema})
-        live.publish(epoch(), live.prepare(epoch(), wal), wal)
-        return pa.Table.from_batches(list(live.read(1, "rows", rows.schema)), rows.schema)
-
-
-def digest(rows: pa.Table) -> tuple[int, str]:
-    found = digest_batches(rows.schema, rows.to_batches())
-    return found.rows, found.hexdigest()
-
-
-def columns() -> pa.Table:
-    """A column a type, each filled up with nulls; its arrays begin in the middle of others."""
-    length = max(len(values) for _, values in VALUES) + 2
-    arrays = [pa.array([None, *values, *[None] * (length - 1 - len(values))], dtype) for dtype, values in VALUES]
-    names = [f"value_{number}" for number in range(len(VALUES))]
-    return pa.table([pa.array(range(length)), *arrays], ["n", *names]).slice(1)
-
-
-def changed(found: pa.Table, rows: pa.Table) -> dict[str, str]:
-    """By type of column."""
-    return {
-        str(rows.schema.field(name).type): f"{found.column(name)} instead of {rows.column(name)}"
-        for name in rows.column_names
-        if digest(found.select([name])) != digest(rows.select([name]))
-    }
+    return published(dsn, PostgresSink("types", create=True, **given), rows, batch_rows)
 
 
 def test_values_come_back_as_they_went_in(warehouse_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By both encodings, which give the server the same rows."""
-    rows, stored = columns(), []
+    rows, stored = side_by_side(VALUES), []
     for encoder in (pgpq, None):
         monkeypatch.setattr(encoders, "pgpq", encoder)
         found = round_trip(empty(warehouse_dsn), rows, batch_rows=2)
@@ -222,15 +152,7 @@ def test_random_rows_come_back_from_a_role_with_odd_settings(warehouse_dsn: str,
 
 
 REFUSED = [
-    pa.null(),
-    pa.decimal256(50, 2),
-    pa.decimal128(5, -2),
-    pa.timestamp("ns"),
-    pa.time64("ns"),
-    pa.date64(),
-    pa.duration("us"),
-    pa.struct({"a": pa.int64()}),
-    pa.map_(pa.string(), pa.int64()),
+    *typed_rows.REFUSED,
     pa.list_(pa.list_(pa.int64())),
     pa.list_(pa.struct({"a": pa.int64()})),
     pa.list_(pa.timestamp("us", "UTC")),
@@ -239,7 +161,7 @@ REFUSED = [
 
 def test_a_type_that_would_not_come_back_is_refused_by_column(warehouse_dsn: str, subtests: pytest.Subtests) -> None:
     sink = PostgresSink("types", tables={"rows": "public.types"}, connection="w", create=True)
-    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {"w": warehouse_dsn})) as live:
+    with sink.opened(context(warehouse_dsn)) as live:
         for dtype in REFUSED:
             with subtests.test(str(dtype)):
                 assert postgres_type(dtype) is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -64,16 +63,6 @@ def test_a_percent_sign_in_a_name_is_part_of_it(target: PostgresUnderTest | Mari
     publish(target, new, prepare(target, new, RIGHT), RIGHT)
     expect_rows(target, RIGHT, OTHERS)
     expect_proof(target, OLD, sealed(0))
-
-
-def test_what_was_prepared_and_lost_is_replaced_from_the_wal(target: SinkUnderTest) -> None:
-    show_wrong(target)
-    new = in_place_of(OLD)
-    vote = prepare(target, new, RIGHT)
-    if vote.handle is not None:
-        target.lose(vote.handle)
-    publish(target, new, vote, RIGHT)
-    expect_rows(target, RIGHT, OTHERS)
 
 
 def test_an_older_execution_gives_way_with_what_it_has_deleted(target: SinkUnderTest) -> None:
@@ -194,25 +183,3 @@ def test_rows_that_the_table_keeps_are_never_shown_beside_those_that_take_their_
         with pytest.raises(SinkRejected, match="rows of epoch 1 are there still"):
             prepare(target, in_place_of(OLD, rows=sealed_rows), RIGHT)
     expect_rows(target, WRONG, OTHERS)
-
-
-def test_of_many_publishers_one_swaps(target: SinkUnderTest) -> None:
-    late = show_wrong(target)
-    new = in_place_of(OLD)
-    vote = prepare(target, new, RIGHT)
-    told: list[object] = []
-
-    def show(at: SinkEpoch, voted: Vote, rows: object) -> None:
-        try:
-            told.append(publish(target, at, voted, rows))  # type: ignore[arg-type]
-        except Exception as error:
-            told.append(error)
-
-    works = [(new, vote, RIGHT), (OLD, late, WRONG), (new, vote, RIGHT), (OLD, late, WRONG), (new, vote, RIGHT)]
-    threads = [threading.Thread(target=show, args=work) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert all(isinstance(one, Publication) for one in told), told
-    expect_rows(target, RIGHT, OTHERS)

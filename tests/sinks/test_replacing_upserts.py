@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lockstep.errors import InvalidPipeline, LedgerConflict, PreflightRefused, PublishBlocked, SinkRejected
+from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBlocked, SinkRejected
 from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.sinks.values import Publication, Replaced
 from tests.sinks.upserting import SCHEMA, Row, Sealed, UpsertedDatabase, place, placed, protocol, row, sealed
@@ -159,15 +159,6 @@ def test_a_late_publisher_of_what_was_replaced_finds_its_marker(
     assert living(place) == dict.fromkeys((1, 2, 3, 4, 5, 6), "3")
 
 
-def test_what_was_prepared_and_lost_is_replaced_from_the_wal(place: UpsertedDatabase) -> None:
-    show_the_old(place, "two_phase")
-    given = place.sink("two_phase", on_missing="delete")
-    vote = place.prepare(given, NEW)
-    place.lose(str(vote.handle))
-    assert place.publish(given, NEW, vote) is Publication.REPAIRED
-    assert living(place) == STAYS | BROUGHT
-
-
 def test_an_older_execution_gives_way_with_what_it_has_taken_away(
     place: UpsertedDatabase, protocol: ProtocolName
 ) -> None:
@@ -249,15 +240,6 @@ def test_rows_whose_epoch_nobody_can_tell_are_never_taken(
             assert place.left_over() == []
             if undoing:
                 place.execute(undoing)
-
-
-def test_nothing_is_taken_but_what_was_decided(place: UpsertedDatabase, protocol: ProtocolName) -> None:
-    show_the_old(place, protocol)
-    unknown = Sealed(replace(OLD.at, manifest_hash="0" * 64), OLD.rows)
-    place.expect_refusal(
-        LedgerConflict, "takes the place of epoch 3", place.sink(protocol), instead_of(unknown, 6, row(1))
-    )
-    assert place.left_over() == []
 
 
 def test_where_a_column_is_the_order_nothing_is_replaced(place: UpsertedDatabase) -> None:

@@ -90,13 +90,6 @@ def test_a_column_comes_with_the_rows_and_older_rows_have_none(database: Databas
         assert not live.needs_turn, "nothing is new any more, and what is left out is null"
 
 
-def test_unless_that_is_asked_for_the_output_does_not_fit(postgres: Database) -> None:
-    with postgres.sink(on_new_columns="refuse").opened(context(postgres.dsn, "pipe")) as live:
-        prepared(live, 1, PLAIN)()
-        with pytest.raises(PreflightRefused, match=r"sink warehouse: .*column label: the table lacks it"):
-            prepared(live, 2, WIDER)
-
-
 def test_what_no_column_can_keep_is_refused_before_the_vote_by_name(database: Database) -> None:
     nested = PLAIN.append_column("tree", pa.array([{"a": {"b": 1}}, None]))
     with database.sink().opened(context(database.dsn, "pipe")) as live:
