@@ -38,6 +38,13 @@ def execute(dsn: str, statement: str, *parameters: object) -> list[tuple[Any, ..
         return list(cursor.fetchall())
 
 
+def empty(server: MariaDbServer, dsn: str) -> str:
+    """A database without sessions, branches and tables again."""
+    name = dsn.rsplit("/", 1)[1]
+    server.drop_database(name)
+    return server.create_database(name)
+
+
 class MariaDbUnderTest(SinkUnderTest):
     """MariaDbSink in the database of `dsn`; `other` is a database that it must not be confused with.
 

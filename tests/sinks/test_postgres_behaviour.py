@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import count
-
 import pytest
 
-from lockstep.testing._behaviour import BEHAVIOURS, VOTING_BEHAVIOURS, Behaviour
-from stack.postgres import PostgresServer
-from tests.sinks.postgres_target import PostgresUnderTest
+from lockstep.testing._behaviour import BEHAVIOURS, CRASHES, REPLACING_BEHAVIOURS, VOTING_BEHAVIOURS, Behaviour
+from tests.sinks.conformance import check, in_parts
+from tests.sinks.postgres_target import PostgresUnderTest, empty
 
-_others = count(1)
-
-
-@pytest.fixture
-def other_dsn(warehouse_server: PostgresServer) -> Iterator[str]:
-    name = f"other_{next(_others)}"
-    yield warehouse_server.create_database(name)
-    warehouse_server.drop_database(name)
+RUNS_FOR_ALL = 2
+REPLACING = [one for one in REPLACING_BEHAVIOURS if one not in CRASHES]
 
 
-@pytest.mark.parametrize("behaviour", [*BEHAVIOURS, *VOTING_BEHAVIOURS], ids=lambda one: one.__name__)
-def test_two_phase(warehouse_dsn: str, other_dsn: str, behaviour: Behaviour) -> None:
-    behaviour(PostgresUnderTest(warehouse_dsn, other_dsn, "two_phase"))
+@in_parts([*BEHAVIOURS, *VOTING_BEHAVIOURS, *REPLACING])
+def test_two_phase(warehouse_dsn: str, other_dsn: str, part: list[Behaviour], subtests: pytest.Subtests) -> None:
+    check(part, lambda: PostgresUnderTest(empty(warehouse_dsn), other_dsn, "two_phase"), subtests)
 
 
-@pytest.mark.parametrize("behaviour", BEHAVIOURS, ids=lambda one: one.__name__)
-def test_write_ahead(warehouse_dsn: str, other_dsn: str, behaviour: Behaviour) -> None:
-    behaviour(PostgresUnderTest(warehouse_dsn, other_dsn, "write_ahead"))
+@in_parts([*BEHAVIOURS, *REPLACING])
+def test_write_ahead(warehouse_dsn: str, other_dsn: str, part: list[Behaviour], subtests: pytest.Subtests) -> None:
+    check(part, lambda: PostgresUnderTest(empty(warehouse_dsn), other_dsn, "write_ahead"), subtests)

@@ -18,7 +18,6 @@ from lockstep.errors import (
     SINK_ERRORS,
     InvalidPipeline,
     LedgerConflict,
-    LockstepError,
     PreflightRefused,
     PublishBlocked,
     Retryable,
@@ -36,14 +35,13 @@ from lockstep.sinks.postgres._read import read_rows
 from lockstep.sinks.tables._two_phase import TwoPhaseTableSink
 from lockstep.sinks.tables._write_ahead import WriteAheadTableSink
 from lockstep.sinks.tables.sink import ProtocolName
-from lockstep.sinks.values import SinkContext, SinkEpoch
+from lockstep.sinks.values import SinkEpoch
 from lockstep.testing._sealed_rows import SealedRows
 from lockstep.testing._under_test import DEPLOYMENT, epoch
 from stack.postgres import PostgresServer
-from tests.sinks.postgres_target import LOCK_TIMEOUT, execute
+from tests.sinks.one_sink import ROWS, SCHEMA, context, preflight, publish, refusal
+from tests.sinks.postgres_target import LOCK_TIMEOUT, empty, execute
 
-SCHEMA = pa.schema({"id": pa.int64(), "name": pa.string()})
-ROWS = pa.table({"id": [1, 2, 3], "name": ["a", "b", None]}, SCHEMA)
 PROTOCOLS: tuple[ProtocolName, ...] = ("two_phase", "write_ahead")
 
 
@@ -52,35 +50,8 @@ def sink(protocol: ProtocolName = "two_phase", **arguments: Any) -> PostgresSink
     return PostgresSink("warehouse", protocol=protocol, **given)
 
 
-def context(dsn: str, pipeline: str = "pipe") -> SinkContext:
-    return SinkContext(DEPLOYMENT, pipeline, {"w": dsn})
-
-
-def preflight(dsn: str, given: PostgresSink, schema: pa.Schema | None = SCHEMA, pipeline: str = "pipe") -> None:
-    with given.opened(context(dsn, pipeline)) as live:
-        live.preflight(None if schema is None else {"rows": schema})
-
-
 def handle_of(pipeline: str, sink: str = "warehouse") -> str:
     return SinkName(DEPLOYMENT, pipeline, sink).handle(epoch())
-
-
-def refusal(
-    dsn: str,
-    given: PostgresSink,
-    schema: pa.Schema | None = SCHEMA,
-    error: type[LockstepError] = PreflightRefused,
-) -> str:
-    with pytest.raises(error) as raised:
-        preflight(dsn, given, schema)
-    return str(raised.value)
-
-
-def publish(dsn: str, given: PostgresSink, rows: pa.Table = ROWS) -> None:
-    wal = [SealedRows(rows, output="rows")]
-    with given.opened(context(dsn)) as live:
-        live.preflight({"rows": rows.schema})
-        live.publish(replace(epoch(), token=11), live.prepare(epoch(), wal), wal)
 
 
 # --- the definition --------------------------------------------------------------------------------------------------
@@ -96,19 +67,19 @@ def test_the_protocol_is_the_arguments_or_the_one_that_holds_no_keys() -> None:
             assert type(live) is kind
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        ({"protocol": "hope"}, "hope"),
-        ({"validate": "maybe"}, "maybe"),
-        ({"lock_timeout": 0}, "lock_timeout"),
-        ({"tables": {}}, "at least one"),
-        ({"tables": {"a": "public.t", "b": "t"}}, "a table of its own"),
-    ],
-)
-def test_a_wrong_definition_is_refused_at_once(arguments: dict[str, Any], told: str) -> None:
-    with pytest.raises(InvalidPipeline, match=told):
-        sink(**arguments)
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"protocol": "hope"}, "hope"),
+    ({"validate": "maybe"}, "maybe"),
+    ({"lock_timeout": 0}, "lock_timeout"),
+    ({"tables": {}}, "at least one"),
+    ({"tables": {"a": "public.t", "b": "t"}}, "a table of its own"),
+]
+
+
+def test_a_wrong_definition_is_refused_at_once(subtests: pytest.Subtests) -> None:
+    for arguments, told in WRONG:
+        with subtests.test(told), pytest.raises(InvalidPipeline, match=told):
+            sink(**arguments)
 
 
 # --- settings of the server ------------------------------------------------------------------------------------------
@@ -167,10 +138,10 @@ def test_prepared_transactions_have_to_be_on_and_free_and_a_replica_is_no_target
         dsn = server.create_database("odd")
         preflight(dsn, sink(create=True))
         with sink(create=True).opened(context(dsn)) as opened:
-            vote = opened.prepare(epoch(), [SealedRows(ROWS, output="rows")])
+            vote = opened.prepare(epoch(), [SealedRows(ROWS)])
             opened.preflight({"rows": SCHEMA})  # its own branch is no reason to refuse
             with pytest.raises(TargetFull, match="max_prepared_transactions are in use"):
-                opened.prepare(epoch(2), [SealedRows(ROWS, output="rows")])  # nor does it go before the next one comes
+                opened.prepare(epoch(2), [SealedRows(ROWS)])  # nor does it go before the next one comes
             opened.publish(epoch(), vote, [])
         execute(dsn, "BEGIN; CREATE TABLE foreign_one (); PREPARE TRANSACTION 'somebody else'")
         told = refusal(dsn, sink(create=True), None, TargetFull)
@@ -193,7 +164,7 @@ def test_prepared_transactions_have_to_be_on_and_free_and_a_replica_is_no_target
 
 
 def test_a_branch_is_not_committed_for_another_manifest_than_its_name_carries(warehouse_dsn: str) -> None:
-    wal = [SealedRows(ROWS, output="rows")]
+    wal = [SealedRows(ROWS)]
     with sink(create=True).opened(context(warehouse_dsn)) as opened:
         opened.preflight({"rows": SCHEMA})
         vote = opened.prepare(epoch(manifest="a"), wal)
@@ -204,16 +175,19 @@ def test_a_branch_is_not_committed_for_another_manifest_than_its_name_carries(wa
         opened.publish(epoch(manifest="a"), vote, wal)
 
 
-@pytest.mark.parametrize("foreign", ["somebody else", handle_of("other"), handle_of("pipe", sink="lake")])
-def test_a_branch_that_the_sink_did_not_name_is_not_committed_for_a_vote(warehouse_dsn: str, foreign: str) -> None:
-    wal = [SealedRows(ROWS, output="rows")]
+def test_a_branch_that_the_sink_did_not_name_is_not_committed_for_a_vote(
+    warehouse_dsn: str, subtests: pytest.Subtests
+) -> None:
+    wal = [SealedRows(ROWS)]
     with sink(create=True).opened(context(warehouse_dsn)) as opened:
         opened.preflight({"rows": SCHEMA})
         vote = opened.prepare(epoch(), wal)
-        execute(warehouse_dsn, f"BEGIN; CREATE TABLE foreign_one (); PREPARE TRANSACTION '{foreign}'")
-        with pytest.raises(LedgerConflict, match=f"{foreign} isn't what this sink calls epoch 1"):
-            opened.publish(epoch(), replace(vote, handle=foreign), wal)
-        assert execute(warehouse_dsn, f"ROLLBACK PREPARED '{foreign}'") == []  # it is still there
+        for foreign in ("somebody else", handle_of("other"), handle_of("pipe", sink="lake")):
+            with subtests.test(foreign):
+                execute(warehouse_dsn, f"BEGIN; CREATE TABLE foreign_one (); PREPARE TRANSACTION '{foreign}'")
+                with pytest.raises(LedgerConflict, match=f"{foreign} isn't what this sink calls epoch 1"):
+                    opened.publish(epoch(), replace(vote, handle=foreign), wal)
+                assert execute(warehouse_dsn, f"ROLLBACK PREPARED '{foreign}'") == []  # it is still there
         opened.publish(epoch(), vote, wal)
 
 
@@ -250,14 +224,14 @@ TABLES = [
 ]
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize(("ddl", "told"), TABLES, ids=[told for _, told in TABLES])
-def test_a_table_that_cannot_keep_rows_is_refused_at_begin(
-    warehouse_dsn: str, ddl: str, told: str, protocol: ProtocolName
-) -> None:
-    if ddl:
-        execute(warehouse_dsn, ddl)
-    assert told in refusal(warehouse_dsn, sink(protocol), None)
+def test_a_table_that_cannot_keep_rows_is_refused_at_begin(warehouse_dsn: str, subtests: pytest.Subtests) -> None:
+    for ddl, told in TABLES:
+        with subtests.test(told):
+            empty(warehouse_dsn)
+            if ddl:
+                execute(warehouse_dsn, ddl)
+            for protocol in PROTOCOLS:
+                assert told in refusal(warehouse_dsn, sink(protocol), None)
 
 
 COLUMNS = [
@@ -276,12 +250,14 @@ COLUMNS = [
 ]
 
 
-@pytest.mark.parametrize(("columns", "told"), COLUMNS, ids=[columns for columns, _ in COLUMNS])
 def test_a_column_that_would_not_give_values_back_is_refused_by_name(
-    warehouse_dsn: str, columns: str, told: str
+    warehouse_dsn: str, subtests: pytest.Subtests
 ) -> None:
-    execute(warehouse_dsn, f"CREATE DOMAIN positive AS bigint CHECK (value > 0); CREATE TABLE target ({columns})")
-    assert told in refusal(warehouse_dsn, sink())
+    execute(warehouse_dsn, "CREATE DOMAIN positive AS bigint CHECK (value > 0)")
+    for columns, told in COLUMNS:
+        with subtests.test(columns):
+            execute(warehouse_dsn, f"DROP TABLE IF EXISTS target; CREATE TABLE target ({columns})")
+            assert told in refusal(warehouse_dsn, sink())
 
 
 NUMBERS = [
@@ -303,17 +279,18 @@ NUMBERS = [
 ]
 
 
-@pytest.mark.parametrize(("column", "dtype", "fits"), NUMBERS, ids=str)
-def test_types_are_compared_to_the_digit(warehouse_dsn: str, column: str, dtype: pa.DataType, fits: bool) -> None:
-    try:
-        execute(warehouse_dsn, f"CREATE TABLE target (value {column})")
-    except psycopg2.errors.InvalidParameterValue as unknown:
-        pytest.skip(f"not before PostgreSQL 15: {unknown}")
-    schema = pa.schema({"value": dtype})
-    if fits:
-        preflight(warehouse_dsn, sink(), schema)
-    else:
-        assert "column value" in refusal(warehouse_dsn, sink(), schema)
+def test_types_are_compared_to_the_digit(warehouse_dsn: str, subtests: pytest.Subtests) -> None:
+    for column, dtype, fits in NUMBERS:
+        with subtests.test(f"{column} {dtype}"):
+            try:
+                execute(warehouse_dsn, f"DROP TABLE IF EXISTS target; CREATE TABLE target (value {column})")
+            except psycopg2.errors.InvalidParameterValue as unknown:
+                pytest.skip(f"not before PostgreSQL 15: {unknown}")
+            schema = pa.schema({"value": dtype})
+            if fits:
+                preflight(warehouse_dsn, sink(), schema)
+            else:
+                assert "column value" in refusal(warehouse_dsn, sink(), schema)
 
 
 def test_every_column_at_fault_is_named_at_once(warehouse_dsn: str) -> None:
@@ -340,7 +317,7 @@ def test_a_table_without_the_epoch_column_is_filled_but_not_verified(warehouse_d
 
 
 def test_a_column_that_changed_after_preflight_is_refused_by_the_write(warehouse_dsn: str) -> None:
-    given, wal = sink(create=True), [SealedRows(ROWS, output="rows")]
+    given, wal = sink(create=True), [SealedRows(ROWS)]
     with given.opened(context(warehouse_dsn)) as live:
         live.preflight({"rows": SCHEMA})
         execute(warehouse_dsn, "ALTER TABLE target ALTER id TYPE double precision")
@@ -374,8 +351,7 @@ def reader(warehouse_server: PostgresServer, warehouse_dsn: str) -> Iterator[str
     execute(warehouse_dsn, f'DROP OWNED BY "{role}"; DROP ROLE "{role}"')
 
 
-@pytest.mark.parametrize("mode", [{}, {"mode": "upsert", "key": ["id"]}], ids=["append", "upsert"])
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(("protocol", "mode"), [("two_phase", {}), ("write_ahead", {"mode": "upsert", "key": ["id"]})])
 def test_a_role_is_told_every_grant_that_it_lacks_at_once(
     warehouse_dsn: str, reader: str, protocol: ProtocolName, mode: dict[str, Any]
 ) -> None:
@@ -448,6 +424,7 @@ def test_a_partition_of_an_owned_table_is_owned_too(warehouse_dsn: str) -> None:
 
 # --- rows ------------------------------------------------------------------------------------------------------------
 
+TARGET = "CREATE TABLE target (id bigint, name text, lockstep_epoch bigint NOT NULL)"
 BAD_ROWS = [
     ("CREATE UNIQUE INDEX ON target ((1))", "duplicate key"),
     ("ALTER TABLE target ADD CHECK (id < 3)", "violates check constraint"),
@@ -475,15 +452,16 @@ def nothing_is_left(dsn: str) -> bool:
     return [*prepared, *execute(dsn, "SELECT count(*) FROM target")] == [(0,), (0,)]
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize(("ddl", "told"), BAD_ROWS, ids=[told for _, told in BAD_ROWS])
 def test_rows_that_the_table_refuses_are_rejected_before_the_decision(
-    with_parent: str, ddl: str, told: str, protocol: ProtocolName
+    with_parent: str, subtests: pytest.Subtests
 ) -> None:
-    execute(with_parent, ddl)
-    with pytest.raises(SinkRejected, match=told):
-        publish(with_parent, sink(protocol))
-    assert nothing_is_left(with_parent)
+    for ddl, told in BAD_ROWS:
+        with subtests.test(told):
+            execute(with_parent, f"DROP TABLE target; {TARGET}; {ddl}")
+            for protocol in PROTOCOLS:
+                with pytest.raises(SinkRejected, match=told):
+                    publish(with_parent, sink(protocol))
+                assert nothing_is_left(with_parent)
 
 
 def test_a_trigger_that_notifies_makes_prepare_fail_by_name(with_parent: str) -> None:
@@ -494,7 +472,7 @@ def test_a_trigger_that_notifies_makes_prepare_fail_by_name(with_parent: str) ->
 
 
 def test_rows_refused_after_the_decision_block_the_epoch_and_pass_once_the_cause_is_gone(with_parent: str) -> None:
-    given, wal = sink("write_ahead", validate="schema"), [SealedRows(ROWS, output="rows")]
+    given, wal = sink("write_ahead", validate="schema"), [SealedRows(ROWS)]
     execute(with_parent, "ALTER TABLE target ADD CONSTRAINT small CHECK (id < 3)")
     with given.opened(context(with_parent)) as live:
         vote = live.prepare(epoch(), wal)
@@ -511,7 +489,7 @@ def test_prepare_answered_with_rollback_is_no_vote(with_parent: str) -> None:
     with sink().opened(context(with_parent)) as live:
         assert isinstance(live, TwoPhaseTableSink)
         txn = live.begin_transaction(epoch())
-        live.write(txn, SealedRows(ROWS, output="rows"))
+        live.write(txn, SealedRows(ROWS))
         claim = live._open[txn.handle]
         with pytest.raises(Exception, match="division by zero"):
             claim.cursor.execute("SELECT 1 / 0")  # as if somebody had swallowed the error
@@ -522,7 +500,7 @@ def test_prepare_answered_with_rollback_is_no_vote(with_parent: str) -> None:
 
 def test_tables_of_one_sink_appear_together_or_not_at_all(warehouse_dsn: str) -> None:
     given = sink(tables={"rows": "target", "more": "other"}, create=True)
-    good, bad = SealedRows(ROWS, output="rows"), SealedRows(ROWS, output="more", claims=4)
+    good, bad = SealedRows(ROWS), SealedRows(ROWS, output="more", claims=4)
     with given.opened(context(warehouse_dsn)) as live:
         live.preflight({"rows": SCHEMA, "more": SCHEMA})
         with pytest.raises(SinkRejected, match="output more"):

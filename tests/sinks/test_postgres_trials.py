@@ -11,12 +11,11 @@ import pytest
 from lockstep.epoch import Vote
 from lockstep.errors import SinkRejected
 from lockstep.sinks.postgres import PostgresSink
-from lockstep.sinks.values import SinkContext
 from lockstep.testing import OUTPUT, SealedRows
-from lockstep.testing._under_test import DEPLOYMENT, epoch
-from tests.sinks.postgres_target import execute
+from lockstep.testing._under_test import epoch
+from tests.sinks.one_sink import SCHEMA, context
+from tests.sinks.postgres_target import empty, execute
 
-SCHEMA = pa.schema({"id": pa.int64(), "name": pa.string()})
 LONG = "".join(random.Random(1).choices(string.printable, k=20_000))  # no compression makes it fit into an index
 NO_UTF_8 = pa.array([b"\xff"], pa.binary()).view(pa.string())
 
@@ -51,17 +50,18 @@ REFUSED = [
 ]
 
 
-@pytest.fixture
-def target(warehouse_dsn: str) -> str:
-    execute(warehouse_dsn, "CREATE TABLE target (id bigint, name text); CREATE TABLE parent (id bigint PRIMARY KEY)")
-    execute(warehouse_dsn, "CREATE FUNCTION drop_row() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'")
-    execute(warehouse_dsn, "CREATE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''no''; END'")
-    return warehouse_dsn
+def target(dsn: str, ddl: str) -> str:
+    """A database whose table `target` is as `ddl` makes it of one without conditions."""
+    returns = "RETURNS trigger LANGUAGE plpgsql AS"
+    execute(empty(dsn), "CREATE TABLE target (id bigint, name text); CREATE TABLE parent (id bigint PRIMARY KEY)")
+    execute(dsn, f"CREATE FUNCTION drop_row() {returns} 'BEGIN RETURN NULL; END'")
+    execute(dsn, f"CREATE FUNCTION no() {returns} 'BEGIN RAISE ''no''; END'; {ddl}")
+    return dsn
 
 
 def prepare(dsn: str, rows: pa.Table) -> Vote:
     described = PostgresSink("warehouse", tables={OUTPUT: "target"}, connection="w", protocol="write_ahead")
-    with described.opened(SinkContext(DEPLOYMENT, "pipe", {"w": dsn})) as sink:
+    with described.opened(context(dsn)) as sink:
         sink.preflight({OUTPUT: rows.schema})
         return sink.prepare(epoch(), [SealedRows(rows)])
 
@@ -72,33 +72,31 @@ def size(dsn: str) -> int:
     return int(found)
 
 
-@pytest.mark.parametrize(("ddl", "rows", "told"), REFUSED, ids=[f"{ddl}: {told}" for ddl, _, told in REFUSED])
 def test_what_a_table_would_refuse_is_refused_before_the_decision(
-    target: str, ddl: str, rows: pa.Table, told: str
+    warehouse_dsn: str, subtests: pytest.Subtests
 ) -> None:
-    if ddl:
-        execute(target, ddl)
-    with pytest.raises(SinkRejected, match=told):
-        prepare(target, rows)
+    for ddl, rows, told in REFUSED:
+        with subtests.test(f"{ddl}: {told}"), pytest.raises(SinkRejected, match=told):
+            prepare(target(warehouse_dsn, ddl), rows)
 
 
-@pytest.mark.parametrize(
-    ("ddl", "tried"),
-    [
-        ("", False),
-        ("ALTER TABLE target ALTER id SET NOT NULL", False),
-        ("ALTER TABLE target ADD more int, ADD lockstep_epoch bigint NOT NULL", False),
-        ("CREATE INDEX ON target (id); CREATE INDEX ON target USING brin (id)", False),
-        ("ALTER TABLE target ADD CHECK (id > 0)", True),
-        ("ALTER TABLE target ADD PRIMARY KEY (id)", True),
-        ("CREATE INDEX ON target (name)", True),
-    ],
-)
+TRIED = [
+    ("", False),
+    ("ALTER TABLE target ALTER id SET NOT NULL", False),
+    ("ALTER TABLE target ADD more int, ADD lockstep_epoch bigint NOT NULL", False),
+    ("CREATE INDEX ON target (id); CREATE INDEX ON target USING brin (id)", False),
+    ("ALTER TABLE target ADD CHECK (id > 0)", True),
+    ("ALTER TABLE target ADD PRIMARY KEY (id)", True),
+    ("CREATE INDEX ON target (name)", True),
+]
+
+
 def test_rows_are_sent_before_the_decision_only_where_the_table_could_refuse_one(
-    target: str, ddl: str, tried: bool
+    warehouse_dsn: str, subtests: pytest.Subtests
 ) -> None:
-    if ddl:
-        execute(target, ddl)
-    assert prepare(target, ROW).rows == {OUTPUT: 1}
-    assert (size(target) > 0) is tried
-    assert execute(target, "SELECT count(*) FROM target") == [(0,)]
+    for ddl, tried in TRIED:
+        with subtests.test(ddl):
+            dsn = target(warehouse_dsn, ddl)
+            assert prepare(dsn, ROW).rows == {OUTPUT: 1}
+            assert (size(dsn) > 0) is tried
+            assert execute(dsn, "SELECT count(*) FROM target") == [(0,)]

@@ -93,7 +93,6 @@ MARIADB = {
         "no partition",
     ),
 }
-CASES = [("postgres", name) for name in POSTGRES] + [("mariadb", name) for name in MARIADB]
 
 
 @pytest.fixture(autouse=True)
@@ -112,7 +111,13 @@ def feed(request: pytest.FixtureRequest, memory_server: PostgresServer, memory: 
 
     def made(kind: str, ddl: str, **arguments: Any) -> Feed:
         mariadb = kind == "mariadb"
-        dsn: str = request.getfixturevalue("mariadb_dsn" if mariadb else "warehouse_dsn")
+        dsn: str
+        if mariadb:
+            dsn = mariadb_target.empty(
+                request.getfixturevalue("mariadb_server"), request.getfixturevalue("mariadb_dsn")
+            )
+        else:
+            dsn = postgres_target.empty(request.getfixturevalue("warehouse_dsn"))
         execute = mariadb_target.execute if mariadb else postgres_target.execute
         if arguments.get("mode") != "upsert":
             execute(dsn, f"CREATE TABLE target ({COLUMNS.format(text='longtext' if mariadb else 'text')})")
@@ -130,12 +135,12 @@ def feed(request: pytest.FixtureRequest, memory_server: PostgresServer, memory: 
     memory_server.drop_database(name)
 
 
-def everything_told(feed: Feed, error: LockstepError, caplog: pytest.LogCaptureFixture) -> str:
+def everything_told(feed: Feed, error: LockstepError, caplog: pytest.LogCaptureFixture, run: int = 0) -> str:
     """What anybody gets to see of a failed epoch: message, traceback, logs, and the whole ledger."""
     with feed.runtime() as runtime:
-        abort(runtime, RunKey("feed", "0"), f"{type(error).__name__}: {error}")
+        abort(runtime, RunKey("feed", str(run)), f"{type(error).__name__}: {error}")
     report = Report(feed.ledger_dsn)
-    seen = [to_json(report.pipelines()), to_json(report.history("numbers", 1))]
+    seen = [to_json(report.pipelines()), to_json(report.history("numbers", run + 1))]
     report.close()
     tables = ("epoch", "participant", "transition", "execution", "run", "planned_sink")
     rows = [postgres_target.execute(feed.ledger_dsn, f"SELECT t::text FROM lockstep.{name} t") for name in tables]
@@ -146,19 +151,29 @@ def table_of(kind: str, name: str) -> tuple[str, str]:
     return (POSTGRES if kind == "postgres" else MARIADB)[name]
 
 
-@pytest.mark.parametrize("protocol", ["two_phase", "write_ahead"])
-@pytest.mark.parametrize(("kind", "name"), CASES)
+#: each way of refusing by one protocol, and the commonest by both: who writes is the same
+@pytest.mark.parametrize(
+    ("kind", "protocol", "names"),
+    [
+        ("postgres", "two_phase", [name for name in POSTGRES if name != "a foreign key"]),
+        ("postgres", "write_ahead", ["a unique key", "a foreign key"]),
+        ("mariadb", "write_ahead", [*MARIADB]),
+        ("mariadb", "two_phase", ["a unique key"]),
+    ],
+)
 def test_no_value_of_a_refused_row_is_told(
-    feed: Make, kind: str, name: str, protocol: str, caplog: pytest.LogCaptureFixture
+    feed: Make, kind: str, protocol: str, names: list[str], caplog: pytest.LogCaptureFixture, subtests: pytest.Subtests
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    ddl, named = table_of(kind, name)
-    given = feed(kind, ddl, protocol=protocol)
-    with pytest.raises(SinkRejected, match=named) as raised:
-        given.decide(0)
-    told = everything_told(given, raised.value, caplog)
-    assert NEEDLE not in told
-    assert f"{SHOW_ROWS}=1" in str(raised.value)
+    for run, name in enumerate(names):
+        with subtests.test(name):
+            ddl, named = table_of(kind, name)
+            given = feed(kind, ddl, protocol=protocol)
+            with pytest.raises(SinkRejected, match=named) as raised:
+                given.decide(run)
+            told = everything_told(given, raised.value, caplog, run)
+            assert NEEDLE not in told
+            assert f"{SHOW_ROWS}=1" in str(raised.value)
 
 
 @pytest.mark.parametrize(("kind", "name"), [("postgres", "a unique key"), ("mariadb", "a unique key")])

@@ -79,8 +79,7 @@ def limited_dsn(warehouse_dsn: str) -> str:
     return warehouse_dsn
 
 
-@pytest.mark.parametrize("mode", ["append", "upsert"])
-@pytest.mark.parametrize("protocol", ["two_phase", "write_ahead"])
+@pytest.mark.parametrize(("protocol", "mode"), [("two_phase", "append"), ("write_ahead", "upsert")])
 def test_a_transaction_that_outlasts_the_servers_limits_is_not_ended(
     warehouse_server: PostgresServer, limited_dsn: str, protocol: str, mode: str
 ) -> None:
@@ -139,8 +138,7 @@ def limited_mariadb(mariadb_server: MariaDbServer, mariadb_dsn: str) -> Iterator
             mariadb_server.execute(f"SET GLOBAL {name} = {value}")
 
 
-@pytest.mark.parametrize("mode", ["append", "upsert"])
-@pytest.mark.parametrize("protocol", ["two_phase", "write_ahead"])
+@pytest.mark.parametrize(("protocol", "mode"), [("two_phase", "append"), ("write_ahead", "upsert")])
 def test_settings_that_cut_or_end_what_a_session_does_are_neutralised(
     limited_mariadb: str, mariadb_server: MariaDbServer, protocol: str, mode: str
 ) -> None:

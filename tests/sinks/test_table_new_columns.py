@@ -90,13 +90,6 @@ def test_a_column_comes_with_the_rows_and_older_rows_have_none(database: Databas
         assert not live.needs_turn, "nothing is new any more, and what is left out is null"
 
 
-def test_unless_that_is_asked_for_the_output_does_not_fit(database: Database) -> None:
-    with database.sink(on_new_columns="refuse").opened(context(database.dsn, "pipe")) as live:
-        prepared(live, 1, PLAIN)()
-        with pytest.raises(PreflightRefused, match=r"sink warehouse: .*column label: the table lacks it"):
-            prepared(live, 2, WIDER)
-
-
 def test_what_no_column_can_keep_is_refused_before_the_vote_by_name(database: Database) -> None:
     nested = PLAIN.append_column("tree", pa.array([{"a": {"b": 1}}, None]))
     with database.sink().opened(context(database.dsn, "pipe")) as live:
@@ -106,8 +99,8 @@ def test_what_no_column_can_keep_is_refused_before_the_vote_by_name(database: Da
         assert database.columns() == ["id", "lockstep_epoch"]
 
 
-def test_another_type_than_the_column_has_by_now_is_refused(database: Database) -> None:
-    with database.sink().opened(context(database.dsn, "pipe")) as live:
+def test_another_type_than_the_column_has_by_now_is_refused(postgres: Database) -> None:
+    with postgres.sink().opened(context(postgres.dsn, "pipe")) as live:
         prepared(live, 1, PLAIN)()
         prepared(live, 2, WIDER)()
         other = WIDER.set_column(1, "label", pa.array([1, 2], pa.int64()))
@@ -115,14 +108,12 @@ def test_another_type_than_the_column_has_by_now_is_refused(database: Database) 
             prepared(live, 3, other)
 
 
-def test_another_word_is_refused_where_the_sink_is_described(database: Database) -> None:
+def test_a_plan_says_it_only_where_columns_are_added() -> None:
+    given: dict[str, Any] = {"tables": {"rows": "target"}, "connection": "w"}
     with pytest.raises(InvalidPipeline, match="sink warehouse: "):
-        database.sink(on_new_columns="drop")
-
-
-def test_a_plan_without_new_columns_is_as_it_was(database: Database) -> None:
-    assert "on_new_columns" not in database.sink(on_new_columns="refuse").arguments()
-    assert database.sink().arguments()["on_new_columns"] == "add"
+        PostgresSink("warehouse", on_new_columns="drop", **given)
+    assert "on_new_columns" not in PostgresSink("warehouse", on_new_columns="refuse", **given).arguments()
+    assert PostgresSink("warehouse", on_new_columns="add", **given).arguments()["on_new_columns"] == "add"
 
 
 # --- upserts ---------------------------------------------------------------------------------------------------------
@@ -130,8 +121,17 @@ def test_a_plan_without_new_columns_is_as_it_was(database: Database) -> None:
 UPSERT: dict[str, Any] = {"mode": "upsert", "key": ["id"]}
 
 
-@pytest.mark.parametrize("protocol", ["write_ahead", "two_phase"])
-@pytest.mark.parametrize("order", [(1, 2, 3), (3, 1, 2), (2, 3, 1)], ids=str)
+@pytest.mark.parametrize(
+    ("database", "protocol", "order"),
+    [
+        ("PostgreSQL", "write_ahead", (3, 1, 2)),
+        ("PostgreSQL", "two_phase", (2, 3, 1)),
+        ("MariaDB", "write_ahead", (2, 3, 1)),
+        ("MariaDB", "two_phase", (3, 1, 2)),
+    ],
+    indirect=["database"],
+    ids=str,
+)
 def test_in_whatever_order_columns_come_a_row_has_those_of_its_epoch(
     database: Database, protocol: str, order: tuple[int, ...]
 ) -> None:
@@ -148,14 +148,14 @@ def test_in_whatever_order_columns_come_a_row_has_those_of_its_epoch(
         assert [live.standing(epoch(number), SealedRows(epochs[number])).own for number in (1, 2, 3)] == [1, 1, 2]
 
 
-def test_what_tells_which_row_is_newer_is_never_added(database: Database) -> None:
-    database.execute(database.dsn, "CREATE TABLE target (id bigint PRIMARY KEY, lockstep_epoch bigint NOT NULL)")
+def test_what_tells_which_row_is_newer_is_never_added(postgres: Database) -> None:
+    postgres.execute(postgres.dsn, "CREATE TABLE target (id bigint PRIMARY KEY, lockstep_epoch bigint NOT NULL)")
     with (
-        database.sink(**UPSERT).opened(context(database.dsn, "pipe")) as live,
+        postgres.sink(**UPSERT).opened(context(postgres.dsn, "pipe")) as live,
         pytest.raises(PreflightRefused, match="lockstep_order: the table lacks it"),
     ):
         prepared(live, 1, WIDER)
-    assert database.columns() == ["id", "lockstep_epoch"]
+    assert postgres.columns() == ["id", "lockstep_epoch"]
 
 
 # --- Postgres: with the rows, in one transaction ---------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -29,31 +29,20 @@ from lockstep.sinks.values import Publication
 from lockstep.testing._sealed_rows import SealedRows
 from lockstep.testing._under_test import epoch
 from tests.sinks.upserting import (
+    EACH_WITH_ITS_CHECK,
     OURS,
-    PROTOCOLS,
     SCHEMA,
-    Database,
     Sealed,
     UpsertedDatabase,
-    UpsertedMariaDb,
-    UpsertedPostgres,
-    fresh,
+    place,
+    placed,
+    protocol,
     row,
     sealed,
 )
 
+__all__ = ["place", "placed", "protocol"]
 KEYS = 40
-DATABASES: dict[str, tuple[Database, str]] = {
-    "postgres": (UpsertedPostgres, "memory_server"),
-    "mariadb": (UpsertedMariaDb, "mariadb_server"),
-}
-
-
-@pytest.fixture(params=DATABASES)
-def place(request: pytest.FixtureRequest) -> Iterator[UpsertedDatabase]:
-    kind, server = DATABASES[request.param]
-    with fresh(kind, request.getfixturevalue(server)) as found:
-        yield found
 
 
 # --- the newest stays -------------------------------------------------------------------------------------------------
@@ -80,8 +69,11 @@ def applied(epochs: Sequence[Sealed]) -> dict[int, tuple[Any, ...]]:
     return found
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("placed", "seed"),
+    [("postgres two_phase", 0), ("postgres write_ahead", 1), ("mariadb two_phase", 2), ("mariadb write_ahead", 0)],
+    indirect=["placed"],
+)
 def test_in_whatever_order_epochs_are_published_the_table_is_that_of_their_days(
     place: UpsertedDatabase, protocol: ProtocolName, seed: int
 ) -> None:
@@ -92,8 +84,14 @@ def test_in_whatever_order_epochs_are_published_the_table_is_that_of_their_days(
     assert place.left_over() == []
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("guess", [True, False])
+@pytest.mark.parametrize(
+    ("placed", "guess"),
+    [
+        *[("postgres two_phase", True), ("postgres write_ahead", False)],
+        *[("mariadb two_phase", False), ("mariadb write_ahead", True)],
+    ],
+    indirect=["placed"],
+)
 def test_however_wrong_the_guess_is_that_keys_are_new_the_table_is_the_same(
     place: UpsertedDatabase, protocol: ProtocolName, guess: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,7 +105,6 @@ def test_however_wrong_the_guess_is_that_keys_are_new_the_table_is_the_same(
     assert place.left_over() == []
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_keys_beyond_those_of_the_table_need_no_table_in_between(
     place: UpsertedDatabase, protocol: ProtocolName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,7 +125,7 @@ def test_keys_beyond_those_of_the_table_need_no_table_in_between(
     assert set(place.shown()) == {1, 2, 3, 4, 5, 6, 7, 8, 9}
 
 
-@pytest.mark.parametrize("arguments", [{"protocol": "two_phase"}, {}, {"validate": "schema"}])
+@pytest.mark.parametrize(("placed", "arguments"), EACH_WITH_ITS_CHECK, indirect=["placed"])
 def test_an_epoch_too_large_to_be_held_is_upserted_alike(
     place: UpsertedDatabase, arguments: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,7 +199,6 @@ def test_publishers_at_once_never_show_a_row_older_than_one_that_was_seen(place:
     assert place.shown() == applied(epochs)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_deleted_key_stays_deleted_until_something_newer_brings_it_back(
     place: UpsertedDatabase, protocol: ProtocolName
 ) -> None:
@@ -215,7 +211,6 @@ def test_a_deleted_key_stays_deleted_until_something_newer_brings_it_back(
     assert place.execute(living) == [(1,), (2,)]
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_by_a_column_the_greatest_wins_within_an_epoch_and_among_them(
     place: UpsertedDatabase, protocol: ProtocolName
 ) -> None:
@@ -250,7 +245,7 @@ def test_keys_of_several_columns_and_tables(place: UpsertedDatabase) -> None:
 # --- refused before the decision --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("arguments", [{"protocol": "two_phase"}, {}, {"validate": "schema"}])
+@pytest.mark.parametrize(("placed", "arguments"), EACH_WITH_ITS_CHECK, indirect=["placed"])
 def test_a_key_that_stands_twice_is_refused_by_name(
     place: UpsertedDatabase, arguments: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,29 +260,33 @@ def test_a_key_that_stands_twice_is_refused_by_name(
     assert place.left_over() == []
 
 
-@pytest.mark.parametrize("arguments", [{"protocol": "two_phase"}, {}, {"validate": "schema"}])
+@pytest.mark.parametrize(("placed", "arguments"), EACH_WITH_ITS_CHECK, indirect=["placed"])
 def test_a_row_without_a_key_is_refused(place: UpsertedDatabase, arguments: dict[str, Any]) -> None:
     nobody: Any = (None, "x", 1, False)
     place.expect_refusal(SinkRejected, "column id has 1 nulls", place.sink(**arguments), sealed(1, row(1), nobody))
     assert place.left_over() == []
 
 
-@pytest.mark.parametrize(
-    ("ddl", "told"),
-    [
-        ("id bigint, lockstep_order bigint NOT NULL", "unique index on just"),
-        ("id bigint, UNIQUE (id, name), lockstep_order bigint NOT NULL", "unique index on just"),
-        (
-            "id bigint PRIMARY KEY, other bigint UNIQUE, lockstep_order bigint NOT NULL",
-            r"other\w* is unique too",
-        ),
-        ("id bigint PRIMARY KEY, lockstep_order bigint", "lockstep_order, NOT NULL"),
-        ("id bigint PRIMARY KEY", "lockstep_order: the table lacks it"),
-    ],
-)
-def test_a_table_that_cant_tell_which_row_is_newer_is_refused(place: UpsertedDatabase, ddl: str, told: str) -> None:
-    place.execute(f"CREATE TABLE target (name {place.text}, version bigint, {OURS}, {ddl})")
-    place.expect_refusal(PreflightRefused, told, place.sink(create=False), sealed(1, row(1)))
+UNORDERED = [
+    ("id bigint, lockstep_order bigint NOT NULL", "unique index on just"),
+    ("id bigint, UNIQUE (id, name), lockstep_order bigint NOT NULL", "unique index on just"),
+    (
+        "id bigint PRIMARY KEY, other bigint UNIQUE, lockstep_order bigint NOT NULL",
+        r"other\w* is unique too",
+    ),
+    ("id bigint PRIMARY KEY, lockstep_order bigint", "lockstep_order, NOT NULL"),
+    ("id bigint PRIMARY KEY", "lockstep_order: the table lacks it"),
+]
+
+
+def test_a_table_that_cant_tell_which_row_is_newer_is_refused(
+    place: UpsertedDatabase, subtests: pytest.Subtests
+) -> None:
+    for ddl, told in UNORDERED:
+        with subtests.test(ddl):
+            place.execute("DROP TABLE IF EXISTS target")
+            place.execute(f"CREATE TABLE target (name {place.text}, version bigint, {OURS}, {ddl})")
+            place.expect_refusal(PreflightRefused, told, place.sink(create=False), sealed(1, row(1)))
 
 
 def test_whoever_verifies_sees_what_became_of_each_key(place: UpsertedDatabase) -> None:
@@ -330,15 +329,12 @@ def test_a_new_owner_who_does_as_told_replaces_rows_of_larger_epochs(place: Upse
     assert place.execute("SELECT name FROM target") == [("of the new ledger",)]
 
 
-def test_upserts_need_the_epoch_column(place: UpsertedDatabase) -> None:
-    with pytest.raises(InvalidPipeline, match="epoch_column"):
-        place.sink(epoch_column=None)
-
-
 # --- two phases -------------------------------------------------------------------------------------------------------
 
 
 def test_upserts_are_sent_after_the_decision_unless_told_otherwise(place: UpsertedDatabase) -> None:
+    with pytest.raises(InvalidPipeline, match="epoch_column"):
+        place.sink(epoch_column=None)
     assert place.sink(None).protocol == "write_ahead"
     assert place.sink("two_phase").protocol == "two_phase"
     assert place.kind.from_spec(place.sink(None).spec()).spec() == place.sink(None).spec()

@@ -90,14 +90,6 @@ def test_what_was_dropped_before_the_decision_is_published_from_the_wal(world: W
     assert world.publications(DAY) == {"files": Publication.REPAIRED}
 
 
-def test_recovery_publishes_what_was_dropped(world: World) -> None:
-    world.run_until(RUN, DAY, "commit")
-    drop_what_is_pending(world)
-    assert world.recover().problems == []
-    assert shown(world) == Counter(rows_of_day(DAY))
-    assert world.state_of(DAY) == "cleaned"
-
-
 @pytest.mark.parametrize(("timeout", "ratio", "warned"), [(SOON, 0.8, True), (NEVER, 0.8, False), (NEVER, 0.0, True)])
 def test_a_transaction_near_its_timeout_is_warned_of(
     world: World,

@@ -33,52 +33,52 @@ def orders(given: Upserts, table: pa.Table, at: SinkEpoch) -> list[int]:
     return [order for batch in stored for order in batch.column("lockstep_order").to_pylist()]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        ({"mode": "merge"}, "neither 'append' nor 'upsert'"),
-        ({"mode": "append"}, "need mode='upsert'"),
-        ({"key": None}, "needs key"),
-        ({"key": "id"}, "needs key"),
-        ({"key": []}, "needs key"),
-        ({"key": ["id", "id"]}, "each column once"),
-        ({"key": {"other": ["id"]}}, "the outputs are"),
-        ({"order": "newest"}, "column:<name>"),
-        ({"order": "column:"}, "column:<name>"),
-        ({"order": "column:id"}, "part of the key"),
-        ({"deleted": "id"}, "part of the key"),
-        ({"key": ["lockstep_order"]}, "part of the key"),
-        ({"order": "column:gone", "deleted": "gone"}, "at once"),
-    ],
-)
-def test_a_wrong_definition_is_refused_at_once(arguments: dict[str, Any], told: str) -> None:
-    with pytest.raises(InvalidPipeline, match=told):
-        upserts(**arguments)
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"mode": "merge"}, "neither 'append' nor 'upsert'"),
+    ({"mode": "append"}, "need mode='upsert'"),
+    ({"key": None}, "needs key"),
+    ({"key": "id"}, "needs key"),
+    ({"key": []}, "needs key"),
+    ({"key": ["id", "id"]}, "each column once"),
+    ({"key": {"other": ["id"]}}, "the outputs are"),
+    ({"order": "newest"}, "column:<name>"),
+    ({"order": "column:"}, "column:<name>"),
+    ({"order": "column:id"}, "part of the key"),
+    ({"deleted": "id"}, "part of the key"),
+    ({"key": ["lockstep_order"]}, "part of the key"),
+    ({"order": "column:gone", "deleted": "gone"}, "at once"),
+]
 
 
-@pytest.mark.parametrize("arguments", [{}, {"order": "epoch"}, {"order": "column:version", "deleted": "gone"}])
-def test_the_arguments_give_the_same_again(arguments: dict[str, Any]) -> None:
-    given = upserts(**arguments)
-    told = json.loads(json.dumps(given.arguments()))
-    assert upserts(**told) == given
+def test_a_wrong_definition_is_refused_at_once(subtests: pytest.Subtests) -> None:
+    for arguments, told in WRONG:
+        with subtests.test(str(arguments)), pytest.raises(InvalidPipeline, match=told):
+            upserts(**arguments)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "fault"),
-    [
-        ({"key": ["none"]}, "none: the output lacks it"),
-        ({"order": "column:none"}, "none: the output lacks it"),
-        ({"key": ["ratio"]}, "ratio: double can't be a key"),
-        ({"order": "column:name"}, "name: string can't be the order"),
-        ({"order": "column:big"}, "big: uint64 can't be the order"),
-        ({"deleted": "version"}, "version: int32 can't say what is deleted"),
-        ({"key": ["name"]}, "lockstep_order: the sink fills it"),
-    ],
-)
-def test_an_output_that_cant_be_upserted_is_named_by_column(arguments: dict[str, Any], fault: str) -> None:
+def test_the_arguments_give_the_same_again() -> None:
+    arguments: list[dict[str, Any]] = [{}, {"order": "epoch"}, {"order": "column:version", "deleted": "gone"}]
+    for given in (upserts(**one) for one in arguments):
+        assert upserts(**json.loads(json.dumps(given.arguments()))) == given
+
+
+FAULTS: list[tuple[dict[str, Any], str]] = [
+    ({"key": ["none"]}, "none: the output lacks it"),
+    ({"order": "column:none"}, "none: the output lacks it"),
+    ({"key": ["ratio"]}, "ratio: double can't be a key"),
+    ({"order": "column:name"}, "name: string can't be the order"),
+    ({"order": "column:big"}, "big: uint64 can't be the order"),
+    ({"deleted": "version"}, "version: int32 can't say what is deleted"),
+    ({"key": ["name"]}, "lockstep_order: the sink fills it"),
+]
+
+
+def test_an_output_that_cant_be_upserted_is_named_by_column(subtests: pytest.Subtests) -> None:
     odd = [("ratio", pa.float64()), ("big", pa.uint64()), ("lockstep_order", pa.int64())]
     schema = pa.schema([*SCHEMA, *(pa.field(*field) for field in odd)])
-    assert fault in "; ".join(upserts(**arguments).faults("rows", schema))
+    for arguments, fault in FAULTS:
+        with subtests.test(str(arguments)):
+            assert fault in "; ".join(upserts(**arguments).faults("rows", schema))
 
 
 def test_an_output_may_call_its_column_as_the_table_does() -> None:
@@ -108,10 +108,10 @@ def test_the_order_is_the_intervals_end_else_the_epochs_number_or_what_the_user_
         upserts(order="interval_end").order_of(of_cursor)
 
 
-@pytest.mark.parametrize("column", ["id", "version", "gone"])
-def test_a_row_without_key_order_or_deleted_is_refused(column: str) -> None:
+def test_a_row_without_key_order_or_deleted_is_refused() -> None:
     row: dict[str, Any] = {"id": [1, 2], "name": [None, None], "version": [1, 2], "gone": [True, False]}
     given = upserts(order="column:version", deleted="gone")
     assert orders(given, pa.table(row, SCHEMA), epoch()) == [1, 2]
-    with pytest.raises(SinkRejected, match=f"column {column} has 1 nulls"):
-        orders(given, pa.table(row | {column: [row[column][0], None]}, SCHEMA), epoch())
+    for column in ("id", "version", "gone"):
+        with pytest.raises(SinkRejected, match=f"column {column} has 1 nulls"):
+            orders(given, pa.table(row | {column: [row[column][0], None]}, SCHEMA), epoch())

@@ -180,3 +180,35 @@ def fresh(kind: Database, server: Server) -> Iterator[UpsertedDatabase]:
     yield kind(server.create_database(name), server)
     server.start()
     server.drop_database(name)
+
+
+PLACES: dict[str, tuple[Database, str, ProtocolName]] = {
+    "postgres two_phase": (UpsertedPostgres, "memory_server", "two_phase"),
+    "postgres write_ahead": (UpsertedPostgres, "memory_server", "write_ahead"),
+    "mariadb two_phase": (UpsertedMariaDb, "mariadb_server", "two_phase"),
+    "mariadb write_ahead": (UpsertedMariaDb, "mariadb_server", "write_ahead"),
+}
+#: each database and each protocol once: what they do together is in the suite of behaviours
+EACH = ["postgres two_phase", "mariadb write_ahead"]
+EACH_WITH_ITS_CHECK: list[tuple[str, dict[str, Any]]] = [
+    ("postgres two_phase", {"protocol": "two_phase"}),
+    ("postgres write_ahead", {}),
+    ("mariadb write_ahead", {"validate": "schema"}),
+]
+
+
+@pytest.fixture(params=EACH)
+def placed(request: pytest.FixtureRequest) -> Iterator[tuple[UpsertedDatabase, ProtocolName]]:
+    kind, server, protocol = PLACES[request.param]
+    with fresh(kind, request.getfixturevalue(server)) as found:
+        yield found, protocol
+
+
+@pytest.fixture
+def place(placed: tuple[UpsertedDatabase, ProtocolName]) -> UpsertedDatabase:
+    return placed[0]
+
+
+@pytest.fixture
+def protocol(placed: tuple[UpsertedDatabase, ProtocolName]) -> ProtocolName:
+    return placed[1]
