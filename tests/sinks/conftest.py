@@ -12,9 +12,15 @@ from tests.sampling import Sampling
 ACTIONS = [signal.SIGKILL, signal.SIGSTOP]
 
 
+@pytest.fixture
+def stride() -> int:
+    """A run kills at one of so many steps, and stops at another one."""
+    return len(ACTIONS)
+
+
 @pytest.fixture(autouse=True)
-def sampled_steps(sampling: Sampling, monkeypatch: pytest.MonkeyPatch) -> None:
+def sampled_steps(sampling: Sampling, stride: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def select(steps: list[str], action: signal.Signals) -> list[int]:
-        return sampling.share(range(len(steps)), ACTIONS.index(action), len(ACTIONS))
+        return sampling.share(range(len(steps)), ACTIONS.index(action) * stride // len(ACTIONS), stride)
 
     monkeypatch.setattr(behaviour, "select", select)
