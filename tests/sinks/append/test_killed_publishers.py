@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from lockstep.sinks.committers import _lone_sender as lone_sender
 from lockstep.testing import calls_from
 from lockstep.testing._crash_sweep import (
     Decision,
@@ -26,6 +27,14 @@ from stack.postgres import PostgresServer
 from tests.sinks.append.receiving import AppendUnderTest, Receiver, ReceiverUnderTest, StdoutUnderTest
 
 ROWS = 8
+
+
+@pytest.fixture(autouse=True)
+def soon_at_a_standstill(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Never: a slow run would make more calls than another one, those of its beats. Who dies is followed at once."""
+    monkeypatch.setattr(lone_sender, "STANDSTILL", 300.0)
+
+
 SINK = tuple(f"append_only.{name}" for name in ("open_sink", "records", "tcp", "http", "_http_receiver", "stdout"))
 COMMITTER = ("committers.outside", "committers._folder", "committers._table", "committers._lone_sender", "durable_file")
 #: they send what they do in one thread, so that each call has its place
