@@ -99,6 +99,7 @@ SUITE = {
     "sinks/test_kafka_shards.py": Part(ALL, rank=5),
     "sinks/test_kafka_shards_apart.py": Part(ALL, rank=5),
     "sinks/test_kafka_topics.py": Part(ALL, rank=5),
+    "sinks/test_kafka_wholeness.py": Part(ALL, rank=5),
     "sinks/test_mariadb_in_a_pipeline.py": Part(ALL, rank=5),
     "sinks/test_mariadb_packets.py": Part(ALL, rank=5),
     "sinks/test_outside_readers.py": Part(ALL, rank=5),

@@ -18,13 +18,16 @@ ACTIONS = [signal.SIGKILL, signal.SIGSTOP]
 _others = count(1)
 
 
-@pytest.fixture(autouse=True)
-def sampled_steps(request: pytest.FixtureRequest, sampling: Sampling, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A module's `RUNS_FOR_ALL`: how many runs strike each step once; otherwise each run does."""
-    turns = len(ACTIONS) * getattr(request.module, "RUNS_FOR_ALL", 1)
+@pytest.fixture
+def stride() -> int:
+    """A run kills at one of so many steps, and stops at another one."""
+    return len(ACTIONS)
 
+
+@pytest.fixture(autouse=True)
+def sampled_steps(sampling: Sampling, stride: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def select(steps: list[str], action: signal.Signals) -> list[int]:
-        return sampling.share(range(len(steps)), ACTIONS.index(action), turns)
+        return sampling.share(range(len(steps)), ACTIONS.index(action) * stride // len(ACTIONS), stride)
 
     monkeypatch.setattr(behaviour, "select", select)
 

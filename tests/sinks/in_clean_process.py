@@ -22,6 +22,7 @@ T = TypeVar("T")
 EVERYTHING = (*BEHAVIOURS, *VOTING_BEHAVIOURS, *REPLACING_BEHAVIOURS)
 WITHOUT_CRASHES = [one.__name__ for one in EVERYTHING if one not in CRASHES]
 ACTIONS = [signal.SIGKILL, signal.SIGSTOP]
+STRIDE = 6  #: a run kills at one of so many steps, and stops at another one
 STORIES = [
     ("prepares_and_publishes", "ALONE"),
     ("prepares_and_aborts", "ALONE"),
@@ -89,7 +90,7 @@ def tell_the_guarantee(place: RemoteFiles, uri: str) -> None:
 
 
 def _share(sampling: Sampling, steps: list[str], action: signal.Signals) -> list[int]:
-    return sampling.share(range(len(steps)), ACTIONS.index(action), len(ACTIONS))
+    return sampling.share(range(len(steps)), ACTIONS.index(action) * STRIDE // len(ACTIONS), STRIDE)
 
 
 def _told(method: Callable[..., T], on_step: OnStep) -> Callable[..., T]:

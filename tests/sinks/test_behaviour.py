@@ -1,4 +1,4 @@
-"""The behaviour suite, run against every sink of Lockstep."""
+"""The behaviour suite, run against FileSink on a mounted folder."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ WITHOUT_CRASHES = [behaviour for behaviour in EVERYTHING if behaviour not in CRA
 
 
 @pytest.fixture
+def stride() -> int:
+    return 6
+
+
+@pytest.fixture
 def files_under_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> SinkUnderTest:
     monkeypatch.setattr(file_format, "ROWS_PER_GROUP", 100)  # several groups a file
     return FilesUnderTest(tmp_path, request.param)
@@ -30,6 +35,7 @@ def test_file_sink(files_under_test: SinkUnderTest, behaviour: Behaviour) -> Non
 
 @pytest.mark.parametrize("behaviour", WITHOUT_CRASHES, ids=lambda one: one.__name__)
 @pytest.mark.parametrize("files_under_test", ["csv", "json"], indirect=True)
+@pytest.mark.sample(6)  # of parquet they are run whole
 def test_file_sink_of_text(files_under_test: SinkUnderTest, behaviour: Behaviour) -> None:
     behaviour(files_under_test)
 

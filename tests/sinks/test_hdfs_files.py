@@ -82,14 +82,14 @@ def target(hdfs_uri: str, small_groups: None) -> HdfsFilesUnderTest:
 
 
 @pytest.mark.parametrize("behaviour", WITHOUT_CRASHES)
-@pytest.mark.sample(4)  # of a mounted folder they are run whole
+@pytest.mark.sample(3)  # of a mounted folder they are run whole
 def test_file_sink_on_hdfs(clean: CleanProcess, hdfs_uri: str, behaviour: str) -> None:
     clean.call(behave, ON_HDFS, behaviour, hdfs_uri)
 
 
 @pytest.mark.tier("all")
 @pytest.mark.parametrize("behaviour", CRASHES, ids=lambda one: one.__name__)
-@pytest.mark.sample(4)  # as above
+@pytest.mark.sample(2)  # as above
 def test_in_many_rounds_file_sink_on_hdfs_dies(
     clean: CleanProcess, hdfs_uri: str, behaviour: Behaviour, sampling: Sampling
 ) -> None:
@@ -128,7 +128,7 @@ TO_PUBLISH = [*TO_PREPARE[1:], "rename2", "delete"]
 
 @pytest.mark.parametrize("asked", TO_PREPARE)
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.sample(4)
+@pytest.mark.sample(2)
 def test_what_was_prepared_over_breaking_connections_is_whole(
     hdfs_uri: str, small_groups: None, proxy: CuttingProxy, asked: str, when: str
 ) -> None:
@@ -149,7 +149,7 @@ def test_what_was_prepared_over_breaking_connections_is_whole(
 
 @pytest.mark.parametrize("asked", TO_PUBLISH)
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 def test_what_is_published_over_breaking_connections_is_shown_once(
     hdfs_uri: str, small_groups: None, proxy: CuttingProxy, asked: str, when: str
 ) -> None:
@@ -166,12 +166,6 @@ def test_what_is_published_over_breaking_connections_is_shown_once(
 
 def _by_way_of(proxy: CuttingProxy, uri: str) -> HdfsFilesUnderTest:
     return HdfsFilesUnderTest(f"hdfs://127.0.0.1:{proxy.port}{HdfsAddress.of(uri).path}", apart=False)
-
-
-def test_nobody_who_publishes_reads_a_row(target: HdfsFilesUnderTest, monkeypatch: pytest.MonkeyPatch) -> None:
-    vote = prepare(target, epoch(), sealed(ROWS))
-    monkeypatch.setattr(HdfsFileSystem, "open", _refusing_rows(HdfsFileSystem.open))
-    publish(target, epoch(), vote, sealed(ROWS))
 
 
 def test_buckets_are_folders_and_each_tells_that_it_is_whole(hdfs_uri: str) -> None:
@@ -225,21 +219,18 @@ def test_a_file_where_the_folder_or_a_bucket_would_be_is_refused(hdfs_uri: str) 
         prepare(target, epoch(), sealed(ROWS))
 
 
-@pytest.mark.parametrize(
-    ("path", "more", "told"),
-    [
+def test_an_address_that_can_t_be_used_is_refused_when_it_is_declared(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, dict[str, Any], str]] = [
         ("hdfs://a:hidden@b/c", {}, "carries a user"),
         ("hdfs://a/b", {"connection": "c"}, "connection"),
         ("hdfs://a/b:c", {}, "colon"),
         ("viewfs://a/b", {}, "viewfs"),
-    ],
-)
-def test_an_address_that_can_t_be_used_is_refused_when_it_is_declared(
-    path: str, more: dict[str, Any], told: str
-) -> None:
-    with pytest.raises(InvalidPipeline, match=told) as refused:
-        FileSink("files", output="rows", path=path, **more)
-    assert "hidden" not in str(refused.value)
+    ]
+    for path, more, told in cases:
+        with subtests.test(path):
+            with pytest.raises(InvalidPipeline, match=told) as refused:
+                FileSink("files", output="rows", path=path, **more)
+            assert "hidden" not in str(refused.value)
 
 
 def test_a_path_is_taken_as_it_is(hdfs_uri: str) -> None:
@@ -313,11 +304,12 @@ def test_a_range_that_another_ledger_has_shown_is_not_shown_again(target: HdfsFi
     expect_rows(target, sealed(ROWS))
 
 
-def test_a_publication_that_goes_on_reads_no_row_of_what_it_has_shown(
+def test_nobody_who_publishes_or_goes_on_with_it_reads_a_row(
     target: HdfsFilesUnderTest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vote = prepare(target, epoch(), sealed(ROWS))
     with monkeypatch.context() as cut_off:
+        cut_off.setattr(HdfsFileSystem, "open", _refusing_rows(HdfsFileSystem.open))
         cut_off.setenv("LOCKSTEP_TESTING", "1")
         cut_off.setenv("LOCKSTEP_CRASH", f"{CrashPoint.PUBLISH_BEFORE_FILE_MARKER}:raise")
         with pytest.raises(CrashInjected):

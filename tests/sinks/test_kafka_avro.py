@@ -87,6 +87,7 @@ def read_back(target: AvroUnderTest, wal: list[SealedRows], by: str = "id") -> p
 @pytest.mark.parametrize(
     "behaviour", [one for one in behaviours(AvroUnderTest) if one not in CRASHES], ids=lambda one: one.__name__
 )
+@pytest.mark.sample(4)  # of JSON they are run whole
 def test_a_sink_of_avro(behaviour: Behaviour, target: AvroUnderTest) -> None:
     behaviour(target)
 
@@ -274,9 +275,8 @@ def test_each_topic_has_its_own_subject(target: AvroUnderTest, registry: Registr
 # --- what can't be meant ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("more", "says"),
-    [
+def test_what_says_nothing_is_refused(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"value": "avro", "subject": "s"}, "give registry"),
         ({"value": "avro", "register": True}, "give registry"),
         ({"key": "k", "key_subject": "s"}, "give registry"),
@@ -284,11 +284,10 @@ def test_each_topic_has_its_own_subject(target: AvroUnderTest, registry: Registr
         ({"registry": "schemas", "value": "v"}, "registry goes with value='avro'"),
         ({"registry": "schemas", "key": "k", "key_subject": "s", "subject": "s"}, "subject goes with value='avro'"),
         ({"registry": "schemas", "value": "avro", "key_subject": "s"}, "key_subject goes with key="),
-    ],
-)
-def test_what_says_nothing_is_refused(more: dict[str, Any], says: str) -> None:
-    with pytest.raises(InvalidPipeline, match=says):
-        KafkaSink("s", output="rows", topic="t", connection="kafka", **more)
+    ]
+    for more, says in cases:
+        with subtests.test(str(more)), pytest.raises(InvalidPipeline, match=says):
+            KafkaSink("s", output="rows", topic="t", connection="kafka", **more)
 
 
 def test_a_column_may_be_called_avro_and_plans_without_a_registry_are_what_they_were() -> None:

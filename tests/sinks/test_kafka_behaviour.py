@@ -1,19 +1,23 @@
-"""KafkaSink against a real broker: the suite of all sinks, for each guarantee and for shards."""
+"""KafkaSink against a real broker: the suite of all sinks, by guarantee and shards; epochs in the place of others."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from lockstep.sinks.values import Guarantee
-from lockstep.testing import behaviours
+from lockstep.errors import InvalidPipeline, LedgerConflict, PreflightRefused
+from lockstep.sinks.base import Sink
+from lockstep.sinks.values import Guarantee, Publication
+from lockstep.testing import behaviours, sealed
 from lockstep.testing._behaviour import CRASHES, Behaviour
 from lockstep.testing._trial import ROWS
+from lockstep.testing._under_test import epoch, opened, prepare, publish
 from stack.kafka import KafkaBroker
 from tests.sinks.guarantees import expect_row
 from tests.sinks.kafka_observer import observed
-from tests.sinks.kafka_target import PARTITIONS, KafkaUnderTest
+from tests.sinks.kafka_target import PARTITIONS, KafkaUnderTest, committed
 
 
 class WeakerKafkaUnderTest(KafkaUnderTest):
@@ -36,22 +40,26 @@ def test_an_exactly_once_sink(behaviour: Behaviour, kafka_broker: KafkaBroker) -
 @pytest.mark.parametrize(
     "behaviour", [one for one in behaviours(KafkaUnderTest) if one not in CRASHES], ids=lambda one: one.__name__
 )
+@pytest.mark.sample(4)  # of one they are run whole
 def test_a_sink_of_three_shards(behaviour: Behaviour, kafka_broker: KafkaBroker) -> None:
     behaviour(KafkaUnderTest(kafka_broker, shards=3))
 
 
 @pytest.mark.parametrize("behaviour", behaviours(WeakerKafkaUnderTest), ids=lambda one: one.__name__)
+@pytest.mark.sample(5)  # of one with transactions they are run whole
 def test_an_at_least_once_sink(behaviour: Behaviour, kafka_broker: KafkaBroker, tmp_path: Path) -> None:
     behaviour(_weaker(kafka_broker, tmp_path))
 
 
 @pytest.mark.parametrize("behaviour", behaviours(NoPromiseKafkaUnderTest), ids=lambda one: one.__name__)
+@pytest.mark.sample(3)
 def test_a_sink_that_promises_nothing(behaviour: Behaviour, kafka_broker: KafkaBroker) -> None:
     behaviour(NoPromiseKafkaUnderTest(kafka_broker, guarantee="none"))
 
 
 @pytest.mark.tier("all")
 @pytest.mark.parametrize(("name", "shards"), [("KafkaSink", 1), ("KafkaSink, three shards", 3)])
+@pytest.mark.sample(1)
 def test_the_page_of_guarantees_tells_the_truth(name: str, shards: int, kafka_broker: KafkaBroker) -> None:
     """A reader reads throughout, while publishers are killed and stopped at every point."""
     target = KafkaUnderTest(kafka_broker, shards=shards)
@@ -65,3 +73,53 @@ def test_the_page_of_guarantees_tells_the_truth(name: str, shards: int, kafka_br
 def test_the_page_of_guarantees_tells_the_truth_of_weaker_ones(kafka_broker: KafkaBroker, tmp_path: Path) -> None:
     expect_row("KafkaSink, at least once", _weaker(kafka_broker, tmp_path))
     expect_row("KafkaSink, none", NoPromiseKafkaUnderTest(kafka_broker, guarantee="none"))
+
+
+# --- in the place of another epoch ----------------------------------------------------------------------------------
+
+FIRST = epoch()
+SECOND = epoch(2, token=20, manifest="b", replaced=[FIRST])
+THIRD = epoch(3, token=30, manifest="c")
+BOTH = epoch(4, token=40, manifest="d", replaced=[SECOND, THIRD])
+
+
+def test_it_is_refused_unless_the_sink_says_send_and_no_plan_freezes_that(kafka_broker: KafkaBroker) -> None:
+    target = KafkaUnderTest(kafka_broker)
+    before = target.sink()
+    with opened(target) as sink, pytest.raises(PreflightRefused, match="on_restate='send'"):
+        sink.require_replaceable()
+    target.more = {"on_restate": "send"}
+    with opened(target) as sink:
+        sink.require_replaceable()
+    assert before.spec() == target.sink().spec()
+    assert Sink.from_spec(before.spec(), target.sink().settings()) == target.sink()
+    with pytest.raises(InvalidPipeline, match="'refuse' nor 'send'"):
+        KafkaUnderTest(kafka_broker, on_restate="drop").sink()
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"shards": 3}, {"guarantee": "at_least_once"}], ids=["exactly once", "shards", "at least once"]
+)
+def test_each_record_names_the_epochs_whose_place_it_takes(
+    kafka_broker: KafkaBroker, more: dict[str, Any], tmp_path: Path
+) -> None:
+    committer = {"committer": str(tmp_path)} if "guarantee" in more else {}
+    target = KafkaUnderTest(kafka_broker, on_restate="send", **more, **committer)
+    for at in (FIRST, SECOND, THIRD, BOTH):
+        wal = sealed(40, start=1000 * at.id)
+        vote = prepare(target, at, wal)
+        assert publish(target, at, vote, wal) is Publication.SENT
+    told = [dict(message.headers()) for message in committed(target.broker, target.topic)]
+    found = sorted((int(one["lockstep"].split(b"/")[3]), one.get("lockstep-replaces")) for one in told)
+    sent = [(1, None), (2, b"1"), (3, None), (4, b"2,3")]
+    assert found == [one for one in sent for _ in range(40)]
+
+
+def test_nothing_takes_the_place_of_what_was_not_sent_as_decided(kafka_broker: KafkaBroker) -> None:
+    target = KafkaUnderTest(kafka_broker, on_restate="send")
+    with pytest.raises(LedgerConflict, match="no marker"):
+        prepare(target, SECOND, sealed(1))
+    other = epoch(manifest="another life")
+    publish(target, other, prepare(target, other, sealed(1)), sealed(1))
+    with pytest.raises(LedgerConflict, match="the marker of manifest"):
+        prepare(target, SECOND, sealed(1))

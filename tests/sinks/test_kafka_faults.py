@@ -145,9 +145,11 @@ def test_headers_count_for_how_large_a_record_may_be(kafka_broker: KafkaBroker) 
     assert len(committed(kafka_broker, target.topic)) == 2
 
 
-@pytest.mark.parametrize(
-    ("more", "rows", "error", "says"),
-    [
+def test_what_brokers_would_refuse_is_refused_before_the_decision(
+    kafka_broker: KafkaBroker, subtests: pytest.Subtests
+) -> None:
+    target = KafkaUnderTest(kafka_broker)
+    cases: list[tuple[dict[str, Any], list[SealedRows], type[Exception], str]] = [
         ({"transaction_timeout": 1000}, sealed(1), PreflightRefused, r"transaction.max.timeout.ms"),
         ({"key": "id"}, sealed(1), PreflightRefused, "cast it in the transform"),
         ({"key": "nothing"}, sealed(1), PreflightRefused, "no such column"),
@@ -175,17 +177,10 @@ def test_headers_count_for_how_large_a_record_may_be(kafka_broker: KafkaBroker) 
             SinkRejected,
             "row 1 .* a NUL in its name",
         ),
-    ],
-    ids=[
-        *("timeout", "key's type", "no key", "columns lost", "no time", "null time", "microseconds", "partition"),
-        *("no headers", "no name", "our name", "a name cut short"),
-    ],
-)
-def test_what_brokers_would_refuse_is_refused_before_the_decision(
-    more: dict[str, Any], rows: list[SealedRows], error: type[Exception], says: str, kafka_broker: KafkaBroker
-) -> None:
-    with pytest.raises(error, match=says):
-        prepare(KafkaUnderTest(kafka_broker, **more), epoch(), rows)
+    ]
+    for target.more, rows, error, says in cases:
+        with subtests.test(f"{target.more} {says}"), pytest.raises(error, match=says):
+            prepare(target, epoch(), rows)
 
 
 HOUR = 3_600_000  # milliseconds
@@ -217,35 +212,37 @@ def _timed_target(broker: KafkaBroker, **more: Any) -> KafkaUnderTest:
     return KafkaUnderTest(broker, **{"key": "k", "value": "v", "timestamp": "t"} | more)
 
 
-@pytest.mark.parametrize(("setting", "value", "ago", "says"), REFUSED_FOR_EVER.values(), ids=REFUSED_FOR_EVER)
 def test_a_row_that_brokers_would_refuse_for_ever_gets_no_vote_and_is_named(
-    setting: str, value: str, ago: tuple[timedelta | None, ...], says: str, kafka_broker: KafkaBroker
+    kafka_broker: KafkaBroker, subtests: pytest.Subtests
 ) -> None:
-    target = _timed_target(kafka_broker)
-    configure(kafka_broker, target.topic, setting, value)
-    with pytest.raises(SinkRejected, match=says) as raised:
-        prepare(target, epoch(), _timed(*ago))
-    told = str(raised.value)
-    assert "output rows" in told
-    assert setting in told
-    assert "verysecret" not in told
+    for name, (setting, value, ago, says) in REFUSED_FOR_EVER.items():
+        target = _timed_target(kafka_broker)
+        configure(kafka_broker, target.topic, setting, value)
+        with subtests.test(name):
+            with pytest.raises(SinkRejected, match=says) as raised:
+                prepare(target, epoch(), _timed(*ago))
+            told = str(raised.value)
+            assert "output rows" in told
+            assert setting in told
+            assert "verysecret" not in told
 
 
-@pytest.mark.parametrize(("setting", "value", "ago", "says"), REFUSED_FOR_EVER.values(), ids=REFUSED_FOR_EVER)
 def test_a_topic_that_takes_less_after_the_vote_holds_the_epoch_up_and_is_named(
-    setting: str, value: str, ago: tuple[timedelta | None, ...], says: str, kafka_broker: KafkaBroker
+    kafka_broker: KafkaBroker, subtests: pytest.Subtests
 ) -> None:
     """That brokers do refuse such rows, and that the setting alone is the way out."""
-    target, rows = _timed_target(kafka_broker), _timed(*ago)
-    generous = str(2**63 - 1) if value == str(HOUR) else "delete"
-    configure(kafka_broker, target.topic, setting, generous)
-    vote = prepare(target, epoch(), rows)
-    configure(kafka_broker, target.topic, setting, value)
-    with opened(target) as sink, pytest.raises(PublishBlocked, match=re.escape(setting)):
-        sink.publish(epoch(), vote, rows)
-    configure(kafka_broker, target.topic, setting, generous)
-    publish(target, epoch(), vote, rows)
-    assert len(committed(kafka_broker, target.topic)) == len(ago)
+    for name, (setting, value, ago, _) in REFUSED_FOR_EVER.items():
+        target, rows = _timed_target(kafka_broker), _timed(*ago)
+        generous = str(2**63 - 1) if value == str(HOUR) else "delete"
+        configure(kafka_broker, target.topic, setting, generous)
+        vote = prepare(target, epoch(), rows)
+        configure(kafka_broker, target.topic, setting, value)
+        with subtests.test(name):
+            with opened(target) as sink, pytest.raises(PublishBlocked, match=re.escape(setting)):
+                sink.publish(epoch(), vote, rows)
+            configure(kafka_broker, target.topic, setting, generous)
+            publish(target, epoch(), vote, rows)
+            assert len(committed(kafka_broker, target.topic)) == len(ago)
 
 
 def test_a_topic_that_takes_less_is_named_without_transactions_too(kafka_broker: KafkaBroker, tmp_path: Path) -> None:
@@ -278,22 +275,16 @@ def test_a_record_that_would_be_too_old_when_it_is_sent_gets_no_vote_or_a_warnin
     assert "if they are sent later, raise that" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("settings", "before", "after"),
-    [
+def test_how_far_a_time_may_be_from_now_is_read_as_brokers_read_it() -> None:
+    cases: list[tuple[dict[str, str], Limit | None, Limit | None]] = [
         ({EITHER: "5000", BEFORE: str(2**63 - 1), AFTER: str(2**63 - 1)}, (EITHER, 5000), (EITHER, 5000)),
         ({EITHER: "5000", BEFORE: "7000"}, (BEFORE, 7000), (EITHER, 5000)),
         ({AFTER: str(HOUR)}, None, (AFTER, HOUR)),
         ({AFTER: str(HOUR), "message.timestamp.type": "LogAppendTime"}, None, None),
         ({}, None, None),
-    ],
-    ids=["older brokers", "between them", "newer brokers", "brokers' own time", "nothing"],
-)
-def test_how_far_a_time_may_be_from_now_is_read_as_brokers_read_it(
-    settings: dict[str, str], before: Limit | None, after: Limit | None
-) -> None:
-    limits = TopicLimits.of("t", 1, settings)
-    assert (limits.before, limits.after) == (before, after)
+    ]
+    limits = [TopicLimits.of("t", 1, settings) for settings, *_ in cases]
+    assert [(one.before, one.after) for one in limits] == [(before, after) for _, before, after in cases]
 
 
 def test_a_connection_may_take_less_than_its_topic(kafka_broker: KafkaBroker) -> None:
@@ -337,17 +328,16 @@ def test_markers_that_would_be_forgotten_are_refused(kafka_broker: KafkaBroker) 
         prepare(target, epoch(), sealed(1))
 
 
-@pytest.mark.parametrize("part", ["topic", "markers", "__transaction_state"])
-def test_what_could_be_lost_with_one_broker_is_refused(part: str, kafka_broker: KafkaBroker) -> None:
+def test_what_could_be_lost_with_one_broker_is_refused(kafka_broker: KafkaBroker) -> None:
     target, wal = KafkaUnderTest(kafka_broker), sealed(10)
     publish(target, epoch(), prepare(target, epoch(), wal), wal)
-    topic = getattr(target, part, part)
-    configure(kafka_broker, topic, "min.insync.replicas", "2")
-    try:
-        with opened(target) as sink, pytest.raises(PreflightRefused, match=f"{topic}: 1 replicas are in sync"):
-            sink.preflight(None)
-    finally:
-        configure(kafka_broker, topic, "min.insync.replicas", "1")
+    for topic in (target.topic, target.markers, "__transaction_state"):
+        configure(kafka_broker, topic, "min.insync.replicas", "2")
+        try:
+            with opened(target) as sink, pytest.raises(PreflightRefused, match=f"{topic}: 1 replicas are in sync"):
+                sink.preflight(None)
+        finally:
+            configure(kafka_broker, topic, "min.insync.replicas", "1")
 
 
 def test_a_log_of_transactions_that_would_not_last_is_refused_before_it_is_there(
@@ -394,9 +384,8 @@ def _threads() -> set[str]:
     return {task.name for task in Path("/proc/self/task").iterdir()}
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
+def test_a_pipeline_with_wrong_arguments_is_refused(subtests: pytest.Subtests) -> None:
+    cases: list[dict[str, Any]] = [
         {"guarantee": "twice"},
         {"guarantee": "at_least_once"},
         {"guarantee": "none", "committer": "/tmp/x"},
@@ -405,12 +394,10 @@ def _threads() -> set[str]:
         {"partitioner": "mine"},
         {"transaction_timeout": 0},
         {"marker_topic": "t"},
-    ],
-    ids=str,
-)
-def test_a_pipeline_with_wrong_arguments_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InvalidPipeline):
-        KafkaSink("rows", output="rows", topic="t", connection="kafka", **wrong)
+    ]
+    for wrong in cases:
+        with subtests.test(str(wrong)), pytest.raises(InvalidPipeline):
+            KafkaSink("rows", output="rows", topic="t", connection="kafka", **wrong)
 
 
 def _context(settings: str) -> SinkContext:

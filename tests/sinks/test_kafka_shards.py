@@ -70,6 +70,7 @@ def of_older_version(vote: Vote) -> Vote:
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped and released"])
 @pytest.mark.parametrize(("before", "after"), CHANGES)
 @pytest.mark.parametrize(("point", "times"), STRIKES.values(), ids=STRIKES)
+@pytest.mark.sample(5)
 def test_shards_may_change_wherever_a_publisher_is_struck(
     point: CrashPoint, times: int, before: int, after: int, how: signal.Signals, target: KafkaUnderTest
 ) -> None:
@@ -97,6 +98,7 @@ def test_shards_may_change_wherever_a_publisher_is_struck(
 
 
 @pytest.mark.parametrize(("point", "times"), STRIKES.values(), ids=STRIKES)
+@pytest.mark.sample(2)
 def test_an_epoch_keeps_the_shards_of_its_vote_wherever_a_publisher_is_killed(
     point: CrashPoint, times: int, target: KafkaUnderTest
 ) -> None:

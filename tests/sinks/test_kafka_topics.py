@@ -68,6 +68,7 @@ def ids_in(target: KafkaUnderTest, topic: str) -> list[int]:
 
 
 @pytest.mark.parametrize("behaviour", behaviours(TopicsUnderTest), ids=lambda one: one.__name__)
+@pytest.mark.sample(4)  # of one topic they are run whole
 def test_a_sink_of_two_topics(behaviour: Behaviour, kafka_broker: KafkaBroker) -> None:
     behaviour(TopicsUnderTest(kafka_broker))
 
@@ -75,12 +76,14 @@ def test_a_sink_of_two_topics(behaviour: Behaviour, kafka_broker: KafkaBroker) -
 @pytest.mark.parametrize(
     "behaviour", [one for one in behaviours(TopicsUnderTest) if one not in CRASHES], ids=lambda one: one.__name__
 )
+@pytest.mark.sample(3)  # as above
 def test_a_sink_of_two_topics_and_three_shards(behaviour: Behaviour, kafka_broker: KafkaBroker) -> None:
     behaviour(TopicsUnderTest(kafka_broker, shards=3))
 
 
 @pytest.mark.tier("all")
 @pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.sample(1)
 def test_the_page_of_guarantees_tells_the_truth(shards: int, kafka_broker: KafkaBroker) -> None:
     """A reader of each topic reads throughout, while publishers are killed and stopped at every point."""
     target = TopicsUnderTest(kafka_broker, shards=shards)
@@ -94,6 +97,7 @@ def test_the_page_of_guarantees_tells_the_truth(shards: int, kafka_broker: Kafka
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped and released"])
 @pytest.mark.parametrize(("point", "times"), STRIKES.values(), ids=STRIKES)
+@pytest.mark.sample(3)
 def test_shards_of_several_topics_may_be_struck_anywhere(
     point: CrashPoint, times: int, how: signal.Signals, kafka_broker: KafkaBroker
 ) -> None:
@@ -150,18 +154,19 @@ def test_values_that_are_a_column_go_to_topics_too(target: NamedUnderTest) -> No
     assert [[one.value() for one in committed(target.broker, topic)] for topic in (first, second)] == [[b"y"], [b"x"]]
 
 
-@pytest.mark.parametrize(("strange", "says"), [(None, "is null"), ("s3cret", "names none of topics=")])
-def test_a_row_for_no_topic_gets_no_vote_and_is_named(strange: str | None, says: str, target: NamedUnderTest) -> None:
-    with pytest.raises(SinkRejected, match=f"output rows, row 3 .the first is 0.: topic_column='to' {says}") as raised:
-        prepare(target, epoch(), rows_for(target.topic, target.second, target.topic, strange, target.topic))
-    assert "s3cret" not in str(raised.value)
+def test_a_row_for_no_topic_gets_no_vote_and_is_named(target: NamedUnderTest) -> None:
+    for strange, says in {None: "is null", "s3cret": "names none of topics="}.items():
+        told = f"output rows, row 3 .the first is 0.: topic_column='to' {says}"
+        with pytest.raises(SinkRejected, match=told) as raised:
+            prepare(target, epoch(), rows_for(target.topic, target.second, target.topic, strange, target.topic))
+        assert "s3cret" not in str(raised.value)
 
 
-@pytest.mark.parametrize("column", ["id", "nothing"])
-def test_a_column_of_topics_has_to_be_there_and_text(column: str, target: NamedUnderTest) -> None:
-    target.more["topic_column"] = column
-    with pytest.raises(PreflightRefused, match=f"topic_column='{column}' is no column of text"):
-        prepare(target, epoch(), rows_for(target.topic))
+def test_a_column_of_topics_has_to_be_there_and_text(target: NamedUnderTest) -> None:
+    for column in ("id", "nothing"):
+        target.more["topic_column"] = column
+        with pytest.raises(PreflightRefused, match=f"topic_column='{column}' is no column of text"):
+            prepare(target, epoch(), rows_for(target.topic))
 
 
 # --- what each topic takes -------------------------------------------------------------------------------------------
@@ -279,17 +284,15 @@ def test_a_plan_has_the_topics_in_one_order_and_of_one_topic_what_it_always_had(
     assert not {"topics", "topic_column"} & described(topic="a").spec()["arguments"].keys()
 
 
-@pytest.mark.parametrize(
-    ("more", "says"),
-    [
+def test_topics_that_are_no_choice_are_refused(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({}, "give either topic, or topics"),
         ({"topics": [], "topic_column": "to"}, "give either topic, or topics"),
         ({"topic": "a", "topics": ["b"]}, "give either topic, or topics"),
         ({"topics": ["a", "b"]}, "give both"),
         ({"topic": "a", "topic_column": "to"}, "give both"),
         ({"topics": ["a", "lockstep.markers"], "topic_column": "to"}, "topic of the markers"),
-    ],
-)
-def test_topics_that_are_no_choice_are_refused(more: dict[str, Any], says: str) -> None:
-    with pytest.raises(InvalidPipeline, match=says):
-        described(**more)
+    ]
+    for more, says in cases:
+        with subtests.test(str(more)), pytest.raises(InvalidPipeline, match=says):
+            described(**more)

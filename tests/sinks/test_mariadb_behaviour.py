@@ -15,7 +15,12 @@ from tests.sampling import Sampling
 from tests.sinks.conformance import DIFFERING, check, in_parts
 from tests.sinks.mariadb_target import MariaDbUnderTest, empty
 
-RUNS_FOR_ALL = 3
+
+@pytest.fixture
+def stride() -> int:
+    return 6
+
+
 ASKED = (
     *DIFFERING,
     behaviour.an_empty_epoch_goes_through,

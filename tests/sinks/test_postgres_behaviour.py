@@ -8,7 +8,12 @@ from lockstep.testing._behaviour import BEHAVIOURS, CRASHES, REPLACING_BEHAVIOUR
 from tests.sinks.conformance import check, in_parts
 from tests.sinks.postgres_target import PostgresUnderTest, empty
 
-RUNS_FOR_ALL = 2
+
+@pytest.fixture
+def stride() -> int:
+    return 4
+
+
 REPLACING = [one for one in REPLACING_BEHAVIOURS if one not in CRASHES]
 
 

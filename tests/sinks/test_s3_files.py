@@ -126,15 +126,16 @@ def test_buckets_are_folders_and_success_comes_before_the_marker(s3_uri: str) ->
     expect_settled(target)
 
 
-@pytest.mark.parametrize("format", [FileFormat.CSV, FileFormat.JSON])
-def test_each_format_gives_its_rows_back(s3_uri: str, format: FileFormat) -> None:
-    sink = FileSink("files", output=OUTPUT, path=f"{s3_uri}/out", format=format, max_rows_per_file=300)
-    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {})) as live:
-        live.preflight({OUTPUT: SCHEMA})
-        live.publish(epoch(), live.prepare(epoch(), sealed(ROWS)), sealed(ROWS))
-        found = list(live.read(1, OUTPUT, SCHEMA))
-    assert sum(batch.num_rows for batch in found) == ROWS
-    assert len(files(f"{s3_uri}/out")) == 4
+def test_each_format_gives_its_rows_back(s3_uri: str) -> None:
+    for format in (FileFormat.CSV, FileFormat.JSON):
+        place = f"{s3_uri}/{format}"
+        sink = FileSink("files", output=OUTPUT, path=place, format=format, max_rows_per_file=300)
+        with sink.opened(SinkContext(DEPLOYMENT, "pipe", {})) as live:
+            live.preflight({OUTPUT: SCHEMA})
+            live.publish(epoch(), live.prepare(epoch(), sealed(ROWS)), sealed(ROWS))
+            found = list(live.read(1, OUTPUT, SCHEMA))
+        assert sum(batch.num_rows for batch in found) == ROWS
+        assert len(files(place)) == 4
 
 
 # --- whose it is -----------------------------------------------------------------------------------------------------
@@ -182,19 +183,18 @@ def test_a_login_of_a_connection_is_used_and_stands_in_no_plan(
     assert s3_environment.secret_key not in json.dumps(sink.spec())
 
 
-@pytest.mark.parametrize(
-    ("path", "arguments", "told"),
-    [
+def test_a_sink_that_can_not_work_is_refused(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, dict[str, Any], str]] = [
         ("s3://AKIA1:hidden@bucket/x", {}, "login"),
         ("s3://bucket/x?secret_key=hidden", {}, "secret"),
         ("s3://bucket/x", {"max_bytes_per_file": 2 << 30}, "at most"),
         ("/out", {"connection": "lake"}, "object stores"),
-    ],
-)
-def test_a_sink_that_can_not_work_is_refused(path: str, arguments: dict[str, Any], told: str) -> None:
-    with pytest.raises(InvalidPipeline, match=told) as refusal:
-        FileSink("files", output=OUTPUT, path=path, **arguments)
-    assert "hidden" not in str(refusal.value)
+    ]
+    for path, arguments, told in cases:
+        with subtests.test(path):
+            with pytest.raises(InvalidPipeline, match=told) as refusal:
+                FileSink("files", output=OUTPUT, path=path, **arguments)
+            assert "hidden" not in str(refusal.value)
 
 
 def test_a_key_that_is_too_long_is_refused_before_the_vote(s3_uri: str) -> None:
@@ -227,7 +227,7 @@ DISTURBED = [
 
 
 @pytest.mark.parametrize(("fault", "method", "part"), DISTURBED)
-@pytest.mark.sample(8)
+@pytest.mark.sample(4)
 def test_a_disturbed_request_neither_loses_nor_doubles_a_row(
     fault: Fault, method: str, part: str, target: S3FilesUnderTest, proxy: S3Proxy
 ) -> None:
@@ -242,21 +242,21 @@ def test_a_disturbed_request_neither_loses_nor_doubles_a_row(
     assert [path for path in target.unsettled() if "span=" not in path] == []
 
 
-@pytest.mark.parametrize("fault", [Fault.LOST_ANSWER, Fault.ERROR_AFTER])
-def test_whoever_put_the_marker_knows_its_own_when_nobody_answers(
-    target: S3FilesUnderTest, proxy: S3Proxy, fault: Fault
-) -> None:
+def test_whoever_put_the_marker_knows_its_own_when_nobody_answers(target: S3FilesUnderTest, proxy: S3Proxy) -> None:
     """The client tries again by itself, and meets its own marker: 412."""
-    wal = sealed(ROWS)
-    vote = prepare(target, epoch(), wal)
-    proxy.plan(fault, "PUT", ".lockstep/epoch=1.json")
-    assert publish(target, epoch(), vote, wal) is Publication.COMMITTED
-    assert sum(".lockstep/epoch=1.json" in path and method == "PUT" for method, path in proxy.requests) >= 2
-    expect_proof(target, epoch(), wal)
-    expect_settled(target)
+    wal = sealed(20)
+    for number, fault in enumerate((Fault.LOST_ANSWER, Fault.ERROR_AFTER), 1):
+        at, marker = epoch(number, token=10 * number), f".lockstep/epoch={number}.json"
+        vote = prepare(target, at, wal)
+        proxy.plan(fault, "PUT", marker)
+        assert publish(target, at, vote, wal) is Publication.COMMITTED
+        assert sum(marker in path and method == "PUT" for method, path in proxy.requests) >= 2
+        expect_proof(target, at, wal)
+        expect_settled(target)
 
 
 @pytest.mark.parametrize("part", [".lockstep/epoch=1.json", "files/epoch=1.json", "/out/files-epoch=1", ".parquet"])
+@pytest.mark.sample(2)
 def test_a_put_that_arrives_after_it_was_given_up_changes_no_row(
     target: S3FilesUnderTest, proxy: S3Proxy, part: str
 ) -> None:
@@ -294,7 +294,7 @@ def test_an_upload_that_is_cut_leaves_nothing_to_see_and_nothing_to_pay_for(
 
 
 def test_publishers_at_once_show_each_epoch_once(target: S3FilesUnderTest) -> None:
-    publishers, rounds = 4, 6
+    publishers, rounds = 4, 2
     wals = [sealed(20, start=100 * number) for number in range(rounds)]
     for number, wal in enumerate(wals, start=1):
         at, barrier = epoch(number, token=10 * number), Barrier(publishers)
@@ -366,19 +366,21 @@ def test_what_a_swept_process_puts_later_is_swept_next_time_and_nothing_else(
     expect_settled(target)
 
 
-@pytest.mark.parametrize("damage", ["changed", "gone", "no vote"])
-def test_pending_objects_that_were_damaged_are_written_again(
-    target: S3FilesUnderTest, store: ObjectStore, damage: str
-) -> None:
-    vote = prepare(target, epoch(), sealed(ROWS))
-    struck = pending_files(store)[1]
-    if damage == "changed":
-        store.replace(struck, store.read(struck)[::-1])
-    else:
-        store.delete([struck if damage == "gone" else f".lockstep/pending/{vote.handle}/_vote.json"])
-    assert publish(target, epoch(token=12), vote, sealed(ROWS)) is Publication.REPAIRED
-    expect_rows(target, sealed(ROWS))
-    assert digest(target.bare()) == digest(target.visible())
+def test_pending_objects_that_were_damaged_are_written_again(target: S3FilesUnderTest, store: ObjectStore) -> None:
+    wals = []
+    for number, damage in enumerate(("changed", "gone", "no vote"), 1):
+        wals.append(wal := sealed(400, start=1000 * number))
+        vote = prepare(target, epoch(number, token=10 * number), wal)
+        struck = pending_files(store)[1]
+        if damage == "changed":
+            store.replace(struck, store.read(struck)[::-1])
+        else:
+            store.delete([struck if damage == "gone" else f".lockstep/pending/{vote.handle}/_vote.json"])
+        at = epoch(number, token=10 * number + 2)
+        assert publish(target, at, vote, wal) is Publication.REPAIRED, damage
+        expect_rows(target, *wals)
+        assert digest(target.bare()) == digest(target.visible())
+        sweep(target)
 
 
 def cut_off_publication(target: S3FilesUnderTest, store: ObjectStore) -> Vote:
@@ -509,19 +511,18 @@ def test_a_cut_off_publication_is_given_up_by_hand_as_the_refusal_says(
     expect_rows(target, sealed(ROWS))
 
 
-@pytest.mark.parametrize("interval", ["an interval", None])
 def test_a_ledger_that_was_restored_shows_nothing_beside_files_of_its_cut_off_life(
-    target: S3FilesUnderTest, store: ObjectStore, interval: str | None
+    target: S3FilesUnderTest, store: ObjectStore
 ) -> None:
-    span = DAY if interval else None
-    first, second = (replace(epoch(token=token, manifest=str(token)), interval=span) for token in (10, 11))
-    cut_off(target, first, prepare(target, first, sealed(ROWS)), sealed(ROWS))
-    shown = target.bare()
-    wal = sealed(ROWS, start=5000)
-    with pytest.raises(LedgerConflict, match="no memory of"):
-        publish(target, second, prepare(target, second, wal), wal)
-    assert digest(target.bare()) == digest(shown)
-    assert target.published() == []
+    for number, span in enumerate((DAY, None), 1):
+        first, second = (replace(epoch(number, token=token, manifest=f"{token}"), interval=span) for token in (10, 11))
+        cut_off(target, first, prepare(target, first, sealed(ROWS)), sealed(ROWS))
+        shown = target.bare()
+        wal = sealed(ROWS, start=5000)
+        with pytest.raises(LedgerConflict, match="no memory of"):
+            publish(target, second, prepare(target, second, wal), wal)
+        assert digest(target.bare()) == digest(shown)
+        assert target.published() == []
 
 
 def test_an_epoch_that_was_published_before_its_files_were_told_first_stays_published(

@@ -28,14 +28,14 @@ def clean() -> Iterator[CleanProcess]:
 
 
 @pytest.mark.parametrize("behaviour", WITHOUT_CRASHES)
-@pytest.mark.sample(4)  # of a mounted folder they are run whole
+@pytest.mark.sample(3)  # of a mounted folder they are run whole
 def test_file_sink_on_s3(clean: CleanProcess, s3_uri: str, behaviour: str) -> None:
     clean.call(behave, ON_S3, behaviour, s3_uri)
 
 
 @pytest.mark.tier("all")
 @pytest.mark.parametrize("behaviour", CRASHES, ids=lambda one: one.__name__)
-@pytest.mark.sample(4)  # as above
+@pytest.mark.sample(2)  # as above
 def test_in_many_rounds_file_sink_on_s3_dies(
     clean: CleanProcess, s3_uri: str, behaviour: Behaviour, sampling: Sampling
 ) -> None:
@@ -45,7 +45,7 @@ def test_in_many_rounds_file_sink_on_s3_dies(
 @pytest.mark.tier("all")
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda one: one.name)
 @pytest.mark.parametrize(("story", "plot"), STORIES)
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 def test_in_many_rounds_a_process_dies_around_each_request(
     clean: CleanProcess, s3_uri: str, story: str, plot: str, action: int, sampling: Sampling
 ) -> None:

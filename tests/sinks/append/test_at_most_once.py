@@ -89,64 +89,62 @@ def fail(batch: pa.RecordBatch, epoch: SinkEpoch) -> None:
 # --- a person is told ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("point", "arrived", "cut_off"),
-    [
-        ("before_sink", True, False),
-        ("after_marker", False, True),
-        ("after_write", True, True),
-        ("before_record", True, False),
-        ("after_record", True, False),
-    ],
-)
+#: where a publisher is killed, whether its rows arrive, and whether its epoch was cut off
+KILLS = [
+    ("before_sink", True, False),
+    ("before_record", True, False),
+    ("after_record", True, False),
+    ("after_marker", False, True),
+    ("after_write", True, True),
+]
+
+
 @pytest.mark.parametrize("counter", ["http"], indirect=True)
 def test_a_killed_publisher_is_followed_by_one_who_says_what_may_be_missing(
-    point: str,
-    arrived: bool,
-    cut_off: bool,
-    counter: Receiver,
-    memory: Path,
-    memory_server: PostgresServer,
-    monkeypatch: pytest.MonkeyPatch,
+    counter: Receiver, memory: Path, memory_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dsn = memory_server.create_database(f"amo_{point}_{counter.port}")
+    dsn = memory_server.create_database(f"amo_{counter.port}")
     connections = {"ledger": dsn, "receiver": counter.url}
     sink = HttpSink(
         "feed", output="numbers", connection="receiver", committer="postgres:ledger", guarantee="at_most_once"
     )
     feed = Feed.of(dsn, memory, [sink], connections)
-    feed.decide(0)
-
-    def publisher() -> None:
-        os.environ.update(LOCKSTEP_TESTING="1", LOCKSTEP_CRASH=f"publish.{point}")
-        feed.publish(0, "feed")
-
-    assert fork(publisher).wait() == -9, "the publisher did not come to the point"
-    report = feed.recover()
-    assert report.finished == [1] and not report.problems
-    rows = [(record["day"], record["number"], record["label"]) for record in counter.records()]
-    assert Counter(rows) == (Counter(rows_of_day(0)) if arrived else Counter())
-
-    with feed.runtime() as runtime, closing(Report(dsn)) as reading:
-        participant = runtime.ledger.participants("numbers", 1)["feed"]
-        reasons = [one.reason for one in reading.history("numbers", 1) if one.sink == "feed"]
-        found = reading.pipeline("numbers")
-    assert (participant.publication == "cut off") is cut_off
-    assert (participant.unproven == MAY_BE_INCOMPLETE) is cut_off
-    assert (MAY_BE_INCOMPLETE in reasons) is cut_off
-    assert found is not None and found.verified_through == (0 if cut_off else 1)
-    assert feed.verify(1)["feed"].problem == (MAY_BE_INCOMPLETE if cut_off else None)
-    feed.finish(0)  # a run that is cleared sends nothing
-    assert len(counter.records()) == len(rows)
-
     for name, value in connections.items():
         monkeypatch.setenv(variable_of(name), value)
     monkeypatch.setenv("LOCKSTEP_LEDGER", dsn)
-    shown = CliRunner().invoke(app, ["verify", "numbers", "--staging", str(memory / "staging")])
-    assert shown.exit_code == (3 if cut_off else 0), shown.output
-    for command in (["status"], ["status", "numbers", "--epoch", "1", "--json"]):
-        told = " ".join(CliRunner().invoke(app, command).output.split())
-        assert ("may be incomplete" in told) is cut_off, told
+    expected: Counter[Any] = Counter()
+    for day, (point, arrived, cut_off) in enumerate(KILLS):
+        number, incomplete = day + 1, MAY_BE_INCOMPLETE.replace("epoch 1", f"epoch {day + 1}")
+        feed.decide(day)
+
+        def publisher(day: int = day, point: str = point) -> None:
+            os.environ.update(LOCKSTEP_TESTING="1", LOCKSTEP_CRASH=f"publish.{point}")
+            feed.publish(day, "feed")
+
+        assert fork(publisher).wait() == -9, f"the publisher did not come to {point}"
+        report = feed.recover()
+        assert report.finished == [number] and not report.problems
+        expected += Counter(rows_of_day(day)) if arrived else Counter()
+        assert Counter((one["day"], one["number"], one["label"]) for one in counter.records()) == expected, point
+
+        with feed.runtime() as runtime, closing(Report(dsn)) as reading:
+            participant = runtime.ledger.participants("numbers", number)["feed"]
+            reasons = [one.reason for one in reading.history("numbers", number) if one.sink == "feed"]
+            found = reading.pipeline("numbers")
+        assert (participant.publication == "cut off") is cut_off
+        assert (participant.unproven == incomplete) is cut_off
+        assert (incomplete in reasons) is cut_off
+        assert found is not None and found.verified_through == min(number, 3), "epochs 4 and 5 are those cut off"
+        assert feed.verify(number)["feed"].problem == (incomplete if cut_off else None)
+        feed.finish(day)  # a run that is cleared sends nothing
+        assert len(counter.records()) == expected.total()
+
+        if point in ("after_record", "after_write"):  # the last of each outcome
+            shown = CliRunner().invoke(app, ["verify", "numbers", "--staging", str(memory / "staging")])
+            assert shown.exit_code == (3 if cut_off else 0), shown.output
+            for command in (["status"], ["status", "numbers", "--epoch", str(number), "--json"]):
+                told = " ".join(CliRunner().invoke(app, command).output.split())
+                assert ("may be incomplete" in told) is cut_off, told
 
 
 @pytest.mark.parametrize("recorded", [True, False], ids=["recorded as cut off", "begun"])
@@ -226,16 +224,15 @@ def test_a_function_that_is_gone_costs_nothing(memory: Path) -> None:
 # --- what may have come ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("answer", [status(503), status(429, Retry_After="1"), status(422), hang_up])
-def test_a_request_that_may_have_come_is_never_tried_again(
-    answer: Callable[[Any, Request], None], memory: Path
-) -> None:
-    with scripted("http", status(200), answer, status(200)) as script:
-        sent = Sent(sink_of("http", memory), {"receiver": f"http://127.0.0.1:{script.port}"}, rows=30)
-        with pytest.raises(SinkUnavailable, match="what has not come is not sent again"):
-            sent.publish()
-        assert [sent.publish(), sent.publish()] == [Publication.CUT_OFF] * 2
-    assert [request.ordinals[0] for request in script.requests] == [0, 10]
+def test_a_request_that_may_have_come_is_never_tried_again(memory: Path) -> None:
+    for number, answer in enumerate((status(503), status(429, Retry_After="1"), status(422), hang_up)):
+        with scripted("http", status(200), answer, status(200)) as script:
+            sink = sink_of("http", memory / str(number))
+            sent = Sent(sink, {"receiver": f"http://127.0.0.1:{script.port}"}, rows=30)
+            with pytest.raises(SinkUnavailable, match="what has not come is not sent again"):
+                sent.publish()
+            assert [sent.publish(), sent.publish()] == [Publication.CUT_OFF] * 2
+        assert [request.ordinals[0] for request in script.requests] == [0, 10]
 
 
 def test_records_that_were_not_acknowledged_are_not_sent_again(memory: Path) -> None:
@@ -274,23 +271,23 @@ def say_that_nothing_left(batch: pa.RecordBatch, epoch: SinkEpoch) -> None:
         raise NothingSent("the line is busy")
 
 
-@pytest.mark.parametrize("in_tens", [(20,), (10, 10)], ids=["of one output", "of two"])
-def test_what_never_left_is_taken_back_only_where_nothing_left_before(in_tens: tuple[int, ...], memory: Path) -> None:
-    _batches.clear()
+def test_what_never_left_is_taken_back_only_where_nothing_left_before(memory: Path) -> None:
     sink = FunctionSink(
         "own", output=OUTPUT, function=say_that_nothing_left, guarantee="at_most_once", committer=str(memory / "sent")
     )
-    wal = [_InTens(sealed(rows)[0].table) for rows in in_tens]
-    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {})) as live:
-        live.preflight(None)
-        vote = live.prepare(epoch(), wal)
-        with pytest.raises(NothingSent):
-            live.publish(epoch(), vote, wal)
-        with pytest.raises(SinkUnavailable, match="the line is busy") as refused:  # at the second batch
-            live.publish(epoch(), vote, wal)
-        assert not isinstance(refused.value, NothingSent)
-        assert live.publish(epoch(), vote, wal) is Publication.CUT_OFF
-    assert _batches == [10, 10, 10]
+    for number, in_tens in enumerate(((20,), (10, 10)), 1):  # rows of one output, and of two
+        _batches.clear()
+        at, wal = epoch(number), [_InTens(sealed(rows)[0].table) for rows in in_tens]
+        with sink.opened(SinkContext(DEPLOYMENT, "pipe", {})) as live:
+            live.preflight(None)
+            vote = live.prepare(at, wal)
+            with pytest.raises(NothingSent):
+                live.publish(at, vote, wal)
+            with pytest.raises(SinkUnavailable, match="the line is busy") as refused:  # at the second batch
+                live.publish(at, vote, wal)
+            assert not isinstance(refused.value, NothingSent)
+            assert live.publish(at, vote, wal) is Publication.CUT_OFF
+        assert _batches == [10, 10, 10]
 
 
 # --- the record before the rows --------------------------------------------------------------------------------------

@@ -97,22 +97,20 @@ def test_both_show_the_epoch_and_verify_says_what_it_can(
     assert CliRunner().invoke(app, arguments).exit_code == 3
 
 
-@pytest.mark.parametrize("point", POINTS)
-def test_a_killed_publisher_is_finished_by_recovery(
-    point: str, memory: Path, connections: dict[str, str], http: Receiver
-) -> None:
+def test_a_killed_publisher_is_finished_by_recovery(memory: Path, connections: dict[str, str], http: Receiver) -> None:
     feed = feed_of(memory, connections)
-    feed.decide(0)
+    for day, point in enumerate(POINTS):
+        feed.decide(day)
 
-    def publisher() -> None:
-        os.environ.update(LOCKSTEP_TESTING="1", LOCKSTEP_CRASH=f"publish.{point}")
-        feed.publish(0, "feed")
+        def publisher(day: int = day, point: str = point) -> None:
+            os.environ.update(LOCKSTEP_TESTING="1", LOCKSTEP_CRASH=f"publish.{point}")
+            feed.publish(day, "feed")
 
-    assert fork(publisher).wait() == -9, "the publisher did not come to the point"
-    report = feed.recover()
-    assert report.finished == [1] and not report.problems
-    assert in_the_warehouse(connections, 0) == received(http, 0) == Counter(rows_of_day(0))
-    assert all(one.agrees for one in feed.verify(1).values())
+        assert fork(publisher).wait() == -9, f"the publisher did not come to {point}"
+        report = feed.recover()
+        assert report.finished == [day + 1] and not report.problems, point
+        assert in_the_warehouse(connections, day) == received(http, day) == Counter(rows_of_day(day)), point
+        assert all(one.agrees for one in feed.verify(day + 1).values()), point
 
 
 def test_what_the_receiver_would_refuse_keeps_the_epoch_from_both(

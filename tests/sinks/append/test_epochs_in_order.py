@@ -18,12 +18,7 @@ from tests.sinks.append.scripted import Script, hang_up, line, scripted
 from tests.sinks.kafka_watching import at
 
 
-@pytest.fixture(params=["folder", "table"])
-def committer(request: pytest.FixtureRequest, memory: Path) -> str:
-    return str(memory / "sent") if request.param == "folder" else "postgres:ledger"
-
-
-def feed_to(script: Script, folder: Path, server: PostgresServer, committer: str) -> Feed:
+def feed_to(script: Script, folder: Path, server: PostgresServer, committer: str = "postgres:ledger") -> Feed:
     """Two receivers: `feed`, which fails, and `other`."""
     name = f"order_{script.port}"
     ledger = server.create_database(name)
@@ -37,11 +32,12 @@ def epochs_of(script: Script) -> list[int]:
     return [json.loads(request.body.splitlines()[0])["lockstep"]["epoch"] for request in script.requests]
 
 
+@pytest.mark.parametrize("committer", ["{memory}/sent", "postgres:ledger"], ids=["folder", "table"])
 def test_a_later_epoch_waits_until_the_failed_one_was_sent(
     memory: Path, memory_server: PostgresServer, committer: str
 ) -> None:
     with scripted("tcp", hang_up) as script:
-        feed = feed_to(script, memory, memory_server, committer)
+        feed = feed_to(script, memory, memory_server, committer.format(memory=memory))
         feed.decide(1)
         with pytest.raises(SinkUnavailable):
             feed.publish(1, "feed")
@@ -65,10 +61,10 @@ def test_a_later_epoch_waits_until_the_failed_one_was_sent(
 
 
 def test_an_epoch_behind_one_that_is_being_published_is_no_problem_for_recovery(
-    memory: Path, memory_server: PostgresServer, committer: str, monkeypatch: pytest.MonkeyPatch
+    memory: Path, memory_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with scripted("tcp", line("ok\n")) as script:
-        feed = feed_to(script, memory, memory_server, committer)
+        feed = feed_to(script, memory, memory_server)
         for run in (1, 2):
             feed.decide(run)
         feed.publish(1, "other")
@@ -80,11 +76,9 @@ def test_an_epoch_behind_one_that_is_being_published_is_no_problem_for_recovery(
         assert feed.recover().complete
 
 
-def test_one_round_of_recovery_sends_all_that_are_decided_in_order(
-    memory: Path, memory_server: PostgresServer, committer: str
-) -> None:
+def test_one_round_of_recovery_sends_all_that_are_decided_in_order(memory: Path, memory_server: PostgresServer) -> None:
     with scripted("tcp", line("ok\n")) as script:
-        feed = feed_to(script, memory, memory_server, committer)
+        feed = feed_to(script, memory, memory_server)
         for run in (1, 2, 3):
             feed.decide(run)
         assert feed.recover().finished == [1, 2, 3]
@@ -93,10 +87,10 @@ def test_one_round_of_recovery_sends_all_that_are_decided_in_order(
 
 
 def test_an_epoch_that_was_sent_and_not_recorded_is_sent_again_before_the_next(
-    memory: Path, memory_server: PostgresServer, committer: str, monkeypatch: pytest.MonkeyPatch
+    memory: Path, memory_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with scripted("tcp", line("ok\n")) as script:
-        feed = feed_to(script, memory, memory_server, committer)
+        feed = feed_to(script, memory, memory_server)
         feed.decide(1)
         feed.decide(2)
         with monkeypatch.context() as broken:

@@ -91,6 +91,7 @@ def test_a_function_that_is_called_at_most_once(behaviour: Behaviour, memory: Pa
 
 
 @pytest.mark.parametrize("behaviour", behaviours(Unremembered), ids=lambda one: one.__name__)
+@pytest.mark.sample(3)
 def test_a_function_without_a_guarantee(behaviour: Behaviour, memory: Path) -> None:
     behaviour(Unremembered(memory))
 
@@ -146,27 +147,31 @@ def of_the_program() -> Callable[..., None]:
     return send
 
 
-@pytest.mark.parametrize(
-    ("function", "told"),
-    [
+def test_a_function_that_no_other_process_can_import_is_refused(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[Any, str]] = [
         (lambda batch, epoch: None, "no name at the top of a module"),
         (nested(), "no name at the top of a module"),
         (sending.Sender().send, "no name at the top of a module"),
         (partial(sending.send), "no name at the top of a module"),
         (not_its_own_name(), "sending:send is another one"),
         (of_the_program(), "a module that only this process has"),
-    ],
-)
-def test_a_function_that_no_other_process_can_import_is_refused(function: Any, told: str) -> None:
-    with pytest.raises(InvalidPipeline, match=f"sink own: .* can't be imported by another process: .*{told}"):
-        FunctionSink("own", output=OUTPUT, function=function)
+    ]
+    for function, told in cases:
+        told = f"sink own: .* can't be imported by another process: .*{told}"
+        with subtests.test(str(function)), pytest.raises(InvalidPipeline, match=told):
+            FunctionSink("own", output=OUTPUT, function=function)
 
 
-@pytest.mark.parametrize("function", ["nowhere:send", f"{sending.__name__}:gone", f"{sending.__name__}:FOLDER", "send"])
-def test_a_name_that_leads_nowhere_is_found_before_any_row(function: str) -> None:
-    sink, told = FunctionSink("own", output=OUTPUT, function=function), r"own: function .*(give module|is no function)"
-    with sink.opened(CONTEXT) as live, pytest.raises(InvalidPipeline, match=told):
-        live.preflight(None)
+def test_a_name_that_leads_nowhere_is_found_before_any_row(subtests: pytest.Subtests) -> None:
+    told = r"own: function .*(give module|is no function)"
+    for function in ("nowhere:send", f"{sending.__name__}:gone", f"{sending.__name__}:FOLDER", "send"):
+        sink = FunctionSink("own", output=OUTPUT, function=function)
+        with (
+            subtests.test(function),
+            sink.opened(CONTEXT) as live,
+            pytest.raises(InvalidPipeline, match=told),
+        ):
+            live.preflight(None)
 
 
 # --- what it is given ------------------------------------------------------------------------------------------------
@@ -190,12 +195,13 @@ class WithAnEmptyBatch(SealedRows):
         yield from super().__iter__()
 
 
-@pytest.mark.parametrize("rows", [0, 5])
-def test_a_function_gets_no_batch_without_rows(rows: int, sent: Path) -> None:
-    sink, wal = FunctionSink("own", output=OUTPUT, function=sending.send), [WithAnEmptyBatch(sealed(rows)[0].table)]
-    with sink.opened(CONTEXT) as live:
-        live.publish(epoch(), live.prepare(epoch(), wal), wal)
-    assert len(list(sent.glob("*.arrow"))) == (1 if rows else 0)
+def test_a_function_gets_no_batch_without_rows(sent: Path) -> None:
+    sink = FunctionSink("own", output=OUTPUT, function=sending.send)
+    for rows in (0, 5):
+        wal = [WithAnEmptyBatch(sealed(rows)[0].table)]
+        with sink.opened(CONTEXT) as live:
+            live.publish(epoch(), live.prepare(epoch(), wal), wal)
+        assert len(list(sent.glob("*.arrow"))) == (1 if rows else 0)
 
 
 def test_an_output_that_the_transform_does_not_give_is_refused() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBlocked, SinkRejected, TargetUnreadable
@@ -73,9 +73,8 @@ def test_the_same_wal_gives_the_same_records_however_it_is_cut_into_batches() ->
     assert one == other
 
 
-@pytest.mark.parametrize(
-    ("value", "type", "told"),
-    [
+def test_values_are_told_as_the_page_says() -> None:
+    cases: list[tuple[Any, pa.DataType, Any]] = [
         (2**63 - 1, pa.int64(), 2**63 - 1),
         (Decimal("12.30"), pa.decimal128(10, 2), "12.30"),
         (b"\0\xff", pa.binary(), "AP8="),
@@ -88,30 +87,26 @@ def test_the_same_wal_gives_the_same_records_however_it_is_cut_into_batches() ->
         ({"a": {"b": Decimal("1")}}, pa.struct({"a": pa.struct({"b": pa.decimal128(3)})}), {"a": {"b": "1"}}),
         ([("k", 1)], pa.map_(pa.string(), pa.int8()), [["k", 1]]),
         (None, pa.null(), None),
-    ],
-)
-def test_values_are_told_as_the_page_says(value: Any, type: pa.DataType, told: Any) -> None:
-    assert record_of(value, type) == told
+    ]
+    assert [record_of(value, type) for value, type, _ in cases] == [told for *_, told in cases]
 
 
+@settings(max_examples=50)
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_floats_keep_every_bit(value: float) -> None:
     assert record_of(value, pa.float64()) == value
 
 
-@pytest.mark.parametrize(
-    "column",
-    [
-        pa.array([1.0, float("nan")]),
-        pa.array([float("-inf"), 1.0]),
-        pa.array([[1.0], [float("nan")]]),
-        pa.array([0, 2**62], pa.timestamp("us")),  # a year that Python doesn't have
-        pa.array([b"\xff", b""]).cast(pa.binary()).view(pa.string()),  # no UTF-8
-    ],
-)
-def test_what_json_cannot_say_is_refused_before_the_decision(column: pa.Array, tmp_path: Path) -> None:
-    with pytest.raises(SinkRejected, match=f"output {OUTPUT}, "):
-        prepared(stdout(tmp_path), ("value", column))
+def test_what_json_cannot_say_is_refused_before_the_decision(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for name, column in {
+        "nan": pa.array([1.0, float("nan")]),
+        "infinity": pa.array([float("-inf"), 1.0]),
+        "nan in a list": pa.array([[1.0], [float("nan")]]),
+        "a year that Python doesn't have": pa.array([0, 2**62], pa.timestamp("us")),
+        "no UTF-8": pa.array([b"\xff", b""]).cast(pa.binary()).view(pa.string()),
+    }.items():
+        with subtests.test(name), pytest.raises(SinkRejected, match=f"output {OUTPUT}, "):
+            prepared(stdout(tmp_path), ("value", column))
 
 
 def test_a_record_that_is_too_long_is_refused_before_the_decision(tmp_path: Path) -> None:
@@ -128,11 +123,12 @@ def test_the_users_validator_is_asked_before_the_decision(tmp_path: Path) -> Non
     assert prepared(sink, ("id", pa.array([2, 4]))) == {OUTPUT: 2}
 
 
-@pytest.mark.parametrize("validator", ["nowhere:at_all", f"{__name__}:nothing", "", "json"])
-def test_a_validator_that_is_not_there_is_found_before_any_row(validator: str, tmp_path: Path) -> None:
-    sink = stdout(tmp_path, validator=validator)
-    with sink.opened(CONTEXT) as live, pytest.raises(InvalidPipeline, match="give module:function"):
-        live.preflight(None)
+def test_a_validator_that_is_not_there_is_found_before_any_row(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for validator in ("nowhere:at_all", f"{__name__}:nothing", "", "json"):
+        sink = stdout(tmp_path, validator=validator)
+        told = "give module:function"
+        with subtests.test(validator), sink.opened(CONTEXT) as live, pytest.raises(InvalidPipeline, match=told):
+            live.preflight(None)
 
 
 def test_a_column_that_would_hide_the_key_is_refused_as_soon_as_the_schema_is_known(tmp_path: Path) -> None:
@@ -155,6 +151,7 @@ def test_what_this_version_refuses_after_the_decision_stays_decided(tmp_path: Pa
         assert newer.find_marker(1) is None
 
 
+@settings(max_examples=40)
 @given(
     sizes=st.lists(st.integers(0, 30)),
     cut=st.integers(1, 7),
@@ -190,6 +187,7 @@ ROW = st.fixed_dictionaries(
 TYPES = (pa.int64(), pa.string(), pa.float64(), pa.timestamp("us"), pa.binary(), pa.decimal128(12, 2))
 
 
+@settings(max_examples=40)
 @given(rows=st.lists(ROW, max_size=6), longest=st.integers(200, 500))
 def test_records_are_those_of_one_row_after_the_other_and_their_refusals_come_before_the_decision(
     rows: list[dict[str, Any]], longest: int
@@ -227,8 +225,13 @@ def line_of(row: dict[str, Any], ordinal: int) -> bytes:
 # --- what is asked of a sink -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [StdoutSink, TcpSink, HttpSink])
-def test_a_sink_says_what_it_keeps_and_what_it_needs_for_it(kind: type, tmp_path: Path) -> None:
+def test_every_sink_says_what_it_keeps_and_what_it_needs_for_it(subtests: pytest.Subtests) -> None:
+    for kind in (StdoutSink, TcpSink, HttpSink):
+        with subtests.test(kind.__name__):
+            expect_arguments(kind)
+
+
+def expect_arguments(kind: type) -> None:
     arguments = {} if kind is StdoutSink else {"connection": "receiver"}
     assert kind("s", output=OUTPUT, committer="postgres:ledger", **arguments).guarantee is Guarantee.AT_LEAST_ONCE
     assert kind("s", output=OUTPUT, guarantee="none", **arguments).guarantee is Guarantee.NONE

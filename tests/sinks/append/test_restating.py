@@ -52,26 +52,24 @@ def publish(sink: Sink, at: SinkEpoch, wal: list[SealedRows]) -> None:
 
 
 @pytest.mark.parametrize("of", [stdout, function, http, tcp])
-def test_it_is_refused_unless_the_sink_says_send(tmp_path: Path, of: Callable[..., Sink]) -> None:
-    with of(tmp_path).opened(CONTEXT) as live, pytest.raises(PreflightRefused, match="on_restate='send'"):
+def test_it_is_refused_unless_the_sink_says_send_and_no_plan_freezes_that(
+    tmp_path: Path, of: Callable[..., Sink]
+) -> None:
+    before, now = of(tmp_path), of(tmp_path, on_restate="send")
+    with before.opened(CONTEXT) as live, pytest.raises(PreflightRefused, match="on_restate='send'"):
         live.require_replaceable()
-    with of(tmp_path, on_restate="send").opened(CONTEXT) as live:
+    with now.opened(CONTEXT) as live:
         live.require_replaceable()
     with pytest.raises(InvalidPipeline, match="'refuse' nor 'send'"):
         of(tmp_path, on_restate="drop")
+    assert before.spec() == now.spec()
+    assert Sink.from_spec(before.spec(), now.settings()) == now
 
 
 def test_it_is_refused_where_nobody_remembers_what_was_sent() -> None:
     sink = StdoutSink("look", output=OUTPUT, guarantee="none", on_restate="send")
     with sink.opened(CONTEXT) as live, pytest.raises(PreflightRefused, match="guarantee='none'"):
         live.require_replaceable()
-
-
-@pytest.mark.parametrize("of", [stdout, function, http, tcp])
-def test_no_plan_freezes_it_so_that_it_can_be_said_later(tmp_path: Path, of: Callable[..., Sink]) -> None:
-    before, now = of(tmp_path), of(tmp_path, on_restate="send")
-    assert before.spec() == now.spec()
-    assert Sink.from_spec(before.spec(), now.settings()) == now
 
 
 def test_each_record_names_the_epoch_whose_place_it_takes(tmp_path: Path, capsysbinary: Any) -> None:
