@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 
+import psycopg2
 import pytest
 
 from lockstep.testing import _behaviour as behaviour
+from stack.postgres import PostgresServer
+from tests.apart import apart
 from tests.sampling import Sampling
 
 ACTIONS = [signal.SIGKILL, signal.SIGSTOP]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "apart(really=True): run the test by tests.apart, unless it has subtests")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """One fork for the whole of a test, whose many calls of a library would need one each."""
+    marker = pyfuncitem.get_closest_marker("apart")
+    if marker is None or marker.args == (False,) or "subtests" in pyfuncitem.fixturenames:
+        return None
+    wanted = pyfuncitem._fixtureinfo.argnames
+    apart(lambda: pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in wanted}))
+    return True
 
 
 @pytest.fixture(autouse=True)
@@ -18,3 +37,19 @@ def sampled_steps(sampling: Sampling, monkeypatch: pytest.MonkeyPatch) -> None:
         return sampling.share(range(len(steps)), ACTIONS.index(action), len(ACTIONS))
 
     monkeypatch.setattr(behaviour, "select", select)
+
+
+@pytest.fixture(scope="session")
+def _catalogs(memory_server: PostgresServer) -> str:
+    return memory_server.create_database("catalogs")
+
+
+@pytest.fixture
+def catalog_dsn(memory_server: PostgresServer, _catalogs: str) -> Iterator[str]:
+    """DSN of a database in memory in which a test's Iceberg catalogs are the only ones."""
+    memory_server.start()  # a test before this one may have left it stopped
+    yield _catalogs
+    memory_server.start()
+    with psycopg2.connect(_catalogs) as connection, connection.cursor() as cursor:
+        cursor.execute("DROP TABLE IF EXISTS iceberg_tables, iceberg_namespace_properties")
+    connection.close()
