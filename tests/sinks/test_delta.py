@@ -38,14 +38,14 @@ from lockstep.sinks.delta._columns import HARMLESS
 from lockstep.sinks.delta._statistics import statistics
 from lockstep.sinks.durable_file import sync_folder
 from lockstep.sinks.values import EpochCut, Publication
-from lockstep.testing import _behaviour
-from lockstep.testing._behaviour import CRASHES, behaviours
+from lockstep.testing._behaviour import behaviours
 from lockstep.testing._children import fork
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed, table
 from lockstep.testing._under_test import epoch, expect_proof, opened, prepare, publish
 from tests.apart import apart
 from tests.sinks.delta_target import DeltaUnderTest, append, on_table
 from tests.sinks.guarantees import expect_row
+from tests.sinks.open_apart import behave
 
 ROWS = 1000
 SOME = 60
@@ -54,12 +54,6 @@ TABLE = pa.schema([*SCHEMA, pa.field(EPOCH, pa.int64())])
 
 
 pytestmark = pytest.mark.apart
-FORKING = (
-    *CRASHES,
-    _behaviour.processes_that_publish_at_once_show_the_rows_once,
-    _behaviour.processes_that_replace_at_once_show_the_rows_once,
-    _behaviour.who_counts_throughout_sees_the_old_rows_or_the_new,
-)
 Case = Callable[[str], AbstractContextManager[DeltaUnderTest]]
 
 
@@ -97,8 +91,7 @@ def make_table(root: Path, schema: pa.Schema = TABLE, **options: Any) -> None:
 def test_delta_sink(case: Case) -> None:
     for behaviour in behaviours(DeltaUnderTest):
         with case(behaviour.__name__) as target:
-            run = partial(behaviour, target)
-            run() if behaviour in FORKING else apart(run)
+            behave(behaviour, target)
 
 
 def published(target: DeltaUnderTest, number: int = 1, rows: int = ROWS) -> list[SealedRows]:

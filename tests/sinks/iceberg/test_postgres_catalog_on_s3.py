@@ -17,7 +17,7 @@ from lockstep.testing._sealed_rows import OUTPUT
 from stack.s3 import S3Server
 from tests.sampling import Sampling
 from tests.sinks.iceberg.iceberg_target import IcebergUnderTest
-from tests.sinks.iceberg.test_rest_catalog import FORKS
+from tests.sinks.open_apart import FORKING
 
 
 class OnS3(IcebergUnderTest):
@@ -44,7 +44,7 @@ def test_postgres_catalog_on_s3(
     s3_environment: S3Server, s3_uri: str, catalog_dsn: str, subtests: pytest.Subtests, sampling: Sampling
 ) -> None:
     """On local files every behaviour is run."""
-    for behaviour in sampling.sample([one for one in BEHAVIOURS if one not in FORKS], 3):
+    for behaviour in sampling.sample([one for one in BEHAVIOURS if one not in FORKING], 3):
         with subtests.test(behaviour.__name__):
             target = OnS3(catalog_dsn, s3_uri, s3_environment)
             target.name = f"db.{behaviour.__name__}"

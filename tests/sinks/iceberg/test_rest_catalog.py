@@ -11,11 +11,7 @@ from lockstep.errors import PreflightRefused, SinkUnavailable
 from lockstep.sinks.iceberg._catalogs import _ImpatientRestCatalog
 from lockstep.sinks.iceberg._open_sink import OpenIcebergSink
 from lockstep.sinks.values import Publication
-from lockstep.testing._behaviour import (
-    BEHAVIOURS,
-    CRASHES,
-    processes_that_publish_at_once_show_the_rows_once,
-)
+from lockstep.testing._behaviour import BEHAVIOURS
 from lockstep.testing._sealed_rows import sealed
 from lockstep.testing._under_test import epoch, expect_proof, expect_rows, opened, prepare, publish
 from stack.s3 import S3Server
@@ -23,11 +19,10 @@ from tests.proxy import CuttingProxy
 from tests.sampling import Sampling
 from tests.sinks.iceberg.iceberg_target import RestUnderTest
 from tests.sinks.iceberg.publishers import publish_at_once
+from tests.sinks.open_apart import FORKING
 
 _namespaces = count(1)
 BUCKET = "lake"
-#: whose children are forked, where clients of S3 have threads that don't live on
-FORKS = (*CRASHES, processes_that_publish_at_once_show_the_rows_once)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +40,7 @@ def test_rest_catalog_on_s3(
     s3_environment: S3Server, table_bucket: str, subtests: pytest.Subtests, sampling: Sampling
 ) -> None:
     """By a catalog in PostgreSQL every behaviour is run."""
-    for behaviour in sampling.sample([one for one in BEHAVIOURS if one not in FORKS], 4):
+    for behaviour in sampling.sample([one for one in BEHAVIOURS if one not in FORKING], 4):
         with subtests.test(behaviour.__name__):
             behaviour(RestUnderTest(s3_environment, table_bucket, f"db{next(_namespaces)}"))
 
