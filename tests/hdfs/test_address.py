@@ -21,41 +21,32 @@ def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
 
 
-def test_a_uri_without_a_cluster_is_on_the_configured_one() -> None:
+def test_one_path_of_a_cluster_has_one_name() -> None:
+    """The configured cluster goes without saying, a name service has no port, nothing is percent-encoded."""
     address = HdfsAddress.of("hdfs:///path/to/my/data")
     assert address == HdfsAddress("lake", "/path/to/my/data")
     assert address.uri == "hdfs://lake/path/to/my/data"
-
-
-def test_a_name_service_has_no_port_and_a_host_has_one() -> None:
     assert HdfsAddress.of("hdfs://lake/a").namenode == "hdfs://lake"
     assert HdfsAddress.of("hdfs://name/a").namenode == "hdfs://name:8020"
     assert HdfsAddress.of("hdfs://name:9000/a").namenode == "hdfs://name:9000"
-
-
-def test_nothing_is_percent_encoded_and_one_path_has_one_name() -> None:
     assert HdfsAddress.of("hdfs://lake//a/./b/../c d%20e/").path == "/a/c d%20e"
     assert HdfsAddress.of("hdfs://lake").path == "/"
     assert HdfsAddress.of("hdfs://lake/a#b?c=d").path == "/a#b?c=d"
 
 
-@pytest.mark.parametrize(
-    "uri", ["hdfs://somebody:hidden@lake/a", "hdfs://some body/a", "hdfs://lake:port/a", "s3://b/a"]
-)
-def test_what_names_no_cluster_is_refused_and_no_login_repeated(uri: str) -> None:
-    with pytest.raises(StoreRefused) as refused:
-        HdfsAddress.of(uri)
-    assert "hidden" not in str(refused.value)
+def test_what_names_no_cluster_is_refused_and_no_login_repeated(subtests: pytest.Subtests) -> None:
+    for uri in ("hdfs://somebody:hidden@lake/a", "hdfs://some body/a", "hdfs://lake:port/a", "s3://b/a"):
+        with subtests.test(uri):
+            with pytest.raises(StoreRefused) as refused:
+                HdfsAddress.of(uri)
+            assert "hidden" not in str(refused.value)
 
 
-def test_without_a_configuration_the_cluster_has_to_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_configuration_that_is_missing_or_no_xml_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "core-site.xml").write_text("<configuration>")
+    with pytest.raises(StoreRefused, match=r"core-site\.xml"):
+        HdfsAddress.of("hdfs:///path")
     monkeypatch.delenv("HADOOP_CONF_DIR")
     monkeypatch.delenv("HADOOP_HOME", raising=False)
     with pytest.raises(StoreRefused, match="HADOOP_CONF_DIR"):
-        HdfsAddress.of("hdfs:///path")
-
-
-def test_a_configuration_that_is_no_xml_is_named(tmp_path: Path) -> None:
-    (tmp_path / "core-site.xml").write_text("<configuration>")
-    with pytest.raises(StoreRefused, match=r"core-site\.xml"):
         HdfsAddress.of("hdfs:///path")

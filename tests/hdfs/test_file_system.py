@@ -6,9 +6,9 @@ import errno
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
-from itertools import count
+from itertools import count, product
 
 import pytest
 
@@ -17,6 +17,7 @@ from lockstep.hdfs.address import HdfsAddress
 from lockstep.hdfs.file_system import HdfsFileSystem, _os_error
 from stack.hdfs import HdfsServer
 from tests.proxy import CuttingProxy
+from tests.sampling import Sampling
 from tests.waiting import until
 
 _numbers = count(1)
@@ -94,81 +95,82 @@ def test_an_answer_that_was_lost_is_no_refusal(
     assert files.read(f"{folder}/a") == b"mine"
 
 
-@pytest.fixture
-def proxy(hdfs_server: HdfsServer) -> Iterator[CuttingProxy]:
-    host, port = hdfs_server.uri.removeprefix("hdfs://").split(":")
+@contextmanager
+def cutting(server: HdfsServer) -> Iterator[tuple[CuttingProxy, HdfsFileSystem]]:
+    """A proxy, and a client behind it."""
+    host, port = server.uri.removeprefix("hdfs://").split(":")
     with CuttingProxy(host, int(port)) as proxy:
-        yield proxy
-
-
-@pytest.fixture
-def through(proxy: CuttingProxy) -> HdfsFileSystem:
-    return HdfsFileSystem.at(HdfsAddress.of(f"hdfs://127.0.0.1:{proxy.port}"))
+        yield proxy, HdfsFileSystem.at(HdfsAddress.of(f"hdfs://127.0.0.1:{proxy.port}"))
 
 
 #: Each request by which a file comes to be.
 CREATING = ["create", "fsync", "complete", "rename2"]
 
 
-@pytest.mark.parametrize("asked", [*CREATING, "addBlock"])
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("times", [1, 2])
-@pytest.mark.sample(4)
+WHEN = ["before", "after"]
+
+
 def test_a_connection_that_breaks_leaves_a_whole_file_or_none(
-    files: HdfsFileSystem, through: HdfsFileSystem, folder: str, proxy: CuttingProxy, asked: str, when: str, times: int
+    files: HdfsFileSystem, hdfs_server: HdfsServer, folder: str, sampling: Sampling, subtests: pytest.Subtests
 ) -> None:
-    proxy.cut_around(when, asked, times)
-    while proxy.cuts < times or files.find(f"{folder}/a") is None:
-        try:
-            through.create(f"{folder}/a", b"mine")
-        except OSError as error:
-            assert not isinstance(error, FileExistsError), "nobody else made it"
-            assert files.find(f"{folder}/a") is None
-        else:
-            break
-    proxy.cut()
-    assert proxy.cuts
-    assert files.read(f"{folder}/a") == b"mine"
-    with pytest.raises(FileExistsError):
-        through.create(f"{folder}/a", b"mine again")
-    left = {found.name for found in files.children(folder)}
-    assert "a" in left and len(left) <= 1 + times, "only what couldn't be taken away, as that was cut, too"
+    for times, when, asked in sampling.sample(list(product([1, 2], WHEN, [*CREATING, "addBlock"])), 3):
+        place = f"{folder}/{asked}-{when}-{times}"
+        files.make_folder(place)
+        with subtests.test(place), cutting(hdfs_server) as (proxy, through):
+            proxy.cut_around(when, asked, times)
+            while proxy.cuts < times or files.find(f"{place}/a") is None:
+                try:
+                    through.create(f"{place}/a", b"mine")
+                except OSError as error:
+                    assert not isinstance(error, FileExistsError), "nobody else made it"
+                    assert files.find(f"{place}/a") is None
+                else:
+                    break
+            proxy.cut()
+            assert proxy.cuts
+            assert files.read(f"{place}/a") == b"mine"
+            with pytest.raises(FileExistsError):
+                through.create(f"{place}/a", b"mine again")
+            left = {found.name for found in files.children(place)}
+            assert "a" in left and len(left) <= 1 + times, "only what couldn't be taken away, as that was cut, too"
 
 
-@pytest.mark.parametrize("asked", CREATING)
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.sample(2)
 def test_a_name_that_is_taken_stays_whatever_connection_breaks(
-    files: HdfsFileSystem, through: HdfsFileSystem, folder: str, proxy: CuttingProxy, asked: str, when: str
+    files: HdfsFileSystem, hdfs_server: HdfsServer, folder: str, sampling: Sampling, subtests: pytest.Subtests
 ) -> None:
     files.create(f"{folder}/a", b"another's")
-    proxy.cut_around(when, asked)
+    for when, asked in sampling.sample(list(product(WHEN, CREATING)), 2):
+        with subtests.test(f"{when} {asked}"), cutting(hdfs_server) as (proxy, through):
+            proxy.cut_around(when, asked)
 
-    def is_refused() -> bool:
-        with pytest.raises(OSError) as raised:
-            through.create(f"{folder}/a", b"mine")
-        return bool(proxy.cuts) and isinstance(raised.value, FileExistsError)
+            def is_refused(through: HdfsFileSystem = through, proxy: CuttingProxy = proxy) -> bool:
+                with pytest.raises(OSError) as raised:
+                    through.create(f"{folder}/a", b"mine")
+                return bool(proxy.cuts) and isinstance(raised.value, FileExistsError)
 
-    until(is_refused, "the client tells of a connection that broke by several requests")
-    assert proxy.cuts == 1
-    assert files.read(f"{folder}/a") == b"another's"
-    assert [found.name for found in files.children(folder)] == ["a"]
+            until(is_refused, "the client tells of a connection that broke by several requests")
+            assert proxy.cuts == 1
+            assert files.read(f"{folder}/a") == b"another's"
+            assert [found.name for found in files.children(folder)] == ["a"]
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
 def test_a_folder_is_created_once_whatever_connection_breaks(
-    files: HdfsFileSystem, through: HdfsFileSystem, folder: str, proxy: CuttingProxy, when: str
+    files: HdfsFileSystem, hdfs_server: HdfsServer, folder: str, subtests: pytest.Subtests
 ) -> None:
-    proxy.cut_around(when, "rename2")
-    with suppress(ConnectionError, OSError):
-        through.create_folder(f"{folder}/a", f"{folder}/draft")
-    assert proxy.cuts == 1
-    if when == "before":
-        assert files.find(f"{folder}/a") is None
-        through.create_folder(f"{folder}/a", f"{folder}/draft")
-    with pytest.raises(FileExistsError):
-        through.create_folder(f"{folder}/a", f"{folder}/draft")
-    assert [found.name for found in files.children(folder)] == ["a"]
+    for when in WHEN:
+        place = f"{folder}/{when}"
+        files.make_folder(place)
+        with subtests.test(when), cutting(hdfs_server) as (proxy, through):
+            proxy.cut_around(when, "rename2")
+            with suppress(ConnectionError, OSError):
+                through.create_folder(f"{place}/a", f"{place}/draft")
+            assert proxy.cuts == 1
+            if when == "before":
+                assert files.find(f"{place}/a") is None
+                through.create_folder(f"{place}/a", f"{place}/draft")
+            with pytest.raises(FileExistsError):
+                through.create_folder(f"{place}/a", f"{place}/draft")
+            assert [found.name for found in files.children(place)] == ["a"]
 
 
 def test_every_block_is_on_the_disks_before_the_next_is_begun(

@@ -6,7 +6,9 @@ import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import product
 from pathlib import Path
 
 import obstore
@@ -82,37 +84,37 @@ def test_an_object_is_swapped_for_the_one_that_was_seen_only(store: ObjectStore)
     assert store.find("head") is None
 
 
-@pytest.mark.parametrize(
-    "fault", [Fault.ERROR, Fault.SLOW_DOWN, Fault.ERROR_AFTER, Fault.LOST_ANSWER, Fault.CUT_UPLOAD]
-)
-@pytest.mark.parametrize("act", ["create", "swap"])
+FAULTS = [Fault.ERROR, Fault.SLOW_DOWN, Fault.ERROR_AFTER, Fault.LOST_ANSWER, Fault.CUT_UPLOAD]
+
+
 def test_a_put_that_was_disturbed_is_done_once_and_knows_its_own(
-    fault: Fault, act: str, through: ObjectStore, proxy: S3Proxy
+    through: ObjectStore, proxy: S3Proxy, subtests: pytest.Subtests
 ) -> None:
-    seen = None
-    if act == "swap":
-        through.create("x", b"before")
-        seen = through.find("x")
-    proxy.plan(fault, "PUT", "/x")
-    if seen is not None:
-        through.swap(seen, b"mine" * 1000)
-    else:
-        through.create("x", b"mine" * 1000)
-    assert proxy.hits[fault] == 1
-    assert everything(through) == {"x": b"mine" * 1000}
-    with pytest.raises(FileExistsError):
-        through.create("x", b"mine" * 1000)
+    for fault, act in product(FAULTS, ["create", "swap"]):
+        with subtests.test(f"{fault} of a {act}"):
+            name, data, hits = f"{fault.name}-{act}/x", b"mine" * 1000, proxy.hits[fault]
+            if act == "swap":
+                through.create(name, b"before")
+            seen = through.find(name)
+            proxy.plan(fault, "PUT", name)
+            through.swap(seen, data) if seen is not None else through.create(name, data)
+            assert proxy.hits[fault] == hits + 1
+            assert {found.path for found in through.find_below(name.partition("/")[0])} == {name}
+            assert through.read(name) == data
+            with pytest.raises(FileExistsError):
+                through.create(name, data)
 
 
-@pytest.mark.parametrize("fault", [Fault.ERROR, Fault.ERROR_AFTER, Fault.LOST_ANSWER])
 def test_a_disturbed_put_doesnt_take_anothers_object_for_its_own(
-    fault: Fault, store: ObjectStore, through: ObjectStore, proxy: S3Proxy
+    store: ObjectStore, through: ObjectStore, proxy: S3Proxy, subtests: pytest.Subtests
 ) -> None:
     store.create("x", b"the same")
-    proxy.plan(fault, "PUT", "/x")
-    with pytest.raises(FileExistsError):
-        through.create("x", b"the same")
-    assert proxy.hits[fault] == 1
+    for fault in (Fault.ERROR, Fault.ERROR_AFTER, Fault.LOST_ANSWER):
+        with subtests.test(fault):
+            proxy.plan(fault, "PUT", "/x")
+            with pytest.raises(FileExistsError):
+                through.create("x", b"the same")
+            assert proxy.hits[fault] == 1
 
 
 def test_a_put_whose_every_answer_is_lost_is_found_all_the_same(through: ObjectStore, proxy: S3Proxy) -> None:
@@ -124,6 +126,8 @@ def test_a_put_whose_every_answer_is_lost_is_found_all_the_same(through: ObjectS
 def test_the_trial_passes_a_store_that_keeps_to_conditions_and_leaves_nothing(store: ObjectStore) -> None:
     store.require_conditional_put("folder")
     assert everything(store) == {}
+    with pytest.raises(StoreRefused, match="no path of an object"):
+        store.read("a/../b")
 
 
 class _Heedless(BaseHTTPRequestHandler):
@@ -166,18 +170,21 @@ class _Heedless(BaseHTTPRequestHandler):
         """Keep quiet."""
 
 
+@contextmanager
+def serving(handler: type[_Heedless]) -> Iterator[str]:
+    """The URI of a place in this store."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        yield f"s3://foreign/x?endpoint_override=127.0.0.1:{server.server_port}&scheme=http"
+        server.shutdown()
+
+
 def test_a_store_that_doesnt_heed_conditions_is_refused_by_name(s3_environment: S3Server) -> None:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Heedless)
-    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-    try:
-        uri = f"s3://heedless/x?endpoint_override=127.0.0.1:{server.server_port}&scheme=http"
-        with pytest.raises(StoreRefused, match=r"s3://heedless/x doesn't keep to If-None-Match"):
+    with serving(_Heedless) as uri:
+        with pytest.raises(StoreRefused, match=r"s3://foreign/x doesn't keep to If-None-Match"):
             ObjectStore.at(uri).require_conditional_put("")
         with pytest.raises(StoreRefused, match="doesn't keep to If-None-Match"):
             Staging(uri).create("deployment/pipeline/epoch=1/2")
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 # --- reading ---
@@ -233,16 +240,19 @@ def test_a_mark_of_hadoops_is_a_folder_and_no_object(store: ObjectStore) -> None
     assert not store.has_folder("folder=1")
 
 
-@pytest.mark.parametrize("fault", [Fault.SLOW_DOWN, Fault.ERROR_AFTER, Fault.LOST_ANSWER, Fault.CUT_UPLOAD])
-def test_a_file_is_put_whole_by_one_request(through: ObjectStore, proxy: S3Proxy, fault: Fault, tmp_path: Path) -> None:
+def test_a_file_is_put_whole_by_one_request(
+    through: ObjectStore, proxy: S3Proxy, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
     file = tmp_path / "big"
-    file.write_bytes(bytes(range(256)) * 100_000)
-    proxy.plan(fault, "PUT", "/big")
-    etag = through.put_file("big", file)
-    found = through.find("big")
-    assert through.read("big") == file.read_bytes()
-    assert found is not None and found.etag == etag
-    assert proxy.hits[fault] == 1 and not [path for _, path in proxy.requests if "uploadId" in path]
+    file.write_bytes(bytes(range(256)) * 50_000)
+    for fault in FAULTS[1:]:
+        with subtests.test(fault):
+            proxy.plan(fault, "PUT", f"/{fault.name}")
+            etag = through.put_file(fault.name, file)
+            found = through.find(fault.name)
+            assert through.read(fault.name) == file.read_bytes()
+            assert found is not None and found.etag == etag
+            assert proxy.hits[fault] == 1 and not [path for _, path in proxy.requests if "uploadId" in path]
 
 
 class _Foreign(_Heedless):
@@ -262,24 +272,18 @@ class _Foreign(_Heedless):
         self.wfile.write(listing)
 
 
-@pytest.mark.parametrize("key", ["x/in//a.csv", "x/a\nb.csv", "x/in/../a.csv", "x/in/./a.csv", "x/a\x7fb.csv"])
-def test_an_object_that_keeps_a_folder_from_being_listed_is_named(s3_environment: S3Server, key: str) -> None:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Foreign,), {"key": key}))
-    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-    store = ObjectStore.at(f"s3://foreign/x?endpoint_override=127.0.0.1:{server.server_port}&scheme=http")
-    try:
-        for look in (lambda: store.children(""), lambda: list(store.find_below(""))):
-            with pytest.raises(UnreadableKey, match="delete it, or put it elsewhere") as refused:
-                look()
-            assert repr(key) in str(refused.value)
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
-def test_a_path_that_no_object_can_have_is_refused(store: ObjectStore) -> None:
-    with pytest.raises(StoreRefused, match="no path of an object"):
-        store.read("a/../b")
+def test_an_object_that_keeps_a_folder_from_being_listed_is_named(
+    s3_environment: S3Server, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
+) -> None:
+    with serving(_Foreign) as uri:
+        store = ObjectStore.at(uri)
+        for key in ("x/in//a.csv", "x/a\nb.csv", "x/in/../a.csv", "x/in/./a.csv", "x/a\x7fb.csv"):
+            monkeypatch.setattr(_Foreign, "key", key)
+            for look in (lambda: store.children(""), lambda: list(store.find_below(""))):
+                with subtests.test(repr(key)):
+                    with pytest.raises(UnreadableKey, match="delete it, or put it elsewhere") as refused:
+                        look()
+                    assert repr(key) in str(refused.value)
 
 
 # --- logins ---
@@ -320,21 +324,19 @@ def test_a_forked_child_of_a_user_is_refused_and_doesnt_hang(store: ObjectStore)
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_a_store_that_isnt_there_is_named() -> None:
+def test_a_store_or_a_bucket_that_isnt_there_is_named(s3_environment: S3Server) -> None:
     with pytest.raises(OSError, match="Connection refused"):
         ObjectStore.at("s3://bucket?endpoint_override=127.0.0.1:9&scheme=http", "aws://k:s@/").read("x")
-
-
-def test_a_bucket_that_isnt_there_is_named(s3_environment: S3Server) -> None:
     with pytest.raises(OSError, match="NoSuchBucket"):
         list(ObjectStore.at("s3://no-such-bucket/x").find_below(""))
 
 
-@pytest.mark.parametrize("login", ["aws://key@/", "postgres://a:hunter2@b", "aws://[hunter2", "aws://"])
-def test_a_connection_that_is_no_login_is_refused_and_not_repeated(login: str) -> None:
-    with pytest.raises(StoreRefused) as refused:
-        ObjectStore.at("s3://bucket/x", login)
-    assert "hunter2" not in str(refused.value)
+def test_a_connection_that_is_no_login_is_refused_and_not_repeated(subtests: pytest.Subtests) -> None:
+    for login in ("aws://key@/", "postgres://a:hunter2@b", "aws://[hunter2", "aws://"):
+        with subtests.test(login):
+            with pytest.raises(StoreRefused) as refused:
+                ObjectStore.at("s3://bucket/x", login)
+            assert "hunter2" not in str(refused.value)
 
 
 def test_a_look_and_a_listing_call_an_objects_bytes_alike(s3_uri: str) -> None:

@@ -25,6 +25,7 @@ from lockstep.testing._rows_at_home import at_home
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows
 from lockstep.testing._under_test import SinkUnderTest, epoch, opened, prepare, publish
 from tests.apart import apart
+from tests.sinks import open_apart
 from tests.sinks.delta_target import DeltaSinkApart, Log
 from tests.sinks.open_apart import OpenApart
 
@@ -117,7 +118,7 @@ def looked_at(uri: str, look: Callable[[Log], Any]) -> Any:
 
 def behave(name: str, uri: str) -> None:
     [behaviour] = [one for one in behaviours(DeltaOnS3UnderTest) if one.__name__ == name]
-    behaviour(DeltaOnS3UnderTest(uri))
+    open_apart.behave(behaviour, DeltaOnS3UnderTest(uri))
 
 
 def published(target: DeltaOnS3UnderTest, number: int, wal: Sequence[SealedRows]) -> Publication:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,7 +13,7 @@ import pyarrow.parquet as pq
 
 from lockstep.epoch import Json
 from lockstep.sinks.base import Sink
-from lockstep.sinks.delta import DeltaSink
+from lockstep.sinks.delta import DeltaSink, _open_sink
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import SinkContext
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA
@@ -23,6 +22,7 @@ from tests.apart import apart
 from tests.sinks.open_apart import OpenApart
 
 T = TypeVar("T")
+LIBRARY = _open_sink  #: imported, and not used, by whoever forks: its children needn't import it each
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +125,3 @@ def append(root: Path, rows: pa.Table) -> None:
         write_deltalake(root, rows, mode="append")
 
     apart(run)
-
-
-optimize = partial(on_table, act=lambda table: table.optimize.compact())

@@ -12,9 +12,19 @@ from lockstep.epoch import Vote
 from lockstep.sinks.base import Sink
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import Batches, Marker, Publication, SinkEpoch, Txn
+from lockstep.testing import _behaviour
+from lockstep.testing._behaviour import CRASHES, Behaviour
+from lockstep.testing._under_test import SinkUnderTest
 from tests.apart import apart
 
 T = TypeVar("T")
+#: whose children are forked, where libraries have threads that don't live on
+FORKING = (
+    *CRASHES,
+    _behaviour.processes_that_publish_at_once_show_the_rows_once,
+    _behaviour.processes_that_replace_at_once_show_the_rows_once,
+    _behaviour.who_counts_throughout_sees_the_old_rows_or_the_new,
+)
 
 
 class OpenApart(OpenSink):
@@ -69,3 +79,8 @@ class OpenApart(OpenSink):
 
     def read(self, epoch: int, output: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         yield from self._apart(lambda sink: list(sink.read(epoch, output, schema)))
+
+
+def behave(behaviour: Behaviour, target: SinkUnderTest) -> None:
+    """In one child, unless it forks by itself."""
+    behaviour(target) if behaviour in FORKING else apart(lambda: behaviour(target))

@@ -20,7 +20,7 @@ from lockstep.pipeline import Pipeline
 from lockstep.sinks.adopting import AdoptingSink, Answer
 from lockstep.sinks.base import Sink
 from lockstep.sinks.values import Adoptable, Marker, Publication, SinkContext, SinkEpoch
-from lockstep.testing._behaviour import BEHAVIOURS, Behaviour
+from lockstep.testing._behaviour import BEHAVIOURS
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA
 from lockstep.testing._under_test import SinkUnderTest
 from tests.crash.world import Numbers, untouched
@@ -56,9 +56,10 @@ class FolderTableUnderTest(SinkUnderTest):
         raise AssertionError("there is no handle")
 
 
-@pytest.mark.parametrize("behaviour", BEHAVIOURS, ids=lambda one: one.__name__)
-def test_the_smallest_table_keeps_what_it_promises(behaviour: Behaviour, tmp_path: Path) -> None:
-    behaviour(FolderTableUnderTest(tmp_path))
+def test_the_smallest_table_keeps_what_it_promises(memory: Path, subtests: pytest.Subtests) -> None:
+    for behaviour in BEHAVIOURS:
+        with subtests.test(behaviour.__name__):
+            behaviour(FolderTableUnderTest(memory / behaviour.__name__))
 
 
 # --- every fate of every commit --------------------------------------------------------------------------------------
@@ -170,19 +171,17 @@ def publish(sink: OpenTable, at: SinkEpoch, output: Output | None = None) -> Pub
     return sink.publish(at, VOTE, [cast(Any, output or Output())])
 
 
-@pytest.mark.parametrize("depth", [1, 2, 3, 4])
-def test_whatever_becomes_of_each_commit_the_files_are_adopted_once(depth: int) -> None:
-    for fates in itertools.product(Fate, repeat=depth):
+def test_whatever_becomes_of_each_commit_the_files_are_adopted_once() -> None:
+    for fates in itertools.chain.from_iterable(itertools.product(Fate, repeat=depth) for depth in (1, 2, 3, 4)):
         table = Table(iter(fates))
         found = publish(OpenTable(table), epoch())
         table.land(*Fate)  # what is still on its way comes after everything
         assert (found, table.adopted(1)) == (Publication.SENT, 1), fates
 
 
-@pytest.mark.parametrize("first", Fate)
-def test_two_publishers_at_once_adopt_once_however_they_overtake_each_other(first: Fate) -> None:
-    for rest in itertools.product(Fate, repeat=3):
-        table = Table(iter((first, *rest)))
+def test_two_publishers_at_once_adopt_once_however_they_overtake_each_other() -> None:
+    for fates in itertools.product(Fate, repeat=4):
+        table = Table(iter(fates))
         other: list[Publication] = []
 
         def overtake(table: Table = table, other: list[Publication] = other) -> None:
@@ -191,7 +190,7 @@ def test_two_publishers_at_once_adopt_once_however_they_overtake_each_other(firs
 
         found = publish(OpenTable(table, overtake), epoch(token=10))
         table.land(*Fate)
-        assert table.adopted(1) == 1, (first, rest)
+        assert table.adopted(1) == 1, fates
         assert {found, *other} <= {Publication.SENT, Publication.FOUND}
 
 

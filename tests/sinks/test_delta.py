@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from contextlib import closing
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import partial
+from itertools import count, product
 from pathlib import Path
 from typing import Any
 
@@ -36,22 +38,43 @@ from lockstep.sinks.delta._columns import HARMLESS
 from lockstep.sinks.delta._statistics import statistics
 from lockstep.sinks.durable_file import sync_folder
 from lockstep.sinks.values import EpochCut, Publication
-from lockstep.testing._behaviour import Behaviour, behaviours
+from lockstep.testing._behaviour import behaviours
 from lockstep.testing._children import fork
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed, table
 from lockstep.testing._under_test import epoch, expect_proof, opened, prepare, publish
 from tests.apart import apart
 from tests.sinks.delta_target import DeltaUnderTest, append, on_table
 from tests.sinks.guarantees import expect_row
+from tests.sinks.open_apart import behave
 
 ROWS = 1000
+SOME = 60
 EPOCH = "lockstep_epoch"
 TABLE = pa.schema([*SCHEMA, pa.field(EPOCH, pa.int64())])
 
 
+pytestmark = pytest.mark.apart
+Case = Callable[[str], AbstractContextManager[DeltaUnderTest]]
+
+
 @pytest.fixture
-def target(tmp_path: Path) -> DeltaUnderTest:
-    return DeltaUnderTest(tmp_path)
+def target(memory: Path) -> DeltaUnderTest:
+    return DeltaUnderTest(memory)
+
+
+@pytest.fixture
+def case(memory: Path, subtests: pytest.Subtests) -> Case:
+    """A subtest by a name, with a table of its own."""
+    numbers = count(1)
+
+    @contextmanager
+    def begin(name: str) -> Iterator[DeltaUnderTest]:
+        folder = memory / f"{next(numbers)}"
+        folder.mkdir()
+        with subtests.test(name):
+            yield DeltaUnderTest(folder)
+
+    return begin
 
 
 def make_table(root: Path, schema: pa.Schema = TABLE, **options: Any) -> None:
@@ -65,9 +88,10 @@ def make_table(root: Path, schema: pa.Schema = TABLE, **options: Any) -> None:
     apart(run)
 
 
-@pytest.mark.parametrize("behaviour", behaviours(DeltaUnderTest), ids=lambda one: one.__name__)
-def test_delta_sink(target: DeltaUnderTest, behaviour: Behaviour) -> None:
-    behaviour(target)
+def test_delta_sink(case: Case) -> None:
+    for behaviour in behaviours(DeltaUnderTest):
+        with case(behaviour.__name__) as target:
+            behave(behaviour, target)
 
 
 def published(target: DeltaUnderTest, number: int = 1, rows: int = ROWS) -> list[SealedRows]:
@@ -139,12 +163,12 @@ def test_readers_find_the_rows_by_their_statistics(target: DeltaUnderTest) -> No
     assert count("name = 'NULL'") == 2 * sum(name == "NULL" for name in wal[0].table["name"].to_pylist())
 
 
-def test_bounds_are_of_the_column_and_not_of_anothers_part_by_the_same_path(tmp_path: Path) -> None:
+def test_bounds_are_of_the_column_and_not_of_anothers_part_by_the_same_path(memory: Path) -> None:
     parts = pa.array([{"b": 900, "c": ["x"]}] * 2, pa.struct([("b", pa.int64()), ("c", pa.list_(pa.string()))]))
     places = pa.array([[("k", 1)]] * 2, pa.map_(pa.string(), pa.int64()))
     rows = pa.table({"map": places, "a.b": [1, 2], "a": parts, "last": [7, 8]})
-    pq.write_table(rows, tmp_path / "file.parquet")
-    told = json.loads(statistics(FileFacts.of(pq.read_metadata(tmp_path / "file.parquet")), EPOCH))
+    pq.write_table(rows, memory / "file.parquet")
+    told = json.loads(statistics(FileFacts.of(pq.read_metadata(memory / "file.parquet")), EPOCH))
     assert told["minValues"] == {"a.b": 1, "last": 7} and told["maxValues"] == {"a.b": 2, "last": 8}
 
 
@@ -183,20 +207,14 @@ def test_wide_types_come_back_as_they_were(target: DeltaUnderTest) -> None:
     assert repr(sorted(map(repr, found.to_pylist()))) == repr(sorted(map(repr, WIDE.to_pylist())))
 
 
-@pytest.mark.parametrize(
-    "column",
-    [pa.time64("us"), pa.timestamp("ns"), pa.uint8(), pa.null(), pa.duration("us"), pa.list_(pa.uint32())],
-    ids=str,
-)
-def test_a_type_that_delta_does_not_have_is_refused_by_name(target: DeltaUnderTest, column: pa.DataType) -> None:
-    with opened(target) as sink, pytest.raises(PreflightRefused, match="column odd is"):
-        sink.preflight({OUTPUT: pa.schema([("odd", column)])})
+ODD = [pa.time64("us"), pa.timestamp("ns"), pa.uint8(), pa.null(), pa.duration("us"), pa.list_(pa.uint32())]
 
 
-@pytest.mark.parametrize("name", ["c d", "a,b", "x=y", "f()"])
-def test_a_column_that_spark_could_not_read_is_refused_by_name(target: DeltaUnderTest, name: str) -> None:
-    with opened(target) as sink, pytest.raises(PreflightRefused, match="in its name"):
-        sink.preflight({OUTPUT: pa.schema([(name, pa.int64())])})
+def test_a_column_that_delta_or_spark_could_not_have_is_refused_by_name(case: Case) -> None:
+    types = [("odd", kind, "column odd is") for kind in ODD]
+    for name, kind, said in [*types, *((name, pa.int64(), "in its name") for name in ("c d", "a,b", "x=y", "f()"))]:
+        with case(f"{name} {kind}") as target, opened(target) as sink, pytest.raises(PreflightRefused, match=said):
+            sink.preflight({OUTPUT: pa.schema([(name, kind)])})
 
 
 def test_columns_by_odd_names_come_back(target: DeltaUnderTest) -> None:
@@ -294,24 +312,29 @@ def _add_a_column(found: Any) -> None:
     found.alter.add_columns([Field("theirs", PrimitiveType("string"))])
 
 
-@pytest.mark.parametrize("foreign", FOREIGN)
-@pytest.mark.parametrize("when", ["before prepare", "between vote and publish", "after publish"])
-def test_what_others_do_to_the_table_loses_and_doubles_nothing(target: DeltaUnderTest, foreign: str, when: str) -> None:
-    root, first, wal = target.log.root, published(target, 5), sealed(ROWS)
-    published(target, 6)
-    if when == "before prepare":
-        FOREIGN[foreign](root)
-    vote = prepare(target, epoch(), wal)
-    if when == "between vote and publish":
-        FOREIGN[foreign](root)
-    publish(target, epoch(), vote, wal)
-    if when == "after publish":
-        FOREIGN[foreign](root)
-    assert publish(target, epoch(), vote, wal) is Publication.FOUND
-    for at, rows in ((epoch(), wal), (epoch(5, token=50), first)):
-        expect_proof(target, at, rows)
-    theirs = 10 if foreign == "append" else 0
-    assert on_table(root, lambda found: pa.table(found.scan(columns=["id"]).read_all()).num_rows) == 3 * ROWS + theirs
+def test_what_others_do_to_the_table_loses_and_doubles_nothing(target: DeltaUnderTest, case: Case) -> None:
+    first, wal = sealed(SOME, start=50_000), sealed(SOME)
+
+    def run(copy: DeltaUnderTest, act: Callable[[Path], object], when: str, theirs: int) -> None:
+        shutil.copytree(target.log.root, root := copy.log.root)
+        if when == "before prepare":
+            act(root)
+        vote = prepare(copy, epoch(), wal)
+        if when == "between vote and publish":
+            act(root)
+        publish(copy, epoch(), vote, wal)
+        if when == "after publish":
+            act(root)
+        assert publish(copy, epoch(), vote, wal) is Publication.FOUND
+        for at, rows in ((epoch(), wal), (epoch(5, token=50), first)):
+            expect_proof(copy, at, rows)
+        shown = on_table(root, lambda found: pa.table(found.scan(columns=["id"]).read_all()).num_rows)
+        assert shown == 3 * SOME + theirs
+
+    apart(lambda: [published(target, number, SOME) for number in (5, 6)])
+    for foreign, when in product(FOREIGN, ("before prepare", "between vote and publish", "after publish")):
+        with case(f"{foreign} {when}") as copy:
+            apart(partial(run, copy, FOREIGN[foreign], when, 10 if foreign == "append" else 0))
 
 
 def test_a_table_that_was_rolled_back_is_told_and_never_filled_again(target: DeltaUnderTest) -> None:
@@ -366,13 +389,15 @@ def race(target: DeltaUnderTest, epochs: range) -> None:
     assert sorted(found) == sorted(10 * number + one for number in range(1, epochs.stop) for one in (0, 1))
 
 
+@pytest.mark.apart(False)
 def test_three_publishers_at_once_adopt_each_epoch_once(target: DeltaUnderTest) -> None:
-    race(target, range(1, 41))
+    race(target, range(1, 13))
 
 
+@pytest.mark.apart(False)
 @pytest.mark.tier("all")
 def test_in_many_rounds_three_publishers_adopt_each_epoch_once(target: DeltaUnderTest) -> None:
-    for first in range(1, 200, 20):  # a child has a minute
+    for first in range(1, 100, 20):  # a child has a minute
         race(target, range(first, first + 20))
 
 
@@ -413,24 +438,18 @@ BYPASSED: dict[str, tuple[Callable[[Any], object], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", BYPASSED)
-def test_what_adoption_would_bypass_is_refused_by_name(target: DeltaUnderTest, what: str) -> None:
-    make_table(target.log.root)
-    act, named = BYPASSED[what]
-    on_table(target.log.root, act)
-    with opened(target) as sink, pytest.raises(PreflightRefused, match=named):
-        sink.preflight(None)
-
-
-@pytest.mark.parametrize("what", BYPASSED)
-def test_what_adoption_would_bypass_blocks_a_decided_epoch(target: DeltaUnderTest, what: str) -> None:
-    wal = sealed(ROWS)
-    vote = prepare(target, epoch(), wal)
-    act, named = BYPASSED[what]
-    on_table(target.log.root, act)
-    with opened(target) as sink, pytest.raises(PublishBlocked, match=named):
-        sink.publish(epoch(), vote, target.staged(epoch(), wal))
-    assert target.log.added() == []
+def test_what_adoption_would_bypass_is_refused_by_name_and_blocks_a_decided_epoch(case: Case) -> None:
+    wal = sealed(SOME)
+    for what, (act, named) in BYPASSED.items():
+        with case(what) as target:
+            vote = prepare(target, epoch(), wal)
+            on_table(target.log.root, act)
+            with opened(target) as sink:
+                with pytest.raises(PreflightRefused, match=named):
+                    sink.preflight(None)
+                with pytest.raises(PublishBlocked, match=named):
+                    sink.publish(epoch(), vote, target.staged(epoch(), wal))
+            assert target.log.added() == []
 
 
 def _require(root: Path, **protocol: Any) -> None:
@@ -439,27 +458,26 @@ def _require(root: Path, **protocol: Any) -> None:
     entry.write_text(json.dumps({"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, **protocol}}) + "\n")
 
 
-@pytest.mark.parametrize(
-    ("protocol", "named"),
-    [
-        ({"writerFeatures": ["clustering", "domainMetadata"]}, "the feature clustering, the feature domainMetadata"),
-        ({"writerFeatures": ["identityColumns"]}, "the feature identityColumns"),
-        ({"writerFeatures": ["inCommitTimestamp"]}, "the feature inCommitTimestamp"),
-        ({"writerFeatures": ["rowTracking"]}, "the feature rowTracking"),
-        ({"minWriterVersion": 6}, "writer version 6"),
-    ],
-    ids=lambda one: one if isinstance(one, str) else "",
-)
-def test_a_table_that_asks_for_what_a_commit_does_not_do_is_refused_before_the_vote(
-    target: DeltaUnderTest, protocol: dict[str, Any], named: str
-) -> None:
-    wal = sealed(ROWS)
-    make_table(target.log.root)
-    _require(target.log.root, **protocol)
-    with opened(target) as sink, pytest.raises(PreflightRefused, match=named):
-        sink.preflight(None)
-    with opened(target) as sink, pytest.raises(PreflightRefused, match=named):
-        sink.prepare(epoch(), target.staged(epoch(), wal))
+ASKING: dict[str, dict[str, Any]] = {
+    "the feature clustering, the feature domainMetadata": {"writerFeatures": ["clustering", "domainMetadata"]},
+    **{
+        f"the feature {one}": {"writerFeatures": [one]}
+        for one in ("identityColumns", "inCommitTimestamp", "rowTracking")
+    },
+    "writer version 6": {"minWriterVersion": 6},
+}
+
+
+def test_a_table_that_asks_for_what_a_commit_does_not_do_is_refused_before_the_vote(case: Case) -> None:
+    for named, protocol in ASKING.items():
+        with case(named) as target:
+            make_table(target.log.root)
+            _require(target.log.root, **protocol)
+            with opened(target) as sink:
+                with pytest.raises(PreflightRefused, match=named):
+                    sink.preflight(None)
+                with pytest.raises(PreflightRefused, match=named):
+                    sink.prepare(epoch(), target.staged(epoch(), sealed(SOME)))
 
 
 def test_a_table_that_asks_for_all_that_is_let_pass_adopts_once_it_is_claimed_by_spark(target: DeltaUnderTest) -> None:
@@ -499,15 +517,16 @@ ALTERED: dict[str, tuple[str, str, type[LockstepError], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", ALTERED)
-def test_a_table_that_was_altered_since_the_decision_blocks_the_epoch(target: DeltaUnderTest, what: str) -> None:
-    old, new, raised, named = ALTERED[what]
-    wal = sealed(ROWS)
+def test_a_table_that_was_altered_since_the_decision_blocks_the_epoch(target: DeltaUnderTest, case: Case) -> None:
+    wal = sealed(SOME)
     vote = prepare(target, epoch(), wal)
-    _alter_schema(target.log.root, old, new)
-    with opened(target) as sink, pytest.raises(raised, match=named):
-        sink.publish(epoch(), vote, target.staged(epoch(), wal))
-    assert target.log.added() == []
+    for what, (old, new, raised, named) in ALTERED.items():
+        with case(what) as copy:
+            shutil.copytree(target.log.root, copy.log.root)
+            _alter_schema(copy.log.root, old, new)
+            with opened(copy) as sink, pytest.raises(raised, match=named):
+                sink.publish(epoch(), vote, copy.staged(epoch(), wal))
+            assert copy.log.added() == []
 
 
 def test_what_the_library_refuses_is_no_conflict(target: DeltaUnderTest) -> None:
@@ -597,22 +616,20 @@ def _nested(nullable: bool) -> dict[str, pa.DataType]:
     }
 
 
-@pytest.mark.parametrize("kind", _nested(True))
-def test_parts_of_a_column_that_may_not_be_null_are_refused_by_name(target: DeltaUnderTest, kind: str) -> None:
-    strict, loose = (pa.schema([("id", pa.int64()), ("a", _nested(null)[kind])]) for null in (False, True))
-    make_table(target.log.root, strict.append(TABLE.field(EPOCH)))
-    with opened(target) as sink:
-        sink.preflight({OUTPUT: strict})
-        with pytest.raises(PreflightRefused, match="parts of column a may be null in the output"):
+def test_parts_of_a_column_that_may_not_be_null_are_refused_by_name_and_are_null_in_a_table_that_is_made(
+    case: Case,
+) -> None:
+    for kind in _nested(True):
+        strict, loose = (pa.schema([("id", pa.int64()), ("a", _nested(null)[kind])]) for null in (False, True))
+        with case(f"{kind} of somebody else's") as target:
+            make_table(target.log.root, strict.append(TABLE.field(EPOCH)))
+            with opened(target) as sink:
+                sink.preflight({OUTPUT: strict})
+                with pytest.raises(PreflightRefused, match="parts of column a may be null in the output"):
+                    sink.preflight({OUTPUT: loose})
+        with case(f"{kind} of a table that is made") as target, opened(target) as sink:
+            sink.preflight({OUTPUT: strict})
             sink.preflight({OUTPUT: loose})
-
-
-@pytest.mark.parametrize("kind", _nested(True))
-def test_a_table_that_is_made_takes_nulls_in_every_part(target: DeltaUnderTest, kind: str) -> None:
-    strict, loose = (pa.schema([("id", pa.int64()), ("a", _nested(null)[kind])]) for null in (False, True))
-    with opened(target) as sink:
-        sink.preflight({OUTPUT: strict})
-        sink.preflight({OUTPUT: loose})
 
 
 def test_new_columns_are_refused_or_added_as_asked(target: DeltaUnderTest) -> None:
@@ -638,8 +655,8 @@ def _of_day(day: date | None, rows: int = 100) -> list[SealedRows]:
     return [SealedRows(found.set_column(4, "day", pa.array([day] * rows, pa.date32())))]
 
 
-def test_an_epoch_of_one_partition_goes_into_it(tmp_path: Path) -> None:
-    target = DeltaUnderTest(tmp_path, partition_by=["day"])
+def test_an_epoch_of_one_partition_goes_into_it(memory: Path) -> None:
+    target = DeltaUnderTest(memory, partition_by=["day"])
     wals = [_of_day(date(2013, 1, 2)), _of_day(None), _of_day(date(2013, 1, 3))]
     for number, wal in enumerate(wals, 1):
         at = epoch(number, token=number)
@@ -647,14 +664,12 @@ def test_an_epoch_of_one_partition_goes_into_it(tmp_path: Path) -> None:
         expect_proof(target, at, wal)
     told = [add["partitionValues"] for add in target.log.adds().values()]
     assert [one["day"] for one in told] == ["2013-01-02"] * 2 + [None] * 2 + ["2013-01-03"] * 2
-    days = on_table(
-        tmp_path / "table", lambda found: pa.table(found.scan(columns=["day"]).read_all())["day"].to_pylist()
-    )
+    days = on_table(memory / "table", lambda found: pa.table(found.scan(columns=["day"]).read_all())["day"].to_pylist())
     assert days.count(None) == 100 and days.count(date(2013, 1, 2)) == 100
 
 
-def test_an_epoch_of_one_long_text_goes_into_its_partition(tmp_path: Path) -> None:
-    target, site = DeltaUnderTest(tmp_path, partition_by=["site"]), "https://example.org/" + "x" * 300
+def test_an_epoch_of_one_long_text_goes_into_its_partition(memory: Path) -> None:
+    target, site = DeltaUnderTest(memory, partition_by=["site"]), "https://example.org/" + "x" * 300
     wal = [SealedRows(pa.table({"id": [1, 2], "site": [site] * 2}))]
     publish(target, epoch(), prepare(target, epoch(), wal), wal)
     assert [add["partitionValues"] for add in target.log.adds().values()] == [{"site": site}] * len(target.log.files)
@@ -663,8 +678,8 @@ def test_an_epoch_of_one_long_text_goes_into_its_partition(tmp_path: Path) -> No
         prepare(target, epoch(2, token=20), several)
 
 
-def test_a_file_of_two_partitions_is_refused_by_name(tmp_path: Path) -> None:
-    target = DeltaUnderTest(tmp_path, partition_by=["day"])
+def test_a_file_of_two_partitions_is_refused_by_name(memory: Path) -> None:
+    target = DeltaUnderTest(memory, partition_by=["day"])
     with pytest.raises(SinkRejected, match=r"several values of day, .*`lockstep replan`"):
         prepare(target, epoch(), sealed(ROWS))
     assert target.log.files == []
@@ -687,18 +702,18 @@ def test_a_table_that_is_partitioned_since_the_decision_blocks_the_epoch_until_i
     expect_proof(target, epoch(), wal)
 
 
-def test_an_output_without_a_column_that_partitions_the_table_is_refused(tmp_path: Path) -> None:
-    make_table(tmp_path / "table", TABLE.append(pa.field("region", pa.string())), partition_by=["region"])
-    target = DeltaUnderTest(tmp_path)
+def test_an_output_without_a_column_that_partitions_the_table_is_refused(memory: Path) -> None:
+    make_table(memory / "table", TABLE.append(pa.field("region", pa.string())), partition_by=["region"])
+    target = DeltaUnderTest(memory)
     with opened(target) as sink, pytest.raises(PreflightRefused, match="by region, which the output lacks"):
         sink.preflight({OUTPUT: SCHEMA})
     with pytest.raises(PreflightRefused, match="by region, which the output lacks"):
         prepare(target, epoch(), sealed(ROWS))
 
 
-def test_a_table_that_is_partitioned_otherwise_is_refused(tmp_path: Path) -> None:
-    make_table(tmp_path / "table", partition_by=["name"])
-    target = DeltaUnderTest(tmp_path, partition_by=["day"])
+def test_a_table_that_is_partitioned_otherwise_is_refused(memory: Path) -> None:
+    make_table(memory / "table", partition_by=["name"])
+    target = DeltaUnderTest(memory, partition_by=["day"])
     with opened(target) as sink, pytest.raises(PreflightRefused, match="partitioned by name"):
         sink.preflight(None)
 
@@ -707,18 +722,18 @@ def _at(zone: str | None) -> pa.Schema:
     return pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", zone))])
 
 
-def test_partitions_by_instants_are_refused_by_name(tmp_path: Path) -> None:
-    target = DeltaUnderTest(tmp_path, partition_by=["at"])
+def test_partitions_by_instants_are_refused_by_name(memory: Path) -> None:
+    target = DeltaUnderTest(memory, partition_by=["at"])
     with opened(target) as sink, pytest.raises(PreflightRefused, match="partitioned by at, TIMESTAMP with a zone"):
         sink.preflight({OUTPUT: _at("UTC")})
     assert not target.log.root.exists()
-    make_table(tmp_path / "table", _at("UTC").append(TABLE.field(EPOCH)), partition_by=["at"])
+    make_table(memory / "table", _at("UTC").append(TABLE.field(EPOCH)), partition_by=["at"])
     with opened(target) as sink, pytest.raises(PreflightRefused, match="partitioned by at, TIMESTAMP with a zone"):
         sink.preflight(None)
 
 
-def test_an_epoch_of_one_moment_of_no_zone_goes_into_its_partition(tmp_path: Path) -> None:
-    target = DeltaUnderTest(tmp_path, partition_by=["at"])
+def test_an_epoch_of_one_moment_of_no_zone_goes_into_its_partition(memory: Path) -> None:
+    target = DeltaUnderTest(memory, partition_by=["at"])
     moments = pa.array([datetime(2013, 1, 2, 3, 4, 5, 6)], pa.timestamp("us"))
     wal = [SealedRows(pa.table({"id": [1], "at": moments}))]
     publish(target, epoch(), prepare(target, epoch(), wal), wal)
@@ -729,19 +744,19 @@ def test_an_epoch_of_one_moment_of_no_zone_goes_into_its_partition(tmp_path: Pat
 # --- as described ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ({"path": "gs://bucket/table"}, "gs://"),
-        ({"on_new_columns": "drop"}, "on_new_columns"),
-        ({"partition_by": "day"}, r"say \['day'\]"),
-        ({"partition_by": [EPOCH]}, "partition by"),
-        ({"epoch_column": ""}, "epoch_column"),
-    ],
-)
-def test_a_description_that_makes_no_sense_is_refused(arguments: dict[str, Any], said: str) -> None:
-    with pytest.raises(InvalidPipeline, match=said):
-        DeltaSink(**{"name": "delta", "output": OUTPUT, "path": "/table", **arguments})
+MEANINGLESS: list[tuple[dict[str, Any], str]] = [
+    ({"path": "gs://bucket/table"}, "gs://"),
+    ({"on_new_columns": "drop"}, "on_new_columns"),
+    ({"partition_by": "day"}, r"say \['day'\]"),
+    ({"partition_by": [EPOCH]}, "partition by"),
+    ({"epoch_column": ""}, "epoch_column"),
+]
+
+
+def test_a_description_that_makes_no_sense_is_refused(subtests: pytest.Subtests) -> None:
+    for arguments, said in MEANINGLESS:
+        with subtests.test(said), pytest.raises(InvalidPipeline, match=said):
+            DeltaSink(**{"name": "delta", "output": OUTPUT, "path": "/table", **arguments})
 
 
 def test_a_description_stands_in_the_plan_and_comes_back() -> None:
@@ -756,9 +771,10 @@ def test_another_manifest_under_the_same_number_is_a_conflict(target: DeltaUnder
         sink.refuse_shown(epoch(1, token=99, manifest="b"))
 
 
+@pytest.mark.apart(False)
 @pytest.mark.tier("all")
-def test_the_page_of_guarantees_tells_the_truth_about_delta_sink(tmp_path: Path) -> None:
-    expect_row("DeltaSink", DeltaUnderTest(tmp_path))
+def test_the_page_of_guarantees_tells_the_truth_about_delta_sink(memory: Path) -> None:
+    expect_row("DeltaSink", DeltaUnderTest(memory))
 
 
 # --- read as of an epoch ---------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from stack.s3 import S3Server
 from tests.apart import apart
 from tests.clean_process import CleanProcess
 from tests.s3_proxy import Fault, S3Proxy
+from tests.sampling import Sampling
 from tests.sinks.delta_on_s3 import DeltaOnS3UnderTest, behave, looked_at, preflight, published
 from tests.sinks.iceberg.publishers import publish_at_once
 
@@ -43,10 +45,11 @@ def by_proxy(s3_uri: str, proxy: S3Proxy) -> str:
     return f"{s3_uri}/table?endpoint_override={proxy.endpoint.removeprefix('http://')}&scheme=http"
 
 
-@pytest.mark.parametrize("behaviour", [one.__name__ for one in behaviours(DeltaOnS3UnderTest)])
-@pytest.mark.sample(4)  # of a local table they are run whole
-def test_delta_on_s3(clean: CleanProcess, s3_uri: str, behaviour: str) -> None:
-    clean.call(behave, behaviour, f"{s3_uri}/table")
+def test_delta_on_s3(clean: CleanProcess, s3_uri: str, subtests: pytest.Subtests, sampling: Sampling) -> None:
+    """Of a local table every behaviour is run."""
+    for name in sampling.sample([one.__name__ for one in behaviours(DeltaOnS3UnderTest)], 4):
+        with subtests.test(name):
+            clean.call(behave, name, f"{s3_uri}/{name}")
 
 
 # --- commits whose outcome nobody is told ----------------------------------------------------------------------------
@@ -54,21 +57,25 @@ def test_delta_on_s3(clean: CleanProcess, s3_uri: str, behaviour: str) -> None:
 ENTRY = "_delta_log/00000000000000000001.json"  #: of the first epoch, behind the one that makes the table
 
 
-@pytest.mark.parametrize("times", [1, 3])
-@pytest.mark.parametrize("rows", [60, 0])
-@pytest.mark.parametrize(
-    "fault", [Fault.ERROR, Fault.SLOW_DOWN, Fault.ERROR_AFTER, Fault.LOST_ANSWER, Fault.CUT_UPLOAD]
-)
-@pytest.mark.sample(4)
+FAULTS = [Fault.LOST_ANSWER, Fault.ERROR, Fault.CUT_UPLOAD, Fault.SLOW_DOWN, Fault.ERROR_AFTER]
+
+
 def test_an_epoch_whose_commit_has_no_answer_stands_once(
-    clean: CleanProcess, by_proxy: str, proxy: S3Proxy, fault: Fault, rows: int, times: int
+    clean: CleanProcess, by_proxy: str, proxy: S3Proxy, subtests: pytest.Subtests, sampling: Sampling
 ) -> None:
-    proxy.plan(fault, "PUT", ENTRY, times)
-    clean.call(_expect_both_once, by_proxy, rows)
-    assert proxy.hits[fault] >= 1
+    for times, rows, fault in sampling.sample(list(product([1, 3], [60, 0], FAULTS)), 3):
+        table = f"{fault.name}-{rows}-{times}"
+        with subtests.test(table):
+            proxy.plan(fault, "PUT", f"{table}/{ENTRY}", times)
+            clean.call(_expect_both_once, by_proxy.replace("/table", f"/{table}"), rows)
+            assert proxy.hits.pop(fault) >= 1
 
 
 def _expect_both_once(uri: str, rows: int) -> None:
+    apart(lambda: _expect_both_once_here(uri, rows))
+
+
+def _expect_both_once_here(uri: str, rows: int) -> None:
     target, first, second = DeltaOnS3UnderTest(uri), sealed(rows), sealed(40, start=1000)
     published(target, 1, first)
     published(target, 2, second)
@@ -99,7 +106,7 @@ def _actions(uri: str) -> str:
 
 
 def test_two_publishers_of_every_epoch_show_it_once(clean: CleanProcess, s3_uri: str) -> None:
-    clean.call(_publish_at_once, f"{s3_uri}/table", 5)
+    clean.call(_publish_at_once, f"{s3_uri}/table", 4)
 
 
 def _publish_at_once(uri: str, rounds: int) -> None:
@@ -107,21 +114,23 @@ def _publish_at_once(uri: str, rounds: int) -> None:
     assert all(told.count(Publication.SENT) <= 1 for told in answers), answers
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("AWS_S3_ALLOW_UNSAFE_RENAME", "true"),
-        ("AWS_S3_LOCKING_PROVIDER", "dynamodb"),
-        ("AWS_COPY_IF_NOT_EXISTS", "header: cf-copy-destination-if-none-match: *"),
-    ],
-)
+OTHER_WAYS = {
+    "AWS_S3_ALLOW_UNSAFE_RENAME": "true",
+    "AWS_S3_LOCKING_PROVIDER": "dynamodb",
+    "AWS_COPY_IF_NOT_EXISTS": "header: cf-copy-destination-if-none-match: *",
+}
+
+
 def test_an_environment_that_asks_for_another_way_to_commit_is_passed_over(
-    clean: CleanProcess, by_proxy: str, proxy: S3Proxy, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+    clean: CleanProcess, by_proxy: str, proxy: S3Proxy, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
-    monkeypatch.setenv(name, value)
-    clean.call(_publish_at_once, by_proxy, 3)
-    entries = [path for method, path in proxy.requests if method == "PUT" and "_delta_log/" in path]
-    assert entries and all(path.endswith(".json") and "tmp" not in path for path in entries)
+    for name, value in OTHER_WAYS.items():
+        with subtests.test(name), monkeypatch.context() as patch:
+            patch.setenv(name, value)
+            proxy.requests.clear()
+            clean.call(_publish_at_once, by_proxy.replace("/table", f"/{name}"), 1)
+            entries = [path for method, path in proxy.requests if method == "PUT" and "_delta_log/" in path]
+            assert entries and all(path.endswith(".json") and "tmp" not in path for path in entries)
 
 
 def test_a_store_that_knows_no_conditions_is_refused_before_a_table_is_made(
@@ -133,9 +142,14 @@ def test_a_store_that_knows_no_conditions_is_refused_before_a_table_is_made(
     assert not [path for method, path in proxy.requests if method == "PUT" and "_delta_log" in path]
 
 
-def test_what_was_tried_out_leaves_nothing(clean: CleanProcess, s3_uri: str) -> None:
+def test_what_was_tried_out_leaves_nothing_and_a_checkpoint_is_made_in_the_store(
+    clean: CleanProcess, s3_uri: str
+) -> None:
     clean.call(preflight, f"{s3_uri}/table")
     assert clean.call(_paths, f"{s3_uri}/table") == ["_delta_log/00000000000000000000.json"]
+    clean.call(_make_checkpoint, f"{s3_uri}/table")
+    assert "_delta_log/_last_checkpoint" in clean.call(_paths, f"{s3_uri}/table")
+    assert clean.call(_version, f"{s3_uri}/table") == 0
 
 
 def _paths(uri: str) -> list[str]:
@@ -173,33 +187,27 @@ def _version(uri: str) -> int:
     return apart(lambda: place_of(uri).load().version())
 
 
-def test_a_checkpoint_is_made_in_the_store(clean: CleanProcess, s3_uri: str) -> None:
-    clean.call(preflight, f"{s3_uri}/table")
-    clean.call(_make_checkpoint, f"{s3_uri}/table")
-    assert "_delta_log/_last_checkpoint" in clean.call(_paths, f"{s3_uri}/table")
-    assert clean.call(_version, f"{s3_uri}/table") == 0
-
-
 def _make_checkpoint(uri: str) -> None:
     place = place_of(uri)
     apart(lambda: place.checkpoint(place.load()))
 
 
-@pytest.mark.parametrize(
-    ("path", "said"),
-    [
-        ("s3a://bucket/table", "s3a:// is s3://"),
-        ("gs://bucket/table", "gs:// isn't tried"),
-        ("s3://bucket", "s3://bucket/prefix"),
-        ("s3://bucket/a table", "letters, digits"),
-        ("s3://bucket/table?secret_access_key=hush", "carries a secret"),
-        ("s3://me:hush@bucket/table", "carries a login"),
-    ],
-)
-def test_an_address_that_leads_nowhere_is_refused(path: str, said: str) -> None:
-    with pytest.raises(InvalidPipeline, match=said) as refused:
-        DeltaSink("delta", output=OUTPUT, path=path)
-    assert "hush" not in str(refused.value)
+NOWHERE = {
+    "s3a://bucket/table": "s3a:// is s3://",
+    "gs://bucket/table": "gs:// isn't tried",
+    "s3://bucket": "s3://bucket/prefix",
+    "s3://bucket/a table": "letters, digits",
+    "s3://bucket/table?secret_access_key=hush": "carries a secret",
+    "s3://me:hush@bucket/table": "carries a login",
+}
+
+
+def test_an_address_that_leads_nowhere_is_refused(subtests: pytest.Subtests) -> None:
+    for path, said in NOWHERE.items():
+        with subtests.test(path):
+            with pytest.raises(InvalidPipeline, match=said) as refused:
+                DeltaSink("delta", output=OUTPUT, path=path)
+            assert "hush" not in str(refused.value)
 
 
 def test_a_child_of_a_process_that_used_a_store_is_refused_and_does_not_hang(s3_uri: str) -> None:

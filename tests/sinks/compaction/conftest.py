@@ -11,11 +11,11 @@ from tests.sinks.compaction.lakes import DeltaLake, IcebergLake, Lake
 
 
 @pytest.fixture(params=["delta", "iceberg"])
-def make_lake(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Lake]:
+def make_lake(request: pytest.FixtureRequest, memory: Path) -> Callable[..., Lake]:
     if request.param == "delta":
-        return lambda **arguments: DeltaLake(tmp_path, **arguments)
-    dsn, folder = request.getfixturevalue("warehouse_dsn"), request.getfixturevalue("memory")
-    return lambda **arguments: IcebergLake(dsn, folder, **arguments)
+        return lambda **arguments: DeltaLake(memory, **arguments)
+    dsn = request.getfixturevalue("catalog_dsn")
+    return lambda **arguments: IcebergLake(dsn, memory, **arguments)
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from lockstep.sinks.compacting import CompactingTable, Compaction, Replacement
 from lockstep.sinks.rewriting import rewrite
 from tests.sinks.compaction.lakes import EVERYTHING, ROWS, Lake
 
+pytestmark = pytest.mark.apart
 Send = Callable[[Any, Replacement], Answer]
 Meeting = Callable[[Send, Any, Replacement], Answer]
 

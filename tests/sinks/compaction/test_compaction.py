@@ -15,6 +15,8 @@ from lockstep.testing._sealed_rows import SealedRows, sealed, table
 from lockstep.testing._under_test import epoch, expect_proof, opened, prepare, publish
 from tests.sinks.compaction.lakes import ROWS, Lake
 
+pytestmark = pytest.mark.apart
+
 
 def test_many_epochs_become_one_file_and_read_as_before(lake: Lake) -> None:
     wals = lake.fill(*range(1, 7))

@@ -20,7 +20,7 @@ from lockstep.testing._under_test import epoch, opened, prepare
 from tests.apart import apart
 from tests.sinks.compaction.lakes import EVERYTHING, Lake
 
-EPOCHS = 12
+EPOCHS = 5
 ROWS = 4
 
 
@@ -69,7 +69,7 @@ def test_beside_publishers_every_row_is_shown_once(lake: Lake, tmp_path: Path) -
 @pytest.mark.tier("all")
 def test_in_many_rounds_every_row_is_shown_once(make_lake: Callable[..., Lake], tmp_path: Path) -> None:
     lake, committed = make_lake(), 0
-    for first in range(1, 10 * EPOCHS, EPOCHS):
+    for first in range(1, 8 * EPOCHS, EPOCHS):
         race(lake, tmp_path, range(first, first + EPOCHS))
         committed += any("/compacted/" in path for path in lake.files())
     assert committed

@@ -21,8 +21,8 @@ from lockstep.sinks import compacting
 from lockstep.sinks.compacting import TableFile
 from lockstep.sinks.lifting import Lifted, Lifting
 from lockstep.sinks.values import Publication, Replaced, SinkEpoch
+from lockstep.testing import _behaviour as behaviour
 from lockstep.testing import _crash_sweep as crash_sweep
-from lockstep.testing._behaviour import select
 from lockstep.testing._crash_sweep import Plot, Round
 from lockstep.testing._sealed_rows import SealedRows, sealed
 from lockstep.testing._under_test import epoch, expect_proof, expect_replaced, expect_rows, opened, prepare, publish
@@ -31,6 +31,7 @@ from tests.sinks.compaction.lakes import ROWS, DeltaLake, Lake
 from tests.sinks.delta_target import on_table
 from tests.sinks.open_apart import OpenApart
 
+pytestmark = pytest.mark.apart
 NEW, LAST = sealed(ROWS - 3, start=70_000), sealed(ROWS + 2, start=80_000)
 
 
@@ -137,6 +138,7 @@ def test_a_compaction_knows_what_stands_for_the_rest(lake: Lake) -> None:
 # --- kills -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.apart(False)
 @pytest.mark.parametrize("action", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 def test_a_replacement_may_die_or_hang_while_it_writes_the_rest_anew(lake: Lake, action: signal.Signals) -> None:
     def begin(round: Round) -> Round:
@@ -144,9 +146,13 @@ def test_a_replacement_may_die_or_hang_while_it_writes_the_rest_anew(lake: Lake,
         lake.compact()
         return round.replacement()
 
+    def of_publishing(steps: list[str], action: signal.Signals) -> list[int]:
+        """Those before the vote are any replacement's."""
+        return [at for at in behaviour.select(steps, action) if steps[at].startswith(("publish.", "compact."))]
+
     plot = Plot(begin, crash_sweep.REPLACEMENT.end, watched=True)
     story, trace = crash_sweep.prepares_and_publishes, crash_sweep.reached_points
-    steps = crash_sweep.sweep_every_step(lake.target, story, trace, action, ROWS, select, plot)
+    steps = crash_sweep.sweep_every_step(lake.target, story, trace, action, ROWS, of_publishing, plot)
     assert CrashPoint.COMPACT_AFTER_WRITE in steps, steps
 
 

@@ -32,7 +32,7 @@ def expires(table: Table) -> None:
 
 def adds_a_column(table: Table) -> None:
     with table.update_schema() as update:
-        update.add_column("remark", StringType())
+        update.add_column(f"remark_{len(table.schema().fields)}", StringType())
 
 
 def sets_a_property(table: Table) -> None:

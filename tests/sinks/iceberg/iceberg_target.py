@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,12 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import Table
 
+from lockstep.output_home import OutputHome
 from lockstep.sinks.base import Sink
 from lockstep.sinks.iceberg import IcebergSink
-from lockstep.sinks.values import SinkContext
-from lockstep.testing._sealed_rows import OUTPUT, SCHEMA
+from lockstep.sinks.values import Batches, SinkContext, SinkEpoch
+from lockstep.testing._rows_at_home import at_home
+from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows
 from lockstep.testing._under_test import SinkUnderTest
 from stack.s3 import S3Server
 
@@ -36,6 +38,7 @@ class IcebergUnderTest(SinkUnderTest):
 
     def __init__(self, dsn: str, folder: Path, **arguments: Any) -> None:
         self.dsn, self.folder, self.arguments = dsn, folder, {"create": True, **arguments}
+        self._homes: dict[str, OutputHome] = {}
 
     def sink(self, *, shared: bool = False) -> IcebergSink:
         return self._sink(self.name)
@@ -47,6 +50,13 @@ class IcebergUnderTest(SinkUnderTest):
 
     def connections(self) -> dict[str, str]:
         return {"lake": self.dsn}
+
+    def staged(self, at: SinkEpoch, wal: Sequence[SealedRows]) -> Sequence[Batches]:
+        """As `begin` has frozen it, where the table is to be."""
+        if self.name not in self._homes:
+            self._homes[self.name] = self.sink().home(self.context())
+        context = self.context()
+        return [at_home(one, self._homes[self.name], at, context.deployment, context.pipeline) for one in wal]
 
     def elsewhere(self) -> tuple[Sink, SinkContext]:
         sink = self._sink("db.elsewhere")

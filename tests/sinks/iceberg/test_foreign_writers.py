@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from pyiceberg.types import DoubleType
 from lockstep.errors import PublishBlocked, PublishBusy, SinkUnavailable, TargetChanged
 from lockstep.sinks.iceberg._catalogs import _PostgresCatalog
 from lockstep.sinks.iceberg._open_sink import OpenIcebergSink
-from lockstep.sinks.values import Publication, SinkEpoch
+from lockstep.sinks.values import Publication
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, digest, sealed
 from lockstep.testing._under_test import epoch, expect_proof, expect_rows, opened, prepare, publish
 from tests.sinks.iceberg.foreign_writers import FOREIGN, HARMLESS, Deed, appends, compacts, expires, rolls_back
@@ -27,8 +28,8 @@ Commit = Callable[..., Any]
 
 
 @pytest.fixture
-def target(warehouse_dsn: str, memory: Path) -> IcebergUnderTest:
-    return IcebergUnderTest(warehouse_dsn, memory)
+def target(catalog_dsn: str, memory: Path) -> IcebergUnderTest:
+    return IcebergUnderTest(catalog_dsn, memory)
 
 
 @contextmanager
@@ -60,21 +61,23 @@ def own_rows(target: IcebergUnderTest) -> pa.Table:
     return found.filter(pc.less(found["id"], FOREIGN))
 
 
-@pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("deed", HARMLESS)
 def test_an_epoch_stands_once_whatever_its_commit_meets(
-    target: IcebergUnderTest, monkeypatch: pytest.MonkeyPatch, deed: str, point: str
+    target: IcebergUnderTest, monkeypatch: pytest.MonkeyPatch, deed: str, subtests: pytest.Subtests
 ) -> None:
-    first, second = sealed(ROWS), sealed(ROWS, start=1000)
-    publish(target, epoch(), prepare(target, epoch(), first), first)
-    at = epoch(2, token=20, manifest="b")
-    vote = prepare(target, at, second)
-    with meeting(target, HARMLESS[deed], point, monkeypatch):
-        assert publish(target, at, vote, second) is Publication.SENT
-    assert publish(target, SinkEpoch(2, 21, at.manifest_hash, at.timestamp), vote, second) is Publication.FOUND
-    assert digest(own_rows(target)) == digest(pa.concat_tables([first[0].table, second[0].table]))
-    expect_proof(target, epoch(), first)
-    expect_proof(target, at, second)
+    wals = [sealed(ROWS)]
+    publish(target, epoch(), prepare(target, epoch(), wals[0]), wals[0])
+    for number, point in enumerate(POINTS, 2):
+        with subtests.test(point):
+            wals.append(wal := sealed(ROWS, start=1000 * number))
+            at = epoch(number, token=10 * number, manifest=point)
+            vote = prepare(target, at, wal)
+            with meeting(target, HARMLESS[deed], point, monkeypatch):
+                assert publish(target, at, vote, wal) is Publication.SENT
+            assert publish(target, replace(at, token=at.token + 1), vote, wal) is Publication.FOUND
+            assert digest(own_rows(target)) == digest(pa.concat_tables([one[0].table for one in wals]))
+            expect_proof(target, epoch(), wals[0])
+            expect_proof(target, at, wal)
 
 
 @pytest.mark.parametrize("point", POINTS[1:3])

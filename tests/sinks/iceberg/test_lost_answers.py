@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -32,15 +33,15 @@ class ProxiedIceberg(IcebergUnderTest):
 
 
 @pytest.fixture
-def proxy(warehouse_server: PostgresServer, tmp_path: Path) -> Iterator[LosingProxy]:
-    found = LosingProxy(warehouse_server, tmp_path / "pgpass")
+def proxy(memory_server: PostgresServer, tmp_path: Path) -> Iterator[LosingProxy]:
+    found = LosingProxy(memory_server, tmp_path / "pgpass")
     yield found
     found.close()
 
 
 @pytest.fixture
-def target(warehouse_dsn: str, memory: Path, proxy: LosingProxy) -> ProxiedIceberg:
-    return ProxiedIceberg(warehouse_dsn, memory, proxy.dsn(warehouse_dsn.rpartition("/")[2]))
+def target(catalog_dsn: str, memory: Path, proxy: LosingProxy) -> ProxiedIceberg:
+    return ProxiedIceberg(catalog_dsn, memory, proxy.dsn(catalog_dsn.rpartition("/")[2]))
 
 
 def arm(monkeypatch: pytest.MonkeyPatch, proxy: LosingProxy, lost: str, statement: bytes) -> None:
@@ -55,33 +56,32 @@ def arm(monkeypatch: pytest.MonkeyPatch, proxy: LosingProxy, lost: str, statemen
     monkeypatch.setattr(_PostgresCatalog, "commit_table", commit)
 
 
-@pytest.mark.parametrize("lost", ["the answer", "the request"])
-@pytest.mark.parametrize("statement", [b"UPDATE iceberg_tables", b"COMMIT", b"SELECT iceberg_tables"], ids=str)
-@pytest.mark.parametrize("rows", [ROWS, 0])
+STATEMENTS = [b"UPDATE iceberg_tables", b"COMMIT", b"SELECT iceberg_tables"]
+
+
 def test_an_epoch_whose_commit_has_no_answer_stands_once(
-    target: ProxiedIceberg,
-    proxy: LosingProxy,
-    monkeypatch: pytest.MonkeyPatch,
-    lost: str,
-    statement: bytes,
-    rows: int,
+    target: ProxiedIceberg, proxy: LosingProxy, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
-    first, second = sealed(ROWS), sealed(rows, start=1000)
-    publish(target, epoch(), prepare(target, epoch(), first), first)
-    at = epoch(2, token=20, manifest="b")
-    vote = prepare(target, at, second)
-    arm(monkeypatch, proxy, lost, statement)
-    with opened(target) as sink:
-        assert sink.publish(at, vote, target.staged(at, second)) is Publication.SENT
-    assert proxy.cuts == 1
-    expect_rows(target, first, second)
-    expect_proof(target, at, second)
+    wals = [sealed(ROWS)]
+    publish(target, epoch(), prepare(target, epoch(), wals[0]), wals[0])
+    cases = product(["the answer", "the request"], STATEMENTS, [ROWS, 0])
+    for number, (lost, statement, rows) in enumerate(cases, 2):
+        with subtests.test(f"{lost} to {statement!r}, {rows} rows"), monkeypatch.context() as patch:
+            wals.append(wal := sealed(rows, start=1000 * number))
+            at, cuts = epoch(number, token=10 * number, manifest=f"{number}"), proxy.cuts
+            vote = prepare(target, at, wal)
+            arm(patch, proxy, lost, statement)
+            with opened(target) as sink:
+                assert sink.publish(at, vote, target.staged(at, wal)) is Publication.SENT
+            assert proxy.cuts == cuts + 1
+            expect_rows(target, *wals)
+            expect_proof(target, at, wal)
 
 
 def test_a_catalog_that_is_gone_in_mid_commit_is_asked_again_later(
-    warehouse_dsn: str, memory: Path, warehouse_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+    catalog_dsn: str, memory: Path, memory_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target, wal = IcebergUnderTest(warehouse_dsn, memory), sealed(ROWS)
+    target, wal = IcebergUnderTest(catalog_dsn, memory), sealed(ROWS)
     vote = prepare(target, epoch(), wal)
     real, running = _PostgresCatalog.commit_table, [True]
 
@@ -89,7 +89,7 @@ def test_a_catalog_that_is_gone_in_mid_commit_is_asked_again_later(
         done = real(self, *arguments)
         if running:
             running.pop()
-            warehouse_server.stop("immediate")
+            memory_server.stop("immediate")
             raise SinkUnavailable("the server is gone")
         return done
 
@@ -98,6 +98,6 @@ def test_a_catalog_that_is_gone_in_mid_commit_is_asked_again_later(
         output = target.staged(epoch(), wal)
         with pytest.raises(SinkUnavailable):
             sink.publish(epoch(), vote, output)
-    warehouse_server.start()
+    memory_server.start()
     assert publish(target, epoch(), vote, wal) is Publication.FOUND
     expect_rows(target, wal)

@@ -12,11 +12,12 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from lockstep.sinks.iceberg import IcebergSink
 from lockstep.sinks.iceberg._durable_io import DurableFileIO
-from lockstep.testing._behaviour import BEHAVIOURS, Behaviour
+from lockstep.testing._behaviour import BEHAVIOURS
 from lockstep.testing._sealed_rows import OUTPUT
 from stack.s3 import S3Server
+from tests.sampling import Sampling
 from tests.sinks.iceberg.iceberg_target import IcebergUnderTest
-from tests.sinks.iceberg.test_rest_catalog import FORKS
+from tests.sinks.open_apart import FORKING
 
 
 class OnS3(IcebergUnderTest):
@@ -39,12 +40,15 @@ class OnS3(IcebergUnderTest):
             catalog.engine.dispose()
 
 
-@pytest.mark.parametrize("behaviour", [one for one in BEHAVIOURS if one not in FORKS], ids=lambda one: one.__name__)
-@pytest.mark.sample(3)  # on local files they are run whole
 def test_postgres_catalog_on_s3(
-    s3_environment: S3Server, s3_uri: str, warehouse_dsn: str, behaviour: Behaviour
+    s3_environment: S3Server, s3_uri: str, catalog_dsn: str, subtests: pytest.Subtests, sampling: Sampling
 ) -> None:
-    behaviour(OnS3(warehouse_dsn, s3_uri, s3_environment))
+    """On local files every behaviour is run."""
+    for behaviour in sampling.sample([one for one in BEHAVIOURS if one not in FORKING], 3):
+        with subtests.test(behaviour.__name__):
+            target = OnS3(catalog_dsn, s3_uri, s3_environment)
+            target.name = f"db.{behaviour.__name__}"
+            behaviour(target)
 
 
 def test_whoever_makes_it_the_environment_says_where_s3_is(monkeypatch: pytest.MonkeyPatch) -> None:

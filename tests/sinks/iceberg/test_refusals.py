@@ -29,8 +29,8 @@ NAME = NestedField(2, "name", StringType())
 
 
 @pytest.fixture
-def target(warehouse_dsn: str, memory: Path) -> IcebergUnderTest:
-    return IcebergUnderTest(warehouse_dsn, memory)
+def target(catalog_dsn: str, memory: Path) -> IcebergUnderTest:
+    return IcebergUnderTest(catalog_dsn, memory)
 
 
 def make(target: IcebergUnderTest, **options: Any) -> None:
@@ -70,8 +70,8 @@ def test_a_table_without_a_columns_name_or_type_is_refused(target: IcebergUnderT
         preflight(target)
 
 
-def test_epochs_that_are_to_add_columns_go_one_by_one(warehouse_dsn: str, memory: Path) -> None:
-    target = IcebergUnderTest(warehouse_dsn, memory, on_new_columns="add")
+def test_epochs_that_are_to_add_columns_go_one_by_one(catalog_dsn: str, memory: Path) -> None:
+    target = IcebergUnderTest(catalog_dsn, memory, on_new_columns="add")
     publish(target, epoch(), prepare(target, epoch(), wal := sealed(5)), wal)
     with opened(target) as sink:
         sink.preflight({OUTPUT: SCHEMA.append(pa.field("carrier", pa.string()))})
@@ -80,8 +80,8 @@ def test_epochs_that_are_to_add_columns_go_one_by_one(warehouse_dsn: str, memory
         assert not sink.needs_turn, "of the epoch that it is open for"
 
 
-def test_a_table_of_somebody_elses_gets_the_columns_that_it_lacks_where_asked(warehouse_dsn: str, memory: Path) -> None:
-    target = IcebergUnderTest(warehouse_dsn, memory, on_new_columns="add")
+def test_a_table_of_somebody_elses_gets_the_columns_that_it_lacks_where_asked(catalog_dsn: str, memory: Path) -> None:
+    target = IcebergUnderTest(catalog_dsn, memory, on_new_columns="add")
     make(target)
     with target.table() as theirs:
         theirs.append(pa.table({"id": [-1], "name": ["theirs"]}, pa.schema(list(SCHEMA)[:2])))
@@ -109,17 +109,17 @@ def test_a_type_that_iceberg_lacks_is_refused(target: IcebergUnderTest) -> None:
         preflight(target, pa.schema({"id": pa.duration("us")}))
 
 
-def test_a_missing_table_is_made_only_if_that_is_asked_for(warehouse_dsn: str, tmp_path: Path) -> None:
-    target = IcebergUnderTest(warehouse_dsn, tmp_path, create=False)
+def test_a_missing_table_is_made_only_if_that_is_asked_for(catalog_dsn: str, tmp_path: Path) -> None:
+    target = IcebergUnderTest(catalog_dsn, tmp_path, create=False)
     with pytest.raises(PreflightRefused, match=rf"no table {TABLE}: make it, .* or say create=True"):
         preflight(target, None)
-    preflight(IcebergUnderTest(warehouse_dsn, tmp_path), SCHEMA)
+    preflight(IcebergUnderTest(catalog_dsn, tmp_path), SCHEMA)
     preflight(target, SCHEMA)
 
 
-def test_a_missing_table_needs_a_place(warehouse_dsn: str) -> None:
+def test_a_missing_table_needs_a_place(catalog_dsn: str) -> None:
     sink = IcebergSink("lake", output=OUTPUT, table=TABLE, catalog="lake", create=True)
-    context = IcebergUnderTest(warehouse_dsn, Path()).context()
+    context = IcebergUnderTest(catalog_dsn, Path()).context()
     with sink.opened(context) as live, pytest.raises(PreflightRefused, match="location="):
         live.preflight(None)
 
@@ -137,17 +137,17 @@ def test_a_table_at_a_place_that_some_would_unquote_is_refused(target: IcebergUn
 
 
 @pytest.mark.parametrize("folder", ODD)
-def test_no_table_is_made_at_such_a_place(warehouse_dsn: str, memory: Path, folder: str) -> None:
+def test_no_table_is_made_at_such_a_place(catalog_dsn: str, memory: Path, folder: str) -> None:
     for target in (
-        IcebergUnderTest(warehouse_dsn, memory / folder),
-        IcebergUnderTest(warehouse_dsn, memory, location=f"file://{memory}/{folder}"),
+        IcebergUnderTest(catalog_dsn, memory / folder),
+        IcebergUnderTest(catalog_dsn, memory, location=f"file://{memory}/{folder}"),
     ):
         with pytest.raises(PreflightRefused, match="location of table"):
             preflight(target)
 
 
-def test_a_table_may_be_at_a_place_with_blanks(warehouse_dsn: str, memory: Path) -> None:
-    target = IcebergUnderTest(warehouse_dsn, memory / "my lake (ä)")
+def test_a_table_may_be_at_a_place_with_blanks(catalog_dsn: str, memory: Path) -> None:
+    target = IcebergUnderTest(catalog_dsn, memory / "my lake (ä)")
     wal = sealed(20)
     publish(target, epoch(), prepare(target, epoch(), wal), wal)
     expect_rows(target, wal)
@@ -289,9 +289,9 @@ def test_a_plan_holds_what_isnt_usual_and_builds_the_same_sink() -> None:
 # --- partitions ------------------------------------------------------------------------------------------------------
 
 
-def test_rows_of_one_partition_are_found_by_it(warehouse_dsn: str, memory: Path) -> None:
+def test_rows_of_one_partition_are_found_by_it(catalog_dsn: str, memory: Path) -> None:
     """Trap: a file without its partition's value is found by no filter, though its rows match."""
-    target = IcebergUnderTest(warehouse_dsn, memory, partition_by=("month(at)", "day"))
+    target = IcebergUnderTest(catalog_dsn, memory, partition_by=("month(at)", "day"))
     rows = table(20, 1).filter(pa.compute.is_valid(table(20, 1)["at"]))
     one_day = rows.set_column(4, "day", pa.array([None] * len(rows), pa.date32()))
     wal = [SealedRows(one_day)]
@@ -303,8 +303,8 @@ def test_rows_of_one_partition_are_found_by_it(warehouse_dsn: str, memory: Path)
         assert found.scan("day is null").to_arrow().num_rows == len(rows)
 
 
-def test_a_file_of_several_partitions_is_refused_before_the_decision(warehouse_dsn: str, memory: Path) -> None:
-    target = IcebergUnderTest(warehouse_dsn, memory, partition_by=("day",))
+def test_a_file_of_several_partitions_is_refused_before_the_decision(catalog_dsn: str, memory: Path) -> None:
+    target = IcebergUnderTest(catalog_dsn, memory, partition_by=("day",))
     with pytest.raises(SinkRejected, match=r"several partitions by day.*`lockstep replan`"):
         prepare(target, epoch(), sealed(50))
     expect_rows(target)
