@@ -24,9 +24,9 @@ from lockstep.steps.output_homes import discard_homes, is_shown_otherwise, may_b
 from lockstep.steps.sweep import sweep_folders
 from stack.postgres import PostgresServer
 from tests.crash.adopting_world import OUTPUT, SINK, AdoptingWorld, Table, make_adopting_world
+from tests.crash.originals import Copies
 from tests.crash.test_kill_and_zombie import hits, strike_each
-from tests.crash.test_restored_ledger import Copies
-from tests.crash.victims import Action, Hit, sacrifice
+from tests.crash.victims import Action, Hit, in_turn, sacrifice
 from tests.crash.world import write_backwards, write_parquet
 from tests.sampling import Sampling
 from tests.sinks.folder_table import FolderTable, OpenFolderTable
@@ -74,11 +74,8 @@ SWEEPS: list[tuple[Action, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("action", "resume"), SWEEPS)
 def test_every_row_is_shown_once_wherever_a_process(
     world: AdoptingWorld,
-    action: Action,
-    resume: str,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     subtests: pytest.Subtests,
@@ -86,8 +83,7 @@ def test_every_row_is_shown_once_wherever_a_process(
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the epoch."""
     shares = [hit for hit in hits(world, monkeypatch) if "warehouse" not in hit.task]
-    struck_at = sampling.share(shares, SWEEPS.index((action, resume)), len(SWEEPS))
-    strike_each(world, struck_at, action, resume, tmp_path, subtests)
+    strike_each(world, in_turn(sampling, shares, SWEEPS, every=3), tmp_path, subtests)
 
 
 def test_an_epoch_that_was_cleaned_up_keeps_its_files_and_verifies(world: AdoptingWorld) -> None:
@@ -249,10 +245,8 @@ def test_a_ledger_that_was_restored_deletes_nothing_that_the_table_has_adopted(
     ledger_server: PostgresServer, warehouse_dsn: str, backup: str, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     """It is as it was at `backup`; what was decided since stands in the table alone."""
-    copies = Copies(ledger_server, f"adopted_{tmp_path.parent.name.replace('-', '_')}_{backup.replace('.', '_')}")
-    world = make_adopting_world(
-        copies.server.create_database(copies.name), warehouse_dsn, tmp_path, _folder_table(tmp_path)
-    )
+    copies, name = Copies(ledger_server), f"adopted_{tmp_path.parent.name.replace('-', '_')}_{backup.replace('.', '_')}"
+    world = make_adopting_world(ledger_server.create_database(name), warehouse_dsn, tmp_path, _folder_table(tmp_path))
     run = _run(1)
     world.run_until(run, 1, backup)
     restored = {answer: copies.of(world) for answer in ANSWERS}

@@ -29,8 +29,9 @@ from lockstep.operations.verify import verify
 from lockstep.pack import move_pack, require_all_moved
 from tests.crash.recording import recorded
 from tests.crash.test_kill_and_zombie import RESUMES, strike_each
-from tests.crash.victims import Action, hits_of, overtake, sacrifice
+from tests.crash.victims import Action, Hit, hits_of, overtake, sacrifice
 from tests.crash.world import ROWS, World, interval_of, write_parquet
+from tests.sampling import Sampling
 
 pytestmark = pytest.mark.parametrize("world", ["two_phase"], indirect=True)  # no audit knows what comes after it
 POINTS = [point for point in CrashPoint if point.startswith("audit.")]
@@ -278,30 +279,32 @@ def test_no_two_side_effects_of_an_audit_fall_between_the_same_crash_points(
     sound.run(run_of(day), day, start="prepare.warehouse")
 
 
-@pytest.mark.parametrize("resume", RESUMES)
-@pytest.mark.parametrize("action", ["kill", "hang"])
+WAYS: list[tuple[Action, str]] = [(action, resume) for action in ("kill", "hang") for resume in RESUMES]  # type: ignore[misc]
+
+
 def test_every_row_is_shown_once_wherever_an_audit(
-    sound: World,
-    action: Action,
-    resume: str,
-    tmp_path: Path,
-    subtests: pytest.Subtests,
+    sound: World, tmp_path: Path, subtests: pytest.Subtests, sampling: Sampling
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the epoch."""
-    strike_each(sound, hits_of("audit", Counter(POINTS)), action, resume, tmp_path, subtests)
+    struck_at = [(way, hit) for way in WAYS for hit in hits_of("audit", Counter(POINTS))]
+    strike_each(sound, sampling.sample(struck_at, 5), tmp_path, subtests)
 
 
-@pytest.mark.parametrize("point", POINTS)
-@pytest.mark.parametrize("action", ["kill", "hang"])
 def test_a_verdict_holds_wherever_who_gave_it(
-    offended: World, action: Action, point: CrashPoint, tmp_path: Path
+    offended: World, tmp_path: Path, subtests: pytest.Subtests, sampling: Sampling
 ) -> None:
     """… was killed, or hangs and goes on after a person has released the epoch and another run has published it."""
+    actions: tuple[Action, ...] = ("kill", "hang")
+    for hit, action in sampling.sample([(h, one) for h in hits_of("audit", Counter(POINTS)) for one in actions], 2):
+        with subtests.test(f"{action} {hit}"):
+            _require_verdict_to_hold(offended, hit, action, tmp_path)
+
+
+def _require_verdict_to_hold(offended: World, hit: Hit, action: Action, folder: Path) -> None:
     day = next(offended.days)
     run = run_of(day)
     offended.run_until(run, day, "stage")
-    [hit] = hits_of("audit", Counter([point]))
-    victim = sacrifice([("audit", partial(offended.run_task, "audit", run, day))], hit, action, tmp_path / "log")
+    victim = sacrifice([("audit", partial(offended.run_task, "audit", run, day))], hit, action, folder / "log")
 
     def resume() -> None:
         with pytest.raises(EpochHeld):

@@ -10,6 +10,8 @@ from tests.crash.recording import Recording, recorded
 from tests.crash.test_restage import damaged
 from tests.crash.world import World, write_parquet
 
+BOTH = pytest.mark.parametrize("world", ["two_phase", "write_ahead"], indirect=True)
+
 
 def _record(world: World, monkeypatch: pytest.MonkeyPatch, task: str, run: RunKey, day: int) -> Recording:
     with recorded(monkeypatch, world.folder) as recording:
@@ -22,6 +24,7 @@ def _record(world: World, monkeypatch: pytest.MonkeyPatch, task: str, run: RunKe
     return recording
 
 
+@BOTH
 def test_no_two_side_effects_of_an_epoch_fall_between_the_same_crash_points(
     world: World, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
@@ -70,6 +73,7 @@ ONLY_LOST = {point.value for point in CrashPoint if point.startswith("rebuild.")
 ONLY_DAMAGED = {point.value for point in CrashPoint if point.startswith("restage.")}
 
 
+@BOTH
 def test_every_crash_point_is_reached_somewhere(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A point that nothing reaches is a promise that nothing tests."""
     reached: set[str] = set()

@@ -22,7 +22,7 @@ from stack.postgres import PostgresServer
 from tests.apart import apart
 from tests.crash.adopting_world import OUTPUT, SINK, AdoptingWorld, Table, make_adopting_world
 from tests.crash.test_kill_and_zombie import hits, strike_each
-from tests.crash.victims import Action
+from tests.crash.victims import Action, in_turn
 from tests.crash.world import write_parquet
 from tests.sampling import Sampling
 from tests.sinks.delta_target import Log, on_table
@@ -67,11 +67,8 @@ def _run(day: int) -> RunKey:
 SWEEPS: list[tuple[Action, str]] = [("kill", "retry"), ("kill", "recovery"), ("hang", "retry"), ("hang", "recovery")]
 
 
-@pytest.mark.parametrize(("action", "resume"), SWEEPS)
 def test_every_row_is_shown_once_wherever_a_process(
     world: DeltaWorld,
-    action: Action,
-    resume: str,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     subtests: pytest.Subtests,
@@ -81,8 +78,7 @@ def test_every_row_is_shown_once_wherever_a_process(
     reached = apart(lambda: hits(world, monkeypatch))
     next(world.days)  # the dry run's, which only its process has counted
     its_own = [hit for hit in reached if SINK in hit.task or hit.task in ("stage", "cleanup")]
-    struck_at = sampling.share(its_own, SWEEPS.index((action, resume)), len(SWEEPS))
-    strike_each(world, struck_at, action, resume, tmp_path, subtests)
+    strike_each(world, in_turn(sampling, its_own, SWEEPS, every=3), tmp_path, subtests)
 
 
 def test_an_epoch_goes_into_both_and_verifies_until_it_is_rolled_back(world: DeltaWorld) -> None:

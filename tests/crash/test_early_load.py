@@ -25,7 +25,7 @@ from lockstep.steps.stage_job import Launch
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import RESULT, StageRequest, StageResult
 from tests.crash.test_kill_and_zombie import RESUMES
-from tests.crash.victims import Action, Hit, Victim, hits_of, overtake, sacrifice
+from tests.crash.victims import Action, Hit, Victim, hits_of, in_turn, overtake, sacrifice
 from tests.crash.world import ROWS, Row, World, failing_as_spark_does, rows_of_day
 from tests.sampling import Sampling
 
@@ -242,16 +242,21 @@ def _hits(world: World) -> list[Hit]:
     raise AssertionError("nothing was loaded early")
 
 
-SWEEPS = [("kill", "retry"), ("kill", "recovery"), ("hang", "retry"), ("hang", "new run"), ("hang", "recovery")]
+SWEEPS: list[tuple[Action, str]] = [
+    ("kill", "retry"),
+    ("kill", "recovery"),
+    ("hang", "retry"),
+    ("hang", "new run"),
+    ("hang", "recovery"),
+]
 
 
-@pytest.mark.parametrize(("action", "resume"), SWEEPS)
 def test_every_row_is_shown_once_wherever_a_process(
-    world: World, action: Action, resume: str, tmp_path: Path, subtests: pytest.Subtests, sampling: Sampling
+    world: World, tmp_path: Path, subtests: pytest.Subtests, sampling: Sampling
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the epoch."""
-    for hit in sampling.share(_hits(world), SWEEPS.index((action, resume)), len(SWEEPS)):
-        with subtests.test(str(hit)):
+    for (action, resume), hit in in_turn(sampling, _hits(world), SWEEPS, every=4):
+        with subtests.test(f"{action} {hit} {resume}"):
             _strike(world, hit, action, resume, tmp_path)
     world.expire_leases()
     assert world.recover().problems == []

@@ -38,10 +38,10 @@ from lockstep.sources import OpenSource, SourceContext
 from stack.postgres import PostgresServer
 from tests.crash.victims import Hit, sacrifice
 from tests.crash.world import Numbers, OpenNumbers, World, interval_of, make_world
+from tests.sampling import Sampling
 from tests.small_disk import small_disk
 
-TWO_PHASE = pytest.mark.parametrize("world", ["two_phase"], indirect=True)
-WRITE_AHEAD = pytest.mark.parametrize("world", ["write_ahead"], indirect=True)
+BOTH = pytest.mark.parametrize("world", ["two_phase", "write_ahead"], indirect=True)
 
 
 def _run(day: int, name: str = "run") -> RunKey:
@@ -76,8 +76,9 @@ def test_a_run_whose_epoch_was_taken_over_is_fenced_at_every_task(world: World) 
     world.require_exactly_once(day)
 
 
+@BOTH
 def test_runs_of_one_epoch_in_processes_at_once_show_it_once(world: World) -> None:
-    days = [next(world.days) for _ in range(4)]
+    days = [next(world.days) for _ in range(2)]
     children = [_fork(partial(_run_stubbornly, world, day, name)) for day in days for name in ("one", "other")]
     assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0] * len(children)
     for day in days:
@@ -87,6 +88,7 @@ def test_runs_of_one_epoch_in_processes_at_once_show_it_once(world: World) -> No
     world.require_tidy()
 
 
+@BOTH
 def test_recovery_and_retry_may_publish_at_once(world: World) -> None:
     day = next(world.days)
     world.run_until(_run(day), day, "commit")
@@ -257,45 +259,49 @@ def test_an_aborted_attempt_shows_nothing_and_a_new_run_brings_the_epoch(world: 
 # --- crashes of abort and recover themselves ---
 
 
-@pytest.mark.parametrize(
-    "point", ["abort.before_raise", "abort.after_raise", "rollback.before_sink", "rollback.after_sink"]
-)
-@pytest.mark.parametrize("nth", [1, 2])
-def test_abort_may_die_anywhere(world: World, point: str, nth: int, tmp_path: Path) -> None:
-    day = next(world.days)
-    world.run_until(_run(day), day, "prepare.files")
-    hit = Hit("abort", CrashPoint(point), nth)
-    victim = sacrifice([("abort", partial(world.run_task, "abort", _run(day), day))], hit, "kill", tmp_path / "log")
-    assert victim.killed or nth == 2
-    world.require_nothing_shown(day)
-    world.expire_leases()
-    assert world.recover().problems == []
-    world.require_nothing_shown(day)
-    assert world.prepared() == []
-    assert world.left_in_sink() == []
-    world.run(_run(day, "next"), day)
-    world.require_exactly_once(day)
+ABORTING = [
+    Hit("abort", CrashPoint(point), nth)
+    for point in ("abort.before_raise", "abort.after_raise", "rollback.before_sink", "rollback.after_sink")
+    for nth in (1, 2)
+]
+RECOVERING = ["publish.before_sink", "publish.before_record", "publish.after_record", "cleanup.after_archive"]
+
+
+def test_abort_may_die_anywhere(world: World, tmp_path: Path, subtests: pytest.Subtests, sampling: Sampling) -> None:
+    for hit in sampling.sample(ABORTING, 3):
+        with subtests.test(str(hit)):
+            day = next(world.days)
+            world.run_until(_run(day), day, "prepare.files")
+            tasks = [("abort", partial(world.run_task, "abort", _run(day), day))]
+            victim = sacrifice(tasks, hit, "kill", tmp_path / "log")
+            assert victim.killed or hit.nth == 2
+            world.require_nothing_shown(day)
+            world.expire_leases()
+            assert world.recover().problems == []
+            world.require_nothing_shown(day)
+            assert world.prepared() == []
+            assert world.left_in_sink() == []
+            world.run(_run(day, "next"), day)
+            world.require_exactly_once(day)
     world.require_tidy()
 
 
-@pytest.mark.parametrize(
-    "point", ["publish.before_sink", "publish.before_record", "publish.after_record", "cleanup.after_archive"]
-)
-def test_recovery_may_die_anywhere(world: World, point: str, tmp_path: Path) -> None:
-    day = next(world.days)
-    world.run_until(_run(day), day, "commit")
-    for nth in (1, 2):
-        hit = Hit("recover", CrashPoint(point), nth)
-        sacrifice([("recover", partial(world.run_task, "recover", _run(day), day))], hit, "kill", tmp_path / "log")
-    assert world.recover().problems == []
-    world.require_exactly_once(day)
+def test_recovery_may_die_anywhere(world: World, tmp_path: Path, subtests: pytest.Subtests, sampling: Sampling) -> None:
+    for point in sampling.sample(RECOVERING, 2):
+        with subtests.test(point):
+            day = next(world.days)
+            world.run_until(_run(day), day, "commit")
+            tasks = [("recover", partial(world.run_task, "recover", _run(day), day))]
+            for nth in (1, 2):
+                sacrifice(tasks, Hit("recover", CrashPoint(point), nth), "kill", tmp_path / "log")
+            assert world.recover().problems == []
+            world.require_exactly_once(day)
     world.require_tidy()
 
 
 # --- a person, other programs ---
 
 
-@TWO_PHASE
 def test_a_decided_transaction_rolled_back_by_hand_is_repaired_from_the_wal(world: World) -> None:
     day = next(world.days)
     world.run_until(_run(day), day, "commit")
@@ -306,7 +312,6 @@ def test_a_decided_transaction_rolled_back_by_hand_is_repaired_from_the_wal(worl
     assert world.publications(day)["warehouse"] == "repaired"
 
 
-@TWO_PHASE
 def test_a_branch_of_another_manifest_is_never_committed(world: World) -> None:
     day = next(world.days)
     world.run_until(_run(day), day, "commit")
@@ -326,7 +331,6 @@ def test_a_branch_of_another_manifest_is_never_committed(world: World) -> None:
     assert world.publications(day)["warehouse"] == "repaired"
 
 
-@TWO_PHASE
 def test_transactions_of_others_are_never_touched(world: World) -> None:
     day = next(world.days)
     world.run(_run(day), day)
@@ -350,7 +354,6 @@ def test_transactions_of_others_are_never_touched(world: World) -> None:
             _autocommit(world.warehouse_dsn, sql.SQL("ROLLBACK PREPARED {}").format(sql.Literal(gid)))
 
 
-@TWO_PHASE
 def test_a_token_that_the_ledger_never_issued_is_an_alarm_and_not_a_rollback(world: World) -> None:
     day = next(world.days)
     world.run(_run(day), day)
@@ -406,33 +409,39 @@ def test_a_marker_of_another_life_stops_the_epoch(world: World, ledger_server: P
 # --- the WAL ---
 
 
-@pytest.mark.parametrize("damage", ["truncated", "flipped", "missing"])
-def test_a_damaged_wal_is_refused_and_staged_again_before_the_decision(world: World, damage: str) -> None:
+DAMAGES = ("truncated", "missing", "flipped")
+
+
+def test_a_damaged_wal_is_refused_and_staged_again_before_the_decision(world: World) -> None:
     day = next(world.days)
     world.run_until(_run(day), day, "stage")
-    _damage(world, day, damage)
-    with pytest.raises(WalCorrupt):
-        world.run_task("prepare.warehouse", _run(day), day)
-    world.require_nothing_shown(day)
+    for damage in DAMAGES:
+        path = _damage(world, day, damage)
+        with pytest.raises(WalCorrupt):
+            world.run_task("prepare.warehouse", _run(day), day)
+            pytest.fail(damage)
+        world.require_nothing_shown(day)
+        if damage != DAMAGES[-1]:
+            path.with_suffix(".backup").rename(path)
     world.run(_run(day), day)
     world.require_exactly_once(day)
     world.require_tidy()
 
 
-@TWO_PHASE
-@pytest.mark.parametrize("damage", ["truncated", "flipped", "missing"])
-def test_a_damaged_wal_after_the_decision_fails_closed(world: World, damage: str) -> None:
+def test_a_damaged_wal_after_the_decision_fails_closed(world: World) -> None:
     day = next(world.days)
     world.run_until(_run(day), day, "commit")
     [gid] = world.prepared()
     _autocommit(world.warehouse_dsn, sql.SQL("ROLLBACK PREPARED {}").format(sql.Literal(gid)))
-    path = _damage(world, day, damage)
-    with pytest.raises(WalCorrupt):
-        world.run_task("publish.warehouse", _run(day), day)
-    assert not world.shown_in_warehouse(day)
-    assert world.state_of(day) == "committed"
-    path.parent.mkdir(exist_ok=True)
-    path.with_suffix(".backup").rename(path)
+    for damage in DAMAGES:
+        path = _damage(world, day, damage)
+        with pytest.raises(WalCorrupt):
+            world.run_task("publish.warehouse", _run(day), day)
+            pytest.fail(damage)
+        assert not world.shown_in_warehouse(day)
+        assert world.state_of(day) == "committed"
+        path.parent.mkdir(exist_ok=True)
+        path.with_suffix(".backup").rename(path)
     world.run(_run(day), day, start="publish.warehouse")
     world.require_exactly_once(day)
 
@@ -455,28 +464,27 @@ def test_a_full_disk_in_staging_fails_the_attempt_and_nothing_else(world: World)
 
 
 def test_the_decision_survives_an_immediate_stop_of_the_ledger(world: World, ledger_server: PostgresServer) -> None:
-    for _ in range(3):
-        day = next(world.days)
-        world.run_until(_run(day), day, "commit")
-        ledger_server.stop("immediate")
-        ledger_server.start()
-        assert world.state_of(day) == "committed"
-        world.run(_run(day), day, start="publish.warehouse")
-        world.require_exactly_once(day)
+    day = next(world.days)
+    world.run_until(_run(day), day, "commit")
+    ledger_server.stop("immediate")
+    ledger_server.start()
+    assert world.state_of(day) == "committed"
+    world.run(_run(day), day, start="publish.warehouse")
+    world.require_exactly_once(day)
 
 
+@BOTH
 def test_what_a_role_with_synchronous_commit_off_published_survives_an_immediate_stop(
     world: World, warehouse_server: PostgresServer
 ) -> None:
     _autocommit(world.warehouse_dsn, sql.SQL("ALTER ROLE CURRENT_USER SET synchronous_commit = off"))
     try:
-        for _ in range(3):
-            day = next(world.days)
-            world.run_until(_run(day), day, "publish.warehouse")
-            warehouse_server.stop("immediate")
-            warehouse_server.start()
-            world.run(_run(day), day, start="publish.files")
-            world.require_exactly_once(day)
+        day = next(world.days)
+        world.run_until(_run(day), day, "publish.warehouse")
+        warehouse_server.stop("immediate")
+        warehouse_server.start()
+        world.run(_run(day), day, start="publish.files")
+        world.require_exactly_once(day)
     finally:
         _autocommit(world.warehouse_dsn, sql.SQL("ALTER ROLE CURRENT_USER RESET synchronous_commit"))
 

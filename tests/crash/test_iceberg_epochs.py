@@ -18,7 +18,7 @@ from stack.postgres import PostgresServer
 from tests.crash.adopting_world import OUTPUT, SINK, AdoptingWorld, Table, make_adopting_world
 from tests.crash.test_adoption import SWEEPS
 from tests.crash.test_kill_and_zombie import hits, strike_each
-from tests.crash.victims import Action
+from tests.crash.victims import in_turn
 from tests.sampling import Sampling
 
 EMPTY = pa.table({"day": [], "number": [], "label": []})
@@ -65,12 +65,9 @@ def world(
     yield make_adopting_world(ledger_server.dsn(name), warehouse, folder, iceberg_table(warehouse, folder))
 
 
-@pytest.mark.timeout(1200)  # each commit takes a catalog a while, and the whole is some eighty strikes
-@pytest.mark.parametrize(("action", "resume"), SWEEPS)
+@pytest.mark.timeout(1200)  # each commit takes a catalog a while, and the whole is some eighty strikes in every way
 def test_every_row_is_shown_once_wherever_a_process(
     world: AdoptingWorld,
-    action: Action,
-    resume: str,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     subtests: pytest.Subtests,
@@ -78,7 +75,6 @@ def test_every_row_is_shown_once_wherever_a_process(
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the epoch."""
     shares = [hit for hit in hits(world, monkeypatch) if "warehouse" not in hit.task]
-    struck_at = sampling.share(shares, SWEEPS.index((action, resume)), len(SWEEPS))
-    days = strike_each(world, struck_at, action, resume, tmp_path, subtests)
+    days = strike_each(world, in_turn(sampling, shares, SWEEPS, every=3), tmp_path, subtests)
     for day in days:
         assert all(one.agrees and one.compared for one in verify(world.runtime(), world.epoch_of(day)))

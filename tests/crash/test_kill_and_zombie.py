@@ -7,7 +7,7 @@ compares the multiset of rows in every sink with what a crash-free run shows.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
@@ -61,7 +61,8 @@ def _recovery(world: World, run: RunKey, day: int, task: str) -> None:
 RESUMES = {"retry": _retry, "new run": _new_run, "recovery": _recovery}
 
 
-#: In a sample, every place of a protocol is struck once, in one of its ways.
+EVERY = 3  #: so many-th place of a protocol is struck in a sample, in one of its ways
+
 #: A process that hangs and is released does to a new run what a killed one does, and more. Of a write-ahead sink, whose
 #: vote holds nothing, fewer ways differ, and only in its own tasks and the decision.
 SWEEPS = [
@@ -88,18 +89,20 @@ def test_every_row_is_shown_once_wherever_a_process(
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the epoch."""
     ways = [way for way in SWEEPS if way[0] == world.protocol]
-    struck_at = sampling.share(hits(world, monkeypatch), ways.index((world.protocol, action, resume)), len(ways))
-    strike_each(world, struck_at, action, resume, tmp_path, subtests)
+    turn = ways.index((world.protocol, action, resume))
+    struck_at = sampling.share(hits(world, monkeypatch), EVERY * turn, EVERY * len(ways))
+    strike_each(world, (((action, resume), hit) for hit in struck_at), tmp_path, subtests)
 
 
 def strike_each(
-    world: World, struck_at: Sequence[Hit], action: Action, resume: str, folder: Path, subtests: pytest.Subtests
+    world: World, struck_at: Iterable[tuple[tuple[Action, str], Hit]], folder: Path, subtests: pytest.Subtests
 ) -> list[int]:
-    """Strike a day of its own at each place, and recover: every row of them all is shown once. The days."""
+    """Strike a day of its own at each place, and go on: every row of them all is shown once. The days."""
     days = {}
-    for hit in struck_at:
-        with subtests.test(str(hit)):
-            days[str(hit)] = strike(world, hit, action, RESUMES[resume], folder)
+    for (action, resume), hit in struck_at:
+        struck = f"{action} {hit} {resume}"
+        with subtests.test(struck):
+            days[struck] = strike(world, hit, action, RESUMES[resume], folder)
     world.expire_leases()
     assert world.recover().problems == []
     world.require_tidy()

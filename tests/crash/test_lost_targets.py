@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from psycopg2.extensions import parse_dsn
 
 from lockstep.epoch import RunKey
 from lockstep.errors import IllegalTransition, LedgerConflict, TargetChanged
@@ -23,6 +22,7 @@ from lockstep.sinks.base import Sink
 from lockstep.sinks.values import Publication, SinkEpoch
 from lockstep.states import Role
 from stack.postgres import PostgresServer
+from tests.crash.originals import Originals, copied
 from tests.crash.world import World, interval_of, make_world
 
 _numbers = count(1)
@@ -32,34 +32,42 @@ def _run(day: int) -> RunKey:
     return RunKey("lost targets", f"{day} {next(_numbers)}")
 
 
+@pytest.fixture(scope="module")
+def originals(memory_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Originals[World]:
+    """Day 0 is published. On the server that makes databases soonest: nothing here is about power or disks."""
+
+    def make(protocol: str) -> World:
+        ledger, warehouse = (f"lost_{kind}_{next(_numbers)}" for kind in ("ledger", "warehouse"))
+        made = make_world(
+            memory_server.create_database(ledger),
+            memory_server.create_database(warehouse),
+            tmp_path_factory.mktemp("lost"),
+            protocol,  # type: ignore[arg-type]
+        )
+        made.run(_run(0), 0)
+        return made
+
+    return Originals(memory_server, make)
+
+
+@pytest.fixture
+def world(request: pytest.FixtureRequest, originals: Originals[World]) -> World:
+    return originals.copy(getattr(request, "param", "two_phase"))
+
+
 @dataclass(frozen=True)
 class Past:
     """What both targets were, when day 0 was all that they showed."""
 
     server: PostgresServer
-    warehouse: str  #: name of the copy
+    warehouse: str  #: DSN of the copy
     folder: Path
 
     @classmethod
     def of(cls, world: World, server: PostgresServer) -> Past:
-        name = f"past_{next(_numbers)}"
-        server.create_database(name, parse_dsn(world.warehouse_dsn)["dbname"])
-        folder = world.folder / name
+        folder = world.folder / f"past_{next(_numbers)}"
         shutil.copytree(world.folder / "out", folder)
-        return cls(server, name, folder)
-
-
-@pytest.fixture(params=["two_phase", "write_ahead"])
-def world(request: pytest.FixtureRequest, memory_server: PostgresServer, tmp_path: Path) -> Iterator[World]:
-    """Day 0 is published. On the server that makes databases soonest: nothing here is about power or disks."""
-    ledger, warehouse = (f"lost_{kind}_{next(_numbers)}" for kind in ("ledger", "warehouse"))
-    made = make_world(
-        memory_server.create_database(ledger), memory_server.create_database(warehouse), tmp_path, request.param
-    )
-    made.run(_run(0), 0)
-    yield made
-    for name in (ledger, warehouse):
-        memory_server.drop_database(name)
+        return cls(server, copied(server, world.warehouse_dsn), folder)
 
 
 @pytest.fixture
@@ -91,7 +99,7 @@ def _older_folder(world: World, past: Past) -> AbstractContextManager[World]:
 
 @contextmanager
 def _older_warehouse(world: World, past: Past) -> Iterator[World]:
-    yield replace(world, warehouse_dsn=past.server.dsn(past.warehouse))
+    yield replace(world, warehouse_dsn=copied(past.server, past.warehouse))
 
 
 @contextmanager
@@ -103,7 +111,7 @@ def _empty_warehouse(world: World, past: Past) -> Iterator[World]:
 
 @contextmanager
 def _other_warehouse(world: World, past: Past) -> Iterator[World]:
-    other = past.server.create_database(f"other_{next(_numbers)}", past.warehouse)
+    other = copied(past.server, past.warehouse)
     world.execute(other, "UPDATE lockstep_target_id SET id = gen_random_uuid()")
     yield replace(world, warehouse_dsn=other)
 
@@ -121,7 +129,6 @@ LOST: dict[str, tuple[str, Losing, type[Exception], str]] = {
         "leads to target .*, and epoch 2, ",
     ),
 }
-every_way = pytest.mark.parametrize(("sink", "lose", "error", "said"), LOST.values(), ids=LOST)
 
 
 def _examined(world: World) -> list[str]:
@@ -130,40 +137,43 @@ def _examined(world: World) -> list[str]:
     return [one.says for one in found if one.check == "sinks" and one.severity is Severity.BROKEN]
 
 
-@every_way
 def test_nothing_is_planned_for_a_target_that_lacks_what_was_published_there(
-    world: World, past: Past, sink: str, lose: Losing, error: type[Exception], said: str
+    world: World, past: Past, subtests: pytest.Subtests
 ) -> None:
-    with lose(world, past) as lost:
-        with pytest.raises(error, match=rf"{said}.*Nothing is planned .*lockstep renumber numbers --lacking {sink} "):
-            begin(lost.runtime(), _run(2), interval_of(2))
-        assert lost.state_of(2) is None
-        assert any(f"--lacking {sink}" in one for one in _examined(lost))
-        if lose is _unmounted:
-            assert list((world.folder / "out").rglob("*")) == [], "nothing is made below a mount point"
+    for how, (sink, lose, error, said) in LOST.items():
+        asks = rf"{said}.*Nothing is planned .*lockstep renumber numbers --lacking {sink} "
+        with subtests.test(how), lose(world, past) as lost:
+            with pytest.raises(error, match=asks):
+                begin(lost.runtime(), _run(2), interval_of(2))
+            assert lost.state_of(2) is None
+            assert any(f"--lacking {sink}" in one for one in _examined(lost))
+            if lose is _unmounted:
+                assert list((world.folder / "out").rglob("*")) == [], "nothing is made below a mount point"
     assert _examined(world) == []
     world.run(_run(2), 2)
     for day in range(3):
         world.require_exactly_once(day)
 
 
-@every_way
+@pytest.mark.parametrize("world", ["two_phase", "write_ahead"], indirect=True)
 def test_a_target_that_is_lost_while_an_epoch_is_staged_gets_no_vote(
-    world: World, past: Past, sink: str, lose: Losing, error: type[Exception], said: str
+    world: World, past: Past, subtests: pytest.Subtests
 ) -> None:
     run = _run(2)
     world.run_until(run, 2, "stage")
-    with lose(world, past) as lost:
-        with pytest.raises(error, match=said):
-            lost.run_task(f"prepare.{sink}", run, 2)
-        assert world._looking.participants("numbers", world.epoch_of(2).id)[sink].vote is None
-        assert lose is not _unmounted or list((world.folder / "out").rglob("*")) == []
+    for how, (sink, lose, error, said) in LOST.items():
+        with subtests.test(how), lose(world, past) as lost:
+            with pytest.raises(error, match=said):
+                lost.run_task(f"prepare.{sink}", run, 2)
+            assert world._looking.participants("numbers", world.epoch_of(2).id)[sink].vote is None
+            assert lose is not _unmounted or list((world.folder / "out").rglob("*")) == []
     world.run(run, 2, "prepare.warehouse")
     for day in range(3):
         world.require_exactly_once(day)
 
 
-@every_way
+@pytest.mark.sample(2)
+@pytest.mark.parametrize(("sink", "lose", "error", "said"), LOST.values(), ids=LOST)
 def test_a_person_says_that_what_is_lost_stays_away_and_it_goes_on(
     world: World, past: Past, sink: str, lose: Losing, error: type[Exception], said: str
 ) -> None:
@@ -185,7 +195,6 @@ def test_a_person_says_that_what_is_lost_stays_away_and_it_goes_on(
         begin(world.runtime(), _run(4), interval_of(4))
 
 
-@pytest.mark.parametrize("world", ["two_phase"], indirect=True)
 def test_what_a_person_has_said_of_one_target_counts_for_no_other(world: World, past: Past) -> None:
     with _other_warehouse(world, past) as lost:
         renumber(lost.runtime(), "moved", lacking=["warehouse"])
@@ -195,7 +204,6 @@ def test_what_a_person_has_said_of_one_target_counts_for_no_other(world: World, 
     world.require_exactly_once(2)
 
 
-@pytest.mark.parametrize("world", ["write_ahead"], indirect=True)
 def test_the_last_epoch_is_the_one_that_was_shown_last_whatever_its_number(
     world: World, memory_server: PostgresServer
 ) -> None:
@@ -211,8 +219,7 @@ def test_the_last_epoch_is_the_one_that_was_shown_last_whatever_its_number(
     world.require_exactly_once(3)
 
 
-@pytest.mark.parametrize("decided", [1, 3])
-@pytest.mark.parametrize("how", ["an older folder", "an older warehouse"])
+@pytest.mark.parametrize(("how", "decided"), [("an older folder", 1), ("an older warehouse", 3)])
 def test_what_is_shown_after_the_loss_hides_no_hole(world: World, past: Past, how: str, decided: int) -> None:
     """A decided epoch is shown wherever its sink leads; its own transaction, if there was one, was lost, too."""
     sink, lose, error, said = LOST[how]
@@ -245,7 +252,6 @@ def test_sinks_that_are_lost_together_are_said_to_be_by_one_command(world: World
         lost.require_exactly_once(2)
 
 
-@pytest.mark.parametrize("world", ["two_phase"], indirect=True)
 def test_a_lost_delta_table_goes_on_by_a_persons_word(world: World, past: Past) -> None:
     pytest.importorskip("deltalake", reason="the extra delta isn't installed")
     path = world.folder / "lake"
@@ -269,7 +275,6 @@ def _more(world: World, *sinks: Sink) -> World:
     return replace(world, pipeline=replace(world.pipeline, sinks=[*world.pipeline.sinks[:2], *sinks]))
 
 
-@pytest.mark.parametrize("world", ["two_phase"], indirect=True)
 def test_no_alarm_is_given_where_nothing_is_lost(world: World, past: Past) -> None:
     """A sink that joins later, one that keeps no record, one that the definition takes elsewhere, a person's word."""
     folder = world.folder / "later"

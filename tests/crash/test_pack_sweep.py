@@ -73,6 +73,7 @@ RESUMES: dict[str, Callable[[World, RunKey, Sequence[int]], None]] = {
     "one alone": _one_alone,
     "recovery": _recovery,
 }
+EVERY = 3  #: so many-th place of a protocol is struck, in one of its ways
 SWEEPS = [
     ("two_phase", "kill", "retry"),
     ("two_phase", "kill", "one alone"),
@@ -98,8 +99,9 @@ def test_every_row_of_a_pack_is_shown_once_wherever_its_process(
 ) -> None:
     """… is killed, or hangs and is released after somebody else has finished the epochs."""
     ways = [way for way in SWEEPS if way[0] == world.protocol]
+    turn = ways.index((world.protocol, action, resume))
     turned = Sampling(sampling.seed or 0)  # each place in one of its ways, however much else is swept
-    for hit in turned.share(_hits(world, monkeypatch), ways.index((world.protocol, action, resume)), len(ways)):
+    for hit in turned.share(_hits(world, monkeypatch), EVERY * turn, EVERY * len(ways)):
         with subtests.test(str(hit)):
             _strike(world, hit, action, RESUMES[resume], tmp_path)
     world.expire_leases()

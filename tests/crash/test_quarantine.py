@@ -19,7 +19,7 @@ from lockstep.operations.replan import replan, void
 from lockstep.roles.restage import restage
 from lockstep.roles.stage import stage
 from tests.crash.test_kill_and_zombie import RESUMES, hits, strike
-from tests.crash.victims import Action, Hit, overtake, sacrifice
+from tests.crash.victims import Action, Hit, in_turn, overtake, sacrifice
 from tests.crash.world import ROWS, Rows, World, rows_of_day, write_backwards, write_parquet
 from tests.sampling import Sampling
 
@@ -61,22 +61,21 @@ def quarantining(world: World) -> Iterator[QuarantiningWorld]:
     yield replace(found, pipeline=replace(world.pipeline, audits=AUDITS))
 
 
-@pytest.mark.parametrize(("action", "resume"), [("kill", "retry"), ("kill", "recovery"), ("hang", "new run")])
+WAYS: list[tuple[Action, str]] = [("kill", "retry"), ("kill", "recovery"), ("hang", "new run")]
+
+
 def test_every_row_is_shown_or_in_quarantine_once_wherever_a_process(
     quarantining: QuarantiningWorld,
-    action: Action,
-    resume: str,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     subtests: pytest.Subtests,
     sampling: Sampling,
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the epoch."""
-    world, ways = quarantining, ["retry", "recovery", "new run"]
+    world, days = quarantining, []
     reached = [hit for hit in hits(world, monkeypatch) if hit.task in ("stage", "audit", "commit", "cleanup")]
-    days = []
-    for hit in sampling.share(reached, ways.index(resume), len(ways)):
-        with subtests.test(str(hit)):
+    for (action, resume), hit in in_turn(sampling, reached, WAYS, every=6):
+        with subtests.test(f"{action} {hit} {resume}"):
             days.append(strike(world, hit, action, RESUMES[resume], tmp_path))
     world.expire_leases()
     assert world.recover().problems == []
@@ -85,20 +84,31 @@ def test_every_row_is_shown_or_in_quarantine_once_wherever_a_process(
         world.require_exactly_once(day)
 
 
-@pytest.mark.parametrize("point", [point for point in CrashPoint if point.startswith("audit.")])
-@pytest.mark.parametrize("action", ["kill", "hang"])
+LATE: list[tuple[CrashPoint, Action]] = [
+    (point, action)
+    for point in CrashPoint
+    if point.startswith("audit.")
+    for action in ("kill", "hang")  # type: ignore[misc]
+]
+
+
 def test_a_late_auditor_leaves_quarantine_as_it_was_decided(
-    quarantining: QuarantiningWorld, action: Action, point: CrashPoint, tmp_path: Path
+    quarantining: QuarantiningWorld, tmp_path: Path, subtests: pytest.Subtests, sampling: Sampling
 ) -> None:
     """… killed, or hung and released after the epoch was planned anew with another quarantine, and published."""
-    world, day = quarantining, next(quarantining.days)
+    for point, action in sampling.sample(LATE, 2):
+        with subtests.test(f"{action} {point}"):
+            _overtake_auditor(quarantining, point, action, tmp_path)
+
+
+def _overtake_auditor(world: QuarantiningWorld, point: CrashPoint, action: Action, folder: Path) -> None:
+    day = next(world.days)
     looser = in_range("numbers", "number", at_most=MOST + 1, name="small", quarantine=True)
     before = replace(world, pipeline=replace(world.pipeline, audits=(looser, row_count("numbers"))))
     before.run_until(run_of(day), day, "stage")
     assert world.quarantined(day) != Counter(rows_of_day(day)) - small(day)
-    victim = sacrifice(
-        [("audit", partial(before.run_task, "audit", run_of(day), day))], Hit("audit", point, 1), action, tmp_path / "l"
-    )
+    work = [("audit", partial(before.run_task, "audit", run_of(day), day))]
+    victim = sacrifice(work, Hit("audit", point, 1), action, folder / "log")
 
     def resume() -> None:
         replan(world.runtime(), world.epoch_of(day).id, "the audit was too loose")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
+from functools import cache, partial
 from itertools import count
 from pathlib import Path
 
@@ -38,10 +39,12 @@ from lockstep.wal.staging import Staging
 from stack.kafka import KafkaBroker
 from stack.postgres import PostgresServer
 from tests.apart import apart
+from tests.crash.originals import Originals, copied
 from tests.crash.state_world import StateWorld, add_up
 from tests.crash.test_delta import make_delta_world
 from tests.crash.victims import Hit, sacrifice
 from tests.crash.world import World, interval_of, make_world, rows_of_day, write_others
+from tests.sampling import Sampling
 from tests.sinks.kafka_target import KafkaUnderTest, committed
 
 REASON = "the disk of the ledger was lost"
@@ -50,6 +53,13 @@ _numbers = count(1)
 
 def _run(day: int) -> RunKey:
     return RunKey("rebuilt", f"{day} {next(_numbers)}")
+
+
+@cache
+def _empty(server: PostgresServer) -> str:
+    """An empty ledger, to be copied."""
+    migrate(dsn := server.create_database("rebuilt_empty"))
+    return dsn
 
 
 @dataclass(frozen=True)
@@ -63,9 +73,7 @@ class Databases:
         return self.server.create_database(f"{kind}_{self.folder.name.lower()}_{next(_numbers)}")
 
     def ledger(self) -> str:
-        dsn = self.make("rebuilt")
-        migrate(dsn)
-        return dsn
+        return copied(self.server, _empty(self.server))
 
 
 @pytest.fixture(autouse=True)
@@ -79,23 +87,28 @@ def databases(memory_server: PostgresServer, memory_folder: Path) -> Databases:
     return Databases(memory_server, Path(tempfile.mkdtemp(dir=memory_folder)))
 
 
-@pytest.fixture(params=["two_phase", "write_ahead"])
-def world(request: pytest.FixtureRequest, databases: Databases) -> World:
-    return made(databases, request.param)
+@pytest.fixture(scope="module")
+def originals(memory_server: PostgresServer, memory_folder: Path) -> Originals[World]:
+    """Two days are published."""
+
+    def make(protocol: str) -> World:
+        databases = Databases(memory_server, Path(tempfile.mkdtemp(dir=memory_folder)))
+        dsns = databases.make("lost"), databases.make("warehouse")
+        found = make_world(*dsns, databases.folder, protocol)  # type: ignore[arg-type]
+        for _ in range(2):
+            day = next(found.days)
+            found.run(_run(day), day)
+        return found
+
+    return Originals(memory_server, make)
 
 
 @pytest.fixture
-def two_phase(databases: Databases) -> World:
-    return made(databases, "two_phase")
+def world(request: pytest.FixtureRequest, originals: Originals[World]) -> World:
+    return originals.copy(getattr(request, "param", "two_phase"))
 
 
-def made(databases: Databases, protocol: str) -> World:
-    """Two days are published."""
-    found = make_world(databases.make("lost"), databases.make("warehouse"), databases.folder, protocol)  # type: ignore[arg-type]
-    for _ in range(2):
-        day = next(found.days)
-        found.run(_run(day), day)
-    return found
+BOTH = pytest.mark.parametrize("world", ["two_phase", "write_ahead"], indirect=True)
 
 
 def lost(world: World, databases: Databases) -> World:
@@ -179,21 +192,21 @@ def test_who_agreed_and_what_was_not_proven_is_kept(world: World, databases: Dat
     assert world.execute(world.ledger_dsn, "SELECT DISTINCT reason FROM lockstep.transition") == [(REASON,)]
 
 
-@pytest.mark.parametrize("first", ["warehouse", "files"])
-def test_an_epoch_that_was_half_published_is_completed_from_its_wal(
-    world: World, databases: Databases, first: str
-) -> None:
-    day = next(world.days)
-    world.run_until(_run(day), day, "commit")
-    world.run_task(f"publish.{first}", _run_of(world, day), day)
+@BOTH
+def test_an_epoch_that_was_half_published_is_completed_from_its_wal(world: World, databases: Databases) -> None:
+    days = {first: next(world.days) for first in ("warehouse", "files")}
+    for first, day in days.items():
+        world.run_until(_run(day), day, "commit")
+        world.run_task(f"publish.{first}", _run_of(world, day), day)
     world = lost(world, databases)
     found = rebuilt(world)
-    assert [(one.id, one.published) for one in found.epochs] == [(1, True), (2, True), (3, False)]
-    assert world.state_of(day) == "committed"
+    assert [(one.id, one.published) for one in found.epochs] == [(1, True), (2, True), (3, False), (4, False)]
+    assert {world.state_of(day) for day in days.values()} == {"committed"}
     assert world.recover().problems == []
-    world.require_exactly_once(day)
-    world.run(_run(day), day)
-    world.require_exactly_once(day)
+    for day in days.values():
+        world.require_exactly_once(day)
+        world.run(_run(day), day)
+        world.require_exactly_once(day)
     require_agreeing(world)
     world.require_tidy()
 
@@ -232,11 +245,11 @@ def test_what_can_not_be_completed_is_refused_and_nothing_is_written(
 
 
 def test_what_no_sink_shows_counts_as_never_decided_and_is_named_until_a_person_took_it_away(
-    two_phase: World, databases: Databases
+    world: World, databases: Databases
 ) -> None:
-    day = next(two_phase.days)
-    two_phase.run_until(_run(day), day, "commit")
-    world = lost(two_phase, databases)
+    day = next(world.days)
+    world.run_until(_run(day), day, "commit")
+    world = lost(world, databases)
     [gid] = world.prepared()
     found = rebuilt(world)
     assert [one.id for one in found.epochs] == [1, 2]
@@ -272,9 +285,9 @@ STRUCK = [
 
 
 def test_wherever_a_run_dies_with_the_ledger_its_rows_are_shown_once(
-    world: World, databases: Databases, tmp_path: Path, subtests: pytest.Subtests
+    world: World, databases: Databases, tmp_path: Path, subtests: pytest.Subtests, sampling: Sampling
 ) -> None:
-    for task, point, nth in STRUCK:
+    for task, point, nth in sampling.sample(STRUCK, 3):
         with subtests.test(f"{task}@{point}#{nth}"):
             day = next(world.days)
             run = _run(day)
@@ -304,29 +317,32 @@ def end_sessions(world: World) -> None:
     )
 
 
-@pytest.mark.parametrize("point", [point for point in CrashPoint if point.startswith("rebuild.")])
 def test_wherever_rebuilding_dies_it_is_done_again(
-    two_phase: World, databases: Databases, point: CrashPoint, tmp_path: Path
+    world: World, databases: Databases, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
-    world = lost(two_phase, databases)
-    victim = sacrifice([("rebuild", lambda: rebuilt(world))], Hit("rebuild", point, 1), "kill", tmp_path / "log")
-    assert victim.killed
-    if point is CrashPoint.REBUILD_AFTER_RECORD:
-        with pytest.raises(IllegalTransition, match="only an empty one is rebuilt"):
-            rebuilt(world)
-    else:
-        require_held(world)
-        rebuilt(world)
-    for day in (0, 1, next(world.days)):
-        world.run(_run(day), day)
-        world.require_exactly_once(day)
-    assert world.recover().problems == []
+    for point in (point for point in CrashPoint if point.startswith("rebuild.")):
+        with subtests.test(str(point)):
+            world = lost(world, databases)
+            work = [("rebuild", partial(rebuilt, world))]
+            assert sacrifice(work, Hit("rebuild", point, 1), "kill", tmp_path / "log").killed
+            if point is CrashPoint.REBUILD_AFTER_RECORD:
+                with pytest.raises(IllegalTransition, match="only an empty one is rebuilt"):
+                    rebuilt(world)
+            else:
+                require_held(world)
+                rebuilt(world)
+            for day in (0, 1):
+                world.run(_run(day), day)
+                world.require_exactly_once(day)
+            assert world.recover().problems == []
+    world.run(_run(2), 2)
+    world.require_exactly_once(2)
 
 
 def test_two_who_rebuild_at_once_write_it_once(
-    two_phase: World, databases: Databases, monkeypatch: pytest.MonkeyPatch
+    world: World, databases: Databases, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = lost(two_phase, databases)
+    world = lost(world, databases)
     real = Ledger.rebuild_pipeline
 
     def overtaken(ledger: Ledger, *of: object) -> None:
@@ -339,8 +355,8 @@ def test_two_who_rebuild_at_once_write_it_once(
     assert world.execute(world.ledger_dsn, "SELECT count(*) FROM lockstep.epoch") == [(2,)]
 
 
-def test_a_ledger_that_ran_epochs_under_another_id_is_not_rebuilt_into(two_phase: World, databases: Databases) -> None:
-    world = lost(two_phase, databases)
+def test_a_ledger_that_ran_epochs_under_another_id_is_not_rebuilt_into(world: World, databases: Databases) -> None:
+    world = lost(world, databases)
     other = replace(
         world,
         pipeline=replace(
@@ -354,20 +370,20 @@ def test_a_ledger_that_ran_epochs_under_another_id_is_not_rebuilt_into(two_phase
         rebuilt(world)
 
 
-def test_pipelines_come_in_one_after_the_other(two_phase: World, databases: Databases) -> None:
+def test_pipelines_come_in_one_after_the_other(world: World, databases: Databases) -> None:
     other = replace(
-        two_phase,
+        world,
         pipeline=replace(
-            two_phase.pipeline,
+            world.pipeline,
             name="others",
-            sinks=[FileSink("files", output="numbers", path=str(two_phase.folder / "others"))],
+            sinks=[FileSink("files", output="numbers", path=str(world.folder / "others"))],
         ),
     )
     other.run(_run(0), 0)
     for day in (2, 3):
-        two_phase.run(_run(day), day)
+        world.run(_run(day), day)
     empty = databases.ledger()
-    other, world = replace(other, ledger_dsn=empty), replace(two_phase, ledger_dsn=empty)
+    other, world = replace(other, ledger_dsn=empty), replace(world, ledger_dsn=empty)
     rebuilt(other)
     require_held_pipeline(world)
     rebuilt(world)
@@ -382,23 +398,19 @@ def require_held_pipeline(world: World) -> None:
         begin(world.runtime(), _run(50), interval_of(50))
 
 
-def test_markers_that_contradict_each_other_are_refused(two_phase: World, databases: Databases) -> None:
-    two_phase.execute(
-        two_phase.warehouse_dsn, "UPDATE lockstep_marker SET manifest_hash = %s WHERE epoch = 2", ("0" * 64,)
-    )
-    two_phase.execute(two_phase.warehouse_dsn, "DELETE FROM lockstep_range WHERE epoch = 1")
-    world = lost(two_phase, databases)
+def test_markers_that_contradict_each_other_are_refused(world: World, databases: Databases) -> None:
+    world.execute(world.warehouse_dsn, "UPDATE lockstep_marker SET manifest_hash = %s WHERE epoch = 2", ("0" * 64,))
+    world.execute(world.warehouse_dsn, "DELETE FROM lockstep_range WHERE epoch = 1")
+    world = lost(world, databases)
     assert any("different manifests" in one for one in looked(world).refused)
     require_held(world)
 
 
-def test_what_is_shown_in_part_is_refused(
-    two_phase: World, databases: Databases, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_shown_in_part_is_refused(world: World, databases: Databases, monkeypatch: pytest.MonkeyPatch) -> None:
     """As Kafka shows an epoch of which some shards are committed: a marker is listed, the whole isn't found."""
-    day = next(two_phase.days)
-    two_phase.run_until(_run(day), day, "publish.files")
-    world, real, real_markers = lost(two_phase, databases), OpenFileSink.find_marker, markers_of(two_phase)
+    day = next(world.days)
+    world.run_until(_run(day), day, "publish.files")
+    world, real, real_markers = lost(world, databases), OpenFileSink.find_marker, markers_of(world)
     monkeypatch.setattr(OpenFileSink, "find_marker", lambda sink, epoch: real(sink, epoch) if epoch < 3 else None)
     monkeypatch.setattr(OpenFileSink, "markers", lambda sink: real_markers)
     assert "files shows epoch 3 in part" in " ".join(looked(world).refused)
@@ -424,15 +436,15 @@ class KafkaWorld(World):
 
 
 def test_a_topic_that_shows_some_shards_of_an_epoch_gets_the_others(
-    two_phase: World, databases: Databases, kafka_broker: KafkaBroker
+    world: World, databases: Databases, kafka_broker: KafkaBroker
 ) -> None:
     topic = KafkaUnderTest(kafka_broker)
     sent = KafkaSink(
         "topic", output="numbers", topic=topic.topic, connection="kafka", marker_topic=topic.markers, shards=2
     )
-    made = {one.name: getattr(two_phase, one.name) for one in fields(two_phase)}
-    made["pipeline"] = replace(two_phase.pipeline, sinks=[*two_phase.pipeline.sinks, sent])
-    world, day = KafkaWorld(**made, broker=kafka_broker.bootstrap), next(two_phase.days)
+    made = {one.name: getattr(world, one.name) for one in fields(world)}
+    made["pipeline"] = replace(world.pipeline, sinks=[*world.pipeline.sinks, sent])
+    world, day = KafkaWorld(**made, broker=kafka_broker.bootstrap), next(world.days)
     run = _run(day)
     world.run_until(run, day, "publish.warehouse")
     publish_shard(world.runtime(), run, "topic", 0)
@@ -451,11 +463,11 @@ def test_a_topic_that_shows_some_shards_of_an_epoch_gets_the_others(
 
 @pytest.mark.parametrize("gone", ["what is pending", "a sender's numbers"])
 def test_a_sink_of_which_nobody_knows_how_far_it_came_is_refused(
-    two_phase: World, databases: Databases, monkeypatch: pytest.MonkeyPatch, gone: str
+    world: World, databases: Databases, monkeypatch: pytest.MonkeyPatch, gone: str
 ) -> None:
-    day = next(two_phase.days)
-    two_phase.run_until(_run(day), day, "publish.warehouse")
-    world = lost(two_phase, databases)
+    day = next(world.days)
+    world.run_until(_run(day), day, "publish.warehouse")
+    world = lost(world, databases)
     if gone == "what is pending":
         for name in world.left_in_sink():
             shutil.rmtree(world.folder / "out" / ".lockstep" / name)
@@ -511,16 +523,16 @@ def test_a_sink_that_holds_another_life_of_an_epoch_is_not_completed_without_a_h
 
 
 def test_sinks_that_came_later_and_manifests_that_are_gone_are_told_and_no_obstacle(
-    two_phase: World, databases: Databases
+    world: World, databases: Databases
 ) -> None:
-    [manifest] = two_phase.staging_folder.glob("*/*/manifests/epoch=1.json")
-    later = FileSink("later", output="numbers", path=str(two_phase.folder / "later"))
-    world = lost(two_phase, databases)
+    [manifest] = world.staging_folder.glob("*/*/manifests/epoch=1.json")
+    later = FileSink("later", output="numbers", path=str(world.folder / "later"))
+    known, world = world.pipeline, lost(world, databases)
     world = replace(world, pipeline=replace(world.pipeline, sinks=[*world.pipeline.sinks, later]))
     assert [one for one in looked(world).unproven if "epochs 1, 2: was cleaned up, and later shows none" in one]
     manifest.unlink()
     assert any("epoch 1 is not shown by later" in one for one in looked(world).refused)
-    without = replace(world, pipeline=two_phase.pipeline)
+    without = replace(world, pipeline=known)
     assert [one for one in looked(without).unproven if "epoch 1: has no kept manifest" in one]
     rebuilt(without)
     day = next(without.days)
@@ -531,16 +543,16 @@ def test_sinks_that_came_later_and_manifests_that_are_gone_are_told_and_no_obsta
 
 
 def test_an_epoch_whose_markers_are_gone_though_every_sink_showed_it_is_refused(
-    two_phase: World, databases: Databases
+    world: World, databases: Databases
 ) -> None:
-    two_phase.execute(two_phase.warehouse_dsn, "DELETE FROM lockstep_range; DELETE FROM lockstep_marker")
-    (two_phase.folder / "out" / ".lockstep" / "epoch=2.json").unlink()
-    world = lost(two_phase, databases)
+    world.execute(world.warehouse_dsn, "DELETE FROM lockstep_range; DELETE FROM lockstep_marker")
+    (world.folder / "out" / ".lockstep" / "epoch=2.json").unlink()
+    world = lost(world, databases)
     assert any("no sink shows epoch 2, and every one did" in one for one in looked(world).refused)
 
 
-def test_kept_wals_are_kept_again(two_phase: World, databases: Databases) -> None:
-    keeping = replace(two_phase, pipeline=replace(two_phase.pipeline, keep_wal=timedelta(days=9)))
+def test_kept_wals_are_kept_again(world: World, databases: Databases) -> None:
+    keeping = replace(world, pipeline=replace(world.pipeline, keep_wal=timedelta(days=9)))
     day = next(keeping.days)
     keeping.run(_run(day), day)
     world = lost(keeping, databases)
@@ -553,6 +565,7 @@ def test_kept_wals_are_kept_again(two_phase: World, databases: Databases) -> Non
     world.require_exactly_once(day)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "struck", [("cleanup", CrashPoint.CLEANUP_BEFORE_ARCHIVE), ("publish.lake", CrashPoint.PUBLISH_BEFORE_SINK)]
 )
@@ -610,14 +623,14 @@ def test_what_was_restated_is_found_again_with_what_it_has_replaced(world: World
     world.require_tidy()
 
 
-@pytest.mark.parametrize("first", ["warehouse", "files"])
-def test_a_restatement_that_was_half_published_is_completed(world: World, databases: Databases, first: str) -> None:
+def test_a_restatement_that_was_half_published_is_completed(world: World, databases: Databases) -> None:
     restate(world, 0)
-    run = restate(world, 0, "commit")
-    world.run_task(f"publish.{first}", run, 0)
+    for day, first in enumerate(("warehouse", "files")):
+        world.run_task(f"publish.{first}", restate(world, day, "commit"), day)
     world = lost(world, databases)
-    assert [(one.id, one.published) for one in rebuilt(world).epochs] == [(1, True), (2, True), (3, True), (4, False)]
-    assert lives(world, 0) == ["replaced", "replaced", "committed"]
+    found = rebuilt(world).epochs
+    assert [(one.id, one.published) for one in found] == [*((done, True) for done in (1, 2, 3)), (4, False), (5, False)]
+    assert [lives(world, day) for day in (0, 1)] == [["replaced", "replaced", "committed"], ["replaced", "committed"]]
     assert world.recover().problems == []
     for day in (0, 1):
         world.require_exactly_once(day)
@@ -625,9 +638,9 @@ def test_a_restatement_that_was_half_published_is_completed(world: World, databa
     world.require_tidy()
 
 
-def test_a_restatement_that_no_sink_shows_leaves_the_old_one_in_force(two_phase: World, databases: Databases) -> None:
-    restate(two_phase, 0, "commit")
-    world = lost(two_phase, databases)
+def test_a_restatement_that_no_sink_shows_leaves_the_old_one_in_force(world: World, databases: Databases) -> None:
+    restate(world, 0, "commit")
+    world = lost(world, databases)
     found = rebuilt(world)
     assert [one.id for one in found.epochs] == [1, 2] and len(world.prepared()) == 1
     assert any(world.prepared()[0] in one for one in found.left)
@@ -638,37 +651,37 @@ def test_a_restatement_that_no_sink_shows_leaves_the_old_one_in_force(two_phase:
     assert world.recover().problems == []
 
 
-def test_a_generation_that_nobody_has_a_marker_of_is_refused(two_phase: World, databases: Databases) -> None:
+def test_a_generation_that_nobody_has_a_marker_of_is_refused(world: World, databases: Databases) -> None:
     for _ in range(2):
-        restate(two_phase, 0)
-    two_phase.execute(two_phase.warehouse_dsn, "DELETE FROM lockstep_range WHERE epoch = 3")
-    two_phase.execute(two_phase.warehouse_dsn, "DELETE FROM lockstep_marker WHERE epoch = 3")
-    world = lost(two_phase, databases)
+        restate(world, 0)
+    world.execute(world.warehouse_dsn, "DELETE FROM lockstep_range WHERE epoch = 3")
+    world.execute(world.warehouse_dsn, "DELETE FROM lockstep_marker WHERE epoch = 3")
+    world = lost(world, databases)
     assert any("epoch 3: was cleaned up, and warehouse shows none of it" in one for one in looked(world).unproven)
-    (two_phase.folder / "out" / ".lockstep" / "epoch=3.json").unlink()
+    (world.folder / "out" / ".lockstep" / "epoch=3.json").unlink()
     refused = looked(world).refused
     assert any("epochs 1, 4 of " in one and "of its generation 1" in one for one in refused), refused
     require_held(world)
 
 
 def test_who_replaces_what_is_no_life_of_its_range_is_refused(
-    two_phase: World, databases: Databases, monkeypatch: pytest.MonkeyPatch
+    world: World, databases: Databases, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    restate(two_phase, 0)
+    restate(world, 0)
     real = OpenFileSink.find_marker
 
     def other(sink: OpenFileSink, epoch: int) -> Marker | None:
         found = real(sink, epoch)
         return replace(found, replaced=(2,)) if found and found.replaced else found
 
-    world = lost(two_phase, databases)
+    world = lost(world, databases)
     monkeypatch.setattr(OpenFileSink, "find_marker", other)
     assert any("epoch 3 has replaced epoch 2" in one for one in looked(world).refused)
     require_held(world)
 
 
-def test_the_wal_of_a_replaced_epoch_stays_as_long_as_it_was_to(two_phase: World, databases: Databases) -> None:
-    keeping = replace(two_phase, pipeline=replace(two_phase.pipeline, keep_wal=timedelta(days=9)))
+def test_the_wal_of_a_replaced_epoch_stays_as_long_as_it_was_to(world: World, databases: Databases) -> None:
+    keeping = replace(world, pipeline=replace(world.pipeline, keep_wal=timedelta(days=9)))
     day = next(keeping.days)
     keeping.run(_run(day), day)
     restate(keeping, day)
@@ -683,9 +696,9 @@ def test_the_wal_of_a_replaced_epoch_stays_as_long_as_it_was_to(two_phase: World
 
 @pytest.mark.parametrize("replaced", ["before", "after"])
 def test_what_shows_another_lifes_rows_is_not_shown_again_by_a_ledger_that_does_not_know_it_refers_to_them(
-    two_phase: World, databases: Databases, replaced: str
+    world: World, databases: Databases, replaced: str
 ) -> None:
-    keeping = replace(two_phase, pipeline=replace(two_phase.pipeline, keep_wal=timedelta(days=9)))
+    keeping = replace(world, pipeline=replace(world.pipeline, keep_wal=timedelta(days=9)))
     day = next(keeping.days)
     wrong = _run(day)
     for task in keeping.tasks():
@@ -720,11 +733,11 @@ def test_a_delta_table_alone_tells_which_range_each_epoch_has(databases: Databas
     assert lives(world, 0) == ["replaced", "replaced", "cleaned"]
 
 
-def test_a_ledger_of_several_is_named(two_phase: World, databases: Databases) -> None:
-    lost_id = two_phase._looking.deployment()
+def test_a_ledger_of_several_is_named(world: World, databases: Databases) -> None:
+    lost_id = world._looking.deployment()
     another = "0b2f9c1e-1111-4222-8333-444455556666"
-    shutil.copytree(two_phase.staging_folder / lost_id, two_phase.staging_folder / another)
-    world = lost(two_phase, databases)
+    shutil.copytree(world.staging_folder / lost_id, world.staging_folder / another)
+    world = lost(world, databases)
     with pytest.raises(LedgerRefused, match="--deployment"):
         looked(world)
     runtime = world.runtime()
@@ -736,15 +749,25 @@ def test_a_ledger_of_several_is_named(two_phase: World, databases: Databases) ->
 # --- a pipeline whose epochs go on from each other --------------------------------------------------------------------
 
 
-@pytest.fixture
-def states(databases: Databases) -> Iterator[StateWorld]:
+@pytest.fixture(scope="module")
+def original_states(memory_server: PostgresServer, memory_folder: Path) -> Originals[StateWorld]:
     """Three epochs are published, in two folders."""
-    made = StateWorld.make(databases.make("lost"), databases.folder)
-    second = FileSink("second", output="totals", path=str(databases.folder / "second"), format="parquet")
-    made = replace(made, pipeline=replace(made.pipeline, sinks=[*made.pipeline.sinks, second]))
-    for _ in range(3):
-        run_state(made)
-    yield made
+
+    def make(_: str) -> StateWorld:
+        databases = Databases(memory_server, Path(tempfile.mkdtemp(dir=memory_folder)))
+        made = StateWorld.make(databases.make("lost"), databases.folder)
+        second = FileSink("second", output="totals", path=str(databases.folder / "second"), format="parquet")
+        made = replace(made, pipeline=replace(made.pipeline, sinks=[*made.pipeline.sinks, second]))
+        for _ in range(3):
+            run_state(made)
+        return made
+
+    return Originals(memory_server, make)
+
+
+@pytest.fixture
+def states(original_states: Originals[StateWorld]) -> StateWorld:
+    return original_states.copy()
 
 
 def run_state(world: StateWorld, *, last: str | None = None) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import pytest
 
@@ -22,12 +21,13 @@ from lockstep.operations.replan import void
 from lockstep.roles.abort import abort_epoch
 from lockstep.roles.begin import begin
 from lockstep.sinks.files import FileSink
+from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.states import Role
 from stack.postgres import PostgresServer
+from tests.crash.originals import Copies, Original, Originals, copied
 from tests.crash.test_as_of import cut, expect
 from tests.crash.world import World, interval_of, make_world, rows_of_day
 
-AnyWorld = TypeVar("AnyWorld", bound=World)
 _numbers = count(1)
 FORGOTTEN = (2, 3, 4)  #: days that are published after the copy was taken
 
@@ -36,35 +36,48 @@ def _run(day: int) -> RunKey:
     return RunKey("restored", f"{day} {next(_numbers)}")
 
 
-@dataclass(frozen=True)
-class Copies:
-    """A ledger by name on its server: what a backup, or a standby, has of it is a copy as it is at that moment."""
+@pytest.fixture(scope="module")
+def copies(memory_server: PostgresServer) -> Copies:
+    return Copies(memory_server)
 
-    server: PostgresServer
-    name: str
 
-    def of(self, world: AnyWorld) -> AnyWorld:
-        """The same world with a ledger that stays as it is now."""
-        World.execute(
-            self.server.dsn(),
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s",
-            (self.name,),
-        )
-        return replace(world, ledger_dsn=self.server.create_database(f"{self.name}_{next(_numbers)}", self.name))
+def _published(server: PostgresServer, folder: Path, protocol: ProtocolName) -> World:
+    """Days 0 and 1 are."""
+    dsns = (server.create_database(f"restored_{kind}_{next(_numbers)}") for kind in ("ledger", "warehouse"))
+    made = make_world(*dsns, folder, protocol)
+    for _ in range(2):
+        made.run(_run(day := next(made.days)), day)
+    return made
+
+
+@pytest.fixture(scope="module")
+def originals(copies: Copies, tmp_path_factory: pytest.TempPathFactory) -> Originals[World]:
+    return Originals(
+        copies.server,
+        lambda protocol: _published(copies.server, tmp_path_factory.mktemp("restored"), protocol),  # type: ignore[arg-type]
+    )
 
 
 @pytest.fixture
-def copies(ledger_server: PostgresServer) -> Copies:
-    return Copies(ledger_server, f"restored_{next(_numbers)}")
+def world(request: pytest.FixtureRequest, originals: Originals[World]) -> World:
+    return originals.copy(getattr(request, "param", "two_phase"))
 
 
-@pytest.fixture(params=["two_phase", "write_ahead"])
-def world(request: pytest.FixtureRequest, copies: Copies, warehouse_dsn: str, tmp_path: Path) -> Iterator[World]:
-    """Days 0 and 1 are published."""
-    made = make_world(copies.server.create_database(copies.name), warehouse_dsn, tmp_path, request.param)
-    for day in (0, 1):
-        made.run(_run(day), day)
-    yield made
+@pytest.fixture(scope="module")
+def forgotten(copies: Copies, tmp_path_factory: pytest.TempPathFactory) -> tuple[Original[World], str]:
+    """The days FORGOTTEN are published, too; and the ledger as it was before."""
+    world = _published(copies.server, tmp_path_factory.mktemp("forgotten"), "two_phase")
+    before = copies.of(world).ledger_dsn
+    for day in FORGOTTEN:
+        world.run(_run(day), day)
+    return Original.of(copies.server, world), before
+
+
+@pytest.fixture
+def restored(forgotten: tuple[Original[World], str], copies: Copies) -> World:
+    """The ledger of a moment before the days FORGOTTEN were published."""
+    original, before = forgotten
+    return replace(original.copy(), ledger_dsn=copied(copies.server, before))
 
 
 def _require_nothing_twice(world: World, *days: int) -> None:
@@ -76,43 +89,33 @@ def _require_nothing_twice(world: World, *days: int) -> None:
 ORDERS = {"in order": FORGOTTEN, "backwards": FORGOTTEN[::-1], "after others": (5, 6, 7, *FORGOTTEN)}
 
 
-@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
 def test_intervals_that_a_restored_ledger_has_forgotten_are_not_shown_twice(
-    world: World, copies: Copies, order: tuple[int, ...]
+    restored: World, copies: Copies, subtests: pytest.Subtests
 ) -> None:
-    restored = copies.of(world)
-    for day in FORGOTTEN:
-        world.run(_run(day), day)
-    for day in order:
-        with suppress(LedgerConflict):
-            restored.run(_run(day), day)
-    _require_nothing_twice(world, *range(8))
-
-
-def _forgetful(world: World, copies: Copies) -> World:
-    """The ledger of a moment before the days FORGOTTEN were published."""
-    restored = copies.of(world)
-    for day in FORGOTTEN:
-        world.run(_run(day), day)
-    return restored
+    for how, order in ORDERS.items():
+        again = copies.of(restored)
+        with subtests.test(how):
+            for day in order:
+                with suppress(LedgerConflict):
+                    again.run(_run(day), day)
+            _require_nothing_twice(again, *range(8))
 
 
 def _renumbered(world: World, *, unprotected: bool = False) -> Renumbering:
     return renumber(world.runtime(), "the disk of the ledger was lost", unprotected=unprotected)
 
 
-@pytest.mark.parametrize("day", [FORGOTTEN[0], 5], ids=["a forgotten day", "a new day"])
-def test_a_ledger_that_is_older_than_its_sinks_plans_nothing(world: World, copies: Copies, day: int) -> None:
-    restored = _forgetful(world, copies)
-    with pytest.raises(LedgerConflict, match=r"the ledger is older than its sinks.*lockstep renumber numbers --reason"):
-        begin(restored.runtime(), _run(day), interval_of(day))
-    assert restored.state_of(day) is None
+def test_a_ledger_that_is_older_than_its_sinks_plans_nothing(restored: World) -> None:
+    for day in (FORGOTTEN[0], 5):
+        said = r"the ledger is older than its sinks.*lockstep renumber numbers --reason"
+        with pytest.raises(LedgerConflict, match=said):
+            begin(restored.runtime(), _run(day), interval_of(day))
+        assert restored.state_of(day) is None, day
 
 
 def test_after_a_person_has_looked_new_days_go_on_and_what_is_shown_stays_refused_until_it_is_given_up(
-    world: World, copies: Copies
+    restored: World,
 ) -> None:
-    restored = _forgetful(world, copies)
     found = _renumbered(restored)
     assert {(one.sink, one.epoch) for one in found.shown} == {(s, e) for s in ("warehouse", "files") for e in (3, 4, 5)}
     assert all(one.span for one in found.shown) and found.left == ()
@@ -187,8 +190,7 @@ def test_what_stood_in_some_sinks_is_read_once_this_ledger_has_shown_it_in_all(w
     expect(standby, cut(standby), 0, 1, 2, 5)
 
 
-def test_every_sink_refuses_a_range_that_it_shows_before_any_vote(world: World, copies: Copies) -> None:
-    restored = _forgetful(world, copies)
+def test_every_sink_refuses_a_range_that_it_shows_before_any_vote(restored: World) -> None:
     _renumbered(restored)
     for sink in ("warehouse", "files"):
         run = _run(2)
@@ -222,6 +224,7 @@ def test_days_that_a_lagging_standby_knows_as_undecided_are_not_shown_twice(worl
     _require_nothing_twice(standby, *range(5))
 
 
+@pytest.mark.parametrize("world", ["two_phase", "write_ahead"], indirect=True)
 def test_two_ledgers_that_both_decide_a_range_show_it_once(world: World, copies: Copies) -> None:
     """The old primary lives on beside the promoted standby: then only the targets can arbitrate."""
     standby, run = copies.of(world), _run(2)
@@ -237,9 +240,8 @@ def test_two_ledgers_that_both_decide_a_range_show_it_once(world: World, copies:
     assert world.shown()["warehouse"][2]
 
 
-def test_markers_without_a_range_are_counted_and_need_a_word_of_their_own(world: World, copies: Copies) -> None:
-    restored = _forgetful(world, copies)
-    world.execute(world.warehouse_dsn, "DELETE FROM lockstep_range")  # as an older version left them
+def test_markers_without_a_range_are_counted_and_need_a_word_of_their_own(restored: World) -> None:
+    restored.execute(restored.warehouse_dsn, "DELETE FROM lockstep_range")  # as an older version left them
     with pytest.raises(IllegalTransition, match=r"3 of the 6 epochs .* carry no range.*--unprotected"):
         _renumbered(restored)
     with pytest.raises(LedgerConflict):
@@ -249,7 +251,6 @@ def test_markers_without_a_range_are_counted_and_need_a_word_of_their_own(world:
     restored.require_exactly_once(5)
 
 
-@pytest.mark.parametrize("world", ["two_phase"], indirect=True)
 def test_what_a_forgotten_attempt_has_prepared_is_told_and_left_alone(world: World, copies: Copies) -> None:
     restored = copies.of(world)
     world.run_until(_run(2), 2, "prepare.warehouse")
@@ -275,6 +276,7 @@ def test_what_is_published_while_a_person_looks_is_not_taken_for_forgotten(
     assert _renumbered(world).shown == ()
 
 
+@pytest.mark.parametrize("world", ["two_phase", "write_ahead"], indirect=True)
 def test_nothing_is_taken_from_an_epoch_that_a_forgotten_decision_has_half_shown(world: World, copies: Copies) -> None:
     """The copy knows its votes, and not that it was decided, and shown in one sink since."""
     run = _run(2)
@@ -300,9 +302,14 @@ def test_nothing_is_taken_from_an_epoch_that_a_forgotten_decision_has_half_shown
     world.require_exactly_once(2)
 
 
-@pytest.mark.parametrize("world", ["two_phase"], indirect=True)
-@pytest.mark.parametrize("error", [SinkUnavailable, InvalidPipeline])
-@pytest.mark.parametrize("way", ["it is back", "a person gives the range up", "nobody plans it any more"])
+@pytest.mark.parametrize(
+    ("error", "way"),
+    [
+        (SinkUnavailable, "it is back"),
+        (InvalidPipeline, "a person gives the range up"),
+        (SinkUnavailable, "nobody plans it any more"),
+    ],
+)
 def test_a_sink_that_can_not_be_asked_holds_back_its_own_epochs_and_not_for_ever(
     world: World, error: type[LockstepError], way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -344,19 +351,19 @@ def test_a_sink_that_can_not_be_asked_holds_back_its_own_epochs_and_not_for_ever
     assert world.prepared() == [], left
 
 
-def test_no_number_is_given_out_twice_and_the_history_says_who_lifted_them(world: World, copies: Copies) -> None:
-    restored = _forgetful(world, copies)
+def test_no_number_is_given_out_twice_and_the_history_says_who_lifted_them(restored: World) -> None:
     found = _renumbered(restored)
     again = _renumbered(restored)
     assert (again.epoch, again.token) == (found.epoch, found.token)
-    kept = world.execute(
+    kept = restored.execute(
         restored.ledger_dsn, "SELECT change, reason, (found ->> 'token')::int FROM lockstep.pipeline_change ORDER BY id"
     )
     assert kept == [("renumbered", "the disk of the ledger was lost", found.token)] * 2
-    [(taken,)] = world.execute(restored.ledger_dsn, "SELECT max(token) FROM lockstep.execution")
+    [(taken,)] = restored.execute(restored.ledger_dsn, "SELECT max(token) FROM lockstep.execution")
     assert taken > found.token
 
 
+@pytest.mark.parametrize("world", ["write_ahead"], indirect=True)
 @pytest.mark.parametrize("manifest", ["0" * 64, None], ids=["another manifest", "another number"])
 def test_a_write_ahead_sink_gives_no_vote_to_what_its_target_shows_by_another_word(
     world: World, manifest: str | None

@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import signal
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from lockstep import crash
 from lockstep.crash import CrashPoint
 from lockstep.errors import AlreadyDecided, Fenced, Retryable
+from tests.sampling import Sampling
 
 Action = Literal["kill", "hang"]
+Way = TypeVar("Way")
 HARMLESS = frozenset(error.__name__ for error in (Retryable, Fenced, AlreadyDecided))
 
 
@@ -100,6 +102,14 @@ def hits_of(task: str, reached: Mapping[CrashPoint, int]) -> list[Hit]:
         for nth in range(1, times + 1)
         if nth <= 2 or nth == times
     ]
+
+
+def in_turn(sampling: Sampling, places: Sequence[Hit], ways: Sequence[Way], every: int) -> Iterator[tuple[Way, Hit]]:
+    """Every so many-th place of a sweep, in one of its ways: so many seeds strike each place, and so many times as many
+    as there are ways strike each in every way. Of a whole sweep all of that."""
+    for turn, way in enumerate(ways):
+        for place in sampling.share(places, turn * every, len(ways) * every):
+            yield way, place
 
 
 def sacrifice(tasks: Iterable[tuple[str, Callable[[], object]]], hit: Hit, action: Action, log: Path) -> Victim:

@@ -223,14 +223,13 @@ def test_by_hand_nothing_is_replaced_by_nothing(ledger: Ledger, sql: Sql) -> Non
         sql("UPDATE lockstep.epoch SET state = 'replaced' WHERE id = %s", old.id)
 
 
-@pytest.mark.parametrize(
-    "change", ["generation = 2", "replaces = id", "root = id", "restated_because = 'x'", "restores = replaces"]
-)
-def test_by_hand_nobody_changes_whose_place_it_takes(ledger: Ledger, sql: Sql, change: str) -> None:
+def test_by_hand_nobody_changes_whose_place_it_takes(ledger: Ledger, sql: Sql, subtests: pytest.Subtests) -> None:
     new = restated(ledger, cleaned(ledger, planned(ledger)))
-    sql.act_as("operator")
-    with pytest.raises(psycopg2.Error, match="keeps its generation"):
-        sql(f"UPDATE lockstep.epoch SET {change} WHERE id = %s", new.id)
+    for change in ("generation = 2", "replaces = id", "root = id", "restated_because = 'x'", "restores = replaces"):
+        sql.act_as("operator")
+        with subtests.test(change), pytest.raises(psycopg2.Error, match="keeps its generation"):
+            sql(f"UPDATE lockstep.epoch SET {change} WHERE id = %s", new.id)
+        sql.rollback()
 
 
 def test_what_was_amiss_goes_with_the_rows_and_what_is_left_of_them_is_amiss(ledger: Ledger) -> None:

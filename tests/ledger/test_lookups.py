@@ -140,10 +140,11 @@ def full(memory_server: PostgresServer) -> Iterator[Sql]:
     connection.close()
 
 
-@pytest.mark.parametrize("name", HOT)
-def test_a_hot_lookup_reads_an_index_and_few_rows(full: Sql, name: str) -> None:
-    pipeline = "flights" if name == "find_epoch_of_interval" else "clicks"
-    require_few_rows(full, name, pipeline=pipeline, pipelines=[pipeline], epochs=[LAST])
+def test_a_hot_lookup_reads_an_index_and_few_rows(full: Sql, subtests: pytest.Subtests) -> None:
+    for name in HOT:
+        pipeline = "flights" if name == "find_epoch_of_interval" else "clicks"
+        with subtests.test(name):
+            require_few_rows(full, name, pipeline=pipeline, pipelines=[pipeline], epochs=[LAST])
 
 
 def test_a_page_of_old_epochs_is_had_without_a_walk_to_it(full: Sql) -> None:
@@ -158,16 +159,20 @@ def test_what_an_epoch_follows_is_found_without_a_walk_through_those_that_it_rep
     assert full._cursor.fetchall() == [(DAYS,), (5,), (4,), (3,)]
 
 
-@pytest.mark.parametrize("name", ["count_states", "find_holes", "list_shown"])
-def test_what_a_page_sums_up_was_counted_before(full: Sql, name: str) -> None:
+def test_what_a_page_sums_up_was_counted_before(full: Sql, subtests: pytest.Subtests) -> None:
     for pipeline in ("clicks", "flights"):
         full._cursor.execute(statement("count_finished"), {"pipeline": pipeline})
-        require_few_rows(full, name, pipelines=[pipeline])
+        for name in ("count_states", "find_holes", "list_shown"):
+            with subtests.test(f"{name} of {pipeline}"):
+                require_few_rows(full, name, pipelines=[pipeline])
 
 
-@pytest.mark.parametrize("source", ["landing", "gone", "new"])
-def test_where_a_source_ended_is_found_without_a_walk_through_the_epochs_that_lack_it(full: Sql, source: str) -> None:
-    require_few_rows(full, "find_source_before", pipeline="clicks", source=source)
+def test_where_a_source_ended_is_found_without_a_walk_through_the_epochs_that_lack_it(
+    full: Sql, subtests: pytest.Subtests
+) -> None:
+    for source in ("landing", "gone", "new"):
+        with subtests.test(source):
+            require_few_rows(full, "find_source_before", pipeline="clicks", source=source)
 
 
 def require_few_rows(full: Sql, name: str, **of: Any) -> None:

@@ -170,24 +170,25 @@ def everything_said(error: BaseException) -> str:
     return "".join(traceback.format_exception(error)) + repr(error.__cause__) + repr(error.__context__)
 
 
-@pytest.mark.parametrize(
-    ("dsn", "expected"),
-    [
-        (f"postgresql://user:{SECRET}@127.0.0.1:1/db", LedgerUnavailable),
-        (f"host=127.0.0.1 port=1 user=user password={SECRET} dbname=db", LedgerUnavailable),
-        (f"postgresql://user:{SECRET}@127.0.0.1:port/db", LedgerRefused),
-        (f"postgresql://user:a{SECRET} b@127.0.0.1:1/db", LedgerUnavailable),
-        (f"postgresql://user:a@{SECRET}@127.0.0.1:1/db", LedgerRefused),
-        (f"host=127.0.0.1 password=a {SECRET}", LedgerRefused),
-        (f"{SECRET}", LedgerRefused),
-    ],
-)
-def test_no_error_tells_the_password(dsn: str, expected: type[LockstepError]) -> None:
-    for connect in (lambda: Ledger(dsn).deployment(), lambda: migrate(dsn)):
-        with pytest.raises(LockstepError) as caught:
-            connect()
-        assert SECRET not in everything_said(caught.value)
-        assert isinstance(caught.value, expected)
+SECRETIVE: dict[str, type[LockstepError]] = {
+    f"postgresql://user:{SECRET}@127.0.0.1:1/db": LedgerUnavailable,
+    f"host=127.0.0.1 port=1 user=user password={SECRET} dbname=db": LedgerUnavailable,
+    f"postgresql://user:{SECRET}@127.0.0.1:port/db": LedgerRefused,
+    f"postgresql://user:a{SECRET} b@127.0.0.1:1/db": LedgerUnavailable,
+    f"postgresql://user:a@{SECRET}@127.0.0.1:1/db": LedgerRefused,
+    f"host=127.0.0.1 password=a {SECRET}": LedgerRefused,
+    f"{SECRET}": LedgerRefused,
+}
+
+
+def test_no_error_tells_the_password(subtests: pytest.Subtests) -> None:
+    for dsn, expected in SECRETIVE.items():
+        for connect in (Ledger(dsn).deployment, partial(migrate, dsn)):
+            with subtests.test(dsn):
+                with pytest.raises(LockstepError) as caught:
+                    connect()
+                assert SECRET not in everything_said(caught.value)
+                assert isinstance(caught.value, expected)
 
 
 def test_a_wrong_password_is_an_error_without_it(memory_server: PostgresServer) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep.epoch import Claim, Epoch, Identity, Interval, RunKey
+from lockstep.epoch import Claim, Epoch, Identity, RunKey
 from lockstep.errors import IntervalOverlap, InvalidPipeline, OutOfOrder, SourceClaimed
 from lockstep.ledger import Ledger
 from tests.ledger.epochs import (
@@ -32,13 +32,12 @@ def test_an_equal_interval_is_found_not_planned_again(ledger: Ledger) -> None:
     assert ledger.find_run(OTHER_RUN) is None
 
 
-@pytest.mark.parametrize("interval", [day(1, 2), day(2, 3), day(1, 9), day(3)])
-def test_an_overlapping_interval_is_a_named_error(ledger: Ledger, interval: Interval) -> None:
+def test_an_overlapping_interval_is_a_named_error(ledger: Ledger, subtests: pytest.Subtests) -> None:
     ledger.plan_epoch(FLIGHTS, a_plan(), {}, RUN, interval=day(2, 3), after=None)
-    if interval == day(2, 3):
-        interval = day(4, 4)
-    with pytest.raises(IntervalOverlap, match=r"overlaps flights epoch 1 \[2013-01-02"):
-        ledger.plan_epoch(FLIGHTS, a_plan(), {}, OTHER_RUN, interval=interval, after=None)
+    for interval in (day(1, 2), day(4, 4), day(1, 9), day(3)):
+        said = r"overlaps flights epoch 1 \[2013-01-02"
+        with subtests.test(str(interval)), pytest.raises(IntervalOverlap, match=said):
+            ledger.plan_epoch(FLIGHTS, a_plan(), {}, OTHER_RUN, interval=interval, after=None)
 
 
 def test_intervals_that_touch_do_not_overlap(ledger: Ledger) -> None:

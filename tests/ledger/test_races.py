@@ -15,8 +15,8 @@ from lockstep.states import EpochState
 from tests.ledger import racers
 from tests.ledger.epochs import CLICKS, FLIGHTS, SINKS, Sql, attempt_of, planned, seal, vote
 
-ROUNDS = 2000
-VOTING_ROUNDS = 300
+ROUNDS = 500
+VOTING_ROUNDS = 100
 
 
 def many_epochs(sql: Sql, count: int, state: str) -> dict[int, int]:

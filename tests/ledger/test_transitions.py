@@ -71,9 +71,16 @@ def place(sql: Sql, table: str, state: str) -> None:
         )
 
 
-@pytest.mark.parametrize("role", [*Role, "nobody"])
-def test_every_arrow_that_is_not_declared_is_refused_even_by_hand(ledger: Ledger, sql: Sql, role: str) -> None:
+def test_every_arrow_that_is_not_declared_is_refused_even_by_hand(
+    ledger: Ledger, sql: Sql, subtests: pytest.Subtests
+) -> None:
     planned(ledger)
+    for role in (*Role, "nobody"):
+        with subtests.test(role):
+            _require_refusals(sql, role)
+
+
+def _require_refusals(sql: Sql, role: str) -> None:
     for kind, table in SUBJECTS.items():
         for source, target in product(kind, kind):
             if (table, source, target, role) in declared() or source == target == EpochState(EpochState.PLANNED):
@@ -91,19 +98,21 @@ def test_every_arrow_that_is_not_declared_is_refused_even_by_hand(ledger: Ledger
             sql.rollback()
 
 
-@pytest.mark.parametrize("state", [*EpochState])
-def test_no_role_but_begin_inserts_an_epoch_and_only_a_planned_one(ledger: Ledger, sql: Sql, state: str) -> None:
-    for role in Role:
+def test_no_role_but_begin_inserts_an_epoch_and_only_a_planned_one(
+    ledger: Ledger, sql: Sql, subtests: pytest.Subtests
+) -> None:
+    for role, state in product(Role, EpochState):
         if (role, state) == (Role.BEGIN, EpochState.PLANNED):
             continue
         sql.act_as(role)
-        refused(
-            sql,
-            "INSERT INTO lockstep.epoch (pipeline, id, state, attempt, plan, wal, manifest_hash)"
-            " VALUES ('clicks', 1, %s, 1, '{}', 'folder', %s)",
-            state,
-            HASH,
-        )
+        with subtests.test(f"{role} {state}"):
+            refused(
+                sql,
+                "INSERT INTO lockstep.epoch (pipeline, id, state, attempt, plan, wal, manifest_hash)"
+                " VALUES ('clicks', 1, %s, 1, '{}', 'folder', %s)",
+                state,
+                HASH,
+            )
 
 
 def test_every_transition_has_a_row_with_role_actor_and_time(ledger: Ledger, sql: Sql) -> None:
@@ -150,42 +159,48 @@ def test_repeating_a_step_writes_no_second_transition(ledger: Ledger, sql: Sql) 
     assert sql.one(count) == before
 
 
-@pytest.mark.parametrize("table", ["transition", "execution", "deployment", "epoch", "participant", "verdict"])
-@pytest.mark.parametrize("verb", ["DELETE FROM lockstep.{}", "TRUNCATE lockstep.{} CASCADE"])
-def test_what_was_recorded_stays(ledger: Ledger, sql: Sql, table: str, verb: str) -> None:
+def test_what_was_recorded_stays(ledger: Ledger, sql: Sql, subtests: pytest.Subtests) -> None:
     committed(ledger, planned(ledger))
     sql.act_as("operator")
-    refused(sql, verb.format(table))
+    for table in ("transition", "execution", "deployment", "epoch", "participant", "verdict"):
+        for verb in ("DELETE FROM lockstep.{}", "TRUNCATE lockstep.{} CASCADE"):
+            with subtests.test(verb.format(table)):
+                refused(sql, verb.format(table))
 
 
-@pytest.mark.parametrize("role", ["commit", "operator", "begin"])
-def test_a_decided_epoch_can_not_be_changed_by_hand(ledger: Ledger, sql: Sql, role: str) -> None:
+def test_a_decided_epoch_can_not_be_changed_by_hand(ledger: Ledger, sql: Sql, subtests: pytest.Subtests) -> None:
     committed(ledger, planned(ledger))
-    sql.act_as(role)
-    for change in (
-        "attempt = attempt + 1",
-        "attempt = attempt - 1",
-        "wal = 'another'",
-        "wal = NULL, manifest_hash = NULL",
-        f"manifest_hash = '{'b' * 64}'",
-        "plan = '{}'",
-        "span = span + tstzrange(upper(span), upper(span) + interval '1 d')",
-        "id = id + 1",
-    ):
-        refused(sql, f"UPDATE lockstep.epoch SET {change}")
+    for role in ("commit", "operator", "begin"):
+        sql.act_as(role)
+        for change in (
+            "attempt = attempt + 1",
+            "attempt = attempt - 1",
+            "wal = 'another'",
+            "wal = NULL, manifest_hash = NULL",
+            f"manifest_hash = '{'b' * 64}'",
+            "plan = '{}'",
+            "span = span + tstzrange(upper(span), upper(span) + interval '1 d')",
+            "id = id + 1",
+        ):
+            with subtests.test(f"{role}: {change}"):
+                refused(sql, f"UPDATE lockstep.epoch SET {change}")
 
 
-@pytest.mark.parametrize("role", [*Role])
-def test_a_decided_vote_can_not_be_changed_by_hand(ledger: Ledger, sql: Sql, role: str) -> None:
+def test_a_decided_vote_can_not_be_changed_by_hand(ledger: Ledger, sql: Sql, subtests: pytest.Subtests) -> None:
     epoch = committed(ledger, planned(ledger))
-    sql.act_as(role)
-    for change in ("token = token + 1", "attempt = attempt + 1", "handle = 'x'", "state = 'pending'", "epoch = 2"):
-        refused(sql, f"UPDATE lockstep.participant SET {change}")
-    refused(sql, "DELETE FROM lockstep.participant")
+    columns = ("token = token + 1", "attempt = attempt + 1", "handle = 'x'", "state = 'pending'", "epoch = 2")
+    changes = [f"UPDATE lockstep.participant SET {change}" for change in columns]
+    for role in Role:
+        sql.act_as(role)
+        for change in (*changes, "DELETE FROM lockstep.participant"):
+            with subtests.test(f"{role}: {change}"):
+                refused(sql, change)
     sql.rollback()
     show(ledger, epoch, SINKS[0])
-    sql.act_as(role)
-    refused(sql, "UPDATE lockstep.participant SET target_id = 'x' WHERE state = 'published'")
+    for role in Role:
+        sql.act_as(role)
+        with subtests.test(f"{role}: of what is published"):
+            refused(sql, "UPDATE lockstep.participant SET target_id = 'x' WHERE state = 'published'")
 
 
 def test_the_wal_is_set_once(ledger: Ledger, sql: Sql) -> None:

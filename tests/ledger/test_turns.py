@@ -13,7 +13,7 @@ from tests.ledger import racers
 from tests.ledger.epochs import FLIGHTS, Sql, attempt_of, planned, seal, show, vote
 from tests.ledger.test_races import many_epochs
 
-ROUNDS = 200
+ROUNDS = 60
 
 
 def asking(ledger: Ledger, epoch: Epoch, sink: str = "warehouse") -> int:

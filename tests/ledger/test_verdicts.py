@@ -249,30 +249,31 @@ def test_the_tables_refuse_it_from_whoever_writes_to_them(
         sql(BY_HAND[what].format(attempt=staged.attempt))
 
 
-@pytest.mark.parametrize(
-    ("role", "statement"),
-    [
-        ("operator", "UPDATE lockstep.verdict SET outcome = 'passed'"),
-        ("audit", "UPDATE lockstep.verdict SET outcome = 'released', reason = 'none'"),
-        ("operator", "UPDATE lockstep.verdict SET outcome = 'released', reason = 'r', results = '[]'"),
-        ("operator", "UPDATE lockstep.verdict SET outcome = 'released'"),
-        ("operator", "DELETE FROM lockstep.verdict"),
-        (
-            "prepare",
-            "INSERT INTO lockstep.verdict SELECT pipeline, id, manifest_hash, 'passed', '[]', 'me' FROM lockstep.epoch",
-        ),
-        (
-            "audit",
-            "INSERT INTO lockstep.verdict"
-            " SELECT pipeline, id, repeat('c', 64), 'passed', '[]', 'me' FROM lockstep.epoch",
-        ),
-    ],
-)
-def test_a_verdict_changes_in_no_other_way(ledger: Ledger, staged: Epoch, sql: Sql, role: str, statement: str) -> None:
+BEHIND_ITS_BACK = [
+    ("operator", "UPDATE lockstep.verdict SET outcome = 'passed'"),
+    ("audit", "UPDATE lockstep.verdict SET outcome = 'released', reason = 'none'"),
+    ("operator", "UPDATE lockstep.verdict SET outcome = 'released', reason = 'r', results = '[]'"),
+    ("operator", "UPDATE lockstep.verdict SET outcome = 'released'"),
+    ("operator", "DELETE FROM lockstep.verdict"),
+    (
+        "prepare",
+        "INSERT INTO lockstep.verdict SELECT pipeline, id, manifest_hash, 'passed', '[]', 'me' FROM lockstep.epoch",
+    ),
+    (
+        "audit",
+        "INSERT INTO lockstep.verdict SELECT pipeline, id, repeat('c', 64), 'passed', '[]', 'me' FROM lockstep.epoch",
+    ),
+]
+
+
+def test_a_verdict_changes_in_no_other_way(ledger: Ledger, staged: Epoch, sql: Sql, subtests: pytest.Subtests) -> None:
     judged(ledger, staged, HELD)
-    sql.act_as(role)
-    with pytest.raises(psycopg2.Error):
-        sql(statement)
+    for role, statement in BEHIND_ITS_BACK:
+        with subtests.test(f"{role}: {statement}"):
+            sql.act_as(role)
+            with pytest.raises(psycopg2.Error):
+                sql(statement)
+        sql.rollback()
 
 
 def test_a_void_epoch_is_not_held_any_more(ledger: Ledger, staged: Epoch, migrated_dsn: str) -> None:

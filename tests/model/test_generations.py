@@ -16,11 +16,12 @@ def test_readers_see_one_life_of_a_range_whatever_happens_when() -> None:
     assert worlds > 1_000
 
 
-@pytest.mark.parametrize("knockout", Knockout, ids=lambda knockout: knockout.name.lower())
-def test_a_planted_bug_turns_the_model_of_generations_red(knockout: Knockout) -> None:
-    worlds, violation, trace = explore(Generations(knockout))
-    print("\n".join([f"\n{knockout}: {violation}, in {worlds} worlds", *trace]))
-    assert violation, f"nobody notices that {knockout}"
+def test_a_planted_bug_turns_the_model_of_generations_red(subtests: pytest.Subtests) -> None:
+    for knockout in Knockout:
+        with subtests.test(knockout.name.lower()):
+            worlds, violation, trace = explore(Generations(knockout))
+            print("\n".join([f"\n{knockout}: {violation}, in {worlds} worlds", *trace]))
+            assert violation, f"nobody notices that {knockout}"
 
 
 @pytest.mark.parametrize("state", [False, True], ids=["without state", "with state"])
@@ -30,9 +31,10 @@ def test_a_cursor_whose_epochs_are_restated_has_every_position_once(state: bool)
     assert worlds > 1_000
 
 
-@pytest.mark.parametrize("knockout", cursors.Knockout, ids=lambda knockout: knockout.name.lower())
-def test_a_planted_bug_turns_the_model_of_cursors_red(knockout: cursors.Knockout) -> None:
-    state = knockout not in cursors.STATELESS
-    worlds, violation, trace = cursors.explore(Cursors(state, knockout, most_lives=4))
-    print("\n".join([f"\n{knockout}: {violation}, in {worlds} worlds", *trace]))
-    assert violation, f"nobody notices that {knockout}"
+def test_a_planted_bug_turns_the_model_of_cursors_red(subtests: pytest.Subtests) -> None:
+    for knockout in cursors.Knockout:
+        with subtests.test(knockout.name.lower()):
+            state = knockout not in cursors.STATELESS
+            worlds, violation, trace = cursors.explore(Cursors(state, knockout, most_lives=4))
+            print("\n".join([f"\n{knockout}: {violation}, in {worlds} worlds", *trace]))
+            assert violation, f"nobody notices that {knockout}"
