@@ -237,12 +237,19 @@ def test_a_position_of_an_older_version_tells_by_its_files_where_the_folder_was(
 # --- names ---
 
 
-@pytest.mark.parametrize("name", ["a:b.csv", "a:b/x[1].csv"])
-def test_a_name_that_spark_can_not_read_is_refused_by_name(tmp_path: Path, name: str) -> None:
-    land(tmp_path / name)
-    for source in (watched(f"{tmp_path}/**"), opened(FileSource(f"{tmp_path}/**/{{interval_start:*}}", schema=SCHEMA))):
-        with pytest.raises(SourceRefused, match=r"colon in it.*rename it"):
-            source.latest(None, DAY)
+def test_a_name_that_spark_can_not_read_is_refused_by_name(
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
+    for name in ["a:b.csv", "a:b/x[1].csv"]:
+        with subtests.test(name=name):
+            tmp_path = tmp_path_factory.mktemp("case")
+            land(tmp_path / name)
+            for source in (
+                watched(f"{tmp_path}/**"),
+                opened(FileSource(f"{tmp_path}/**/{{interval_start:*}}", schema=SCHEMA)),
+            ):
+                with pytest.raises(SourceRefused, match=r"colon in it.*rename it"):
+                    source.latest(None, DAY)
 
 
 def test_a_colon_in_a_folder_or_in_a_growing_file_is_no_hindrance(tmp_path: Path) -> None:
