@@ -17,7 +17,7 @@ from lockstep.errors import IntervalMissing, InvalidPipeline, SourceChanged, Sou
 from lockstep.sources import FileSource, SourceContext
 from lockstep.sources.files import _watched_folder as watched_module
 from lockstep.sources.files._local_files import LocalFiles
-from lockstep.sources.files._paths import each_file, files_at
+from lockstep.sources.files._paths import each_file
 from lockstep.sources.files.open_source import OpenFileSource
 
 DAY = Interval(datetime(2013, 1, 2, tzinfo=UTC), datetime(2013, 1, 3, tzinfo=UTC))
@@ -76,11 +76,6 @@ def test_relative_paths_start_at_the_home_folder(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("LOCKSTEP_HOME", str(tmp_path))
     source = opened(FileSource("landing/{interval_start:%Y-%m-%d}.csv", schema=SCHEMA))
     assert [claim.path for claim in source.claims(None, source.latest(None, DAY))] == [str(landed)]
-
-
-def test_a_file_that_is_not_there_yet_can_be_waited_for(tmp_path: Path) -> None:
-    with pytest.raises(SourceNotReady, match=r"2013-01-02\.csv"):
-        daily(tmp_path).latest(None, DAY)
 
 
 def test_a_missing_file_may_mean_an_empty_epoch(tmp_path: Path) -> None:
@@ -145,13 +140,6 @@ def test_once_takes_what_is_there_at_the_first_begin_and_nothing_later(tmp_path:
     assert names(watched(tmp_path, {taken}, once=True).latest(first, None)) == []
 
 
-def test_a_pattern_can_be_watched_across_folders(tmp_path: Path) -> None:
-    land(tmp_path / "x" / "a.csv", age=1)
-    land(tmp_path / "y" / "z" / "b.csv")
-    land(tmp_path / "y" / "c.json")
-    assert names(watched(f"{tmp_path}/**/*.csv").latest(None, None)) == ["a.csv", "b.csv"]
-
-
 def test_a_folder_that_refuses_a_look_is_named(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to(tmp_path / "a")  # permissions don't stop root
     land(tmp_path / "b" / "1.csv")
@@ -183,29 +171,6 @@ def test_a_folder_that_goes_away_during_a_look_hides_no_other(tmp_path: Path) ->
     assert names == [listed[0], *listed[2:]]
 
 
-def test_a_pattern_means_what_glob_means_and_what_lies_in_its_folders(
-    tmp_path: Path, subtests: pytest.Subtests
-) -> None:
-    for name in ("0", "x/1", "x/y/2", "z/3", ".h/4", "x/.h/5", "x/_6"):
-        land(tmp_path / f"{name}.csv")
-    for pattern, expected in [
-        ("**", "0 x/1 x/y/2 z/3"),
-        ("*", "0 x/1 z/3"),
-        ("**/*.csv", "0 x/1 x/y/2 z/3"),
-        ("*/*.csv", "x/1 z/3"),
-        ("*/y/*", "x/y/2"),
-        ("*/y", "x/y/2"),
-        ("[xz]/?.csv", "x/1 z/3"),
-        ("**/y/2.csv", "x/y/2"),
-        (".h*/*.csv", ".h/4"),
-        ("none/**", ""),
-        ("0.csv/*", ""),
-    ]:
-        with subtests.test(pattern=pattern):
-            found = files_at(LocalFiles(), f"{tmp_path}/{pattern}")
-            assert found == [f"{tmp_path}/{name}.csv" for name in expected.split()]
-
-
 def test_the_ledger_is_asked_for_a_few_names_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watched_module, "CHUNK", 3)
     taken = {str(land(tmp_path / f"{number}.csv")) for number in range(10)}
@@ -226,10 +191,6 @@ def test_a_name_that_is_no_text_is_named(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"caf\xe9.csv")).touch()
     with pytest.raises(SourceNotReady, match=r"caf.*rename"):
         watched(tmp_path).latest(None, None)
-
-
-def test_a_folder_that_does_not_exist_holds_nothing_yet(tmp_path: Path) -> None:
-    assert names(watched(tmp_path / "none").latest(None, None)) == []
 
 
 def test_a_frozen_file_that_changed_is_named_with_what_changed(
