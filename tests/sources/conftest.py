@@ -12,7 +12,7 @@ from tests.s3_proxy import S3Proxy
 from tests.sources.landings import Landing, Mounted, OnHdfs, OnS3
 
 
-@pytest.fixture(params=["mounted", "s3", "hdfs"])
+@pytest.fixture(params=["mounted", "s3", pytest.param("hdfs", marks=pytest.mark.tier("all"))])
 def landing(request: pytest.FixtureRequest, tmp_path: Path) -> Landing:
     """A mounted folder asks for no server."""
     makers: dict[str, Callable[[], Landing]] = {

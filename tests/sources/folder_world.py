@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lockstep import files
-from lockstep.epoch import Epoch, RunKey
+from lockstep.epoch import Epoch, Interval, RunKey
 from lockstep.ledger import Ledger, migrate
 from lockstep.operations.replan import replan
 from lockstep.pipeline import Pipeline
@@ -45,10 +45,15 @@ Make = Callable[..., "FolderWorld"]
 @contextmanager
 def worlds(server: PostgresServer, folder: Path) -> Iterator[Make]:
     """What makes worlds in `folder`, with a database of their own for as long as this lasts."""
+    migrate(server.create_database("folders_template"))
     name = f"folders_{next(_numbers)}"
-    dsn = server.create_database(name)
+    dsn = server.create_database(name, template="folders_template")
     yield lambda **arguments: FolderWorld.make(dsn, folder, **arguments)
     server.drop_database(name)
+
+
+def key_of(run: str | RunKey) -> RunKey:
+    return run if isinstance(run, RunKey) else RunKey("watch", run)
 
 
 def unchanged(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -104,17 +109,17 @@ class FolderWorld:
     def runtime(self) -> Runtime:
         return Runtime.of(self.pipeline, Ledger(self.ledger_dsn), Staging(str(self.folder / "staging")), {})
 
-    def begin(self, run: str) -> Epoch:
+    def begin(self, run: str | RunKey, interval: Interval | None = None) -> Epoch:
         with closing((runtime := self.runtime()).ledger):
-            return begin(runtime, RunKey("watch", run))
+            return begin(runtime, key_of(run), interval)
 
-    def task(self, name: str, run: str) -> None:
+    def task(self, name: str, run: str | RunKey, interval: Interval | None = None) -> None:
         """One task, as Airflow runs it."""
-        key = RunKey("watch", run)
+        key = key_of(run)
         with closing((runtime := self.runtime()).ledger):
             match name:
                 case "begin":
-                    begin(runtime, key)
+                    begin(runtime, key, interval)
                 case "stage":
                     stage(runtime, key, write_lines)
                 case "prepare":
@@ -126,10 +131,10 @@ class FolderWorld:
                 case "cleanup":
                     cleanup(runtime, key)
 
-    def run(self, run: str, start: str = "begin") -> None:
-        """Every task of one DAG run from `start` on."""
-        for name in TASKS[TASKS.index(start) :]:
-            self.task(name, run)
+    def run(self, run: str | RunKey, start: str = "begin", interval: Interval | None = None, upto: str = "") -> None:
+        """Every task of one DAG run from `start` on, to `upto` at most."""
+        for name in TASKS[TASKS.index(start) : TASKS.index(upto) + 1 if upto else None]:
+            self.task(name, run, interval)
 
     def replan(self, epoch: int) -> Epoch:
         with closing((runtime := self.runtime()).ledger):

@@ -3,37 +3,42 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
-from lockstep.epoch import Identity, Input, Interval, Position, RunKey
+from lockstep.epoch import Input, Interval, Position, RunKey
 from lockstep.errors import SourceChanged
-from lockstep.operations.replan import replan, void
-from lockstep.sources import OpenSource, Source, SourceContext
-from tests.crash.world import OpenNumbers, World, interval_of, make_world
+from lockstep.operations.replan import void
+from lockstep.roles.restage import restage
+from lockstep.sources import FileSource, SourceContext
+from lockstep.sources.files.open_source import OpenFileSource
+from stack.postgres import PostgresServer
+from tests.sources.folder_world import FolderWorld, worlds, write_lines
 
-RUN = RunKey("growing", "first")
+DAYS = [Interval(datetime(2013, 1, day, tzinfo=UTC), datetime(2013, 1, day + 1, tzinfo=UTC)) for day in range(1, 5)]
 
 
-@dataclass(frozen=True)
-class Growing(Source):
-    """Days into which records may come late. `name`: of another one for another place."""
+class Growing(FileSource):
+    """Days into which records may come late."""
 
-    name: str = "there"
-    identity = Identity.INTERVAL
     came: ClassVar[dict[int, int]] = {}  #: day → how many, by now
 
-    def open(self, context: SourceContext) -> OpenSource:
-        return OpenGrowing()
+    def open(self, context: SourceContext) -> OpenFileSource:
+        return OpenGrowing(self, context)
 
 
-class OpenGrowing(OpenNumbers):
+class OpenGrowing(OpenFileSource):
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
-        found = super().latest(start, interval)
-        return {**found, "had": Growing.came.get(found["day"], 0)}
+        assert interval is not None
+        day = DAYS.index(interval)
+        return {**super().latest(start, interval), "day": day, "had": Growing.came.get(day, 0)}
 
     def lacks(self, start: Position | None, end: Position) -> str | None:
         more = Growing.came.get(end["day"], 0) - end["had"]
@@ -41,76 +46,80 @@ class OpenGrowing(OpenNumbers):
 
 
 @pytest.fixture
-def world(ledger_dsn: str, warehouse_dsn: str, tmp_path: Path) -> World:
+def world(memory_server: PostgresServer, memory: Path) -> Iterator[FolderWorld]:
     Growing.came.clear()
-    made = make_world(ledger_dsn, warehouse_dsn, tmp_path, "two_phase")
-    return replace(made, pipeline=replace(made.pipeline, sources={"numbers": Growing()}))
+    with worlds(memory_server, memory) as make:
+        world = make()
+        for day, interval in enumerate(DAYS):
+            (world.landing / f"{interval.start:%Y-%m-%d}.txt").write_text(f"{day}\n")
+        yield reading(world)
 
 
-def run_of(day: int) -> RunKey:
-    return RunKey("growing", f"day {day}")
+def reading(world: FolderWorld, **arguments: Any) -> FolderWorld:
+    path = f"{world.landing}/{{interval_start:%Y-%m-%d}}.txt"
+    source = Growing(**{"path": path, "format": "text", **arguments})
+    return replace(world, pipeline=replace(world.pipeline, sources={"landing": source}))
 
 
-def test_nothing_is_planned_behind_it_until_it_is_restated(world: World) -> None:
-    world.run(run_of(0), 0)
+def run(world: FolderWorld, day: int, upto: str = "", **asked: Any) -> None:
+    world.run(RunKey("watch", f"day {day} {' '.join(asked)}", **asked), interval=DAYS[day], upto=upto)
+
+
+def test_nothing_is_planned_behind_it_until_it_is_restated(world: FolderWorld) -> None:
+    run(world, 0)
     Growing.came[0] = 20
-    with pytest.raises(SourceChanged, match=r"epoch 1 .*lacks 20 records.*lockstep restate numbers --epoch 1 --reason"):
-        world.run(run_of(1), 1)
-    assert world.state_of(1) is None
-    world.run(RunKey("growing", "again", restate="records came late"), 0)
-    world.run(run_of(1), 1)
-    for day in (0, 1):
-        world.require_exactly_once(day)
+    with pytest.raises(SourceChanged, match=r"epoch 1 .*lacks 20 records.*lockstep restate watch --epoch 1 --reason"):
+        run(world, 1)
+    assert len(world.epochs()) == 1
+    run(world, 0, restate="records came late")
+    run(world, 1)
+    assert world.shown() == Counter("01")
 
 
-def test_only_the_interval_that_ends_where_one_begins_is_asked(world: World) -> None:
-    world.run(run_of(1), 1)
+def test_only_the_interval_that_ends_where_one_begins_is_asked(world: FolderWorld) -> None:
+    run(world, 1)
     Growing.came[1] = 1
     for day in (0, 3):
-        world.run(run_of(day), day)
+        run(world, day)
     with pytest.raises(SourceChanged):
-        world.run(run_of(2), 2)
+        run(world, 2)
     Growing.came[0] = 1
     with pytest.raises(SourceChanged):  # who plans an interval anew looks, too
-        world.run(RunKey("growing", "again", restate="why not"), 1)
+        run(world, 1, restate="why not")
 
 
-def test_it_is_not_sealed_and_planned_anew_it_is(world: World) -> None:
-    world.run_until(RUN, 0, "begin")
+def test_it_is_not_sealed_and_planned_anew_it_is(world: FolderWorld) -> None:
+    run(world, 0, upto="begin")
     Growing.came[0] = 1
-    with pytest.raises(SourceChanged, match=r"lacks 1 records.*`lockstep replan numbers 1 --reason"):
-        world.run_task("stage", RUN, 0)
-    with pytest.raises(SourceChanged, match="lockstep replan numbers 1 --reason"):
-        world.run(run_of(1), 1)
-    runtime = world.runtime()
-    replan(runtime, 1, "records came late")
-    runtime.ledger.close()
-    world.run(RunKey("growing", "second"), 0)
-    world.require_exactly_once(0)
-    world.run(run_of(1), 1)
+    with pytest.raises(SourceChanged, match=r"lacks 1 records.*`lockstep replan watch 1 --reason"):
+        world.task("stage", "day 0 ")
+    with pytest.raises(SourceChanged, match="lockstep replan watch 1 --reason"):
+        run(world, 1)
+    world.replan(1)
+    world.run("second", interval=DAYS[0])
+    assert world.shown() == Counter("0")
+    run(world, 1)
 
 
-def test_one_that_was_given_up_or_is_of_another_source_keeps_nothing_up(world: World) -> None:
-    world.run_until(RUN, 0, "begin")
+def test_one_that_was_given_up_or_is_of_another_source_keeps_nothing_up(world: FolderWorld) -> None:
+    run(world, 0, upto="begin")
     Growing.came[0] = 1
-    runtime = world.runtime()
-    void(runtime, 1, "not wanted")
-    runtime.ledger.close()
-    world.run(run_of(1), 1)
+    with closing((runtime := world.runtime()).ledger):
+        void(runtime, 1, "not wanted")
+    run(world, 1)
     Growing.came[1] = 1
-    elsewhere = replace(world, pipeline=replace(world.pipeline, sources={"numbers": Growing("elsewhere")}))
-    elsewhere.run(run_of(2), 2)
+    run(reading(world, path=f"{world.landing}/{{interval_start:%Y-%m}}-03.txt"), 2)
 
 
-def test_a_decided_one_is_staged_again_and_restated_as_it_was_read(world: World) -> None:
-    world.run_until(RUN, 0, "commit")
+def test_a_decided_one_is_staged_again_and_restated_as_it_was_read(world: FolderWorld) -> None:
+    run(world, 0, upto="commit")
     Growing.came[0] = 1
-    epoch = world.epoch_of(0)
-    shutil.rmtree(world.staging_folder / str(epoch.wal))
-    world.run_task("restage", RUN, 0)
-    world.run(RUN, 0, start="publish.warehouse")
-    world.require_exactly_once(0)
-    world.run(RunKey("growing", "again", interval_of(0), restate="once more", input=Input.FROZEN), 0)
-    world.require_exactly_once(0)
+    shutil.rmtree(world.folder / "staging" / str(world.epochs()[0].wal))
+    with closing((runtime := world.runtime()).ledger):
+        restage(runtime, 1, write_lines, "a test")
+    world.run("day 0 ", "publish")
+    assert world.shown() == Counter("0")
+    run(world, 0, restate="once more", input=Input.FROZEN)
+    assert world.shown() == Counter("0")
     with pytest.raises(SourceChanged):
-        world.run(run_of(1), 1)
+        run(world, 1)

@@ -92,6 +92,7 @@ def test_a_group_that_stands_behind_a_topics_end_is_refused(topics: Topics, grou
     assert ranges(accepting.latest(None, None), topic) == {"0": [0, 2]}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("accepting", [False, True], ids=["strictly", "accepting loss"])
 def test_an_offset_of_a_group_behind_an_open_transaction_is_waited_for(
     accepting: bool, topics: Topics, group: str
@@ -110,6 +111,7 @@ def test_an_offset_of_a_group_behind_an_open_transaction_is_waited_for(
     assert _first(source, topic) == 5
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("accepting", [False, True], ids=["strictly", "accepting loss"])
 def test_an_offset_of_a_group_at_an_open_transaction_isnt_waited_for(
     accepting: bool, topics: Topics, group: str
@@ -267,6 +269,7 @@ def test_a_topic_that_is_read_to_its_end_may_go_while_others_are_read(topics: To
     assert source.is_finished(first, second)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("end", ["latest", datetime(2013, 1, 1, tzinfo=UTC)], ids=["latest", "a time"])
 @pytest.mark.parametrize("frozen", [False, True], ids=["anew", "as older versions froze it"])
 def test_a_pattern_that_finds_no_topic_at_first_finds_the_ends_later(
@@ -291,6 +294,7 @@ def test_an_end_of_a_topic_that_isnt_there_is_refused(topics: Topics) -> None:
         by_pattern(topics, end={f"{topics.prefix}-a": {0: 1}, missing: {0: 1}}).latest(None, None)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("old", [False, True], ids=["anew", "planned by older versions"])
 def test_a_topic_that_is_found_behind_the_end_is_neither_read_nor_missed(old: bool, topics: Topics) -> None:
     topic = topics.create("a", 1)
@@ -323,6 +327,7 @@ def test_a_topic_of_which_nothing_is_to_be_read_may_go_before_the_others_are_rea
         source.check(None, first)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("old", [False, True], ids=["anew", "planned by older versions"])
 def test_the_end_of_a_topic_isnt_that_of_another_one_of_its_name(old: bool, topics: Topics) -> None:
     topic = topics.create("a", 1)
@@ -340,6 +345,7 @@ def test_the_end_of_a_topic_isnt_that_of_another_one_of_its_name(old: bool, topi
     assert (ranges(second, topic), accepting.is_finished(first, second)) == ({"0": [0, 9]}, True)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("old", [False, True], ids=["anew", "planned by older versions"])
 def test_an_end_whose_topic_is_gone_for_good_is_that_of_no_later_one(old: bool, topics: Topics) -> None:
     lost, topic = topics.create("a", 1), topics.create("b", 1)

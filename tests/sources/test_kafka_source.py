@@ -127,22 +127,20 @@ def test_a_cap_takes_some_of_every_partition(topics: Topics) -> None:
     assert taken == [10] * 10 + [0]
 
 
-@pytest.mark.parametrize(
-    ("start", "expected"),
-    [
-        ("earliest", {"0": [0, 4], "1": [0, 0]}),
-        ("latest", {"0": [4, 4], "1": [0, 0]}),
-        (datetime.fromtimestamp(3, UTC), {"0": [2, 4], "1": [0, 0]}),
-        ("offsets", {"0": [3, 4], "1": [0, 0]}),
-    ],
-    ids=["earliest", "latest", "a time", "offsets"],
-)
-def test_the_first_epoch_starts_where_it_is_told_to(topics: Topics, start: Any, expected: dict[str, list[int]]) -> None:
+def test_the_first_epoch_starts_where_it_is_told_to(topics: Topics, subtests: pytest.Subtests) -> None:
     topic = topics.create("a")
     for second in (1, 2, 3, 4):
         topics.send(topic, 0, [second], timestamp=second * 1000)
-    begin = {topic: {0: 3}} if start == "offsets" else start
-    assert ranges(topics.source(topic, start=begin).latest(None, None), topic) == expected
+    starts: list[tuple[Any, list[int]]] = [
+        ("earliest", [0, 4]),
+        ("latest", [4, 4]),
+        (datetime.fromtimestamp(3, UTC), [2, 4]),
+        ({topic: {0: 3}}, [3, 4]),
+    ]
+    for start, expected in starts:
+        with subtests.test(start=start):
+            found = ranges(topics.source(topic, start=start).latest(None, None), topic)
+            assert found == {"0": expected, "1": [0, 0]}
 
 
 def test_a_start_that_isnt_there_is_refused(topics: Topics) -> None:
@@ -227,6 +225,7 @@ def test_records_that_have_expired_are_named_never_passed_over(topics: Topics) -
     assert ranges(accepting.latest(first, None), topic) == {"0": [7, 10]}
 
 
+@pytest.mark.tier("all")
 def test_a_log_that_was_cut_is_named_also_when_it_has_grown_again(memory: Path, kafka_jars: None) -> None:
     with KafkaBroker(memory / "kafka").for_a_while() as broker:
         topics = Topics(broker)
@@ -297,6 +296,7 @@ def test_a_topic_that_a_pattern_no_longer_finds_is_named(topics: Topics) -> None
     assert list(accepting.latest(first, None)["topics"]) == [stays]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("accepted", [False, True])
 def test_a_topic_that_a_list_misses_goes_on_where_it_ended(
     topics: Topics, accepted: bool, monkeypatch: pytest.MonkeyPatch
@@ -387,9 +387,8 @@ def test_a_source_that_is_closed_leaves_no_client(topics: Topics) -> None:
     assert {task.name for task in Path("/proc/self/task").iterdir()} <= before
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
+def test_wrong_arguments_are_refused(subtests: pytest.Subtests) -> None:
+    for wrong in [
         {"topics": ()},
         {"topics": "a", "pattern": "b"},
         {"topics": "a", "value": "xml"},
@@ -416,12 +415,9 @@ def test_a_source_that_is_closed_leaves_no_client(topics: Topics) -> None:
         {"pattern": "(a"},
         {"topics": "a", "value": "avro", "value_schema": "no JSON"},
         {"topics": "a", "key": "avro", "key_schema": '["null", "long"]'},
-    ],
-    ids=str,
-)
-def test_wrong_arguments_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InvalidPipeline):
-        KafkaSource(connection="kafka", **wrong)
+    ]:
+        with subtests.test(wrong=wrong), pytest.raises(InvalidPipeline):
+            KafkaSource(connection="kafka", **wrong)
 
 
 def test_a_function_that_no_other_process_can_import_is_refused() -> None:
@@ -437,9 +433,8 @@ def test_a_function_that_no_other_process_can_import_is_refused() -> None:
 # --- reading many small ranges ---
 
 
-@pytest.mark.parametrize(
-    ("ranges", "tasks"),
-    [
+def test_small_ranges_share_tasks(subtests: pytest.Subtests) -> None:
+    for ranges, tasks in [
         ([1000] * 100, 8),  # small ones share tasks, and not all of them one
         ([10_000] * 100, 20),
         ([100_000] * 100, None),  # each worth a task of its own
@@ -447,7 +442,6 @@ def test_a_function_that_no_other_process_can_import_is_refused() -> None:
         ([5_000_000, *[10] * 99], None),  # one that is large leaves the others theirs
         ([1_000_000, *[10] * 99], 21),
         ([7], None),
-    ],
-)
-def test_small_ranges_share_tasks(ranges: list[int], tasks: int | None) -> None:
-    assert tasks_of(ranges) == tasks
+    ]:
+        with subtests.test(ranges=ranges):
+            assert tasks_of(ranges) == tasks

@@ -49,9 +49,12 @@ def by_name(position: Position) -> list[str]:
 # --- which files ---
 
 
-@pytest.mark.parametrize(
-    ("pattern", "expected"),
-    [
+def test_a_pattern_means_the_same_everywhere(landing: Landing, subtests: pytest.Subtests) -> None:
+    names = ("0", "x/1", "x/y/2", "z/3", ".h/4", "x/.h/5", "x/_6")
+    landed = {name: landing.land(f"{name}.csv") for name in names}
+    landing.land("x/8.csv.tmp")
+    files = file_system_of(landing.path)
+    for pattern, expected in [
         ("**", "0 x/1 x/y/2 z/3"),
         ("*", "0 x/1 z/3"),
         ("**/*.csv", "0 x/1 x/y/2 z/3"),
@@ -66,22 +69,18 @@ def by_name(position: Position) -> list[str]:
         ("none", ""),
         ("0.csv/*", ""),
         ("0.csv", "0"),
-    ],
-)
-def test_a_pattern_means_the_same_everywhere(landing: Landing, pattern: str, expected: str) -> None:
-    landed = {name: landing.land(f"{name}.csv") for name in ("0", "x/1", "x/y/2", "z/3", ".h/4", "x/.h/5", "x/_6")}
-    landing.land("x/8.csv.tmp")
-    files = file_system_of(landing.path)
-    where = files.place(f"{landing.path}/{pattern}")
-    assert files_at(files, where) == sorted(landed[name] for name in expected.split())
+    ]:
+        with subtests.test(pattern=pattern):
+            where = files.place(f"{landing.path}/{pattern}")
+            assert files_at(files, where) == sorted(landed[name] for name in expected.split())
 
 
-@pytest.mark.parametrize("name", ["a b", "50%", "100%20", "{c}", "é", "a+b=c&d", "'quoted'", "a#b", "a?b"])
-def test_a_file_is_known_by_its_name_as_it_is(landing: Landing, name: str) -> None:
-    landed = landing.land(f"in/{name}.csv")
+def test_a_file_is_known_by_its_name_as_it_is(landing: Landing) -> None:
+    names = ["a b", "50%", "100%20", "{c}", "é", "a+b=c&d", "'quoted'", "a#b", "a?b"]
+    landed = [landing.land(f"in/{name}.csv") for name in names]
     source = opened(f"{landing.path}/in")
     position = source.latest(None, None)
-    assert paths(position) == [landed]
+    assert sorted(paths(position)) == sorted(landed)
     source.check(None, position)
 
 
@@ -157,15 +156,16 @@ CHANGES: list[tuple[Callable[[Landing], Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "told"), CHANGES)
-def test_a_file_that_changed_is_refused_by_name(landing: Landing, change: Any, told: str) -> None:
-    landed = landing.land("2013-01-02.csv")
-    source = opened(f"{landing.path}/{{interval_start:%Y-%m-%d}}.csv")
-    position = source.latest(None, DAY)
-    source.check(None, position)
-    change(landing)
-    with pytest.raises(SourceChanged, match=f"{landed}.*({told})"):
-        source.check(None, position)
+def test_a_file_that_changed_is_refused_by_name(landing: Landing, subtests: pytest.Subtests) -> None:
+    for change, told in CHANGES:
+        with subtests.test(told=told):
+            landed = landing.land("2013-01-02.csv")
+            source = opened(f"{landing.path}/{{interval_start:%Y-%m-%d}}.csv")
+            position = source.latest(None, DAY)
+            source.check(None, position)
+            change(landing)
+            with pytest.raises(SourceChanged, match=f"{landed}.*({told})"):
+                source.check(None, position)
 
 
 def test_an_object_is_told_from_another_by_its_etag_and_not_by_its_time(s3_uri: str) -> None:
@@ -200,8 +200,7 @@ def test_a_consumed_object_that_changed_is_told_by_the_next_begin(
     assert landed[1] in caplog.text and landed[0] not in caplog.text
 
 
-@pytest.mark.parametrize("strike", [0, 7, 19])
-def test_one_object_of_many_that_changed_is_found(s3_uri: str, proxy: S3Proxy, strike: int) -> None:
+def test_one_object_of_many_that_changed_is_found(s3_uri: str, proxy: S3Proxy, subtests: pytest.Subtests) -> None:
     landing = OnS3(s3_uri)
     landed = [landing.land(f"in/{number:02}.csv") for number in range(20)]
     source = opened(f"{s3_uri}/in?endpoint_override={proxy.endpoint.removeprefix('http://')}&scheme=http")
@@ -209,9 +208,13 @@ def test_one_object_of_many_that_changed_is_found(s3_uri: str, proxy: S3Proxy, s
     before = len(proxy.requests)
     source.check(None, position)
     assert len(proxy.requests) == before + len(landed)
-    landing.land(f"in/{strike:02}.csv", TEXT.upper())
-    with pytest.raises(SourceChanged, match=landed[strike]):
-        source.check(None, position)
+    for strike in (0, 7, 19):
+        with subtests.test(strike=strike):
+            landing.land(f"in/{strike:02}.csv", TEXT.upper())
+            with pytest.raises(SourceChanged, match=landed[strike]):
+                source.check(None, position)
+            landing.land(f"in/{strike:02}.csv")
+            source.check(None, position)
 
 
 def test_a_hash_is_of_the_object_s_bytes(s3_uri: str) -> None:
@@ -261,6 +264,7 @@ def test_a_store_that_refuses_to_list_is_not_an_empty_folder(s3_uri: str, monkey
 # --- HDFS ---
 
 
+@pytest.mark.tier("all")
 def test_a_file_of_hdfs_is_told_from_another_by_its_time(hdfs_uri: str) -> None:
     landing = OnHdfs(hdfs_uri)
     landed = landing.land("2013-01-02.csv")
@@ -273,6 +277,7 @@ def test_a_file_of_hdfs_is_told_from_another_by_its_time(hdfs_uri: str) -> None:
         source.check(None, position)
 
 
+@pytest.mark.tier("all")
 def test_a_plan_names_the_cluster_that_the_configuration_meant(
     hdfs_uri: str, hdfs_server: HdfsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -287,6 +292,7 @@ def test_a_plan_names_the_cluster_that_the_configuration_meant(
     source.check(None, position)
 
 
+@pytest.mark.tier("all")
 def test_a_listing_of_hdfs_tells_all_that_a_plan_needs(hdfs_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     landing = OnHdfs(hdfs_uri)
     for number in range(30):
@@ -303,6 +309,7 @@ def test_a_listing_of_hdfs_tells_all_that_a_plan_needs(hdfs_uri: str, monkeypatc
     assert len(asked) == 1
 
 
+@pytest.mark.tier("all")
 def test_a_folder_of_hdfs_that_may_not_be_listed_is_not_empty(hdfs_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     landing = OnHdfs(hdfs_uri)
     landing.land("in/a.csv")

@@ -42,14 +42,15 @@ SOURCES = [
 ]
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda source: type(source).__name__)
-def test_a_source_is_the_same_again_by_what_a_plan_freezes_of_it(source: Source) -> None:
-    spec = json.loads(json.dumps(source.spec()))
-    assert spec["type"] == f"lockstep.sources:{type(source).__name__}"
-    again = Source.from_spec(spec)
-    assert type(again) is type(source)
-    assert vars(again) == vars(source)
-    assert again.spec() == spec
+def test_a_source_is_the_same_again_by_what_a_plan_freezes_of_it(subtests: pytest.Subtests) -> None:
+    for source in SOURCES:
+        with subtests.test(source=source):
+            spec = json.loads(json.dumps(source.spec()))
+            assert spec["type"] == f"lockstep.sources:{type(source).__name__}"
+            again = Source.from_spec(spec)
+            assert type(again) is type(source)
+            assert vars(again) == vars(source)
+            assert again.spec() == spec
 
 
 def test_a_class_of_old_is_found_under_its_name_of_today() -> None:
@@ -141,40 +142,38 @@ def _local() -> Source:
     return Local("here")
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
+def test_what_can_not_stand_in_a_plan_is_read_by_the_definition(subtests: pytest.Subtests) -> None:
+    for source in [
         Own(print),
         Undescribed(),
         _local(),
         DataSourceSource("m:C", options={"password": "hush"}),
         DataSourceSource("m:C", options={"url": "mq://reader:hush@host/queue"}),
-    ],
-    ids=["no JSON", "no dataclass", "nobody imports it", "password", "login in a URI"],
-)
-def test_what_can_not_stand_in_a_plan_is_read_by_the_definition(source: Source) -> None:
-    assert source.spec() is None
-    defined = Own("now")
-    assert planned_source("own", None, defined) is defined
-    with pytest.raises(InvalidPipeline, match="needs the pipeline's definition"):
-        planned_source("own", None, None)
+    ]:
+        with subtests.test(source=source):
+            assert source.spec() is None
+            defined = Own("now")
+            assert planned_source("own", None, defined) is defined
+            with pytest.raises(InvalidPipeline, match="needs the pipeline's definition"):
+                planned_source("own", None, None)
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
+def test_a_class_that_is_gone_leaves_it_to_the_definition(
+    caplog: pytest.LogCaptureFixture, subtests: pytest.Subtests
+) -> None:
+    for spec in [
         {"type": "gone.module:Gone", "arguments": {}},
         {"type": "lockstep.sources:Gone", "arguments": {}},
         {"type": "json:JSONDecoder", "arguments": {}},
         {"type": "lockstep.sources:FileSource", "arguments": {"nothing": 1}},
-    ],
-)
-def test_a_class_that_is_gone_leaves_it_to_the_definition(spec: Any, caplog: pytest.LogCaptureFixture) -> None:
-    defined = Own("now")
-    assert planned_source("own", spec, defined) is defined
-    assert "as it is defined now" in caplog.text
-    with pytest.raises(InvalidPipeline):
-        planned_source("own", spec, None)
+    ]:
+        with subtests.test(spec=spec):
+            caplog.clear()
+            defined = Own("now")
+            assert planned_source("own", spec, defined) is defined
+            assert "as it is defined now" in caplog.text
+            with pytest.raises(InvalidPipeline):
+                planned_source("own", spec, None)
 
 
 def test_a_range_of_a_version_that_froze_no_source_stays_readable() -> None:

@@ -23,15 +23,21 @@ def shop(memory_server: PostgresServer) -> Iterator[str]:
     name = f"snapshot_shop_{next(numbers)}"
     dsn = memory_server.create_database(name)
     run(dsn, EVENTS)
-    run(dsn, "INSERT INTO events (name) VALUES ('a'), ('b')")
-    run(dsn, "INSERT INTO events (name) VALUES ('c')")
+    fill(dsn)
     yield dsn
     memory_server.drop_database(name)
 
 
-@pytest.fixture(params=["id", "xid"])
-def opened(request: pytest.FixtureRequest, shop: str) -> OpenTableSource:
-    return open_snapshot(shop, order_by=request.param)
+def fill(dsn: str) -> None:
+    run(dsn, "TRUNCATE events")
+    run(dsn, "INSERT INTO events (name) VALUES ('a'), ('b')")
+    run(dsn, "INSERT INTO events (name) VALUES ('c')")
+
+
+@pytest.fixture
+def both(shop: str) -> list[OpenTableSource]:
+    """By either order."""
+    return [open_snapshot(shop, order_by=order) for order in ("id", "xid")]
 
 
 def open_snapshot(dsn: str, table: str = "public.events", **arguments: Any) -> OpenTableSource:
@@ -46,38 +52,45 @@ def names(source: OpenTableSource, position: Any) -> list[str]:
     return sorted(row["name"] for row in rows_of(source, position))
 
 
-def test_all_rows_are_in_each_epoch_s_snapshot(shop: str, opened: OpenTableSource) -> None:
-    first = opened.latest(None, None)
+def test_all_rows_are_in_each_epoch_s_snapshot(shop: str, both: list[OpenTableSource]) -> None:
+    firsts = [opened.latest(None, None) for opened in both]
     run(shop, "UPDATE events SET name = 'A' WHERE name = 'a'")
     run(shop, "DELETE FROM events WHERE name = 'b'")
     run(shop, "INSERT INTO events (name) VALUES ('d')")
-    assert names(opened, opened.latest(first, None)) == ["A", "c", "d"]
+    for opened, first in zip(both, firsts, strict=True):
+        assert names(opened, opened.latest(first, None)) == ["A", "c", "d"]
 
 
-def test_rows_that_come_above_a_snapshot_do_not_change_it(shop: str, opened: OpenTableSource) -> None:
-    first = opened.latest(None, None)
+def test_rows_that_come_above_a_snapshot_do_not_change_it(shop: str, both: list[OpenTableSource]) -> None:
+    firsts = [opened.latest(None, None) for opened in both]
     run(shop, "INSERT INTO events (name) VALUES ('d')")
-    assert names(opened, first) == ["a", "b", "c"]
-    assert first["rows"] == opened.rows_planned(None, first) == 3
+    for opened, first in zip(both, firsts, strict=True):
+        assert names(opened, first) == ["a", "b", "c"]
+        assert first["rows"] == opened.rows_planned(None, first) == 3
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        "UPDATE events SET name = 'B' WHERE name = 'b'",
-        "UPDATE events SET name = name WHERE name = 'b'",
-        "UPDATE events SET name = CASE name WHEN 'a' THEN 'b' ELSE 'a' END WHERE name <> 'c'",
-        "DELETE FROM events WHERE name = 'b'",
-        "WITH gone AS (DELETE FROM events WHERE name = 'b' RETURNING *) INSERT INTO events SELECT * FROM gone",
-        "INSERT INTO events (id, name, xid) VALUES (0, 'late', '3')",
-        "TRUNCATE events",
-    ],
+CHANGES = (
+    "UPDATE events SET name = 'B' WHERE name = 'b'",
+    "UPDATE events SET name = name WHERE name = 'b'",
+    "UPDATE events SET name = CASE name WHEN 'a' THEN 'b' ELSE 'a' END WHERE name <> 'c'",
+    "DELETE FROM events WHERE name = 'b'",
+    "WITH gone AS (DELETE FROM events WHERE name = 'b' RETURNING *) INSERT INTO events SELECT * FROM gone",
+    "INSERT INTO events (id, name, xid) VALUES (0, 'late', '3')",
+    "TRUNCATE events",
 )
-def test_no_change_of_its_rows_goes_unnoticed(shop: str, opened: OpenTableSource, change: str) -> None:
-    first = opened.latest(None, None)
-    run(shop, change)
-    with pytest.raises(SourceChanged, match=r"added, updated or deleted since its snapshot.*replan"):
-        opened.check(None, first)
+
+
+def test_no_change_of_its_rows_goes_unnoticed(
+    shop: str, both: list[OpenTableSource], subtests: pytest.Subtests
+) -> None:
+    for change in CHANGES:
+        fill(shop)
+        firsts = [opened.latest(None, None) for opened in both]
+        run(shop, change)
+        for opened, first in zip(both, firsts, strict=True):
+            told = r"added, updated or deleted since its snapshot.*replan"
+            with subtests.test(change=change, order=first["order_by"]), pytest.raises(SourceChanged, match=told):
+                opened.check(None, first)
 
 
 @pytest.fixture
@@ -89,37 +102,45 @@ def moods(shop: str) -> str:
     return shop
 
 
-@pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        (["ALTER TYPE mood RENAME VALUE 'glad' TO 'happy'"], "mood"),
-        (["ALTER TYPE mood RENAME VALUE 'glad' TO 'x'", "ALTER TYPE mood RENAME VALUE 'x' TO 'glad'"], "mood"),
-        (
-            [
-                f"ALTER TABLE moods RENAME {old} TO {new}"
-                for old, new in (("first", "x"), ("second", "first"), ("x", "second"))
-            ],
-            "first, second",
-        ),
-        (["ALTER TABLE moods ADD COLUMN more int NOT NULL DEFAULT 7"], "more"),
-        (["ALTER TABLE moods DROP COLUMN second"], "second"),
-        (["ALTER TABLE moods DROP COLUMN second", "ALTER TABLE moods ADD COLUMN second text DEFAULT 'b'"], "second"),
-    ],
-    ids=["a label", "a label and back", "names exchanged", "added", "dropped", "dropped and added"],
-)
+COLUMN_CHANGES = {
+    "a label": (["ALTER TYPE mood RENAME VALUE 'glad' TO 'happy'"], "mood"),
+    "a label and back": (
+        ["ALTER TYPE mood RENAME VALUE 'sad' TO 'x'", "ALTER TYPE mood RENAME VALUE 'x' TO 'sad'"],
+        "mood",
+    ),
+    "names exchanged": (
+        [
+            f"ALTER TABLE moods RENAME {old} TO {new}"
+            for old, new in (("first", "x"), ("second", "first"), ("x", "second"))
+        ],
+        "first, second",
+    ),
+    "added": (["ALTER TABLE moods ADD COLUMN more int NOT NULL DEFAULT 7"], "more"),
+    "dropped and added": (
+        ["ALTER TABLE moods DROP COLUMN second", "ALTER TABLE moods ADD COLUMN second text DEFAULT 'b'"],
+        "second",
+    ),
+    "dropped": (["ALTER TABLE moods DROP COLUMN second"], "second"),
+}
+
+
 def test_no_change_of_its_columns_goes_unnoticed_though_no_row_has_another_version(
-    moods: str, changes: list[str], named: str
+    moods: str, subtests: pytest.Subtests
 ) -> None:
     opened = open_snapshot(moods, "public.moods")
-    first = opened.latest(None, None)
-    opened.check(None, first)
-    for change in changes:
-        run(moods, change)
-    with pytest.raises(SourceChanged, match=f"columns {named} of table public.moods were renamed.*lockstep replan"):
-        opened.check(None, first)
-    then = {name: value for name, value in first.items() if name != "columns"}
-    opened.check(None, then)  # of an older version, which goes on
-    opened.check(None, opened.latest(None, None))
+    for about, (changes, named) in COLUMN_CHANGES.items():
+        with subtests.test(about):
+            first = opened.latest(None, None)
+            opened.check(None, first)
+            for change in changes:
+                run(moods, change)
+            with pytest.raises(
+                SourceChanged, match=f"columns {named} of table public.moods were renamed.*lockstep replan"
+            ):
+                opened.check(None, first)
+            then = {name: value for name, value in first.items() if name != "columns"}
+            opened.check(None, then)  # of an older version, which goes on
+            opened.check(None, opened.latest(None, None))
 
 
 def test_columns_that_are_not_read_may_change_and_which_are_read_be_corrected(moods: str) -> None:
@@ -134,17 +155,18 @@ def test_columns_that_are_not_read_may_change_and_which_are_read_be_corrected(mo
             open_snapshot(moods, "public.moods", columns=chosen).check(None, first)
 
 
-def test_a_change_that_was_taken_back_is_noticed(shop: str, opened: OpenTableSource) -> None:
+def test_a_change_that_was_taken_back_is_noticed(shop: str, both: list[OpenTableSource]) -> None:
     """Some of what was read may have been read meanwhile."""
-    first = opened.latest(None, None)
+    firsts = [opened.latest(None, None) for opened in both]
     run(shop, "UPDATE events SET name = 'B' WHERE name = 'b'")
     run(shop, "UPDATE events SET name = 'b' WHERE name = 'B'")
-    with pytest.raises(SourceChanged):
-        opened.check(None, first)
+    for opened, first in zip(both, firsts, strict=True):
+        with pytest.raises(SourceChanged):
+            opened.check(None, first)
 
 
-def test_what_leaves_rows_as_they_are_is_no_change(shop: str, opened: OpenTableSource) -> None:
-    first = opened.latest(None, None)
+def test_what_leaves_rows_as_they_are_is_no_change(shop: str, both: list[OpenTableSource]) -> None:
+    firsts = [opened.latest(None, None) for opened in both]
     writer = Writer(shop)
     with writer.connection.cursor() as cursor:
         cursor.execute("UPDATE events SET name = 'never'")
@@ -152,15 +174,17 @@ def test_what_leaves_rows_as_they_are_is_no_change(shop: str, opened: OpenTableS
         cursor.execute("SELECT * FROM events FOR UPDATE")
     run(shop, "ANALYZE events")
     run(shop, "CREATE INDEX ON events (name)")
-    assert names(opened, first) == ["a", "b", "c"]
+    for opened, first in zip(both, firsts, strict=True):
+        assert names(opened, first) == ["a", "b", "c"]
     writer.commit()
 
 
-def test_an_empty_table_is_an_empty_snapshot(shop: str, opened: OpenTableSource) -> None:
+def test_an_empty_table_is_an_empty_snapshot(shop: str, both: list[OpenTableSource]) -> None:
     run(shop, "TRUNCATE events")
-    first = opened.latest(None, None)
-    assert names(opened, first) == []
-    assert opened.is_empty(None, first)
+    for opened in both:
+        first = opened.latest(None, None)
+        assert names(opened, first) == []
+        assert opened.is_empty(None, first)
 
 
 @pytest.mark.parametrize("kind", ["partitioned", "materialized"])

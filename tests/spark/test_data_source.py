@@ -64,10 +64,11 @@ def test_a_reader_without_limits_gives_all_there_is_and_refuses_a_limit() -> Non
             opened(DataSourceSource(f"{STREAMS}:{name}", max_rows_per_epoch=3)).latest(None, None)
 
 
-@pytest.mark.parametrize("reference", ["nothing:Here", f"{STREAMS}:Slice", f"{STREAMS}:Nothing", "Letters"])
-def test_a_class_that_is_no_data_source_is_named(reference: str) -> None:
-    with pytest.raises(InvalidPipeline, match=r"data source|DataSource"):
-        opened(DataSourceSource(reference)).latest(None, None)
+def test_a_class_that_is_no_data_source_is_named(subtests: pytest.Subtests) -> None:
+    for reference in ["nothing:Here", f"{STREAMS}:Slice", f"{STREAMS}:Nothing", "Letters"]:
+        told = r"data source|DataSource"
+        with subtests.test(reference=reference), pytest.raises(InvalidPipeline, match=told):
+            opened(DataSourceSource(reference)).latest(None, None)
 
 
 def test_a_data_source_that_only_reads_batches_is_refused() -> None:
@@ -89,19 +90,20 @@ def test_a_password_alone_is_not_told_either() -> None:
         opened(source, {"queue": "mq://reader:p%2Fss%3Aw%40rd@host/queue"}).latest(None, None)
 
 
-@pytest.mark.parametrize("place", ["schema", "streamReader", "partitions", "read"])
-def test_what_a_reader_raises_on_a_worker_is_told_without_its_secret_options(place: str) -> None:
-    secret = "mq://reader:p%2Fss%3Aw%40rd@host/queue"
-    source = opened(
-        DataSourceSource(f"{STREAMS}:Talkative", options={"at": place}, connection_options={"url": "queue"}),
-        {"queue": secret},
-    )
-    position = {"start": {"shard": {"n": 0}}, "end": {"shard": {"n": 2}}}
-    with pytest.raises(RuntimeError) as raised:
-        rows_as_a_worker_reads_them(source, position)
-    told = "".join(traceback.format_exception(raised.value))
-    assert f"ConnectionError: {place}: *** doesn't answer, password ***" in told
-    assert secret not in told and "p/ss:w@rd" not in told
+def test_what_a_reader_raises_on_a_worker_is_told_without_its_secret_options(subtests: pytest.Subtests) -> None:
+    for place in ["schema", "streamReader", "partitions", "read"]:
+        with subtests.test(place=place):
+            secret = "mq://reader:p%2Fss%3Aw%40rd@host/queue"
+            source = opened(
+                DataSourceSource(f"{STREAMS}:Talkative", options={"at": place}, connection_options={"url": "queue"}),
+                {"queue": secret},
+            )
+            position = {"start": {"shard": {"n": 0}}, "end": {"shard": {"n": 2}}}
+            with pytest.raises(RuntimeError) as raised:
+                rows_as_a_worker_reads_them(source, position)
+            told = "".join(traceback.format_exception(raised.value))
+            assert f"ConnectionError: {place}: *** doesn't answer, password ***" in told
+            assert secret not in told and "p/ss:w@rd" not in told
 
 
 def rows_as_a_worker_reads_them(source: OpenSource, position: Position) -> list[Any]:
@@ -171,19 +173,18 @@ def test_a_pipeline_stages_two_epochs_of_a_sequence(session: SparkSession, tmp_p
     assert sorted(rows) == list(range(200_000))
 
 
-@pytest.mark.parametrize(
-    "ddl",
-    [
+def test_ddl_means_what_spark_takes_it_for(session: SparkSession, subtests: pytest.Subtests) -> None:
+    for ddl in [
         "a BOOLEAN, b TINYINT, c SMALLINT, d INT, e BIGINT, f FLOAT, g DOUBLE, h STRING, i BINARY, j DATE",
         "a TIMESTAMP, b TIMESTAMP_NTZ, c DECIMAL(12,3), d DECIMAL, e NUMERIC(4)",
         "`a, ``b` array<int> not null, c: map<string, array<date>> COMMENT 'x, y', d struct<x: int, y string>",
-    ],
-)
-def test_ddl_means_what_spark_takes_it_for(session: SparkSession, ddl: str) -> None:
-    [spark, own] = [
-        [(f.name, f.dataType, f.nullable) for f in s] for s in (session.createDataFrame([], ddl).schema, struct_of(ddl))
-    ]
-    assert own == spark
+    ]:
+        with subtests.test(ddl=ddl):
+            [spark, own] = [
+                [(f.name, f.dataType, f.nullable) for f in s]
+                for s in (session.createDataFrame([], ddl).schema, struct_of(ddl))
+            ]
+            assert own == spark
 
 
 def test_ddl_that_nobody_knows_is_named() -> None:

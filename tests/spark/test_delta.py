@@ -118,6 +118,7 @@ def test_days_go_into_the_table_and_postgres_by_one_decision_each(shop: Shop) ->
     assert list((shop.folder / "staging").rglob("*.parquet")) == [], "the rows are written once, below the table"
 
 
+@pytest.mark.tier("all")
 def test_a_day_that_executors_have_read_is_adopted_as_any_other(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCKSTEP_SEAL_BYTES", "0")
     shop.land(0)

@@ -236,6 +236,7 @@ def refusal_of_a_driver(**environment: str) -> str:
 IVY = '<ivysettings><settings defaultResolver="away"/><resolvers><filesystem name="away"/></resolvers></ivysettings>'
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("options", ["--packages org.nowhere:nothing:1.0", "--driver-memory 130000g"])
 def test_a_driver_that_may_start_next_time_is_tried_again(tmp_path: Path, options: str) -> None:
     (tmp_path / "ivy.xml").write_text(IVY)
@@ -244,6 +245,7 @@ def test_a_driver_that_may_start_next_time_is_tried_again(tmp_path: Path, option
     assert "SparkUnavailable: Spark's Java didn't start, found " in said
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("options", "told"),
     [

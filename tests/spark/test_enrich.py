@@ -97,25 +97,24 @@ def test_a_question_without_answer_fails_the_execution_and_says_why(
     assert len(staged.rows()) == 15
 
 
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [
+def test_a_question_that_makes_no_sense_is_refused(
+    session: SparkSession, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    for settings, told in [
         ({"keys": ["nothing"]}, "no columns of the frame"),
         ({"keys": []}, "give keys"),
         ({"schema": "id BIGINT"}, "don't have"),
         ({"error": "why"}, "error column"),
         ({"concurrency": 0}, "at least 1"),
         ({"schema": "no type"}, "(?i)parse|type"),
-    ],
-)
-def test_a_question_that_makes_no_sense_is_refused(
-    session: SparkSession, tmp_path: Path, settings: dict[str, Any], told: str
-) -> None:
-    pipeline = pipeline_of(
-        csv(tmp_path, ORDERS, schema=SCHEMA), lambda inputs: {"rows": priced("", inputs["input"], **settings)}
-    )
-    with pytest.raises(InvalidPipeline, match=told):
-        stage(session, tmp_path, pipeline)
+    ]:
+        with subtests.test(settings=settings):
+            pipeline = pipeline_of(
+                csv(tmp_path, ORDERS, schema=SCHEMA),
+                lambda inputs, asked=settings: {"rows": priced("", inputs["input"], **asked)},
+            )
+            with pytest.raises(InvalidPipeline, match=told):
+                stage(session, tmp_path, pipeline)
 
 
 def test_publish_repair_and_verify_ask_nobody(

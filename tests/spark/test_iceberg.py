@@ -124,6 +124,7 @@ def test_days_stand_in_the_table_and_in_postgres_once(lake: Lake) -> None:
     assert len(files) == 2, "a small epoch is one file, an empty one none"
 
 
+@pytest.mark.tier("all")
 def test_verify_tells_compacted_rows_from_rows_that_were_rolled_back(
     spark_connect: str, ledger_dsn: str, warehouse_dsn: str, tmp_path: Path
 ) -> None:
@@ -146,6 +147,7 @@ def test_verify_tells_compacted_rows_from_rows_that_were_rolled_back(
     assert lake.ids() == Counter([*range(20), *range(1000, 1020)]), "nobody publishes it again"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("partition_by", "files"), [(("hour(at)",), 3), (("small", "month(at)"), 7), (("day(at)", "price"), 20)]
 )

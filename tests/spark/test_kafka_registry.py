@@ -68,6 +68,7 @@ def opened(topics: Topics, registry: Registry, topic: str, **more: Any) -> OpenK
     return source.open(SourceContext("pipe", "events", lambda paths: set(), connections))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("part", ["key", "value"])
 def test_each_record_is_read_by_the_schema_that_it_names_as_the_readers_has_it(
     part: str, topics: Topics, registry: Registry, session: SparkSession
@@ -91,6 +92,7 @@ def test_each_record_is_read_by_the_schema_that_it_names_as_the_readers_has_it(
     }
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("on_bad_records", ["fail", "quarantine"])
 @pytest.mark.parametrize("part", ["key", "value"])
 def test_a_record_whose_schema_the_registry_tells_too_late_is_tried_again(

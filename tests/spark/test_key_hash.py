@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F
 
 from lockstep.compute._key_hash import buckets_of, can_hash, hashes_of
 from lockstep.compute._local_rows import arrow_schema
@@ -67,22 +68,24 @@ def drawn(columns: dict[str, str], nulls: float = 0.1) -> pa.Table:
     return pa.concat_tables([table.slice(0, 7), table.slice(7)])  # whose arrays have an offset
 
 
-@pytest.mark.parametrize(
-    "kinds",
-    [*([kind] for kind in MAKERS), ["STRING", "TIMESTAMP"], ["BIGINT", "STRING", "INT", "DECIMAL(38,10)"], [*MAKERS]],
-    ids=" ".join,
-)
-def test_hashes_are_those_of_spark(session: SparkSession, kinds: list[str]) -> None:
-    columns = {f"c{number}": kind for number, kind in enumerate(kinds)}
+def test_hashes_are_those_of_spark(session: SparkSession, subtests: pytest.Subtests) -> None:
+    columns = {f"c{number}": kind for number, kind in enumerate(MAKERS)}
+    named = {kind: name for name, kind in columns.items()}
+    several = [["STRING", "TIMESTAMP"], ["BIGINT", "STRING", "INT", "DECIMAL(38,10)"], [*MAKERS]]
+    keys = [[named[kind] for kind in kinds] for kinds in [*([kind] for kind in MAKERS), *several]]
     table = drawn(columns)
     assert all(can_hash(field.type) for field in table.schema)
     frame = session.createDataFrame(table, struct_of(", ".join(f"{name} {kind}" for name, kind in columns.items())))
-    theirs = frame.selectExpr(f"xxhash64({', '.join(columns)}) h").toArrow()["h"].to_numpy()
-    assert np.array_equal(hashes_of(table, [*columns]).view(np.int64), theirs)
-    numbers = frame.select(bucket_of([*columns], 13).alias("bucket")).toArrow()["bucket"].to_numpy()
-    assert np.array_equal(buckets_of(table, [*columns], 13), numbers)
+    hashes = [F.xxhash64(*key).alias(f"h{at}") for at, key in enumerate(keys)]
+    buckets = [bucket_of(key, 13).alias(f"b{at}") for at, key in enumerate(keys)]
+    theirs = frame.select(*hashes, *buckets).toArrow()
+    for at, key in enumerate(keys):
+        with subtests.test(kinds=[columns[name] for name in key]):
+            assert np.array_equal(hashes_of(table, key).view(np.int64), theirs[f"h{at}"].to_numpy())
+            assert np.array_equal(buckets_of(table, key, 13), theirs[f"b{at}"].to_numpy())
 
 
-@pytest.mark.parametrize("kind", [pa.float64(), pa.float32(), pa.list_(pa.int64()), pa.struct([("a", pa.int64())])])
-def test_what_spark_hashes_otherwise_is_left_to_it(kind: pa.DataType) -> None:
-    assert not can_hash(kind)
+def test_what_spark_hashes_otherwise_is_left_to_it(subtests: pytest.Subtests) -> None:
+    for kind in [pa.float64(), pa.float32(), pa.list_(pa.int64()), pa.struct([("a", pa.int64())])]:
+        with subtests.test(kind=kind):
+            assert not can_hash(kind)

@@ -208,9 +208,8 @@ def notebook(tmp_path: Path, ledger_dsn: str, warehouse_dsn: str, spark_connect:
     return Notebook(tmp_path, arguments)
 
 
-@pytest.mark.parametrize(
-    ("transform", "says"),
-    [
+def test_a_mistake_in_a_transform_is_one_sentence_with_its_cause(notebook: Notebook, subtests: pytest.Subtests) -> None:
+    mistakes: list[tuple[Callable[..., Any], list[str]]] = [
         (wrong_column, ["`amont` cannot be resolved", "`amount`, `id`, `customer`"]),
         (wrong_input, ["asks for the input 'order'; there is 'orders'", "test_mistakes.py:", 'inputs["order"]']),
         (a_frame, ["returns a DataFrame", "return {'paid': …, 'refunds': …}"]),
@@ -220,16 +219,12 @@ def notebook(tmp_path: Path, ledger_dsn: str, warehouse_dsn: str, spark_connect:
         (own_bug, ["raises TypeError (LOCKSTEP_SHOW_ROWS=1 ", "test_mistakes.py:", "in own_bug: ", "len(7)"]),
         (misspelled, ["raises AttributeError: 'list' object has no attribute 'lenght' (", "in misspelled: "]),
         (gives_no_list, ["raises PySparkTypeError NOT_", " (LOCKSTEP_SHOW_ROWS=1 ", "in gives_no_list: "]),
-    ],
-    ids=lambda value: getattr(value, "__name__", ""),
-)
-def test_a_mistake_in_a_transform_is_one_sentence_with_its_cause(
-    notebook: Notebook, transform: Callable[..., Any], says: list[str]
-) -> None:
-    said = replace(notebook, transform=transform).mistaken(InvalidPipeline)
-    assert said.startswith("pipeline orders: ")
-    for part in says:
-        assert part in said
+    ]
+    for transform, says in mistakes:
+        with subtests.test(transform.__name__):
+            said = replace(notebook, transform=transform).mistaken(InvalidPipeline)
+            assert said.startswith("pipeline orders: ")
+            assert [part for part in says if part not in said] == []
     assert notebook.run().rows == {"paid": 2, "refunds": 1}  # once it is mended
 
 
@@ -307,9 +302,10 @@ def test_a_sink_for_an_unknown_output_names_the_command_that_takes_the_right_one
 NOWHERE = "postgresql://postgres:hunter2@127.0.0.1:1/nowhere"
 
 
-@pytest.mark.parametrize(
-    ("mistake", "arguments", "expected", "says"),
-    [
+def test_a_mistake_around_a_pipeline_is_one_sentence_without_a_secret(
+    notebook: Notebook, caplog: pytest.LogCaptureFixture, subtests: pytest.Subtests
+) -> None:
+    for mistake, arguments, expected, says in [
         ({"create": False}, {}, PreflightRefused, ["table public.paid is missing; create it, or say create=True"]),
         (
             {"connection": "warehose"},
@@ -327,35 +323,13 @@ NOWHERE = "postgresql://postgres:hunter2@127.0.0.1:1/nowhere"
         ({}, {"interval": ("2026-01-01", "2026-01-02")}, IntervalMissing, ["'2026-01-01' is a str", "tzinfo=UTC"]),
         ({}, {"interval": (datetime(2026, 1, 1), datetime(2026, 1, 2))}, IntervalMissing, ["has no time zone"]),
         ({}, {"interval": NEXT_DAY}, SourceNotReady, ["expects", "2026-01-02.csv"]),
-    ],
-    ids=[
-        "table",
-        "connection",
-        "warehouse",
-        "ledger",
-        "DSN",
-        "Spark",
-        "slash",
-        "token",
-        "interval",
-        "texts",
-        "zone",
-        "file",
-    ],
-)
-def test_a_mistake_around_a_pipeline_is_one_sentence_without_a_secret(
-    notebook: Notebook,
-    mistake: dict[str, Any],
-    arguments: dict[str, Any],
-    expected: type[LockstepError],
-    says: list[str],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    caplog.set_level(logging.DEBUG, "lockstep")
-    said = replace(notebook, **mistake).mistaken(expected, **arguments)
-    for part in says:
-        assert part in said
-    assert "hunter2" not in said + caplog.text
+    ]:
+        with subtests.test(says=says):
+            caplog.set_level(logging.DEBUG, "lockstep")
+            said = replace(notebook, **mistake).mistaken(expected, **arguments)
+            for part in says:
+                assert part in said
+            assert "hunter2" not in said + caplog.text
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,7 @@ def with_results_that_it_changes(inputs: Frames, state: Any) -> Any:
     return {**outputs, "windows": outputs["windows"].selectExpr("*", "total * 2 AS twice")}, changes
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("transform", "kept"),
     [

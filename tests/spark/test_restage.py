@@ -95,9 +95,3 @@ def test_the_command_refuses_a_source_that_has_changed_and_changes_nothing(
     assert code == 1 and "SourceChanged" in told
     with closing(Ledger(ledger_dsn)) as ledger:
         assert ledger.epoch("shop", 1) == decided
-
-
-def test_a_run_of_the_epoch_stages_it_again_by_itself(shop: Shop, spark_connect: str, ledger_dsn: str) -> None:
-    _decided_and_damaged(shop, spark_connect, ledger_dsn)
-    assert shop.run(day=0).state == "cleaned"
-    assert shop.orders() == Counter([("ann", 5), ("bob", 7), ("ann", 1)])

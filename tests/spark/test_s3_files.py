@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import psycopg2
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -51,11 +53,6 @@ def daily(spark_on_s3: str, uri: str, ledger_dsn: str, warehouse_dsn: str, tmp_p
     return LandingOnS3(spark_on_s3, ledger_dsn, warehouse_dsn, tmp_path, uri, path)
 
 
-@pytest.fixture
-def watched(spark_on_s3: str, uri: str, ledger_dsn: str, warehouse_dsn: str, tmp_path: Path) -> LandingOnS3:
-    return LandingOnS3(spark_on_s3, ledger_dsn, warehouse_dsn, tmp_path, uri, "landing")
-
-
 def test_an_interval_s_objects_are_read_once_whatever_they_are_called(daily: LandingOnS3) -> None:
     odd = ["", " a b", "50%20", "{c}[d]", "é", "a?b", "a#b", "a+b=c&d"]
     for number, name in enumerate(odd):
@@ -77,14 +74,6 @@ def test_of_parquet_objects_all_rows_are_read_that_their_footers_tell(daily: Lan
     assert opened.rows_held(None, opened.latest(None, Interval(DAY, DAY + timedelta(days=1)))) == 4
     daily.pipeline = replace(daily.pipeline, sources={"orders": source})
     assert daily.run(0).sources["orders"]["rows"] == 4
-
-
-def test_a_watched_prefix_gives_each_object_to_one_epoch(watched: LandingOnS3) -> None:
-    for number in range(3):
-        watched.land(f"part {number}", (f"customer {number}", number))
-        assert watched.run(run_id=f"run {number}").rows["orders"] == 1
-    assert watched.run(run_id="nothing new").rows["orders"] == 0
-    assert sum(watched.orders().values()) == 3
 
 
 def test_bad_records_of_an_object_go_to_quarantine_with_its_name(daily: LandingOnS3, tmp_path: Path) -> None:
@@ -111,6 +100,7 @@ def test_an_object_that_is_replaced_while_its_epoch_waits_is_refused(daily: Land
     assert daily.run(0, run_id="third").rows["orders"] == len(ORDERS)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("fault", "method", "part"),
     [
@@ -131,21 +121,9 @@ def test_a_disturbed_request_loses_no_object(
     assert proxy.hits[fault] == before + 1, "it wasn't disturbed"
 
 
-def test_no_login_stands_in_a_plan(daily: LandingOnS3, s3_server: S3Server) -> None:
-    import psycopg2
-
-    daily.land("2013-01-01", *ORDERS)
-    daily.run(0)
-    connection = psycopg2.connect(daily._arguments["ledger"])
-    with connection, connection.cursor() as cursor:
-        cursor.execute("SELECT string_agg(epoch::text, '') FROM lockstep.epoch")
-        [(plans,)] = cursor.fetchall()
-    connection.close()
-    assert "landing/2013-01-01.csv" in plans and '"etag"' in plans
-    assert s3_server.secret_key not in plans and s3_server.access_key not in plans
-
-
-def test_an_epoch_goes_from_one_prefix_to_another(daily: LandingOnS3, uri: str) -> None:
+def test_an_epoch_goes_from_one_prefix_to_another_and_no_login_stands_in_its_plan(
+    daily: LandingOnS3, uri: str, s3_server: S3Server
+) -> None:
     place, _, options = uri.partition("?")
     out = f"{place}/totals?{options}"
     sinks = [replace(one, path=out) if isinstance(one, FileSink) else one for one in daily.pipeline.sinks]
@@ -159,3 +137,8 @@ def test_an_epoch_goes_from_one_prefix_to_another(daily: LandingOnS3, uri: str) 
     shown = [pq.read_table(io.BytesIO(store.read(path.partition("/totals/")[2]))) for path in files(out)]
     assert [sorted(table.to_pydict()["total"]) for table in shown] == [[2, 2], [3, 4]]
     assert list(store.find_below(".lockstep/pending")) == []
+    with closing(psycopg2.connect(daily._arguments["ledger"])) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT string_agg(epoch::text, '') FROM lockstep.epoch")
+        [(plans,)] = cursor.fetchall()
+    assert "landing/2013-01-01.csv" in plans and '"etag"' in plans
+    assert s3_server.secret_key not in plans and s3_server.access_key not in plans

@@ -14,6 +14,7 @@ from lockstep.wal._parquet import Fingerprint
 from lockstep.wal._storage import Storage
 from stack.s3 import S3Server
 from tests.s3_proxy import Fault, S3Proxy
+from tests.sampling import Sampling
 from tests.spark.test_run_epoch import Shop
 
 ORDERS = [("ann", 1), ("bob", 2), ("ann", 1)]
@@ -47,7 +48,9 @@ def test_an_epoch_moves_by_way_of_the_store_and_leaves_its_manifest(shop: S3Shop
     assert shop.run(0).already_published
     assert shop.orders() == SHOWN
     assert len(files(str(shop.folder / "totals"))) == 1
-    assert shop.left() == ["manifests/epoch=1.json"]
+    shop.land("2013-01-02")
+    assert shop.run(1).rows == {"orders": 0, "totals": 0}
+    assert shop.left() == ["manifests/epoch=1.json", "manifests/epoch=2.json"]
 
 
 def test_executors_read_what_they_wrote_to_the_store(
@@ -61,12 +64,6 @@ def test_executors_read_what_they_wrote_to_the_store(
     shop.land("2013-01-01", *ORDERS)
     assert shop.run(0).rows == {"orders": 3, "totals": 2}, caplog.text
     assert shop.orders() == SHOWN
-    assert shop.left() == ["manifests/epoch=1.json"]
-
-
-def test_an_empty_epoch_is_an_epoch(shop: S3Shop) -> None:
-    shop.land("2013-01-01")
-    assert shop.run(0).rows == {"orders": 0, "totals": 0}
     assert shop.left() == ["manifests/epoch=1.json"]
 
 
@@ -88,9 +85,9 @@ DISTURBED = [
 
 
 def test_an_epoch_gets_over_what_happens_on_the_way_to_the_store(
-    shop: S3Shop, proxy: S3Proxy, subtests: pytest.Subtests
+    shop: S3Shop, proxy: S3Proxy, subtests: pytest.Subtests, sampling: Sampling
 ) -> None:
-    for day, (fault, method, part) in enumerate(DISTURBED):
+    for day, (fault, method, part) in enumerate(sampling.sample(DISTURBED, 5)):
         with subtests.test(f"{fault}: {method} {part}"):
             shop.land(f"2013-01-{day + 1:02}", *((name, day) for name, _ in ORDERS))
             before = proxy.hits[fault]

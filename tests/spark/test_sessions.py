@@ -26,7 +26,7 @@ from lockstep.errors import BadRecords, InvalidPipeline, PlanMismatch, Unbalance
 from lockstep.sinks import FileSink, PostgresSink
 from lockstep.sources import FileSource
 from tests.spark.folding import AGGREGATES, SCHEMA, Epochs, Event, aggregates, batch_of_sessions, frame_of, rows_of
-from tests.spark.test_windows import Landing, cut, disordered
+from tests.spark.test_windows import EITHER, Landing, cut, disordered
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,10 +42,10 @@ def sessions_of(**settings: Any) -> Sessions:
     return Sessions(**{**asked, "aggregates": AGGREGATES, **settings})
 
 
-@pytest.fixture(autouse=True, params=["200000", "0"], ids=["in process", "in Spark"])
+@pytest.fixture(autouse=True)
 def rows_in_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Every property holds whichever of the two merges the sessions."""
-    rows: str = request.param
+    """How many may be merged in this process."""
+    rows: str = getattr(request, "param", "200000")
     monkeypatch.setenv(VARIABLE, rows)
     return rows
 
@@ -103,6 +103,7 @@ def time_of(event: Event) -> int:
     return event[2]
 
 
+@EITHER
 def test_any_cut_into_epochs_gives_the_sessions_of_one_batch_each_once(session: SparkSession) -> None:
     events = disordered(seed=7, count=150, late_by=900)
     epochs = Epochs(session, sessions_of(out_of_order=timedelta(seconds=900)))
@@ -119,6 +120,8 @@ def test_any_cut_into_epochs_gives_the_sessions_of_one_batch_each_once(session: 
     assert {row["key"] for row in rows_of(epochs.state["windows"])} == {"end"}, "closed sessions are forgotten"
 
 
+@EITHER
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("emit", "lateness"), [("final", 0), ("final", 240), ("updates", 0), ("updates", 240)])
 def test_whatever_is_late_the_sessions_are_those_of_one_batch_over_the_rest(
     session: SparkSession, emit: Any, lateness: int
@@ -145,11 +148,7 @@ def test_whatever_is_late_the_sessions_are_those_of_one_batch_over_the_rest(
     assert {start: told(row) for start, row in now.items()} == whole
 
 
-def test_both_ways_of_merging_leave_the_same_rows(
-    session: SparkSession, monkeypatch: pytest.MonkeyPatch, rows_in_process: str
-) -> None:
-    if rows_in_process == "0":
-        pytest.skip("both are compared")
+def test_both_ways_of_merging_leave_the_same_rows(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     events = closer(3, count=70)
     settings: dict[str, Any] = {"lateness": 240 * SECOND, "out_of_order": 100 * SECOND, "partition": "part"}
     ways = [Epochs(session, sessions_of(**settings)) for _ in range(2)]
@@ -198,6 +197,7 @@ def test_a_row_between_two_open_sessions_makes_one_of_them(session: SparkSession
     assert {start: row["total"] for start, row in standing(epochs.results).items()} == {("a", 0): 7, ("b", 50): 9}
 
 
+@EITHER
 def test_sessions_that_were_emitted_and_are_absorbed_are_taken_back_with_what_takes_their_place(
     session: SparkSession,
 ) -> None:
@@ -218,6 +218,7 @@ def test_sessions_that_were_emitted_and_are_absorbed_are_taken_back_with_what_ta
     assert {row["start"] for row in rows_of(epochs.state["windows"])} == {50, 400}
 
 
+@EITHER
 def test_a_row_is_late_unless_it_is_within_a_session_that_is_kept(session: SparkSession) -> None:
     epochs = Epochs(session, sessions_of(), where="value > 0")
     epochs.fold([("a", 1, 0, 0), ("a", 1, 960, 0), ("b", 1, 970, 0), ("x", 1, 1000, 0)])
@@ -247,6 +248,7 @@ def test_raising_lateness_never_reopens_a_session_that_was_forgotten(session: Sp
     assert ([row["at"] for row in lowered.late], lowered.balance["folded"]) == ([4225.0], 1)
 
 
+@EITHER
 def test_keys_of_two_columns_keep_their_sessions_apart(session: SparkSession) -> None:
     two = sessions_of(schema=f"{SCHEMA}, part INT", key=["key", "part"], out_of_order=600 * SECOND)
     epochs = Epochs(session, two)
@@ -275,25 +277,21 @@ def forgetful_there(windows: Any, bounds: Any, panes: DataFrame, old: DataFrame)
     return real_pieces(windows, bounds, panes.where("high <> 2"), old)
 
 
-@pytest.mark.parametrize(
-    ("name", "fault", "here"), [("_panes", lossy, None), ("join", forgetful, True), ("_pieces", forgetful_there, False)]
-)
+@EITHER
 def test_rows_that_get_lost_on_the_way_stop_the_epoch(
-    session: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
-    rows_in_process: str,
-    name: str,
-    fault: Any,
-    here: bool | None,
+    session: SparkSession, monkeypatch: pytest.MonkeyPatch, rows_in_process: str
 ) -> None:
-    if here is not None and here == (rows_in_process == "0"):
-        pytest.skip("the other one merges")
-    epochs = Epochs(session, sessions_of())
-    before = Watermark().advance(epochs.windows, {"": 600 * 10**6})
-    epochs.state["windows_watermark"] = before.rows(session, epochs.windows)
-    monkeypatch.setattr(folding, name, fault)
-    with pytest.raises(Unbalanced, match=r"found 3 in, .* 1 folded, 1 late, 1 lost"):
-        epochs.fold([("a", 1, 0, 0), ("b", 1, 700, 0), ("b", 2, 900, 0)])
+    merging: tuple[str, Any] = ("_pieces", forgetful_there) if rows_in_process == "0" else ("join", forgetful)
+    for name, fault in (("_panes", lossy), merging):
+        epochs = Epochs(session, sessions_of())
+        before = Watermark().advance(epochs.windows, {"": 600 * 10**6})
+        epochs.state["windows_watermark"] = before.rows(session, epochs.windows)
+        with (
+            monkeypatch.context() as planted,
+            pytest.raises(Unbalanced, match=r"found 3 in, .* 1 folded, 1 late, 1 lost"),
+        ):
+            planted.setattr(folding, name, fault)
+            epochs.fold([("a", 1, 0, 0), ("b", 1, 700, 0), ("b", 2, 900, 0)])
 
 
 #: of an execution's work on state: while it is staged, sealed, decided and shown
@@ -413,40 +411,38 @@ def test_kept_sessions_are_never_mixed_with_others(session: SparkSession) -> Non
             epochs.fold([])
 
 
-@pytest.mark.parametrize(
-    ("settings", "arguments", "refused"),
-    [
+def test_a_sink_that_would_keep_sessions_which_are_no_more_is_refused(
+    session: SparkSession, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    for settings, arguments, refused in [
         ({"emit": "updates"}, {}, True),
         ({"lateness": MINUTE}, {}, True),
         ({"lateness": MINUTE}, {"deleted": "absorbed"}, False),
         ({}, {}, False),
-    ],
-)
-def test_a_sink_that_would_keep_sessions_which_are_no_more_is_refused(
-    session: SparkSession, tmp_path: Path, settings: dict[str, Any], arguments: dict[str, Any], refused: bool
-) -> None:
-    windows, balances = sessions_of(**settings), Balances()
-    with collecting_balances(balances):
-        found = windows.fold(frame_of(session, [("a", 1, 0, 0)]), Epochs(session, windows).before())
-    outputs = {"windows": found.results.where("rows > 0"), "late": found.late}
-    source, late = FileSource(str(tmp_path), schema="key STRING"), FileSink("late", output="late", path=str(tmp_path))
-    pipeline = Pipeline("p", {"events": source}, lambda inputs: {}, [upserting(**arguments), late])
-    if refused:
-        with pytest.raises(InvalidPipeline, match=r'sink warehouse upserts windows, .* say deleted="absorbed"'):
-            require_deletes(pipeline, outputs, balances)
-    else:
-        require_deletes(pipeline, outputs, balances)
+    ]:
+        with subtests.test(settings=settings, arguments=arguments):
+            windows, balances = sessions_of(**settings), Balances()
+            with collecting_balances(balances):
+                found = windows.fold(frame_of(session, [("a", 1, 0, 0)]), Epochs(session, windows).before())
+            outputs = {"windows": found.results.where("rows > 0"), "late": found.late}
+            source, late = (
+                FileSource(str(tmp_path), schema="key STRING"),
+                FileSink("late", output="late", path=str(tmp_path)),
+            )
+            pipeline = Pipeline("p", {"events": source}, lambda inputs: {}, [upserting(**arguments), late])
+            if refused:
+                with pytest.raises(InvalidPipeline, match=r'sink warehouse upserts windows, .* say deleted="absorbed"'):
+                    require_deletes(pipeline, outputs, balances)
+            else:
+                require_deletes(pipeline, outputs, balances)
 
 
-@pytest.mark.parametrize(
-    ("settings", "found"),
-    [
+def test_sessions_that_make_no_sense_are_refused_before_anything_runs(subtests: pytest.Subtests) -> None:
+    for settings, found in [
         ({"gap": timedelta(0)}, "gap 0:00:00 must be above 0"),
         ({"gap": timedelta.max}, "gap, out_of_order and lateness can't be above 4000 years"),
         ({"lateness": -MINUTE}, "can't be below 0"),
         ({"schema": "key STRING, absorbed BIGINT", "aggregates": {"absorbed": "count(*)"}}, "the windows' own"),
-    ],
-)
-def test_sessions_that_make_no_sense_are_refused_before_anything_runs(settings: dict[str, Any], found: str) -> None:
-    with pytest.raises(InvalidPipeline, match=found):
-        sessions_of(**settings)
+    ]:
+        with subtests.test(settings=settings), pytest.raises(InvalidPipeline, match=found):
+            sessions_of(**settings)

@@ -157,6 +157,7 @@ def test_rows_of_its_own_beyond_a_bound_take_a_session_of_its_own(
     assert [found == epochs.shared for found in epochs.sessions] == [True, False]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "transform",
     [setting, viewing, viewing_in_sql, registering, stopping, caching, catching, uploading],

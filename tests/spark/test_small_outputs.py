@@ -108,11 +108,10 @@ def test_rows_and_types_are_those_of_sparks_own_files(
     assert str(found_in(mine).sort_by("id").to_pylist()) == str(found_in(sparks).sort_by("id").to_pylist())  # NaN
 
 
-@pytest.mark.parametrize("most", ["1", "0"])
 def test_more_rows_than_this_process_takes_are_written_by_spark(
-    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written_here: list[str], most: str
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written_here: list[str]
 ) -> None:
-    monkeypatch.setenv(VARIABLE, most)
+    monkeypatch.setenv(VARIABLE, "1")
     found = stage(session, tmp_path, pipeline_of(csv(tmp_path, TEXT)))
     assert not written_here
     assert found.result.rows == {"rows": 2}
@@ -151,17 +150,18 @@ def test_epochs_side_by_side_hold_no_more_than_there_is_room_for(
     assert written_here == ["rows"]
 
 
-@pytest.mark.parametrize(("most", "others", "fits"), [(2, 1, True), (2, 2, False), (0, 0, True)])
-def test_an_epoch_alone_has_room_and_others_what_is_left(most: int, others: int, fits: bool) -> None:
-    room = Room(most)
-    with room.taken(others), room.taken(1) as found:
-        assert found is fits
-    with room.taken(5) as again:
-        assert again
-    with pytest.raises(KeyError), room.taken(most):
-        raise KeyError
-    with room.taken(most + 1) as free:
-        assert free
+def test_an_epoch_alone_has_room_and_others_what_is_left(subtests: pytest.Subtests) -> None:
+    for most, others, fits in [(2, 1, True), (2, 2, False), (0, 0, True)]:
+        with subtests.test(most=most, others=others):
+            room = Room(most)
+            with room.taken(others), room.taken(1) as found:
+                assert found is fits
+            with room.taken(5) as again:
+                assert again
+            with pytest.raises(KeyError), room.taken(most):
+                raise KeyError
+            with room.taken(most + 1) as free:
+                assert free
 
 
 def test_rows_that_spark_refuses_to_hand_out_are_written_by_spark(

@@ -35,15 +35,16 @@ def documented(spark: SparkSession, path: Path) -> list[tuple[Any, ...]]:
 TRAILING = ['{"id": 2} {"id": 3}', '{"id": 2}, {"id": 3}', '{"id": 2} rest', '{"id": 2}}', '{"id": 2}] [{"id": 3}']
 
 
-@pytest.mark.parametrize("line", TRAILING)
 def test_text_behind_the_first_json_object_of_a_line_is_seen_by_the_documented_check_only(
-    spark: SparkSession, tmp_path: Path, line: str
+    spark: SparkSession, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
-    path = tmp_path / "a.json"
-    path.write_text(f'{{"id": 1}}\n{line}\n')
-    assert read(spark, path, format="json", schema="id BIGINT") == ([(1,), (2,)], 0)
-    with pytest.raises(Exception, match=r"MALFORMED_RECORD_IN_PARSING|more than one object"):
-        documented(spark, path)
+    for line in TRAILING:
+        with subtests.test(line=line):
+            path = tmp_path / "a.json"
+            path.write_text(f'{{"id": 1}}\n{line}\n')
+            assert read(spark, path, format="json", schema="id BIGINT") == ([(1,), (2,)], 0)
+            with pytest.raises(Exception, match=r"MALFORMED_RECORD_IN_PARSING|more than one object"):
+                documented(spark, path)
 
 
 def test_the_documented_check_lets_whole_objects_through(spark: SparkSession, tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def as_a_client(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=" ".join,
 )
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 def test_each_file_has_rows_of_one_partition_and_none_is_lost(spark: SparkSession, partition_by: list[str]) -> None:
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     try:

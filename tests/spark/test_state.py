@@ -237,9 +237,10 @@ def unread(
     return {"totals": state["totals"].rows()}, {}
 
 
-@pytest.mark.parametrize(
-    ("transform", "error", "message"),
-    [
+def test_what_cannot_become_state_fails_the_epoch_before_it_is_sealed(
+    summing: Summing, subtests: pytest.Subtests
+) -> None:
+    for transform, error, message in [
         (doubled, StateRejected, r"\(2 rows\)"),
         (nulls, StateRejected, r"\[None\] \(1 rows\)"),
         (unread, InvalidPipeline, r"no output reads the sources \['numbers'\]"),
@@ -250,16 +251,20 @@ def unread(
             InvalidPipeline,
             r"columns \['value'\], expected \['k', 'n', 'total'\]",
         ),
-    ],
-    ids=["two rows of a key", "a null key", "a source unread", "no changes", "an unknown state", "other columns"],
-)
-def test_what_cannot_become_state_fails_the_epoch_before_it_is_sealed(
-    summing: Summing, transform: Any, error: type[Exception], message: str
-) -> None:
-    summing.change(transform=transform)
-    with pytest.raises(error, match=message):
-        summing.run()
-    assert summing.runtime().ledger.epoch("summing", 1).wal is None and summing.folders() == {}
+        (
+            lambda inputs, state: (
+                {"totals": inputs["numbers"]},
+                {"totals": inputs["numbers"].selectExpr("value k", "1.5D n", "2 total")},
+            ),
+            InvalidPipeline,
+            "n as double, declared is bigint",
+        ),
+    ]:
+        with subtests.test(message=message):
+            summing.change(transform=transform)
+            with pytest.raises(error, match=message):
+                summing.run()
+            assert summing.runtime().ledger.epoch("summing", 1).wal is None and summing.folders() == {}
 
 
 @pytest.mark.parametrize("when", ["before", "by the transform"])
@@ -446,6 +451,7 @@ def visiting(
     return {"totals": state["totals"].of(asked).unionByName(new)}, {"totals": new}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("rows", ["200000", "0"], ids=["in process", "in Spark"])
 def test_rows_are_found_by_a_part_of_their_key_which_may_change(
     summing: Summing, monkeypatch: pytest.MonkeyPatch, rows: str
@@ -505,6 +511,7 @@ def leaving(
     return {"totals": shown}, {} if found.files else {"totals": made}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("rows", ["200000", "0"], ids=["in process", "in Spark"])
 def test_rows_that_expire_by_themselves_are_seen_no_more_and_swept_a_few_buckets_at_a_time(
     summing: Summing, monkeypatch: pytest.MonkeyPatch, rows: str
@@ -540,22 +547,12 @@ def test_a_driver_with_other_code_than_the_task_seals_nothing(summing: Summing) 
     assert summing.runtime().ledger.epoch("summing", 2).wal is None
 
 
-@pytest.mark.parametrize("column", ["a.b", "lockstep_times", "K", "_Deleted"])
-def test_columns_that_spark_would_confuse_are_refused(summing: Summing, column: str) -> None:
-    summing.change(state={"totals": replace(TOTALS, schema=f"{TOTALS.schema}, `{column}` INT")})
-    with pytest.raises(InvalidPipeline, match="state totals"):
-        summing.run()
-
-
-def test_a_cast_that_would_change_values_is_refused(summing: Summing) -> None:
-    summing.change(
-        transform=lambda inputs, state: (
-            {"totals": inputs["numbers"]},
-            {"totals": inputs["numbers"].selectExpr("value k", "1.5D n", "2 total")},
-        )
-    )
-    with pytest.raises(InvalidPipeline, match="n as double, declared is bigint"):
-        summing.run()
+def test_columns_that_spark_would_confuse_are_refused(summing: Summing, subtests: pytest.Subtests) -> None:
+    for column in ["a.b", "lockstep_times", "K", "_Deleted"]:
+        with subtests.test(column=column):
+            summing.change(state={"totals": replace(TOTALS, schema=f"{TOTALS.schema}, `{column}` INT")})
+            with pytest.raises(InvalidPipeline, match="state totals"):
+                summing.run()
 
 
 def test_only_a_cursor_pipeline_can_have_state(summing: Summing) -> None:

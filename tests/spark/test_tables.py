@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
@@ -165,6 +165,7 @@ def test_a_mariadb_table_is_staged_exactly(
     assert sorted(tuple(row.values()) for row in staged.rows()) == expected
 
 
+@pytest.mark.tier("all")
 def test_a_driver_of_its_own_gets_the_login_through_its_environment(
     shop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,22 +195,19 @@ def frozen_sequence() -> Any:
 COUNT = "reader = found({}).reader(None); print(sum(len(b) for p in reader.partitions() for b in reader.read(p)))"
 
 
-@pytest.mark.parametrize(
-    ("made", "use", "told"),
-    [
+def test_what_reads_on_a_worker_needs_nothing_of_lockstep_there(subtests: pytest.Subtests) -> None:
+    for made, use, told in [
         (lambda: CopyOut("host=x", "a", pa.schema([])), "print(found)", "CopyOut(application='a', schema=)"),
         (lambda: SelectOut({"password": "x"}, pa.schema([])), "print(found)", "SelectOut(schema=)"),
         (frozen_sequence, COUNT, "95"),
-    ],
-    ids=["postgres", "mariadb", "data source"],
-)
-def test_what_reads_on_a_worker_needs_nothing_of_lockstep_there(made: Callable[[], Any], use: str, told: str) -> None:
-    found = made()
-    ship(found)
-    load = f"import sys, pickle; sys.modules['lockstep'] = None; found = pickle.load(sys.stdin.buffer); {use}"
-    sent = cloudpickle.dumps(found)  # type: ignore[no-untyped-call]
-    done = subprocess.run([sys.executable, "-c", load], input=sent, capture_output=True, check=False)
-    assert (done.stdout.decode().strip(), done.returncode) == (told, 0), done.stderr.decode()[-500:]
+    ]:
+        with subtests.test(told=told):
+            found = made()
+            ship(found)
+            load = f"import sys, pickle; sys.modules['lockstep'] = None; found = pickle.load(sys.stdin.buffer); {use}"
+            sent = cloudpickle.dumps(found)  # type: ignore[no-untyped-call]
+            done = subprocess.run([sys.executable, "-c", load], input=sent, capture_output=True, check=False)
+            assert (done.stdout.decode().strip(), done.returncode) == (told, 0), done.stderr.decode()[-500:]
 
 
 def test_a_table_moves_into_another_of_its_own_server_epoch_by_epoch(

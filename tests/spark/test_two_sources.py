@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import psycopg2
 import pyarrow.parquet as pq
 import pytest
 
 from lockstep import Pipeline, files, run_epoch
 from lockstep.errors import SourceChanged
 from lockstep.sinks import FileSink
-from lockstep.sources import FileSource, PostgresTableSource, Snapshot
+from lockstep.sources import FileSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -68,50 +67,3 @@ def test_ranges_of_two_sources_are_frozen_and_decided_together(
     assert run("third") == {"orders": 1, "customers": 0}
     assert shown("orders") == [("a", 1, "Oslo"), ("b", 2, None), ("b", 3, None)]
     assert shown("customers") == [("a", "Oslo"), ("b", "Bari")]
-
-
-def looked_up(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
-    """Each order with its customer as of its epoch."""
-    customers = inputs["customers"].join(inputs["cities"], on="zip")
-    return {"orders": inputs["orders"].join(customers, on="customer", how="left").select("id", "customer", "city")}
-
-
-def test_each_epoch_of_a_stream_is_joined_with_the_snapshots_of_its_begin(
-    spark_connect: str, ledger_dsn: str, tmp_path: Path
-) -> None:
-    def execute(statement: str) -> None:
-        connection = psycopg2.connect(ledger_dsn)
-        with connection, connection.cursor() as cursor:
-            cursor.execute(statement)
-        connection.close()
-
-    orders, cities = tmp_path / "orders", tmp_path / "cities.json"
-    orders.mkdir()
-    execute("CREATE TABLE customers (number int PRIMARY KEY, customer text, zip int)")
-    execute("INSERT INTO customers VALUES (1, 'a', 10), (2, 'b', 20)")
-    cities.write_text('{"zip": 10, "city": "Oslo"}\n{"zip": 20, "city": "Bari"}\n')
-    pipeline = Pipeline(
-        "lookup",
-        {
-            "orders": FileSource(str(orders), schema="id BIGINT, customer STRING"),
-            "customers": Snapshot(PostgresTableSource("customers", connection="shop", order_by="number")),
-            "cities": Snapshot(FileSource(str(cities), format="json", schema="zip INT, city STRING")),
-        },
-        looked_up,
-        [FileSink("orders", output="orders", path=str(tmp_path / "out"))],
-    )
-
-    def run(name: str) -> dict[str, Any]:
-        places: dict[str, Any] = {"ledger": ledger_dsn, "staging": str(tmp_path / "staging")}
-        report = run_epoch(pipeline, spark=spark_connect, run_id=name, connections={"shop": ledger_dsn}, **places)
-        return {source: count["rows"] for source, count in report.sources.items()}
-
-    (orders / "1.csv").write_text("id,customer\n1,a\n2,b\n")
-    assert run("first") == {"orders": 2, "customers": 2, "cities": 2}
-    execute("UPDATE customers SET zip = 20 WHERE customer = 'a'")
-    execute("INSERT INTO customers VALUES (3, 'c', 10)")
-    (orders / "2.csv").write_text("id,customer\n3,a\n4,c\n")
-    assert run("second") == {"orders": 2, "customers": 3, "cities": 2}
-    shown = [row for path in files(str(tmp_path / "out")) for row in pq.ParquetFile(path).read().to_pylist()]
-    found = sorted((row["id"], row["customer"], row["city"]) for row in shown)
-    assert found == [(1, "a", "Oslo"), (2, "b", "Bari"), (3, "a", "Bari"), (4, "c", "Oslo")]

@@ -90,6 +90,7 @@ def corrected(
     return found
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", FORMATS)
 def test_a_file_that_is_read_as_the_shorter_one_before_it_fails_the_execution(
     forgetful: SparkSession, tmp_path: Path, kind: Format, monkeypatch: pytest.MonkeyPatch
@@ -99,6 +100,7 @@ def test_a_file_that_is_read_as_the_shorter_one_before_it_fails_the_execution(
         corrected(forgetful, tmp_path, kind, monkeypatch)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", FORMATS)
 def test_nobody_takes_a_request_for_a_corrected_file_for_the_one_before(
     forgetful: SparkSession, tmp_path: Path, kind: Format, monkeypatch: pytest.MonkeyPatch
@@ -126,6 +128,7 @@ def test_files_in_blocks_are_read_once(cutting: SparkSession, tmp_path: Path, mo
     assert stage(cutting, tmp_path, pipeline_of(source)).result.sources == {"input": SourceCount(3010)}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("transform", [few, looked_at])
 def test_blocks_that_were_not_all_read_alarm_nobody(
     cutting: SparkSession, tmp_path: Path, transform: Transform
@@ -145,6 +148,7 @@ def test_a_compressed_file_beside_blocks_and_a_last_block_without_a_record_alarm
     assert stage(cutting, tmp_path, pipeline_of(source)).result.sources == {"input": SourceCount(504)}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("rows", [(300, 1000), (700, 710)])
 def test_a_file_in_blocks_that_is_read_as_a_shorter_one_fails_the_execution(
     forgetful: SparkSession, tmp_path: Path, rows: tuple[int, int], monkeypatch: pytest.MonkeyPatch
@@ -155,6 +159,7 @@ def test_a_file_in_blocks_that_is_read_as_a_shorter_one_fails_the_execution(
         corrected(forgetful, tmp_path, "csv", monkeypatch, rows)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("corrected_rows", [1300, 3100])
 def test_a_stale_size_of_whole_blocks_is_noticed_beside_other_files_in_blocks(
     forgetful: SparkSession, tmp_path: Path, corrected_rows: int, monkeypatch: pytest.MonkeyPatch
@@ -226,6 +231,7 @@ def test_fewer_rows_than_the_footers_say_fail_the_execution(
         stage(session, tmp_path, pipeline_of(parquet(tmp_path, 20)))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 @pytest.mark.parametrize("transform", [few, none, looked_at, first_batches, filtered])
 def test_a_transform_that_wants_a_part_of_its_input_alarms_nobody(

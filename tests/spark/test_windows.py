@@ -62,15 +62,21 @@ def cut(seed: int, events: list[Event], epochs: int) -> Iterable[list[Event]]:
         yield chance.sample(events[start:end], end - start)
 
 
-@pytest.fixture(autouse=True, params=["200000", "0"], ids=["in process", "in Spark"])
+@pytest.fixture(autouse=True)
 def rows_in_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Every property holds whichever of the two merges the windows."""
-    rows: str = request.param
+    """How many may be merged in this process."""
+    rows: str = getattr(request, "param", "200000")
     monkeypatch.setenv(VARIABLE, rows)
     return rows
 
 
+#: the property holds whichever of the two merges the windows
+EITHER = pytest.mark.parametrize("rows_in_process", ["200000", "0"], ids=["in process", "in Spark"], indirect=True)
+
+
+@EITHER
 @pytest.mark.parametrize("slide", [None, 4], ids=["tumbling", "sliding"])
+@pytest.mark.sample(2)
 def test_any_cut_into_epochs_gives_the_windows_of_one_batch_each_once(session: SparkSession, slide: int | None) -> None:
     windows = windows_of(
         size=12 * MINUTE, slide=slide and slide * MINUTE, offset=MINUTE, out_of_order=timedelta(seconds=900)
@@ -103,6 +109,7 @@ def test_windows_start_where_sparks_own_do(session: SparkSession) -> None:
     assert ours.exceptAll(theirs).isEmpty() and theirs.exceptAll(ours).isEmpty()
 
 
+@EITHER
 def test_a_late_row_corrects_its_window_until_that_is_forgotten_then_goes_to_the_late_output(
     session: SparkSession,
 ) -> None:
@@ -129,6 +136,8 @@ def test_a_late_row_corrects_its_window_until_that_is_forgotten_then_goes_to_the
     assert revisions[("a", 600)] == [0, 1]
 
 
+@EITHER
+@pytest.mark.sample(1)
 def test_raising_lateness_never_reopens_a_window_that_was_forgotten(session: SparkSession) -> None:
     epochs = Epochs(session, windows_of())
     epochs.fold([("a", 1, 10, 0), ("a", 2, 20, 0), ("x", 0, 4200, 0)])  # emits and forgets what ends by 4200
@@ -153,6 +162,8 @@ def test_what_was_late_stays_late_when_lateness_is_lowered_and_raised_again(sess
     assert (told.results, told.balance["late"]) == ([], 1)
 
 
+@EITHER
+@pytest.mark.sample(1)
 def test_a_row_that_missed_some_of_its_windows_is_folded_into_the_others_and_shown(session: SparkSession) -> None:
     epochs = Epochs(session, windows_of(slide=5 * MINUTE))
     epochs.fold([("a", 1, 700, 0)])  # closes what ends by 600
@@ -164,6 +175,8 @@ def test_a_row_that_missed_some_of_its_windows_is_folded_into_the_others_and_sho
     assert totals == {("a", 300): 1 + 2 + 4, ("a", 600): 1 + 4}
 
 
+@EITHER
+@pytest.mark.sample(1)
 def test_updates_bring_an_upserting_sink_to_the_windows_of_one_batch(session: SparkSession) -> None:
     windows = windows_of(emit="updates", out_of_order=15 * MINUTE)
     events = disordered(seed=3, count=80, late_by=900)
@@ -191,13 +204,6 @@ def test_the_slowest_partition_holds_the_watermark_until_it_is_idle() -> None:
     assert bounds == [90, 90, 90, 9190, 9190, 9190]
 
 
-def test_partitions_are_told_apart_by_an_expression(session: SparkSession) -> None:
-    epochs = Epochs(session, windows_of(partition="part % 2"))
-    assert epochs.fold([("a", 1, 700, 0), ("a", 1, 9000, 1), ("a", 1, 800, 2)]).watermark == 800
-    assert epochs.fold([("a", 1, 9100, 2), ("a", 1, 600, 1)]).watermark == 9000
-    assert epochs.told[-1].balance["late"] == 0
-
-
 def test_empty_and_null_partitions_are_partitions_like_others(session: SparkSession) -> None:
     named = "CASE part WHEN 0 THEN '' WHEN 1 THEN 'null' END"
     epochs = Epochs(session, windows_of(partition=named))
@@ -206,6 +212,8 @@ def test_empty_and_null_partitions_are_partitions_like_others(session: SparkSess
     assert epochs.fold([("a", 1, 9300, 0)]).watermark == 9100
 
 
+@EITHER
+@pytest.mark.sample(1)
 def test_decimals_stay_exact_and_a_sum_that_grows_too_large_fails(session: SparkSession) -> None:
     schema = "key STRING, exact DECIMAL(12,2), mean DECIMAL(16,6), total BIGINT"
     shares = {
@@ -221,17 +229,26 @@ def test_decimals_stay_exact_and_a_sum_that_grows_too_large_fails(session: Spark
         epochs.fold([("a", 1, 0, 0)])
 
 
-@pytest.mark.parametrize("scale", [0, 2, 6])
-def test_a_decimal_mean_is_rounded_once(session: SparkSession, scale: int) -> None:
-    unit = Decimal(1).scaleb(-scale)
-    cases = [(2_000_001, 1_000_000), (2, -5), (3, 5), (4, 10**30 + 2), (7, 0), (2_000_001, -1_000_000), (0, None)]
-    told = [(number, n, None if total is None else total * unit) for number, (n, total) in enumerate(cases)]
-    frame = session.createDataFrame(told, f"number INT, mean__count BIGINT, mean__sum DECIMAL(38,{scale})")
-    mean = final_aggregate(Aggregate("mean", Function.AVG, "value", f"DECIMAL(38,{scale})"))
-    found = {row["number"]: row["mean"] for row in frame.select("number", mean).collect()}
-    with localcontext(prec=60, rounding=ROUND_HALF_UP):
-        wanted = {number: total and (total / n).quantize(unit) for number, n, total in told}
-    assert found == wanted
+def test_a_decimal_mean_is_rounded_once(session: SparkSession, subtests: pytest.Subtests) -> None:
+    for scale in [0, 2, 6]:
+        with subtests.test(scale=scale):
+            unit = Decimal(1).scaleb(-scale)
+            cases = [
+                (2_000_001, 1_000_000),
+                (2, -5),
+                (3, 5),
+                (4, 10**30 + 2),
+                (7, 0),
+                (2_000_001, -1_000_000),
+                (0, None),
+            ]
+            told = [(number, n, None if total is None else total * unit) for number, (n, total) in enumerate(cases)]
+            frame = session.createDataFrame(told, f"number INT, mean__count BIGINT, mean__sum DECIMAL(38,{scale})")
+            mean = final_aggregate(Aggregate("mean", Function.AVG, "value", f"DECIMAL(38,{scale})"))
+            found = {row["number"]: row["mean"] for row in frame.select("number", mean).collect()}
+            with localcontext(prec=60, rounding=ROUND_HALF_UP):
+                wanted = {number: total and (total / n).quantize(unit) for number, n, total in told}
+            assert found == wanted
 
 
 def test_rows_without_time_or_key_fail_the_epoch_unless_they_are_left_out_by_name(session: SparkSession) -> None:
@@ -273,33 +290,25 @@ def hiding(bounds: Bounds, rows: DataFrame, *arguments: Any) -> Any:
     return real_late(bounds, rows.where("value <> 1"), *arguments)
 
 
-@pytest.mark.parametrize(
-    ("place", "name", "fault", "told"),
-    [
+@EITHER
+def test_rows_that_get_lost_or_doubled_on_the_way_stop_the_epoch(
+    session: SparkSession, monkeypatch: pytest.MonkeyPatch, rows_in_process: str, subtests: pytest.Subtests
+) -> None:
+    merging = ("_merged", forgetful) if rows_in_process == "0" else ("merge", forgetful_here)
+    faults: list[tuple[Any, str, Any, str]] = [
         (folding, "_panes", lossy, "2 folded, 1 late"),
         (folding, "_panes", doubling, "4 folded, 1 late"),
-        (folding, "_merged", forgetful, "1 folded, 1 late"),
-        (folding, "merge", forgetful_here, "1 folded, 1 late"),
+        (folding, *merging, "1 folded, 1 late"),
         (Bounds, "late", hiding, "3 folded, 0 late"),
-    ],
-)
-def test_rows_that_get_lost_or_doubled_on_the_way_stop_the_epoch(
-    session: SparkSession,
-    monkeypatch: pytest.MonkeyPatch,
-    rows_in_process: str,
-    place: Any,
-    name: str,
-    fault: Any,
-    told: str,
-) -> None:
-    if name in ("merge", "_merged") and (name == "merge") == (rows_in_process == "0"):
-        pytest.skip("the other one merges")
-    epochs = Epochs(session, windows_of())
-    before = Watermark().advance(epochs.windows, {"": 600 * 10**6})
-    epochs.state["windows_watermark"] = before.rows(session, epochs.windows)
-    monkeypatch.setattr(place, name, fault)
-    with pytest.raises(Unbalanced, match=rf"in must be folded \+ late \+ filtered, found 4 in, .* {told}"):
-        epochs.fold([("a", 1, 0, 0), ("b", 1, 700, 0), ("b", 2, 700, 0), ("c", 3, 700, 0)])
+    ]
+    for place, name, fault, told in faults:
+        with subtests.test(fault=fault.__name__), monkeypatch.context() as planted:
+            epochs = Epochs(session, windows_of())
+            before = Watermark().advance(epochs.windows, {"": 600 * 10**6})
+            epochs.state["windows_watermark"] = before.rows(session, epochs.windows)
+            planted.setattr(place, name, fault)
+            with pytest.raises(Unbalanced, match=rf"in must be folded \+ late \+ filtered, found 4 in, .* {told}"):
+                epochs.fold([("a", 1, 0, 0), ("b", 1, 700, 0), ("b", 2, 700, 0), ("c", 3, 700, 0)])
 
 
 def test_a_transform_that_keeps_the_late_rows_to_itself_is_refused(session: SparkSession) -> None:
@@ -392,9 +401,8 @@ def test_kept_windows_are_never_mixed_with_others(session: SparkSession) -> None
             epochs.fold([])
 
 
-@pytest.mark.parametrize(
-    ("settings", "where", "told"),
-    [
+def test_types_that_would_lose_something_are_refused(session: SparkSession, subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], str | None, str]] = [
         ({"time": "value"}, None, "time='value' is int, not timestamp"),
         ({}, "value", "where='value' is int, not boolean"),
         (
@@ -404,19 +412,16 @@ def test_kept_windows_are_never_mixed_with_others(session: SparkSession) -> None
         ),
         ({"aggregates": {**AGGREGATES, "low": "min(part + 1L)"}}, None, "reads bigint, low is int"),
         ({"schema": SCHEMA.replace("key STRING", "key BIGINT")}, None, "key is string, declared bigint"),
-    ],
-)
-def test_types_that_would_lose_something_are_refused(
-    session: SparkSession, settings: dict[str, Any], where: str | None, told: str
-) -> None:
-    windows = windows_of(**settings)
-    with pytest.raises(InvalidPipeline, match=told):
-        windows.fold(frame_of(session, []), Epochs(session, windows).before(), where)
+    ]
+    for settings, where, told in cases:
+        with subtests.test(told=told):
+            windows = windows_of(**settings)
+            with pytest.raises(InvalidPipeline, match=told):
+                windows.fold(frame_of(session, []), Epochs(session, windows).before(), where)
 
 
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [
+def test_windows_that_make_no_sense_are_refused_before_anything_runs(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"slide": 3 * MINUTE}, "whole multiple of slide"),
         ({"size": timedelta(0)}, "above 0"),
         ({"size": 7 * 24 * 60 * MINUTE, "slide": timedelta(seconds=1)}, "in 604800 windows, more than 10000"),
@@ -433,8 +438,7 @@ def test_types_that_would_lose_something_are_refused(
         ({"schema": SCHEMA.replace("mean DOUBLE", "mean INT")}, r"mean is a avg: declare it DECIMAL\(p,s\) or DOUBLE"),
         ({"schema": "key STRING, due BIGINT", "aggregates": {"due": "count(*)"}}, "the windows' own"),
         ({"schema": "key"}, "'key' is no column .* write name TYPE"),
-    ],
-)
-def test_windows_that_make_no_sense_are_refused_before_anything_runs(settings: dict[str, Any], told: str) -> None:
-    with pytest.raises(InvalidPipeline, match=told):
-        windows_of(**settings)
+    ]
+    for settings, told in cases:
+        with subtests.test(settings=settings), pytest.raises(InvalidPipeline, match=told):
+            windows_of(**settings)
