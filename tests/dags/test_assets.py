@@ -100,9 +100,9 @@ def airflow_api(monkeypatch: pytest.MonkeyPatch) -> Airflow:
 
 
 @pytest.fixture
-def ledger(ledger_server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
+def ledger(memory_server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
     """An empty ledger, and Airflow's Connection to it."""
-    dsn = ledger_server.create_database(f"assets_{uuid4().hex}")
+    dsn = memory_server.create_database(f"assets_{uuid4().hex}")
     migrate(dsn)
     parts = parse_dsn(dsn)
     found = {"conn_type": "postgres", "host": parts["host"], "port": int(parts["port"])}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.cases import cases
 from tests.dags.airflow_parts import before_3_2, dag_bag
 
 if TYPE_CHECKING:
@@ -96,17 +97,17 @@ def test_every_sink_of_the_flights_has_its_prepare_and_its_publish(bag: DagBag) 
         assert {f"prepare.{sink.name}", f"publish.{sink.name}"} <= tasks
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+@cases("file", FILES)
 def test_parsing_touches_no_network_no_process_and_no_file_but_code_and_never_waits(file: Path) -> None:
     assert parsed()[str(file)]["touched"] == []
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+@cases("file", FILES)
 def test_parsing_loads_the_library_and_drivers_and_nothing_heavier(file: Path) -> None:
     assert set(parsed()[str(file)]["loaded"]) <= LIGHT
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+@cases("file", FILES)
 def test_files_are_thin(file: Path) -> None:
     assert len(file.read_text().splitlines()) < 80
 

@@ -22,6 +22,7 @@ from lockstep.errors import StageFailed
 from lockstep.launchers import Application, JobState
 from lockstep.pipeline import Pipeline
 from lockstep.wal.request import StageRequest
+from tests.cases import cases
 from tests.crash.world import write_parquet
 from tests.dags.observed import DAY, Observed
 from tests.dags.pipelines import ORDERS
@@ -197,8 +198,8 @@ def launcher_to(monkeypatch: pytest.MonkeyPatch, connection: dict[str, Any], sub
     return launcher(ORDERS, "spark", submit)
 
 
-@pytest.mark.parametrize(
-    ("connection", "submit", "leaves"),
+@cases(
+    "connection, submit, leaves",
     [
         (YARN, CLUSTER, True),
         ({**YARN, "extra": {**YARN["extra"], "deploy-mode": "cluster"}}, {}, True),
@@ -228,7 +229,7 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize(("cluster", "connection"), [("yarn", YARN), ("k8s", KUBERNETES)])
+@cases("cluster, connection", [("yarn", YARN), ("k8s", KUBERNETES)])
 def test_spark_submit_hands_the_job_in_and_tells_by_what_id_it_is_known(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cluster: str, connection: dict[str, Any]
 ) -> None:

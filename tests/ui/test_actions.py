@@ -15,6 +15,7 @@ from lockstep.errors import NotConfigured
 from lockstep.ledger import Ledger
 from lockstep.ledger.report import Report
 from lockstep.states import EpochState, Role
+from tests.cases import cases
 from tests.ledger.epochs import (
     CLICKS,
     FLIGHTS,
@@ -131,7 +132,7 @@ def test_rows_that_are_staged_while_the_form_is_answered_are_not_released_by_it(
     assert answer(browser, RELEASE).status_code == 303
 
 
-@pytest.mark.parametrize("path", [ABORT, VOID])
+@cases("path", [ABORT, VOID])
 def test_what_is_decided_is_refused(browser: Browser, ledger: Ledger, path: str) -> None:
     epoch = planned(ledger)
     opened = browser("operator")
@@ -165,16 +166,14 @@ def test_an_attempt_that_begins_between_the_look_and_the_deed_isnt_voided(ledger
     assert ledger.epoch(FLIGHTS, 1) == new
 
 
-@pytest.mark.parametrize("reason", ["", "   ", "two\nlines", "a nul \0", "x" * 501])
+@cases("reason", ["", "   ", "two\nlines", "a nul \0", "x" * 501])
 def test_a_reason_is_one_line_of_text(browser: Browser, ledger: Ledger, reason: str) -> None:
     planned(ledger)
     assert answer(browser, ABORT, reason=reason).status_code in (403, 422)
     assert ledger.epoch(FLIGHTS, 1).reason is None
 
 
-@pytest.mark.parametrize(
-    "headers", [{"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "same-site"}, {"Origin": "null"}]
-)
+@cases("headers", [{"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "same-site"}, {"Origin": "null"}])
 def test_a_form_from_elsewhere_does_nothing(browser: Browser, ledger: Ledger, headers: dict[str, str]) -> None:
     planned(ledger)
     opened = browser("operator")
@@ -481,7 +480,7 @@ def test_a_form_for_a_range_is_good_for_the_epochs_alone_that_it_showed(
     assert triggered == []
 
 
-@pytest.mark.parametrize(
+@cases(
     "since, until, why",
     [
         ("2013-01-01T12:00", "2013-01-03", "only a part of epoch 1"),
