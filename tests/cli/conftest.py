@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import cache
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +12,13 @@ import typer.testing
 from typer.testing import CliRunner, Result
 
 from lockstep.cli import app
-from lockstep.ledger import migrate
 from stack.postgres import PostgresServer
 from tests.crash.world import World, make_world
+from tests.worlds import migrated, two_databases
+
+__all__ = ["migrated"]
 
 Lockstep = Callable[..., Result]
-_numbers = count(1)
 
 
 @pytest.fixture(scope="package", autouse=True)
@@ -28,28 +27,6 @@ def parser() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(typer.testing, "_get_command", cache(typer.testing._get_command))
         yield
-
-
-@pytest.fixture(scope="package")
-def migrated(memory_server: PostgresServer) -> Iterator[str]:
-    """A database with an empty ledger, which others are copies of."""
-    migrate(memory_server.create_database("cli_template"))
-    yield "cli_template"
-    memory_server.drop_database("cli_template")
-
-
-@contextmanager
-def two_databases(server: PostgresServer, migrated: str) -> Iterator[dict[str, str]]:
-    """A ledger's and a warehouse's, on the server that makes them soonest: nothing here is about power or disks."""
-    number = next(_numbers)
-    names = {kind: f"cli_{kind}_{number}" for kind in ("ledger", "warehouse")}
-    templates = {"ledger": migrated, "warehouse": "template1"}
-    made = {kind: server.create_database(name, templates[kind]) for kind, name in names.items()}
-    another = "SET session_replication_role = replica; UPDATE lockstep.deployment SET id = gen_random_uuid()"
-    World.execute(made["ledger"], another)
-    yield made
-    for name in names.values():
-        server.drop_database(name)
 
 
 def point_to(world: World, environment: pytest.MonkeyPatch) -> None:

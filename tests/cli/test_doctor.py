@@ -19,8 +19,9 @@ from lockstep.operations.doctor import Finding, Severity, Surroundings, examine
 from lockstep.operations.replan import replan
 from lockstep.sinks.files import FileSink
 from stack.postgres import PostgresServer
-from tests.cli.conftest import Lockstep, point_to, two_databases
+from tests.cli.conftest import Lockstep, point_to
 from tests.crash.world import World, make_world
+from tests.worlds import two_databases
 
 RUN = RunKey("cli", "run")
 Amiss = Callable[..., list[dict[str, Any]]]

@@ -19,9 +19,10 @@ from lockstep.epoch import RunKey
 from lockstep.wal.staging import Staging
 from stack.postgres import PostgresServer
 from tests.cases import cases
-from tests.cli.conftest import Lockstep, point_to, two_databases
+from tests.cli.conftest import Lockstep, point_to
 from tests.crash.test_kept_wals import pass_time
 from tests.crash.world import ROWS, World, make_world, rows_of_day, write_parquet
+from tests.worlds import two_databases
 
 DAY = timedelta(days=1)
 

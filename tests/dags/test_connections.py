@@ -200,6 +200,8 @@ def test_env_vars_take_from_a_driver_nothing_of_what_lockstep_gives_it(
 
     from lockstep.orchestration import _launching as launching
 
+    if host != "yarn":  # once is enough: it takes its time
+        monkeypatch.setattr(launching, "_packages", lambda reference: [])
     monkeypatch.setenv("AIRFLOW_CONN_SPARK", json.dumps({"conn_type": "spark", "host": host}))
     monkeypatch.setenv("AIRFLOW_CONN_TABLE_SHOP", "postgresql://clerk:hunter2@db:5433/shop")
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)

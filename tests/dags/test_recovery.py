@@ -15,7 +15,7 @@ from psycopg2.extensions import parse_dsn
 
 from lockstep.epoch import Epoch, Identity, RunKey
 from lockstep.errors import EpochsStuck, IllegalTransition
-from lockstep.ledger import Ledger, migrate
+from lockstep.ledger import Ledger
 from lockstep.ledger.report import Report
 from lockstep.operations.resolve import NothingAsked
 from lockstep.roles.recover import RecoveryReport
@@ -28,10 +28,9 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def ledger(memory_server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
+def ledger(memory_server: PostgresServer, migrated: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
     """An empty ledger, and Airflow's Connection to it."""
-    dsn = memory_server.create_database(f"recovery_{uuid4().hex}")
-    migrate(dsn)
+    dsn = memory_server.create_database(f"recovery_{uuid4().hex}", migrated)
     parts = parse_dsn(dsn)
     found = {"conn_type": "postgres", "host": parts["host"], "port": int(parts["port"])}
     found |= {"login": parts["user"], "schema": parts["dbname"]}
