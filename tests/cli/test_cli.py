@@ -51,7 +51,7 @@ def test_every_command_explains_itself_with_an_example_that_it_takes(world: Worl
         assert lockstep(*words).exit_code != 2, result.output  # wrong usage
 
 
-def test_status_shows_epochs_and_what_is_stuck_and_why_and_the_history_of_one(world: World, lockstep: Lockstep) -> None:
+def test_status_shows_epochs_and_what_is_stuck_and_why(world: World, lockstep: Lockstep) -> None:
     world.run(RUN, next(world.days))
     stuck = next(world.days)
     world.run_until(RunKey("cli", "stuck"), stuck, "prepare.warehouse")
@@ -145,9 +145,7 @@ def test_abort_voids_the_attempt_and_a_new_run_brings_the_epoch(world: World, lo
     world.require_exactly_once(day)
 
 
-def test_what_is_decided_is_neither_taken_back_nor_resolved_while_the_target_holds_it_but_recovered(
-    world: World, lockstep: Lockstep
-) -> None:
+def test_what_is_decided_can_not_be_taken_back(world: World, lockstep: Lockstep) -> None:
     day = next(world.days)
     world.run_until(RUN, day, "commit")
     for command in ("abort", "void"):

@@ -104,7 +104,7 @@ def test_what_ever_decided_anything_is_never_forgotten(world: World, lockstep: L
         world.require_exactly_once(day)
 
 
-def test_a_pipeline_is_known_with_its_first_epoch_and_nobody_forgets_that_by_hand(world: World) -> None:
+def test_nobody_forgets_by_hand_what_has_an_epoch(world: World) -> None:
     world.run_task("begin", RUN, 0)
     assert _known(world) == ["numbers"]
     assert Ledger(world.ledger_dsn).hold("numbers") == world.pipeline.hold
