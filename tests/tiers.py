@@ -62,10 +62,16 @@ SUITE = {
     "crash/test_restating.py": Part(TEST, Share.PARAMETER, rank=2),
     "crash/test_s3_files.py": Part(ALL, rank=3),
     "dags": Part(CHECK, Share.FOLDER),
+    "dags/test_assets.py": Part(TEST),
+    "dags/test_connections.py": Part(TEST),
     "dags/test_dag_files.py": Part(TEST),
     "dags/test_driver_lines.py": Part(TEST),
     "dags/test_launching_twice.py": Part(TEST),
     "dags/test_leaving.py": Part(TEST),
+    "dags/test_lineage.py": Part(TEST),
+    "dags/test_metrics.py": Part(TEST),
+    "dags/test_recovery.py": Part(TEST),
+    "dags/test_rotated_logins.py": Part(TEST),
     "dags/test_yarn.py": Part(ALL, rank=3),
     "e2e": Part(ALL, Share.FOLDER, rank=2),
     "hdfs": Part(TEST),
@@ -135,6 +141,7 @@ SUITE = {
     "unit/test_session_joining.py": Part(TEST),
     "unit/test_site.py": Part(TEST),
     "wal": Part(CHECK),
+    "wal/test_seal_crash_states.py": Part(TEST),
 }
 
 

@@ -3,42 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import count
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.testing
 from typer.testing import CliRunner, Result
 
 from lockstep.cli import app
 from stack.postgres import PostgresServer
 from tests.crash.world import World, make_world
+from tests.worlds import migrated, two_databases
+
+__all__ = ["migrated"]
 
 Lockstep = Callable[..., Result]
-_numbers = count(1)
+
+
+@pytest.fixture(scope="package", autouse=True)
+def parser() -> Iterator[None]:
+    """Made of the application once, not for each command: that takes longer than most of what they do."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(typer.testing, "_get_command", cache(typer.testing._get_command))
+        yield
+
+
+def point_to(world: World, environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("LOCKSTEP_LEDGER", world.ledger_dsn)
+    environment.setenv("LOCKSTEP_STAGING", str(world.staging_folder))
+    environment.setenv("LOCKSTEP_WAREHOUSE", world.warehouse_dsn)
 
 
 @pytest.fixture
-def databases(memory_server: PostgresServer) -> Iterator[dict[str, str]]:
-    """A ledger's and a warehouse's, on the server that makes them soonest: nothing here is about power or disks."""
-    number = next(_numbers)
-    names = {kind: f"cli_{kind}_{number}" for kind in ("ledger", "warehouse")}
-    yield {kind: memory_server.create_database(name) for kind, name in names.items()}
-    for name in names.values():
-        memory_server.drop_database(name)
+def databases(memory_server: PostgresServer, migrated: str) -> Iterator[dict[str, str]]:
+    with two_databases(memory_server, migrated) as made:
+        yield made
 
 
 @pytest.fixture
 def world(databases: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     made = make_world(databases["ledger"], databases["warehouse"], tmp_path, "two_phase")
-    monkeypatch.setenv("LOCKSTEP_LEDGER", made.ledger_dsn)
-    monkeypatch.setenv("LOCKSTEP_STAGING", str(made.staging_folder))
-    monkeypatch.setenv("LOCKSTEP_WAREHOUSE", made.warehouse_dsn)
+    point_to(made, monkeypatch)
     return made
 
 
 @pytest.fixture
-def lockstep(world: World, monkeypatch: pytest.MonkeyPatch) -> Lockstep:
+def lockstep(monkeypatch: pytest.MonkeyPatch) -> Lockstep:
     """`lockstep` with some arguments, in a terminal of so many columns."""
 
     def run(*arguments: Any, columns: int = 200) -> Result:

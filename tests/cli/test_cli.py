@@ -20,6 +20,7 @@ from lockstep.cli._wal_commands import wals
 from lockstep.environment import RESERVED, EnvironmentConnections
 from lockstep.epoch import RunKey
 from lockstep.errors import EpochHeld, LedgerConflict, NotConfigured
+from tests.cases import cases
 from tests.cli.conftest import Lockstep
 from tests.crash.world import World
 
@@ -30,7 +31,7 @@ def _json(result: Result) -> Any:
     return json.loads(result.stdout)
 
 
-def test_every_command_explains_itself_with_an_example_that_it_takes(lockstep: Lockstep) -> None:
+def test_every_command_explains_itself_with_an_example_that_it_takes(world: World, lockstep: Lockstep) -> None:
     groups = [((), app), (("savepoint",), savepoints), (("wal",), wals)]
     commands = [
         (*group, found.name or found.callback.__name__)
@@ -67,26 +68,20 @@ def test_status_shows_epochs_and_what_is_stuck_and_why(world: World, lockstep: L
     assert by_id[1]["stuck"] is None
     assert by_id[1]["rows"] == {"numbers": 20}
     assert "no vote of files" in by_id[2]["stuck"]
-
-
-def test_status_shows_the_history_of_an_epoch_with_its_actors(world: World, lockstep: Lockstep) -> None:
-    world.run(RUN, next(world.days))
     history = _json(lockstep("status", "numbers", "--epoch", 1, "--json"))
     moves = [(one["source"], one["target"]) for one in history if one["sink"] is None]
     assert moves[0] == (None, "planned")
     assert moves[-3:] == [("staged", "committed"), ("committed", "published"), ("published", "cleaned")]
     assert all(one["actor"] and one["at"] for one in history)
     assert lockstep("status", "numbers", "--epoch", 1).exit_code == 0
-
-
-def test_an_unknown_pipeline_is_one_clear_line(lockstep: Lockstep) -> None:
-    result = lockstep("status", "nothing")
-    assert result.exit_code == 1
-    assert result.stderr == "UnknownEpoch: the ledger has no pipeline 'nothing'\n"
+    unknown = lockstep("status", "nothing")
+    assert (unknown.exit_code, unknown.stderr) == (1, "UnknownEpoch: the ledger has no pipeline 'nothing'\n")
     assert _error(lockstep("status", "nothing", "--json"))["error"] == "UnknownEpoch"
 
 
-def test_verify_agrees_with_what_was_sealed_and_finds_a_changed_row(world: World, lockstep: Lockstep) -> None:
+def test_verify_agrees_with_what_was_sealed_and_finds_a_changed_a_missing_and_a_doubled_row(
+    world: World, lockstep: Lockstep
+) -> None:
     world.run(RUN, next(world.days))
     agreed = lockstep("verify", "numbers")
     assert agreed.exit_code == 0
@@ -97,20 +92,23 @@ def test_verify_agrees_with_what_was_sealed_and_finds_a_changed_row(world: World
     problems = {one["sink"]: one["problem"] for one in _json(differs)}
     assert problems["files"] is None
     assert "digest" in problems["warehouse"]
-
-
-def test_verify_finds_a_missing_and_a_doubled_row(world: World, lockstep: Lockstep) -> None:
-    world.run(RUN, next(world.days))
     world.execute(world.warehouse_dsn, "DELETE FROM public.numbers WHERE number = 5")
-    assert lockstep("verify", "numbers", 1).exit_code == 3
+    assert lockstep("verify", "numbers", 1).exit_code == 3, "one is missing"
     world.execute(world.warehouse_dsn, "INSERT INTO public.numbers SELECT * FROM public.numbers WHERE number = 6")
-    assert lockstep("verify", "numbers", 1).exit_code == 3
+    assert lockstep("verify", "numbers", 1).exit_code == 3, "and one is doubled"
 
 
-def test_status_says_through_which_epoch_everything_is_verified(world: World, lockstep: Lockstep) -> None:
+def test_status_says_through_which_epoch_everything_is_verified(
+    world: World, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for run in ("first", "second"):
         world.run(RunKey("cli", run), next(world.days))
     assert "2 cleaned; verified through epoch 2" in lockstep("status", "numbers").output
+    with monkeypatch.context() as patched:
+        patched.setenv("LOCKSTEP_WAREHOUSE", "postgresql://nobody@127.0.0.1:1/none")
+        assert lockstep("verify", "numbers").exit_code != 0
+        [found] = _json(lockstep("status", "numbers", "--json"))
+    assert (found["verified_through"], found["unproven"]) == (2, None), "what can't be asked is neither"
     world.execute(world.warehouse_dsn, "DELETE FROM public.numbers WHERE number = 5 AND lockstep_epoch = 1")
     assert "verified through epoch 2" in lockstep("status", "numbers").output, "nobody has looked yet"
     assert lockstep("verify", "numbers").exit_code == 3
@@ -127,16 +125,6 @@ def test_status_says_through_which_epoch_everything_is_verified(world: World, lo
     assert found["unproven"]["epoch"] == 1, "the first one is named"
 
 
-def test_what_can_not_be_asked_is_neither_proven_nor_found_amiss(
-    world: World, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world.run(RUN, next(world.days))
-    monkeypatch.setenv("LOCKSTEP_WAREHOUSE", "postgresql://nobody@127.0.0.1:1/none")
-    assert lockstep("verify", "numbers").exit_code != 0
-    [found] = _json(lockstep("status", "numbers", "--json"))
-    assert (found["verified_through"], found["unproven"]) == (1, None)
-
-
 def test_a_cleared_run_whose_marker_is_gone_is_unproven(world: World, lockstep: Lockstep) -> None:
     day = next(world.days)
     world.run(RUN, day)
@@ -144,15 +132,6 @@ def test_a_cleared_run_whose_marker_is_gone_is_unproven(world: World, lockstep: 
     with pytest.raises(LedgerConflict, match="restored from a backup"):
         world.run_task("publish.warehouse", RUN, day)
     assert "unproven: epoch 1 in warehouse: the target holds no marker" in lockstep("status", "numbers").output
-
-
-def test_recover_finishes_what_was_decided(world: World, lockstep: Lockstep) -> None:
-    day = next(world.days)
-    world.run_until(RUN, day, "commit")
-    result = lockstep("recover", "--json")
-    assert result.exit_code == 0
-    assert _json(result)[0]["finished"] == [1]
-    world.require_exactly_once(day)
 
 
 def test_abort_voids_the_attempt_and_a_new_run_brings_the_epoch(world: World, lockstep: Lockstep) -> None:
@@ -166,14 +145,19 @@ def test_abort_voids_the_attempt_and_a_new_run_brings_the_epoch(world: World, lo
     world.require_exactly_once(day)
 
 
-@pytest.mark.parametrize("command", ["abort", "void"])
-def test_what_is_decided_can_not_be_taken_back(world: World, lockstep: Lockstep, command: str) -> None:
+def test_what_is_decided_can_not_be_taken_back(world: World, lockstep: Lockstep) -> None:
     day = next(world.days)
     world.run_until(RUN, day, "commit")
-    result = lockstep(command, "numbers", 1, "--reason", "regret", "--json")
+    for command in ("abort", "void"):
+        result = lockstep(command, "numbers", 1, "--reason", "regret", "--json")
+        assert result.exit_code == 1
+        assert _error(result)["error"] == "IllegalTransition"
+    result = lockstep("resolve", "numbers", 1, "warehouse", "applied", "--reason", "a guess")
     assert result.exit_code == 1
-    assert _error(result)["error"] == "IllegalTransition"
-    world.run(RUN, day, start="publish.warehouse")
+    assert "still holds it unpublished" in result.stderr
+    result = lockstep("recover", "--json")
+    assert result.exit_code == 0
+    assert _json(result)[0]["finished"] == [1]
     world.require_exactly_once(day)
 
 
@@ -217,19 +201,15 @@ def test_doctor_tells_of_an_epoch_that_is_asked_other_audits_than_the_definition
 def test_a_voided_range_is_never_read_and_says_why(world: World, lockstep: Lockstep) -> None:
     day = next(world.days)
     world.run_until(RUN, day, "prepare.files")
+    result = lockstep("replan", "numbers", 1, "--reason", "a new sink")
+    assert result.exit_code == 1
+    assert "--definition module:name" in result.stderr
     assert lockstep("void", "numbers", 1, "--reason", "the source was wrong").exit_code == 0
     world.require_nothing_shown(day)
     assert world.prepared() == []
     assert world.left_in_staging() == []
     with pytest.raises(Exception, match="the source was wrong"):
         world.run(RunKey("cli", "next"), day)
-
-
-def test_replan_needs_the_definition_and_says_how_to_name_it(world: World, lockstep: Lockstep) -> None:
-    world.run_until(RUN, next(world.days), "stage")
-    result = lockstep("replan", "numbers", 1, "--reason", "a new sink")
-    assert result.exit_code == 1
-    assert "--definition module:name" in result.stderr
 
 
 def test_resolve_not_applied_publishes_to_the_target_as_it_is_now(world: World, lockstep: Lockstep) -> None:
@@ -247,16 +227,6 @@ def test_resolve_not_applied_publishes_to_the_target_as_it_is_now(world: World, 
         world.run_task("publish.warehouse", RUN, day)
     result = lockstep("resolve", "numbers", 1, "warehouse", "not-applied", "--reason", "restored from the backup")
     assert result.exit_code == 0, result.output
-    world.run(RUN, day, start="publish.warehouse")
-    world.require_exactly_once(day)
-
-
-def test_resolve_applied_is_refused_while_the_target_holds_it_unpublished(world: World, lockstep: Lockstep) -> None:
-    day = next(world.days)
-    world.run_until(RUN, day, "commit")
-    result = lockstep("resolve", "numbers", 1, "warehouse", "applied", "--reason", "a guess")
-    assert result.exit_code == 1
-    assert "still holds it unpublished" in result.stderr
     world.run(RUN, day, start="publish.warehouse")
     world.require_exactly_once(day)
 
@@ -307,8 +277,8 @@ def test_env_prints_exports_that_a_shell_takes(lockstep: Lockstep, tmp_path: Pat
     assert lockstep("env", "--home", tmp_path / "none").exit_code == 1
 
 
-@pytest.mark.parametrize(
-    ("connection", "variable"),
+@cases(
+    "connection, variable",
     [
         ("warehouse", "LOCKSTEP_WAREHOUSE"),
         ("my-ware.house", "LOCKSTEP_MY_WARE_HOUSE"),
@@ -342,7 +312,7 @@ def _error(result: Result) -> Any:
     return json.loads(result.stderr)
 
 
-def test_redefine_keeps_a_persons_word_and_reason(
+def test_redefine_keeps_a_persons_word_and_reason_and_prune_says_what_goes_and_what_stays(
     world: World, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.run(RUN, next(world.days))
@@ -351,6 +321,13 @@ def test_redefine_keeps_a_persons_word_and_reason(
     assert (done.exit_code, done.output) == (0, "redefined: numbers\n")
     kept = world.execute(world.ledger_dsn, "SELECT change, reason, found -> 'sources' FROM lockstep.pipeline_change")
     assert kept == [("redefined", "it moved", ["numbers"])]
+    said = lockstep("prune", "--keep", 30, "--dry-run")
+    assert said.exit_code == 0, said.output
+    assert "nothing would be dropped" in said.stdout
+    assert "kept: transition_from_the_start, from the start to " in said.stdout
+    pruned = _json(lockstep("prune", "--json"))
+    assert (pruned["dry_run"], pruned["dropped"], pruned["held_by"], len(pruned["kept"])) == (False, [], None, 2)
+    assert lockstep("prune", "--keep", 0).exit_code == 2
 
 
 def test_renumber_prints_what_the_ledger_lacks_and_where_numbers_go_on(world: World, lockstep: Lockstep) -> None:
@@ -368,14 +345,3 @@ def test_renumber_prints_what_the_ledger_lacks_and_where_numbers_go_on(world: Wo
     assert "epochs of numbers go on above 7, tokens above 4000" in done.output
     told = _json(lockstep("renumber", "numbers", "--reason", "again", "--unprotected", "--json"))
     assert (told["epoch"], told["token"], told["shown"][0]["sink"]) == (7, 4000, "warehouse")
-
-
-def test_prune_says_what_goes_and_what_stays(world: World, lockstep: Lockstep) -> None:
-    world.run(RUN, next(world.days))
-    said = lockstep("prune", "--keep", 30, "--dry-run")
-    assert said.exit_code == 0, said.output
-    assert "nothing would be dropped" in said.stdout
-    assert "kept: transition_from_the_start, from the start to " in said.stdout
-    done = _json(lockstep("prune", "--json"))
-    assert (done["dry_run"], done["dropped"], done["held_by"], len(done["kept"])) == (False, [], None, 2)
-    assert lockstep("prune", "--keep", 0).exit_code == 2

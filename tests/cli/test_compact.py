@@ -49,10 +49,6 @@ def test_it_tells_what_it_would_do_then_what_it_did_then_that_there_is_nothing_l
     assert verified.exit_code == 0 and verified.output.count("compacted") == 3
     told = json.loads(lockstep("verify", "numbers", "--json").stdout)
     assert {(one["sink"], one["presence"]) for one in told} == {("lake", "compacted"), ("warehouse", None)}
-
-
-def test_a_sink_without_files_of_its_own_is_refused_in_one_sentence(world: AdoptingWorld, lockstep: Lockstep) -> None:
-    world.run(RunKey("cli", "run"), 0)
     refused = lockstep("compact", "numbers", "warehouse")
     assert refused.exit_code == 1 and "sink warehouse can't be compacted" in refused.stderr
     for option in ("--target-size", "--expire"):

@@ -19,8 +19,9 @@ from lockstep.operations.doctor import Finding, Severity, Surroundings, examine
 from lockstep.operations.replan import replan
 from lockstep.sinks.files import FileSink
 from stack.postgres import PostgresServer
-from tests.cli.conftest import Lockstep
-from tests.crash.world import World
+from tests.cli.conftest import Lockstep, point_to
+from tests.crash.world import World, make_world
+from tests.worlds import two_databases
 
 RUN = RunKey("cli", "run")
 Amiss = Callable[..., list[dict[str, Any]]]
@@ -40,8 +41,23 @@ def amiss(lockstep: Lockstep) -> Amiss:
     return look
 
 
-def test_where_all_is_well_every_check_says_so(world: World, lockstep: Lockstep) -> None:
-    world.run(RUN, next(world.days))
+@pytest.fixture(scope="module")
+def shared(memory_server: PostgresServer, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with two_databases(memory_server, migrated) as databases:
+        folder = tmp_path_factory.mktemp("moved")
+        found = make_world(databases["ledger"], databases["warehouse"], folder, "two_phase")
+        found.run(RUN, next(found.days))
+        yield found
+
+
+@pytest.fixture
+def moved(shared: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    """Whose one epoch is moved, for tests that leave it so."""
+    point_to(shared, monkeypatch)
+    return shared
+
+
+def test_where_all_is_well_every_check_says_so(moved: World, lockstep: Lockstep) -> None:
     result = lockstep("doctor")
     assert result.exit_code == 0, result.output
     lines = [line.split()[:2] for line in result.output.splitlines()]
@@ -81,16 +97,21 @@ def test_a_decided_epoch_that_nobody_publishes_is_told_with_the_command_and_fixe
     assert amiss() == []
 
 
-def test_folders_of_dead_attempts_are_told_and_swept(world: World, lockstep: Lockstep, amiss: Amiss) -> None:
-    day = next(world.days)
-    world.run(RUN, day)
-    [dead] = world.execute(world.ledger_dsn, "SELECT min(token) FROM lockstep.execution WHERE role = 'stage'")
-    left = world.staging_folder / next(iter(_deployment(world))) / "numbers" / "epoch=1" / str(dead[0])
+def test_folders_of_dead_attempts_are_told_and_swept_and_those_of_strangers_told(
+    moved: World, lockstep: Lockstep, amiss: Amiss
+) -> None:
+    [dead] = moved.execute(moved.ledger_dsn, "SELECT min(token) FROM lockstep.execution WHERE role = 'stage'")
+    left = moved.staging_folder / next(iter(_deployment(moved))) / "numbers" / "epoch=1" / str(dead[0])
     left.mkdir(parents=True)
     [found] = amiss("numbers")
     assert found["says"] == "1 folders of dead attempts take up room in staging"
     assert lockstep("doctor", "--fix").exit_code == 0
     assert not left.exists()
+    stranger = moved.staging_folder / next(iter(_deployment(moved))) / "stranger"
+    stranger.mkdir()
+    [found] = amiss()
+    stranger.rmdir()
+    assert (found["about"], found["severity"]) == ("stranger", "warning")
 
 
 def test_a_ledger_that_lacks_migrations_is_migrated_when_asked(
@@ -109,16 +130,26 @@ def test_a_ledger_that_lacks_migrations_is_migrated_when_asked(
         memory_server.drop_database("doctor_empty")
 
 
-def test_a_ledger_that_others_work_with_is_left_at_their_migration(
-    world: World, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch
+def test_a_ledger_of_another_migration_or_older_than_its_sinks_and_a_staging_that_is_gone_are_left_so(
+    world: World, lockstep: Lockstep, amiss: Amiss, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.run(RUN, next(world.days))
+    world.execute(world.ledger_dsn, "CREATE TABLE saved AS TABLE lockstep.migration")
     last, migrated = "(SELECT max(version) FROM lockstep.migration)", list[str]()
     world.execute(world.ledger_dsn, f"DELETE FROM lockstep.migration WHERE version = {last}")
     monkeypatch.setattr("lockstep.operations.doctor.migrate", migrated.append)
     told = lockstep("doctor", "--fix")
     assert told.exit_code == 1 and "→ lockstep migrate" in told.output
     assert migrated == [] and "mended" not in told.output
+    back = f"INSERT INTO lockstep.migration SELECT * FROM saved WHERE version > {last}; DROP TABLE saved"
+    world.execute(world.ledger_dsn, back)
+    world.execute(world.ledger_dsn, "SET session_replication_role = replica; DELETE FROM lockstep.epoch")
+    sinks = {one["about"]: one["says"] for one in amiss() if one["check"] == "sinks"}
+    assert sinks.keys() == {"numbers/files", "numbers/warehouse"}
+    assert all("the ledger is older than its sinks" in says for says in sinks.values())
+    shutil.rmtree(world.staging_folder)
+    [found] = [one for one in amiss() if one["check"] == "staging"]
+    assert found["severity"] == "broken" and not world.staging_folder.exists(), "it isn't made anew"
 
 
 def test_what_nobody_said_is_told_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,64 +161,47 @@ def test_what_nobody_said_is_told_by_its_variable(monkeypatch: pytest.MonkeyPatc
     assert "set LOCKSTEP_STAGING" in result.output
 
 
-def test_a_staging_folder_that_is_gone_is_not_made_anew(world: World, amiss: Amiss) -> None:
-    world.run(RUN, next(world.days))
-    shutil.rmtree(world.staging_folder)
-    [found] = amiss()
-    assert (found["check"], found["severity"]) == ("staging", "broken")
-    assert not world.staging_folder.exists()
-
-
 def test_a_staging_that_makes_a_file_twice_is_refused(
-    world: World, amiss: Amiss, monkeypatch: pytest.MonkeyPatch
+    moved: World, amiss: Amiss, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world.run(RUN, next(world.days))
 
     def overwrite(self: object, path: str, data: bytes) -> None:
-        (world.staging_folder / path).write_bytes(data)
+        (moved.staging_folder / path).write_bytes(data)
 
     monkeypatch.setattr("lockstep.wal._local_storage.LocalStorage.create", overwrite)
     [found] = amiss()
     assert "lets a file be made twice" in found["says"]
-    assert list(world.staging_folder.glob("_tried*")) == []
+    assert list(moved.staging_folder.glob("_tried*")) == []
 
 
-def test_a_sink_that_shows_what_the_ledger_never_decided_is_broken(world: World, amiss: Amiss) -> None:
-    world.run(RUN, next(world.days))
-    world.execute(world.ledger_dsn, "SET session_replication_role = replica; DELETE FROM lockstep.epoch")
-    told = {one["about"]: one["says"] for one in amiss() if one["check"] == "sinks"}
-    assert told.keys() == {"numbers/files", "numbers/warehouse"}
-    assert all("the ledger is older than its sinks" in says for says in told.values())
-
-
-def test_a_connection_that_nobody_set_is_named_with_its_variable(
-    world: World, amiss: Amiss, monkeypatch: pytest.MonkeyPatch
+def test_a_connection_that_nobody_set_and_a_server_that_is_too_old_are_named(
+    moved: World, amiss: Amiss, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world.run(RUN, next(world.days))
     monkeypatch.delenv("LOCKSTEP_WAREHOUSE")
     [found] = amiss()
     assert (found["check"], found["about"]) == ("sinks", "numbers/warehouse")
     assert "LOCKSTEP_WAREHOUSE" in found["says"]
+    monkeypatch.setattr("lockstep.postgres.connection.OLDEST", 99)
+    [found] = [one for one in amiss() if one["check"] == "ledger"]
+    assert found["severity"] == "broken" and "99 or newer is needed; older ones have no multiranges" in found["says"]
 
 
 @pytest.fixture
-def nobody(world: World) -> Iterator[str]:
+def nobody(moved: World) -> Iterator[str]:
     """A role without any right; the ledger's DSN with its login has its name in it."""
-    world.run(RUN, next(world.days))
-    role = f"{world.ledger_dsn.rpartition('/')[2]}_nobody"
-    world.execute(world.ledger_dsn, f"CREATE ROLE {role} LOGIN PASSWORD 'nothing'")
+    role = f"{moved.ledger_dsn.rpartition('/')[2]}_nobody"
+    moved.execute(moved.ledger_dsn, f"CREATE ROLE {role} LOGIN PASSWORD 'nothing'")
     yield role
-    world.execute(world.ledger_dsn, f"DROP OWNED BY {role}; DROP ROLE {role}")
+    moved.execute(moved.ledger_dsn, f"DROP OWNED BY {role}; DROP ROLE {role}")
 
 
-def test_a_role_that_may_read_nothing_is_told_so(world: World, amiss: Amiss, nobody: str) -> None:
-    [found] = amiss("--ledger", world.ledger_dsn.replace("//postgres@", f"//{nobody}:nothing@"))
+def test_a_role_that_may_read_nothing_or_not_write_everything_it_has_to_is_told_so(
+    moved: World, amiss: Amiss, nobody: str
+) -> None:
+    world, dsn = moved, moved.ledger_dsn.replace("//postgres@", f"//{nobody}:nothing@")
+    [found] = amiss("--ledger", dsn)
     assert (found["check"], found["severity"]) == ("rights", "broken")
     assert "may not read" in found["says"]
-
-
-def test_a_role_that_may_not_write_everything_it_has_to_is_told_so(world: World, amiss: Amiss, nobody: str) -> None:
-    dsn = world.ledger_dsn.replace("//postgres@", f"//{nobody}:nothing@")
     on = f"ON ALL TABLES IN SCHEMA lockstep TO {nobody}"
     world.execute(world.ledger_dsn, f"GRANT USAGE ON SCHEMA lockstep TO {nobody}; GRANT SELECT, INSERT {on}")
     [found] = amiss("--ledger", dsn)
@@ -228,25 +242,15 @@ def test_a_definition_that_moved_on_since_an_epoch_was_planned_is_drift(world: W
     assert "changed: files" in drift.says
 
 
-def test_a_folder_of_a_pipeline_that_the_ledger_never_heard_of_is_told(world: World, amiss: Amiss) -> None:
-    world.run(RUN, next(world.days))
-    (world.staging_folder / next(iter(_deployment(world))) / "stranger").mkdir()
-    [found] = amiss()
-    assert (found["about"], found["severity"]) == ("stranger", "warning")
-
-
-def test_a_spark_server_that_does_not_answer_is_told(world: World, amiss: Amiss) -> None:
-    world.run(RUN, next(world.days))
+def test_a_spark_that_does_not_answer_or_whose_address_cant_be_read_is_told_without_its_token(
+    moved: World, amiss: Amiss
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         assert amiss("--spark", f"sc://127.0.0.1:{port}/;token=secret-word") == []
     [found] = amiss("--spark", f"sc://127.0.0.1:{port}/;token=secret-word")
     assert found["check"] == "spark"
     assert "secret-word" not in found["says"]
-
-
-def test_a_spark_whose_address_cant_be_read_is_told_without_its_token(world: World, amiss: Amiss) -> None:
-    world.run(RUN, next(world.days))
     for address in ("sc://127.0.0.1:15002;token=secret-word", "sc://[127.0.0.1/;token=secret-word"):
         [found] = amiss("--spark", address)
         assert found["check"] == "spark" and "expected sc://host:port/;token=…" in found["says"]
@@ -273,14 +277,6 @@ def test_a_spark_is_judged_as_the_roles_judge_it(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("lockstep.spark.versions.OLDEST", (4, 99))
     [older] = told_of_versions()
     assert older.severity is Severity.BROKEN and "4.99 or newer is needed" in older.says
-
-
-def test_a_ledger_on_a_server_that_is_too_old_is_broken(
-    world: World, amiss: Amiss, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("lockstep.postgres.connection.OLDEST", 99)
-    [found] = [one for one in amiss() if one["check"] == "ledger"]
-    assert found["severity"] == "broken" and "99 or newer is needed; older ones have no multiranges" in found["says"]
 
 
 def _deployment(world: World) -> set[str]:

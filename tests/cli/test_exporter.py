@@ -90,23 +90,6 @@ def test_a_scrape_tells_of_each_pipeline_what_status_tells(world: World, scraped
     assert of(found, "lockstep_lag_seconds") > 0
 
 
-def test_what_answers_a_scrape_is_openmetrics_where_that_is_asked_for(
-    world: World, scraped: Callable[..., str]
-) -> None:
-    world.run(RunKey("cli", "run"), next(world.days))
-    text = scraped(world.ledger_dsn, accept="application/openmetrics-text; version=1.0.0")
-    families = parse_openmetrics(text)  # type: ignore[no-untyped-call]
-    assert {family.name for family in families} == NAMES
-
-
-def test_series_grow_with_pipelines_and_sinks_and_not_with_epochs(world: World, scraped: Callable[..., str]) -> None:
-    world.run(RunKey("cli", "1"), next(world.days))
-    before = samples(scraped(world.ledger_dsn)).keys()
-    for run in ("2", "3"):
-        world.run(RunKey("cli", run), next(world.days))
-    assert samples(scraped(world.ledger_dsn)).keys() == before
-
-
 def test_a_ledger_that_is_away_is_told_as_down_with_no_number_beside_it_and_comes_back(
     memory_server: PostgresServer, world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -169,19 +152,25 @@ def test_a_question_that_fails_fails_for_who_asked_and_the_next_is_asked_anew() 
     assert asked.ask() == 2
 
 
-def test_once_prints_the_same_and_says_by_its_exit_code_that_the_ledger_is_away(
-    world: World, lockstep: Lockstep
+def test_series_grow_not_with_epochs_and_are_the_same_as_openmetrics_and_by_once(
+    world: World, lockstep: Lockstep, scraped: Callable[..., str]
 ) -> None:
-    world.run(RunKey("cli", "run"), next(world.days))
+    world.run(RunKey("cli", "1"), next(world.days))
+    before = samples(scraped(world.ledger_dsn)).keys()
+    world.run(RunKey("cli", "2"), next(world.days))
+    assert samples(scraped(world.ledger_dsn)).keys() == before
+    text = scraped(world.ledger_dsn, accept="application/openmetrics-text; version=1.0.0")
+    families = parse_openmetrics(text)  # type: ignore[no-untyped-call]
+    assert {family.name for family in families} == NAMES
     told = lockstep("exporter", "--once")
     assert told.exit_code == 0
     assert {name for name, _ in samples(told.stdout)} == NAMES
     away = lockstep("exporter", "--once", "--ledger", "host=127.0.0.1 port=1 dbname=nowhere")
-    assert away.exit_code == 75
+    assert away.exit_code == 75, "it says so by its exit code, too"
     assert samples(away.stdout)[LEDGER_UP, frozenset()] == 0
     assert "LedgerUnavailable" in away.stderr
     [numbers] = json.loads(lockstep("exporter", "--json").stdout)
-    assert (numbers["pipeline"], numbers["epochs"]["cleaned"]) == ("numbers", 1)
+    assert (numbers["pipeline"], numbers["epochs"]["cleaned"]) == ("numbers", 2)
 
 
 def test_the_command_listens_on_the_loopback_and_answers_until_it_is_ended(world: World) -> None:
@@ -200,7 +189,7 @@ def test_the_command_listens_on_the_loopback_and_answers_until_it_is_ended(world
             process.terminate()
 
 
-def test_a_port_that_is_taken_is_one_sentence(lockstep: Lockstep) -> None:
+def test_a_port_that_is_taken_is_one_sentence(world: World, lockstep: Lockstep) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         told = lockstep("exporter", "--port", port)

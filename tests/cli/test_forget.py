@@ -34,17 +34,15 @@ def _known(world: World) -> list[str]:
     return [found.name for found in Report(world.ledger_dsn).pipelines(limit=1)]
 
 
-def test_a_pipeline_that_never_passed_its_preflight_leaves_nothing_in_the_ledger(world: World) -> None:
+def test_a_pipeline_that_never_passed_its_preflight_leaves_nothing_in_the_ledger(
+    world: World, lockstep: Lockstep
+) -> None:
     with pytest.raises(PreflightRefused, match=r"public\.nmbers"):
         _mistyped(world).run_task("begin", RUN, 0)
     assert _known(world) == []
     assert Ledger(world.ledger_dsn).find_run(RUN) is None
-
-
-def test_a_pipeline_is_known_with_its_first_epoch(world: World) -> None:
-    world.run_task("begin", RUN, 0)
-    assert _known(world) == ["numbers"]
-    assert Ledger(world.ledger_dsn).hold("numbers") == world.pipeline.hold
+    result = lockstep("forget", "nothing", "--reason", "a test")
+    assert (result.exit_code, result.stderr) == (1, "UnknownEpoch: the ledger has no pipeline nothing\n")
 
 
 def test_another_identity_is_refused_before_a_source_is_asked(world: World) -> None:
@@ -67,52 +65,49 @@ def _renamed(world: World, name: str) -> World:
     return replace(world, pipeline=Pipeline(name, old.sources, old.transform, old.sinks))
 
 
-@pytest.mark.parametrize("reached", ["begin", "stage", "prepare.warehouse", "prepare.files"])
-def test_what_never_decided_anything_is_forgotten_with_all_that_it_left(
-    world: World, lockstep: Lockstep, reached: str
-) -> None:
-    _renamed(world, "nmbers").run_until(RUN, 0, reached)
-    done = lockstep("forget", "nmbers", "--reason", "a typing error")
-    assert done.exit_code == 0, done.output
-    assert "nmbers is forgotten" in done.output
-    assert "nmbers" not in lockstep("status").output
-    world.require_tidy()
+def test_what_never_decided_anything_is_forgotten_with_all_that_it_left(world: World, lockstep: Lockstep) -> None:
+    for reached in ("begin", "stage", "prepare.warehouse", "prepare.files"):
+        name = f"nmbers_{reached.replace('.', '_')}"
+        _renamed(world, name).run_until(RunKey("cli", name), 0, reached)
+        done = lockstep("forget", name, "--reason", "a typing error")
+        assert done.exit_code == 0, done.output
+        assert f"{name} is forgotten" in done.output
+        assert name not in lockstep("status").output
+        world.require_tidy()
     world.run(RunKey("cli", "right"), 0)  # the tables and the folder belong to nobody
     world.require_exactly_once(0)
 
 
-def test_who_forgot_and_why_can_still_be_asked(world: World, lockstep: Lockstep) -> None:
+def test_who_forgot_and_why_can_still_be_asked_and_the_name_stays_taken(world: World, lockstep: Lockstep) -> None:
     _renamed(world, "nmbers").run_until(RUN, 0, "stage")
     lockstep("forget", "nmbers", "--reason", "a typing error")
     assert re.search(r"forgotten on .* by .*\(a typing error\)", lockstep("status", "nmbers").output)
     assert json.loads(lockstep("status", "nmbers", "--json").stdout)[0]["forgotten"]
     assert "a typing error" in lockstep("status", "nmbers", "--epoch", 1).output
-
-
-def test_the_name_stays_taken_and_says_so(world: World, lockstep: Lockstep) -> None:
-    _renamed(world, "nmbers").run_until(RUN, 0, "stage")
-    lockstep("forget", "nmbers", "--reason", "a typing error")
     for run, day in ((RUN, 0), (RunKey("cli", "later"), 1)):
         with pytest.raises(InvalidPipeline, match=r"forgotten on .*\(a typing error\).*another"):
             _renamed(world, "nmbers").run_task("begin", run, day)
 
 
-@pytest.mark.parametrize("last", ["commit", "publish.files", "cleanup"])
-def test_what_ever_decided_anything_is_never_forgotten(world: World, lockstep: Lockstep, last: str) -> None:
-    world.run_until(RUN, 0, last)
+def test_what_ever_decided_anything_is_never_forgotten(world: World, lockstep: Lockstep) -> None:
+    world.run_until(RUN, 0, "commit")
     world.run_until(RunKey("cli", "second"), 1, "prepare.warehouse")
-    refused = lockstep("forget", "numbers", "--reason", "regret")
-    assert refused.exit_code == 1
-    assert "IllegalTransition: can't forget pipeline numbers: epoch 1 is " in refused.stderr
-    assert world.state_of(1) == "staged"
+    for further in ((), ("publish.warehouse", "publish.files"), ("cleanup",)):
+        for task in further:
+            world.run_task(task, RUN, 0)
+        refused = lockstep("forget", "numbers", "--reason", "regret")
+        assert refused.exit_code == 1
+        assert "IllegalTransition: can't forget pipeline numbers: epoch 1 is " in refused.stderr
+        assert world.state_of(1) == "staged"
     world.run(RunKey("cli", "second"), 1, start="prepare.files")
-    world.run(RUN, 0)
     for day in (0, 1):
         world.require_exactly_once(day)
 
 
 def test_nobody_forgets_by_hand_what_has_an_epoch(world: World) -> None:
     world.run_task("begin", RUN, 0)
+    assert _known(world) == ["numbers"]
+    assert Ledger(world.ledger_dsn).hold("numbers") == world.pipeline.hold
     with pytest.raises(psycopg2.Error, match="epochs that are not void"):
         world.execute(
             world.ledger_dsn,
@@ -160,11 +155,6 @@ def test_forgetting_goes_on_where_a_sink_could_not_be_reached(
     assert lockstep("forget", "nmbers", "--reason", "once more").exit_code == 0  # takes nothing from the new owner
     world.run(RunKey("cli", "next"), 1)
     world.require_exactly_once(1)
-
-
-def test_an_unknown_pipeline_can_not_be_forgotten(lockstep: Lockstep) -> None:
-    result = lockstep("forget", "nothing", "--reason", "a test")
-    assert (result.exit_code, result.stderr) == (1, "UnknownEpoch: the ledger has no pipeline nothing\n")
 
 
 def _into_files(name: str, world: World) -> Pipeline:

@@ -12,6 +12,7 @@ from lockstep.epoch import Epoch, Identity, Plan, Position, SourceRange
 from lockstep.ledger.report import EpochStatus, PipelineStatus
 from lockstep.sources import KafkaSource, PostgresTableSource, Source
 from lockstep.states import EpochState
+from tests.cases import cases
 
 
 def status_of(number: int, specified: bool, **position: str) -> EpochStatus:
@@ -25,8 +26,8 @@ def read(number: int, source: Source, position: Position, *, specified: bool = T
     return EpochStatus(epoch, timedelta(0), timedelta(0), None, False, (), None)
 
 
-@pytest.mark.parametrize("specified", [True, False], ids=["", "plan of old"])
-@pytest.mark.parametrize(("newest", "told"), [({"held_by": "session 7 of clerk, for 1:02:03"}, True), ({}, False)])
+@cases("specified", [True, False])
+@cases("newest, told", [({"held_by": "session 7 of clerk, for 1:02:03"}, True), ({}, False)])
 def test_who_holds_rows_back_is_told_of_the_newest_epoch(
     newest: dict[str, str], told: bool, specified: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -38,7 +39,7 @@ def test_who_holds_rows_back_is_told_of_the_newest_epoch(
     assert "session 6" not in shown
 
 
-@pytest.mark.parametrize(("ends", "told"), [({"0": 5, "1": 7}, True), ({"0": 5, "1": 8}, False)])
+@cases("ends, told", [({"0": 5, "1": 7}, True), ({"0": 5, "1": 8}, False)])
 def test_a_source_that_is_read_to_its_end_is_told_of_the_newest_epoch(
     ends: dict[str, int], told: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -108,33 +108,31 @@ def test_a_role_within_another_gives_its_fields_back() -> None:
     structlog.contextvars.clear_contextvars()
 
 
-@pytest.mark.parametrize("how", ["option", "environment"])
-def test_the_command_line_logs_json_with_fields_on_stderr_and_tells_errors_so(world: World, how: str) -> None:
+def test_the_command_line_logs_json_with_fields_on_stderr_and_tells_errors_so(world: World) -> None:
+    """By an option, or by the environment."""
     world.run_until(RUN, 0, "commit")
     program = str(Path(sys.executable).with_name("lockstep"))
-    said = ["--log-format", "json"] if how == "option" else []
-    environment = {**os.environ, **({log_fields.FORMAT: "json"} if how == "environment" else {})}
-    command = [program, *said, "recover", "numbers", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    assert json.loads(done.stdout), "what is printed stays what it was"
-    lines = [json.loads(line) for line in done.stderr.splitlines()]
+
+    def said(*command: str, **environment: str) -> tuple[str, list[dict[str, Any]]]:
+        done = subprocess.run(
+            [program, *command], capture_output=True, text=True, check=False, env={**os.environ, **environment}
+        )
+        return done.stdout, [json.loads(line) for line in done.stderr.splitlines()]
+
+    printed, lines = said("--log-format", "json", "recover", "numbers", "--json")
+    assert json.loads(printed), "what is printed stays what it was"
     shown = [line for line in lines if "shows it" in line["event"]]
     assert [(line["pipeline"], line["epoch"], line["level"]) for line in shown] == [("numbers", 1, "info")] * 2
     assert all({"timestamp", "logger", "event"} <= line.keys() for line in lines)
-    command = [program, *said, "status", "nobody"]
-    failed = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    [line] = [json.loads(line) for line in failed.stderr.splitlines()]
+    _, [line] = said("status", "nobody", **{log_fields.FORMAT: "json"})
     assert (line["level"], line["event"]) == ("error", "UnknownEpoch: the ledger has no pipeline 'nobody'")
 
 
-def test_without_being_asked_the_command_line_says_what_it_always_did(lockstep: Lockstep) -> None:
-    assert lockstep("status", "nobody").stderr == "UnknownEpoch: the ledger has no pipeline 'nobody'\n"
-
-
 def test_in_a_process_that_airflow_logs_for_errors_stay_on_stderr(
-    lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch
+    world: World, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handler = logging.NullHandler()
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(processor=structlog.processors.JSONRenderer()))
+    assert lockstep("status", "nobody").stderr == "UnknownEpoch: the ledger has no pipeline 'nobody'\n", "nor elsewhere"
     monkeypatch.setattr(logging.getLogger(), "handlers", [handler])
     assert lockstep("status", "nobody").stderr == "UnknownEpoch: the ledger has no pipeline 'nobody'\n"

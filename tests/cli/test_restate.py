@@ -14,6 +14,7 @@ from lockstep.operations.restate import find_restatable
 from lockstep.operations.restate import restate as restate_epochs
 from lockstep.remedies import COMMAND
 from lockstep.roles.begin import begin
+from tests.cases import cases
 from tests.cli.conftest import Lockstep
 from tests.crash.world import OpenNumbers, Rows, World, interval_of, rows_of_day, write_others, write_parquet
 
@@ -53,13 +54,25 @@ def told(lockstep: Lockstep, *arguments: Any) -> Any:
     return json.loads(result.stdout)
 
 
-def test_a_plan_says_who_takes_part_and_how_long_it_took_and_changes_nothing(world: World, lockstep: Lockstep) -> None:
+def test_a_plan_says_who_takes_part_and_how_long_it_took_and_changes_nothing(
+    world: World, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch
+) -> None:
     day = publish_wrong(world)
     [found] = told(lockstep, "--epoch", 1, "--plan", *SAID)
     assert (found["epoch"], found["state"], found["rows"], found["refusals"]) == (1, "cleaned", {"numbers": 20}, {})
     assert found["took"] > 0
     assert "every sink can replace it" in lockstep("restate", "numbers", "--epoch", 1, "--plan", *SAID).output
     assert world.shown_in_warehouse(day) != right(day)
+
+    def gone(*_: object) -> None:
+        raise SourceChanged("numbers.csv is gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(OpenNumbers, "check", gone)
+        assert lockstep("restate", "numbers", "--epoch", 1, "--plan", *SAID).exit_code == 0
+        refused = lockstep("restate", "numbers", "--epoch", 1, "--plan", "--input", "frozen", *SAID)
+    assert refused.exit_code == 1
+    assert "numbers.csv is gone" in refused.output, "a plan from what was read asks the sources"
     world.execute(world.warehouse_dsn, "DELETE FROM public.lockstep_marker")
     refused = lockstep("restate", "numbers", "--epoch", 1, "--plan", *SAID)
     assert refused.exit_code == 1
@@ -106,31 +119,31 @@ def test_a_request_with_a_name_of_its_own_restates_for_the_same_reason_once_more
     assert world._looking.epoch("numbers", 3).generation.because == "the label was wrong (request 2026-11)"  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("request_name", [(), ("--request", "2026-11")])
 def test_a_command_that_is_given_twice_at_a_time_takes_nothing_from_the_first_one(
-    world: World, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch, request_name: tuple[str, ...]
+    world: World, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither its lease, nor, as it ends in vain, its attempt."""
     days = [publish_wrong(world) for _ in range(2)]
     errors = list[Exception | None]()
+    for epoch, named in ((1, None), (2, "2026-11")):
 
-    def given_twice(request_uri: str) -> None:
-        named = request_name[1] if request_name else None
-        runtime = world.runtime()
-        found = find_restatable(runtime, 1)
-        members = restate_epochs(runtime, found, "the label was wrong", write_parquet, 1, named)
-        errors.extend(member.error for member in members)
-        write_parquet(request_uri)
+        def given_twice(request_uri: str, epoch: int = epoch, named: str | None = named) -> None:
+            runtime = world.runtime()
+            found = find_restatable(runtime, epoch)
+            members = restate_epochs(runtime, found, "the label was wrong", write_parquet, 1, named)
+            errors.extend(member.error for member in members)
+            write_parquet(request_uri)
 
-    monkeypatch.setattr("lockstep.cli._restate_command.in_process", lambda *_: given_twice)
-    [found] = told(lockstep, "--epoch", 1, *SAID, "--spark", "none", *request_name)
-    assert (found["epoch"], found["already_published"]) == (3, False)
-    [error] = errors
-    assert isinstance(error, EpochBusy) and "is held by run numbers__" in str(error)
-    world.require_exactly_once(days[0])
-    monkeypatch.setattr("lockstep.cli._restate_command.in_process", lambda *_: write_parquet)
-    [again] = told(lockstep, "--epoch", 1, *SAID, "--spark", "none", *request_name)
-    assert (again["epoch"], again["already_published"]) == (3, True)
+        said = ("--epoch", epoch, *SAID, "--spark", "none", *(("--request", named) if named else ()))
+        monkeypatch.setattr("lockstep.cli._restate_command.in_process", lambda *_, twice=given_twice: twice)
+        [found] = told(lockstep, *said)
+        assert (found["epoch"], found["already_published"]) == (2 + epoch, False)
+        error = errors.pop()
+        assert errors == [] and isinstance(error, EpochBusy) and "is held by run numbers__" in str(error)
+        world.require_exactly_once(days[epoch - 1])
+        monkeypatch.setattr("lockstep.cli._restate_command.in_process", lambda *_: write_parquet)
+        [again] = told(lockstep, *said)
+        assert (again["epoch"], again["already_published"]) == (2 + epoch, True)
 
 
 def test_a_command_that_was_overtaken_leaves_the_attempt_of_who_overtook_it(
@@ -179,22 +192,8 @@ def test_frozen_input_is_another_restatement(world: World, lockstep: Lockstep) -
     world.require_exactly_once(day)
 
 
-def test_a_plan_from_what_was_read_asks_the_sources(
-    world: World, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def gone(*_: object) -> None:
-        raise SourceChanged("numbers.csv is gone")
-
-    publish_wrong(world)
-    monkeypatch.setattr(OpenNumbers, "check", gone)
-    assert lockstep("restate", "numbers", "--epoch", 1, "--plan", *SAID).exit_code == 0
-    refused = lockstep("restate", "numbers", "--epoch", 1, "--plan", "--input", "frozen", *SAID)
-    assert refused.exit_code == 1
-    assert "numbers.csv is gone" in refused.output
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+@cases(
+    "arguments, code, said",
     [
         ((), 2, "either --epoch"),
         (("--epoch", 1, "--from", "2013-01-01T00:00:00Z"), 2, "either --epoch"),
@@ -213,7 +212,8 @@ def test_what_can_not_be_meant_is_refused(
     world: World, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch, arguments: tuple[Any, ...], code: int, said: str
 ) -> None:
     monkeypatch.delenv("LOCKSTEP_SPARK", raising=False)
-    publish_wrong(world)
+    if world._looking.last_epoch("numbers") is None:
+        publish_wrong(world)
     spark = ("--spark", "none") if "--reason" in arguments else ()
     result = lockstep("restate", "numbers", *SAID, *arguments, *spark)
     assert result.exit_code == code, result.output

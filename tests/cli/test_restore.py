@@ -71,26 +71,18 @@ def test_rows_come_back_and_the_same_command_again_finds_that_all_is_done(kept: 
     assert "the rows of epoch 1 again: it was right before" in history.replace("\n", " ")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
+def test_what_can_not_be_meant_or_is_not_kept_any_more_is_refused(kept: World, lockstep: Lockstep) -> None:
+    refusals: list[tuple[tuple[Any, ...], str]] = [
         (("--epoch", 2), "it is the current generation"),
         (("--epoch", 1, "--generation", 1), "it is the current generation"),
         (("--epoch", 1, "--generation", 7), "has no generation 7, it has 0 (epoch 1), 1 (epoch 2)"),
         (("--epoch", 7), "no epoch 7"),
         (("--epoch", 1, "--reason", " "), "say why"),
-    ],
-)
-def test_what_can_not_be_meant_is_refused(
-    kept: World, lockstep: Lockstep, arguments: tuple[Any, ...], said: str
-) -> None:
-    result = lockstep("restore", "numbers", *SAID, *arguments)
-    assert result.exit_code == 1, result.output
-    assert said in result.stderr.replace("\n", " ")
-    assert kept._looking.last_epoch("numbers").id == 2  # type: ignore[union-attr]
-
-
-def test_what_is_not_kept_any_more_is_refused(kept: World, lockstep: Lockstep) -> None:
+    ]
+    for arguments, said in refusals:
+        result = lockstep("restore", "numbers", *SAID, *arguments)
+        assert result.exit_code == 1 and said in result.stderr.replace("\n", " "), result.output
+        assert kept._looking.last_epoch("numbers").id == 2  # type: ignore[union-attr]
     pass_time(kept, 1, timedelta(days=2))
     assert kept.recover().problems == []
     assert "isn't kept" in told(lockstep, "--epoch", 1, "--plan", code=1)["refusals"][""]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -15,29 +16,45 @@ import pytest
 from lockstep.audits import in_range
 from lockstep.cli._row_lines import row_lines
 from lockstep.epoch import RunKey
-from lockstep.roles.stage import stage
 from lockstep.wal.staging import Staging
-from tests.cli.conftest import Lockstep
+from stack.postgres import PostgresServer
+from tests.cases import cases
+from tests.cli.conftest import Lockstep, point_to
 from tests.crash.test_kept_wals import pass_time
-from tests.crash.world import ROWS, World, rows_of_day, write_parquet
+from tests.crash.world import ROWS, World, make_world, rows_of_day, write_parquet
+from tests.worlds import two_databases
 
 DAY = timedelta(days=1)
 
 
-@pytest.fixture
-def kept(world: World) -> World:
-    """Two epochs that are cleaned up and kept, and one that is staged."""
-    keeping = replace(world, pipeline=replace(world.pipeline, keep_wal=7 * DAY))
+def keeping(world: World) -> World:
+    """Two epochs that are cleaned up and kept."""
+    found = replace(world, pipeline=replace(world.pipeline, keep_wal=7 * DAY))
     for _ in range(2):
-        run(keeping)
-    day = next(keeping.days)
-    keeping.run_until(RunKey("wal", f"run {day}"), day, "stage")
-    return keeping
+        day = next(found.days)
+        found.run(RunKey("wal", f"run {day}"), day)
+    return found
 
 
-def run(world: World) -> None:
-    day = next(world.days)
-    world.run(RunKey("wal", f"run {day}"), day)
+@pytest.fixture(scope="module")
+def shared(memory_server: PostgresServer, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """And two that are staged, the second with the rows of the first day, but one."""
+    with two_databases(memory_server, migrated) as databases:
+        folder = tmp_path_factory.mktemp("kept")
+        found = keeping(make_world(databases["ledger"], databases["warehouse"], folder, "two_phase"))
+        for job in (write_parquet, as_the_first_day_but_one):
+            day = next(found.days)
+            run = RunKey("wal", f"run {day}")
+            found.run_task("begin", run, day)
+            found.run_task("stage", run, day, job)
+        yield found
+
+
+@pytest.fixture
+def kept(shared: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    """For tests that leave it as it is."""
+    point_to(shared, monkeypatch)
+    return shared
 
 
 def objects(day: int) -> list[dict[str, Any]]:
@@ -52,6 +69,7 @@ def test_the_list_names_what_is_there_and_how_long_it_stays(kept: World, lockste
     found = json.loads(lockstep("wal", "list", "numbers", "--json").stdout)
     assert found["keep_wal"] == {"time": 7 * 86400.0, "epochs": None}
     assert [(one["epoch"], one["state"], one["kept"] is not None) for one in found["wals"]] == [
+        (4, "staged", False),
         (3, "staged", False),
         (2, "cleaned", True),
         (1, "cleaned", True),
@@ -62,7 +80,7 @@ def test_the_list_names_what_is_there_and_how_long_it_stays(kept: World, lockste
     assert lockstep("wal", "list", "nobody").exit_code == 1
 
 
-@pytest.mark.parametrize("epoch", [1, 2, 3])
+@cases("epoch", [1, 2, 3])
 def test_rows_of_kept_and_of_pending_epochs_are_shown(kept: World, lockstep: Lockstep, epoch: int) -> None:
     shown = lockstep("wal", "show", "numbers", epoch, "numbers", "--limit", 0, "--json")
     assert shown.exit_code == 0, shown.output
@@ -93,9 +111,19 @@ def test_a_filter_is_an_sql_expression_and_nothing_more(kept: World, lockstep: L
         assert json.loads(result.stderr)["error"] == "QueryRefused", result.stderr
 
 
-def test_what_is_not_kept_is_told_with_what_keeps_it(kept: World, lockstep: Lockstep) -> None:
+def test_what_is_due_is_told_and_let_go_of_and_missed_with_what_keeps_it(world: World, lockstep: Lockstep) -> None:
+    kept = keeping(world)
+    assert "kept after cleanup: 2 WALs" in lockstep("status", "numbers").output
     pass_time(kept, 1, 8 * DAY)
-    assert kept.recover().problems == []
+    found = [one for one in json.loads(lockstep("doctor", "--json").stdout) if one["check"] == "wal"]
+    assert [one["severity"] for one in found] == ["fine", "warning"]
+    assert "kept for 7 days" in found[0]["says"]
+    assert found[1]["command"] == "`lockstep recover numbers`"
+    told = json.loads(lockstep("prune", "--dry-run", "--json").stdout)
+    assert [one["epoch"] for one in told["wals"]["numbers"]] == [1]
+    assert len(list(kept.staging_folder.glob("*/*/epoch=*"))) == 2
+    assert "1 kept WALs of numbers" in lockstep("prune").output
+    assert len(list(kept.staging_folder.glob("*/*/epoch=*"))) == 1
     gone = lockstep("wal", "show", "numbers", 1, "numbers")
     assert gone.exit_code == 1
     assert "WalGone" in gone.stderr and "keep_wal" in gone.stderr and "lockstep wal list numbers" in gone.stderr
@@ -108,14 +136,14 @@ def test_a_flipped_bit_is_found_before_a_row_of_its_file_is_shown(kept: World, l
     [path] = (kept.staging_folder).glob("*/*/epoch=2/*/numbers/part-00000.parquet")
     data = path.read_bytes()
     path.write_bytes(data[:20] + bytes([data[20] ^ 1]) + data[21:])
-    shown = lockstep("wal", "show", "numbers", 2, "numbers", "--json")
-    assert shown.exit_code == 1
-    assert shown.stdout == ""
-    assert json.loads(shown.stderr)["error"] == "WalCorrupt"
-    filtered = lockstep("wal", "show", "numbers", 2, "numbers", "--where", "true", "--json")
-    assert json.loads(filtered.stderr)["error"] == "WalCorrupt"
-    compared = lockstep("diff", "numbers", 1, 2, "numbers", "--json")
-    assert json.loads(compared.stderr)["error"] == "WalCorrupt"
+    try:
+        shown = lockstep("wal", "show", "numbers", 2, "numbers", "--json")
+        filtered = lockstep("wal", "show", "numbers", 2, "numbers", "--where", "true", "--json")
+        compared = lockstep("diff", "numbers", 1, 2, "numbers", "--json")
+    finally:
+        path.write_bytes(data)
+    assert (shown.exit_code, shown.stdout) == (1, "")
+    assert {json.loads(one.stderr)["error"] for one in (shown, filtered, compared)} == {"WalCorrupt"}
 
 
 def test_rows_in_quarantine_are_counted_and_shown_with_the_audits_that_they_offend(
@@ -154,10 +182,6 @@ def test_a_difference_is_told_as_rows_of_one_and_of_the_other(kept: World, locks
 def test_only_what_differs_is_a_difference_and_rows_count_as_often_as_they_stand(
     kept: World, lockstep: Lockstep
 ) -> None:
-    day = next(kept.days)
-    run_key = RunKey("wal", f"run {day}")
-    kept.run_task("begin", run_key, day)
-    stage(kept.runtime(), run_key, as_the_first_day_but_one)
     found = json.loads(lockstep("diff", "numbers", 1, 4, "numbers", "--json").stdout)
     assert found["only"] == [1, 1]
     assert [one["row"]["number"] for one in found["examples"]] == [0, 0]
@@ -181,24 +205,6 @@ def test_what_is_equal_by_digest_is_not_read(kept: World, lockstep: Lockstep, mo
     result = lockstep("diff", "numbers", 1, 1, "numbers", "--json")
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["by_digest"] is True
-
-
-def test_prune_lets_go_of_what_is_due(kept: World, lockstep: Lockstep) -> None:
-    pass_time(kept, 1, 8 * DAY)
-    told = json.loads(lockstep("prune", "--dry-run", "--json").stdout)
-    assert [one["epoch"] for one in told["wals"]["numbers"]] == [1]
-    assert len(list(kept.staging_folder.glob("*/*/epoch=*"))) == 3
-    assert "1 kept WALs of numbers" in lockstep("prune").output
-    assert len(list(kept.staging_folder.glob("*/*/epoch=*"))) == 2
-
-
-def test_status_and_doctor_tell_how_much_is_kept(kept: World, lockstep: Lockstep) -> None:
-    assert "kept after cleanup: 2 WALs" in lockstep("status", "numbers").output
-    pass_time(kept, 1, 8 * DAY)
-    found = [one for one in json.loads(lockstep("doctor", "--json").stdout) if one["check"] == "wal"]
-    assert [one["severity"] for one in found] == ["fine", "warning"]
-    assert "kept for 7 days" in found[0]["says"]
-    assert found[1]["command"] == "`lockstep recover numbers`"
 
 
 def test_what_json_has_no_word_for_is_text() -> None:

@@ -17,7 +17,7 @@ import pytest
 from psycopg2.extensions import parse_dsn
 
 from lockstep.epoch import Epoch, Generation, Identity, Interval, Plan, RunKey, SourceRange
-from lockstep.ledger import Ledger, migrate
+from lockstep.ledger import Ledger
 from lockstep.sinks import FileSink
 from lockstep.states import Role
 from stack.postgres import PostgresServer
@@ -100,10 +100,9 @@ def airflow_api(monkeypatch: pytest.MonkeyPatch) -> Airflow:
 
 
 @pytest.fixture
-def ledger(ledger_server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
+def ledger(memory_server: PostgresServer, migrated: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
     """An empty ledger, and Airflow's Connection to it."""
-    dsn = ledger_server.create_database(f"assets_{uuid4().hex}")
-    migrate(dsn)
+    dsn = memory_server.create_database(f"assets_{uuid4().hex}", migrated)
     parts = parse_dsn(dsn)
     found = {"conn_type": "postgres", "host": parts["host"], "port": int(parts["port"])}
     found |= {"login": parts["user"], "schema": parts["dbname"]}

@@ -22,6 +22,7 @@ from lockstep.pipeline import Pipeline
 from lockstep.sources import PostgresTableSource
 from lockstep.wal.request import StageRequest
 from stack.postgres import PostgresServer
+from tests.cases import cases
 from tests.dags.airflow_parts import before_3_2
 from tests.dags.pipelines import ORDERS
 from tests.spark.tables import pipeline as TABLES
@@ -74,8 +75,8 @@ def test_only_extras_that_libpq_knows_reach_it() -> None:
     assert found == {"host": "/run/pg", "sslmode": "verify-full", "options": "-c search_path=a b"}
 
 
-@pytest.mark.parametrize(
-    ("fields", "url"),
+@cases(
+    "fields, url",
     [
         ("https://u:p%2Fw@h:8443/a/b", "https://u:p%2Fw@h:8443/a/b"),
         ("http://:tok%3Aen@h/", "http://:tok%3Aen@h/"),
@@ -104,7 +105,7 @@ def test_a_missing_connection_is_named_with_the_way_to_define_it(connections: Ai
         connections["nowhere"]
 
 
-@pytest.mark.parametrize("extra", ["{'sslmode': 'verify-full', 'key': 'hunter2'}", "null", '["hunter2"]', "hunter2"])
+@cases("extra", ["{'sslmode': 'verify-full', 'key': 'hunter2'}", "null", '["hunter2"]', "hunter2"])
 def test_an_extra_that_cant_be_read_is_refused_and_not_passed_over(
     monkeypatch: pytest.MonkeyPatch, connections: AirflowConnections, extra: str
 ) -> None:
@@ -127,7 +128,7 @@ def test_staging_comes_from_the_environment_first_and_then_from_a_connection(mon
     assert staging_uri() == "file:///staging"
 
 
-@pytest.mark.parametrize(
+@cases(
     "spelling",
     [
         "sc://127.0.0.1:15002",
@@ -149,8 +150,8 @@ def test_spark_connect_is_understood_however_it_is_written(monkeypatch: pytest.M
     assert asked == [(_url("spark"), "wal", "orders", [], {})]
 
 
-@pytest.mark.parametrize(
-    ("spelling", "master"),
+@cases(
+    "spelling, master",
     [
         (json.dumps({"conn_type": "spark", "host": "local[*]"}), "local[*]"),
         ("spark://master:7077", "spark://master:7077"),
@@ -171,7 +172,7 @@ def test_every_other_spark_goes_through_spark_submit(
         asking("spark")(*("wal", "orders", [], {}))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("planned", [None, PostgresTableSource("events", connection="old_shop", order_by="xid").spec()])
+@cases("planned", [None, PostgresTableSource("events", connection="old_shop", order_by="xid").spec()])
 def test_a_driver_of_its_own_gets_the_connections_of_the_planned_sources_and_no_other(
     monkeypatch: pytest.MonkeyPatch, planned: Any
 ) -> None:
@@ -190,7 +191,7 @@ def test_a_driver_of_its_own_gets_the_connections_of_the_planned_sources_and_no_
     assert [word for word in ("hunter2", "hunter3", "hunter4") if word in str(given)] == [password]
 
 
-@pytest.mark.parametrize("host", ["local[*]", "spark://master:7077", "yarn"])
+@cases("host", ["local[*]", "spark://master:7077", "yarn"])
 def test_env_vars_take_from_a_driver_nothing_of_what_lockstep_gives_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, host: str
 ) -> None:
@@ -199,6 +200,8 @@ def test_env_vars_take_from_a_driver_nothing_of_what_lockstep_gives_it(
 
     from lockstep.orchestration import _launching as launching
 
+    if host != "yarn":  # once is enough: it takes its time
+        monkeypatch.setattr(launching, "_packages", lambda reference: [])
     monkeypatch.setenv("AIRFLOW_CONN_SPARK", json.dumps({"conn_type": "spark", "host": host}))
     monkeypatch.setenv("AIRFLOW_CONN_TABLE_SHOP", "postgresql://clerk:hunter2@db:5433/shop")
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
@@ -234,8 +237,8 @@ def test_no_password_is_logged_while_a_connection_is_resolved(
     assert "hunter2" not in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("fields", "meant"),
+@cases(
+    "fields, meant",
     [
         (
             {

@@ -14,6 +14,8 @@ import pytest
 import yaml
 from psycopg2.extensions import parse_dsn
 
+from tests.cases import cases
+
 ROOT = Path(__file__).resolve().parents[2]
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "docker-compose.yaml").read_text())["services"]
 #: whatever services and their health checks run, argument by argument
@@ -35,9 +37,7 @@ def test_every_setting_of_airflow_is_one_that_it_has() -> None:
     assert settings - known == set()
 
 
-@pytest.mark.parametrize(
-    "service", [name for name, one in SERVICES.items() if one.get("command", [""])[0] == "airflow"]
-)
+@cases("service", [name for name, one in SERVICES.items() if one.get("command", [""])[0] == "airflow"])
 def test_airflow_knows_the_command_of_a_service(service: str) -> None:
     from airflow.cli.cli_parser import get_parser
 
@@ -66,7 +66,7 @@ def test_spark_has_the_classes_that_the_services_start() -> None:
     assert named - there == set()
 
 
-@pytest.mark.parametrize(("id", "host"), [("lockstep_ledger", "ledger"), ("warehouse", "warehouse")])
+@cases("id, host", [("lockstep_ledger", "ledger"), ("warehouse", "warehouse")])
 def test_lockstep_reads_the_connections_as_they_are_written(
     id: str, host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ from lockstep import errors
 from lockstep.audits import row_count
 from lockstep.errors import InvalidPipeline, Retryable, Terminal
 from lockstep.pipeline import Pipeline
+from tests.cases import cases
 from tests.dags.airflow_parts import as_airflow_has_it, deserialized, first_run, serialized, weighs_by
 from tests.dags.pipelines import ORDERS, SHARDED, Days, Numbers, pipeline_of
 
@@ -106,26 +107,29 @@ def test_later_phases_go_first_when_slots_are_scarce(dag: DAG) -> None:
     assert {weighs_by(task) for task in dag.tasks} == {"upstream"}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_terminal_errors_end_the_retries_and_others_do_not(dag: DAG, kind: type[Exception]) -> None:
+def test_terminal_errors_end_the_retries_and_others_do_not(dag: DAG) -> None:
     from lockstep.orchestration._airflow import as_raised
 
-    for task in dag.tasks:
-        assert task.retries
-        assert fails_at_once(task, as_raised(kind("what was found"))) == issubclass(kind, Terminal)  # type: ignore[arg-type]
+    assert all(task.retries for task in dag.tasks)
+    raised: dict[type[Exception], Exception] = {kind: as_raised(kind("what was found")) for kind in KINDS}  # type: ignore[arg-type]
+    told = {kind: {fails_at_once(task, error) for task in dag.tasks} for kind, error in raised.items()}
+    assert told == {kind: {issubclass(kind, Terminal)} for kind in KINDS}
 
 
-@pytest.mark.parametrize("kind", KINDS)
 def test_without_retry_policies_a_terminal_error_is_of_a_class_that_airflow_does_not_try_again_and_of_its_own(
-    monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from lockstep.orchestration import _airflow
 
     monkeypatch.setattr(_airflow, "HAS_RETRY_POLICIES", False)
     dag = epoch_dag(ORDERS, schedule="@daily", start_date=START)
-    raised = _airflow.as_raised(kind("what was found"))  # type: ignore[arg-type]
-    assert isinstance(raised, kind) and (type(raised).__name__, str(raised)) == (kind.__name__, "what was found")
-    assert {fails_at_once(task, raised) for task in dag.tasks} == {issubclass(kind, Terminal)}
+    raised: dict[type[Exception], Exception] = {kind: _airflow.as_raised(kind("what was found")) for kind in KINDS}  # type: ignore[arg-type]
+    assert all(isinstance(error, kind) for kind, error in raised.items())
+    assert {kind: (type(error).__name__, str(error)) for kind, error in raised.items()} == {
+        kind: (kind.__name__, "what was found") for kind in KINDS
+    }
+    told = {kind: {fails_at_once(task, error) for task in dag.tasks} for kind, error in raised.items()}
+    assert told == {kind: {issubclass(kind, Terminal)} for kind in KINDS}
 
 
 def fails_at_once(task: Any, error: Exception) -> bool:
@@ -178,8 +182,8 @@ def test_a_hold_shorter_than_the_retries_is_refused() -> None:
         epoch_dag(pipeline_of(Days(), hold=timedelta(minutes=1)), schedule="@daily", start_date=START)
 
 
-@pytest.mark.parametrize(
-    ("schedule", "length"),
+@cases(
+    "schedule, length",
     [("@daily", timedelta(days=1)), ("*/10 * * * *", timedelta(minutes=10)), (timedelta(hours=6), timedelta(hours=6))],
 )
 def test_a_cron_string_and_a_timedelta_make_real_data_intervals_in_utc(schedule: Any, length: timedelta) -> None:
@@ -190,7 +194,7 @@ def test_a_cron_string_and_a_timedelta_make_real_data_intervals_in_utc(schedule:
     assert spans[0].start == START and spans[0].start.utcoffset() == timedelta()
 
 
-@pytest.mark.parametrize("schedule", [None, "@once"])
+@cases("schedule", [None, "@once"])
 def test_other_schedules_stay_as_they_are(schedule: str | None) -> None:
     found: object = epoch_dag(ORDERS, schedule=schedule, start_date=START).schedule
     assert found == schedule
@@ -254,10 +258,9 @@ def test_a_dag_of_mapped_shards_is_the_same_at_each_parse(mapped: DAG) -> None:
     assert json.dumps(serialized(other)) == json.dumps(serialized(mapped))
 
 
-@pytest.mark.parametrize(
-    ("pipeline", "arguments", "why"),
+@cases(
+    "pipeline, arguments, why",
     [(ORDERS, {}, "no sink has more than one shard"), (SHARDED, {"pack": 3}, "leave one of them away")],
-    ids=["one shard", "a pack"],
 )
 def test_shards_are_not_mapped_where_there_is_nothing_to_map(
     pipeline: Pipeline, arguments: dict[str, Any], why: str
@@ -266,7 +269,7 @@ def test_shards_are_not_mapped_where_there_is_nothing_to_map(
         epoch_dag(pipeline, schedule="@daily", start_date=START, map_shards=True, **arguments)
 
 
-@pytest.mark.parametrize(
+@cases(
     "make",
     [
         lambda: epoch_dag(ORDERS, schedule="@daily", start_date=START),
@@ -274,7 +277,6 @@ def test_shards_are_not_mapped_where_there_is_nothing_to_map(
         lambda: epoch_dag(SHARDED, schedule="@daily", start_date=START, map_shards=True),
         lambda: lockstep.recovery_dag(),
     ],
-    ids=["interval", "cursor", "mapped shards", "recovery"],
 )
 def test_a_dag_survives_serialization_and_carries_nothing_of_its_pipeline(make: Callable[[], DAG]) -> None:
     made = make()
@@ -288,7 +290,7 @@ def test_a_dag_survives_serialization_and_carries_nothing_of_its_pipeline(make: 
     assert "out/raw" not in text
 
 
-@pytest.mark.parametrize("schedule", ["@daily", timedelta(days=1)], ids=["cron", "timedelta"])
+@cases("schedule", ["@daily", timedelta(days=1)])
 def test_start_and_end_are_the_schedules_and_not_the_tasks(schedule: str | timedelta) -> None:
     """Airflow leaves tasks out of a manual run before their start or after their end: it would be green, and nothing
     would have moved."""

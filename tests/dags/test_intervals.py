@@ -12,6 +12,7 @@ import pytest
 from lockstep.epoch import Input, Interval, RunKey
 from lockstep.errors import IllegalTransition, IntervalMissing, InvalidPipeline, RestateRefused
 from lockstep.pipeline import Pipeline
+from tests.cases import cases
 from tests.dags.pipelines import ORDERS, Numbers, pipeline_of
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def test_params_count_more_than_the_data_interval_and_are_taken_in_their_own_tim
     assert str(interval_of(ORDERS, given)) == "[2024-03-01T00:00:00+00:00, 2024-03-02T00:00:00+00:00)"
 
 
-@pytest.mark.parametrize("run_type", ["scheduled", "backfill"])
+@cases("run_type", ["scheduled", "backfill"])
 def test_params_that_a_dag_happens_to_have_send_no_run_of_its_schedule_to_another_interval(run_type: str) -> None:
     from airflow.sdk.api.datamodels._generated import DagRunType
 
@@ -58,8 +59,8 @@ def test_params_that_a_dag_happens_to_have_send_no_run_of_its_schedule_to_anothe
     assert str(interval_of(ORDERS, asked)) == "[2024-05-01T00:00:00+00:00, 2024-05-02T00:00:00+00:00)"
 
 
-@pytest.mark.parametrize(
-    ("context", "found"),
+@cases(
+    "context, found",
     [
         (run(), "this run has none"),
         (run(data_interval_start=None, data_interval_end=None), "this run has none"),

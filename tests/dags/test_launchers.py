@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from lockstep.launchers import Application, JobLauncher, JobState
+from tests.cases import cases
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "launchers.md"
 TOKEN = "0123456789ab-7"
@@ -269,7 +270,7 @@ CASES: dict[str, tuple[dict[str, Any], list[Any], str, list[tuple[Any, JobState]
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@cases("name", CASES)
 def test_a_launchers_job_is_known_by_its_token_and_asked_for_by_its_handle(name: str, recorded: Recorded) -> None:
     arguments, answers, handle, states = CASES[name]
     launcher = example(name, **arguments)
@@ -286,7 +287,7 @@ def test_a_launchers_job_is_known_by_its_token_and_asked_for_by_its_handle(name:
     assert handle in str(recorded.asked[-1])
 
 
-@pytest.mark.parametrize("name", CASES)
+@cases("name", CASES)
 def test_what_a_service_refuses_is_no_state_of_a_job(name: str, recorded: Recorded) -> None:
     arguments, _, handle, _ = CASES[name]
     launcher = example(name, **arguments)

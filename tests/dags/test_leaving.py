@@ -22,6 +22,7 @@ from lockstep.errors import StageFailed
 from lockstep.launchers import Application, JobState
 from lockstep.pipeline import Pipeline
 from lockstep.wal.request import StageRequest
+from tests.cases import cases
 from tests.crash.world import write_parquet
 from tests.dags.observed import DAY, Observed
 from tests.dags.pipelines import ORDERS
@@ -60,6 +61,12 @@ class Service:
 
     def work(self) -> None:
         write_parquet(self.requests[-1])
+
+
+@pytest.fixture(autouse=True)
+def no_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty zip of code, as nothing runs it."""
+    monkeypatch.setattr("lockstep.orchestration._launching._packages", lambda reference: [])
 
 
 @pytest.fixture
@@ -154,24 +161,18 @@ def test_a_job_at_work_keeps_the_epoch_from_other_runs_and_is_looked_after_withi
     assert len(service.requests) == 1 and len(service.asked) == 1
 
 
-def test_a_triggerer_that_is_away_costs_no_try_and_no_second_job(begun: Observed) -> None:
+def test_a_triggerer_that_is_away_or_sees_an_end_alone_costs_no_try_and_no_second_job(begun: Observed) -> None:
     service = Service()
-    with deferred():
+    with deferred() as left:
         begun.execute(stage_by(begun, service))
+    with rescheduled():  # woken once, and not for ever
+        wake(begun, stage_by(begun, service), left[0], service.requests)
     with rescheduled():
         task: Any = stage_by(begun, service)
         task.resume_execution("__fail__", {"error": "Trigger timeout"}, begun.context(task))
     service.work()
     begun.execute(stage_by(begun, service, deferrable=False))  # as Airflow runs a task that is due again
     assert sealed(begun) and len(service.requests) == 1
-
-
-def test_a_triggerer_that_sees_an_end_which_the_task_does_not_wakes_it_once_and_not_for_ever(begun: Observed) -> None:
-    service = Service()
-    with deferred() as left:
-        begun.execute(stage_by(begun, service))
-    with rescheduled():
-        wake(begun, stage_by(begun, service), left[0], service.requests)
 
 
 @pytest.mark.parametrize("service", [Service(at_once=True), Service(detached=False, at_once=True)])
@@ -197,8 +198,8 @@ def launcher_to(monkeypatch: pytest.MonkeyPatch, connection: dict[str, Any], sub
     return launcher(ORDERS, "spark", submit)
 
 
-@pytest.mark.parametrize(
-    ("connection", "submit", "leaves"),
+@cases(
+    "connection, submit, leaves",
     [
         (YARN, CLUSTER, True),
         ({**YARN, "extra": {**YARN["extra"], "deploy-mode": "cluster"}}, {}, True),
@@ -228,7 +229,7 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize(("cluster", "connection"), [("yarn", YARN), ("k8s", KUBERNETES)])
+@cases("cluster, connection", [("yarn", YARN), ("k8s", KUBERNETES)])
 def test_spark_submit_hands_the_job_in_and_tells_by_what_id_it_is_known(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cluster: str, connection: dict[str, Any]
 ) -> None:

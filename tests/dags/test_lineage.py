@@ -20,12 +20,11 @@ if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import BaseOperator
 
-pytest.importorskip("airflow.providers.openlineage", reason="the provider isn't installed")
-
 
 @pytest.fixture(autouse=True)
 def transport(monkeypatch: pytest.MonkeyPatch) -> None:
     """The provider has somebody to tell."""
+    pytest.importorskip("airflow.providers.openlineage", reason="the provider isn't installed")
     monkeypatch.setenv("AIRFLOW__OPENLINEAGE__TRANSPORT", json.dumps({"type": "console"}))
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from lockstep.epoch import Interval
 from lockstep.errors import IllegalTransition, IntervalMissing, InvalidPipeline, RestateRefused
+from tests.cases import cases
 from tests.dags.airflow_parts import as_airflow_has_it, before_3_2, first_run, row_of
 from tests.dags.pipelines import ORDERS, Numbers, pipeline_of
 
@@ -42,13 +43,13 @@ def test_a_pack_is_one_task_that_tells_every_asset() -> None:
     assert made.max_active_runs == 1
 
 
-@pytest.mark.parametrize("pack", [0, -1, True, 1.5, "7", 10_001])
+@cases("pack", [0, -1, True, 1.5, "7", 10_001])
 def test_what_is_no_size_of_a_pack_is_refused(pack: Any) -> None:
     with pytest.raises(InvalidPipeline, match="a number from 1 to 10000"):
         dag(pack=pack)
 
 
-@pytest.mark.parametrize("schedule", [None, "@once", "@continuous"])
+@cases("schedule", [None, "@once", "@continuous"])
 def test_intervals_need_a_schedule_that_says_how_long_they_are(schedule: Any) -> None:
     with pytest.raises(InvalidPipeline, match="which says what interval an epoch has"):
         dag(schedule=schedule)
@@ -86,7 +87,7 @@ def test_an_interval_within_one_of_the_schedules_stays_as_it_was_given() -> None
     assert cut(days(0, 0.5), timedelta(days=1)) == [days(0, 0.5)]
 
 
-@pytest.mark.parametrize("span", [days(0.5, 2), days(0, 2.5), days(0.5, 2.5), days(0.5, 1.5)])
+@cases("span", [days(0.5, 2), days(0, 2.5), days(0.5, 2.5), days(0.5, 1.5)])
 def test_an_interval_across_the_schedules_is_refused(span: Interval) -> None:
     with pytest.raises(IntervalMissing, match="isn't made of whole intervals"):
         cut(span)
@@ -122,8 +123,8 @@ def test_a_backfill_of_some_intervals_takes_no_other() -> None:
     assert runs == [days(2, 9), days(9, 12)]
 
 
-@pytest.mark.parametrize("schedule", ["@daily", timedelta(days=1)])
-@pytest.mark.parametrize("last", [None, START + 9 * DAY])
+@cases("schedule", ["@daily", timedelta(days=1)])
+@cases("last", [None, START + 9 * DAY])
 def test_a_packing_schedule_is_the_same_when_it_was_serialized(schedule: Any, last: datetime | None) -> None:
     timetable = dag(schedule=schedule, end_date=last).timetable
     again = type(timetable).deserialize(timetable.serialize())
@@ -131,7 +132,7 @@ def test_a_packing_schedule_is_the_same_when_it_was_serialized(schedule: Any, la
     assert scheduled(again, START, until) == scheduled(timetable, START, until) == [days(0, 7), days(7, 10)]
 
 
-@pytest.mark.parametrize("schedule", ["@daily", timedelta(days=1), "*/5 * * * *"])
+@cases("schedule", ["@daily", timedelta(days=1), "*/5 * * * *"])
 def test_packs_that_only_begin_or_only_end_together_are_runs_of_their_own(schedule: Any) -> None:
     """Airflow takes a logical date, or a run's id, that there is already for the same run: the longer pack's other
     intervals would never run."""

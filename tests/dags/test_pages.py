@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.cases import cases
 from tests.dags.airflow_parts import as_airflow_has_it, dag_bag, first_run
 
 CHECKOUT = Path(__file__).parents[2]
@@ -79,7 +80,7 @@ def with_the_launcher_that_the_page_names(block: Shown) -> str:
     return f"{block.text}\n{launcher}\n{line}\n"
 
 
-@pytest.mark.parametrize("block", DAG_FILES, ids=lambda block: f"{block.page}-{block.file()}")
+@cases("block", DAG_FILES)
 @pytest.mark.usefixtures("orders", "livy")
 def test_a_dag_file_of_the_documentation_makes_its_dag(block: Shown, tmp_path: Path) -> None:
     import airflow.sdk

@@ -11,6 +11,7 @@ import pytest
 
 import lockstep
 from lockstep.errors import InvalidPipeline
+from tests.cases import cases
 from tests.dags.airflow_parts import dag_bag
 from tests.dags.pipelines import ORDERS
 
@@ -40,7 +41,7 @@ def parse(tmp_path: Path) -> Parse:
     return parsed
 
 
-@pytest.mark.parametrize(
+@cases(
     "lines",
     [
         "epoch_dag(ORDERS)",

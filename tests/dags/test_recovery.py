@@ -15,7 +15,7 @@ from psycopg2.extensions import parse_dsn
 
 from lockstep.epoch import Epoch, Identity, RunKey
 from lockstep.errors import EpochsStuck, IllegalTransition
-from lockstep.ledger import Ledger, migrate
+from lockstep.ledger import Ledger
 from lockstep.ledger.report import Report
 from lockstep.operations.resolve import NothingAsked
 from lockstep.roles.recover import RecoveryReport
@@ -28,10 +28,9 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def ledger(ledger_server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
+def ledger(memory_server: PostgresServer, migrated: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
     """An empty ledger, and Airflow's Connection to it."""
-    dsn = ledger_server.create_database(f"recovery_{uuid4().hex}")
-    migrate(dsn)
+    dsn = memory_server.create_database(f"recovery_{uuid4().hex}", migrated)
     parts = parse_dsn(dsn)
     found = {"conn_type": "postgres", "host": parts["host"], "port": int(parts["port"])}
     found |= {"login": parts["user"], "schema": parts["dbname"]}
@@ -195,29 +194,26 @@ def comes(ledger: Ledger, epoch: Epoch, answers: Any) -> str | None:
 BETWEEN = {"begin": "success", "stage": "success", "prepare.delays": None, "publish.delays": None, "abort": "skipped"}
 
 
-@pytest.mark.parametrize("state", ["scheduled", "queued", "running", "up_for_retry", "up_for_reschedule", None])
-def test_of_an_attempt_whose_task_waits_for_a_slot_airflow_has_something_to_come(
-    ledger: Ledger, state: str | None
-) -> None:
+def test_of_an_attempt_whose_task_waits_for_a_slot_airflow_has_something_to_come(ledger: Ledger) -> None:
     epoch = begun_by(ledger, "begin")
-    states = {**BETWEEN, "prepare.warehouse": state, "prepare.delays": "success"}
-    told = comes(ledger, epoch, Answers("running", states))
-    assert told == f"prepare.warehouse of run {RUN.run_id} of DAG {RUN.dag_id}"
+    for state in ("scheduled", "queued", "running", "up_for_retry", "up_for_reschedule", None):
+        states = {**BETWEEN, "prepare.warehouse": state, "prepare.delays": "success"}
+        told = comes(ledger, epoch, Answers("running", states))
+        assert told == f"prepare.warehouse of run {RUN.run_id} of DAG {RUN.dag_id}", state
 
 
-@pytest.mark.parametrize(
-    "answers",
-    [
-        Answers(None, {}),
-        Answers("failed", BETWEEN),
-        Answers("running", {**BETWEEN, "prepare.delays": "failed"}),
-        Answers("running", {**BETWEEN, "prepare.delays": "scheduled"}, paused=True),
-        Answers("running", {"begin": "success", "other.stage": "queued", "own_stage": "queued", "staged": None}),
-    ],
-    ids=["a run that was deleted", "that failed", "whose tasks ended", "of a paused DAG", "with others' tasks"],
-)
-def test_of_an_attempt_that_nobody_goes_on_with_airflow_has_nothing_to_come(ledger: Ledger, answers: Answers) -> None:
-    assert comes(ledger, begun_by(ledger, "begin"), answers) is None
+def test_of_an_attempt_that_nobody_goes_on_with_airflow_has_nothing_to_come(ledger: Ledger) -> None:
+    epoch = begun_by(ledger, "begin")
+    others = {"begin": "success", "other.stage": "queued", "own_stage": "queued", "staged": None}
+    answers = {
+        "a run that was deleted": Answers(None, {}),
+        "that failed": Answers("failed", BETWEEN),
+        "whose tasks ended": Answers("running", {**BETWEEN, "prepare.delays": "failed"}),
+        "of a paused DAG": Answers("running", {**BETWEEN, "prepare.delays": "scheduled"}, paused=True),
+        "with others' tasks": Answers("running", others),
+    }
+    found = {name: comes(ledger, epoch, answer) for name, answer in answers.items()}
+    assert found == dict.fromkeys(answers)
 
 
 def test_what_is_to_come_is_the_tasks_of_the_epochs_own_group_or_pack(ledger: Ledger) -> None:

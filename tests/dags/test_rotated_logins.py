@@ -32,6 +32,7 @@ from lockstep.sources.base import SourceContext
 from stack.mariadb import MariaDbServer
 from stack.postgres import PostgresServer
 from stack.s3 import S3Server
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from lockstep.login import Login
@@ -170,7 +171,7 @@ def asking_mariadb(database: MariaDb) -> Callable[[], object]:
     return ask
 
 
-@pytest.mark.parametrize("room", [of_ledger, of_sink, of_source, of_audit])
+@cases("room", [of_ledger, of_sink, of_source, of_audit])
 def test_a_password_that_is_rotated_while_a_task_runs_is_asked_for_again(
     room: Callable[[str], Callable[[], object]], account: Account
 ) -> None:
@@ -271,13 +272,14 @@ def signed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, str]]:
 TOKENS = {"iam": True, "aws_conn_id": "cloud", "sslmode": "prefer"}
 
 
-@pytest.mark.parametrize("conn_type", ["postgres", "lockstep_ledger"])
+@cases("conn_type", ["postgres", "lockstep_ledger"])
 def test_a_connection_that_asks_for_a_token_gets_one_by_its_hook_whenever_it_is_opened(
     conn_type: str, account: Account, signed: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from lockstep.orchestration import _tokens
 
     monkeypatch.setattr(_tokens, "SECONDS", 0.0)
+    signed.clear()
     account.connection(conn_type=conn_type, extra=TOKENS)
     login = account.login()
     assert signed == [(account.fields["host"], account.fields["port"], "clerk")]
@@ -337,8 +339,8 @@ def test_a_service_that_gives_no_token_is_waited_for_and_named(
         account.login()
 
 
-@pytest.mark.parametrize(
-    ("fields", "package"),
+@cases(
+    "fields, package",
     [
         ({"conn_type": "postgres", "extra": {"iam": True}}, "apache-airflow-providers-amazon"),
         ({"conn_type": "postgres", "extra": {"iam": "true", "redshift": True}}, "apache-airflow-providers-amazon"),
@@ -359,10 +361,8 @@ def test_a_provider_that_is_missing_is_named_with_its_package(
         AirflowConnections()["there"]
 
 
-@pytest.mark.parametrize(
-    ("extra", "password"), [({"iam": False, "aws_conn_id": "a"}, "p"), ({"azure_conn_id": "a"}, "p"), ({}, None)]
-)
-@pytest.mark.parametrize("conn_type", ["postgres", "mysql"])
+@cases("extra, password", [({"iam": False, "aws_conn_id": "a"}, "p"), ({"azure_conn_id": "a"}, "p"), ({}, None)])
+@cases("conn_type", ["postgres", "mysql"])
 def test_who_asks_for_no_token_gets_none_and_the_driver_nothing_that_is_for_the_hook(
     conn_type: str, extra: dict[str, Any], password: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -427,8 +427,8 @@ def test_keys_of_a_role_are_got_by_the_hook_and_again_before_they_end(
     assert sorted(one.path for one in store.find_below("")) == ["a", "c"]
 
 
-@pytest.mark.parametrize(
-    ("login", "extra", "asks"),
+@cases(
+    "login, extra, asks",
     [
         ("key", {}, False),
         (None, {"aws_access_key_id": "key", "aws_secret_access_key": "secret"}, False),
@@ -438,7 +438,7 @@ def test_keys_of_a_role_are_got_by_the_hook_and_again_before_they_end(
         (None, {}, True),
     ],
 )
-@pytest.mark.parametrize("conn_type", ["aws", "lockstep_s3"])
+@cases("conn_type", ["aws", "lockstep_s3"])
 def test_keys_are_asked_for_where_a_connection_names_a_role_or_has_none(
     conn_type: str, login: str | None, extra: dict[str, str], asks: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,7 @@ from lockstep.audits import row_count
 from lockstep.epoch import Interval, RunKey
 from lockstep.errors import InvalidPipeline, RestateRefused
 from lockstep.pipeline import Pipeline
+from tests.cases import cases
 from tests.dags.airflow_parts import as_airflow_has_it, before_3_2, dag_bag, deserialized, serialized
 from tests.dags.pipelines import NUMBERS, ORDERS, SHARDED, Days, pipeline_of
 
@@ -100,9 +101,7 @@ def test_whatever_follows_a_run_fails_by_a_leaf_of_the_group(dag: DAG) -> None:
     assert leaf.trigger_rule == "none_failed_min_one_success" and leaf.inherits_from_empty_operator
 
 
-@pytest.mark.parametrize(
-    "wire", [lambda g, t: g >> t, lambda g, t: t << g, lambda g, t: g.output >> t], ids=["after", "before", "output"]
-)
+@cases("wire", [lambda g, t: g >> t, lambda g, t: t << g, lambda g, t: g.output >> t])
 def test_a_task_follows_however_it_is_wired(wire: Callable[[Any, Any], Any]) -> None:
     with dag_of() as made:
         wire(group(ORDERS), step("report"))
@@ -185,8 +184,8 @@ def test_epoch_dag_and_mapped_shards_take_them_too() -> None:
     assert made.get_task("publish_shards.totals").pool == "kafka"
 
 
-@pytest.mark.parametrize(
-    ("task_args", "why"),
+@cases(
+    "task_args, why",
     [
         ({"stagging": {"pool": "x"}}, "names 'stagging'"),
         ({"prepare.nothing": {"pool": "x"}}, "names 'prepare.nothing'"),
@@ -246,7 +245,7 @@ def an_asset() -> Any:
     return [Asset("lockstep://returns/raw")]
 
 
-@pytest.mark.parametrize("schedule", [lambda: "@daily", lambda: timedelta(days=1), cron_trigger, an_asset])
+@cases("schedule", [lambda: "@daily", lambda: timedelta(days=1), cron_trigger, an_asset])
 def test_a_schedule_whose_runs_have_no_interval_is_refused_for_interval_pipelines(schedule: Callable[[], Any]) -> None:
     with dag_of(schedule=schedule()), pytest.raises(InvalidPipeline, match="CronDataIntervalTimetable"):
         group(ORDERS)
@@ -287,8 +286,8 @@ def in_a_mapped_group() -> None:
     each.expand(number=[1, 2])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "make", "why"),
+@cases(
+    "arguments, make, why",
     [
         ({"fail_fast": True}, lambda: group(ORDERS), "fail_fast"),
         ({}, lambda: [group(ORDERS), group(ORDERS, group_id="again")], "is moved by DAG mine already"),
@@ -307,7 +306,7 @@ def test_what_cant_go_well_is_refused_by_name(arguments: Any, make: Callable[[],
         make()
 
 
-@pytest.mark.parametrize("make", [lambda **where: group(ORDERS, **where), lambda **where: mapped([ORDERS], **where)])
+@cases("make", [lambda **where: group(ORDERS, **where), lambda **where: mapped([ORDERS], **where)])
 def test_a_group_finds_its_dag_in_an_argument(make: Callable[..., EpochTaskGroup]) -> None:
     from airflow.sdk import DAG, TaskGroup
 
@@ -403,7 +402,7 @@ def test_what_a_mapped_group_gives_to_spark_submit_is_not_stored_with_the_dag() 
     assert task.unmap({"of": "orders"}).spark_submit == submit
 
 
-@pytest.mark.parametrize("make", [lambda: group(ORDERS), lambda: mapped([ORDERS, RETURNS], group_id="all")])
+@cases("make", [lambda: group(ORDERS), lambda: mapped([ORDERS, RETURNS], group_id="all")])
 def test_a_dag_that_is_only_triggered_has_no_start_and_no_end_that_leave_out_its_tasks(make: Any) -> None:
     """Airflow would end a run of an earlier interval green, and nothing would have moved."""
     with dag_of(end_date=START + timedelta(days=2)) as made:
@@ -423,7 +422,7 @@ def test_dates_of_a_schedule_and_of_default_args_stay() -> None:
         assert {task.start_date for task in as_airflow_has_it(made).tasks} == {START}
 
 
-@pytest.mark.parametrize("make", [lambda: group(ORDERS), lambda: mapped([ORDERS, RETURNS], group_id="all")])
+@cases("make", [lambda: group(ORDERS), lambda: mapped([ORDERS, RETURNS], group_id="all")])
 def test_a_dag_with_groups_survives_serialization_and_carries_nothing_of_its_pipelines(make: Any) -> None:
     def made() -> DAG:
         with dag_of() as dag:
@@ -470,17 +469,15 @@ def test_each_pipeline_of_a_run_has_a_row_of_its_own_and_epoch_dag_s_stays_the_r
     assert alone._run(context) == RunKey("mine", "manual 1")
 
 
-@pytest.mark.parametrize(
-    ("given", "reason"), [(None, None), ({"orders": " late file "}, "late file"), ({"returns": "late file"}, None)]
-)
+@cases("given, reason", [(None, None), ({"orders": " late file "}, "late file"), ({"returns": "late file"}, None)])
 def test_a_conf_names_whose_rows_it_would_replace(given: Any, reason: str | None) -> None:
     from lockstep.orchestration.restating import reason_of
 
     assert reason_of(context_of(lockstep_restate=given), "orders", ["orders", "returns"]) == reason
 
 
-@pytest.mark.parametrize(
-    ("given", "why"),
+@cases(
+    "given, why",
     [
         ("late file", r'say whose rows are to be replaced, by a conf {"lockstep_restate": {"orders": "why"}}'),
         ({"ordres": "late file"}, "names 'ordres', and this DAG moves orders, returns"),

@@ -28,6 +28,7 @@ from lockstep.errors import (
     WaitedInVain,
 )
 from lockstep.runtime import Runtime
+from tests.cases import cases
 from tests.dags.pipelines import ORDERS
 
 if TYPE_CHECKING:
@@ -90,14 +91,15 @@ def no_ledger(monkeypatch: pytest.MonkeyPatch) -> list[timedelta]:
     return kept
 
 
-@pytest.mark.parametrize("error", [OutOfOrder, KeysHeld, PublishBusy])
+@cases("error", [OutOfOrder, KeysHeld, PublishBusy])
 def test_any_task_waits_for_what_other_epochs_have_to_do(error: type[Retryable], no_ledger: list[timedelta]) -> None:
+    no_ledger.clear()
     with rescheduled():
         missing(error("epoch 1 is planned")).execute(waiting_for(timedelta()))
     assert no_ledger == [timedelta(seconds=5)]
 
 
-@pytest.mark.parametrize("error", [SourceNotReady, EpochBusy, TooManyInFlight, TargetFull])
+@cases("error", [SourceNotReady, EpochBusy, TooManyInFlight, TargetFull])
 def test_only_begin_waits_for_input_another_run_and_room(error: type[Retryable], no_ledger: list[timedelta]) -> None:
     with rescheduled():
         missing(error("not yet"), at_begin=True).execute(waiting_for(timedelta()))
@@ -169,7 +171,7 @@ def test_a_deferrable_task_leaves_looking_for_its_files_to_the_triggerer(no_ledg
     assert left[0].timeout is not None  # and without any triggerer the scheduler wakes it
 
 
-@pytest.mark.parametrize("error", [MISSING, EpochBusy("busy"), TooManyInFlight("two"), OutOfOrder("not yet")])
+@cases("error", [MISSING, EpochBusy("busy"), TooManyInFlight("two"), OutOfOrder("not yet")])
 def test_what_no_triggerer_can_look_for_is_waited_for_rescheduled(error: Retryable, no_ledger: list[timedelta]) -> None:
     with rescheduled():
         missing(error, at_begin=True, deferrable=True).execute(waiting_for(timedelta()))
@@ -234,7 +236,7 @@ async def first_event(trigger: FilesTrigger) -> object:
     return (await anext(trigger.run())).payload
 
 
-@pytest.mark.parametrize("name", ["2013-01-05.csv", "2013-*.csv"])
+@cases("name", ["2013-01-05.csv", "2013-*.csv"])
 def test_the_trigger_fires_when_the_file_is_there(tmp_path: Path, name: str) -> None:
     async def land() -> object:
         looking = asyncio.ensure_future(first_event(trigger_at(str(tmp_path / name), HOURS)))
@@ -247,7 +249,7 @@ def test_the_trigger_fires_when_the_file_is_there(tmp_path: Path, name: str) -> 
     assert asyncio.run(land()) == [str(tmp_path / name)]
 
 
-@pytest.mark.parametrize("place", ["nowhere/2013-01-05.csv", "ftp://what/is/that.csv"])
+@cases("place", ["nowhere/2013-01-05.csv", "ftp://what/is/that.csv"])
 def test_a_trigger_that_sees_nothing_or_cannot_look_fires_when_its_time_is_over(tmp_path: Path, place: str) -> None:
     whole = place if "://" in place else str(tmp_path / place)
     assert asyncio.run(first_event(trigger_at(whole, timedelta(seconds=0.1)))) == []

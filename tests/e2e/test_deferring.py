@@ -14,12 +14,12 @@ from tests.e2e.world import World
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(900)]
 
-WAITING = 50
+WAITING = 12  #: more than there are slots
 DAYS = [str(date(2024, 3, 1) + timedelta(days=day)) for day in range(WAITING)]
 LANDED = DAYS[:3]
 
 
-def test_fifty_epochs_that_wait_take_no_slot_and_outlive_the_triggerer_and_the_worker(
+def test_epochs_that_wait_take_no_slot_and_outlive_the_triggerer_and_the_worker(
     world: World, stack: TestedStack
 ) -> None:
     world.api.make_pool("landing", 8)

@@ -10,20 +10,16 @@ from tests.e2e.world import World
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(900)]
 
 
-def test_a_clear_of_a_task_with_its_downstream_goes_on_from_the_ledgers_state(world: World) -> None:
-    landed = world.land("orders", "2024-02-01")
-    run_id = world.run("orders", "2024-02-01")
-    before = world.epoch("orders", "2024-02-01")
-    world.api.clear("orders", run_id, "stage", downstream=True)
-    world.require_success("orders", run_id)
-    assert world.epoch("orders", "2024-02-01") == before
-    world.require_published_once("orders", "2024-02-01", landed)
-
-
-def test_a_clear_of_a_whole_published_run_verifies_and_changes_nothing(world: World) -> None:
+def test_a_clear_of_a_task_with_its_downstream_and_one_of_a_whole_published_run_verify_and_change_nothing(
+    world: World,
+) -> None:
     landed = world.land("orders", "2024-02-02")
     run_id = world.run("orders", "2024-02-02")
     before = world.epoch("orders", "2024-02-02")
+    world.api.clear("orders", run_id, "stage", downstream=True)
+    world.require_success("orders", run_id)
+    assert world.epoch("orders", "2024-02-02") == before
+    world.require_published_once("orders", "2024-02-02", landed)
     world.api.clear_run("orders", run_id)
     world.require_success("orders", run_id)
     assert world.epoch("orders", "2024-02-02") == before
@@ -31,7 +27,9 @@ def test_a_clear_of_a_whole_published_run_verifies_and_changes_nothing(world: Wo
     world.require_published_once("orders", "2024-02-02", landed)
 
 
-def test_a_refusal_aborts_a_single_clear_fails_at_once_and_a_clear_from_begin_succeeds(world: World) -> None:
+def test_a_refusal_aborts_recovery_is_red_a_single_clear_fails_at_once_and_a_clear_from_begin_succeeds(
+    world: World,
+) -> None:
     landed = world.land("refused", "2024-02-03")
     world.query(sql.SQL("CREATE TABLE public.refused (id text, day text, amount float8, lockstep_epoch bigint)"))
     run_id = world.trigger("refused", "2024-02-03")
@@ -42,6 +40,16 @@ def test_a_refusal_aborts_a_single_clear_fails_at_once_and_a_clear_from_begin_su
     world.require_nothing_shown("refused", "2024-02-03")
     assert world.prepared() == []
 
+    stuck = world.epoch("refused", "2024-02-03")
+    red = world.round()
+    assert world.api.run_state("lockstep_recovery", red) == "failed"
+    states = world.api.states("lockstep_recovery", red)
+    assert (states.pop("nothing_stuck"), states.pop("all_told")) == ("failed", "skipped")
+    assert set(states.values()) == {"success"}
+    assert stuck is not None
+    said = world.api.log("lockstep_recovery", red, "nothing_stuck")
+    assert f"pipeline refused: an epoch is stuck; epoch {stuck.id} (" in said
+
     world.query(sql.SQL("DROP TABLE public.refused"))
     world.api.clear("refused", run_id, "prepare.warehouse", downstream=False)
     assert world.api.wait_run("refused", run_id) == "failed"
@@ -51,6 +59,8 @@ def test_a_refusal_aborts_a_single_clear_fails_at_once_and_a_clear_from_begin_su
     world.api.clear("refused", run_id, "begin", downstream=True)
     world.require_success("refused", run_id)
     world.require_published_once("refused", "2024-02-03", landed)
+    told = world.api.log("lockstep_recovery", world.round(), "nothing_stuck")
+    assert "pipeline refused: an epoch is stuck" not in told, "of days that it has no epoch of the log may tell"
 
 
 def test_marking_an_unprepared_sink_a_success_makes_commit_refuse(world: World) -> None:
@@ -133,27 +143,6 @@ def test_recovery_voids_the_attempt_of_a_deleted_run_and_leaves_one_alone_that_w
     world.require_published_once("held", "2024-02-15", waits)
     world.run("held", "2024-02-08")
     world.require_published_once("held", "2024-02-08", landed)
-
-
-def test_recovery_is_red_while_an_epoch_waits_for_a_person_and_says_what_moves_it(world: World) -> None:
-    world.land("refused", "2024-02-13")
-    world.query(sql.SQL("DROP TABLE IF EXISTS public.refused"))
-    world.query(sql.SQL("CREATE TABLE public.refused (id text, day text, amount float8, lockstep_epoch bigint)"))
-    assert world.api.wait_run("refused", world.trigger("refused", "2024-02-13")) == "failed"
-    stuck = world.epoch("refused", "2024-02-13")
-    red = world.round()
-    assert world.api.run_state("lockstep_recovery", red) == "failed"
-    states = world.api.states("lockstep_recovery", red)
-    assert (states.pop("nothing_stuck"), states.pop("all_told")) == ("failed", "skipped")
-    assert set(states.values()) == {"success"}
-    assert stuck is not None
-    assert f"pipeline refused: an epoch is stuck; epoch {stuck.id} (" in world.api.log(
-        "lockstep_recovery", red, "nothing_stuck"
-    )
-    world.query(sql.SQL("DROP TABLE public.refused"))
-    world.run("refused", "2024-02-13")
-    told = world.api.log("lockstep_recovery", world.round(), "nothing_stuck")
-    assert "pipeline refused: an epoch is stuck" not in told, "of days that it has no epoch of the log may tell"
 
 
 def test_recovery_finishes_a_decided_epoch_whose_run_is_gone_and_meanwhile_other_rounds_do_the_others(

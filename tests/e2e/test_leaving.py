@@ -16,7 +16,7 @@ from tests.e2e.world import World
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(1200)]
 
-AT_WORK = 8
+AT_WORK = 4
 LONG = 400.0  #: seconds, for so many processes on a machine that is busy with other things
 DAYS = [str(date(2024, 5, 1) + timedelta(days=day)) for day in range(AT_WORK)]
 CLEARED = DAYS[0]

@@ -61,20 +61,6 @@ def test_a_run_tells_lineage_and_metrics_what_its_sinks_show(world: World, stack
     assert all(".".join(name.split(".")[:1]) == "observed" for name in completed(stack)), "nobody else asked for it"
 
 
-def test_each_line_of_a_task_s_log_has_what_it_is_about_as_fields(world: World) -> None:
-    day = "2024-02-21"
-    world.land("orders", day)
-    run_id = world.run("orders", day)
-    epoch = world.epoch("orders", day)
-    assert epoch is not None
-    about = {"pipeline": "orders", "epoch": epoch.id}
-    for task_id, further in (("stage", {}), ("publish.warehouse", {"sink": "warehouse"})):
-        lines = world.api.log_entries("orders", run_id, task_id)
-        ours = [line for line in lines if str(line.get("logger", "")).startswith("lockstep.roles")]
-        told = [line for line in ours if (about | further).items() <= line.items()]
-        assert told and all(line["token"] >= epoch.attempt for line in told), lines
-
-
 def test_the_page_for_a_new_connection_asks_for_what_each_type_of_lockstep_s_has(world: World) -> None:
     forms = world.api.connection_forms()
     for asked in get_provider_info()["connection-types"]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import cases
 from tests.package.installed import ROOT, Installed, install_into, versions_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # an environment with Airflow and the clients is made
@@ -101,17 +102,17 @@ def test_the_pages_name_the_providers_that_are_run(tried: Tried) -> None:
     assert [*tried.launchers, *tried.logins] == [*WRONG, *LOGINS]
 
 
-@pytest.mark.parametrize("name", WRONG)
+@cases("name", WRONG)
 def test_a_launcher_runs_jobs_to_each_end_by_its_providers_own_hook(name: str, tried: Tried) -> None:
     assert tried.launchers[name] == ""
 
 
-@pytest.mark.parametrize("name", LOGINS)
+@cases("name", LOGINS)
 def test_a_token_in_place_of_a_password_is_got_by_its_providers_own_hook(name: str, tried: Tried) -> None:
     assert tried.logins[name] == ""
 
 
-@pytest.mark.parametrize("name", WRONG)
+@cases("name", WRONG)
 def test_an_argument_that_a_hook_does_not_take_is_found(name: str, tried: Tried) -> None:
     [argument] = re.findall(r"\w+", WRONG[name][1])[:1]
     assert argument in tried.broken[name].splitlines()[-1], tried.broken[name]

@@ -18,6 +18,7 @@ import yaml
 import lockstep
 from lockstep.extras import _EXTRAS
 from stack.java import java_home
+from tests.cases import cases
 from tests.package.installed import EXTRAS, PROJECT, ROOT, Installed, build_wheel, check_for_upload
 
 pytestmark = pytest.mark.slow
@@ -135,13 +136,13 @@ NEEDS = {
 }
 
 
-@pytest.mark.parametrize("script", NEEDS)
+@cases("script", NEEDS)
 def test_what_is_missing_names_its_extra(installed: Callable[[str], Installed], script: str) -> None:
     done = installed("").run("python", "-c", script)
     assert f"pip install 'airflow-lockstep[{NEEDS[script]}]'" in done.stderr.splitlines()[-1]
 
 
-@pytest.mark.parametrize("extra", EXTRAS)
+@cases("extra", EXTRAS)
 def test_each_extra_alone_brings_what_it_is_for(installed: Callable[[str], Installed], extra: str) -> None:
     environment = installed(extra)
     packages = [package for package, brings in _EXTRAS.items() if brings == extra]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
@@ -13,6 +11,7 @@ import pytest
 from lockstep.epoch import RunKey
 from lockstep.ledger import Ledger
 from lockstep.states import EpochState
+from tests.cases import cases
 from tests.ledger.epochs import FLIGHTS, RUN, clicked, planned
 from tests.ui.conftest import GRANTS, SECRET, Browser, point_to, seal_in
 
@@ -74,7 +73,7 @@ def test_every_page_that_there_is_stands_in_these_tests(application: FastAPI) ->
         assert any(route.path_regex.match(path.removeprefix("/lockstep").partition("?")[0]) for path in tried), route
 
 
-@pytest.mark.parametrize("path", ["/lockstep/", *READ, *ACT])
+@cases("path", ["/lockstep/", *READ, *ACT])
 def test_without_a_login_every_page_leads_to_airflows(browser: Browser, path: str) -> None:
     answer = browser(None).get(path)
     assert answer.status_code == 303
@@ -83,20 +82,20 @@ def test_without_a_login_every_page_leads_to_airflows(browser: Browser, path: st
     assert browser(None).get(path, headers={"Authorization": "Bearer none"}).status_code != 200
 
 
-@pytest.mark.parametrize("path", ACT)
+@cases("path", ACT)
 def test_without_a_login_nothing_is_done(browser: Browser, ledger: Ledger, path: str) -> None:
     seal = seal_in(browser("operator").get(f"{EPOCH}/abort").text)
     assert browser(None).post(path, data={"reason": "why not", "seal": seal}).status_code == 401
     assert ledger.epoch(FLIGHTS, 1).reason is None
 
 
-@pytest.mark.parametrize("path", READ)
+@cases("path", READ)
 def test_a_reader_of_the_dag_sees_its_pipeline_and_a_stranger_doesnt(browser: Browser, path: str) -> None:
     assert browser("reader").get(path).status_code in (200, 303)
     assert browser("stranger").get(path).status_code == 403
 
 
-@pytest.mark.parametrize("path", ACT)
+@cases("path", ACT)
 def test_a_reader_is_shown_nothing_to_do_and_an_operator_is(browser: Browser, ledger: Ledger, path: str) -> None:
     assert path not in browser("reader").get(EPOCH).text
     assert browser("reader").get(path).status_code == 403
@@ -106,7 +105,7 @@ def test_a_reader_is_shown_nothing_to_do_and_an_operator_is(browser: Browser, le
     assert ledger.epoch(FLIGHTS, 1).state is EpochState.PLANNED and ledger.epoch(FLIGHTS, 1).reason is None
 
 
-@pytest.mark.parametrize("path", ACT)
+@cases("path", ACT)
 def test_a_right_that_was_taken_since_the_form_was_shown_counts_no_more(
     browser: Browser, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
@@ -152,7 +151,7 @@ def test_whoever_may_not_look_isnt_told_what_there_is(browser: Browser) -> None:
     assert browser("auditor").get("/lockstep/nothing").status_code == 404
 
 
-@pytest.mark.parametrize(
+@cases(
     "path",
     [
         f"/lockstep/pipelines/{FLIGHTS}/epochs/99999999999999999999",
@@ -216,12 +215,3 @@ def test_the_plugin_tells_airflow_where_the_pages_are(browser: Browser) -> None:
         "dag": "/lockstep/dag?dag_id={DAG_ID}",
         "dag_run": "/lockstep/run?dag_id={DAG_ID}&run_id={RUN_ID}",
     }
-
-
-def test_no_dag_file_and_no_task_waits_for_what_serves_pages() -> None:
-    script = (
-        "import sys, lockstep.orchestration.plugin, lockstep.orchestration.dag, lockstep.orchestration.recovery; "
-        "print([name for name in sys.modules if name.startswith('lockstep.ui')])"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"

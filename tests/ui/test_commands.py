@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
-import pytest
+from tests.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("told", "shown"),
+@cases(
+    "told, shown",
     [
         ("say `lockstep recover <x>`, then wait", "say <code>lockstep recover &lt;x&gt;</code>, then wait"),
         ("an odd ` <b>", "an odd ` &lt;b&gt;"),
@@ -23,8 +23,8 @@ def test_what_stands_between_backticks_is_a_command_and_nothing_else_is_markup(t
     assert str(_with_code(told)) == shown
 
 
-@pytest.mark.parametrize(
-    ("actor", "led"),
+@cases(
+    "actor, led",
     [
         ("airflow:orders/manual__2024-06-01T00:00:00+00:00/prepare.warehouse#2", "prepare.warehouse"),
         ("airflow:lockstep_recovery/scheduled 1/recover[3]#1", "recover/mapped/3"),

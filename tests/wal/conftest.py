@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,10 +15,12 @@ from obstore.store import LocalStore
 
 from lockstep.object_store.address import Address
 from lockstep.object_store.store import ObjectStore
+from lockstep.wal import _parquet as parquet
 from lockstep.wal._early_digests import EarlyDigests
 from lockstep.wal._object_storage import ObjectStorage
 from lockstep.wal.manifest import Manifest, SourceCount
 from lockstep.wal.staging import Staging
+from tests.cases import cases
 
 DEPLOYMENT = "0b2f9c1e-1111-4222-8333-444455556666"
 OUTPUTS = ("flights", "delays")
@@ -108,9 +112,36 @@ def staging(root: Path) -> Staging:
     return Staging(f"file://{root}")
 
 
+def staging_of(kind: str, root: Path) -> Staging:
+    return Staging(str(root)) if kind == "local" else object_staging(root)
+
+
+either_storage = cases("kind", ["local", "object"])
+either_way = cases("chunked", [False, True])
+
+
+def read_in_chunks(chunked: bool, patch: pytest.MonkeyPatch) -> None:
+    """Small files are read once, large ones in two passes: a threshold of 0 makes every file large."""
+    if chunked:
+        for name, value in {"IN_MEMORY": 0, "_CHUNK": 512, "_BLOCK": 2048}.items():
+            patch.setattr(parquet, name, value)
+
+
 @pytest.fixture(params=["local", "object"])
 def any_staging(request: pytest.FixtureRequest, root: Path) -> Staging:
-    return Staging(str(root)) if request.param == "local" else object_staging(root)
+    return staging_of(request.param, root)
+
+
+@pytest.fixture
+def another(tmp_path: Path) -> Callable[[], Staged]:
+    """One more execution whose job is done, in a staging folder of its own."""
+    numbers = count()
+
+    def make() -> Staged:
+        root = tmp_path / f"staging {next(numbers)}"
+        return Staged(Staging(str(root)), root).fill()
+
+    return make
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import pytest
 from lockstep.column_lineage import ColumnLineage, How, Part
 from lockstep.errors import FormatUnknown, WalCorrupt
 from lockstep.wal.manifest import RESTORED_FORMAT, Manifest, OutputManifest, SourceCount, WalFile, canonical
+from tests.cases import cases
 
 SCHEMA = pa.schema(
     [
@@ -95,14 +96,14 @@ def test_a_newer_format_is_refused_by_name_and_is_not_called_corrupt() -> None:
         Manifest.from_bytes(canonical(value))
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"null", b"[]", b"{}", b'"text"', b"\xff\xfe", b'{"format":1}'])
+@cases("data", [b"", b"{", b"null", b"[]", b"{}", b'"text"', b"\xff\xfe", b'{"format":1}'])
 def test_what_is_no_manifest_is_corrupt(data: bytes) -> None:
     with pytest.raises(WalCorrupt, match="can't be parsed"):
         Manifest.from_bytes(data)
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
+@cases(
+    "key, value",
     [
         ("epoch", -1),
         ("epoch", "3"),
@@ -118,7 +119,7 @@ def test_a_field_of_the_wrong_kind_is_corrupt(key: str, value: object) -> None:
         Manifest.from_bytes(canonical(json.loads(MANIFEST.to_bytes()) | {key: value}))
 
 
-@pytest.mark.parametrize("path", ["../other/part-0.parquet", "/etc/passwd", "a/b.parquet", "..", "", ".hidden", "a\0b"])
+@cases("path", ["../other/part-0.parquet", "/etc/passwd", "a/b.parquet", "..", "", ".hidden", "a\0b"])
 def test_a_file_outside_its_outputs_folder_is_corrupt(path: str) -> None:
     value = json.loads(MANIFEST.to_bytes())
     value["outputs"]["flights"]["files"][0]["path"] = path

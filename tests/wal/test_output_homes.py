@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,7 @@ from lockstep.wal.manifest import HOME_FORMAT, MANIFEST_FORMAT, RESTORED_FORMAT,
 from lockstep.wal.noted_facts import FACTS
 from lockstep.wal.reading import OutputBatches
 from lockstep.wal.staging import Staging
+from tests.cases import cases
 from tests.wal.conftest import DEPLOYMENT, Staged, local_store, rows
 
 EPOCH = "lockstep_epoch"
@@ -112,7 +115,7 @@ def test_an_empty_output_is_at_home_too(staged_apart: Staged, table: Path, home:
     assert (list(found), found.rows, [file.rows for file in found.files]) == ([], 0, [0])
 
 
-@pytest.mark.parametrize(
+@cases(
     "wrong",
     [
         rows(40),
@@ -121,52 +124,43 @@ def test_an_empty_output_is_at_home_too(staged_apart: Staged, table: Path, home:
         rows(40).append_column(EPOCH, pa.array([3] * 40, pa.int32())),
         marked(rows(40)).select([EPOCH, "id", "tail", "delay"]),
     ],
-    ids=["none", "another", "null in one row", "another type", "not the last"],
 )
 def test_files_whose_rows_do_not_name_the_epoch_are_not_sealed(
     staged_apart: Staged, table: Path, home: OutputHome, wrong: pa.Table
 ) -> None:
+    shutil.rmtree(table, ignore_errors=True)
     write(table, wrong)
     with pytest.raises(StageFailed, match=EPOCH):
         seal(staged_apart, home)
 
 
-@pytest.mark.parametrize("counted", [39, 41, 0])
-def test_files_that_are_not_what_spark_counted_are_not_sealed(
-    staged_apart: Staged, table: Path, home: OutputHome, counted: int
+def test_files_that_are_not_what_spark_counted_or_not_written_at_home_are_not_sealed(
+    staged_apart: Staged, table: Path, home: OutputHome
 ) -> None:
-    write(table, marked(rows(40)))
-    with pytest.raises(StageFailed, match="observed"):
-        seal(staged_apart, home, delays=counted)
-
-
-def test_an_output_that_was_not_written_at_home_is_not_sealed(staged_apart: Staged, home: OutputHome) -> None:
     with pytest.raises(Exception, match="delays"):
         seal(staged_apart, home)
+    write(table, marked(rows(40)))
+    for counted in (39, 41, 0):
+        with pytest.raises(StageFailed, match="observed"):
+            seal(staged_apart, home, delays=counted)
 
 
-@pytest.mark.parametrize("harm", ["changed", "cut", "gone", "other rows"])
-def test_a_file_that_is_not_as_it_was_sealed_is_found(
-    staged_apart: Staged, table: Path, home: OutputHome, harm: str
-) -> None:
+def test_a_file_that_is_not_as_it_was_sealed_is_found(staged_apart: Staged, table: Path, home: OutputHome) -> None:
     [path] = write(table, marked(rows(40)))
     found = delays_of(staged_apart, seal(staged_apart, home))
     data = path.read_bytes()
-    match harm:
-        case "changed":
-            path.write_bytes(data[:60] + bytes([data[60] ^ 1]) + data[61:])
-        case "cut":
-            path.write_bytes(data[:-1])
-        case "gone":
-            path.unlink()
-        case "other rows":
-            pq.write_table(marked(rows(39)), path)
-    with pytest.raises(WalCorrupt):
-        found.check()
-    with pytest.raises(WalCorrupt):
-        list(found)
-    with pytest.raises(WalCorrupt):
-        found.check_listed()
+    harms: dict[str, Callable[[], object]] = {
+        "changed": lambda: path.write_bytes(data[:60] + bytes([data[60] ^ 1]) + data[61:]),
+        "cut": lambda: path.write_bytes(data[:-1]),
+        "other rows": lambda: pq.write_table(marked(rows(39)), path),
+        "gone": path.unlink,
+    }
+    for name, harm in harms.items():
+        harm()
+        for look in (found.check, lambda: list(found), found.check_listed):
+            with pytest.raises(WalCorrupt):
+                look()
+            assert path.exists() != (name == "gone")
 
 
 # --- what the seal has noted of each file ---
@@ -246,17 +240,19 @@ def test_no_facts_are_noted_of_outputs_that_no_table_adopts(staged: Staged) -> N
     assert not (staged.path / FACTS).exists()
 
 
-@pytest.mark.parametrize("harm", ["changed", "gone"])
-def test_facts_that_are_not_as_they_were_noted_are_found(
-    staged_apart: Staged, table: Path, home: OutputHome, harm: str
-) -> None:
+def test_facts_that_are_not_as_they_were_noted_are_found(staged_apart: Staged, table: Path, home: OutputHome) -> None:
     write(table, marked(rows(40)))
     wal = staged_apart.staging.open(staged_apart.folder, seal(staged_apart, home).hash)
     path = staged_apart.path / FACTS
-    path.write_bytes(path.read_bytes().replace(b"39", b"38")) if harm == "changed" else path.unlink()
-    for look in (wal.check, lambda: list(wal.outputs(["delays"])[0].facts())):
-        with pytest.raises(WalCorrupt, match=FACTS):
-            look()
+    harms: tuple[Callable[[], object], ...] = (
+        lambda: path.write_bytes(path.read_bytes().replace(b"39", b"38")),
+        path.unlink,
+    )
+    for harm in harms:
+        harm()
+        for look in (wal.check, lambda: list(wal.outputs(["delays"])[0].facts())):
+            with pytest.raises(WalCorrupt, match=FACTS):
+                look()
 
 
 def test_a_file_that_was_written_anew_is_read_though_its_size_is_the_same(
@@ -342,15 +338,14 @@ def test_a_newer_format_is_refused_by_name(staged_apart: Staged, table: Path, ho
         Manifest.from_bytes(canonical({**value, "format": RESTORED_FORMAT + 1}))
 
 
-@pytest.mark.parametrize("damage", [{}, {"table": "/x"}, {"table": 1, "epoch_column": "e"}, []])
-def test_a_damaged_home_is_a_damaged_manifest(
-    staged_apart: Staged, table: Path, home: OutputHome, damage: object
-) -> None:
+def test_a_damaged_home_is_a_damaged_manifest(staged_apart: Staged, table: Path, home: OutputHome) -> None:
     write(table, marked(rows(40)))
     value = json.loads(seal(staged_apart, home).to_bytes())
-    value["outputs"]["delays"]["home"] = damage
-    with pytest.raises(WalCorrupt):
-        Manifest.from_bytes(canonical(value))
+    damages: list[object] = [{}, {"table": "/x"}, {"table": 1, "epoch_column": "e"}, []]
+    for damage in damages:
+        value["outputs"]["delays"]["home"] = damage
+        with pytest.raises(WalCorrupt):
+            Manifest.from_bytes(canonical(value))
 
 
 # --- letting go ------------------------------------------------------------------------------------------------------

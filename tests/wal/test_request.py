@@ -28,6 +28,7 @@ from lockstep.wal.request import (
     write_result,
 )
 from lockstep.wal.staging import Staging
+from tests.cases import cases
 
 FOLDER = "11111111-2222-4333-8444-555555555555/flights/epoch=3/17"
 
@@ -37,7 +38,7 @@ def _request(folder: str) -> StageRequest:
     return StageRequest("", 3, 17, folder, ("rows",), {"numbers": SourceRange(None, {"day": 1})}, moment)
 
 
-@pytest.mark.parametrize("name", ["plain", "two words", "50%20", "what?", "#1"])
+@cases("name", ["plain", "two words", "50%20", "what?", "#1"])
 def test_the_job_finds_its_request_whatever_the_staging_folder_is_called(tmp_path: Path, name: str) -> None:
     staging = Staging(str(tmp_path / name))
     staging.create(FOLDER)
@@ -66,9 +67,7 @@ def test_lineage_is_asked_for_and_told_only_where_somebody_wants_it() -> None:
     assert StageResult.from_json(json.loads(json.dumps(telling.to_json()))) == telling
 
 
-@pytest.mark.parametrize(
-    "lineage", [None, 3, ["rows"], {"rows": {}}, {"rows": {"columns": [["id", [["a", "b", "HOW"]]]]}}]
-)
+@cases("lineage", [None, 3, ["rows"], {"rows": {}}, {"rows": {"columns": [["id", [["a", "b", "HOW"]]]]}}])
 def test_a_result_is_read_whatever_it_says_of_lineage(lineage: object) -> None:
     result = StageResult({"rows": 1}, {}, "v1")
     assert StageResult.from_json({**result.to_json(), "column_lineage": lineage}) == result
@@ -102,7 +101,7 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     server.server_close()
 
 
-@pytest.mark.parametrize("bucket", ["bucket/lockstep", "bucket/two%20words"])
+@cases("bucket", ["bucket/lockstep", "bucket/two%20words"])
 def test_the_job_asks_the_endpoint_that_the_staging_address_names(endpoint: str, bucket: str) -> None:
     staging = Staging(f"s3://{bucket}?region=eu-central-1&scheme=http&endpoint_override={endpoint}")
     address = staging.address_of(f"{FOLDER}/{REQUEST}")

@@ -14,9 +14,10 @@ import pytest
 from lockstep.crash import CrashInjected, CrashPoint, observe
 from lockstep.errors import InvalidPipeline, StageFailed, StagingRefused, StagingUnavailable
 from lockstep.wal.staging import Staging
+from tests.cases import cases
 from tests.small_disk import small_disk
 
-from .conftest import DEPLOYMENT, Staged
+from .conftest import DEPLOYMENT, Staged, either_storage, staging_of
 
 FOLDER = f"{DEPLOYMENT}/flights/epoch=3/17"
 
@@ -28,7 +29,7 @@ def everything(root: Path) -> set[str]:
 # --- addresses ---
 
 
-@pytest.mark.parametrize("uri", ["file://{}", "{}"])
+@cases("uri", ["file://{}", "{}"])
 def test_a_folder_has_one_name_here_and_one_for_spark(uri: str, root: Path) -> None:
     staging = Staging(uri.format(root))
     assert staging.folder(DEPLOYMENT, "flights", 3, 17) == FOLDER
@@ -45,7 +46,7 @@ def test_spark_reaches_s3_by_its_own_name_for_it() -> None:
     assert staging.uri_of(FOLDER) == f"s3a://bucket/lockstep/{FOLDER}"
 
 
-@pytest.mark.parametrize("uri", ["staging", "./staging", "file:staging", "file://host/staging", "nfs://host/x"])
+@cases("uri", ["staging", "./staging", "file:staging", "file://host/staging", "nfs://host/x"])
 def test_an_address_that_is_not_absolute_or_not_known_is_refused(uri: str) -> None:
     with pytest.raises(StagingRefused):
         Staging(uri)
@@ -57,8 +58,8 @@ def test_a_login_in_the_address_is_refused_and_not_repeated() -> None:
     assert "hunter2" not in str(refusal.value) and "key" not in str(refusal.value)
 
 
-@pytest.mark.parametrize(
-    ("option", "told"),
+@cases(
+    "option, told",
     [
         ("client_secret=hunter2", "client_secret"),
         ("account_key=hunter2", "account_key"),
@@ -71,9 +72,7 @@ def test_a_secret_among_the_options_is_refused_and_not_repeated(option: str, tol
     assert told in str(refusal.value) and "hunter2" not in str(refusal.value)
 
 
-@pytest.mark.parametrize(
-    "uri", ["s3:///bucket/x?secret_access_key=hunter2", "file://host/x?token=hunter2", "s3://b/x#hunter2"]
-)
+@cases("uri", ["s3:///bucket/x?secret_access_key=hunter2", "file://host/x?token=hunter2", "s3://b/x#hunter2"])
 def test_an_address_without_meaning_is_refused_without_what_may_be_a_secret(uri: str) -> None:
     with pytest.raises(StagingRefused) as refusal:
         Staging(uri)
@@ -83,13 +82,15 @@ def test_an_address_without_meaning_is_refused_without_what_may_be_a_secret(uri:
 # --- making ---
 
 
-def test_a_folder_is_made_once(any_staging: Staging) -> None:
+@either_storage
+def test_a_folder_is_made_once(kind: str, tmp_path: Path) -> None:
+    any_staging = staging_of(kind, tmp_path / "staging")
     any_staging.create(FOLDER)
     with pytest.raises(StagingRefused, match="made once"):
         any_staging.create(FOLDER)
 
 
-@pytest.mark.parametrize(
+@cases(
     "folder",
     [
         "",
@@ -114,7 +115,9 @@ def test_what_is_no_executions_folder_is_neither_made_nor_discarded(folder: str,
     assert not root.exists()
 
 
-def test_small_files_are_written_once_and_read_back(any_staging: Staging) -> None:
+@either_storage
+def test_small_files_are_written_once_and_read_back(kind: str, tmp_path: Path) -> None:
+    any_staging = staging_of(kind, tmp_path / "staging")
     any_staging.create(FOLDER)
     value = {"b": [1, None, "ß"], "a": {"nested": True}}
     any_staging.write_json(FOLDER, "_request.json", value)
@@ -140,19 +143,22 @@ def test_a_small_file_that_is_missing_or_garbled_fails_the_stage(staging: Stagin
         staging.read_json(FOLDER, "_result.json")
 
 
-@pytest.mark.parametrize("name", ["result.json", "_a/b.json", "../_x.json", "_x.pickle", "_.json"])
-def test_a_small_file_has_a_plain_name(name: str, staging: Staging) -> None:
+def test_a_small_file_has_a_plain_name(staging: Staging) -> None:
     staging.create(FOLDER)
-    with pytest.raises(StagingRefused):
-        staging.write_json(FOLDER, name, {})
-    with pytest.raises(StagingRefused):
-        staging.read_json(FOLDER, name)
+    for name in ("result.json", "_a/b.json", "../_x.json", "_x.pickle", "_.json"):
+        with pytest.raises(StagingRefused):
+            staging.write_json(FOLDER, name, {})
+        with pytest.raises(StagingRefused):
+            staging.read_json(FOLDER, name)
 
 
 # --- finding ---
 
 
-def test_executions_are_found_by_whole_names_and_the_rest_is_reported(any_staging: Staging, root: Path) -> None:
+@either_storage
+def test_executions_are_found_by_whole_names_and_the_rest_is_reported(kind: str, tmp_path: Path) -> None:
+    root = tmp_path / "staging"
+    any_staging = staging_of(kind, root)
     for epoch, token in ((10, 5), (2, 31), (2, 4)):
         any_staging.create(any_staging.folder(DEPLOYMENT, "flights", epoch, token))
     any_staging.create(any_staging.folder(DEPLOYMENT, "flights2", 1, 1))
@@ -180,7 +186,9 @@ def test_executions_are_found_by_whole_names_and_the_rest_is_reported(any_stagin
     assert strangers == {"epoch=2/5x", "epoch=2/007", "epoch=2/notes.txt", "epoch=x", "epoch=02", "Epoch=2", "epoch=4"}
 
 
-def test_a_pipeline_that_never_staged_has_no_executions(any_staging: Staging) -> None:
+@either_storage
+def test_a_pipeline_that_never_staged_has_no_executions(kind: str, tmp_path: Path) -> None:
+    any_staging = staging_of(kind, tmp_path / "staging")
     assert any_staging.executions(DEPLOYMENT, "flights") == []
     assert any_staging.strangers(DEPLOYMENT, "flights") == []
 
@@ -220,16 +228,20 @@ def test_discard_epoch_takes_its_executions_and_leaves_strangers(staged: Staged,
         assert everything(staged.root) == left
 
 
-def test_an_epochs_folder_goes_with_its_last_execution(any_staging: Staging, root: Path) -> None:
+@either_storage
+def test_an_epochs_folder_goes_with_its_last_execution(kind: str, tmp_path: Path) -> None:
+    root = tmp_path / "staging"
+    any_staging = staging_of(kind, root)
     Staged(any_staging, root).fill()
     any_staging.discard_epoch(DEPLOYMENT, "flights", 3)
     assert not list(root.rglob("epoch=*"))
 
 
-@pytest.mark.parametrize("epoch_wide", [False, True])
+@cases("epoch_wide", [False, True])
 def test_discard_goes_on_where_a_crash_stopped_it(
-    epoch_wide: bool, staged: Staged, monkeypatch: pytest.MonkeyPatch
+    epoch_wide: bool, another: Callable[[], Staged], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    staged = another()
     staged.seal()
     before, after = CrashPoint.CLEANUP_BEFORE_DELETE, CrashPoint.CLEANUP_AFTER_DELETE
     monkeypatch.setenv("LOCKSTEP_TESTING", "1")
@@ -269,10 +281,11 @@ def test_every_deletion_has_its_own_pair_of_crash_points(staged: Staged, monkeyp
     ]
 
 
-@pytest.mark.parametrize("where", [".", "flights", "_temporary/0"])
+@cases("where", [".", "flights", "_temporary/0"])
 def test_a_link_inside_an_execution_stops_discard_before_anything_is_deleted(
-    where: str, staged: Staged, tmp_path: Path
+    where: str, another: Callable[[], Staged], tmp_path: Path
 ) -> None:
+    staged = another()
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "file").write_text("keep")
@@ -290,8 +303,9 @@ def test_a_link_inside_an_execution_stops_discard_before_anything_is_deleted(
     assert (precious / "file").read_text() == "keep"
 
 
-@pytest.mark.parametrize("depth", [1, 2, 3, 4])
-def test_no_folder_on_the_way_may_be_a_link(depth: int, staged: Staged, tmp_path: Path) -> None:
+@cases("depth", [1, 2, 3, 4])
+def test_no_folder_on_the_way_may_be_a_link(depth: int, another: Callable[[], Staged], tmp_path: Path) -> None:
+    staged = another()
     link = staged.root.joinpath(*FOLDER.split("/")[:depth])
     shutil.move(link, tmp_path / "elsewhere")
     link.symlink_to(tmp_path / "elsewhere")
@@ -317,7 +331,10 @@ def test_a_writer_that_is_still_alive_makes_discard_retryable(staged: Staged, mo
 # --- archiving ---
 
 
-def test_archive_keeps_manifest_and_quarantine_beyond_the_epochs_folder(any_staging: Staging, root: Path) -> None:
+@either_storage
+def test_archive_keeps_manifest_and_quarantine_beyond_the_epochs_folder(kind: str, tmp_path: Path) -> None:
+    root = tmp_path / "staging"
+    any_staging = staging_of(kind, root)
     staged = Staged(any_staging, root).fill()
     (staged.path / "quarantine" / "landing").mkdir(parents=True)
     (staged.path / "quarantine" / "landing" / "part-0.json").write_text('{"bad":1}')

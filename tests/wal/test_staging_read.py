@@ -22,31 +22,30 @@ from lockstep.wal._local_storage import LocalStorage
 from lockstep.wal._storage import ReadableFile
 from lockstep.wal.manifest import Manifest, canonical
 from lockstep.wal.reading import OutputBatches, SealedWal
-from lockstep.wal.staging import Staging
+from tests.cases import cases
 
-from .conftest import DEPLOYMENT, Staged, rows
+from .conftest import DEPLOYMENT, Staged, either_storage, either_way, read_in_chunks, rows, staging_of
 
 FOLDER = f"{DEPLOYMENT}/flights/epoch=3/17"
 
 
-@pytest.fixture(params=["read once", "in chunks"])
-def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small files are read once, large ones in two passes: a threshold of 0 makes every file large."""
-    if request.param == "in chunks":
-        monkeypatch.setattr(parquet, "IN_MEMORY", 0)
-        monkeypatch.setattr(parquet, "_CHUNK", 512)
-        monkeypatch.setattr(parquet, "_BLOCK", 2048)
+def wal_of(staged: Staged) -> SealedWal:
+    return staged.staging.open(FOLDER, staged.seal().hash)
+
+
+def part_of(staged: Staged) -> Path:
+    """The second file of flights."""
+    return sorted((staged.path / "flights").glob("*.parquet"))[1]
 
 
 @pytest.fixture
 def wal(staged: Staged) -> SealedWal:
-    return staged.staging.open(FOLDER, staged.seal().hash)
+    return wal_of(staged)
 
 
 @pytest.fixture
 def part(staged: Staged) -> Path:
-    """The second file of flights."""
-    return sorted((staged.path / "flights").glob("*.parquet"))[1]
+    return part_of(staged)
 
 
 def flights(wal: SealedWal) -> OutputBatches:
@@ -60,7 +59,14 @@ def table(batches: OutputBatches) -> pa.Table:
 # --- what is sound ---
 
 
-def test_a_reader_gets_the_rows_that_were_sealed_each_time(any_staging: Staging, root: Path, either_way: None) -> None:
+@either_storage
+@either_way
+def test_a_reader_gets_the_rows_that_were_sealed_each_time(
+    kind: str, tmp_path: Path, chunked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_in_chunks(chunked, monkeypatch)
+    root = tmp_path / "staging"
+    any_staging = staging_of(kind, root)
     staged = Staged(any_staging, root).fill()
     wal = any_staging.open(FOLDER, staged.seal().hash)
     wal.check()
@@ -71,7 +77,12 @@ def test_a_reader_gets_the_rows_that_were_sealed_each_time(any_staging: Staging,
         assert table(both[0]).equals(rows(40))
 
 
-def test_batches_are_bounded_in_rows(staged: Staged, either_way: None) -> None:
+@either_way
+def test_batches_are_bounded_in_rows(
+    chunked: bool, another: Callable[[], Staged], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_in_chunks(chunked, monkeypatch)
+    staged = another()
     staged.write("flights", rows(70_000))
     batches = flights(staged.staging.open(FOLDER, staged.seal(flights=70_000).hash))
     assert [batch.num_rows for batch in batches] == [65_536, 4_464]
@@ -79,9 +90,9 @@ def test_batches_are_bounded_in_rows(staged: Staged, either_way: None) -> None:
 
 
 def test_batches_of_wide_rows_have_fewer_of_them(staged: Staged) -> None:
-    wide = pa.table({"data": [random.Random(number).randbytes(60_000) for number in range(500)]})
+    wide = pa.table({"data": [random.Random(number).randbytes(60_000) for number in range(400)]})
     staged.write("flights", wide)
-    batches = flights(staged.staging.open(FOLDER, staged.seal(flights=500).hash))
+    batches = flights(staged.staging.open(FOLDER, staged.seal(flights=400).hash))
     assert max(batch.nbytes for batch in batches) < 20 << 20
     assert table(batches).equals(wide)
 
@@ -106,13 +117,17 @@ def read(wal: SealedWal) -> None:
         list(batches)
 
 
-BOTH = pytest.mark.parametrize("act", [read, SealedWal.check])
+BOTH = cases("act", [read, SealedWal.check])
 
 
 @BOTH
+@either_way
 def test_a_file_cut_short_anywhere_is_corrupt(
-    act: Callable[[SealedWal], None], wal: SealedWal, part: Path, either_way: None
+    act: Callable[[SealedWal], None], another: Callable[[], Staged], chunked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    read_in_chunks(chunked, monkeypatch)
+    staged = another()
+    wal, part = wal_of(staged), part_of(staged)
     data = part.read_bytes()
     for size in (0, 1, 4, len(data) // 2, len(data) - 8, len(data) - 1):
         part.write_bytes(data[:size])
@@ -124,9 +139,13 @@ def test_a_file_cut_short_anywhere_is_corrupt(
 
 
 @BOTH
+@either_way
 def test_one_flipped_bit_anywhere_is_corrupt(
-    act: Callable[[SealedWal], None], wal: SealedWal, part: Path, either_way: None
+    act: Callable[[SealedWal], None], another: Callable[[], Staged], chunked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    read_in_chunks(chunked, monkeypatch)
+    staged = another()
+    wal, part = wal_of(staged), part_of(staged)
     data = part.read_bytes()
     footer = int.from_bytes(data[-8:-4], "little")
     places = {
@@ -148,9 +167,12 @@ def test_one_flipped_bit_anywhere_is_corrupt(
 
 
 @BOTH
+@either_way
 def test_a_file_swapped_for_another_of_the_same_size_is_corrupt(
-    act: Callable[[SealedWal], None], staged: Staged, either_way: None
+    act: Callable[[SealedWal], None], another: Callable[[], Staged], chunked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    read_in_chunks(chunked, monkeypatch)
+    staged = another()
     one, other = staged.write("flights", rows(250), rows(250, 250))
     wal = staged.staging.open(FOLDER, staged.seal().hash)
     first, second = one.read_bytes(), other.read_bytes()
@@ -161,7 +183,9 @@ def test_a_file_swapped_for_another_of_the_same_size_is_corrupt(
 
 
 @BOTH
-def test_a_missing_file_is_corrupt(act: Callable[[SealedWal], None], wal: SealedWal, part: Path) -> None:
+def test_a_missing_file_is_corrupt(act: Callable[[SealedWal], None], another: Callable[[], Staged]) -> None:
+    staged = another()
+    wal, part = wal_of(staged), part_of(staged)
     part.unlink()
     with pytest.raises(WalCorrupt, match=f"{part.name} is missing"):
         act(wal)
@@ -169,8 +193,10 @@ def test_a_missing_file_is_corrupt(act: Callable[[SealedWal], None], wal: Sealed
 
 @BOTH
 def test_a_file_that_became_a_link_or_a_folder_is_refused(
-    act: Callable[[SealedWal], None], wal: SealedWal, part: Path, tmp_path: Path
+    act: Callable[[SealedWal], None], another: Callable[[], Staged], tmp_path: Path
 ) -> None:
+    staged = another()
+    wal, part = wal_of(staged), part_of(staged)
     shutil.move(part, tmp_path / "same.parquet")
     part.symlink_to(tmp_path / "same.parquet")
     with pytest.raises(StagingRefused):
@@ -190,9 +216,10 @@ def test_rows_before_a_bad_file_are_followed_by_an_error_not_by_an_end(wal: Seal
     assert seen == 300
 
 
-@pytest.mark.parametrize("lie", ["file", "schema", "total"])
-def test_a_manifest_that_contradicts_its_files_is_corrupt(lie: str, staged: Staged) -> None:
+@cases("lie", ["file", "schema", "total"])
+def test_a_manifest_that_contradicts_its_files_is_corrupt(lie: str, another: Callable[[], Staged]) -> None:
     """Even when the ledger has its hash: a seal with a bug in it."""
+    staged = another()
     value = json.loads(staged.seal().to_bytes())
     output = value["outputs"]["flights"]
     match lie:
@@ -300,14 +327,22 @@ def lying(staged: Staged, *lies: int) -> tuple[LyingStorage, OutputBatches]:
     return storage, delays
 
 
-def test_a_stale_page_is_read_again_from_the_disk(staged: Staged, either_way: None) -> None:
-    storage, delays = lying(staged, 1)
+@either_way
+def test_a_stale_page_is_read_again_from_the_disk(
+    chunked: bool, another: Callable[[], Staged], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_in_chunks(chunked, monkeypatch)
+    storage, delays = lying(another(), 1)
     assert table(delays).equals(rows(40))
     assert storage.opened[:2] == [False, True]
 
 
-def test_a_file_that_stays_wrong_is_corrupt_after_the_second_reading(staged: Staged, either_way: None) -> None:
-    storage, delays = lying(staged, 1, 2)
+@either_way
+def test_a_file_that_stays_wrong_is_corrupt_after_the_second_reading(
+    chunked: bool, another: Callable[[], Staged], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_in_chunks(chunked, monkeypatch)
+    storage, delays = lying(another(), 1, 2)
     with pytest.raises(WalCorrupt, match="sha256 found"):
         list(delays)
     assert storage.opened == [False, True]

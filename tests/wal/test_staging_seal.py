@@ -25,22 +25,31 @@ from lockstep.wal._storage import Storage
 from lockstep.wal.digest import DIGEST_VERSION, digest_batches
 from lockstep.wal.manifest import Manifest
 from lockstep.wal.staging import Staging
+from tests.cases import cases
 
-from .conftest import DEPLOYMENT, OUTPUTS, Staged, object_staging, rows
+from .conftest import (
+    DEPLOYMENT,
+    OUTPUTS,
+    Staged,
+    either_storage,
+    either_way,
+    object_staging,
+    read_in_chunks,
+    rows,
+    staging_of,
+)
 
 FOLDER = f"{DEPLOYMENT}/flights/epoch=3/17"
 
 
-@pytest.fixture(params=["read once", "in chunks"])
-def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small files are read once, large ones in two passes: a threshold of 0 makes every file large."""
-    if request.param == "in chunks":
-        monkeypatch.setattr(parquet, "IN_MEMORY", 0)
-        monkeypatch.setattr(parquet, "_CHUNK", 512)
-        monkeypatch.setattr(parquet, "_BLOCK", 2048)
-
-
-def test_the_manifest_counts_and_digests_what_was_staged(any_staging: Staging, root: Path, either_way: None) -> None:
+@either_storage
+@either_way
+def test_the_manifest_counts_and_digests_what_was_staged(
+    kind: str, tmp_path: Path, chunked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_in_chunks(chunked, monkeypatch)
+    root = tmp_path / "staging"
+    any_staging = staging_of(kind, root)
     staged = Staged(any_staging, root).fill()
     manifest = staged.seal()
     flights = manifest.outputs["flights"]
@@ -138,8 +147,9 @@ def bad_page(staged: Staged) -> None:
     file.write_bytes(data)
 
 
-@pytest.mark.parametrize(
-    ("break_it", "says"),
+@either_way
+@cases(
+    "break_it, says",
     [
         (remove_output, r"no folder for \['delays'\]"),
         (empty_output, "delays: no file"),
@@ -156,8 +166,14 @@ def bad_page(staged: Staged) -> None:
     ],
 )
 def test_what_the_job_did_not_count_fails_the_stage(
-    break_it: Callable[[Staged], None], says: str, staged: Staged, either_way: None
+    break_it: Callable[[Staged], None],
+    says: str,
+    another: Callable[[], Staged],
+    chunked: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    read_in_chunks(chunked, monkeypatch)
+    staged = another()
     break_it(staged)
     with pytest.raises(StageFailed, match=says):
         staged.seal()
@@ -183,8 +199,11 @@ def test_an_output_that_was_not_observed_fails_the_stage(staged: Staged) -> None
         )
 
 
-@pytest.mark.parametrize("place", ["flights/part-9.parquet", "flights/_hidden", "_hidden", "weather"])
-def test_a_link_beside_the_outputs_or_in_one_refuses_the_seal(place: str, staged: Staged, tmp_path: Path) -> None:
+@cases("place", ["flights/part-9.parquet", "flights/_hidden", "_hidden", "weather"])
+def test_a_link_beside_the_outputs_or_in_one_refuses_the_seal(
+    place: str, another: Callable[[], Staged], tmp_path: Path
+) -> None:
+    staged = another()
     pq.write_table(rows(0), tmp_path / "elsewhere.parquet")
     (staged.path / place).symlink_to(tmp_path / "elsewhere.parquet")
     with pytest.raises(StagingRefused, match="symbolic link"):
@@ -205,7 +224,7 @@ def test_another_executions_folder_is_not_sealed(staged: Staged) -> None:
         )
 
 
-@pytest.mark.parametrize("output", ["../delays", "quarantine", "_hidden", ""])
+@cases("output", ["../delays", "quarantine", "_hidden", ""])
 def test_an_output_needs_a_name_that_can_be_a_folder(output: str, staged: Staged) -> None:
     with pytest.raises(InvalidPipeline):
         staged.seal(outputs=(output,))
@@ -217,7 +236,10 @@ def test_a_type_that_has_no_digest_is_named(staged: Staged) -> None:
         staged.seal(delays=1)
 
 
-def test_a_wal_is_sealed_once(any_staging: Staging, root: Path) -> None:
+@either_storage
+def test_a_wal_is_sealed_once(kind: str, tmp_path: Path) -> None:
+    root = tmp_path / "staging"
+    any_staging = staging_of(kind, root)
     staged = Staged(any_staging, root).fill()
     manifest = staged.seal()
     with pytest.raises(StagingRefused, match="written once"):
@@ -228,10 +250,11 @@ def test_a_wal_is_sealed_once(any_staging: Staging, root: Path) -> None:
 # --- crashes and durability ---
 
 
-@pytest.mark.parametrize("point", [CrashPoint.STAGE_BEFORE_MANIFEST, CrashPoint.STAGE_AFTER_MANIFEST])
+@cases("point", [CrashPoint.STAGE_BEFORE_MANIFEST, CrashPoint.STAGE_AFTER_MANIFEST])
 def test_a_crash_leaves_no_manifest_or_a_whole_one(
-    point: CrashPoint, staged: Staged, monkeypatch: pytest.MonkeyPatch
+    point: CrashPoint, another: Callable[[], Staged], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    staged = another()
     monkeypatch.setenv("LOCKSTEP_TESTING", "1")
     monkeypatch.setenv("LOCKSTEP_CRASH", f"{point}:raise")
     with pytest.raises(CrashInjected):
@@ -268,6 +291,7 @@ def strace(staged: Staged, log: Path, *options: str) -> subprocess.CompletedProc
     return done
 
 
+@pytest.mark.tier("test")
 def test_everything_is_synced_before_the_manifest_has_its_name_and_its_name_after(
     staged: Staged, tmp_path: Path
 ) -> None:
@@ -306,6 +330,7 @@ def finished_calls(log: Path) -> list[str]:
     return calls
 
 
+@pytest.mark.tier("test")
 def test_a_kill_where_the_manifest_gets_its_name_leaves_none_or_a_whole_one(staged: Staged, tmp_path: Path) -> None:
     done = strace(staged, tmp_path / "calls", "-e", "inject=link,linkat:signal=KILL:when=1")
     assert done.returncode in (-9, 137), done.stderr

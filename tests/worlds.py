@@ -1,0 +1,38 @@
+"""Databases for worlds that are many: copies of one that is migrated, which are made sooner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+
+import pytest
+
+from lockstep.ledger import migrate
+from stack.postgres import PostgresServer
+from tests.crash.world import World
+
+_numbers = count(1)
+
+
+@pytest.fixture(scope="package")
+def migrated(memory_server: PostgresServer) -> Iterator[str]:
+    """A database with an empty ledger, for a conftest to import."""
+    name = f"migrated_{next(_numbers)}"
+    migrate(memory_server.create_database(name))
+    yield name
+    memory_server.drop_database(name)
+
+
+@contextmanager
+def two_databases(server: PostgresServer, migrated: str) -> Iterator[dict[str, str]]:
+    """A ledger's and a warehouse's, on the server that makes them soonest: nothing here is about power or disks."""
+    number = next(_numbers)
+    names = {kind: f"{kind}_{number}" for kind in ("ledger", "warehouse")}
+    templates = {"ledger": migrated, "warehouse": "template1"}
+    made = {kind: server.create_database(name, templates[kind]) for kind, name in names.items()}
+    another = "SET session_replication_role = replica; UPDATE lockstep.deployment SET id = gen_random_uuid()"
+    World.execute(made["ledger"], another)
+    yield made
+    for name in names.values():
+        server.drop_database(name)
