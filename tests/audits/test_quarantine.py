@@ -55,11 +55,9 @@ def test_a_plan_freezes_what_sends_a_row_to_quarantine(subtests: pytest.Subtests
 
 
 def test_a_judgement_of_the_whole_output_can_send_no_row_to_quarantine(subtests: pytest.Subtests) -> None:
+    told = "judges the whole output, not its rows one by one"
     for audit in WHOLE:
-        with (
-            subtests.test(audit=audit),
-            pytest.raises(InvalidPipeline, match="judges the whole output, not its rows one by one"),
-        ):
+        with subtests.test(audit=audit), pytest.raises(InvalidPipeline, match=told):
             audit()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import psutil
 import pytest
 
 from lockstep.hdfs.address import HdfsAddress
@@ -12,6 +11,7 @@ from lockstep.hdfs.file_system import HdfsFileSystem
 from stack.hadoop import VERSION
 from stack.hdfs import HDFS, HdfsServer
 from stack.jars import spark_jars
+from tests.stack.test_servers import require_loopback
 
 pytestmark = pytest.mark.skipif(not HDFS.present, reason="HDFS is not here: `make hdfs` fetches it")
 
@@ -27,6 +27,7 @@ def test_it_is_of_the_hadoop_that_spark_talks_with() -> None:
 
 
 def test_a_killed_server_comes_back_under_its_address_with_its_files(server: HdfsServer) -> None:
+    require_loopback(server.pids)
     uri, files = server.uri, HdfsFileSystem.at(HdfsAddress.of(server.uri))
     files.make_folder("/kept")
     files.create("/kept/small", b"small")
@@ -38,10 +39,3 @@ def test_a_killed_server_comes_back_under_its_address_with_its_files(server: Hdf
     assert files.read("/kept/small") == b"small"
     assert files.read("/kept/large") == bytes(range(256)) * 40_000
     assert sorted(found.name for found in files.children("/kept")) == ["large", "small"]
-
-
-def test_it_listens_on_loopback_only(server: HdfsServer) -> None:
-    for pid in server.pids:
-        listening = [c for c in psutil.Process(pid).net_connections() if c.status == psutil.CONN_LISTEN]
-        assert listening
-        assert {connection.laddr.ip.removeprefix("::ffff:") for connection in listening} == {"127.0.0.1"}

@@ -21,6 +21,8 @@ from tests.sinks.documented import module_of
 from tests.testing import planted_files
 from tests.testing.planted_sinks import TableSink
 
+POWER_CUT = ("MarkerCommitter", "NotDurable")
+
 
 class TableUnderTest(SinkUnderTest):
     votes_with_data = False
@@ -50,7 +52,7 @@ class TableUnderTest(SinkUnderTest):
         raise AssertionError("a redo sink has no handle")
 
     def lose_power(self) -> bool:
-        if lost := self.committer in ("MarkerCommitter", "NotDurable"):
+        if lost := self.committer in POWER_CUT:
             self.server.restart("immediate")
         return lost
 
@@ -63,10 +65,16 @@ CHANGES = re.compile(
 )
 
 
-def changes_of(target: TableUnderTest) -> Trace:
+#: bugs that show when one is stopped before its claim and overtaken, however long that takes; nobody waits for a lock
+OVERTAKEN = ("KeyWithTheAttempt", "LooksUpOnce", "UncheckedInsert")
+CLAIM = re.compile(r"\w+\.claim:\d+ calls cursor\.execute")
+
+
+def trace_of(target: TableUnderTest) -> Trace:
     with opened(target) as sink:
         calls = calls_of(sink)
-    return lambda on_step: calls(lambda step: on_step(step) if CHANGES.fullmatch(step) else None)
+    wanted = CLAIM if target.committer in OVERTAKEN else CHANGES
+    return lambda on_step: calls(lambda step: on_step(step) if wanted.fullmatch(step) else None)
 
 
 @pytest.fixture(scope="module")
@@ -95,9 +103,10 @@ def server(memory_folder: Path, passfile: Path, server_template: PostgresServer)
 )
 def test_a_sink_is_found_to_keep_what_it_keeps(server: PostgresServer, committer: str, kept: Guarantee) -> None:
     target = TableUnderTest(server, server.create_database(committer.lower()), committer)
-    verdict = judge(target, changes_of(target), patience=0.05)
+    verdict = judge(target, trace_of(target), patience=60 if committer in OVERTAKEN else 0.05)
     assert verdict.guarantee is kept, str(verdict)
-    assert verdict.faults >= 8
+    assert verdict.power_lost is (committer in POWER_CUT)
+    assert verdict.faults == 2 * verdict.steps + verdict.power_lost >= 4, str(verdict)
 
 
 class PlantedFiles(module_of("test_transactional_file_sink").FilesUnderTest):  # type: ignore[misc]

@@ -17,29 +17,17 @@ KEPT = Spent(work=90, clock=50, speed=1.0, idle=0.1)
 CHECKOUT = Path(__file__).parents[2]
 
 
-def test_a_budget_is_kept() -> None:
-    assert overrun(KEPT, BUDGET) is None
-
-
-def test_more_work_than_allowed_is_over_it() -> None:
+def test_what_is_over_a_budget_is_work_or_waiting_and_neither_a_slow_processor_nor_a_busy_machine() -> None:
+    within = [
+        overrun(KEPT, BUDGET),
+        overrun(Spent(work=180, clock=100, speed=0.5, idle=0.5), BUDGET),
+        overrun(replace(KEPT, clock=500, idle=0.0), BUDGET),
+        overrun(replace(KEPT, work=110), BUDGET, factor=1.5),
+    ]
+    assert within == [None] * 4
     assert "110 s of work, 100 s are allowed" in str(overrun(replace(KEPT, work=110), BUDGET))
-
-
-def test_a_slow_processor_has_more_time_for_the_same_work_and_a_quick_one_less() -> None:
-    assert overrun(Spent(work=180, clock=100, speed=0.5, idle=0.5), BUDGET) is None
-    assert overrun(Spent(work=60, clock=20, speed=2.0, idle=0.1), BUDGET)
-
-
-def test_a_machine_that_does_something_else_too_is_no_reason_to_fail() -> None:
-    assert overrun(replace(KEPT, clock=500, idle=0.0), BUDGET) is None
-
-
-def test_tests_that_wait_while_the_machine_is_idle_are_over_it() -> None:
+    assert overrun(Spent(work=60, clock=20, speed=2.0, idle=0.1), BUDGET), "a quick one has less time"
     assert "tests wait" in str(overrun(replace(KEPT, clock=70, idle=0.6), BUDGET))
-
-
-def test_a_factor_allows_more() -> None:
-    assert overrun(replace(KEPT, work=110), BUDGET, factor=1.5) is None
 
 
 def test_each_tier_has_a_budget_larger_than_the_one_before() -> None:

@@ -40,7 +40,6 @@ def test_a_nested_type_keeps_its_names() -> None:
 
 
 def test_what_is_no_schema_is_refused(subtests: pytest.Subtests) -> None:
-    cases: list[str] = ["", "a", "a INT,", "a INT b INT, c", "a INT NULL", "a NOT NULL", "a INT COMMENT none"]
-    for ddl in cases:
+    for ddl in ("", "a", "a INT,", "a INT b INT, c", "a INT NULL", "a NOT NULL", "a INT COMMENT none"):
         with subtests.test(ddl=ddl), pytest.raises(InvalidPipeline, match="schema: "):
             struct_of(ddl)

@@ -58,8 +58,7 @@ def test_bounds_of_every_type_come_back_as_they_were(subtests: pytest.Subtests) 
 
 
 def test_floats_have_no_bounds_as_nan_is_beyond_them(subtests: pytest.Subtests) -> None:
-    cases: list[pa.DataType] = [pa.float16(), pa.float32(), pa.float64()]
-    for type in cases:
+    for type in (pa.float16(), pa.float32(), pa.float64()):
         with subtests.test(type=type):
             found = facts_of([1.5, float("nan"), None], type)
             assert (found.least, found.greatest, found.nulls) == (None, None, 1)

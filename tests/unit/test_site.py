@@ -18,7 +18,7 @@ def test_the_site_builds_and_no_link_in_it_leads_nowhere(tmp_path: Path) -> None
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
     shutil.copy(ROOT / "mkdocs.yml", tmp_path)
     (tmp_path / "plugins").symlink_to(ROOT / "plugins")
-    command = [BIN / "zensical", "build", "--clean", "--strict"]
+    command = [str(BIN / "zensical"), "build", "--clean", "--strict"]
     built = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stdout + built.stderr
     reference = (tmp_path / "build" / "site" / "reference" / "python" / "index.html").read_text()

@@ -39,8 +39,7 @@ def site_of(folder: Path, packages: Mapping[str, str]) -> Path:
 
 
 def test_any_patch_release_of_a_line_is_taken_without_a_word(tmp_path: Path, subtests: pytest.Subtests) -> None:
-    cases: list[str] = ["4.0.0", "4.1.0-amzn-1", "4.2.27", "4.2.0.dev5"]
-    for version in cases:
+    for version in ("4.0.0", "4.1.0-amzn-1", "4.2.27", "4.2.0.dev5"):
         with subtests.test(version=version):
             assert require_taken(version, "it") == []
             assert examine(tmp_path / "pyspark", version) == []  # a Spark that no installer brought
@@ -49,15 +48,9 @@ def test_any_patch_release_of_a_line_is_taken_without_a_word(tmp_path: Path, sub
 def test_a_spark_that_is_too_old_or_of_another_major_version_is_refused_with_what_is_needed(
     subtests: pytest.Subtests,
 ) -> None:
-    cases: list[tuple[str, str]] = [("3.5.9", "Spark 3 has no"), ("5.0.0", "another major version")]
-    for version, why in cases:
-        with (
-            subtests.test(version=version, why=why),
-            pytest.raises(
-                SparkRefused,
-                match=rf"server is Spark {version}: {shown(OLDEST)} or newer is needed, and of 4\.x; {why}",
-            ),
-        ):
+    for version, why in (("3.5.9", "Spark 3 has no"), ("5.0.0", "another major version")):
+        told = rf"server is Spark {version}: {shown(OLDEST)} or newer is needed, and of 4\.x; {why}"
+        with subtests.test(version=version), pytest.raises(SparkRefused, match=told):
             require_server(version, "4.2.0")
 
 
