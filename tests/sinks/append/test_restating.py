@@ -50,9 +50,7 @@ def publish(sink: Sink, at: SinkEpoch, wal: list[SealedRows]) -> None:
         live.publish(at, live.prepare(at, wal), wal)
 
 
-def test_it_is_refused_unless_the_sink_says_send_and_no_plan_freezes_that(
-    tmp_path: Path, subtests: pytest.Subtests
-) -> None:
+def test_it_is_refused_unless_the_sink_says_send(tmp_path: Path, subtests: pytest.Subtests) -> None:
     for of in (stdout, function, http, tcp):
         before, now = of(tmp_path), of(tmp_path, on_restate="send")
         with subtests.test(of.__name__):
