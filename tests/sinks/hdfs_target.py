@@ -4,58 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lockstep.hdfs.address import HdfsAddress
 from lockstep.hdfs.file_system import Found, HdfsFileSystem
-from lockstep.sinks.base import Sink
 from lockstep.sinks.files import FileSink, files
-from lockstep.sinks.files.buckets import Buckets
-from lockstep.sinks.values import SinkContext
-from lockstep.testing._sealed_rows import OUTPUT, SCHEMA
-from lockstep.testing._under_test import SinkUnderTest
+from lockstep.testing._sealed_rows import SCHEMA
 from tests.apart import apart
 from tests.sinks.in_clean_process import RemoteFiles
-from tests.sinks.s3_target import FileSinkApart
+from tests.sinks.s3_target import FilesApartUnderTest
 
 T = TypeVar("T")
 
 
-class HdfsFilesUnderTest(SinkUnderTest):
-    """`uri`: where nothing is yet. Small files, so that an epoch has several."""
-
-    replaceable = True
-
-    def __init__(
-        self, uri: str, *, apart: bool = True, bucket: Buckets | None = None, success: str | None = None
-    ) -> None:
-        self.place, self.bucket, self.success = uri, bucket, success
-        self.kind = FileSinkApart if apart else FileSink
-        self.uri = f"{uri}/out"
+class HdfsFilesUnderTest(FilesApartUnderTest):
+    def __init__(self, uri: str, **more: Any) -> None:
+        super().__init__(uri, **more)
         self.files, self.root = HdfsFileSystem.at(HdfsAddress.of(uri)), HdfsAddress.of(self.uri).path
-
-    def sink(self, *, shared: bool = False) -> FileSink:
-        return self._sink("out", shared)
-
-    def _sink(self, folder: str, shared: bool = False) -> FileSink:
-        return self.kind(
-            "files",
-            output=OUTPUT,
-            path=f"{self.place}/{folder}",
-            bucket=self.bucket,
-            max_rows_per_file=300,
-            success=self.success,
-            shared=shared,
-        )
-
-    def elsewhere(self) -> tuple[Sink, SinkContext]:
-        sink = self._sink("elsewhere")
-        with sink.opened(self.context()) as live:
-            live.preflight(None)
-        return sink, self.context()
 
     def _look(self, call: Callable[[], T]) -> T:
         return call() if self.kind is FileSink else apart(call)

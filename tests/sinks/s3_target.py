@@ -34,7 +34,7 @@ class FileSinkApart(FileSink):
         return OpenApart(self, lambda: FileSink.open(self, context))
 
 
-class S3FilesUnderTest(SinkUnderTest):
+class FilesApartUnderTest(SinkUnderTest):
     """`uri`: where nothing is yet, with how the store is reached. Small files, so that an epoch has several."""
 
     replaceable = True
@@ -73,6 +73,8 @@ class S3FilesUnderTest(SinkUnderTest):
             live.preflight(None)
         return sink, self.context()
 
+
+class S3FilesUnderTest(FilesApartUnderTest):
     def _look(self, call: Callable[[ObjectStore], T]) -> T:
         if self.kind is FileSink:
             return call(ObjectStore.at(self.uri))

@@ -408,7 +408,7 @@ def test_rows_that_can_not_be_put_into_buckets_are_refused_by_name(memory: Path,
         (ByFunction("os:sep"), "no function"),
     ):
         target = FilesUnderTest(memory, "parquet", bucket=bucket)
-        with subtests.test(bucket), opened(target) as sink, pytest.raises(PreflightRefused, match=problem):
+        with subtests.test(str(bucket)), opened(target) as sink, pytest.raises(PreflightRefused, match=problem):
             sink.preflight({OUTPUT: SCHEMA})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import product
@@ -258,7 +259,8 @@ def cut(path: Path) -> None:
 def test_damaged_pending_files_are_written_again(target: FilesUnderTest) -> None:
     wals = []
     names = ("_vote.json", "_handle", "files-epoch={}-rows-00000.parquet")
-    for number, (name, damage) in enumerate(product(names, (flip, cut, Path.unlink)), 1):
+    damages: tuple[Callable[[Path], None], ...] = (flip, cut, Path.unlink)
+    for number, (name, damage) in enumerate(product(names, damages), 1):
         at, wal = epoch(number, token=10 * number), sealed(20, start=100 * number)
         vote = prepare(target, at, wal)
         damage(state(target) / str(at.token) / name.format(number))

@@ -83,7 +83,7 @@ THIRD = epoch(3, token=30, manifest="c")
 BOTH = epoch(4, token=40, manifest="d", replaced=[SECOND, THIRD])
 
 
-def test_it_is_refused_unless_the_sink_says_send_and_no_plan_freezes_that(kafka_broker: KafkaBroker) -> None:
+def test_it_is_refused_unless_the_sink_says_send(kafka_broker: KafkaBroker) -> None:
     target = KafkaUnderTest(kafka_broker)
     before = target.sink()
     with opened(target) as sink, pytest.raises(PreflightRefused, match="on_restate='send'"):

@@ -25,7 +25,6 @@ from lockstep.errors import (
 )
 from lockstep.object_store.store import Found, ObjectStore, UnreadableKey
 from lockstep.sinks.files import FileSink, files
-from lockstep.sinks.files._format import FileFormat
 from lockstep.sinks.files._prefix import PrefixTarget
 from lockstep.sinks.files.buckets import ByColumns
 from lockstep.sinks.values import EpochCut, Publication, SinkContext, SinkEpoch
@@ -124,18 +123,6 @@ def test_buckets_are_folders_and_success_comes_before_the_marker(s3_uri: str) ->
     assert {path for path in found if "_SUCCESS" in path} == {f"{bucket}/_SUCCESS-1" for bucket in buckets}
     expect_proof(target, epoch(), sealed(ROWS))
     expect_settled(target)
-
-
-def test_each_format_gives_its_rows_back(s3_uri: str) -> None:
-    for format in (FileFormat.CSV, FileFormat.JSON):
-        place = f"{s3_uri}/{format}"
-        sink = FileSink("files", output=OUTPUT, path=place, format=format, max_rows_per_file=300)
-        with sink.opened(SinkContext(DEPLOYMENT, "pipe", {})) as live:
-            live.preflight({OUTPUT: SCHEMA})
-            live.publish(epoch(), live.prepare(epoch(), sealed(ROWS)), sealed(ROWS))
-            found = list(live.read(1, OUTPUT, SCHEMA))
-        assert sum(batch.num_rows for batch in found) == ROWS
-        assert len(files(place)) == 4
 
 
 # --- whose it is -----------------------------------------------------------------------------------------------------
@@ -390,13 +377,6 @@ def cut_off_publication(target: S3FilesUnderTest, store: ObjectStore) -> Vote:
         store.copy(path, path.rpartition("/")[2])
     target.lose(str(vote.handle))
     return vote
-
-
-def test_a_repair_takes_over_what_a_cut_off_publication_had_shown(target: S3FilesUnderTest, store: ObjectStore) -> None:
-    vote = cut_off_publication(target, store)
-    assert publish(target, epoch(token=12), vote, sealed(ROWS)) is Publication.REPAIRED
-    assert digest(target.bare()) == digest(target.visible())
-    expect_rows(target, sealed(ROWS))
 
 
 def test_a_repair_that_would_write_other_bytes_stops_and_says_how_to_go_on(

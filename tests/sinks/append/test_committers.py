@@ -50,7 +50,7 @@ def record(committer: OutsideCommitter, id: int = 1, token: int = 10, manifest: 
     committer.commit_checkpoint(epoch(id, token=token, manifest=manifest), NoTransaction())
 
 
-def test_an_epoch_is_recorded_once_and_stays_as_it_was(make: Make) -> None:
+def test_an_epoch_is_recorded_once_for_its_sink_and_stays_as_it_was(make: Make) -> None:
     committer = make()
     assert committer.is_checkpoint_committed(1) is None
     record(committer, token=10)
@@ -59,16 +59,8 @@ def test_an_epoch_is_recorded_once_and_stays_as_it_was(make: Make) -> None:
     assert marker is not None and (marker.epoch, marker.token) == (1, 10)
     assert marker.manifest_hash == epoch().manifest_hash
     assert make().is_checkpoint_committed(2) is None
-
-
-def test_pipelines_and_sinks_are_told_apart(make: Make) -> None:
-    record(make("feed", "pipe"))
     for sink, pipeline in (("feed2", "pipe"), ("feed", "pipe2"), ("fee", "pipe"), ("feed", "pip")):
         assert make(sink, pipeline).is_checkpoint_committed(1) is None
-
-
-def test_another_manifest_of_a_recorded_epoch_is_a_conflict(make: Make) -> None:
-    record(make(), manifest="a")
     with pytest.raises(LedgerConflict, match="epoch 1 is recorded with manifest"):
         record(make(), manifest="b")
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,6 +15,7 @@ from lockstep.sinks.committers.begun import BegunCommitter
 from lockstep.sinks.values import SinkContext
 from lockstep.testing._under_test import epoch
 from tests.crash_states import CrashState, broken_states, recorded
+from tests.sinks.test_file_sink_crash_states import Forgetful
 
 BROKEN = (AssertionError, LockstepError, OSError)
 
@@ -96,20 +95,6 @@ def test_after_a_power_cut_nothing_begins_again(memory: Path) -> None:
     number, found = begins_again(memory / "disk")
     assert found == []
     assert number > 10
-
-
-class Forgetful:
-    """`os`, as a module sees it that forgets to fsync either folders or files."""
-
-    def __init__(self, forgotten: Callable[[int], bool]) -> None:
-        self._forgotten = forgotten
-
-    def __getattr__(self, name: str) -> Any:
-        return self._fsync if name == "fsync" else getattr(os, name)
-
-    def _fsync(self, descriptor: int) -> None:
-        if not self._forgotten(os.fstat(descriptor).st_mode):
-            os.fsync(descriptor)
 
 
 @pytest.mark.parametrize("forgotten", [stat.S_ISDIR, stat.S_ISREG], ids=["folders", "files"])

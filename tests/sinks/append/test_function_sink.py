@@ -17,7 +17,7 @@ from lockstep.errors import InvalidPipeline, PreflightRefused, SinkUnavailable
 from lockstep.sinks import FunctionSink
 from lockstep.sinks.base import Sink
 from lockstep.sinks.values import Guarantee, SinkContext
-from lockstep.testing import OUTPUT, SCHEMA, Behaviour, SealedRows, SinkUnderTest, behaviours, sealed
+from lockstep.testing import OUTPUT, SCHEMA, SealedRows, SinkUnderTest, behaviours, sealed
 from lockstep.testing._under_test import DEPLOYMENT, epoch
 from tests.sinks.append import sending
 from tests.sinks.append.receiving import PAGE
@@ -72,28 +72,27 @@ class AtMostOnce(FunctionUnderTest):
     guarantee = Guarantee.AT_MOST_ONCE
 
 
-@pytest.fixture(autouse=True)
-def sent(memory: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def sent_below(memory: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = memory / "sent"
-    folder.mkdir()
+    folder.mkdir(parents=True)
     monkeypatch.setenv(sending.FOLDER, str(folder))
     return folder
 
 
-@pytest.mark.parametrize("behaviour", behaviours(FunctionUnderTest), ids=lambda one: one.__name__)
-def test_a_function_that_is_remembered(behaviour: Behaviour, memory: Path) -> None:
-    behaviour(FunctionUnderTest(memory))
+@pytest.fixture(autouse=True)
+def sent(memory: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return sent_below(memory, monkeypatch)
 
 
-@pytest.mark.parametrize("behaviour", behaviours(AtMostOnce), ids=lambda one: one.__name__)
-def test_a_function_that_is_called_at_most_once(behaviour: Behaviour, memory: Path) -> None:
-    behaviour(AtMostOnce(memory))
-
-
-@pytest.mark.parametrize("behaviour", behaviours(Unremembered), ids=lambda one: one.__name__)
-@pytest.mark.sample(3)
-def test_a_function_without_a_guarantee(behaviour: Behaviour, memory: Path) -> None:
-    behaviour(Unremembered(memory))
+@pytest.mark.parametrize("kind", [FunctionUnderTest, AtMostOnce, Unremembered], ids=lambda one: one.guarantee.name)
+def test_the_suite_of_all_sinks(
+    kind: type[FunctionUnderTest], memory: Path, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
+) -> None:
+    for behaviour in behaviours(kind):
+        folder = memory / behaviour.__name__
+        sent_below(folder, monkeypatch)
+        with subtests.test(behaviour.__name__):
+            behaviour(kind(folder))
 
 
 @pytest.mark.tier("all")

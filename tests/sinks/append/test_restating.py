@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -51,19 +50,18 @@ def publish(sink: Sink, at: SinkEpoch, wal: list[SealedRows]) -> None:
         live.publish(at, live.prepare(at, wal), wal)
 
 
-@pytest.mark.parametrize("of", [stdout, function, http, tcp])
-def test_it_is_refused_unless_the_sink_says_send_and_no_plan_freezes_that(
-    tmp_path: Path, of: Callable[..., Sink]
-) -> None:
-    before, now = of(tmp_path), of(tmp_path, on_restate="send")
-    with before.opened(CONTEXT) as live, pytest.raises(PreflightRefused, match="on_restate='send'"):
-        live.require_replaceable()
-    with now.opened(CONTEXT) as live:
-        live.require_replaceable()
-    with pytest.raises(InvalidPipeline, match="'refuse' nor 'send'"):
-        of(tmp_path, on_restate="drop")
-    assert before.spec() == now.spec()
-    assert Sink.from_spec(before.spec(), now.settings()) == now
+def test_it_is_refused_unless_the_sink_says_send(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for of in (stdout, function, http, tcp):
+        before, now = of(tmp_path), of(tmp_path, on_restate="send")
+        with subtests.test(of.__name__):
+            with before.opened(CONTEXT) as live, pytest.raises(PreflightRefused, match="on_restate='send'"):
+                live.require_replaceable()
+            with now.opened(CONTEXT) as live:
+                live.require_replaceable()
+            with pytest.raises(InvalidPipeline, match="'refuse' nor 'send'"):
+                of(tmp_path, on_restate="drop")
+            assert before.spec() == now.spec()
+            assert Sink.from_spec(before.spec(), now.settings()) == now
 
 
 def test_it_is_refused_where_nobody_remembers_what_was_sent() -> None:
