@@ -95,7 +95,6 @@ SUITE = {
     "sinks/append/test_folder_after_power_cuts.py": Part(ALL, rank=5),
     "sinks/append/test_killed_publishers.py": Part(ALL, rank=5),
     "sinks/compaction/test_on_s3.py": Part(ALL, rank=5),
-    "sinks/iceberg/test_thousands_of_rounds.py": Part(ALL, rank=5),
     "sinks/test_hdfs_files.py": Part(ALL, rank=5),
     "sinks/test_kafka_avro.py": Part(ALL, rank=5),
     "sinks/test_kafka_cluster.py": Part(ALL, rank=5),

@@ -198,6 +198,7 @@ def test_every_block_is_on_the_disks_before_the_next_is_begun(
     assert files.read(f"{folder}/b") == data[: 2 * block]
 
 
+@pytest.mark.tier("all")  # the next test has the answer; the server is asked by two programs
 def test_safe_mode_is_told_in_a_sentence(hdfs_server: HdfsServer, files: HdfsFileSystem, folder: str) -> None:
     hdfs_server.administer("-safemode", "enter")
     try:
@@ -208,12 +209,19 @@ def test_safe_mode_is_told_in_a_sentence(hdfs_server: HdfsServer, files: HdfsFil
     assert refused.value.errno == errno.EROFS and "\n" not in str(refused.value)
 
 
-def test_a_standby_is_told_in_a_sentence() -> None:
+def test_a_standby_and_safe_mode_are_told_in_a_sentence() -> None:
     said = (
         'RPCError("org.apache.hadoop.ipc.StandbyException", "Operation category READ is not supported in state '
         'standby. Visit https://s.apache.org/sbnn-error\\n\\tat org.apache.hadoop.hdfs.server.namenode.ha.Standby")'
     )
     assert str(_os_error(said, "/a")).startswith("[Errno 11] HDFS: no NameNode that answers is the active one")
+    said = (
+        'RPCError("org.apache.hadoop.hdfs.server.namenode.SafeModeException", "Cannot create file/a. Name node is in '
+        'safe mode.\\nIt was turned on manually.\\n\\tat org.apache.hadoop.hdfs.server.namenode.FSNamesystem")'
+    )
+    told = _os_error(said, "/a")
+    assert told.errno == errno.EROFS and "\n" not in str(told)
+    assert "NameNode is in safe mode and takes no changes" in str(told)
 
 
 def test_size_time_and_kind_are_told(files: HdfsFileSystem, folder: str) -> None:
@@ -275,6 +283,7 @@ def test_who_may_not_is_told_so(hdfs_server: HdfsServer, folder: str, monkeypatc
         other.create(f"{folder}/a", b"")
 
 
+@pytest.mark.tier("all")  # the client tries for seconds
 def test_no_cluster_is_an_oserror() -> None:
     files = HdfsFileSystem.at(HdfsAddress.of("hdfs://127.0.0.1:1"))
     with pytest.raises(OSError, match="refused"):

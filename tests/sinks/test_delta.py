@@ -107,7 +107,9 @@ def test_the_sealed_files_are_the_tables_and_no_row_is_written_again(target: Del
     published(target)
     assert all(path.startswith("_lockstep/") for path in target.log.files)
     parquet = [path for path in target.log.root.rglob("*.parquet") if "_delta_log" not in path.parts]
-    assert sorted(str(path.relative_to(target.log.root)) for path in parquet) == sorted(target.log.files)
+    assert sorted(str(path.relative_to(target.log.root)) for path in parquet) == sorted(files := target.log.files)
+    published(target, 2, rows=0)
+    assert target.log.files == files, "files without rows aren't the table's"
 
 
 def test_files_and_marker_stand_in_one_entry_and_never_in_two(target: DeltaUnderTest) -> None:
@@ -117,13 +119,6 @@ def test_files_and_marker_stand_in_one_entry_and_never_in_two(target: DeltaUnder
     assert len(target.log.added()) == len(set(target.log.added()))
     entries = [path.read_text() for path in (target.log.root / "_delta_log").glob("*.json")]
     assert all(('"add"' in entry) == ('"txn"' in entry) for entry in entries)
-
-
-def test_an_empty_epoch_leaves_its_marker_and_no_file(target: DeltaUnderTest) -> None:
-    published(target, rows=0)
-    assert target.log.files == []
-    with opened(target) as sink:
-        assert sink.find_marker(1) is not None
 
 
 def test_statistics_are_bounds_of_what_the_files_hold(target: DeltaUnderTest) -> None:
@@ -367,9 +362,9 @@ def test_a_table_that_was_made_anew_is_another_one(target: DeltaUnderTest) -> No
         sink.publish(epoch(), vote, target.staged(epoch(), wal))
 
 
-def race(target: DeltaUnderTest, epochs: range) -> None:
-    """Have three processes publish the same epochs at once; each has to be adopted once."""
-    wals = {number: sealed(2, start=number * 10) for number in epochs}
+@pytest.mark.apart(False)
+def test_three_publishers_at_once_adopt_each_epoch_once(target: DeltaUnderTest) -> None:
+    wals = {number: sealed(2, start=number * 10) for number in range(1, 13)}
     votes = apart(lambda: {at: prepare(target, epoch(at, token=at), wal) for at, wal in wals.items()})
 
     def publish_all(token: int) -> None:
@@ -384,21 +379,9 @@ def race(target: DeltaUnderTest, epochs: range) -> None:
     for child in [fork(partial(publish_all, token)) for token in (10_000, 20_000, 30_000)]:
         assert child.wait() == 0
     added = target.log.added()
-    assert len(added) == len(set(added)) == 2 * (epochs.stop - 1)
+    assert len(added) == len(set(added)) == 2 * len(wals)
     found = target.log.rows()["id"].to_pylist()
-    assert sorted(found) == sorted(10 * number + one for number in range(1, epochs.stop) for one in (0, 1))
-
-
-@pytest.mark.apart(False)
-def test_three_publishers_at_once_adopt_each_epoch_once(target: DeltaUnderTest) -> None:
-    race(target, range(1, 13))
-
-
-@pytest.mark.apart(False)
-@pytest.mark.tier("all")
-def test_in_many_rounds_three_publishers_adopt_each_epoch_once(target: DeltaUnderTest) -> None:
-    for first in range(1, 100, 20):  # a child has a minute
-        race(target, range(first, first + 20))
+    assert sorted(found) == sorted(10 * number + one for number in wals for one in (0, 1))
 
 
 # --- whose it is, and what it must be --------------------------------------------------------------------------------
@@ -561,16 +544,21 @@ def test_column_mapping_is_refused_by_name(target: DeltaUnderTest) -> None:
         sink.preflight(None)
 
 
-def test_a_column_of_another_type_is_refused_by_name(target: DeltaUnderTest) -> None:
-    make_table(target.log.root, TABLE.set(0, pa.field("id", pa.string())))
-    with opened(target) as sink, pytest.raises(PreflightRefused, match="column id is string in the table and long"):
-        sink.preflight({OUTPUT: SCHEMA})
+OF_OTHERS: list[tuple[pa.Schema, list[str], str]] = [
+    (TABLE.set(0, pa.field("id", pa.string())), [], "column id is string in the table and long"),
+    (SCHEMA, [], f"no column {EPOCH}"),
+    (TABLE.append(pa.field("region", pa.string())), ["region"], "by region, which the output lacks"),
+]
 
 
-def test_a_table_without_the_epochs_column_is_refused(target: DeltaUnderTest) -> None:
-    make_table(target.log.root, SCHEMA)
-    with opened(target) as sink, pytest.raises(PreflightRefused, match=f"no column {EPOCH}"):
-        sink.preflight({OUTPUT: SCHEMA})
+def test_a_table_whose_columns_do_not_fit_is_refused_by_name(case: Case) -> None:
+    for schema, partition_by, said in OF_OTHERS:
+        with case(said) as target:
+            make_table(target.log.root, schema, partition_by=partition_by)
+            with opened(target) as sink, pytest.raises(PreflightRefused, match=said):
+                sink.preflight({OUTPUT: SCHEMA})
+            with pytest.raises(PreflightRefused, match=said):
+                prepare(target, epoch(), sealed(SOME))
 
 
 def test_columns_may_come_in_any_order_and_some_may_be_missing(target: DeltaUnderTest) -> None:
@@ -700,15 +688,6 @@ def test_a_table_that_is_partitioned_since_the_decision_blocks_the_epoch_until_i
     _alter_schema(target.log.root, '"partitionColumns":["day"]', '"partitionColumns":[]')
     publish(target, epoch(), vote, wal)
     expect_proof(target, epoch(), wal)
-
-
-def test_an_output_without_a_column_that_partitions_the_table_is_refused(memory: Path) -> None:
-    make_table(memory / "table", TABLE.append(pa.field("region", pa.string())), partition_by=["region"])
-    target = DeltaUnderTest(memory)
-    with opened(target) as sink, pytest.raises(PreflightRefused, match="by region, which the output lacks"):
-        sink.preflight({OUTPUT: SCHEMA})
-    with pytest.raises(PreflightRefused, match="by region, which the output lacks"):
-        prepare(target, epoch(), sealed(ROWS))
 
 
 def test_a_table_that_is_partitioned_otherwise_is_refused(memory: Path) -> None:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from lockstep.errors import CompactionOvertaken, Retryable
 from lockstep.sinks import compacting
@@ -20,15 +17,13 @@ from lockstep.testing._under_test import epoch, opened, prepare
 from tests.apart import apart
 from tests.sinks.compaction.lakes import EVERYTHING, Lake
 
-EPOCHS = 5
 ROWS = 4
 
 
-def race(lake: Lake, folder: Path, epochs: range) -> None:
-    """Publish these epochs beside compactions, each twice; every row of theirs is shown once then."""
-    wals = {number: sealed(ROWS, start=100 * number) for number in epochs}
+def test_beside_publishers_every_row_is_shown_once(lake: Lake, tmp_path: Path) -> None:
+    wals = {number: sealed(ROWS, start=100 * number) for number in range(1, 6)}
     votes = apart(lambda: {n: prepare(lake.target, epoch(n, token=n, manifest=str(n)), wal) for n, wal in wals.items()})
-    over = folder / f"over {epochs.start}"
+    over = tmp_path / "over"
 
     def publish_all(token: int) -> None:
         for number, wal in wals.items():
@@ -58,18 +53,5 @@ def race(lake: Lake, folder: Path, epochs: range) -> None:
         assert [child.wait() for child in publishers] == [0, 0]
         over.touch()
         assert [child.wait() for child in others] == [0, 0, 0]
-    expected = Counter(100 * number + row for number in range(1, epochs.stop) for row in range(ROWS))
+    expected = Counter(100 * number + row for number in wals for row in range(ROWS))
     assert Counter(lake.target.visible()["id"].to_pylist()) == expected
-
-
-def test_beside_publishers_every_row_is_shown_once(lake: Lake, tmp_path: Path) -> None:
-    race(lake, tmp_path, range(1, EPOCHS + 1))
-
-
-@pytest.mark.tier("all")
-def test_in_many_rounds_every_row_is_shown_once(make_lake: Callable[..., Lake], tmp_path: Path) -> None:
-    lake, committed = make_lake(), 0
-    for first in range(1, 8 * EPOCHS, EPOCHS):
-        race(lake, tmp_path, range(first, first + EPOCHS))
-        committed += any("/compacted/" in path for path in lake.files())
-    assert committed

@@ -208,22 +208,23 @@ class OneFile:
 REPLACEMENT = SinkEpoch(3, 30, "c", at(1).timestamp, None, (Replaced(1, "a"),), 1)
 
 
-@pytest.mark.parametrize(
-    ("told", "why"),
-    [
-        ({}, "an older partitioning"),
-        ({"rows": 0, "kept": "without statistics"}, "an older partitioning"),
-        ({"hides_rows": True, "kept": "with rows that a deletion vector takes away"}, "PURGE"),
-    ],
-)
+UNLIFTABLE: list[tuple[dict[str, Any], str]] = [
+    ({}, "an older partitioning"),
+    ({"rows": 0, "kept": "without statistics"}, "an older partitioning"),
+    ({"hides_rows": True, "kept": "with rows that a deletion vector takes away"}, "PURGE"),
+]
+
+
 def test_a_file_that_can_not_be_written_anew_is_refused_before_the_decision_and_waited_for_after_it(
-    told: dict[str, Any], why: str
+    subtests: pytest.Subtests,
 ) -> None:
-    lifting = Lifting[Any](OneFile(**told), "lockstep_epoch", REPLACEMENT, "rows")  # type: ignore[arg-type]
-    with pytest.raises(PreflightRefused, match=f"epoch 1.*{why}"):
-        lifting.require_liftable(None)
-    with pytest.raises(PublishBlocked, match=f"{why}.*is decided"):
-        lifting.lift(None)
+    for told, why in UNLIFTABLE:
+        with subtests.test(f"{told}"):
+            lifting = Lifting[Any](OneFile(**told), "lockstep_epoch", REPLACEMENT, "rows")  # type: ignore[arg-type]
+            with pytest.raises(PreflightRefused, match=f"epoch 1.*{why}"):
+                lifting.require_liftable(None)
+            with pytest.raises(PublishBlocked, match=f"{why}.*is decided"):
+                lifting.lift(None)
 
 
 def test_rows_of_a_former_owner_with_the_same_number_are_never_lifted() -> None:

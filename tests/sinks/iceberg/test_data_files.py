@@ -17,13 +17,21 @@ from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField,
 from pyiceberg.schema import Schema, assign_fresh_schema_ids
 from pyiceberg.table.metadata import TableMetadata, new_table_metadata
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
-from pyiceberg.transforms import BucketTransform, TruncateTransform
+from pyiceberg.transforms import (
+    BucketTransform,
+    DayTransform,
+    IdentityTransform,
+    Transform,
+    TruncateTransform,
+    VoidTransform,
+)
+from pyiceberg.types import LongType, NestedField, StringType, StructType, TimestamptzType
 
 from lockstep.errors import InvalidPipeline, PreflightRefused
 from lockstep.file_facts import FileFacts
 from lockstep.sinks.iceberg._columns import misfits, new_columns, unmapped
 from lockstep.sinks.iceberg._data_files import SealedFile, data_file, faults, unkept_partitions
-from lockstep.sinks.iceberg._partitioning import parse_partition, partition_spec
+from lockstep.sinks.iceberg._partitioning import parse_partition, partition_spec, texts_of
 
 COLUMNS = pa.schema(
     {
@@ -105,11 +113,10 @@ def test_a_filter_finds_rows_of_row_groups_without_bounds(tmp_path: Path) -> Non
     catalog.engine.dispose()
 
 
-@pytest.mark.parametrize("group", [0, 1])
-def test_a_row_group_of_nothing_but_nulls_hides_no_bounds(tmp_path: Path, group: int) -> None:
-    origin = [None, None, "JFK"] if group == 0 else ["JFK", "JFK", None]
-    found = data_file(table_of(), sealed(tmp_path, rows(origin=origin), row_group_size=2))
-    assert found.lower_bounds[2] == b"JFK" and found.null_value_counts[2] == origin.count(None)
+def test_a_row_group_of_nothing_but_nulls_hides_no_bounds(tmp_path: Path) -> None:
+    for origin in ([None, None, "JFK"], ["JFK", "JFK", None]):
+        found = data_file(table_of(), sealed(tmp_path, rows(origin=origin), row_group_size=2))
+        assert (found.lower_bounds[2], found.null_value_counts[2]) == (b"JFK", origin.count(None)), origin
 
 
 def test_a_partition_is_not_judged_by_some_of_the_row_groups(tmp_path: Path) -> None:
@@ -158,14 +165,11 @@ def test_columns_of_floats_have_no_bounds_as_nan_is_beyond_them(tmp_path: Path) 
     assert found.value_counts[number] == 3
 
 
-@pytest.mark.parametrize(
-    ("partition_by", "value"),
-    [("origin", "JFK"), ("day", 15706), ("day(at)", 15706), ("month(at)", 516), ("year(day)", 43)],
-)
-def test_a_partition_is_told_by_the_files_rows(tmp_path: Path, partition_by: str, value: Any) -> None:
-    metadata, file = table_of(partition_by=(partition_by,)), sealed(tmp_path, rows())
-    assert faults(metadata, file) == []
-    assert data_file(metadata, file).partition[0] == value
+def test_a_partition_is_told_by_the_files_rows(tmp_path: Path) -> None:
+    expected = {"origin": "JFK", "day": 15706, "day(at)": 15706, "month(at)": 516, "year(day)": 43}
+    tables, file = {text: table_of(partition_by=(text,)) for text in expected}, sealed(tmp_path, rows())
+    assert {text: data_file(table, file).partition[0] for text, table in tables.items()} == expected
+    assert {text: faults(table, file) for text, table in tables.items()} == {text: [] for text in expected}
 
 
 URL = "https://example.org/" + "x" * 300
@@ -176,12 +180,9 @@ def test_a_partition_may_be_a_long_text(tmp_path: Path) -> None:
     assert faults(metadata, file) == []
     found = data_file(metadata, file)
     assert found.partition[0] == URL and found.lower_bounds[2] == URL[:16].encode()
-
-
-@pytest.mark.parametrize("other", ["a", URL + "y", URL[:-1] + "y"])
-def test_long_texts_that_begin_alike_are_several_partitions(tmp_path: Path, other: str) -> None:
-    file = sealed(tmp_path, rows(origin=[URL, other, URL]), row_group_size=2)
-    assert faults(table_of(partition_by=("origin",)), file)
+    for other in ("a", URL + "y", URL[:-1] + "y"):
+        file = sealed(tmp_path, rows(origin=[URL, other, URL]), row_group_size=2)
+        assert faults(metadata, file), f"{other} and {URL} are several"
 
 
 def test_a_partition_of_nothing_but_nulls_is_null(tmp_path: Path) -> None:
@@ -190,23 +191,21 @@ def test_a_partition_of_nothing_but_nulls_is_null(tmp_path: Path) -> None:
     assert data_file(metadata, file).partition[0] is None
 
 
-@pytest.mark.parametrize(
-    ("partition_by", "changed"),
-    [
-        ("origin", {"origin": ["JFK", "LGA", "JFK"]}),
-        ("origin", {"origin": ["JFK", None, "JFK"]}),
-        ("hour(at)", {}),
-        ("price", {"price": [Decimal("1.00")] * 2 + [Decimal("2.00")]}),
-    ],
-)
-def test_a_file_of_several_partitions_is_refused_by_the_columns_name(
-    tmp_path: Path, partition_by: str, changed: dict[str, list[Any]]
+SEVERAL: list[tuple[str, dict[str, list[Any]]]] = [
+    ("origin", {"origin": ["JFK", "LGA", "JFK"]}),
+    ("origin", {"origin": ["JFK", None, "JFK"]}),
+    ("hour(at)", {}),
+    ("price", {"price": [Decimal("1.00")] * 2 + [Decimal("2.00")]}),
+]
+
+
+def test_a_file_of_several_partitions_or_without_their_statistics_is_refused_by_the_columns_name(
+    tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
-    [fault] = faults(table_of(partition_by=(partition_by,)), sealed(tmp_path, rows(**changed)))
-    assert "several partitions" in fault and partition_by.partition("(")[2].rstrip(")") in fault
-
-
-def test_a_file_without_statistics_of_a_partition_is_refused(tmp_path: Path) -> None:
+    for text, changed in SEVERAL:
+        with subtests.test(f"{text} {changed}"):
+            [fault] = faults(table_of(partition_by=(text,)), sealed(tmp_path, rows(**changed)))
+            assert "several partitions" in fault and text.partition("(")[2].rstrip(")") in fault
     file = sealed(tmp_path, rows(), write_statistics=["id"])
     [fault] = faults(table_of(partition_by=("day(at)",)), file)
     assert fault == "it has no statistics of at, by which the table is partitioned"
@@ -245,21 +244,22 @@ def test_nulls_in_a_required_column_are_refused(tmp_path: Path) -> None:
     assert misfits(table_of(required), COLUMNS, adds=False) == []
 
 
-@pytest.mark.parametrize(
-    ("kind", "value"),
-    [
-        (pa.struct({"x": pa.int64()}), {"x": 1}),
-        (pa.list_(pa.int64()), [1]),
-        (pa.map_(pa.string(), pa.int64()), [("x", 1)]),
-    ],
-)
-def test_nulls_in_a_required_nested_column_are_refused(tmp_path: Path, kind: pa.DataType, value: Any) -> None:
-    required = pa.schema([pa.field("nested", kind, nullable=False)])
-    file = sealed(tmp_path, pa.table({"nested": [value, None]}, pa.schema({"nested": kind})))
-    [fault] = faults(table_of(required), file)
-    assert fault.startswith("column nested is required") and "non-null" in fault
-    assert faults(table_of(required), sealed(tmp_path, pa.table({"nested": [value]}, required))) == []
-    assert faults(table_of(pa.schema({"nested": kind})), file) == []
+NESTED: list[tuple[pa.DataType, Any]] = [
+    (pa.struct({"x": pa.int64()}), {"x": 1}),
+    (pa.list_(pa.int64()), [1]),
+    (pa.map_(pa.string(), pa.int64()), [("x", 1)]),
+]
+
+
+def test_nulls_in_a_required_nested_column_are_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for kind, value in NESTED:
+        with subtests.test(f"{kind}"):
+            required = pa.schema([pa.field("nested", kind, nullable=False)])
+            file = sealed(tmp_path, pa.table({"nested": [value, None]}, pa.schema({"nested": kind})))
+            [fault] = faults(table_of(required), file)
+            assert fault.startswith("column nested is required") and "non-null" in fault
+            assert faults(table_of(pa.schema({"nested": kind})), file) == []
+            assert faults(table_of(required), sealed(tmp_path, pa.table({"nested": [value]}, required))) == []
 
 
 def test_buckets_and_truncated_values_are_refused() -> None:
@@ -271,12 +271,30 @@ def test_buckets_and_truncated_values_are_refused() -> None:
     assert unkept_partitions(table_of(partition_by=("ratio",))) == ["identity(ratio)"]
 
 
-@pytest.mark.parametrize("text", ["bucket(id)", "day(at", "truncate(2, id)", ""])
-def test_a_partition_that_has_no_meaning_is_refused(text: str) -> None:
-    with pytest.raises(InvalidPipeline, match="partition_by"):
-        parse_partition(text, "sink lake")
+def test_a_partition_that_has_no_meaning_is_refused(subtests: pytest.Subtests) -> None:
+    for text in ("bucket(id)", "day(at", "truncate(2, id)", ""):
+        with subtests.test(text), pytest.raises(InvalidPipeline, match="partition_by"):
+            parse_partition(text, "sink lake")
     with pytest.raises(PreflightRefused, match="lacks"):
         table_of(partition_by=("nothing",))
+
+
+def test_columns_are_told_with_their_times_and_parts_of_columns_are_not() -> None:
+    place = StructType(NestedField(4, "city", StringType()))
+    columns = (
+        NestedField(1, "origin", StringType()),
+        NestedField(2, "at", TimestamptzType()),
+        NestedField(3, "place", place),
+        NestedField(5, "old", LongType()),
+    )
+    transforms: list[tuple[int, Transform[Any, Any]]] = [
+        (1, IdentityTransform()),
+        (2, DayTransform()),
+        (4, IdentityTransform()),
+        (5, VoidTransform()),
+    ]
+    fields = [PartitionField(id, 1000 + id, one, f"field_{id}") for id, one in transforms]
+    assert texts_of(metadata_of(Schema(*columns), PartitionSpec(*fields))) == ("origin", "day(at)")
 
 
 # --- columns ---------------------------------------------------------------------------------------------------------

@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
+from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortField, SortOrder
+from pyiceberg.table.sorting import SortField, SortOrder
 from pyiceberg.transforms import BucketTransform, IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
@@ -50,24 +50,26 @@ def preflight(target: IcebergUnderTest, schema: pa.Schema | None = None) -> None
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"partition_spec": PartitionSpec(PartitionField(1, 1000, BucketTransform(4), "b"))}, r"bucket\[4\]\(id\)"),
-        ({"sort_order": SortOrder(SortField(1, IdentityTransform()), order_id=1)}, "sort order"),
-    ],
-)
-def test_what_adoption_would_bypass_is_refused(target: IcebergUnderTest, options: dict[str, Any], said: str) -> None:
-    usual = {"partition_spec": UNPARTITIONED_PARTITION_SPEC, "sort_order": UNSORTED_SORT_ORDER}
-    make(target, **{**usual, **options})
-    with opened(target) as sink, pytest.raises(PreflightRefused, match=said):
-        sink.preflight(None)
+UNFIT: list[tuple[dict[str, Any], str]] = [
+    ({"partition_spec": PartitionSpec(PartitionField(1, 1000, BucketTransform(4), "b"))}, r"bucket\[4\]\(id\)"),
+    ({"sort_order": SortOrder(SortField(1, IdentityTransform()), order_id=1)}, "sort order"),
+    (
+        {"fields": (NestedField(1, "id", StringType()), NAME)},
+        r"column id is long, the table has string.*no column ratio",
+    ),
+]
 
 
-def test_a_table_without_a_columns_name_or_type_is_refused(target: IcebergUnderTest) -> None:
-    make(target, fields=(NestedField(1, "id", StringType()), NAME))
-    with pytest.raises(PreflightRefused, match=r"column id is long, the table has string.*no column ratio"):
-        preflight(target)
+def test_what_adoption_would_bypass_and_columns_that_do_not_fit_are_refused(
+    target: IcebergUnderTest, subtests: pytest.Subtests
+) -> None:
+    for options, said in UNFIT:
+        with subtests.test(said):
+            make(target, **options)
+            with opened(target) as sink, pytest.raises(PreflightRefused, match=said):
+                sink.preflight(None if "fields" not in options else {OUTPUT: SCHEMA})
+            with target.catalog() as catalog:
+                catalog.drop_table(TABLE)
 
 
 def test_epochs_that_are_to_add_columns_go_one_by_one(catalog_dsn: str, memory: Path) -> None:
@@ -99,51 +101,49 @@ def test_a_table_of_somebody_elses_gets_the_columns_that_it_lacks_where_asked(ca
         assert found.scan("carrier is null").to_arrow().num_rows == 51
 
 
-def test_a_column_by_the_name_of_the_epochs_is_refused(target: IcebergUnderTest) -> None:
+def test_a_column_by_the_name_of_the_epochs_or_of_a_type_that_iceberg_lacks_is_refused(
+    target: IcebergUnderTest,
+) -> None:
     with pytest.raises(PreflightRefused, match="lockstep_epoch"):
         preflight(target, SCHEMA.append(pa.field("lockstep_epoch", pa.int64())))
-
-
-def test_a_type_that_iceberg_lacks_is_refused(target: IcebergUnderTest) -> None:
     with pytest.raises(PreflightRefused, match="Iceberg has no type"):
         preflight(target, pa.schema({"id": pa.duration("us")}))
 
 
-def test_a_missing_table_is_made_only_if_that_is_asked_for(catalog_dsn: str, tmp_path: Path) -> None:
-    target = IcebergUnderTest(catalog_dsn, tmp_path, create=False)
+def test_a_missing_table_is_made_at_a_place_and_only_if_that_is_asked_for(catalog_dsn: str, memory: Path) -> None:
+    sink = IcebergSink("lake", output=OUTPUT, table=TABLE, catalog="lake", create=True)
+    target = IcebergUnderTest(catalog_dsn, memory, create=False)
+    with sink.opened(target.context()) as live, pytest.raises(PreflightRefused, match="location="):
+        live.preflight(None)
     with pytest.raises(PreflightRefused, match=rf"no table {TABLE}: make it, .* or say create=True"):
         preflight(target, None)
-    preflight(IcebergUnderTest(catalog_dsn, tmp_path), SCHEMA)
+    preflight(IcebergUnderTest(catalog_dsn, memory), SCHEMA)
     preflight(target, SCHEMA)
-
-
-def test_a_missing_table_needs_a_place(catalog_dsn: str) -> None:
-    sink = IcebergSink("lake", output=OUTPUT, table=TABLE, catalog="lake", create=True)
-    context = IcebergUnderTest(catalog_dsn, Path()).context()
-    with sink.opened(context) as live, pytest.raises(PreflightRefused, match="location="):
-        live.preflight(None)
 
 
 ODD = ["my%20lake", "a#b", "a?b=c", "a;b", "a\nb"]
 
 
-@pytest.mark.parametrize("folder", ODD)
-def test_a_table_at_a_place_that_some_would_unquote_is_refused(target: IcebergUnderTest, folder: str) -> None:
-    make(target, folder=folder)
-    with opened(target) as sink, pytest.raises(PreflightRefused, match=rf"location of table {TABLE} has '.*'"):
-        sink.preflight(None)
-    with pytest.raises(PreflightRefused, match="location of table"):
-        target.sink().home(target.context())
-
-
-@pytest.mark.parametrize("folder", ODD)
-def test_no_table_is_made_at_such_a_place(catalog_dsn: str, memory: Path, folder: str) -> None:
-    for target in (
-        IcebergUnderTest(catalog_dsn, memory / folder),
-        IcebergUnderTest(catalog_dsn, memory, location=f"file://{memory}/{folder}"),
-    ):
-        with pytest.raises(PreflightRefused, match="location of table"):
-            preflight(target)
+def test_a_table_at_a_place_that_some_would_unquote_is_neither_made_nor_written_to(
+    catalog_dsn: str, memory: Path, subtests: pytest.Subtests
+) -> None:
+    for number, folder in enumerate(ODD):
+        (own := memory / f"{number}").mkdir()
+        target = IcebergUnderTest(catalog_dsn, own)
+        with subtests.test(folder):
+            for one in (
+                IcebergUnderTest(catalog_dsn, own / folder),
+                IcebergUnderTest(catalog_dsn, own, location=f"file://{own}/{folder}"),
+            ):
+                with pytest.raises(PreflightRefused, match="location of table"):
+                    preflight(one)
+            make(target, folder=folder)
+            with opened(target) as sink, pytest.raises(PreflightRefused, match=rf"location of table {TABLE} has '.*'"):
+                sink.preflight(None)
+            with pytest.raises(PreflightRefused, match="location of table"):
+                target.sink().home(target.context())
+            with target.catalog() as catalog:
+                catalog.drop_table(TABLE)
 
 
 def test_a_table_may_be_at_a_place_with_blanks(catalog_dsn: str, memory: Path) -> None:
@@ -258,19 +258,19 @@ def test_a_server_that_may_lose_what_it_acknowledged_is_refused(
 # --- definitions -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ({"table": "rows"}, "namespace.table"),
-        ({"table": "db..rows"}, "namespace.table"),
-        ({"on_new_columns": "drop"}, "on_new_columns"),
-        ({"partition_by": ("bucket(id)",)}, "partition_by"),
-        ({"output": "no name"}, "output"),
-    ],
-)
-def test_a_definition_that_has_no_meaning_is_refused(arguments: dict[str, Any], said: str) -> None:
-    with pytest.raises(InvalidPipeline, match=said):
-        IcebergSink("lake", **{"output": OUTPUT, "table": TABLE, "catalog": "lake", **arguments})
+MEANINGLESS: list[tuple[dict[str, Any], str]] = [
+    ({"table": "rows"}, "namespace.table"),
+    ({"table": "db..rows"}, "namespace.table"),
+    ({"on_new_columns": "drop"}, "on_new_columns"),
+    ({"partition_by": ("bucket(id)",)}, "partition_by"),
+    ({"output": "no name"}, "output"),
+]
+
+
+def test_a_definition_that_has_no_meaning_is_refused(subtests: pytest.Subtests) -> None:
+    for arguments, said in MEANINGLESS:
+        with subtests.test(f"{arguments}"), pytest.raises(InvalidPipeline, match=said):
+            IcebergSink("lake", **{"output": OUTPUT, "table": TABLE, "catalog": "lake", **arguments})
 
 
 def test_a_plan_holds_what_isnt_usual_and_builds_the_same_sink() -> None:
@@ -313,23 +313,15 @@ def test_a_file_of_several_partitions_is_refused_before_the_decision(catalog_dsn
 # --- time travel -----------------------------------------------------------------------------------------------------
 
 
-def test_the_snapshot_of_an_epoch_shows_the_table_as_it_was_then(target: IcebergUnderTest) -> None:
-    wals = [sealed(20, start=100 * number) for number in range(3)]
-    for number, wal in enumerate(wals, 1):
-        at = epoch(number, token=number, manifest=str(number))
-        publish(target, at, prepare(target, at, wal), wal)
-    with opened(target) as sink, target.table() as found:
-        assert isinstance(sink, OpenIcebergSink)
-        for number in (1, 2, 3):
-            assert found.scan(snapshot_id=sink.snapshot_of(number)).to_arrow().num_rows == 20 * number
-
-
 def test_a_cut_names_a_snapshot_only_where_one_shows_just_its_epochs(target: IcebergUnderTest) -> None:
     for number in (1, 3, 2):  # as a backfill publishes them
         wal, at = sealed(20, start=100 * number), epoch(number, token=10 + number, manifest=str(number))
         publish(target, at, prepare(target, at, wal), wal)
     cuts = {EpochCut(1): 20, EpochCut(2): 40, EpochCut(3): 60, EpochCut(3, (2,)): 40}
     with opened(target) as sink, target.table() as found:
+        assert isinstance(sink, OpenIcebergSink)
+        for number, rows in ((1, 20), (3, 40), (2, 60)):
+            assert found.scan(snapshot_id=sink.snapshot_of(number)).to_arrow().num_rows == rows, "as it was then"
         for cut, rows in cuts.items():
             [told] = sink.cut(cut)
             predicate = (told.predicate or "").replace("`", '"')
