@@ -86,7 +86,7 @@ SUITE = {
     "ledger/test_races.py": Part(TEST),
     "model": Part(TEST),
     "object_store": Part(TEST),
-    "package": Part(ALL),
+    "package": Part(ALL, Share.FOLDER),
     "security": Part(TEST),
     "security/test_canary.py": Part(ALL),
     "simulation": Part(TEST),

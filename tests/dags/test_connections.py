@@ -98,9 +98,6 @@ def test_connections_are_looked_up_when_asked_for(
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SHOP", "postgresql://clerk:s%40fe@db:5433/shop?sslmode=require")
     assert parse_dsn(connections["shop"])["password"] == "s@fe"
-
-
-def test_a_missing_connection_is_named_with_the_way_to_define_it(connections: AirflowConnections) -> None:
     with pytest.raises(NotConfigured, match=r"no Connection 'nowhere'.*AIRFLOW_CONN_NOWHERE"):
         connections["nowhere"]
 

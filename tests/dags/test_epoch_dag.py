@@ -50,6 +50,17 @@ def test_the_phases_follow_each_other(dag: DAG) -> None:
         "cleanup": {"publish.raw", "publish.copy"},
         "abort": {"begin", "stage", "prepare.raw", "prepare.copy", "commit"},
     }
+    assert {task.task_id for task in dag.leaves} == {"cleanup", "abort"}
+    assert not any(task.is_teardown or task.is_setup for task in dag.tasks)
+    assert dag.tags == {"lockstep", "sales"}
+    assert all(task.owner == "lockstep" and task.doc_md for task in dag.tasks)
+    assert dag.get_task("abort").task_display_name == "abort, after a failure"
+    assert dag.catchup is False
+    assert dag.edge_info["prepare.downstream_join_id"]["commit"]["label"] == "votes"
+    assert dag.edge_info["commit"]["publish.upstream_join_id"]["label"] == "decided"
+    labels = [edge["label"] for edges in dag.edge_info.values() for edge in edges.values()]
+    assert labels.count("a failure before the commit") == 1
+    assert dag.edge_info["commit"]["abort"]["label"] == "a failure before the commit"
 
 
 def test_audits_are_one_task_before_prepare_and_change_no_other() -> None:
@@ -76,31 +87,6 @@ def test_abort_fires_on_the_first_failure_before_the_commit_and_every_other_task
     assert rules.pop("abort") == TriggerRule.ONE_FAILED
     assert rules.pop("begin") == TriggerRule.ALL_SUCCESS
     assert set(rules.values()) == {TriggerRule.NONE_FAILED}
-
-
-def test_cleanup_is_a_leaf_so_that_an_aborted_run_ends_failed(dag: DAG) -> None:
-    assert {task.task_id for task in dag.leaves} == {"cleanup", "abort"}
-
-
-def test_no_task_is_a_teardown(dag: DAG) -> None:
-    assert not any(task.is_teardown or task.is_setup for task in dag.tasks)
-
-
-def test_every_task_says_what_it_does_and_whose_it_is(dag: DAG) -> None:
-    assert dag.tags == {"lockstep", "sales"}
-    assert all(task.owner == "lockstep" and task.doc_md for task in dag.tasks)
-
-
-def test_edges_are_labelled(dag: DAG) -> None:
-    assert dag.edge_info["prepare.downstream_join_id"]["commit"]["label"] == "votes"
-    assert dag.edge_info["commit"]["publish.upstream_join_id"]["label"] == "decided"
-    labels = [edge["label"] for edges in dag.edge_info.values() for edge in edges.values()]
-    assert labels.count("a failure before the commit") == 1
-    assert dag.edge_info["commit"]["abort"]["label"] == "a failure before the commit"
-
-
-def test_abort_says_in_the_graph_that_a_good_run_has_no_need_of_it(dag: DAG) -> None:
-    assert dag.get_task("abort").task_display_name == "abort, after a failure"
 
 
 def test_later_phases_go_first_when_slots_are_scarce(dag: DAG) -> None:
@@ -198,10 +184,6 @@ def test_a_cron_string_and_a_timedelta_make_real_data_intervals_in_utc(schedule:
 def test_other_schedules_stay_as_they_are(schedule: str | None) -> None:
     found: object = epoch_dag(ORDERS, schedule=schedule, start_date=START).schedule
     assert found == schedule
-
-
-def test_past_intervals_are_not_caught_up_with_unless_asked_for(dag: DAG) -> None:
-    assert dag.catchup is False
 
 
 def test_trigger_and_backfill_forms_ask_for_no_interval_beside_airflows_own(dag: DAG) -> None:

@@ -41,6 +41,9 @@ def test_a_pack_is_one_task_that_tells_every_asset() -> None:
     told = {asset.name for asset in made.get_task("pack").outlets}
     assert {name.partition(":")[0] for name in told} == {"orders.raw", "orders.copy"}
     assert made.max_active_runs == 1
+    from lockstep.orchestration.dag import epoch_dag
+
+    assert epoch_dag(pipeline_of(Numbers()), pack=3).task_ids == ["pack"]
 
 
 @cases("pack", [0, -1, True, 1.5, "7", 10_001])
@@ -59,18 +62,9 @@ def test_a_run_of_many_epochs_shows_no_earlier_rows_again() -> None:
     asked = {"lockstep_restate": "a bug", "lockstep_restore": 7}
     with pytest.raises(RestateRefused, match="`lockstep restore` does"):
         dag().get_task("pack")._runs({"params": asked, "ti": SimpleNamespace(dag_id="orders", run_id="manual")})
-
-
-def test_a_run_of_many_epochs_replans_none_and_says_so() -> None:
     asked = {"lockstep_replan": "a sink came", "lockstep_replan_epoch": 7}
     with pytest.raises(IllegalTransition, match="`lockstep replan` does"):
         dag().get_task("pack")._runs({"params": asked, "ti": SimpleNamespace(dag_id="orders", run_id="manual")})
-
-
-def test_a_cursors_pack_needs_no_schedule() -> None:
-    from lockstep.orchestration.dag import epoch_dag
-
-    assert epoch_dag(pipeline_of(Numbers()), pack=3).task_ids == ["pack"]
 
 
 def test_a_run_is_cut_into_the_intervals_of_the_schedule() -> None:
@@ -79,26 +73,20 @@ def test_a_run_is_cut_into_the_intervals_of_the_schedule() -> None:
     assert cut(days(0, 3), timedelta(days=1)) == [days(0, 1), days(1, 2), days(2, 3)]
     months = cut(Interval(START, datetime(2024, 4, 1, tzinfo=UTC)), "@monthly")
     assert [one.start.month for one in months] == [1, 2, 3]
-
-
-def test_an_interval_within_one_of_the_schedules_stays_as_it_was_given() -> None:
     assert cut(days(0.25, 0.5)) == [days(0.25, 0.5)]
     assert cut(days(0.25, 1)) == [days(0.25, 1)]
     assert cut(days(0, 0.5), timedelta(days=1)) == [days(0, 0.5)]
+    assert len(cut(days(0, 7))) == 7
+    with pytest.raises(IntervalMissing, match="more than 7 intervals"):
+        cut(days(0, 8))
+    with pytest.raises(IntervalMissing, match="more than 7 intervals"):
+        cut(days(0, 4000))
 
 
 @cases("span", [days(0.5, 2), days(0, 2.5), days(0.5, 2.5), days(0.5, 1.5)])
 def test_an_interval_across_the_schedules_is_refused(span: Interval) -> None:
     with pytest.raises(IntervalMissing, match="isn't made of whole intervals"):
         cut(span)
-
-
-def test_more_than_a_pack_is_refused() -> None:
-    assert len(cut(days(0, 7))) == 7
-    with pytest.raises(IntervalMissing, match="more than 7 intervals"):
-        cut(days(0, 8))
-    with pytest.raises(IntervalMissing, match="more than 7 intervals"):
-        cut(days(0, 4000))
 
 
 def test_a_schedule_that_catches_up_puts_a_pack_into_one_run() -> None:

@@ -93,6 +93,10 @@ def test_a_group_has_the_tasks_of_epoch_dag_under_its_prefix_and_a_leaf(dag: DAG
 def test_what_follows_waits_for_cleanup_and_not_for_abort_which_a_good_run_skips(dag: DAG) -> None:
     assert upstream(dag)["report"] == {"orders.cleanup", "back.cleanup"}
     assert upstream(dag)["back.begin"] == {"extract"}
+    """As clear and `airflow tasks test` take one."""
+    part = dag.partial_subset("orders.commit", include_upstream=True)
+    assert {"extract", "orders.begin", "orders.prepare.raw", "orders.commit"} <= set(part.task_ids)
+    assert "back.begin" not in part.task_ids
 
 
 def test_whatever_follows_a_run_fails_by_a_leaf_of_the_group(dag: DAG) -> None:
@@ -108,18 +112,22 @@ def test_a_task_follows_however_it_is_wired(wire: Callable[[Any, Any], Any]) -> 
     assert upstream(made)["report"] == {"orders.cleanup"}
 
 
-def test_a_group_follows_another_one() -> None:
-    with dag_of() as made:
-        group(ORDERS) >> group(RETURNS)
-    assert upstream(made)["returns.begin"] == {"orders.cleanup"}
-
-
 def test_within_a_group_of_the_users_the_prefixes_add_up() -> None:
     from airflow.sdk import TaskGroup
 
     with dag_of() as made, TaskGroup("shop"):
         group(ORDERS)
     assert {"shop.orders.begin", "shop.orders.prepare.raw", "shop.orders.moved"} <= set(made.task_ids)
+    with dag_of() as made:
+        group(ORDERS) >> group(RETURNS)
+    assert upstream(made)["returns.begin"] == {"orders.cleanup"}
+    with dag_of() as made:
+        group(replace(ORDERS, name="shop.orders"))
+    assert "shop_orders.begin" in made.task_ids
+    with dag_of() as made:
+        step("extract") >> group(ORDERS, pack=1) >> step("report")
+        group(NUMBERS, pack=9)
+    assert upstream(made)["report"] == {"orders.pack"} and upstream(made)["orders.pack"] == {"extract"}
 
 
 def test_what_follows_a_group_of_the_users_waits_for_no_abort_which_a_good_run_skips() -> None:
@@ -136,12 +144,6 @@ def test_what_follows_a_group_of_the_users_waits_for_no_abort_which_a_good_run_s
         "shop.orders.begin",
         "shop.all.pack",
     }
-
-
-def test_a_pipeline_whose_name_has_dots_is_a_group_all_the_same() -> None:
-    with dag_of() as made:
-        group(replace(ORDERS, name="shop.orders"))
-    assert "shop_orders.begin" in made.task_ids
 
 
 def test_two_hundred_pipelines_are_a_loop_in_one_dag() -> None:
@@ -326,13 +328,6 @@ def test_outside_of_a_dag_it_says_where_it_belongs() -> None:
         group(ORDERS)
 
 
-def test_a_pack_is_one_task_of_a_group() -> None:
-    with dag_of() as made:
-        step("extract") >> group(ORDERS, pack=1) >> step("report")
-        group(NUMBERS, pack=9)
-    assert upstream(made)["report"] == {"orders.pack"} and upstream(made)["orders.pack"] == {"extract"}
-
-
 def test_many_pipelines_are_instances_of_one_mapped_task_by_their_names() -> None:
     from airflow.sdk.definitions.mappedoperator import MappedOperator
 
@@ -435,13 +430,6 @@ def test_a_dag_with_groups_survives_serialization_and_carries_nothing_of_its_pip
     back = deserialized(json.loads(text))
     assert {task.task_id: task.upstream_task_ids for task in back.tasks} == upstream(dag)
     assert "out/raw" not in text and json.dumps(serialized(made())) == text
-
-
-def test_a_part_of_a_dag_keeps_its_groups(dag: DAG) -> None:
-    """As clear and `airflow tasks test` take one."""
-    part = dag.partial_subset("orders.commit", include_upstream=True)
-    assert {"extract", "orders.begin", "orders.prepare.raw", "orders.commit"} <= set(part.task_ids)
-    assert "back.begin" not in part.task_ids
 
 
 def test_to_take_a_part_of_a_dag_leaves_the_dag_whole(dag: DAG) -> None:

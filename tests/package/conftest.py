@@ -1,4 +1,4 @@
-"""What is built once a file of tests, and the environments that it is installed into."""
+"""What is built once, and the environments that it is installed into."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import pytest
 from tests.package.installed import Installed, build, install
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("dist"))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def wheel(dist: Path) -> Path:
     [found] = dist.glob("*.whl")
     return found
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Installed]]:
     """{extras: environment}, each made when first asked for."""
     made: dict[str, Installed] = {}

@@ -269,5 +269,5 @@ def test_an_epoch_runs_by_spark_submit(installed: Callable[[str], Installed], sh
 def test_an_epoch_runs_by_the_spark_submit_of_airflow(installed: Callable[[str], Installed], shop: Shop) -> None:
     spark = json.dumps({"conn_type": "spark", "host": "local[2]"})
     home = str(shop.folder / "airflow")
-    shop.run(installed("airflow,spark"), "airflow", "", AIRFLOW_CONN_SPARK=spark, AIRFLOW_HOME=home)
+    shop.run(installed(",".join(EXTRAS)), "airflow", "", AIRFLOW_CONN_SPARK=spark, AIRFLOW_HOME=home)
     shop.require_shown()

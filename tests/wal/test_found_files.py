@@ -31,10 +31,19 @@ def table(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def job(any_staging: Staging, root: Path, table: Path) -> Staged:
+def any_job(any_staging: Staging, root: Path, table: Path) -> Staged:
+    return job_in(any_staging, root, table)
+
+
+@pytest.fixture
+def job(staging: Staging, root: Path, table: Path) -> Staged:
+    return job_in(staging, root, table)
+
+
+def job_in(staging: Staging, root: Path, table: Path) -> Staged:
     """Flights in staging, delays below their table: not sealed."""
-    found = Staged(any_staging, root)
-    any_staging.create(found.folder)
+    found = Staged(staging, root)
+    staging.create(found.folder)
     found.write("flights", rows(300), rows(200, 300))
     write(table, marked(rows(25)), marked(rows(15, 25)))
     return found
@@ -86,20 +95,20 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     yield names
 
 
-def test_the_manifest_is_the_same_whoever_has_read_the_files(job: Staged, table: Path, read: list[str]) -> None:
-    by_executors = seal(job, table, known(job, table))
+def test_the_manifest_is_the_same_whoever_has_read_the_files(any_job: Staged, table: Path, read: list[str]) -> None:
+    by_executors = seal(any_job, table, known(any_job, table))
     assert read == [], "the task reads nothing"
-    by_the_task = seal(job, table)
+    by_the_task = seal(any_job, table)
     assert len(read) == 4
     assert by_executors.to_bytes() == by_the_task.to_bytes()
     assert Manifest.from_bytes(by_executors.to_bytes()) == by_the_task
 
 
-def test_a_file_that_changed_since_is_not_sealed(job: Staged, table: Path) -> None:
-    found = known(job, table)
-    job.write("flights", rows(300), rows(200, 301))
+def test_a_file_that_changed_since_is_not_sealed(any_job: Staged, table: Path) -> None:
+    found = known(any_job, table)
+    any_job.write("flights", rows(300), rows(200, 301))
     with pytest.raises(StageFailed, match="changed since an executor read it"):
-        seal(job, table, found)
+        seal(any_job, table, found)
 
 
 def test_a_file_at_home_that_changed_since_is_not_sealed(job: Staged, table: Path) -> None:
@@ -144,11 +153,11 @@ def test_what_looks_otherwise_here_is_read_and_sealed_if_it_is_the_same(
 
 
 def test_where_the_storage_has_no_name_for_bytes_the_task_reads_them(
-    job: Staged, table: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
+    any_job: Staged, table: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = known(job, table)
+    found = known(any_job, table)
     nameless = [replace(file, stamp=replace(file.stamp, etag=None)) for file in found.values()]
-    seal(job, table, FoundFiles(nameless))
+    seal(any_job, table, FoundFiles(nameless))
     assert len(read) == 4
 
 
