@@ -366,7 +366,7 @@ def test_state_and_sinks_agree_wherever_a_process(
     sampling: Sampling,
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the restatement, and the next epoch."""
-    for (action, resume), hit in in_turn(sampling, _hits(states, monkeypatch), WAYS, every=10):
+    for (action, resume), hit in in_turn(sampling, _hits(states, monkeypatch), WAYS, every=15):
         with subtests.test(f"{action} {hit} {resume.__name__}"):
             run = states.asking(states.wrong_from(2))
             tasks = [(task, partial(states.world.run_task, task, run)) for task in states.world.tasks()]

@@ -87,7 +87,7 @@ def test_state_and_sinks_are_of_the_same_epoch_wherever_a_process(
     """… is killed, or hangs and is released after another one has finished the epoch and begun the next."""
     hits = _dry_run(world, monkeypatch)
     assert {hit.task for hit in hits} == set(world.tasks()) and len(hits) > 40
-    for (action, resume), hit in in_turn(sampling, hits, WAYS, every=4):
+    for (action, resume), hit in in_turn(sampling, hits, WAYS, every=6):
         with subtests.test(f"{action} {hit} {resume.__name__}"):
             _strike(world, hit, action, resume, tmp_path)
     world.expire_leases()
