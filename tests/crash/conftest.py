@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from lockstep.sinks.tables.sink import ProtocolName
 from stack.postgres import PostgresServer
 from tests.crash.world import World, make_world
 
@@ -18,7 +19,7 @@ def world(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[World]:
     """By two-phase commit, where a test doesn't name the protocol."""
-    protocol = getattr(request, "param", "two_phase")
+    protocol: ProtocolName = getattr(request, "param", "two_phase")
     folder = tmp_path_factory.mktemp(protocol)
     name = f"crash_{folder.name}_{folder.parent.name.replace('-', '_')}_{request.module.__name__.rsplit('.')[-1]}"[:60]
     ledger, warehouse = ledger_server.dsn(name), warehouse_server.dsn(name)

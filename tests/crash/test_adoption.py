@@ -83,7 +83,7 @@ def test_every_row_is_shown_once_wherever_a_process(
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the epoch."""
     shares = [hit for hit in hits(world, monkeypatch) if "warehouse" not in hit.task]
-    strike_each(world, in_turn(sampling, shares, SWEEPS, every=3), tmp_path, subtests)
+    strike_each(world, in_turn(sampling, shares, SWEEPS, every=5), tmp_path, subtests)
 
 
 def test_an_epoch_that_was_cleaned_up_keeps_its_files_and_verifies(world: AdoptingWorld) -> None:

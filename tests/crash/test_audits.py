@@ -279,7 +279,7 @@ def test_no_two_side_effects_of_an_audit_fall_between_the_same_crash_points(
     sound.run(run_of(day), day, start="prepare.warehouse")
 
 
-WAYS: list[tuple[Action, str]] = [(action, resume) for action in ("kill", "hang") for resume in RESUMES]  # type: ignore[misc]
+WAYS: list[tuple[Action, str]] = [(action, resume) for action in ("kill", "hang") for resume in RESUMES]
 
 
 def test_every_row_is_shown_once_wherever_an_audit(

@@ -27,6 +27,8 @@ from tests.crash.test_iceberg_epochs import iceberg_table
 from tests.crash.victims import Action, Hit, overtake, sacrifice
 from tests.crash.world import rows_of_day
 
+#: Which of the two kinds of table a test is about goes by the commit's number: they differ in `tests/sinks`.
+pytestmark = pytest.mark.sample(1)
 WRITING = (
     CrashPoint.COMPACT_BEFORE_WRITE,
     CrashPoint.COMPACT_AFTER_WRITE,
@@ -101,6 +103,7 @@ RESUMES: dict[str, Callable[[AdoptingWorld], object]] = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("action", "resume"), [("kill", "recovery"), ("hang", "another compaction")])
 @pytest.mark.parametrize("point", WRITING)
 def test_a_compaction_that_is_struck_loses_and_doubles_nothing(
@@ -137,6 +140,7 @@ def lose_links(world: AdoptingWorld) -> None:
     )
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("point", "action"), list(zip(SWEEPING, ("hang", "kill", "hang", "kill"), strict=True)))
 def test_a_sweep_that_is_struck_is_done_again(
     world: AdoptingWorld, point: CrashPoint, action: Action, tmp_path: Path

@@ -19,25 +19,28 @@ from lockstep.sinks.iceberg import IcebergSink
 from stack.postgres import PostgresServer
 from tests.apart import apart
 from tests.crash.adopting_world import SINK, AdoptingWorld, make_adopting_world
+from tests.crash.originals import Copies
 from tests.crash.test_compaction import compacted, dead, lose_links, publish, require_whole
 from tests.crash.test_delta import make_delta_world
 from tests.crash.test_iceberg_epochs import iceberg_table, loaded_table
-from tests.crash.test_restored_ledger import Copies
 from tests.crash.victims import Hit, overtake, sacrifice
 
+#: Which of the two kinds of table a test is about goes by the commit's number: they differ in `tests/sinks`.
+pytestmark = [pytest.mark.sample(1), pytest.mark.tier("all")]
 RENAMED = "lake2"
 _numbers = count(1)
 
 
 @pytest.fixture
 def copies(memory_server: PostgresServer) -> Copies:
-    return Copies(memory_server, f"swept_{next(_numbers)}")
+    return Copies(memory_server)
 
 
 @pytest.fixture(params=["delta", "iceberg"])
 def world(request: pytest.FixtureRequest, copies: Copies, memory_folder: Path) -> Iterator[AdoptingWorld]:
     folder = Path(tempfile.mkdtemp(dir=memory_folder))
-    ledger, warehouse = (copies.server.create_database(name) for name in (copies.name, f"{copies.name}_warehouse"))
+    names = [f"swept_{kind}_{next(_numbers)}" for kind in ("ledger", "warehouse")]
+    ledger, warehouse = (copies.server.create_database(name) for name in names)
     if request.param == "delta":
         yield make_delta_world(ledger, warehouse, folder)
     else:
@@ -131,6 +134,7 @@ def test_what_an_earlier_version_compacted_stays_in_older_versions_of_the_table(
     assert old not in world.lake.files() and (world.lake.root / old).exists()
 
 
+@pytest.mark.tier("test")
 @pytest.mark.parametrize("name", [SINK, RENAMED])
 def test_files_of_a_table_that_has_forgotten_its_compactions_stay(world: AdoptingWorld, name: str) -> None:
     days = publish(world)
@@ -168,6 +172,7 @@ def preflight(world: AdoptingWorld) -> None:
         opened.preflight(None)
 
 
+@pytest.mark.tier("test")
 def test_what_a_dead_compaction_left_is_deleted_under_the_new_name(world: AdoptingWorld, tmp_path: Path) -> None:
     days = publish(world)
     struck = Hit("compact", CrashPoint.COMPACT_BEFORE_SINK_COMMIT, 1)

@@ -28,6 +28,8 @@ from tests.crash.test_iceberg_epochs import iceberg_table, loaded_table
 from tests.crash.victims import Action, Hit, overtake, sacrifice
 from tests.sinks.delta_target import on_table
 
+#: Which of the two kinds of table a test is about goes by the commit's number: they differ in `tests/sinks`.
+pytestmark = pytest.mark.sample(1)
 WEEK = timedelta(days=7)
 UNTIL_NOW = timedelta(0)
 
@@ -134,6 +136,7 @@ def require_whole_but_files(world: AdoptingWorld, days: list[int]) -> None:
         world.require_exactly_once(day)
 
 
+@pytest.mark.tier("all")
 def test_an_undecided_epoch_keeps_its_files(world: AdoptingWorld) -> None:
     publish(world)
     late, run = next(world.days), RunKey("expiry", "undecided")
@@ -144,6 +147,7 @@ def test_an_undecided_epoch_keeps_its_files(world: AdoptingWorld) -> None:
     world.require_exactly_once(late)
 
 
+@pytest.mark.tier("all")
 def test_a_wal_that_is_kept_keeps_its_files(world: AdoptingWorld) -> None:
     keeping = replace(world, pipeline=replace(world.pipeline, keep_wal=1))
     publish(keeping, 2)
@@ -190,6 +194,7 @@ def test_a_table_that_can_not_tell_what_readers_need_loses_nothing(world: Adopti
     assert world.staged_at_home() == before
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("point", "action"), [(CrashPoint.COMPACT_BEFORE_EXPIRE, "hang"), (CrashPoint.COMPACT_AFTER_EXPIRE, "kill")]
 )

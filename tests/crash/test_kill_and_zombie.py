@@ -77,12 +77,18 @@ SWEEPS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def places(world: World) -> list[Hit]:
+    with pytest.MonkeyPatch.context() as environment:
+        return hits(world, environment)
+
+
 @pytest.mark.parametrize(("world", "action", "resume"), SWEEPS, indirect=["world"])
 def test_every_row_is_shown_once_wherever_a_process(
     world: World,
+    places: list[Hit],
     action: Action,
     resume: str,
-    monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     subtests: pytest.Subtests,
     sampling: Sampling,
@@ -90,7 +96,7 @@ def test_every_row_is_shown_once_wherever_a_process(
     """… is killed, or hangs and is released after another one has finished the epoch."""
     ways = [way for way in SWEEPS if way[0] == world.protocol]
     turn = ways.index((world.protocol, action, resume))
-    struck_at = sampling.share(hits(world, monkeypatch), EVERY * turn, EVERY * len(ways))
+    struck_at = sampling.share(places, EVERY * turn, EVERY * len(ways))
     strike_each(world, (((action, resume), hit) for hit in struck_at), tmp_path, subtests)
 
 

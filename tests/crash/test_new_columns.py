@@ -18,18 +18,15 @@ from lockstep.epoch import RunKey
 from stack.postgres import PostgresServer
 from tests.crash.recording import recorded
 from tests.crash.restating_world import TABLES, RestatingWorld, make_restating_world
-from tests.crash.victims import Action, Hit, hits_of, overtake, sacrifice
+from tests.crash.victims import Action, Hit, hits_of, in_turn, overtake, sacrifice
 from tests.crash.world import rows_of_day
 from tests.sampling import Sampling
 
 
 @pytest.fixture(scope="module")
-def world(
-    ledger_server: PostgresServer, warehouse_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[RestatingWorld]:
+def world(memory_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestatingWorld]:
     folder = tmp_path_factory.mktemp("columns")
-    name = f"columns_{folder.parent.name.replace('-', '_')}"[:60]
-    dsns = [server.create_database(name) for server in (ledger_server, warehouse_server)]
+    dsns = [memory_server.create_database(f"columns_{name}") for name in ("ledger", "warehouse")]
     yield make_restating_world(dsns[0], dsns[1], folder, on_new_columns="add")
 
 
@@ -102,21 +99,17 @@ WAYS: list[tuple[Action, Callable[[RestatingWorld, int, str], None]]] = [
 ]
 
 
-@pytest.mark.parametrize(("action", "resume"), WAYS, ids=lambda way: getattr(way, "__name__", way).strip("_"))
 def test_columns_and_rows_come_once_wherever_a_process(
     world: RestatingWorld,
-    action: Action,
-    resume: Callable[[RestatingWorld, int, str], None],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     subtests: pytest.Subtests,
     sampling: Sampling,
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the epoch."""
-    turn = WAYS.index((action, resume))
-    for hit in sampling.share(_hits(world, monkeypatch), turn, len(WAYS)):
+    for (action, resume), hit in in_turn(sampling, _hits(world, monkeypatch), WAYS, every=3):
         day = lacking(world)
-        with subtests.test(str(hit)):
+        with subtests.test(f"{action} {hit} {resume.__name__}"):
             tasks = [(task, partial(world.run_task, task, run_of(day), day)) for task in world.tasks()]
             victim = sacrifice(tasks, hit, action, tmp_path / "victim.log")
             if action == "kill":  # one that stands still may keep readers out

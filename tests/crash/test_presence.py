@@ -16,6 +16,7 @@ from tests.crash.test_expiry import compact_by_others, is_iceberg
 from tests.crash.test_iceberg_epochs import loaded_table
 from tests.sinks.delta_target import on_table
 
+pytestmark = pytest.mark.sample(1)
 world = test_expiry.world
 LIVE, COMPACTED, ROLLED_BACK, DELETED = Presence
 

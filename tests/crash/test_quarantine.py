@@ -85,10 +85,7 @@ def test_every_row_is_shown_or_in_quarantine_once_wherever_a_process(
 
 
 LATE: list[tuple[CrashPoint, Action]] = [
-    (point, action)
-    for point in CrashPoint
-    if point.startswith("audit.")
-    for action in ("kill", "hang")  # type: ignore[misc]
+    (point, action) for point in CrashPoint if point.startswith("audit.") for action in ("kill", "hang")
 ]
 
 

@@ -370,6 +370,7 @@ def test_a_ledger_that_ran_epochs_under_another_id_is_not_rebuilt_into(world: Wo
         rebuilt(world)
 
 
+@pytest.mark.tier("all")
 def test_pipelines_come_in_one_after_the_other(world: World, databases: Databases) -> None:
     other = replace(
         world,
@@ -680,6 +681,7 @@ def test_who_replaces_what_is_no_life_of_its_range_is_refused(
     require_held(world)
 
 
+@pytest.mark.tier("all")
 def test_the_wal_of_a_replaced_epoch_stays_as_long_as_it_was_to(world: World, databases: Databases) -> None:
     keeping = replace(world, pipeline=replace(world.pipeline, keep_wal=timedelta(days=9)))
     day = next(keeping.days)
@@ -694,6 +696,7 @@ def test_the_wal_of_a_replaced_epoch_stays_as_long_as_it_was_to(world: World, da
     assert [one.bytes for one in kept] == [one.bytes for one in keeping._looking.kept_wals("numbers")]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("replaced", ["before", "after"])
 def test_what_shows_another_lifes_rows_is_not_shown_again_by_a_ledger_that_does_not_know_it_refers_to_them(
     world: World, databases: Databases, replaced: str
@@ -721,6 +724,7 @@ def test_what_shows_another_lifes_rows_is_not_shown_again_by_a_ledger_that_does_
     world.run(replace(_run(day), restate="once more", restore=first.id), day)
 
 
+@pytest.mark.tier("all")
 def test_a_delta_table_alone_tells_which_range_each_epoch_has(databases: Databases) -> None:
     made = make_delta_world(databases.make("lost"), databases.make("warehouse"), databases.folder)
     alone = replace(made, pipeline=replace(made.pipeline, sinks=[one for one in made.pipeline.sinks if one.adopts]))
@@ -753,7 +757,7 @@ def test_a_ledger_of_several_is_named(world: World, databases: Databases) -> Non
 def original_states(memory_server: PostgresServer, memory_folder: Path) -> Originals[StateWorld]:
     """Three epochs are published, in two folders."""
 
-    def make(_: str) -> StateWorld:
+    def make(_name: str) -> StateWorld:
         databases = Databases(memory_server, Path(tempfile.mkdtemp(dir=memory_folder)))
         made = StateWorld.make(databases.make("lost"), databases.folder)
         second = FileSink("second", output="totals", path=str(databases.folder / "second"), format="parquet")

@@ -89,6 +89,7 @@ def _finish(world: World, day: int) -> None:
     world.require_tidy()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("job", [write_parquet, write_backwards], ids=["the same files", "another order"])
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_decided_epoch_whose_wal_is_damaged_is_staged_again_and_published(
@@ -202,6 +203,7 @@ def test_a_stage_that_is_run_again_stages_a_damaged_decided_epoch_again(world: W
     _finish(world, day)
 
 
+@pytest.mark.parametrize("world", ["two_phase", "write_ahead"], indirect=True)
 def test_a_stage_that_is_run_again_lets_a_wal_be_that_nobody_needs(world: World) -> None:
     day = next(world.days)
     world.run_until(_run(day), day, "commit")
@@ -246,7 +248,7 @@ def test_a_restage_that_dies_or_is_overtaken_anywhere_leaves_every_row_once(
     _finish(world, day)
     hits = hits_of("restage", reached)
     assert {hit.point for hit in hits} >= {point for point in CrashPoint if point.startswith("restage.")}
-    for hit in sampling.share(hits, ACTIONS.index(action), len(ACTIONS)):
+    for hit in sampling.share(hits, 2 * ACTIONS.index(action), 2 * len(ACTIONS)):
         with subtests.test(str(hit)):
             day = damaged(world)
             task = ("restage", partial(world.run_task, "restage", _run(day), day, write_backwards))

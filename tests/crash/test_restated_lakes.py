@@ -124,6 +124,7 @@ def test_rows_come_back_from_the_files_that_the_table_had(world: AdoptingWorld, 
     assert shown(world, day) == [wrong_rows(day)] * 2
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("action", ["kill", "hang"])
 @pytest.mark.parametrize("point", [CrashPoint.STAGE_BEFORE_COPY, CrashPoint.STAGE_AFTER_COPY])
 def test_who_writes_rows_anew_below_a_table_may_die_or_hang(
@@ -157,6 +158,7 @@ def _no_job(request_uri: str) -> NoReturn:
     raise AssertionError("rows that were sealed are computed again")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("action", ["kill", "hang"])
 @pytest.mark.parametrize("point", POINTS)
 def test_who_publishes_in_the_place_of_compacted_rows_may_die_or_hang(

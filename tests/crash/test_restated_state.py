@@ -21,11 +21,13 @@ from lockstep.operations.as_of import as_of
 from lockstep.operations.replan import replan, void
 from lockstep.operations.verify import verify
 from stack.postgres import PostgresServer
+from tests.crash.originals import Originals
 from tests.crash.state_world import ROWS, OpenCounted, StateWorld, Totals, add_doubled, totals_after
-from tests.crash.victims import Action, Hit, hits_of, overtake, sacrifice
+from tests.crash.victims import Action, Hit, hits_of, in_turn, overtake, sacrifice
 from tests.sampling import Sampling
 
 _runs = count(1)
+FIRST_WRONG = 2
 
 
 class RestatedState:
@@ -84,31 +86,52 @@ class RestatedState:
         assert [one.plan.sources["numbers"].start or 0 for one in standing] == ends[:-1]
 
 
+@pytest.fixture(scope="module")
+def originals(memory_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Originals[StateWorld]:
+    def make(name: str) -> StateWorld:
+        dsn = memory_server.create_database(f"restated_state_{next(_runs)}")
+        made = StateWorld.make(dsn, tmp_path_factory.mktemp("restated_state"))
+        if name == "wronged":
+            assert RestatedState(made).wrong_from(2) == FIRST_WRONG
+        return made
+
+    return Originals(memory_server, make)
+
+
 @pytest.fixture
-def states(ledger_server: PostgresServer, tmp_path: Path) -> Iterator[RestatedState]:
-    made = RestatedState(StateWorld.make(ledger_server.create_database(f"restated_state_{next(_runs)}"), tmp_path))
+def states(originals: Originals[StateWorld]) -> Iterator[RestatedState]:
+    made = RestatedState(originals.copy("empty"))
     yield made
     made.ledger.close()
 
 
-def test_all_from_an_epoch_on_are_replaced_by_one_decision(states: RestatedState) -> None:
-    first = states.wrong_from()
-    run = states.asking(first)
-    states.restate(run)
-    new = states.epoch_of(run)
+@pytest.fixture
+def wronged(originals: Originals[StateWorld]) -> Iterator[RestatedState]:
+    """Epoch 1 is right, 2 and 3 aren't."""
+    made = RestatedState(originals.copy("wronged"))
+    yield made
+    made.ledger.close()
+
+
+def test_all_from_an_epoch_on_are_replaced_by_one_decision(wronged: RestatedState) -> None:
+    first = FIRST_WRONG
+    wronged.go_on(wrong=True)
+    run = wronged.asking(first)
+    wronged.restate(run)
+    new = wronged.epoch_of(run)
     assert new.generation is not None
     assert (new.root, new.generation.replaces, new.generation.through) == (first, first, new.id - 1)
-    assert [one.id for one in states.ledger.replaced(new)] == [first, first + 1, first + 2]
-    assert {states.ledger.epoch("adding", one).state for one in range(first, new.id)} == {"replaced"}
-    states.require_true()
-    assert states.go_on() == new.id + 1
-    states.require_true()
-    states.restate(run)
-    assert states.ledger.successor(new) is None, "a run restates once"
-    runtime = states.world.runtime()
+    assert [one.id for one in wronged.ledger.replaced(new)] == [first, first + 1, first + 2]
+    assert {wronged.ledger.epoch("adding", one).state for one in range(first, new.id)} == {"replaced"}
+    wronged.require_true()
+    assert wronged.go_on() == new.id + 1
+    wronged.require_true()
+    wronged.restate(run)
+    assert wronged.ledger.successor(new) is None, "a run restates once"
+    runtime = wronged.world.runtime()
     for number in range(1, new.id + 2):
-        assert all(one.agrees for one in verify(runtime, states.ledger.epoch("adding", number))), number
-    assert set(as_of("adding", ledger=states.world.ledger_dsn, connections={}).sinks["files"]) == {"totals"}
+        assert all(one.agrees for one in verify(runtime, wronged.ledger.epoch("adding", number))), number
+    assert set(as_of("adding", ledger=wronged.world.ledger_dsn, connections={}).sinks["files"]) == {"totals"}
 
 
 def test_what_was_restated_is_restated_again_from_an_earlier_epoch(states: RestatedState) -> None:
@@ -143,32 +166,32 @@ def test_a_request_that_has_restated_a_part_is_no_request_for_all_of_it(states: 
     states.require_true()
 
 
-def test_the_next_epoch_waits_for_the_state_and_none_is_read_twice(states: RestatedState) -> None:
-    first = states.wrong_from(2)
-    run, following = states.asking(first), RunKey("adding", f"following {next(_runs)}")
+def test_the_next_epoch_waits_for_the_state_and_none_is_read_twice(wronged: RestatedState) -> None:
+    first = FIRST_WRONG
+    run, following = wronged.asking(first), RunKey("adding", f"following {next(_runs)}")
     for task in ("begin", "stage"):
-        states.world.run_task(task, run)
-    states.world.run_task("begin", following)
+        wronged.world.run_task(task, run)
+    wronged.world.run_task("begin", following)
     with pytest.raises(OutOfOrder):
-        states.world.run_task("stage", following)
-    states.restate(run, "prepare")
-    states.restate(following, "stage")
-    states.require_true()
+        wronged.world.run_task("stage", following)
+    wronged.restate(run, "prepare")
+    wronged.restate(following, "stage")
+    wronged.require_true()
 
 
-def test_one_that_is_given_up_leaves_everything_as_it_was(states: RestatedState) -> None:
-    first = states.wrong_from(2)
-    before = states.world.shown()
-    run = states.asking(first)
+def test_one_that_is_given_up_leaves_everything_as_it_was(wronged: RestatedState) -> None:
+    first = FIRST_WRONG
+    before = wronged.world.shown()
+    run = wronged.asking(first)
     for task in ("begin", "stage", "prepare"):
-        states.world.run_task(task, run)
-    assert replan(states.world.runtime(), states.epoch_of(run).id, "anew").plan == states.epoch_of(run).plan
-    void(states.world.runtime(), states.epoch_of(run).id, "a mistake")
-    assert states.world.shown() == before
-    states.go_on()
-    states.require_agreement()
-    states.restate(states.asking(first))
-    states.require_true()
+        wronged.world.run_task(task, run)
+    assert replan(wronged.world.runtime(), wronged.epoch_of(run).id, "anew").plan == wronged.epoch_of(run).plan
+    void(wronged.world.runtime(), wronged.epoch_of(run).id, "a mistake")
+    assert wronged.world.shown() == before
+    wronged.go_on()
+    wronged.require_agreement()
+    wronged.restate(wronged.asking(first))
+    wronged.require_true()
 
 
 def test_while_a_later_epoch_is_undecided_it_is_refused(states: RestatedState) -> None:
@@ -196,6 +219,7 @@ def test_a_state_that_is_no_longer_kept_is_named(states: RestatedState) -> None:
     states.require_true()
 
 
+@pytest.mark.tier("all")
 def test_a_restatement_that_turns_out_wrong_is_restated_from_the_state_that_it_was_made_from(
     states: RestatedState,
 ) -> None:
@@ -212,6 +236,7 @@ def test_a_restatement_that_turns_out_wrong_is_restated_from_the_state_that_it_w
     states.require_true()
 
 
+@pytest.mark.tier("all")
 def test_epochs_that_were_given_up_use_up_no_state(states: RestatedState) -> None:
     kept = states.world.pipeline.keep_state
     for _ in range(kept):
@@ -224,6 +249,7 @@ def test_epochs_that_were_given_up_use_up_no_state(states: RestatedState) -> Non
     assert states.standing[-1].generation is not None
 
 
+@pytest.mark.tier("all")
 def test_what_no_standing_epoch_is_within_reach_of_goes_with_those_that_were_replaced(states: RestatedState) -> None:
     first = states.wrong_from(3)
     states.restate(states.asking(first))
@@ -264,15 +290,17 @@ def test_audits_of_single_epochs_hold_neither_one_in_the_place_of_several_nor_th
     assert verdict is not None and [one.told for one in verdict.results] == [None, None, None]
 
 
-def test_ranges_that_can_not_be_read_as_one_are_refused(states: RestatedState, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranges_that_can_not_be_read_as_one_are_refused(
+    wronged: RestatedState, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def apart(*_: object) -> None:
         raise SourceRefused("they lie apart")
 
-    first = states.wrong_from(2)
+    first = FIRST_WRONG
     monkeypatch.setattr(OpenCounted, "join", apart)
     with pytest.raises(RestateRefused, match=f"all up to epoch {first + 1} from what was read: they lie apart"):
-        states.world.run_task("begin", states.asking(first))
-    states.restate(states.asking(first + 1))  # the last one's range is a single one
+        wronged.world.run_task("begin", wronged.asking(first))
+    wronged.restate(wronged.asking(first + 1))  # the last one's range is a single one
 
 
 # --- crashes and zombies ---------------------------------------------------------------------------------------------
@@ -330,20 +358,16 @@ WAYS: list[tuple[Action, Resume]] = [
 ]
 
 
-@pytest.mark.parametrize(("action", "resume"), WAYS, ids=lambda way: getattr(way, "__name__", way).strip("_"))
 def test_state_and_sinks_agree_wherever_a_process(
     states: RestatedState,
-    action: Action,
-    resume: Resume,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     subtests: pytest.Subtests,
     sampling: Sampling,
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the restatement, and the next epoch."""
-    turn = WAYS.index((action, resume))
-    for hit in sampling.sample(sampling.share(_hits(states, monkeypatch), turn, len(WAYS)), 3):
-        with subtests.test(str(hit)):
+    for (action, resume), hit in in_turn(sampling, _hits(states, monkeypatch), WAYS, every=15):
+        with subtests.test(f"{action} {hit} {resume.__name__}"):
             run = states.asking(states.wrong_from(2))
             tasks = [(task, partial(states.world.run_task, task, run)) for task in states.world.tasks()]
             victim = sacrifice(tasks, hit, action, tmp_path / "victim.log")
@@ -355,10 +379,10 @@ def test_state_and_sinks_agree_wherever_a_process(
     assert not list((states.world.folder / "staging").glob("*/*/epoch=*/*"))
 
 
-def test_numbers_are_told_in_the_plan(states: RestatedState) -> None:
+def test_numbers_are_told_in_the_plan(wronged: RestatedState) -> None:
     """Positions of the replacing epoch: from where the first of them began to where the last one ended."""
-    first = states.wrong_from(2)
-    run = states.asking(first)
-    states.world.run_task("begin", run)
-    found = states.epoch_of(run).plan.sources["numbers"]
+    first = FIRST_WRONG
+    run = wronged.asking(first)
+    wronged.world.run_task("begin", run)
+    found = wronged.epoch_of(run).plan.sources["numbers"]
     assert (found.start, found.end) == ((first - 1) * ROWS, (first + 1) * ROWS)

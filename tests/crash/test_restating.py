@@ -41,25 +41,21 @@ from tests.crash.recording import recorded
 from tests.crash.restating_world import (
     WAYS,
     RestatingWorld,
-    Resume,
     hits_of_restating,
     make_restating_world,
     watching,
     with_sinks,
     wrong_rows,
 )
-from tests.crash.victims import Action, Hit, overtake, sacrifice
+from tests.crash.victims import Hit, in_turn, overtake, sacrifice
 from tests.crash.world import OpenNumbers, interval_of, rows_of_day, write_parquet
 from tests.sampling import Sampling
 
 
 @pytest.fixture(scope="module")
-def world(
-    ledger_server: PostgresServer, warehouse_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[RestatingWorld]:
+def world(memory_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestatingWorld]:
     folder = tmp_path_factory.mktemp("restating")
-    name = f"restating_{folder.parent.name.replace('-', '_')}"[:60]
-    dsns = [server.create_database(name) for server in (ledger_server, warehouse_server)]
+    dsns = [memory_server.create_database(f"restating_{name}") for name in ("ledger", "warehouse")]
     yield make_restating_world(dsns[0], dsns[1], folder)
 
 
@@ -69,13 +65,6 @@ def day(world: RestatingWorld) -> int:
     day = next(world.days)
     world.publish_wrong(day)
     return day
-
-
-def test_one_decision_swaps_a_day_in_every_sink(world: RestatingWorld, day: int) -> None:
-    world.restate(day)
-    world.require_exactly_once(day)
-    assert world.lives(day) == ["replaced", "cleaned"]
-    world.require_tidy()
 
 
 def test_a_run_restates_once_however_often_it_is_cleared(world: RestatingWorld, day: int) -> None:
@@ -111,6 +100,7 @@ def test_runs_with_one_reason_at_a_time_move_one_epoch(world: RestatingWorld, da
     world.require_exactly_once(day)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("until", ["begin", "commit", "cleanup"])
 def test_a_run_that_takes_over_what_another_has_begun_goes_on_with_it_and_restates_nothing_more(
     world: RestatingWorld, day: int, until: str
@@ -181,7 +171,8 @@ def test_one_request_is_one_restatement_whoever_makes_it_again(world: RestatingW
     world.require_exactly_once(day)
 
 
-@pytest.mark.parametrize("until", ["begin", "prepare.archive", "commit", "publish.numbers"])
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("until", ["begin", "commit", "prepare.archive", "publish.numbers"])
 def test_who_makes_a_request_again_while_it_is_under_way_takes_nothing_from_who_is_at_it(
     world: RestatingWorld, day: int, until: str
 ) -> None:
@@ -242,6 +233,7 @@ def test_a_request_that_says_something_else_than_before_is_refused_and_the_first
     assert world.lives(day) == ["replaced", "cleaned"]
 
 
+@pytest.mark.tier("all")
 def test_a_request_is_one_restatement_of_each_range(world: RestatingWorld, day: int) -> None:
     """A backfill has many runs with one conf, and so may a month."""
     another = next(world.days)
@@ -253,6 +245,7 @@ def test_a_request_is_one_restatement_of_each_range(world: RestatingWorld, day: 
         world.require_exactly_once(one)
 
 
+@pytest.mark.tier("all")
 def test_a_run_that_has_got_what_another_had_begun_has_made_its_request(world: RestatingWorld, day: int) -> None:
     world.run_task("begin", world.restating_run(day), day)
     world.expire_leases()
@@ -380,6 +373,7 @@ def test_a_restatement_whose_attempt_is_voided_goes_on_when_its_run_is_cleared(w
     world.require_exactly_once(day)
 
 
+@pytest.mark.tier("all")
 def test_a_run_is_told_that_it_goes_on_with_what_was_planned_for_another_reason(
     world: RestatingWorld, day: int, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -390,6 +384,7 @@ def test_a_run_is_told_that_it_goes_on_with_what_was_planned_for_another_reason(
     assert "for another reason (the label was wrong)" in caplog.text and "lockstep replan" in caplog.text
 
 
+@pytest.mark.tier("all")
 def test_a_replacement_that_is_planned_anew_takes_the_place_all_the_same(world: RestatingWorld, day: int) -> None:
     tasks = world.tasks()
     for task in tasks[: tasks.index("commit")]:
@@ -517,6 +512,8 @@ def test_a_reader_sees_the_old_rows_or_the_new_ones(
     reached = watching(world, day, partial(world.restate, day))
     assert {CrashPoint.PREPARE_AFTER_REMOVAL, CrashPoint.PUBLISH_AFTER_REMOVAL} <= reached.keys()
     world.require_exactly_once(day)
+    assert world.lives(day) == ["replaced", "cleaned"]
+    world.require_tidy()
 
 
 def test_verify_knows_what_was_replaced(world: RestatingWorld, day: int) -> None:
@@ -587,23 +584,19 @@ def test_a_replacement_that_is_shown_while_a_cut_is_made_is_in_it(
 # --- crashes and zombies ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("action", "resume"), WAYS, ids=lambda way: getattr(way, "__name__", way).strip("_"))
 def test_a_day_is_swapped_once_wherever_a_process(
     world: RestatingWorld,
-    action: Action,
-    resume: Resume,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     subtests: pytest.Subtests,
     sampling: Sampling,
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the restatement."""
-    turn = WAYS.index((action, resume))
     days = []
-    for hit in sampling.share(hits_of_restating(world, monkeypatch), turn, len(WAYS)):
+    for (action, resume), hit in in_turn(sampling, hits_of_restating(world, monkeypatch), WAYS, every=5):
         day = next(world.days)
         days.append(day)
-        with subtests.test(str(hit)):
+        with subtests.test(f"{action} {hit} {resume.__name__}"):
             world.publish_wrong(day)
             tasks = [(task, partial(world.run_task, task, world.restating_run(day), day)) for task in world.tasks()]
             victim = sacrifice(tasks, hit, action, tmp_path / "victim.log")
@@ -617,23 +610,29 @@ def test_a_day_is_swapped_once_wherever_a_process(
             assert shown[day] == Counter(rows_of_day(day)), place
 
 
-@pytest.mark.parametrize("task", ["publish.numbers", "publish.archive"])
-def test_a_late_publisher_of_what_was_replaced_finds_its_marker(
-    world: RestatingWorld, task: str, tmp_path: Path, subtests: pytest.Subtests
-) -> None:
-    """It stood still since before the original was shown."""
+LATE = [
+    (task, point)
+    for task in ("publish.numbers", "publish.archive")
     for point in (
         CrashPoint.PUBLISH_BEFORE_SINK,
         CrashPoint.PUBLISH_BEFORE_SINK_COMMIT,
         CrashPoint.PUBLISH_BEFORE_RECORD,
-    ):
-        with subtests.test(str(point)):
+    )
+]
+
+
+def test_a_late_publisher_of_what_was_replaced_finds_its_marker(
+    world: RestatingWorld, tmp_path: Path, subtests: pytest.Subtests, sampling: Sampling
+) -> None:
+    """It stood still since before the original was shown."""
+    for task, point in sampling.sample(LATE, 2):
+        with subtests.test(f"{task} {point}"):
             day = next(world.days)
             run = RunKey("restating", f"late {task} {point} {day}")
             tasks = [(one, partial(world.run_task, one, run, day)) for one in world.tasks()]
             victim = sacrifice(tasks, Hit(task, point, 1), "hang", tmp_path / "victim.log")
 
-            def resume(day: int = day, run: RunKey = run) -> None:
+            def resume(day: int = day, run: RunKey = run, task: str = task) -> None:
                 world.run(run, day, task)
                 world.restate(day)
 

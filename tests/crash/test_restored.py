@@ -26,7 +26,7 @@ from stack.postgres import PostgresServer
 from tests.crash.recording import recorded
 from tests.crash.restating_world import RestatingWorld, make_restating_world, wrong_rows
 from tests.crash.test_kept_wals import pass_time
-from tests.crash.victims import Action, Hit, hits_of, overtake, sacrifice
+from tests.crash.victims import Action, Hit, hits_of, in_turn, overtake, sacrifice
 from tests.crash.world import Rows, rows_of_day, write_others, write_parquet
 from tests.sampling import Sampling
 
@@ -35,12 +35,9 @@ WHY = "it was right before"
 
 
 @pytest.fixture(scope="module")
-def world(
-    ledger_server: PostgresServer, warehouse_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[RestatingWorld]:
+def world(memory_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestatingWorld]:
     folder = tmp_path_factory.mktemp("restoring")
-    name = f"restoring_{folder.parent.name.replace('-', '_')}"[:60]
-    dsns = [server.create_database(name) for server in (ledger_server, warehouse_server)]
+    dsns = [memory_server.create_database(f"restoring_{name}") for name in ("ledger", "warehouse")]
     made = make_restating_world(dsns[0], dsns[1], folder)
     files = FileSink("files", output="numbers", path=str(folder / "out"), format="parquet")
     yield replace(made, pipeline=replace(made.pipeline, sinks=[*made.pipeline.sinks, files], keep_wal=DAY))
@@ -116,6 +113,7 @@ def test_one_decision_shows_replaced_rows_again_in_every_sink_and_no_job_runs(wo
     assert world.epoch_of(day) == new
 
 
+@pytest.mark.tier("all")
 def test_lives_that_show_earlier_rows_are_restored_and_replaced_like_any(world: RestatingWorld, day: int) -> None:
     go(world, restoring(world, day), day)
     again = world.epoch_of(day)
@@ -213,6 +211,7 @@ def test_a_table_that_takes_the_columns_no_more_is_named_before_anything_is_plan
     world.execute(world.warehouse_dsn, rename.format("title", "label"))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "audit",
     [
@@ -233,6 +232,7 @@ def test_todays_audits_are_asked_of_the_rows_again(world: RestatingWorld, day: i
     require_back(world, day)
 
 
+@pytest.mark.tier("all")
 def test_what_has_sent_rows_to_quarantine_before_the_seal_is_not_asked_again(world: RestatingWorld) -> None:
     """Its condition is Spark's SQL: DuckDB knows no rlike. Whether rows were sent by it, the seal says."""
     spark = none_where("numbers", "label rlike '^nobody'", name="spark", quarantine=True)
@@ -256,6 +256,7 @@ def test_a_condition_that_only_spark_can_judge_is_refused_by_name(world: Restati
     _refused(audited, day, RestateRefused, "audit spark sends rows to quarantine by a condition in Spark's SQL")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("part", ["_manifest.json", "numbers"])
 def test_what_is_decided_and_damaged_is_shown_again_from_the_same_wal(
     world: RestatingWorld, day: int, part: str
@@ -303,6 +304,7 @@ def test_the_doctor_knows_which_audits_it_was_planned_with(world: RestatingWorld
     go(audited, restoring(audited, day), day, "audit")
 
 
+@pytest.mark.tier("all")
 def test_who_plans_it_anew_takes_the_same_rows(world: RestatingWorld, day: int) -> None:
     run = restoring(world, day)
     go(world, run, day, last="stage")
@@ -330,6 +332,7 @@ def test_of_two_who_want_different_rows_one_waits(world: RestatingWorld, day: in
     assert everywhere(world, day) == [Counter(rows_of_day(day))] * 3
 
 
+@pytest.mark.tier("all")
 def test_runs_with_one_wish_move_one_epoch(world: RestatingWorld, day: int) -> None:
     run = restoring(world, day)
     go(world, run, day, last="begin")
@@ -341,6 +344,7 @@ def test_runs_with_one_wish_move_one_epoch(world: RestatingWorld, day: int) -> N
     require_back(world, day)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("point", [CrashPoint.EXPIRE_BEFORE_MARK, CrashPoint.EXPIRE_AFTER_MARK])
 def test_who_lets_go_of_a_wal_and_who_refers_to_it_agree(
     world: RestatingWorld, day: int, point: CrashPoint, tmp_path: Path
@@ -387,11 +391,8 @@ WAYS: list[tuple[Action, Callable[[RestatingWorld, RunKey, int, str], None]]] = 
 ]
 
 
-@pytest.mark.parametrize(("action", "resume"), WAYS, ids=lambda way: getattr(way, "__name__", way).strip("_"))
 def test_rows_come_back_once_wherever_a_process(
     world: RestatingWorld,
-    action: Action,
-    resume: Callable[[RestatingWorld, RunKey, int, str], None],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     subtests: pytest.Subtests,
@@ -399,11 +400,10 @@ def test_rows_come_back_once_wherever_a_process(
 ) -> None:
     """… is killed, or hangs and is released after another one has finished. Between stage and cleanup it is an epoch
     like any that takes another's place: see test_restating.py."""
-    turn = WAYS.index((action, resume))
-    for hit in sampling.sample(sampling.share(_hits(world, monkeypatch), turn, len(WAYS)), 4):
+    for (action, resume), hit in in_turn(sampling, _hits(world, monkeypatch), WAYS, every=6):
         day = twice(world)
         run = restoring(world, day)
-        with subtests.test(str(hit)):
+        with subtests.test(f"{action} {hit} {resume.__name__}"):
             tasks = [(task, partial(world.run_task, task, run, day, no_job)) for task in world.tasks()]
             victim = sacrifice(tasks, hit, action, tmp_path / "victim.log")
             world.require_old_or_new(day)
@@ -411,7 +411,7 @@ def test_rows_come_back_once_wherever_a_process(
     world.expire_leases()
     assert world.recover().problems == []
     assert world.prepared() == []
-    kept(world, zombies=action == "hang")
+    kept(world, zombies=True)
 
 
 def _hits(world: RestatingWorld, monkeypatch: pytest.MonkeyPatch) -> list[Hit]:

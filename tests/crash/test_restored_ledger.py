@@ -43,8 +43,10 @@ def copies(memory_server: PostgresServer) -> Copies:
 
 def _published(server: PostgresServer, folder: Path, protocol: ProtocolName) -> World:
     """Days 0 and 1 are."""
-    dsns = (server.create_database(f"restored_{kind}_{next(_numbers)}") for kind in ("ledger", "warehouse"))
-    made = make_world(*dsns, folder, protocol)
+    ledger, warehouse = (
+        server.create_database(f"restored_{kind}_{next(_numbers)}") for kind in ("ledger", "warehouse")
+    )
+    made = make_world(ledger, warehouse, folder, protocol)
     for _ in range(2):
         made.run(_run(day := next(made.days)), day)
     return made
@@ -169,6 +171,7 @@ def test_what_was_shown_before_a_sink_joined_is_read_in_the_others(world: World,
     expect(restored, cut(restored), 0, 1, 2, 3, 5, 6)
 
 
+@pytest.mark.tier("all")
 def test_what_stood_in_some_sinks_is_read_once_this_ledger_has_shown_it_in_all(world: World, copies: Copies) -> None:
     """A lagging standby knows the day as planned; its rows were taken away by hand, and it is moved again."""
     run = _run(2)

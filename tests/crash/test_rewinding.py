@@ -132,26 +132,28 @@ def test_who_failed_to_stage_goes_on_when_called_again(states: RestatedState) ->
     states.require_true()
 
 
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({"deployment": "99999999-2222-4333-8444-555555555555"}, "of pipeline adding in deployment 9999"),
-        ({"pipeline": "another"}, "of pipeline another in"),
-        ({"epoch": 17}, "this ledger has no such epoch"),
-        ({"manifest_hash": "0" * 64}, "adding epoch 1 is cleaned here, and has another manifest"),
-        ({"positions": {"numbers": 20}}, "adding epoch 1 ended at other positions"),
-    ],
-)
+OTHER_HISTORIES: list[tuple[dict[str, object], str]] = [
+    ({"deployment": "99999999-2222-4333-8444-555555555555"}, "of pipeline adding in deployment 9999"),
+    ({"pipeline": "another"}, "of pipeline another in"),
+    ({"epoch": 17}, "this ledger has no such epoch"),
+    ({"manifest_hash": "0" * 64}, "adding epoch 1 is cleaned here, and has another manifest"),
+    ({"positions": {"numbers": 20}}, "adding epoch 1 ended at other positions"),
+]
+
+
 def test_a_savepoint_of_another_history_begins_a_new_pipeline_and_rewinds_none(
-    states: RestatedState, changes: dict[str, object], told: str
+    states: RestatedState, subtests: pytest.Subtests
 ) -> None:
     states.go_on()
     folder = saved(states)
     states.go_on(wrong=True)
     file = Path(folder, "_savepoint.json")
-    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
-    with pytest.raises(RestateRefused, match=f"is of another history: .*{told}.*`lockstep savepoint start <new"):
-        rewound(states, folder)
+    own = json.loads(file.read_text())
+    for changes, told in OTHER_HISTORIES:
+        file.write_text(json.dumps({**own, **changes}))
+        said = f"is of another history: .*{told}.*`lockstep savepoint start <new"
+        with subtests.test(told), pytest.raises(RestateRefused, match=said):
+            rewound(states, folder)
     assert [one.id for one in states.standing] == [1, 2]
 
 

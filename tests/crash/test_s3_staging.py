@@ -57,17 +57,14 @@ def _hits(world: S3World, monkeypatch: pytest.MonkeyPatch) -> list[Hit]:
     return found
 
 
-@pytest.mark.parametrize("resume", sorted(RESUMES))
 def test_every_row_is_shown_once_wherever_a_process_is_killed_whose_wal_is_on_s3(
-    world: S3World, resume: str, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests, sampling: Sampling
+    world: S3World, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests, sampling: Sampling
 ) -> None:
-    ways = sorted(RESUMES)
-    mine = _hits(world, monkeypatch)[ways.index(resume) :: len(ways)]  # elsewhere each point is swept in every way
-    struck = sampling.sample(mine, 2)
-    for hit in struck:
-        with subtests.test(str(hit)):
+    places = [(hit, resume) for hit in _hits(world, monkeypatch) for resume in sorted(RESUMES)]
+    for hit, resume in sampling.sample(places, 3):  # elsewhere each point is swept in every way
+        with subtests.test(f"{hit} {resume}"):
             day = next(world.days)
-            run = RunKey("crash", f"{hit} {day}")
+            run = RunKey("crash", f"{hit} {resume} {day}")
             tasks = list(world.tasks())
             died = world.in_process(tasks[: tasks.index(hit.task) + 1], run, day, (hit.task, hit.point, hit.nth))
             assert died == -9, "the point was not reached"
@@ -99,7 +96,7 @@ DISTURBED = [
 
 
 @pytest.mark.parametrize(("fault", "method", "part"), DISTURBED)
-@pytest.mark.sample(8)
+@pytest.mark.sample(3)
 def test_a_request_that_is_disturbed_neither_loses_nor_doubles_a_row(
     fault: Fault, method: str, part: str, world: S3World, proxy: S3Proxy
 ) -> None:
@@ -148,6 +145,7 @@ def test_wals_on_s3_are_kept_read_and_let_go_of(world: S3World) -> None:
         world.require_exactly_once(day)
 
 
+@pytest.mark.tier("all")
 def test_a_lost_ledger_is_rebuilt_from_manifests_and_a_wal_on_s3(
     world: S3World, ledger_server: PostgresServer, ledger_dsn: str
 ) -> None:

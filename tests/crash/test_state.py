@@ -28,7 +28,7 @@ from lockstep.wal.request import read_request
 from lockstep.wal.state_staging import BUCKET, StateStaging
 from tests.crash.recording import recorded
 from tests.crash.state_world import StateWorld, add_up, write_without_state
-from tests.crash.victims import Action, Hit, hits_of, sacrifice
+from tests.crash.victims import Action, Hit, hits_of, in_turn, sacrifice
 from tests.sampling import Sampling
 from tests.wal.conftest import local_store
 
@@ -77,11 +77,8 @@ WAYS: list[tuple[Action, Callable[[StateWorld, RunKey, str], None]]] = [
 ]
 
 
-@pytest.mark.parametrize(("action", "resume"), WAYS, ids=["kill-retry", "kill-recovery", "hang-recovery"])
 def test_state_and_sinks_are_of_the_same_epoch_wherever_a_process(
     world: StateWorld,
-    action: Action,
-    resume: Callable[[StateWorld, RunKey, str], None],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     subtests: pytest.Subtests,
@@ -90,8 +87,8 @@ def test_state_and_sinks_are_of_the_same_epoch_wherever_a_process(
     """… is killed, or hangs and is released after another one has finished the epoch and begun the next."""
     hits = _dry_run(world, monkeypatch)
     assert {hit.task for hit in hits} == set(world.tasks()) and len(hits) > 40
-    for hit in sampling.share(hits, WAYS.index((action, resume)), len(WAYS)):
-        with subtests.test(str(hit)):
+    for (action, resume), hit in in_turn(sampling, hits, WAYS, every=6):
+        with subtests.test(f"{action} {hit} {resume.__name__}"):
             _strike(world, hit, action, resume, tmp_path)
     world.expire_leases()
     assert world.recover().problems == []
@@ -115,7 +112,7 @@ def _strike(
     resume: Callable[[StateWorld, RunKey, str], None],
     folder: Path,
 ) -> None:
-    run = RunKey("crash", f"{hit}")
+    run = RunKey("crash", f"{action} {hit} {resume.__name__}")
     tasks = [(task, partial(world.run_task, task, run)) for task in world.tasks()]
     _settle(world, run)
     before = world.last()
@@ -126,7 +123,7 @@ def _strike(
         resume(world, run, hit.task)
         world.require_state_and_sink_agree(before.id + 1)
         if action == "hang":
-            following = RunKey("crash", f"{hit} following")
+            following = RunKey("crash", f"{run.run_id} following")
             for task in ("begin", "stage"):
                 world.run_task(task, following)
             victim.release()

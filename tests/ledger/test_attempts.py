@@ -59,14 +59,6 @@ def test_another_run_takes_over_after_the_lease(ledger: Ledger, sql: Sql) -> Non
         ledger.take_over(FLIGHTS, epoch.id, RUN)
 
 
-def test_the_superseded_runs_tasks_keep_their_own_attempt(ledger: Ledger, sql: Sql) -> None:
-    """A task asks for the attempt of its run, never for the current one: so it finds out that it is fenced."""
-    epoch = planned(ledger)
-    let_lease_run_out(sql, epoch)
-    ledger.take_over(FLIGHTS, epoch.id, OTHER_RUN)
-    assert ledger.find_run(RUN) == attempt_of(epoch)
-
-
 def test_a_running_task_keeps_the_lease(ledger: Ledger, sql: Sql) -> None:
     epoch = planned(ledger)
     let_lease_run_out(sql, epoch)
@@ -75,10 +67,12 @@ def test_a_running_task_keeps_the_lease(ledger: Ledger, sql: Sql) -> None:
         ledger.take_over(FLIGHTS, epoch.id, OTHER_RUN)
 
 
-def test_a_stale_attempt_renews_no_lease(ledger: Ledger, sql: Sql) -> None:
+def test_a_superseded_runs_tasks_keep_their_own_attempt_and_renew_no_lease(ledger: Ledger, sql: Sql) -> None:
+    """A task asks for the attempt of its run, never for the current one: so it finds out that it is fenced."""
     epoch = planned(ledger)
     let_lease_run_out(sql, epoch)
     taken = ledger.take_over(FLIGHTS, epoch.id, OTHER_RUN)
+    assert ledger.find_run(RUN) == attempt_of(epoch)
     assert not ledger.renew_lease(attempt_of(epoch), Role.STAGE)
     assert ledger.renew_lease(attempt_of(taken), Role.STAGE)
 

@@ -16,7 +16,6 @@ from tests.ledger.epochs import (
     HASH,
     RUN,
     SINKS,
-    Finish,
     Sql,
     attempt_of,
     cleaned,
@@ -105,21 +104,16 @@ def test_a_stale_attempt_can_not_decide(ledger: Ledger) -> None:
         ledger.commit_epoch(attempt_of(old))
 
 
-@pytest.mark.parametrize("role", [Role.STAGE, Role.PREPARE])
-def test_a_stale_attempt_starts_no_execution(ledger: Ledger, role: Role) -> None:
-    old = seal(ledger, planned(ledger))
+def test_a_new_attempt_voids_every_vote_and_a_stale_one_starts_no_execution(ledger: Ledger) -> None:
+    old = voted(ledger, planned(ledger))
     ledger.take_over(FLIGHTS, old.id, RUN)
-    with pytest.raises(Fenced):
-        ledger.take_token(attempt_of(old), role, "warehouse")
+    for participant in ledger.participants(FLIGHTS, old.id).values():
+        assert (participant.state, participant.vote, participant.execution) == (ParticipantState.PENDING, None, None)
+    for role in (Role.STAGE, Role.PREPARE):
+        with pytest.raises(Fenced):
+            ledger.take_token(attempt_of(old), role, "warehouse")
     with pytest.raises(Fenced):
         ledger.require_current(attempt_of(old))
-
-
-def test_a_new_attempt_voids_every_vote(ledger: Ledger) -> None:
-    epoch = voted(ledger, planned(ledger))
-    ledger.take_over(FLIGHTS, epoch.id, RUN)
-    for participant in ledger.participants(FLIGHTS, epoch.id).values():
-        assert (participant.state, participant.vote, participant.execution) == (ParticipantState.PENDING, None, None)
 
 
 def test_the_younger_executions_vote_replaces_the_elders(ledger: Ledger) -> None:
@@ -149,13 +143,6 @@ def test_an_elders_vote_does_not_count_once_a_younger_execution_has_started(ledg
     with pytest.raises(Fenced):
         ledger.record_vote(attempt_of(epoch), "warehouse", old)
     ledger.record_vote(attempt_of(epoch), "warehouse", Vote(token, "h", "t"))
-    assert ledger.commit_epoch(attempt_of(epoch)).state is EpochState.COMMITTED
-
-
-def test_an_execution_of_one_sink_does_not_outdate_another_sinks(ledger: Ledger) -> None:
-    epoch = seal(ledger, planned(ledger))
-    vote(ledger, epoch, "warehouse")
-    vote(ledger, epoch, "delays")
     assert ledger.commit_epoch(attempt_of(epoch)).state is EpochState.COMMITTED
 
 
@@ -227,20 +214,16 @@ def test_cleanup_only_after_every_sink_has_published(ledger: Ledger) -> None:
         ledger.record_cleanup(epoch, Role.CLEANUP)
     epoch = show(ledger, epoch, SINKS[1])
     assert ledger.record_cleanup(epoch, Role.CLEANUP).state is EpochState.CLEANED
-    assert ledger.record_cleanup(epoch, Role.RECOVER).state is EpochState.CLEANED
+    left = ledger.record_cleanup(epoch, Role.RECOVER)
+    assert left.state is EpochState.CLEANED
+    assert (left.summary["outputs"]["flights"]["rows"], left.manifest_hash) == (7, HASH)
 
 
-def test_what_stays_after_cleanup_tells_what_was_published(ledger: Ledger) -> None:
-    epoch = cleaned(ledger, planned(ledger))
-    assert epoch.summary["outputs"]["flights"]["rows"] == 7
-    assert epoch.manifest_hash == HASH
-
-
-@pytest.mark.parametrize("finish", [committed, published, cleaned])
-def test_the_attempt_of_a_decided_epoch_is_not_raised(ledger: Ledger, finish: Finish) -> None:
-    epoch = finish(ledger, planned(ledger))
-    assert ledger.raise_attempt(FLIGHTS, epoch.id, Role.ABORT, reason="too late") == epoch
-    assert ledger.take_over(FLIGHTS, epoch.id, RUN) == epoch
+def test_the_attempt_of_a_decided_epoch_is_not_raised(ledger: Ledger) -> None:
+    for number, finish in enumerate((committed, published, cleaned), 1):
+        epoch = finish(ledger, planned(ledger, number))
+        assert ledger.raise_attempt(FLIGHTS, epoch.id, Role.ABORT, reason="too late") == epoch, finish
+        assert ledger.take_over(FLIGHTS, epoch.id, RUN) == epoch, finish
 
 
 def test_an_unknown_epoch_has_a_name_in_the_error(ledger: Ledger) -> None:

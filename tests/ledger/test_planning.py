@@ -27,6 +27,7 @@ from tests.ledger.epochs import (
 
 def test_an_equal_interval_is_found_not_planned_again(ledger: Ledger) -> None:
     epoch = planned(ledger)
+    assert epoch.interval == day(1)  # in UTC
     assert ledger.epoch_of_interval(FLIGHTS, day(1)) == epoch
     assert ledger.plan_epoch(FLIGHTS, a_plan(), {}, OTHER_RUN, interval=day(1), after=None) is None
     assert ledger.find_run(OTHER_RUN) is None
@@ -56,26 +57,18 @@ def test_a_refused_plan_uses_up_no_number(ledger: Ledger) -> None:
     assert planned(ledger, 3).id == 2
 
 
-def test_the_interval_comes_back_in_utc(ledger: Ledger) -> None:
-    assert ledger.epoch(FLIGHTS, planned(ledger).id).interval == day(1)
-
-
 def test_a_pipeline_keeps_its_identity(ledger: Ledger) -> None:
     ledger.ensure_pipeline(FLIGHTS, Identity.INTERVAL)
     with pytest.raises(InvalidPipeline, match="another name"):
         ledger.ensure_pipeline(FLIGHTS, Identity.CURSOR)
 
 
-def test_cursor_epochs_are_dense(ledger: Ledger) -> None:
+def test_cursor_epochs_are_dense_and_each_is_planned_once(ledger: Ledger) -> None:
     assert [clicked(ledger, after).id for after in range(3)] == [1, 2, 3]
+    assert ledger.plan_epoch(CLICKS, a_plan(), {}, OTHER_RUN, interval=None, after=0) is None
     last = ledger.last_epoch(CLICKS)
     assert last is not None
     assert last.id == 3
-
-
-def test_the_next_cursor_epoch_is_planned_once(ledger: Ledger) -> None:
-    clicked(ledger, 0)
-    assert ledger.plan_epoch(CLICKS, a_plan(), {}, OTHER_RUN, interval=None, after=0) is None
 
 
 def test_a_cursor_epoch_starts_where_the_last_one_ends(ledger: Ledger) -> None:
@@ -199,16 +192,12 @@ def test_a_plan_that_has_a_file_twice_is_refused(ledger: Ledger) -> None:
     assert ledger.find_claimed_paths(FLIGHTS, "landing", ["a.csv", "b.csv"]) == set()
 
 
-def test_claims_are_per_source(ledger: Ledger) -> None:
-    planned(ledger, 1, claims={"landing": ["a.csv"]})
+def test_claims_are_per_source_and_a_published_epoch_keeps_its_own(ledger: Ledger) -> None:
+    published(ledger, planned(ledger, 1, claims={"landing": ["a.csv"]}))
     planned(ledger, 2, claims={"weather": ["a.csv"]})
     assert ledger.find_claimed_paths(FLIGHTS, "other", ["a.csv"]) == set()
-
-
-def test_a_published_epoch_keeps_its_claims(ledger: Ledger) -> None:
-    published(ledger, planned(ledger, 1, claims={"landing": ["a.csv"]}))
     with pytest.raises(SourceClaimed):
-        planned(ledger, 2, RunKey("flights", "next"), claims={"landing": ["a.csv"]})
+        planned(ledger, 3, RunKey("flights", "next"), claims={"landing": ["a.csv"]})
 
 
 def test_names_may_hold_whatever_a_file_system_takes(ledger: Ledger) -> None:

@@ -19,7 +19,7 @@ else:
     SEEDS = list(range(int(os.environ.get("LOCKSTEP_SEEDS", "40"))))
 
 
-@pytest.mark.sample(12)  # neighbours differ in what kind of world they have
+@pytest.mark.sample(6)  # neighbours differ in what kind of world they have
 @pytest.mark.parametrize("seed", SEEDS)
 def test_whatever_a_seed_brings_every_row_is_shown_once(
     seed: int, simulated_ledger: str, memory: Path, standing: None
@@ -27,7 +27,7 @@ def test_whatever_a_seed_brings_every_row_is_shown_once(
     simulate(simulated_ledger, memory, seed, packs=seed % 2 == 1)
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", range(24))
 def test_whatever_a_seed_brings_readers_see_one_life_of_a_range(
     seed: int, simulated_ledger: str, memory: Path, standing: None
@@ -35,7 +35,7 @@ def test_whatever_a_seed_brings_readers_see_one_life_of_a_range(
     simulate(simulated_ledger, memory, seed, packs=seed % 2 == 1, restates=True)
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", range(12))
 def test_whatever_a_seed_brings_earlier_rows_come_back_whole(
     seed: int, simulated_ledger: str, memory: Path, standing: None
@@ -43,7 +43,7 @@ def test_whatever_a_seed_brings_earlier_rows_come_back_whole(
     simulate(simulated_ledger, memory, seed, restates=True, restores=True)
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", range(12))
 def test_whatever_a_seed_brings_merged_rows_are_shown_once(
     seed: int, simulated_ledger: str, memory: Path, standing: None
