@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.testing
 from typer.testing import CliRunner, Result
 
 from lockstep.cli import app
@@ -25,7 +24,7 @@ Lockstep = Callable[..., Result]
 def parser() -> Iterator[None]:
     """Made of the application once, not for each command: that takes longer than most of what they do."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(typer.testing, "_get_command", cache(typer.testing._get_command))
+        patched.setattr("typer.testing._get_command", cache(get_command))
         yield
 
 

@@ -91,7 +91,8 @@ def test_a_promise_that_cant_be_kept_is_refused_at_once(subtests: pytest.Subtest
 def test_at_least_once_sends_again_what_a_crash_left_unrecorded(
     dsns: dict[str, str], monkeypatch: pytest.MonkeyPatch, mode: dict[str, Any]
 ) -> None:
-    given = sink(**AT_LEAST_ONCE, **mode)
+    arguments: dict[str, Any] = {**AT_LEAST_ONCE, **mode}
+    given = sink(**arguments)
     vote = crashed_after_the_rows(dsns, given, monkeypatch)
     assert publish(dsns, given, vote) is Publication.SENT
     assert rows(dsns) == (ROWS if mode else 2 * ROWS), "an upsert changes nothing the second time"

@@ -196,11 +196,12 @@ def test_a_name_that_is_no_text_is_named(tmp_path: Path) -> None:
 def test_a_frozen_file_that_changed_is_named_with_what_changed(
     tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
 ) -> None:
-    for change, told in [
+    cases: list[tuple[Any, ...]] = [
         (lambda path: land(path, "id,name\n1,xx\n"), "size was 12, is 13"),
         (lambda path: os.utime(path), "time of change"),
         (lambda path: path.unlink(), "No such file"),
-    ]:
+    ]
+    for change, told in cases:
         with subtests.test(told=told):
             tmp_path = tmp_path_factory.mktemp("case")
             landed = land(tmp_path / "2013-01-02.csv")
@@ -223,7 +224,7 @@ def test_only_a_hash_finds_the_writer_that_cheats(tmp_path: Path) -> None:
 
 
 def test_a_definition_that_would_lose_rows_is_refused(subtests: pytest.Subtests) -> None:
-    for path, arguments, told in [
+    cases: list[tuple[Any, ...]] = [
         ("ftp://host/x.csv", {}, "s3://"),
         ("s3://bucket/a?.csv", {}, "option"),
         ("s3://bucket/a//b.csv", {}, "without a name"),
@@ -250,7 +251,8 @@ def test_a_definition_that_would_lose_rows_is_refused(subtests: pytest.Subtests)
         ("{interval_start:%Y}.csv", {"formerly": "old"}, "not for intervals"),
         ("x", {"grow": True, "format": "parquet"}, "csv, json, text"),
         ("x", {"grow": True, "options": {"multiLine": "true"}}, "by lines"),
-    ]:
+    ]
+    for path, arguments, told in cases:
         with subtests.test(path=path, arguments=arguments), pytest.raises(InvalidPipeline, match=told):
             FileSource(path, **{"schema": SCHEMA, **arguments})
 

@@ -388,7 +388,7 @@ def test_a_source_that_is_closed_leaves_no_client(topics: Topics) -> None:
 
 
 def test_wrong_arguments_are_refused(subtests: pytest.Subtests) -> None:
-    for wrong in [
+    cases: list[dict[str, Any]] = [
         {"topics": ()},
         {"topics": "a", "pattern": "b"},
         {"topics": "a", "value": "xml"},
@@ -415,7 +415,8 @@ def test_wrong_arguments_are_refused(subtests: pytest.Subtests) -> None:
         {"pattern": "(a"},
         {"topics": "a", "value": "avro", "value_schema": "no JSON"},
         {"topics": "a", "key": "avro", "key_schema": '["null", "long"]'},
-    ]:
+    ]
+    for wrong in cases:
         with subtests.test(wrong=wrong), pytest.raises(InvalidPipeline):
             KafkaSource(connection="kafka", **wrong)
 

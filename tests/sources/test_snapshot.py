@@ -406,7 +406,7 @@ TABLE = partial(PostgresTableSource, "public.t", connection="shop", order_by="id
 
 
 def test_what_can_not_be_read_whole_is_refused_where_it_is_defined(subtests: pytest.Subtests) -> None:
-    for source, reason in [
+    cases: list[tuple[Any, ...]] = [
         (partial(KafkaSource, "a", connection="kafka"), "older records go"),
         (partial(MariaDbTableSource, "t", connection="shop", order_by="id"), "MariaDB"),
         (partial(SequenceSource, 10), "open_snapshot"),
@@ -415,7 +415,8 @@ def test_what_can_not_be_read_whole_is_refused_where_it_is_defined(subtests: pyt
         (partial(FileSource, "in", format="text", max_files_per_epoch=3), "caps"),
         (partial(FileSource, "in", format="text", once=True), "once"),
         (lambda: Snapshot(TABLE()), "one already"),
-    ]:
+    ]
+    for source, reason in cases:
         told = f"a snapshot of .* can't be taken: .*{reason}"
         with subtests.test(reason=reason), pytest.raises(InvalidPipeline, match=told):
             Snapshot(source())
@@ -426,14 +427,15 @@ def pipeline(sources: Mapping[str, Source]) -> Pipeline:
 
 
 def test_a_pipeline_that_nothing_names_the_epochs_of_is_refused(subtests: pytest.Subtests) -> None:
-    for sources, reason in [
+    cases: list[tuple[Any, ...]] = [
         ({"names": Snapshot(TABLE())}, "nothing says what an epoch is"),
         ({"names": Snapshot(FileSource("{interval_start}.txt", format="text")), "events": EVENTS}, "no placeholder"),
         (
             {"days": FileSource("{interval_start}.txt", format="text"), "events": EVENTS},
             r"mix intervals \(days\) and cursors \(events\).*Snapshot",
         ),
-    ]:
+    ]
+    for sources, reason in cases:
         with subtests.test(reason=reason), pytest.raises(InvalidPipeline, match=reason):
             pipeline(sources)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,6 +98,10 @@ def test_a_question_without_answer_fails_the_execution_and_says_why(
     assert len(staged.rows()) == 15
 
 
+def _priced_as(settings: dict[str, Any], inputs: Any) -> Any:
+    return {"rows": priced("", inputs["input"], **settings)}
+
+
 def test_a_question_that_makes_no_sense_is_refused(
     session: SparkSession, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
@@ -111,7 +116,7 @@ def test_a_question_that_makes_no_sense_is_refused(
         with subtests.test(settings=settings):
             pipeline = pipeline_of(
                 csv(tmp_path, ORDERS, schema=SCHEMA),
-                lambda inputs, asked=settings: {"rows": priced("", inputs["input"], **asked)},
+                partial(_priced_as, settings),
             )
             with pytest.raises(InvalidPipeline, match=told):
                 stage(session, tmp_path, pipeline)

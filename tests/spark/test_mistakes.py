@@ -305,7 +305,7 @@ NOWHERE = "postgresql://postgres:hunter2@127.0.0.1:1/nowhere"
 def test_a_mistake_around_a_pipeline_is_one_sentence_without_a_secret(
     notebook: Notebook, caplog: pytest.LogCaptureFixture, subtests: pytest.Subtests
 ) -> None:
-    for mistake, arguments, expected, says in [
+    cases: list[tuple[Any, ...]] = [
         ({"create": False}, {}, PreflightRefused, ["table public.paid is missing; create it, or say create=True"]),
         (
             {"connection": "warehose"},
@@ -323,7 +323,8 @@ def test_a_mistake_around_a_pipeline_is_one_sentence_without_a_secret(
         ({}, {"interval": ("2026-01-01", "2026-01-02")}, IntervalMissing, ["'2026-01-01' is a str", "tzinfo=UTC"]),
         ({}, {"interval": (datetime(2026, 1, 1), datetime(2026, 1, 2))}, IntervalMissing, ["has no time zone"]),
         ({}, {"interval": NEXT_DAY}, SourceNotReady, ["expects", "2026-01-02.csv"]),
-    ]:
+    ]
+    for mistake, arguments, expected, says in cases:
         with subtests.test(says=says):
             caplog.set_level(logging.DEBUG, "lockstep")
             said = replace(notebook, **mistake).mistaken(expected, **arguments)

@@ -414,12 +414,13 @@ def test_kept_sessions_are_never_mixed_with_others(session: SparkSession) -> Non
 def test_a_sink_that_would_keep_sessions_which_are_no_more_is_refused(
     session: SparkSession, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
-    for settings, arguments, refused in [
+    cases: list[tuple[Any, ...]] = [
         ({"emit": "updates"}, {}, True),
         ({"lateness": MINUTE}, {}, True),
         ({"lateness": MINUTE}, {"deleted": "absorbed"}, False),
         ({}, {}, False),
-    ]:
+    ]
+    for settings, arguments, refused in cases:
         with subtests.test(settings=settings, arguments=arguments):
             windows, balances = sessions_of(**settings), Balances()
             with collecting_balances(balances):
@@ -438,11 +439,12 @@ def test_a_sink_that_would_keep_sessions_which_are_no_more_is_refused(
 
 
 def test_sessions_that_make_no_sense_are_refused_before_anything_runs(subtests: pytest.Subtests) -> None:
-    for settings, found in [
+    cases: list[tuple[Any, ...]] = [
         ({"gap": timedelta(0)}, "gap 0:00:00 must be above 0"),
         ({"gap": timedelta.max}, "gap, out_of_order and lateness can't be above 4000 years"),
         ({"lateness": -MINUTE}, "can't be below 0"),
         ({"schema": "key STRING, absorbed BIGINT", "aggregates": {"absorbed": "count(*)"}}, "the windows' own"),
-    ]:
+    ]
+    for settings, found in cases:
         with subtests.test(settings=settings), pytest.raises(InvalidPipeline, match=found):
             sessions_of(**settings)

@@ -196,11 +196,12 @@ COUNT = "reader = found({}).reader(None); print(sum(len(b) for p in reader.parti
 
 
 def test_what_reads_on_a_worker_needs_nothing_of_lockstep_there(subtests: pytest.Subtests) -> None:
-    for made, use, told in [
+    cases: list[tuple[Any, ...]] = [
         (lambda: CopyOut("host=x", "a", pa.schema([])), "print(found)", "CopyOut(application='a', schema=)"),
         (lambda: SelectOut({"password": "x"}, pa.schema([])), "print(found)", "SelectOut(schema=)"),
         (frozen_sequence, COUNT, "95"),
-    ]:
+    ]
+    for made, use, told in cases:
         with subtests.test(told=told):
             found = made()
             ship(found)

@@ -359,7 +359,7 @@ def test_all_text_can_be_read_in_both_themes_and_a_narrow_window_is_never_scroll
     for path in paths:
         page.goto(path)
         for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            page.emulate_media(color_scheme=scheme)
             assert page.evaluate(FAINT) == [], (path, scheme)
         for disclosed in page.locator("summary").all():
             disclosed.click()
