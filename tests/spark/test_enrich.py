@@ -105,14 +105,15 @@ def _priced_as(settings: dict[str, Any], inputs: Any) -> Any:
 def test_a_question_that_makes_no_sense_is_refused(
     session: SparkSession, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
-    for settings, told in [
+    cases: list[tuple[Any, ...]] = [
         ({"keys": ["nothing"]}, "no columns of the frame"),
         ({"keys": []}, "give keys"),
         ({"schema": "id BIGINT"}, "don't have"),
         ({"error": "why"}, "error column"),
         ({"concurrency": 0}, "at least 1"),
         ({"schema": "no type"}, "(?i)parse|type"),
-    ]:
+    ]
+    for settings, told in cases:
         with subtests.test(settings=settings):
             pipeline = pipeline_of(
                 csv(tmp_path, ORDERS, schema=SCHEMA),
