@@ -144,7 +144,7 @@ class S3Server(ThrowawayServer):
         """A bucket comes with the first object in it."""
         store = self.store(bucket)
         with suppress(BaseError):
-            obstore.put(store, ".made", b"")
+            obstore.put(store, ".made", b"an empty object would need no volume")
             obstore.delete(store, ".made")
             return True
         return False
@@ -283,8 +283,16 @@ class S3Server(ThrowawayServer):
         return [*log, "server", *(f"-{name}={value}" for name, value in options.items())]
 
     def _serves(self) -> bool:
-        """Whether it takes an object: its parts come up one after the other."""
-        return listens(self._ports["s3"]) and self._takes("served")
+        """Whether it returns what it had before a restart, and takes an object: its parts come up one after the other."""
+        if not listens(self._ports["s3"]):
+            return False
+        store = self.store("served")
+        with suppress(BaseError):
+            with suppress(FileNotFoundError):
+                bytes(obstore.get(store, "first").bytes())
+            obstore.put(store, "first", b"an empty object would need no volume")
+            return True
+        return False
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path, PurePosixPath
 
@@ -109,6 +110,14 @@ def sampling(request: pytest.FixtureRequest) -> Iterator[Sampling]:
     yield sampling
     if sampling.swept:
         request.node.user_properties.append((SAMPLE, [sampling.run, sampling.swept]))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_report_to_serializable(report: pytest.CollectReport | pytest.TestReport) -> None:
+    """Between processes a subtest's name is text: execnet sends no other kind of str, such as an enum."""
+    context = getattr(report, "context", None)
+    if context is not None and context.msg is not None:
+        report.context = replace(context, msg=str(context.msg))  # type: ignore[union-attr]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
