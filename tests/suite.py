@@ -34,6 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "sample(size): a sweep by parameters; a run takes only so many of them")
+    config.addinivalue_line("markers", "fault(*rows): shows these rows of docs/faults.md")
     config.addinivalue_line("markers", "tier(name): the first tier that runs the test, if it is not its file's")
     options = config.option
     if workerinput := getattr(config, "workerinput", None):  # of the process that shares the tests out

@@ -299,6 +299,7 @@ def test_columns_that_differ_in_case_alone_are_not_taken_for_each_other(sealed: 
     assert asked(sealed(orders=twins), not_null("orders", "b")).result.offending == 0
 
 
+@pytest.mark.fault("J26")
 def test_outputs_that_differ_in_case_alone_are_not_taken_for_each_other(sealed: Sealed) -> None:
     twins = {"Paid": pa.table({"id": [7, 7]}), "paid": pa.table({"id": [1, 2]})}
     audits = [not_null("Paid", "id"), not_null("paid", "id"), unique("Paid", "id")]
@@ -309,6 +310,7 @@ def test_outputs_that_differ_in_case_alone_are_not_taken_for_each_other(sealed: 
     assert asked(sealed(**twins), unique("Paid", "id")).result.offending == 1
 
 
+@pytest.mark.fault("J26")
 def test_a_column_that_isnt_there_is_none_of_what_sql_has_by_that_name(
     sealed: Sealed, subtests: pytest.Subtests
 ) -> None:

@@ -51,6 +51,7 @@ def test_every_command_explains_itself_with_an_example_that_it_takes(world: Worl
         assert lockstep(*words).exit_code != 2, result.output  # wrong usage
 
 
+@pytest.mark.fault("H25")
 def test_status_shows_epochs_and_what_is_stuck_and_why(world: World, lockstep: Lockstep) -> None:
     world.run(RUN, next(world.days))
     stuck = next(world.days)
@@ -145,6 +146,7 @@ def test_abort_voids_the_attempt_and_a_new_run_brings_the_epoch(world: World, lo
     world.require_exactly_once(day)
 
 
+@pytest.mark.fault("H19")
 def test_what_is_decided_can_not_be_taken_back(world: World, lockstep: Lockstep) -> None:
     day = next(world.days)
     world.run_until(RUN, day, "commit")
@@ -161,6 +163,7 @@ def test_what_is_decided_can_not_be_taken_back(world: World, lockstep: Lockstep)
     world.require_exactly_once(day)
 
 
+@pytest.mark.fault("N11")
 def test_a_held_epoch_is_explained_by_every_command_and_goes_on_when_it_is_released(
     world: World, lockstep: Lockstep
 ) -> None:

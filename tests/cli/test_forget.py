@@ -34,6 +34,7 @@ def _known(world: World) -> list[str]:
     return [found.name for found in Report(world.ledger_dsn).pipelines(limit=1)]
 
 
+@pytest.mark.fault("H22")
 def test_a_pipeline_that_never_passed_its_preflight_leaves_nothing_in_the_ledger(
     world: World, lockstep: Lockstep
 ) -> None:
@@ -65,6 +66,7 @@ def _renamed(world: World, name: str) -> World:
     return replace(world, pipeline=Pipeline(name, old.sources, old.transform, old.sinks))
 
 
+@pytest.mark.fault("H22")
 def test_what_never_decided_anything_is_forgotten_with_all_that_it_left(world: World, lockstep: Lockstep) -> None:
     for reached in ("begin", "stage", "prepare.warehouse", "prepare.files"):
         name = f"nmbers_{reached.replace('.', '_')}"
@@ -89,6 +91,7 @@ def test_who_forgot_and_why_can_still_be_asked_and_the_name_stays_taken(world: W
             _renamed(world, "nmbers").run_task("begin", run, day)
 
 
+@pytest.mark.fault("H20")
 def test_what_ever_decided_anything_is_never_forgotten(world: World, lockstep: Lockstep) -> None:
     world.run_until(RUN, 0, "commit")
     world.run_until(RunKey("cli", "second"), 1, "prepare.warehouse")
@@ -104,6 +107,7 @@ def test_what_ever_decided_anything_is_never_forgotten(world: World, lockstep: L
         world.require_exactly_once(day)
 
 
+@pytest.mark.fault("H20")
 def test_nobody_forgets_by_hand_what_has_an_epoch(world: World) -> None:
     world.run_task("begin", RUN, 0)
     assert _known(world) == ["numbers"]
@@ -116,6 +120,7 @@ def test_nobody_forgets_by_hand_what_has_an_epoch(world: World) -> None:
         )
 
 
+@pytest.mark.fault("H21")
 def test_a_run_that_goes_on_after_its_pipeline_was_forgotten_shows_nothing(world: World, lockstep: Lockstep) -> None:
     old = _renamed(world, "nmbers")
     old.run_until(RUN, 0, "prepare.warehouse")
@@ -127,6 +132,7 @@ def test_a_run_that_goes_on_after_its_pipeline_was_forgotten_shows_nothing(world
     world.require_tidy()
 
 
+@pytest.mark.fault("H21")
 def test_recovery_looks_after_a_forgotten_pipeline_only_where_an_old_process_may_prepare(
     world: World, lockstep: Lockstep
 ) -> None:

@@ -101,6 +101,7 @@ def test_a_target_that_changed_names_the_command_that_takes_a_persons_word(world
     world.require_exactly_once(0)
 
 
+@pytest.mark.fault("L17")
 def test_a_target_that_lacks_what_was_published_names_the_command_that_goes_on_without_it(world: World) -> None:
     world.run(RUN, 0)
     (world.folder / "out").rename(world.folder / "gone")
@@ -112,6 +113,7 @@ def test_a_target_that_lacks_what_was_published_names_the_command_that_goes_on_w
     world.require_exactly_once(1)
 
 
+@pytest.mark.fault("N11")
 def test_a_held_epoch_names_the_command_that_releases_just_these_rows(world: World) -> None:
     held = replace(world, pipeline=replace(world.pipeline, audits=(unique("numbers", "number"),)))
     with pytest.raises(EpochHeld) as refused:

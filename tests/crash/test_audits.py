@@ -93,6 +93,7 @@ def samples(world: World, day: int) -> set[str]:
     return {name for path in found for name in json.loads(path.read_text())}
 
 
+@pytest.mark.fault("N9")
 def test_a_held_epoch_shows_nothing_whatever_is_run(offended: World) -> None:
     day = held(offended)
     for task in ("audit", *(f"prepare.{sink.name}" for sink in offended.pipeline.sinks), "commit"):
@@ -212,6 +213,7 @@ def test_a_plan_without_audits_has_nothing_to_ask(sound: World) -> None:
     assert verdict_of(sound, day) is None
 
 
+@pytest.mark.fault("N9")
 def test_a_wal_that_is_staged_anew_loses_its_release(offended: World) -> None:
     day = held(offended)
     release(offended.runtime(), offended.epoch_of(day).id, "looked")
@@ -225,6 +227,7 @@ def test_a_wal_that_is_staged_anew_loses_its_release(offended: World) -> None:
     offended.require_exactly_once(day)
 
 
+@pytest.mark.fault("N9")
 def test_a_damaged_wal_gets_no_verdict(sound: World) -> None:
     day = next(sound.days)
     sound.run_until(run_of(day), day, "stage")
@@ -282,6 +285,7 @@ def test_no_two_side_effects_of_an_audit_fall_between_the_same_crash_points(
 WAYS: list[tuple[Action, str]] = [(action, resume) for action in ("kill", "hang") for resume in RESUMES]
 
 
+@pytest.mark.fault("N9")
 def test_every_row_is_shown_once_wherever_an_audit(
     sound: World, tmp_path: Path, subtests: pytest.Subtests, sampling: Sampling
 ) -> None:
@@ -290,6 +294,7 @@ def test_every_row_is_shown_once_wherever_an_audit(
     strike_each(sound, sampling.sample(struck_at, 5), tmp_path, subtests)
 
 
+@pytest.mark.fault("N9")
 def test_a_verdict_holds_wherever_who_gave_it(
     offended: World, tmp_path: Path, subtests: pytest.Subtests, sampling: Sampling
 ) -> None:

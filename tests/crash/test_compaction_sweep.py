@@ -113,6 +113,7 @@ def require_kept(world: AdoptingWorld, days: list[int]) -> None:
         require_whole(world, days)
 
 
+@pytest.mark.fault("F9")
 def test_a_sink_that_was_renamed_keeps_what_it_compacted_before(world: AdoptingWorld) -> None:
     days = publish(world)
     compacted(world)
@@ -134,6 +135,7 @@ def test_what_an_earlier_version_compacted_stays_in_older_versions_of_the_table(
     assert old not in world.lake.files() and (world.lake.root / old).exists()
 
 
+@pytest.mark.fault("F9")
 @pytest.mark.tier("test")
 @pytest.mark.parametrize("name", [SINK, RENAMED])
 def test_files_of_a_table_that_has_forgotten_its_compactions_stay(world: AdoptingWorld, name: str) -> None:
@@ -148,6 +150,7 @@ def test_files_of_a_table_that_has_forgotten_its_compactions_stay(world: Adoptin
     assert now.recover().swept == 0
 
 
+@pytest.mark.fault("F9")
 @pytest.mark.parametrize("name", [SINK, RENAMED])
 def test_a_restored_ledger_takes_no_file_of_a_compaction_that_it_does_not_remember(
     world: AdoptingWorld, copies: Copies, name: str
@@ -183,6 +186,7 @@ def test_what_a_dead_compaction_left_is_deleted_under_the_new_name(world: Adopti
     require_whole(now, days)
 
 
+@pytest.mark.fault("F9")
 def test_a_zombie_commits_nothing_that_was_deleted_while_its_sink_had_another_name(
     world: AdoptingWorld, tmp_path: Path
 ) -> None:

@@ -123,6 +123,7 @@ def test_what_the_seal_proves_is_shown_without_a_second_load(world: World, point
     finish(world, run, day)
 
 
+@pytest.mark.fault("L17")
 def test_nothing_is_loaded_into_a_target_that_lacks_what_was_published_there(
     world: World, points: list[CrashPoint]
 ) -> None:

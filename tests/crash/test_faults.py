@@ -51,6 +51,7 @@ def _run(day: int, name: str = "run") -> RunKey:
 # --- runs against each other ---
 
 
+@pytest.mark.fault("A3")
 def test_the_second_run_of_an_epoch_waits_and_then_finds_it_published(world: World) -> None:
     day = next(world.days)
     world.run_until(_run(day), day, "prepare.warehouse")
@@ -63,6 +64,7 @@ def test_the_second_run_of_an_epoch_waits_and_then_finds_it_published(world: Wor
     world.require_exactly_once(day)
 
 
+@pytest.mark.fault("H5")
 def test_a_run_whose_epoch_was_taken_over_is_fenced_at_every_task(world: World) -> None:
     day = next(world.days)
     world.run_until(_run(day), day, "stage")
@@ -88,6 +90,7 @@ def test_runs_of_one_epoch_in_processes_at_once_show_it_once(world: World) -> No
     world.require_tidy()
 
 
+@pytest.mark.fault("E6", "E13", "F5", "G4")
 @BOTH
 def test_recovery_and_retry_may_publish_at_once(world: World) -> None:
     day = next(world.days)
@@ -172,6 +175,7 @@ def _let_pass(world: World, time: timedelta) -> None:
     )
 
 
+@pytest.mark.fault("L11")
 def test_an_epoch_that_is_cleaned_up_while_it_is_verified_raises_no_alarm(world: World) -> None:
     day = next(world.days)
     world.run_until(_run(day), day, "publish.files")
@@ -181,6 +185,7 @@ def test_an_epoch_that_is_cleaned_up_while_it_is_verified_raises_no_alarm(world:
     assert found and all(one.agrees for one in found if one.compared)
 
 
+@pytest.mark.fault("L11")
 def test_a_plan_that_is_made_by_another_run_meanwhile_is_no_change_of_the_source(world: World) -> None:
     day = next(world.days)
     late = replace(world, pipeline=replace(world.pipeline, sources={"numbers": Overtaken(world, day)}))
@@ -189,6 +194,7 @@ def test_a_plan_that_is_made_by_another_run_meanwhile_is_no_change_of_the_source
     world.require_exactly_once(day)
 
 
+@pytest.mark.fault("L11")
 def test_a_source_that_changed_is_an_alarm_where_nobody_else_has_planned(world: World) -> None:
     day = next(world.days)
     late = replace(world, pipeline=replace(world.pipeline, sources={"numbers": Overtaken(world, None)}))
@@ -222,6 +228,7 @@ class OpenOvertaken(OpenNumbers):
 # --- Airflow's task state is not believed ---
 
 
+@pytest.mark.fault("C13", "D10")
 def test_a_sink_that_did_not_vote_cannot_be_committed_over(world: World) -> None:
     day = next(world.days)
     world.run_until(_run(day), day, "prepare.warehouse")
@@ -234,6 +241,7 @@ def test_a_sink_that_did_not_vote_cannot_be_committed_over(world: World) -> None
     world.require_exactly_once(day)
 
 
+@pytest.mark.fault("H19")
 def test_abort_after_the_decision_changes_nothing(world: World) -> None:
     day = next(world.days)
     world.run_until(_run(day), day, "commit")
@@ -242,6 +250,7 @@ def test_abort_after_the_decision_changes_nothing(world: World) -> None:
     world.require_exactly_once(day)
 
 
+@pytest.mark.fault("C10")
 def test_an_aborted_attempt_shows_nothing_and_a_new_run_brings_the_epoch(world: World) -> None:
     day = next(world.days)
     world.run_until(_run(day), day, "prepare.files")
@@ -267,6 +276,7 @@ ABORTING = [
 RECOVERING = ["publish.before_sink", "publish.before_record", "publish.after_record", "cleanup.after_archive"]
 
 
+@pytest.mark.fault("G2")
 def test_abort_may_die_anywhere(world: World, tmp_path: Path, subtests: pytest.Subtests, sampling: Sampling) -> None:
     for hit in sampling.sample(ABORTING, 3):
         with subtests.test(str(hit)):
@@ -286,6 +296,7 @@ def test_abort_may_die_anywhere(world: World, tmp_path: Path, subtests: pytest.S
     world.require_tidy()
 
 
+@pytest.mark.fault("G1")
 def test_recovery_may_die_anywhere(world: World, tmp_path: Path, subtests: pytest.Subtests, sampling: Sampling) -> None:
     for point in sampling.sample(RECOVERING, 2):
         with subtests.test(point):
@@ -302,6 +313,7 @@ def test_recovery_may_die_anywhere(world: World, tmp_path: Path, subtests: pytes
 # --- a person, other programs ---
 
 
+@pytest.mark.fault("E5", "H18")
 def test_a_decided_transaction_rolled_back_by_hand_is_repaired_from_the_wal(world: World) -> None:
     day = next(world.days)
     world.run_until(_run(day), day, "commit")
@@ -312,6 +324,7 @@ def test_a_decided_transaction_rolled_back_by_hand_is_repaired_from_the_wal(worl
     assert world.publications(day)["warehouse"] == "repaired"
 
 
+@pytest.mark.fault("D15")
 def test_a_branch_of_another_manifest_is_never_committed(world: World) -> None:
     day = next(world.days)
     world.run_until(_run(day), day, "commit")
@@ -331,6 +344,7 @@ def test_a_branch_of_another_manifest_is_never_committed(world: World) -> None:
     assert world.publications(day)["warehouse"] == "repaired"
 
 
+@pytest.mark.fault("C7", "F4")
 def test_transactions_of_others_are_never_touched(world: World) -> None:
     day = next(world.days)
     world.run(_run(day), day)
@@ -354,6 +368,7 @@ def test_transactions_of_others_are_never_touched(world: World) -> None:
             _autocommit(world.warehouse_dsn, sql.SQL("ROLLBACK PREPARED {}").format(sql.Literal(gid)))
 
 
+@pytest.mark.fault("D7")
 def test_a_token_that_the_ledger_never_issued_is_an_alarm_and_not_a_rollback(world: World) -> None:
     day = next(world.days)
     world.run(_run(day), day)
@@ -370,6 +385,7 @@ def test_a_token_that_the_ledger_never_issued_is_an_alarm_and_not_a_rollback(wor
         _autocommit(world.warehouse_dsn, sql.SQL("ROLLBACK PREPARED {}").format(sql.Literal(gid)))
 
 
+@pytest.mark.fault("C23")
 def test_a_connection_that_leads_elsewhere_after_the_vote_gets_nothing(
     world: World, warehouse_server: PostgresServer
 ) -> None:
@@ -386,6 +402,7 @@ def test_a_connection_that_leads_elsewhere_after_the_vote_gets_nothing(
     world.require_exactly_once(day)
 
 
+@pytest.mark.fault("D7", "D15")
 def test_a_marker_of_another_life_stops_the_epoch(world: World, ledger_server: PostgresServer, tmp_path: Path) -> None:
     """The same deployment's ledger, restored to before the epoch: the sinks know more than it does."""
     day = next(world.days)
@@ -412,6 +429,7 @@ def test_a_marker_of_another_life_stops_the_epoch(world: World, ledger_server: P
 DAMAGES = ("truncated", "missing", "flipped")
 
 
+@pytest.mark.fault("B11")
 def test_a_damaged_wal_is_refused_and_staged_again_before_the_decision(world: World) -> None:
     day = next(world.days)
     world.run_until(_run(day), day, "stage")
@@ -428,6 +446,7 @@ def test_a_damaged_wal_is_refused_and_staged_again_before_the_decision(world: Wo
     world.require_tidy()
 
 
+@pytest.mark.fault("B11")
 def test_a_damaged_wal_after_the_decision_fails_closed(world: World) -> None:
     day = next(world.days)
     world.run_until(_run(day), day, "commit")
@@ -446,6 +465,7 @@ def test_a_damaged_wal_after_the_decision_fails_closed(world: World) -> None:
     world.require_exactly_once(day)
 
 
+@pytest.mark.fault("B9", "J1")
 def test_a_full_disk_in_staging_fails_the_attempt_and_nothing_else(world: World) -> None:
     day = next(world.days)
     with small_disk(world.folder / f"tiny-{day}", "256k") as disk:
@@ -463,6 +483,7 @@ def test_a_full_disk_in_staging_fails_the_attempt_and_nothing_else(world: World)
 # --- servers ---
 
 
+@pytest.mark.fault("D3")
 def test_the_decision_survives_an_immediate_stop_of_the_ledger(world: World, ledger_server: PostgresServer) -> None:
     day = next(world.days)
     world.run_until(_run(day), day, "commit")
@@ -473,6 +494,7 @@ def test_the_decision_survives_an_immediate_stop_of_the_ledger(world: World, led
     world.require_exactly_once(day)
 
 
+@pytest.mark.fault("E10")
 @BOTH
 def test_what_a_role_with_synchronous_commit_off_published_survives_an_immediate_stop(
     world: World, warehouse_server: PostgresServer
@@ -489,6 +511,7 @@ def test_what_a_role_with_synchronous_commit_off_published_survives_an_immediate
         _autocommit(world.warehouse_dsn, sql.SQL("ALTER ROLE CURRENT_USER RESET synchronous_commit"))
 
 
+@pytest.mark.fault("C11", "E9")
 def test_a_sink_that_is_down_after_the_decision_is_published_when_it_is_back(
     world: World, warehouse_server: PostgresServer
 ) -> None:

@@ -38,6 +38,7 @@ def _named(world: World, name: str) -> World:
 # --- runs ---
 
 
+@pytest.mark.fault("L1")
 @ONE_WORLD
 def test_a_run_id_that_stands_for_one_interval_is_refused_for_another(world: World) -> None:
     first, second = next(world.days), next(world.days)
@@ -57,6 +58,7 @@ def test_a_run_id_that_stands_for_one_interval_is_refused_for_another(world: Wor
     world.require_exactly_once(second)
 
 
+@pytest.mark.fault("L1")
 @ONE_WORLD
 def test_a_run_id_of_another_pipeline_is_refused_and_its_epoch_is_not_answered(world: World) -> None:
     day, run = next(world.days), RunKey("shared", "one id")
@@ -69,6 +71,7 @@ def test_a_run_id_of_another_pipeline_is_refused_and_its_epoch_is_not_answered(w
     assert other.state_of(day) is None
 
 
+@pytest.mark.fault("L1")
 @ONE_WORLD
 def test_abort_leaves_alone_what_a_run_id_has_begun_for_another_pipeline(world: World) -> None:
     day, run = next(world.days), RunKey("shared", "abort")
@@ -82,6 +85,7 @@ def test_abort_leaves_alone_what_a_run_id_has_begun_for_another_pipeline(world: 
     world.require_exactly_once(day)
 
 
+@pytest.mark.fault("L1")
 @ONE_WORLD
 def test_tasks_of_a_run_that_came_back_for_another_interval_act_on_nothing(world: World) -> None:
     """Airflow: a run was deleted and created again under its old id, and somebody marks `begin` a success."""
@@ -106,6 +110,7 @@ def test_a_cleared_run_finds_its_own_epoch_with_or_without_its_interval(world: W
         assert begin(world.runtime(), run, given) == world.epoch_of(day)
 
 
+@pytest.mark.fault("L1")
 @ONE_WORLD
 def test_an_interval_for_a_pipeline_whose_epochs_are_numbers_is_refused(world: World) -> None:
     sink = FileSink("tens", output="numbers", path=str(world.folder / "numbered"))
@@ -141,6 +146,7 @@ def _days(world: World) -> tuple[int, int]:
     return next(world.days), next(world.days)
 
 
+@pytest.mark.fault("L2")
 @pytest.mark.parametrize("world", ["two_phase"], indirect=True)
 def test_another_pipeline_under_a_known_name_is_refused_for_published_and_for_new_intervals(world: World) -> None:
     published, new = _days(world)
@@ -153,6 +159,7 @@ def test_another_pipeline_under_a_known_name_is_refused_for_published_and_for_ne
     assert not (world.folder / "refunds").exists()
 
 
+@pytest.mark.fault("L2")
 @ONE_WORLD
 def test_a_definition_may_change_step_by_step_into_another_one(world: World) -> None:
     steps = [("a", ("one",)), ("a", ("two",)), ("b", ("two", "three")), ("c", ("two", "four"))]
@@ -163,6 +170,7 @@ def test_a_definition_may_change_step_by_step_into_another_one(world: World) -> 
         assert changed.state_of(day) == "cleaned"
 
 
+@pytest.mark.fault("L2")
 @ONE_WORLD
 def test_another_definition_is_taken_once_a_person_says_so(world: World) -> None:
     before, after = _days(world)
@@ -218,6 +226,7 @@ def test_what_a_sink_writes_to_doesnt_depend_on_how_it_is_set_up() -> None:
     assert table("a").isdisjoint(PostgresSink("a", tables={"o": "public.refunds"}, connection="warehouse").writes_to())
 
 
+@pytest.mark.fault("L2")
 @ONE_WORLD
 def test_other_sources_alone_are_told(world: World, caplog: pytest.LogCaptureFixture) -> None:
     day, later = _days(world)

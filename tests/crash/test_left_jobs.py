@@ -140,6 +140,7 @@ def test_a_look_that_may_leave_no_new_job_takes_the_one_up_that_was_left(
     finish(world, day)
 
 
+@pytest.mark.fault("B24")
 def test_another_try_cancels_what_was_left_and_seals_its_own_whatever_the_older_one_still_writes(
     world: World, day: int, cluster: Cluster
 ) -> None:
@@ -167,6 +168,7 @@ def test_of_two_tries_that_both_go_on_one_is_sealed_and_the_other_finds_it(
     finish(world, day)
 
 
+@pytest.mark.fault("B24")
 def test_of_two_processes_of_one_try_that_seal_at_once_one_does(
     world: World, day: int, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,6 +183,7 @@ def test_of_two_processes_of_one_try_that_seal_at_once_one_does(
     finish(world, day)
 
 
+@pytest.mark.fault("B24")
 def test_a_process_that_meets_another_one_of_its_try_dead_at_the_seal_stages_anew(
     world: World, day: int, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,6 +206,7 @@ def test_a_process_that_meets_another_one_of_its_try_dead_at_the_seal_stages_ane
     finish(world, day)
 
 
+@pytest.mark.fault("B24")
 def test_a_process_that_was_stopped_cancels_no_job_of_a_younger_try(
     world: World, day: int, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,6 +229,7 @@ def test_a_launcher_that_gives_no_handle_is_refused_and_never_launches_again(
     world.run_task("abort", _run(day), day)
 
 
+@pytest.mark.fault("B24")
 def test_a_job_is_believed_by_what_it_left_and_never_by_what_is_told_of_it(
     world: World, day: int, cluster: Cluster
 ) -> None:
@@ -335,6 +340,7 @@ def test_a_new_attempt_takes_nothing_up_that_an_older_one_has_left(world: World,
     finish(world, day)
 
 
+@pytest.mark.fault("B24")
 @pytest.mark.parametrize("point", [CrashPoint.STAGE_AFTER_LAUNCH, CrashPoint.STAGE_AFTER_NOTE])
 def test_a_try_that_dies_around_the_note_is_as_if_it_had_never_launched(
     world: World, day: int, cluster: Cluster, point: CrashPoint, monkeypatch: pytest.MonkeyPatch

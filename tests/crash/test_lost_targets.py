@@ -137,6 +137,7 @@ def _examined(world: World) -> list[str]:
     return [one.says for one in found if one.check == "sinks" and one.severity is Severity.BROKEN]
 
 
+@pytest.mark.fault("L17")
 def test_nothing_is_planned_for_a_target_that_lacks_what_was_published_there(
     world: World, past: Past, subtests: pytest.Subtests
 ) -> None:
@@ -155,6 +156,7 @@ def test_nothing_is_planned_for_a_target_that_lacks_what_was_published_there(
         world.require_exactly_once(day)
 
 
+@pytest.mark.fault("L17")
 @pytest.mark.parametrize("world", ["two_phase", "write_ahead"], indirect=True)
 def test_a_target_that_is_lost_while_an_epoch_is_staged_gets_no_vote(
     world: World, past: Past, subtests: pytest.Subtests
@@ -172,6 +174,7 @@ def test_a_target_that_is_lost_while_an_epoch_is_staged_gets_no_vote(
         world.require_exactly_once(day)
 
 
+@pytest.mark.fault("L17")
 @pytest.mark.sample(2)
 @pytest.mark.parametrize(("sink", "lose", "error", "said"), LOST.values(), ids=LOST)
 def test_a_person_says_that_what_is_lost_stays_away_and_it_goes_on(
@@ -195,6 +198,7 @@ def test_a_person_says_that_what_is_lost_stays_away_and_it_goes_on(
         begin(world.runtime(), _run(4), interval_of(4))
 
 
+@pytest.mark.fault("L17")
 def test_what_a_person_has_said_of_one_target_counts_for_no_other(world: World, past: Past) -> None:
     with _other_warehouse(world, past) as lost:
         renumber(lost.runtime(), "moved", lacking=["warehouse"])
@@ -204,6 +208,7 @@ def test_what_a_person_has_said_of_one_target_counts_for_no_other(world: World, 
     world.require_exactly_once(2)
 
 
+@pytest.mark.fault("L17")
 def test_the_last_epoch_is_the_one_that_was_shown_last_whatever_its_number(
     world: World, memory_server: PostgresServer
 ) -> None:
@@ -219,6 +224,7 @@ def test_the_last_epoch_is_the_one_that_was_shown_last_whatever_its_number(
     world.require_exactly_once(3)
 
 
+@pytest.mark.fault("L17")
 @pytest.mark.parametrize(("how", "decided"), [("an older folder", 1), ("an older warehouse", 3)])
 def test_what_is_shown_after_the_loss_hides_no_hole(world: World, past: Past, how: str, decided: int) -> None:
     """A decided epoch is shown wherever its sink leads; its own transaction, if there was one, was lost, too."""
@@ -240,6 +246,7 @@ def test_what_is_shown_after_the_loss_hides_no_hole(world: World, past: Past, ho
             lost.require_exactly_once(day)
 
 
+@pytest.mark.fault("L17")
 def test_sinks_that_are_lost_together_are_said_to_be_by_one_command(world: World, past: Past) -> None:
     with _older_folder(world, past) as half, _older_warehouse(half, past) as lost:
         for lacking in ([], ["files"], ["warehouse"]):
@@ -252,6 +259,7 @@ def test_sinks_that_are_lost_together_are_said_to_be_by_one_command(world: World
         lost.require_exactly_once(2)
 
 
+@pytest.mark.fault("L17")
 def test_a_lost_delta_table_goes_on_by_a_persons_word(world: World, past: Past) -> None:
     pytest.importorskip("deltalake", reason="the extra delta isn't installed")
     path = world.folder / "lake"
@@ -275,6 +283,7 @@ def _more(world: World, *sinks: Sink) -> World:
     return replace(world, pipeline=replace(world.pipeline, sinks=[*world.pipeline.sinks[:2], *sinks]))
 
 
+@pytest.mark.fault("L17")
 def test_no_alarm_is_given_where_nothing_is_lost(world: World, past: Past) -> None:
     """A sink that joins later, one that keeps no record, one that the definition takes elsewhere, a person's word."""
     folder = world.folder / "later"

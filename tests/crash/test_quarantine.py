@@ -64,6 +64,7 @@ def quarantining(world: World) -> Iterator[QuarantiningWorld]:
 WAYS: list[tuple[Action, str]] = [("kill", "retry"), ("kill", "recovery"), ("hang", "new run")]
 
 
+@pytest.mark.fault("N10")
 def test_every_row_is_shown_or_in_quarantine_once_wherever_a_process(
     quarantining: QuarantiningWorld,
     monkeypatch: pytest.MonkeyPatch,
@@ -89,6 +90,7 @@ LATE: list[tuple[CrashPoint, Action]] = [
 ]
 
 
+@pytest.mark.fault("N10")
 def test_a_late_auditor_leaves_quarantine_as_it_was_decided(
     quarantining: QuarantiningWorld, tmp_path: Path, subtests: pytest.Subtests, sampling: Sampling
 ) -> None:
@@ -115,6 +117,7 @@ def _overtake_auditor(world: QuarantiningWorld, point: CrashPoint, action: Actio
     world.require_tidy()
 
 
+@pytest.mark.fault("N10")
 def test_quarantine_can_be_read_at_every_state_and_goes_with_what_is_given_up(quarantining: QuarantiningWorld) -> None:
     world, day, other = quarantining, next(quarantining.days), next(quarantining.days)
     gone = Counter(rows_of_day(day)) - small(day)
@@ -166,6 +169,7 @@ def test_a_range_that_is_restated_has_the_quarantine_of_now(quarantining: Quaran
     assert rows is not None and rows.rows == sum((Counter(rows_of_day(day)) - small(day)).values())
 
 
+@pytest.mark.fault("N10")
 def test_what_is_staged_in_a_damaged_wals_place_has_the_quarantine_that_was_sealed(
     quarantining: QuarantiningWorld,
 ) -> None:

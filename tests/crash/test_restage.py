@@ -89,6 +89,7 @@ def _finish(world: World, day: int) -> None:
     world.require_tidy()
 
 
+@pytest.mark.fault("L12")
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("job", [write_parquet, write_backwards], ids=["the same files", "another order"])
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -112,6 +113,7 @@ def test_a_decided_epoch_whose_wal_is_damaged_is_staged_again_and_published(
     assert (reason, role) == ("its disk was bad", "operator")
 
 
+@pytest.mark.fault("L12")
 def test_a_decided_epoch_never_goes_on_from_other_rows_than_were_sealed(world: World) -> None:
     day = damaged(world)
     decided = world.epoch_of(day)
@@ -214,6 +216,7 @@ def test_a_stage_that_is_run_again_lets_a_wal_be_that_nobody_needs(world: World)
     _finish(world, day)
 
 
+@pytest.mark.fault("L12")
 def test_two_who_stage_again_at_once_leave_one_wal(world: World) -> None:
     day = damaged(world)
 
@@ -229,6 +232,7 @@ def test_two_who_stage_again_at_once_leave_one_wal(world: World) -> None:
 ACTIONS: list[Action] = ["kill", "hang"]
 
 
+@pytest.mark.fault("L12")
 @pytest.mark.parametrize("action", ACTIONS)
 def test_a_restage_that_dies_or_is_overtaken_anywhere_leaves_every_row_once(
     world: World,
@@ -273,6 +277,7 @@ def _with_stdout(world: World) -> World:
     return replace(world, pipeline=replace(world.pipeline, sinks=[*world.pipeline.sinks, out]))
 
 
+@pytest.mark.fault("L12")
 @pytest.mark.parametrize("world", ["two_phase"], indirect=True)
 def test_rows_in_another_order_are_never_sent_where_sending_has_begun(world: World, tmp_path: Path) -> None:
     world = _with_stdout(world)
@@ -290,6 +295,7 @@ def test_rows_in_another_order_are_never_sent_where_sending_has_begun(world: Wor
     _finish(world, day)
 
 
+@pytest.mark.fault("L12")
 @pytest.mark.parametrize("world", ["two_phase"], indirect=True)
 def test_nothing_of_a_damaged_wal_is_sent_so_that_it_can_be_staged_again_in_any_order(
     world: World, capfd: pytest.CaptureFixture[str]

@@ -124,6 +124,7 @@ def test_rows_come_back_from_the_files_that_the_table_had(world: AdoptingWorld, 
     assert shown(world, day) == [wrong_rows(day)] * 2
 
 
+@pytest.mark.fault("N7")
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("action", ["kill", "hang"])
 @pytest.mark.parametrize("point", [CrashPoint.STAGE_BEFORE_COPY, CrashPoint.STAGE_AFTER_COPY])
@@ -158,6 +159,7 @@ def _no_job(request_uri: str) -> NoReturn:
     raise AssertionError("rows that were sealed are computed again")
 
 
+@pytest.mark.fault("N1")
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("action", ["kill", "hang"])
 @pytest.mark.parametrize("point", POINTS)

@@ -86,6 +86,7 @@ def test_runs_that_do_not_ask_for_it_restate_nothing(world: RestatingWorld, day:
     world.require_exactly_once(day)
 
 
+@pytest.mark.fault("N2")
 def test_runs_with_one_reason_at_a_time_move_one_epoch(world: RestatingWorld, day: int) -> None:
     tasks = world.tasks()
     for task in tasks[: tasks.index("publish.archive")]:
@@ -505,6 +506,7 @@ def test_rows_of_another_life_are_not_deleted(world: RestatingWorld, day: int) -
 # --- who looks on ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.fault("N1")
 def test_a_reader_sees_the_old_rows_or_the_new_ones(
     world: RestatingWorld, day: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -584,6 +586,7 @@ def test_a_replacement_that_is_shown_while_a_cut_is_made_is_in_it(
 # --- crashes and zombies ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.fault("N1")
 def test_a_day_is_swapped_once_wherever_a_process(
     world: RestatingWorld,
     monkeypatch: pytest.MonkeyPatch,
@@ -621,6 +624,7 @@ LATE = [
 ]
 
 
+@pytest.mark.fault("N2")
 def test_a_late_publisher_of_what_was_replaced_finds_its_marker(
     world: RestatingWorld, tmp_path: Path, subtests: pytest.Subtests, sampling: Sampling
 ) -> None:

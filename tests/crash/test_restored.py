@@ -127,6 +127,7 @@ def test_lives_that_show_earlier_rows_are_restored_and_replaced_like_any(world: 
     assert world.lives(day) == ["replaced"] * 5 + ["cleaned"]
 
 
+@pytest.mark.fault("N7")
 def test_a_wal_stays_for_as_long_as_a_life_refers_to_it(world: RestatingWorld, day: int) -> None:
     old, other = world._looking.generations(world.epoch_of(day))
     go(world, restoring(world, day), day, last="stage")
@@ -185,6 +186,7 @@ def test_rows_that_are_shown_already_are_not_shown_again(world: RestatingWorld, 
         world.run_task("begin", restoring(world, day, why="once more"), day)
 
 
+@pytest.mark.fault("N7")
 def test_a_damaged_wal_is_not_shown_again(world: RestatingWorld, day: int) -> None:
     folder = world.staging_folder / (first_of(world, day).wal or "") / "numbers"
     file = sorted(folder.glob("*.parquet"))[0]
@@ -315,6 +317,7 @@ def test_who_plans_it_anew_takes_the_same_rows(world: RestatingWorld, day: int) 
     require_back(world, day)
 
 
+@pytest.mark.fault("N7")
 def test_of_two_who_want_different_rows_one_waits(world: RestatingWorld, day: int) -> None:
     run, reads = restoring(world, day), RunKey("restoring", f"reads {day}", restate="a late file")
     go(world, run, day, last="begin")
@@ -344,6 +347,7 @@ def test_runs_with_one_wish_move_one_epoch(world: RestatingWorld, day: int) -> N
     require_back(world, day)
 
 
+@pytest.mark.fault("N7")
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("point", [CrashPoint.EXPIRE_BEFORE_MARK, CrashPoint.EXPIRE_AFTER_MARK])
 def test_who_lets_go_of_a_wal_and_who_refers_to_it_agree(
@@ -391,6 +395,7 @@ WAYS: list[tuple[Action, Callable[[RestatingWorld, RunKey, int, str], None]]] = 
 ]
 
 
+@pytest.mark.fault("N7")
 def test_rows_come_back_once_wherever_a_process(
     world: RestatingWorld,
     monkeypatch: pytest.MonkeyPatch,

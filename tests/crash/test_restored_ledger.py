@@ -91,6 +91,7 @@ def _require_nothing_twice(world: World, *days: int) -> None:
 ORDERS = {"in order": FORGOTTEN, "backwards": FORGOTTEN[::-1], "after others": (5, 6, 7, *FORGOTTEN)}
 
 
+@pytest.mark.fault("L3")
 def test_intervals_that_a_restored_ledger_has_forgotten_are_not_shown_twice(
     restored: World, copies: Copies, subtests: pytest.Subtests
 ) -> None:
@@ -107,6 +108,7 @@ def _renumbered(world: World, *, unprotected: bool = False) -> Renumbering:
     return renumber(world.runtime(), "the disk of the ledger was lost", unprotected=unprotected)
 
 
+@pytest.mark.fault("L3")
 def test_a_ledger_that_is_older_than_its_sinks_plans_nothing(restored: World) -> None:
     for day in (FORGOTTEN[0], 5):
         said = r"the ledger is older than its sinks.*lockstep renumber numbers --reason"
@@ -115,6 +117,7 @@ def test_a_ledger_that_is_older_than_its_sinks_plans_nothing(restored: World) ->
         assert restored.state_of(day) is None, day
 
 
+@pytest.mark.fault("L3")
 def test_after_a_person_has_looked_new_days_go_on_and_what_is_shown_stays_refused_until_it_is_given_up(
     restored: World,
 ) -> None:
@@ -134,6 +137,7 @@ def test_after_a_person_has_looked_new_days_go_on_and_what_is_shown_stays_refuse
     assert restored.recover().problems == []
 
 
+@pytest.mark.fault("L18")
 def test_what_a_lost_ledger_has_half_shown_is_read_in_no_sink_until_it_stands_in_all(
     world: World, copies: Copies
 ) -> None:
@@ -157,6 +161,7 @@ def test_what_a_lost_ledger_has_half_shown_is_read_in_no_sink_until_it_stands_in
     expect(restored, cut(restored), 0, 1, 2, 3, 5)
 
 
+@pytest.mark.fault("L18")
 def test_what_was_shown_before_a_sink_joined_is_read_in_the_others(world: World, copies: Copies) -> None:
     """Day 2 by two sinks, day 3 by a third one, too, in the time that the restored ledger knows nothing of."""
     third = FileSink("later", output="numbers", path=str(world.folder / "later"))
@@ -171,6 +176,7 @@ def test_what_was_shown_before_a_sink_joined_is_read_in_the_others(world: World,
     expect(restored, cut(restored), 0, 1, 2, 3, 5, 6)
 
 
+@pytest.mark.fault("L18")
 @pytest.mark.tier("all")
 def test_what_stood_in_some_sinks_is_read_once_this_ledger_has_shown_it_in_all(world: World, copies: Copies) -> None:
     """A lagging standby knows the day as planned; its rows were taken away by hand, and it is moved again."""
@@ -193,6 +199,7 @@ def test_what_stood_in_some_sinks_is_read_once_this_ledger_has_shown_it_in_all(w
     expect(standby, cut(standby), 0, 1, 2, 5)
 
 
+@pytest.mark.fault("L3")
 def test_every_sink_refuses_a_range_that_it_shows_before_any_vote(restored: World) -> None:
     _renumbered(restored)
     for sink in ("warehouse", "files"):
@@ -207,6 +214,7 @@ def test_every_sink_refuses_a_range_that_it_shows_before_any_vote(restored: Worl
     assert restored.prepared() == []
 
 
+@pytest.mark.fault("L3")
 def test_days_that_a_lagging_standby_knows_as_undecided_are_not_shown_twice(world: World, copies: Copies) -> None:
     """A backfill in parallel: some days are planned, staged or voted for when the copy is taken, in no order."""
     runs = {day: _run(day) for day in FORGOTTEN}
@@ -227,6 +235,7 @@ def test_days_that_a_lagging_standby_knows_as_undecided_are_not_shown_twice(worl
     _require_nothing_twice(standby, *range(5))
 
 
+@pytest.mark.fault("L3")
 @pytest.mark.parametrize("world", ["two_phase", "write_ahead"], indirect=True)
 def test_two_ledgers_that_both_decide_a_range_show_it_once(world: World, copies: Copies) -> None:
     """The old primary lives on beside the promoted standby: then only the targets can arbitrate."""
@@ -243,6 +252,7 @@ def test_two_ledgers_that_both_decide_a_range_show_it_once(world: World, copies:
     assert world.shown()["warehouse"][2]
 
 
+@pytest.mark.fault("L3")
 def test_markers_without_a_range_are_counted_and_need_a_word_of_their_own(restored: World) -> None:
     restored.execute(restored.warehouse_dsn, "DELETE FROM lockstep_range")  # as an older version left them
     with pytest.raises(IllegalTransition, match=r"3 of the 6 epochs .* carry no range.*--unprotected"):
@@ -254,6 +264,7 @@ def test_markers_without_a_range_are_counted_and_need_a_word_of_their_own(restor
     restored.require_exactly_once(5)
 
 
+@pytest.mark.fault("L3")
 def test_what_a_forgotten_attempt_has_prepared_is_told_and_left_alone(world: World, copies: Copies) -> None:
     restored = copies.of(world)
     world.run_until(_run(2), 2, "prepare.warehouse")
@@ -279,6 +290,7 @@ def test_what_is_published_while_a_person_looks_is_not_taken_for_forgotten(
     assert _renumbered(world).shown == ()
 
 
+@pytest.mark.fault("L3")
 @pytest.mark.parametrize("world", ["two_phase", "write_ahead"], indirect=True)
 def test_nothing_is_taken_from_an_epoch_that_a_forgotten_decision_has_half_shown(world: World, copies: Copies) -> None:
     """The copy knows its votes, and not that it was decided, and shown in one sink since."""
@@ -354,6 +366,7 @@ def test_a_sink_that_can_not_be_asked_holds_back_its_own_epochs_and_not_for_ever
     assert world.prepared() == [], left
 
 
+@pytest.mark.fault("L3")
 def test_no_number_is_given_out_twice_and_the_history_says_who_lifted_them(restored: World) -> None:
     found = _renumbered(restored)
     again = _renumbered(restored)
@@ -366,6 +379,7 @@ def test_no_number_is_given_out_twice_and_the_history_says_who_lifted_them(resto
     assert taken > found.token
 
 
+@pytest.mark.fault("L3")
 @pytest.mark.parametrize("world", ["write_ahead"], indirect=True)
 @pytest.mark.parametrize("manifest", ["0" * 64, None], ids=["another manifest", "another number"])
 def test_a_write_ahead_sink_gives_no_vote_to_what_its_target_shows_by_another_word(

@@ -60,6 +60,7 @@ def rewound(states: RestatedState, folder: str, why: str = WHY, launch: Launch =
         runtime.ledger.close()
 
 
+@pytest.mark.fault("K13")
 def test_what_follows_is_restated_from_a_state_that_staging_has_let_go_of(states: RestatedState) -> None:
     for _ in range(2):
         states.go_on()
@@ -85,6 +86,7 @@ def test_what_follows_is_restated_from_a_state_that_staging_has_let_go_of(states
     states.require_true()
 
 
+@pytest.mark.fault("K13")
 def test_a_cleanup_that_stood_still_takes_nothing_away_that_is_counted_on(
     states: RestatedState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,6 +143,7 @@ OTHER_HISTORIES: list[tuple[dict[str, object], str]] = [
 ]
 
 
+@pytest.mark.fault("K13")
 def test_a_savepoint_of_another_history_begins_a_new_pipeline_and_rewinds_none(
     states: RestatedState, subtests: pytest.Subtests
 ) -> None:
@@ -194,6 +197,7 @@ def test_a_sink_that_cannot_replace_keeps_the_savepoint_out_of_staging(
     assert [one.id for one in states.standing] == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.fault("K13")
 def test_a_damaged_savepoint_rewinds_nothing(states: RestatedState) -> None:
     states.go_on()
     folder = saved(states)

@@ -39,6 +39,7 @@ def _hits(world: S3World, monkeypatch: pytest.MonkeyPatch) -> list[Hit]:
     return found
 
 
+@pytest.mark.fault("E28")
 @pytest.mark.parametrize("resume", sorted(RESUMES))
 def test_every_row_is_shown_once_wherever_a_process_is_killed_whose_files_are_on_s3(
     world: S3World, resume: str, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests, sampling: Sampling

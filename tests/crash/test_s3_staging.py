@@ -57,6 +57,7 @@ def _hits(world: S3World, monkeypatch: pytest.MonkeyPatch) -> list[Hit]:
     return found
 
 
+@pytest.mark.fault("B23")
 def test_every_row_is_shown_once_wherever_a_process_is_killed_whose_wal_is_on_s3(
     world: S3World, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests, sampling: Sampling
 ) -> None:
@@ -95,6 +96,7 @@ DISTURBED = [
 ]
 
 
+@pytest.mark.fault("B21")
 @pytest.mark.parametrize(("fault", "method", "part"), DISTURBED)
 @pytest.mark.sample(3)
 def test_a_request_that_is_disturbed_neither_loses_nor_doubles_a_row(
@@ -109,6 +111,7 @@ def test_a_request_that_is_disturbed_neither_loses_nor_doubles_a_row(
     world.require_tidy()
 
 
+@pytest.mark.fault("B23")
 def test_an_epoch_outlives_a_killed_store(world: S3World, s3_server: S3Server) -> None:
     day, run = next(world.days), RunKey("store", "killed")
     world.run_until(run, day, "stage")

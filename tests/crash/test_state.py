@@ -77,6 +77,7 @@ WAYS: list[tuple[Action, Callable[[StateWorld, RunKey, str], None]]] = [
 ]
 
 
+@pytest.mark.fault("K1", "L11")
 def test_state_and_sinks_are_of_the_same_epoch_wherever_a_process(
     world: StateWorld,
     monkeypatch: pytest.MonkeyPatch,
@@ -158,6 +159,7 @@ def _without_state(world: StateWorld, **arguments: Any) -> StateWorld:
     return replace(world, pipeline=replace(world.pipeline, state={}, **arguments))
 
 
+@pytest.mark.fault("K9")
 def test_code_without_the_state_waits_for_the_epoch_before_and_is_refused(world: StateWorld) -> None:
     world.run(RunKey("run", "1"))
     world.run_task("begin", RunKey("run", "2"))
@@ -172,6 +174,7 @@ def test_code_without_the_state_waits_for_the_epoch_before_and_is_refused(world:
     world.require_state_and_sink_agree(3)
 
 
+@pytest.mark.fault("K9")
 def test_an_epoch_that_was_sealed_without_the_state_before_is_never_decided(world: StateWorld) -> None:
     world.run_task("begin", RunKey("run", "1"))
     stateless = _without_state(world)
@@ -229,6 +232,7 @@ def _decided_and_damaged(world: StateWorld, file: str) -> Epoch:
     return epoch
 
 
+@pytest.mark.fault("L12")
 def test_a_decided_epoch_that_is_staged_again_hands_on_the_state_that_was_decided(world: StateWorld) -> None:
     epoch = _decided_and_damaged(world, "totals/part-00000.parquet")
     restage(world.runtime(), 2, add_up, "a test")

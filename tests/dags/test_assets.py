@@ -242,6 +242,7 @@ def test_recovery_tells_what_nobody_else_will_and_that_once(airflow_api: Airflow
     assert ledger.all_untold(10) == [], "it was found in Airflow"
 
 
+@pytest.mark.fault("L16")
 def test_recovery_isnt_misled_by_events_of_a_ledger_before_this_one(airflow_api: Airflow, ledger: Ledger) -> None:
     airflow_api.over.add("first")
     shown(ledger)

@@ -89,6 +89,7 @@ def test_abort_fires_on_the_first_failure_before_the_commit_and_every_other_task
     assert set(rules.values()) == {TriggerRule.NONE_FAILED}
 
 
+@pytest.mark.fault("H17")
 def test_later_phases_go_first_when_slots_are_scarce(dag: DAG) -> None:
     assert {weighs_by(task) for task in dag.tasks} == {"upstream"}
 

@@ -59,6 +59,7 @@ def test_params_that_a_dag_happens_to_have_send_no_run_of_its_schedule_to_anothe
     assert str(interval_of(ORDERS, asked)) == "[2024-05-01T00:00:00+00:00, 2024-05-02T00:00:00+00:00)"
 
 
+@pytest.mark.fault("A8")
 @cases(
     "context, found",
     [
@@ -86,6 +87,7 @@ def test_a_cursor_pipeline_takes_no_interval() -> None:
     assert interval_of(pipeline_of(Numbers()), run(data_interval_start=FIRST, data_interval_end=SECOND)) is None
 
 
+@pytest.mark.fault("L1")
 def test_an_interval_in_the_params_of_a_cursor_pipeline_is_refused_and_not_ignored() -> None:
     for given in (run("2024-03-01T00:00:00Z", "2024-03-02T00:00:00Z"), run(end="2024-03-02T00:00:00Z")):
         with pytest.raises(InvalidPipeline, match=r"its epochs are numbers.*\{interval_start"):

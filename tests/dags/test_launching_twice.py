@@ -141,6 +141,7 @@ def test_a_job_that_fails_says_why_by_what_it_has_left_and_one_that_is_cancelled
         assert second == f"launch {max(tokens)}" and len(tokens) == 2
 
 
+@pytest.mark.fault("B24")
 @pytest.mark.tier("all")
 def test_a_driver_ends_by_itself_when_its_attempt_is_void(
     tmp_path: Path, ledger_server: PostgresServer, monkeypatch: pytest.MonkeyPatch

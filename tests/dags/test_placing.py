@@ -41,6 +41,7 @@ def parse(tmp_path: Path) -> Parse:
     return parsed
 
 
+@pytest.mark.fault("H23")
 @cases(
     "lines",
     [
@@ -61,6 +62,7 @@ def test_a_dag_that_asks_not_to_be_registered_needs_a_name(parse: Parse) -> None
     assert set(parse("made = epoch_dag(ORDERS, auto_register=False)").dags) == {"orders"}
 
 
+@pytest.mark.fault("H23")
 def test_within_another_dag_it_is_refused_by_name_instead_of_adding_nothing(parse: Parse) -> None:
     bag = parse("with DAG('mine'):\n    epoch_dag(ORDERS)")
     [error] = bag.import_errors.values()
@@ -68,6 +70,7 @@ def test_within_another_dag_it_is_refused_by_name_instead_of_adding_nothing(pars
     assert not bag.dags
 
 
+@pytest.mark.fault("H23")
 def test_within_a_decorated_function_or_a_task_group_it_is_refused_too() -> None:
     from airflow.sdk import DAG, TaskGroup, dag
 

@@ -50,6 +50,7 @@ def test_what_is_stuck_is_looked_for_when_all_was_recovered_however_that_ended()
         assert (last.upstream_task_ids, last.trigger_rule) == ({"recover"}, TriggerRule.ALL_DONE)
 
 
+@pytest.mark.fault("H25")
 def test_the_task_is_red_while_an_epoch_waits_for_a_person_and_names_pipeline_epoch_and_way_out(ledger: Ledger) -> None:
     from lockstep.orchestration.operators import NothingStuckOperator
 

@@ -99,6 +99,7 @@ def test_what_follows_waits_for_cleanup_and_not_for_abort_which_a_good_run_skips
     assert "back.begin" not in part.task_ids
 
 
+@pytest.mark.fault("H27")
 def test_whatever_follows_a_run_fails_by_a_leaf_of_the_group(dag: DAG) -> None:
     assert {task.task_id for task in dag.leaves} >= {"orders.moved", "back.moved"}
     leaf = dag.get_task("orders.moved")
@@ -247,6 +248,7 @@ def an_asset() -> Any:
     return [Asset("lockstep://returns/raw")]
 
 
+@pytest.mark.fault("H28")
 @cases("schedule", [lambda: "@daily", lambda: timedelta(days=1), cron_trigger, an_asset])
 def test_a_schedule_whose_runs_have_no_interval_is_refused_for_interval_pipelines(schedule: Callable[[], Any]) -> None:
     with dag_of(schedule=schedule()), pytest.raises(InvalidPipeline, match="CronDataIntervalTimetable"):
@@ -267,6 +269,7 @@ def test_a_schedule_of_real_intervals_is_taken() -> None:
             assert group(ORDERS).children
 
 
+@pytest.mark.fault("H28")
 def test_a_task_that_waits_for_the_run_before_needs_a_begin_that_does() -> None:
     with dag_of(), pytest.raises(InvalidPipeline, match=r"orders\.commit wait for the run before"):
         group(ORDERS, task_args={"commit": {"depends_on_past": True}})
@@ -288,6 +291,7 @@ def in_a_mapped_group() -> None:
     each.expand(number=[1, 2])
 
 
+@pytest.mark.fault("H28")
 @cases(
     "arguments, make, why",
     [

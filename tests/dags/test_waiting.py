@@ -134,6 +134,7 @@ def test_pauses_grow_up_to_the_longest_and_end_with_the_patience() -> None:
     assert [pause(timedelta(seconds=span)) for span in spans] == [5, 5, 30, 300, 100]
 
 
+@pytest.mark.fault("H24")
 def test_at_the_end_of_its_patience_a_task_fails_for_good_and_says_for_what_it_waited(
     no_ledger: list[timedelta],
 ) -> None:

@@ -10,6 +10,7 @@ from tests.e2e.world import World
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(900)]
 
 
+@pytest.mark.fault("A6", "H5")
 def test_a_clear_of_a_task_with_its_downstream_and_one_of_a_whole_published_run_verify_and_change_nothing(
     world: World,
 ) -> None:
@@ -27,6 +28,7 @@ def test_a_clear_of_a_task_with_its_downstream_and_one_of_a_whole_published_run_
     world.require_published_once("orders", "2024-02-02", landed)
 
 
+@pytest.mark.fault("C13", "H5", "H25")
 def test_a_refusal_aborts_recovery_is_red_a_single_clear_fails_at_once_and_a_clear_from_begin_succeeds(
     world: World,
 ) -> None:
@@ -63,6 +65,7 @@ def test_a_refusal_aborts_recovery_is_red_a_single_clear_fails_at_once_and_a_cle
     assert "pipeline refused: an epoch is stuck" not in told, "of days that it has no epoch of the log may tell"
 
 
+@pytest.mark.fault("D10", "H6")
 def test_marking_an_unprepared_sink_a_success_makes_commit_refuse(world: World) -> None:
     landed = world.land("held", "2024-02-04")
     world.close_gate("2024-02-04")
@@ -79,6 +82,7 @@ def test_marking_an_unprepared_sink_a_success_makes_commit_refuse(world: World) 
     world.require_published_once("held", "2024-02-04", landed)
 
 
+@pytest.mark.fault("D10", "H6")
 def test_skipping_a_sink_makes_commit_refuse_too(world: World) -> None:
     world.land("held", "2024-02-05")
     world.close_gate("2024-02-05")
@@ -91,6 +95,7 @@ def test_skipping_a_sink_makes_commit_refuse_too(world: World) -> None:
     world.require_nothing_shown("held", "2024-02-05")
 
 
+@pytest.mark.fault("B6", "C25", "H2")
 def test_kill_9_of_the_task_in_mid_stage_is_retried_and_what_spark_still_writes_is_rubbish(world: World) -> None:
     landed = world.land("held", "2024-02-06")
     world.close_gate("2024-02-06")
@@ -104,6 +109,7 @@ def test_kill_9_of_the_task_in_mid_stage_is_retried_and_what_spark_still_writes_
     world.require_published_once("held", "2024-02-06", landed)
 
 
+@pytest.mark.fault("H4", "H6")
 def test_a_run_marked_failed_in_mid_stage_is_taken_over_by_the_next_run(world: World) -> None:
     landed = world.land("held", "2024-02-07")
     world.close_gate("2024-02-07")
@@ -117,6 +123,7 @@ def test_a_run_marked_failed_in_mid_stage_is_taken_over_by_the_next_run(world: W
     world.require_published_once("held", "2024-02-07", landed)
 
 
+@pytest.mark.fault("H16")
 def test_recovery_voids_the_attempt_of_a_deleted_run_and_leaves_one_alone_that_waits_for_a_slot(world: World) -> None:
     """Whatever hold it is asked for: to the ledger both look dead."""
     world.api.set_pool("narrow", 0)
@@ -145,6 +152,7 @@ def test_recovery_voids_the_attempt_of_a_deleted_run_and_leaves_one_alone_that_w
     world.require_published_once("held", "2024-02-08", landed)
 
 
+@pytest.mark.fault("E1", "H16")
 def test_recovery_finishes_a_decided_epoch_whose_run_is_gone_and_meanwhile_other_rounds_do_the_others(
     world: World,
 ) -> None:
@@ -173,6 +181,7 @@ def test_recovery_finishes_a_decided_epoch_whose_run_is_gone_and_meanwhile_other
         assert len(told) == 1 and told[0]["source_dag_id"] == "lockstep_recovery"
 
 
+@pytest.mark.fault("F2", "H6")
 def test_marking_a_publish_a_success_leaves_it_to_cleanup_to_refuse_and_recovery_to_finish(world: World) -> None:
     landed = world.land("held", "2024-02-10")
     world.close_gate("2024-02-10")

@@ -22,6 +22,7 @@ DAYS = [str(date(2024, 5, 1) + timedelta(days=day)) for day in range(AT_WORK)]
 CLEARED = DAYS[0]
 
 
+@pytest.mark.fault("B24")
 def test_jobs_at_work_take_no_slot_and_what_they_wrote_is_shown_once_whoever_dies(
     world: World, stack: TestedStack
 ) -> None:

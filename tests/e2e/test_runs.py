@@ -92,6 +92,7 @@ def test_a_run_outside_the_dags_dates_waits_for_its_input_instead_of_ending_gree
         world.api.mark_run("orders", run_id, "failed")
 
 
+@pytest.mark.fault("H9")
 def test_a_backfill_moves_each_interval_in_any_order_and_a_second_one_changes_nothing(world: World) -> None:
     days = ["2024-01-05", "2024-01-06"]
     landed = {day: world.land("orders", day) for day in days}
@@ -104,6 +105,7 @@ def test_a_backfill_moves_each_interval_in_any_order_and_a_second_one_changes_no
         assert world.epoch("orders", day) == epochs[day]
 
 
+@pytest.mark.fault("H24")
 def test_a_task_waits_for_its_input_without_a_failed_try_and_says_for_what_and_a_run_that_goes_leaves_nothing_behind(
     world: World,
 ) -> None:
@@ -127,6 +129,7 @@ def test_a_task_waits_for_its_input_without_a_failed_try_and_says_for_what_and_a
     world.require_published_once("orders", "2024-01-15", landed)
 
 
+@pytest.mark.fault("A3", "H8")
 def test_two_runs_of_one_epoch_at_once_end_green_with_one_set_of_rows(world: World) -> None:
     landed = world.land("held", "2024-01-09")
     world.close_gate("2024-01-09")

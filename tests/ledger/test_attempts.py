@@ -49,6 +49,7 @@ def test_a_runs_own_retry_takes_over_at_once(ledger: Ledger) -> None:
     assert ledger.find_run(RUN) == attempt_of(again)
 
 
+@pytest.mark.fault("D12")
 def test_another_run_takes_over_after_the_lease(ledger: Ledger, sql: Sql) -> None:
     epoch = planned(ledger)
     let_lease_run_out(sql, epoch)
@@ -84,6 +85,7 @@ def test_a_decided_epoch_has_no_lease(ledger: Ledger) -> None:
     assert ledger.find_run(OTHER_RUN) == attempt_of(epoch)
 
 
+@pytest.mark.fault("H24")
 def test_an_attempt_that_waits_keeps_its_lease_until_it_looks_again_and_is_not_abandoned(
     ledger: Ledger, sql: Sql
 ) -> None:
@@ -99,6 +101,7 @@ def test_an_attempt_that_waits_keeps_its_lease_until_it_looks_again_and_is_not_a
     assert timedelta(minutes=4) < left < timedelta(minutes=5)
 
 
+@pytest.mark.fault("H26")
 def test_a_task_that_works_beside_one_that_waits_does_not_cut_its_lease(ledger: Ledger, sql: Sql) -> None:
     """One sink waits for keys, another one votes: a cursor's next run must not take the epoch for abandoned."""
     attempt = attempt_of(clicked(ledger, 0))
@@ -124,6 +127,7 @@ def test_abort_raises_only_the_attempt_it_was_told(ledger: Ledger) -> None:
     assert aborted.reason == "disk full"
 
 
+@pytest.mark.fault("A6")
 def test_an_aborted_epoch_is_open_to_the_next_run_with_its_plan_and_wal(ledger: Ledger) -> None:
     epoch = seal(ledger, planned(ledger))
     ledger.raise_attempt(FLIGHTS, epoch.id, Role.ABORT, reason="killed")
@@ -131,6 +135,7 @@ def test_an_aborted_epoch_is_open_to_the_next_run_with_its_plan_and_wal(ledger: 
     assert (taken.state, taken.plan, taken.wal) == (EpochState.STAGED, epoch.plan, epoch.wal)
 
 
+@pytest.mark.fault("F3")
 def test_recover_leaves_a_young_or_leased_attempt_alone(ledger: Ledger, sql: Sql) -> None:
     epoch = planned(ledger)
     assert ledger.abandoned_epochs(FLIGHTS, ALWAYS) == []

@@ -55,6 +55,7 @@ def setting(ledger: Ledger) -> str:
     return ledger._connection.run(Role.COMMIT, look)
 
 
+@pytest.mark.fault("C12", "D4")
 @pytest.mark.parametrize("scope", ["ROLE postgres IN DATABASE {}", "DATABASE {}"])
 def test_synchronous_commit_is_on_whatever_role_and_database_say(
     ledger: Ledger, migrated_dsn: str, sql: Sql, scope: str
@@ -83,6 +84,7 @@ def test_a_stronger_setting_is_left_alone(ledger: Ledger, migrated_dsn: str, sql
     sql.commit()
 
 
+@pytest.mark.fault("D3")
 def test_every_acknowledged_decision_survives_an_immediate_stop(
     own_server: PostgresServer, own_dsn: str, own_ledger: Ledger
 ) -> None:
@@ -104,12 +106,14 @@ def test_no_token_is_issued_again_after_an_immediate_stop(own_server: PostgresSe
         assert own_ledger.take_token(attempt_of(epoch), Role.STAGE) > taken
 
 
+@pytest.mark.fault("A9")
 def test_a_stopped_ledger_is_found_again_by_the_same_object(own_server: PostgresServer, own_ledger: Ledger) -> None:
     epoch = voted(own_ledger, planned(own_ledger, 200))
     own_server.restart("immediate")
     assert own_ledger.commit_epoch(attempt_of(epoch)).state is EpochState.COMMITTED
 
 
+@pytest.mark.fault("C12")
 @pytest.mark.parametrize("weak", ["fsync", "full_page_writes"])
 def test_a_server_that_may_lose_a_decision_is_refused(
     own_server: PostgresServer, own_dsn: str, own_ledger: Ledger, weak: str
@@ -133,6 +137,7 @@ def test_a_server_that_is_too_old_is_refused_with_what_it_lacks(
             use()
 
 
+@pytest.mark.fault("D9")
 def test_a_replica_is_refused(
     memory_folder: Path, passfile: Path, own_server: PostgresServer, own_dsn: str, own_ledger: Ledger
 ) -> None:

@@ -73,6 +73,7 @@ def decisions(dsn: str, epoch: Epoch) -> int:
     return int(found)
 
 
+@pytest.mark.fault("D13", "J1")
 def test_a_decision_that_finds_no_room_is_not_taken_until_there_is(disk: Path, dsn: str) -> None:
     ledger = Ledger(dsn)
     ledger.ensure_pipeline(FLIGHTS, Identity.INTERVAL)
@@ -90,6 +91,7 @@ def test_a_decision_that_finds_no_room_is_not_taken_until_there_is(disk: Path, d
     ledger.close()
 
 
+@pytest.mark.fault("D13")
 def test_a_ledger_that_dies_for_want_of_room_in_its_log_keeps_what_it_decided_and_no_more(
     disk: Path, dsn: str, server: PostgresServer
 ) -> None:

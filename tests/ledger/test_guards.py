@@ -64,6 +64,7 @@ def test_a_cursors_epochs_are_decided_together_in_their_order(ledger: Ledger) ->
     assert [type(one) for one in found] == [Epoch, Fenced, OutOfOrder]
 
 
+@pytest.mark.fault("D11")
 def test_votes_of_mixed_attempts_are_no_decision(ledger: Ledger) -> None:
     old = seal(ledger, planned(ledger))
     vote(ledger, old, "warehouse")
@@ -73,6 +74,7 @@ def test_votes_of_mixed_attempts_are_no_decision(ledger: Ledger) -> None:
         ledger.commit_epoch(attempt_of(new))
 
 
+@pytest.mark.fault("D11")
 def test_votes_of_mixed_attempts_are_no_decision_even_if_they_stand_in_the_table(ledger: Ledger, sql: Sql) -> None:
     epoch = voted(ledger, planned(ledger))
     with sql.unwatched():
@@ -81,6 +83,7 @@ def test_votes_of_mixed_attempts_are_no_decision_even_if_they_stand_in_the_table
         ledger.commit_epoch(attempt_of(epoch))
 
 
+@pytest.mark.fault("B19")
 def test_a_stale_attempt_can_not_seal(ledger: Ledger) -> None:
     old = planned(ledger)
     ledger.take_over(FLIGHTS, old.id, RUN)
@@ -88,6 +91,7 @@ def test_a_stale_attempt_can_not_seal(ledger: Ledger) -> None:
         ledger.seal_epoch(attempt_of(old), "folder", HASH, {}, "v1")
 
 
+@pytest.mark.fault("C15")
 def test_a_stale_attempt_can_not_vote(ledger: Ledger) -> None:
     old = seal(ledger, planned(ledger))
     token = ledger.take_token(attempt_of(old), Role.PREPARE, "warehouse")
@@ -97,6 +101,7 @@ def test_a_stale_attempt_can_not_vote(ledger: Ledger) -> None:
     assert ledger.participants(FLIGHTS, old.id)["warehouse"].vote is None
 
 
+@pytest.mark.fault("D5")
 def test_a_stale_attempt_can_not_decide(ledger: Ledger) -> None:
     old = voted(ledger, planned(ledger))
     vote_all(ledger, ledger.take_over(FLIGHTS, old.id, RUN))
@@ -123,6 +128,7 @@ def test_the_younger_executions_vote_replaces_the_elders(ledger: Ledger) -> None
     assert ledger.participants(FLIGHTS, epoch.id)["warehouse"].vote == younger
 
 
+@pytest.mark.fault("C24")
 def test_an_elder_execution_can_not_vote_after_a_younger_has_started(ledger: Ledger) -> None:
     epoch = seal(ledger, planned(ledger))
     elder = ledger.take_token(attempt_of(epoch), Role.PREPARE, "warehouse")
@@ -132,6 +138,7 @@ def test_an_elder_execution_can_not_vote_after_a_younger_has_started(ledger: Led
     ledger.record_vote(attempt_of(epoch), "warehouse", Vote(younger, "h", "t"))
 
 
+@pytest.mark.fault("C24")
 def test_an_elders_vote_does_not_count_once_a_younger_execution_has_started(ledger: Ledger) -> None:
     """The younger one rolls the elder's branch back before it votes: the decision must not rest on that branch."""
     epoch = voted(ledger, planned(ledger))
@@ -178,6 +185,7 @@ def test_the_decision_may_be_repeated_by_anybody(ledger: Ledger) -> None:
     assert ledger.commit_epoch(attempt_of(old)) == decided
 
 
+@pytest.mark.fault("B18")
 def test_the_second_seal_gets_the_first_ones_wal(ledger: Ledger) -> None:
     epoch = planned(ledger)
     assert seal(ledger, epoch, "first").wal == "first"
@@ -208,6 +216,7 @@ def test_nothing_undecided_is_published(ledger: Ledger) -> None:
         show(ledger, epoch, "warehouse")
 
 
+@pytest.mark.fault("F2", "F7")
 def test_cleanup_only_after_every_sink_has_published(ledger: Ledger) -> None:
     epoch = show(ledger, committed(ledger, planned(ledger)), SINKS[0])
     with pytest.raises(IllegalTransition, match="committed, not published"):

@@ -69,6 +69,7 @@ def history(sql: Sql, target: str) -> int:
     return found
 
 
+@pytest.mark.fault("D2")
 def test_a_decision_whose_answer_is_lost_is_found(ledger: Ledger, remote: Ledger, lose: Lose, sql: Sql) -> None:
     epoch = voted(ledger, planned(ledger))
     lose()
@@ -76,6 +77,7 @@ def test_a_decision_whose_answer_is_lost_is_found(ledger: Ledger, remote: Ledger
     assert history(sql, "committed") == 1
 
 
+@pytest.mark.fault("A2")
 def test_a_plan_whose_answer_is_lost_is_found(remote: Ledger, lose: Lose, sql: Sql) -> None:
     lose()
     epoch = remote.plan_epoch(FLIGHTS, a_plan(), whole_files({"landing": ["a"]}), RUN, interval=day(1), after=None)
@@ -142,6 +144,7 @@ def test_a_void_and_a_replan_whose_answer_is_lost_are_found(ledger: Ledger, remo
     assert remote.replan_epoch(FLIGHTS, other.id, a_plan(end=20), {}, "yes").plan == a_plan(end=20)
 
 
+@pytest.mark.fault("A9", "J6")
 def test_a_link_that_dies_in_mid_transaction_leaves_nothing_half_done(
     ledger: Ledger, remote: Ledger, proxy: LosingProxy, sql: Sql
 ) -> None:
@@ -156,6 +159,7 @@ def planned_remotely(remote: Ledger) -> Epoch:
     return planned(remote, 1, RunKey("flights", "remote"), claims={"landing": ["a"]})
 
 
+@pytest.mark.fault("D14")
 def test_a_session_that_the_server_ends_is_replaced(ledger: Ledger, sql: Sql) -> None:
     epoch = voted(ledger, planned(ledger))
     sql(

@@ -36,6 +36,7 @@ def test_a_database_without_a_ledger_is_refused(memory_server: PostgresServer) -
         Ledger(memory_server.dsn("postgres")).deployment()
 
 
+@pytest.mark.fault("G5", "J9")
 @pytest.mark.parametrize(("version", "advice"), [(999, "upgrade Lockstep"), (0, "run the ledger's migrations")])
 def test_a_schema_of_another_version_is_refused(migrated_dsn: str, sql: Sql, version: int, advice: str) -> None:
     known = migrations()[-1][0]
@@ -52,6 +53,7 @@ def test_a_schema_of_another_version_is_refused(migrated_dsn: str, sql: Sql, ver
         sql.commit()
 
 
+@pytest.mark.fault("G5")
 def test_a_plan_of_an_unknown_format_is_refused(migrated_dsn: str, sql: Sql) -> None:
     with sql.unwatched():
         sql(

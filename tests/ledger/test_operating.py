@@ -50,6 +50,7 @@ def test_void_fences_what_runs(ledger: Ledger) -> None:
         ledger.commit_epoch(attempt_of(epoch))
 
 
+@pytest.mark.fault("H19")
 @pytest.mark.parametrize("finish", DECIDING)
 def test_a_decided_epoch_is_neither_voided_nor_replanned(ledger: Ledger, finish: Finish) -> None:
     epoch = finish(ledger, planned(ledger))
@@ -84,6 +85,7 @@ def test_replan_claims_no_file_of_another_epoch(ledger: Ledger) -> None:
     assert ledger.epoch(FLIGHTS, second.id) == second
 
 
+@pytest.mark.fault("H15")
 def test_replan_takes_new_sinks_and_forgets_the_wal(ledger: Ledger) -> None:
     epoch = voted(ledger, planned(ledger))
     new = ledger.replan_epoch(FLIGHTS, epoch.id, a_plan(end=20, sinks=["lake"]), {}, "warehouse is gone")

@@ -242,6 +242,7 @@ class Operating(RuleBasedStateMachine):
         return refused is None
 
 
+@pytest.mark.fault("D6", "H19")
 def test_whatever_runs_and_people_do_the_ledger_follows_the_model(ledger: Ledger, sql: Sql) -> None:
     Operating.ledger, Operating.sql, Operating.days, Operating.met = ledger, sql, count(1), Counter()
     run_state_machine_as_test(

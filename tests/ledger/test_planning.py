@@ -33,6 +33,7 @@ def test_an_equal_interval_is_found_not_planned_again(ledger: Ledger) -> None:
     assert ledger.find_run(OTHER_RUN) is None
 
 
+@pytest.mark.fault("A8")
 def test_an_overlapping_interval_is_a_named_error(ledger: Ledger, subtests: pytest.Subtests) -> None:
     ledger.plan_epoch(FLIGHTS, a_plan(), {}, RUN, interval=day(2, 3), after=None)
     for interval in (day(1, 2), day(4, 4), day(1, 9), day(3)):
@@ -41,6 +42,7 @@ def test_an_overlapping_interval_is_a_named_error(ledger: Ledger, subtests: pyte
             ledger.plan_epoch(FLIGHTS, a_plan(), {}, OTHER_RUN, interval=interval, after=None)
 
 
+@pytest.mark.fault("A8")
 def test_intervals_that_touch_do_not_overlap(ledger: Ledger) -> None:
     assert [planned(ledger, number).id for number in (2, 1, 3)] == [1, 2, 3]
 
@@ -152,6 +154,7 @@ def test_a_void_epoch_does_not_let_the_next_one_pass_the_one_before(ledger: Ledg
         ledger.require_predecessor_published(decided, "warehouse")
 
 
+@pytest.mark.fault("E9")
 def test_each_sink_publishes_cursor_epochs_in_order(ledger: Ledger) -> None:
     first, second = (committed(ledger, clicked(ledger, after)) for after in range(2))
     with pytest.raises(OutOfOrder, match="epoch 1 is prepared in warehouse"):
@@ -178,6 +181,7 @@ def test_interval_epochs_wait_for_nobody(ledger: Ledger) -> None:
     ledger.require_predecessor_published(later, "warehouse")
 
 
+@pytest.mark.fault("J12")
 def test_a_file_belongs_to_one_epoch(ledger: Ledger) -> None:
     planned(ledger, 1, claims={"landing": ["a.csv", "b.csv"]})
     with pytest.raises(SourceClaimed, match=r"b\.csv \(epoch 1\)"):

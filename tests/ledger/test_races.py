@@ -51,6 +51,7 @@ def many_epochs(sql: Sql, count: int, state: str) -> dict[int, int]:
     return attempts
 
 
+@pytest.mark.fault("D6", "D16")
 def test_commit_against_abort_has_one_winner_each_time(migrated_dsn: str, sql: Sql) -> None:
     attempts = many_epochs(sql, ROUNDS, "prepared")
     decided, aborted = racers.race((racers.decide, (migrated_dsn, attempts)), (racers.abort, (migrated_dsn, attempts)))
@@ -67,6 +68,7 @@ def test_commit_against_abort_has_one_winner_each_time(migrated_dsn: str, sql: S
     assert voided == []
 
 
+@pytest.mark.fault("D5")
 def test_two_processes_commit_to_one_decision(migrated_dsn: str, sql: Sql) -> None:
     attempts = many_epochs(sql, 100, "prepared")
     first, second = racers.race(*[(racers.decide, (migrated_dsn, attempts))] * 2)
@@ -76,6 +78,7 @@ def test_two_processes_commit_to_one_decision(migrated_dsn: str, sql: Sql) -> No
     assert len(decisions) == len(attempts)
 
 
+@pytest.mark.fault("D16")
 def test_of_two_last_voters_at_least_one_decides(migrated_dsn: str, sql: Sql) -> None:
     attempts = many_epochs(sql, VOTING_ROUNDS, "pending")
     won = racers.race(*[(racers.vote_then_decide, (migrated_dsn, attempts, sink)) for sink in SINKS])
@@ -83,6 +86,7 @@ def test_of_two_last_voters_at_least_one_decides(migrated_dsn: str, sql: Sql) ->
     assert sql.one("SELECT count(*) FROM lockstep.epoch WHERE state <> 'committed'") == 0
 
 
+@pytest.mark.fault("A3")
 def test_of_two_runs_one_takes_an_epoch_over(migrated_dsn: str, sql: Sql) -> None:
     epochs = list(many_epochs(sql, 100, "pending"))
     first, second = racers.race(*[(racers.take_over, (migrated_dsn, epochs, f"run {n}")) for n in range(2)])
@@ -97,6 +101,7 @@ def test_eight_planners_make_dense_cursor_numbers(ledger: Ledger, migrated_dsn: 
     assert all(later.start == earlier.end for earlier, later in pairwise(epochs))
 
 
+@pytest.mark.fault("H9")
 def test_backfills_plan_in_any_order_and_in_parallel(ledger: Ledger, migrated_dsn: str) -> None:
     days = list(range(1, 31))
     found = racers.race(
@@ -157,6 +162,7 @@ def test_what_the_rows_holder_did_is_counted(ledger: Ledger, sql: Sql, lazy_dsn:
     decider.close()
 
 
+@pytest.mark.fault("D16")
 def test_a_vote_that_is_voided_while_commit_waits_is_not_counted(ledger: Ledger, sql: Sql, migrated_dsn: str) -> None:
     epoch = seal(ledger, planned(ledger))
     for sink in SINKS:

@@ -31,6 +31,7 @@ def staged(ledger: Ledger, number: int) -> Epoch:
     return seal(ledger, planned(ledger, number, run_of(number)))
 
 
+@pytest.mark.fault("L10")
 def test_of_two_that_ask_at_once_one_gets_the_turn(migrated_dsn: str, sql: Sql) -> None:
     attempts = many_epochs(sql, 2 * ROUNDS, "pending")
     pairs = list(zip(sorted(attempts)[::2], sorted(attempts)[1::2], strict=True))

@@ -87,6 +87,7 @@ def test_an_object_is_swapped_for_the_one_that_was_seen_only(store: ObjectStore)
 FAULTS = [Fault.ERROR, Fault.SLOW_DOWN, Fault.ERROR_AFTER, Fault.LOST_ANSWER, Fault.CUT_UPLOAD]
 
 
+@pytest.mark.fault("B21")
 def test_a_put_that_was_disturbed_is_done_once_and_knows_its_own(
     through: ObjectStore, proxy: S3Proxy, subtests: pytest.Subtests
 ) -> None:
@@ -179,6 +180,7 @@ def serving(handler: type[_Heedless]) -> Iterator[str]:
         server.shutdown()
 
 
+@pytest.mark.fault("B22")
 def test_a_store_that_doesnt_heed_conditions_is_refused_by_name(s3_environment: S3Server) -> None:
     with serving(_Heedless) as uri:
         with pytest.raises(StoreRefused, match=r"s3://foreign/x doesn't keep to If-None-Match"):

@@ -155,6 +155,7 @@ def test_an_airflow_gains_lockstep_by_three_commands_and_nothing_of_it_is_replac
     user.run("lockstep", "status", LOCKSTEP_LEDGER=user.ledger)
 
 
+@pytest.mark.fault("H10")
 def test_a_group_between_the_tasks_of_a_dag_that_was_there_moves_each_day_once(
     user: User, warehouse_dsn: str, spark_connect: str, tmp_path: Path
 ) -> None:

@@ -119,6 +119,7 @@ def test_an_epoch_runs_under_these_roles(granted: Granted) -> None:
     assert sorted(shown) == sorted(row for day in range(3) for row in rows_of_day(day))
 
 
+@pytest.mark.fault("J25")
 def test_a_role_that_may_call_what_the_first_migrations_brought_needs_no_more_of_later_ones(granted: Granted) -> None:
     """As where rights to functions are nobody's by default, and were given when the ledger was set up."""
     owner = granted.dsn("lockstep_owner")

@@ -94,6 +94,7 @@ def test_bucketed_file_sink_in_a_crash(memory: Path, behaviour: Behaviour) -> No
     behaviour(FilesUnderTest(memory, "parquet", bucket=ByColumns("ok"), success="_SUCCESS"))
 
 
+@pytest.mark.fault("E14")
 def test_a_process_may_die_before_any_effect_on_the_file_system(memory: Path) -> None:
     target = FilesUnderTest(memory, "parquet", bucket=ByTime("at"), success="_SUCCESS-{epoch}")
     story = crash_sweep.prepares_and_publishes
@@ -355,6 +356,7 @@ def seen(target: FilesUnderTest) -> set[int]:
     return epochs
 
 
+@pytest.mark.fault("E12")
 def test_a_reader_sees_whole_epochs_at_every_step_of_publications_that_are_killed(memory: Path) -> None:
     target = FilesUnderTest(memory, "parquet", bucket=ByColumns("ok"), rows_per_file=20, success="_SUCCESS")
     publish_all(target, sealed(100, start=1000))

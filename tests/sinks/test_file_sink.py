@@ -80,6 +80,7 @@ def test_the_pending_folder_is_named_by_its_token(target: FilesUnderTest) -> Non
     assert sorted(path.name for path in state(target).iterdir()) == ["77", "target.json"]
 
 
+@pytest.mark.fault("E12")
 def test_files_are_listed_by_epoch_and_only_with_their_marker(target: FilesUnderTest) -> None:
     for number, token in ((10, 1), (9, 2)):
         wal = sealed(10, start=100 * number)
@@ -88,6 +89,7 @@ def test_files_are_listed_by_epoch_and_only_with_their_marker(target: FilesUnder
     assert names(target) == ["files-epoch=9-rows-00000.parquet", "files-epoch=10-rows-00000.parquet"]
 
 
+@pytest.mark.fault("N6")
 def test_who_misses_a_marker_while_listing_sees_no_replaced_epoch(target: FilesUnderTest) -> None:
     """A listing takes a while: it may have the newest marker, and not the one before."""
     at = [epoch(1)]
@@ -132,6 +134,7 @@ def test_a_uri_and_an_unknown_format_are_refused_by_name() -> None:
 # --- whose it is -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.fault("J11")
 def test_a_folder_belongs_to_one_sink_of_one_pipeline_of_one_deployment(target: FilesUnderTest) -> None:
     prepare(target, epoch(), sealed(ROWS))
     for context in (target.context(pipeline="pipe2"), target.context(deployment=OTHER_DEPLOYMENT)):
@@ -171,6 +174,7 @@ def test_preflight_can_be_repeated_and_keeps_the_target(target: FilesUnderTest) 
     assert [path.name for path in target.path.iterdir()] == [".lockstep"]
 
 
+@pytest.mark.fault("F4")
 def test_preflight_takes_away_what_its_own_killed_tries_left_and_nothing_else(target: FilesUnderTest) -> None:
     with opened(target) as sink:
         sink.preflight(None)
@@ -206,6 +210,7 @@ def test_a_state_folder_swapped_for_a_symlink_is_refused(tmp_path: Path, target:
         sink.publish(epoch(), vote, sealed(ROWS))
 
 
+@pytest.mark.fault("J1")
 def test_a_full_disk_is_refused_before_any_row_until_there_is_room(
     target: FilesUnderTest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,6 +221,7 @@ def test_a_full_disk_is_refused_before_any_row_until_there_is_room(
         sink.preflight(None)
 
 
+@pytest.mark.fault("F4")
 def test_foreign_folders_are_neither_listed_nor_touched(target: FilesUnderTest) -> None:
     (vote,) = [prepare(target, epoch(token=10), sealed(ROWS))]
     handle = str(vote.handle)
@@ -307,6 +313,7 @@ def test_a_published_file_that_is_gone_or_cut_is_not_read_as_a_short_epoch(targe
             list(sink.read(1, OUTPUT, SCHEMA))
 
 
+@pytest.mark.fault("C16")
 def test_an_epoch_that_is_published_is_not_prepared_again(target: FilesUnderTest) -> None:
     publish(target, epoch(), prepare(target, epoch(), sealed(ROWS)), sealed(ROWS))
     with pytest.raises(LedgerConflict, match="published"):

@@ -121,6 +121,7 @@ def _notice(target: FilesUnderTest) -> None:
     broken_states(recording, target.path, check, ())
 
 
+@pytest.mark.fault("B8", "C22", "E14")
 @pytest.mark.parametrize("of", [plain, bucketed])
 def test_after_a_power_cut_an_epoch_is_absent_or_complete_and_can_be_finished(
     memory: Path, of: Callable[[Path], FilesUnderTest]
@@ -159,6 +160,7 @@ def _check_replacement(state: CrashState, target: FilesUnderTest, vote: Vote) ->
     expect_settled(target)
 
 
+@pytest.mark.fault("N1")
 @pytest.mark.parametrize("of", [plain, bucketed])
 def test_after_a_power_cut_the_old_rows_are_seen_or_the_new(memory: Path, of: Callable[[Path], FilesUnderTest]) -> None:
     target = of(memory)

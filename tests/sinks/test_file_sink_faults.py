@@ -81,6 +81,7 @@ def effects(on_step: crash_sweep.OnStep) -> None:
 STORIES = (crash_sweep.prepares_and_publishes, crash_sweep.prepares_and_aborts, crash_sweep.repairs_what_was_lost)
 
 
+@pytest.mark.fault("C22", "E14")
 @pytest.mark.parametrize("action", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
 def test_a_process_may_die_or_hang_before_any_effect_on_the_file_system(
@@ -91,6 +92,7 @@ def test_a_process_may_die_or_hang_before_any_effect_on_the_file_system(
     assert len(steps) > 20 and {step.split()[0] for step in steps} >= {"create", "link", "fsync", "rename"}, steps
 
 
+@pytest.mark.fault("N1")
 @pytest.mark.parametrize("action", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 def test_a_replacement_may_die_or_hang_before_any_effect_on_the_file_system(
     memory: Path, small_files: None, action: signal.Signals
@@ -101,6 +103,7 @@ def test_a_replacement_may_die_or_hang_before_any_effect_on_the_file_system(
     assert any(step.startswith("unlink") and "-epoch=" in step for step in steps), steps
 
 
+@pytest.mark.fault("N2")
 def test_a_zombie_of_a_replaced_epoch_brings_no_file_back(memory: Path, small_files: None) -> None:
     target = FilesUnderTest(memory, "parquet", rows_per_file=200)
     story, plot = crash_sweep.repairs_what_was_lost, crash_sweep.REPLACED
@@ -205,6 +208,7 @@ def in_child(action: Callable[[], None]) -> None:
     assert fork(action).wait() == 0
 
 
+@pytest.mark.fault("J1")
 def test_a_disk_that_fills_up_is_named_and_gets_its_room_back(target: FilesUnderTest) -> None:
     def run() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

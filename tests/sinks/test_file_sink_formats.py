@@ -271,6 +271,7 @@ def test_two_columns_of_one_name_are_refused() -> None:
     assert unkept(FileFormat.PARQUET, schema) == ["column 'id' stands twice"]
 
 
+@pytest.mark.fault("J4")
 def test_json_refuses_what_is_not_a_number_before_the_decision(tmp_path: Path) -> None:
     sink: Sink = FileSink("files", output=OUTPUT, path=str(tmp_path / "out"), format="json")
     with sink.opened(SinkContext(DEPLOYMENT, "pipe", {})) as live:

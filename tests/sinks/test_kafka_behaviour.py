@@ -57,6 +57,7 @@ def test_a_sink_that_promises_nothing(behaviour: Behaviour, kafka_broker: KafkaB
     behaviour(NoPromiseKafkaUnderTest(kafka_broker, guarantee="none"))
 
 
+@pytest.mark.fault("E16")
 @pytest.mark.tier("all")
 @pytest.mark.parametrize(("name", "shards"), [("KafkaSink", 1), ("KafkaSink, three shards", 3)])
 @pytest.mark.sample(1)
@@ -97,6 +98,7 @@ def test_it_is_refused_unless_the_sink_says_send(kafka_broker: KafkaBroker) -> N
         KafkaUnderTest(kafka_broker, on_restate="drop").sink()
 
 
+@pytest.mark.fault("N4")
 @pytest.mark.parametrize(
     "more", [{}, {"shards": 3}, {"guarantee": "at_least_once"}], ids=["exactly once", "shards", "at least once"]
 )

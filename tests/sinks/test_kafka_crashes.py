@@ -81,6 +81,7 @@ def test_a_broker_killed_between_two_sends(watched: Watched) -> None:
     watched.expect(2)
 
 
+@pytest.mark.fault("E16")
 def test_a_broker_killed_between_the_last_send_and_the_commit(
     watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,6 +95,7 @@ def test_a_broker_killed_between_the_last_send_and_the_commit(
     watched.expect(2)
 
 
+@pytest.mark.fault("E16")
 def test_a_broker_killed_while_the_commit_is_under_way(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     broker = _broker(watched)
     restarting = threading.Timer(0.3, restart, [broker])
@@ -110,6 +112,7 @@ def test_a_broker_killed_while_the_commit_is_under_way(watched: Watched, monkeyp
     watched.expect(2)
 
 
+@pytest.mark.fault("E17")
 def test_a_commit_that_arrives_after_its_publisher_gave_up(
     kafka_broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,6 +139,7 @@ def test_a_commit_that_arrives_after_its_publisher_gave_up(
 # --- publishers ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.fault("E16")
 def test_a_dead_publisher_makes_the_next_one_wait_for_nothing(watched: Watched) -> None:
     voted = watched.voted()
     with ended(publish_and_die(watched, voted, signal.SIGKILL)) as child:
@@ -147,6 +151,7 @@ def test_a_dead_publisher_makes_the_next_one_wait_for_nothing(watched: Watched) 
     watched.expect(2)
 
 
+@pytest.mark.fault("E18")
 def test_a_stopped_publisher_that_goes_on_after_another_one(watched: Watched) -> None:
     voted = watched.voted()
     with ended(publish_and_die(watched, voted, signal.SIGSTOP)) as child:
@@ -158,6 +163,7 @@ def test_a_stopped_publisher_that_goes_on_after_another_one(watched: Watched) ->
     watched.expect(2)
 
 
+@pytest.mark.fault("E19")
 def test_a_stuck_transaction_holds_readers_no_longer_than_its_timeout(kafka_broker: KafkaBroker) -> None:
     with watching(KafkaUnderTest(kafka_broker, transaction_timeout=8.0)) as watched:
         voted, other = watched.voted(2), watched.voted(3)
@@ -174,6 +180,7 @@ def test_a_stuck_transaction_holds_readers_no_longer_than_its_timeout(kafka_brok
         watched.observer.expect({1: ROWS, 2: ROWS, 3: ROWS, 9: 1})
 
 
+@pytest.mark.fault("E18")
 def test_publishers_of_the_same_epochs_at_once(watched: Watched) -> None:
     voted = [watched.voted(number) for number in (2, 3, 4)]
 
@@ -212,6 +219,7 @@ def say(target: KafkaUnderTest, *, epoch: int) -> None:
 # --- transactions and markers that end, or go ------------------------------------------------------------------------
 
 
+@pytest.mark.fault("E19")
 def test_a_transaction_that_times_out_between_first_send_and_commit(
     kafka_broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,6 +239,7 @@ def test_a_transaction_that_times_out_between_first_send_and_commit(
         watched.expect(2)
 
 
+@pytest.mark.fault("E20")
 def test_without_the_topic_of_markers_nothing_is_sent_until_a_person_says_so(watched: Watched) -> None:
     target, (at_, vote, wal) = watched.target, watched.voted()
     delete(target.broker, target.markers)
@@ -246,6 +255,7 @@ def test_without_the_topic_of_markers_nothing_is_sent_until_a_person_says_so(wat
     watched.expect(2)
 
 
+@pytest.mark.fault("E20")
 def test_markers_that_were_deleted_from_their_topic_are_missed(watched: Watched) -> None:
     target, (at_, vote, wal) = watched.target, watched.voted()
     publish(target, at_, vote, wal)
@@ -257,6 +267,7 @@ def test_markers_that_were_deleted_from_their_topic_are_missed(watched: Watched)
     watched.expect(2)
 
 
+@pytest.mark.fault("E20")
 def test_markers_outlive_compaction_and_transactional_ids(memory_folder: Path, kafka_jars: None) -> None:
     forgetful: dict[str, Setting] = {
         "transactional.id.expiration.ms": 1000,
@@ -281,6 +292,7 @@ def test_markers_outlive_compaction_and_transactional_ids(memory_folder: Path, k
         watched.expect(2, 3, 4)
 
 
+@pytest.mark.fault("E20")
 def test_markers_that_would_expire_stop_a_publication(watched: Watched) -> None:
     target, voted = watched.target, watched.voted()
     configure(target.broker, target.markers, "cleanup.policy", "compact,delete")

@@ -145,6 +145,7 @@ def test_headers_count_for_how_large_a_record_may_be(kafka_broker: KafkaBroker) 
     assert len(committed(kafka_broker, target.topic)) == 2
 
 
+@pytest.mark.fault("E19")
 def test_what_brokers_would_refuse_is_refused_before_the_decision(
     kafka_broker: KafkaBroker, subtests: pytest.Subtests
 ) -> None:
@@ -212,6 +213,7 @@ def _timed_target(broker: KafkaBroker, **more: Any) -> KafkaUnderTest:
     return KafkaUnderTest(broker, **{"key": "k", "value": "v", "timestamp": "t"} | more)
 
 
+@pytest.mark.fault("L8")
 def test_a_row_that_brokers_would_refuse_for_ever_gets_no_vote_and_is_named(
     kafka_broker: KafkaBroker, subtests: pytest.Subtests
 ) -> None:
@@ -227,6 +229,7 @@ def test_a_row_that_brokers_would_refuse_for_ever_gets_no_vote_and_is_named(
             assert "verysecret" not in told
 
 
+@pytest.mark.fault("L8")
 def test_a_topic_that_takes_less_after_the_vote_holds_the_epoch_up_and_is_named(
     kafka_broker: KafkaBroker, subtests: pytest.Subtests
 ) -> None:
@@ -306,6 +309,7 @@ def test_a_segment_may_be_smaller_than_a_message(kafka_broker: KafkaBroker) -> N
         prepare(target, epoch(), [SealedRows(large)])
 
 
+@pytest.mark.fault("L8")
 def test_a_time_that_brokers_would_replace_is_refused_before_anything_runs(kafka_broker: KafkaBroker) -> None:
     target = _timed_target(kafka_broker)
     configure(kafka_broker, target.topic, "message.timestamp.type", "LogAppendTime")

@@ -47,6 +47,7 @@ def look(broker: KafkaBroker, connections: Mapping[str, str] | None = None) -> o
         return opened.cluster.id()
 
 
+@pytest.mark.fault("L14")
 def test_the_login_of_an_airflow_connection_opens_a_broker_that_asks_for_one(
     guarded: KafkaBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -54,6 +55,7 @@ def test_the_login_of_an_airflow_connection_opens_a_broker_that_asks_for_one(
     assert look(guarded)
 
 
+@pytest.mark.fault("L14")
 def test_a_wrong_password_is_refused_and_not_shown(
     guarded: KafkaBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -101,6 +103,7 @@ def test_a_login_and_a_password_are_those_that_the_connection_has() -> None:
     assert same["sasl.password"] == PASSWORD
 
 
+@pytest.mark.fault("L14")
 def test_a_login_that_would_go_unused_is_refused_by_name(subtests: pytest.Subtests) -> None:
     cases: list[tuple[str | dict[str, str], str]] = [
         ({}, "security.protocol=PLAINTEXT asks for none"),

@@ -67,6 +67,7 @@ def of_older_version(vote: Vote) -> Vote:
     return replace(vote, handle=None)
 
 
+@pytest.mark.fault("L9")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped and released"])
 @pytest.mark.parametrize(("before", "after"), CHANGES)
 @pytest.mark.parametrize(("point", "times"), STRIKES.values(), ids=STRIKES)

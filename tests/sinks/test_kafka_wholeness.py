@@ -103,6 +103,7 @@ def seen_while_sent(target: KafkaUnderTest) -> Looks:
     return looks
 
 
+@pytest.mark.fault("E12")
 def test_a_reader_of_committed_records_never_sees_half_an_epoch(kafka_broker: KafkaBroker) -> None:
     assert not seen_while_sent(KafkaUnderTest(kafka_broker)).parts()
 

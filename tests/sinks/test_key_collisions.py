@@ -106,6 +106,7 @@ def days(
     memory_server.drop_database(name)
 
 
+@pytest.mark.fault("L10")
 @IN_BOTH
 def test_two_epochs_that_would_collide_are_never_both_decided(days: Make) -> None:
     pipeline = days(", UNIQUE (number)")
@@ -139,6 +140,7 @@ def test_an_epoch_that_is_given_up_lets_the_next_one_go_on(days: Make) -> None:
     assert pipeline.shown() == [(1, ROWS)]
 
 
+@pytest.mark.fault("L10")
 def test_a_validation_that_was_killed_before_its_vote_keeps_others_out_until_it_is_voided(
     days: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,6 +191,7 @@ def test_keys_that_the_server_makes_itself_ask_for_no_turn(days: Make, request: 
     _require_side_by_side(pipeline)
 
 
+@pytest.mark.fault("L10")
 def test_two_such_sinks_never_wait_for_each_other(days: Make) -> None:
     """Epoch 1 has voted in one, epoch 2 would in the other: the turn is the pipeline's, not the sink's."""
     pipeline = days(", UNIQUE (day, number)", {"name": "more", "table": "more"})
@@ -247,6 +250,7 @@ WRITERS: list[tuple[list[dict[str, Any]], dict[str, Any], str]] = [
 ]
 
 
+@pytest.mark.fault("L10")
 @IN_BOTH
 def test_what_a_turn_can_not_keep_from_colliding_is_refused_by_preflight(days: Make, subtests: pytest.Subtests) -> None:
     for day, (others, arguments, told) in enumerate(WRITERS):

@@ -32,6 +32,7 @@ ASKED = (
 LATER = [one for one in VOTING_BEHAVIOURS if one in CRASHES]  #: aborts and repairs that are killed and stopped
 
 
+@pytest.mark.fault("E8")
 @in_parts(
     [
         *(one for one in BEHAVIOURS if one in ASKED or one in CRASHES),

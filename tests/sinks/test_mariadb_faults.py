@@ -71,6 +71,7 @@ def once(target: MariaDbUnderTest, vote: Vote, wal: Sequence[SealedRows], token:
 # --- lost connections ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.fault("E3")
 @pytest.mark.parametrize(("lost", "told"), [("after", Publication.FOUND), ("before", Publication.COMMITTED)])
 def test_a_connection_lost_in_xa_commit_is_settled_by_branch_and_marker(
     proxy: CuttingProxy, mariadb_server: MariaDbServer, mariadb_dsn: str, lost: str, told: Publication
@@ -112,6 +113,7 @@ def test_a_connection_lost_before_the_vote_leaves_nothing(
 # --- a killed server -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.fault("C11")
 @pytest.mark.parametrize("protocol", ["two_phase", "write_ahead"])
 def test_a_vote_outlives_a_killed_server_and_so_do_the_rows(
     mariadb_server: MariaDbServer, mariadb_dsn: str, protocol: ProtocolName
@@ -155,6 +157,7 @@ def test_a_stopped_client_of_a_higher_token_is_left_alone(target: MariaDbUnderTe
     assert [txn.token for txn in pending(target)] == [30]
 
 
+@pytest.mark.fault("E7")
 def test_a_branch_whose_preparing_session_still_lives_is_finished_by_ending_that_session(
     target: MariaDbUnderTest, mariadb_server: MariaDbServer
 ) -> None:

@@ -80,6 +80,7 @@ def test_a_publisher_that_is_killed_is_finished_by_recovery(feed: Feed, point: s
     expect_agreement(feed, 1)
 
 
+@pytest.mark.fault("E9")
 def test_a_decided_epoch_waits_for_a_server_that_was_killed(feed: Feed, mariadb_server: MariaDbServer) -> None:
     feed.decide(0)
     mariadb_server.kill()

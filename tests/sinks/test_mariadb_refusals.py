@@ -64,6 +64,7 @@ def setting(server: MariaDbServer, name: str, value: int) -> Iterator[None]:
         server.execute(f"SET GLOBAL {name} = {before}")
 
 
+@pytest.mark.fault("C12")
 def test_a_setting_that_could_lose_rows_is_refused_in_every_transaction(
     mariadb_server: MariaDbServer, mariadb_dsn: str, subtests: pytest.Subtests
 ) -> None:
@@ -140,6 +141,7 @@ def test_a_server_with_a_binary_log_has_to_sync_it_and_keeps_what_it_prepared(lo
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.fault("C12")
 def test_an_engine_that_rolls_nothing_back_is_refused(mariadb_dsn: str, subtests: pytest.Subtests) -> None:
     columns = "(id bigint, name varchar(9), lockstep_epoch bigint)"
     for engine in ("Aria", "MyISAM", "MEMORY"):
@@ -198,6 +200,7 @@ def test_a_table_is_owned_whichever_database_says_so(mariadb_server: MariaDbServ
             mariadb_server.drop_database(f"{home}_{name}")
 
 
+@pytest.mark.fault("J18")
 def test_a_user_without_a_grant_is_told_so(mariadb_server: MariaDbServer, mariadb_dsn: str) -> None:
     preflight(mariadb_dsn, sink(create=True))
     database, user = mariadb_dsn.rsplit("/", 1)[1], "'reader'@'127.0.0.1'"
@@ -221,6 +224,7 @@ def test_a_user_without_a_grant_is_told_so(mariadb_server: MariaDbServer, mariad
         mariadb_server.execute(f"DROP USER {user}")
 
 
+@pytest.mark.fault("J18")
 def test_who_may_not_take_markers_back_is_told_so_before_the_decision(
     mariadb_server: MariaDbServer, mariadb_dsn: str, tmp_path: Path
 ) -> None:
@@ -244,6 +248,7 @@ def test_who_may_not_take_markers_back_is_told_so_before_the_decision(
 # --- rows ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.fault("C6")
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_duplicate_key_is_rejected_whole_before_the_decision(mariadb_dsn: str, protocol: ProtocolName) -> None:
     execute(mariadb_dsn, "CREATE TABLE target (id bigint PRIMARY KEY, name text, lockstep_epoch bigint)")

@@ -105,6 +105,7 @@ def in_force(feed: Feed, epoch: int = 1) -> Json:
         return bare.sink_of(runtime.ledger.epoch("numbers", epoch), "rows").settings()
 
 
+@pytest.mark.fault("L9")
 @pytest.mark.tier("all")
 def test_an_epoch_that_outlived_its_transaction_is_published_with_the_timeout_that_is_deployed_next(
     feed_of: Callable[..., Feed], target: KafkaUnderTest, monkeypatch: pytest.MonkeyPatch
@@ -123,6 +124,7 @@ def test_an_epoch_that_outlived_its_transaction_is_published_with_the_timeout_th
     assert rows_in(target) == 2 * ROWS
 
 
+@pytest.mark.fault("L9")
 @pytest.mark.tier("all")
 def test_an_epoch_that_outlived_its_transaction_is_published_by_a_persons_word(
     feed_of: Callable[..., Feed], target: KafkaUnderTest, monkeypatch: pytest.MonkeyPatch
@@ -150,6 +152,7 @@ def busy(seconds: float) -> Callable[[], None]:
     return work
 
 
+@pytest.mark.fault("L9")
 def test_an_epoch_that_can_surely_not_be_sent_in_time_gets_no_vote(kafka_broker: KafkaBroker) -> None:
     slow = [Interrupted(sealed(20)[0].table, batch_rows=10, action=busy(1.2))]
     target = KafkaUnderTest(kafka_broker, transaction_timeout=1)
@@ -170,6 +173,7 @@ def test_an_epoch_that_may_take_longer_than_its_transaction_gets_a_vote_and_a_wa
     assert "transaction_timeout=4 s may be too short" in caplog.text
 
 
+@pytest.mark.fault("L9")
 def test_a_timeout_that_brokers_do_not_allow_is_named_when_the_epoch_is_sent(
     feed_of: Callable[..., Feed], target: KafkaUnderTest
 ) -> None:
@@ -240,6 +244,7 @@ def test_no_plan_freezes_timeouts_and_shards_and_an_undecided_epoch_takes_new_on
     assert rows_in(target) == ROWS
 
 
+@pytest.mark.fault("L9")
 def test_a_plan_of_an_older_version_is_published_by_what_is_deployed_now_or_else_by_itself(
     feed_of: Callable[..., Feed], target: KafkaUnderTest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -280,6 +285,7 @@ def test_a_word_that_does_not_go_with_a_later_definition_is_named_with_the_way_t
     feed_of(guarantee="none").decide(1)
 
 
+@pytest.mark.fault("L9")
 def test_a_word_that_does_not_go_with_a_replaced_sink_keeps_nobody_from_sweeping_there(
     feed_of: Callable[..., Feed],
 ) -> None:

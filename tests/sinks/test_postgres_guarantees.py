@@ -87,6 +87,7 @@ def test_a_promise_that_cant_be_kept_is_refused_at_once(subtests: pytest.Subtest
             sink(protocol, **arguments)
 
 
+@pytest.mark.fault("E26")
 @pytest.mark.parametrize("mode", [{}, {"mode": "upsert", "key": ["id"]}])
 def test_at_least_once_sends_again_what_a_crash_left_unrecorded(
     dsns: dict[str, str], monkeypatch: pytest.MonkeyPatch, mode: dict[str, Any]

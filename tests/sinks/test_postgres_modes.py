@@ -38,6 +38,7 @@ def test_what_differs(
     check(of_mode(target(), sampling, upserts="mode" in arguments), target, subtests)
 
 
+@pytest.mark.fault("E26")
 @pytest.mark.tier("all")
 @pytest.mark.parametrize("name", ROWS)
 def test_the_page_of_guarantees_tells_the_truth(

@@ -52,6 +52,7 @@ def once(target: PostgresUnderTest, vote: Vote, wal: Sequence[SealedRows], token
         return sink.publish(epoch(token=token), vote, wal)
 
 
+@pytest.mark.fault("E3")
 def test_a_lost_answer_to_commit_prepared_is_proven_by_the_marker(
     proxy: CuttingProxy, warehouse_server: PostgresServer, warehouse_dsn: str
 ) -> None:
@@ -63,6 +64,7 @@ def test_a_lost_answer_to_commit_prepared_is_proven_by_the_marker(
     expect_rows(target, wal)
 
 
+@pytest.mark.fault("E3")
 def test_a_commit_prepared_that_never_arrived_is_sent_again(
     proxy: CuttingProxy, warehouse_server: PostgresServer, warehouse_dsn: str
 ) -> None:
@@ -74,6 +76,7 @@ def test_a_commit_prepared_that_never_arrived_is_sent_again(
     expect_rows(target, wal)
 
 
+@pytest.mark.fault("C4", "C21")
 def test_a_lost_answer_to_prepare_is_looked_up(
     proxy: CuttingProxy, warehouse_server: PostgresServer, warehouse_dsn: str
 ) -> None:
@@ -85,6 +88,7 @@ def test_a_lost_answer_to_prepare_is_looked_up(
     expect_rows(target, wal)
 
 
+@pytest.mark.fault("C2", "C10")
 @pytest.mark.parametrize("cut", [{"before": b"PREPARE TRANSACTION"}, {"after_bytes": 60_000}], ids=["prepare", "copy"])
 def test_a_connection_lost_before_the_vote_leaves_nothing(
     proxy: CuttingProxy, warehouse_server: PostgresServer, warehouse_dsn: str, cut: dict[str, bytes]
@@ -118,6 +122,7 @@ def test_a_broken_commit_of_a_write_ahead_publish_is_settled_by_the_next_try(
     expect_proof(target, epoch(), wal)
 
 
+@pytest.mark.fault("C12")
 def test_rows_of_a_role_without_synchronous_commit_survive_a_crash(
     warehouse_server: PostgresServer, warehouse_dsn: str
 ) -> None:
@@ -133,6 +138,7 @@ def test_rows_of_a_role_without_synchronous_commit_survive_a_crash(
         expect_rows(target, *wals)
 
 
+@pytest.mark.fault("E11")
 def test_another_role_than_prepared_is_told_so(warehouse_server: PostgresServer, warehouse_dsn: str) -> None:
     target, wal = PostgresUnderTest(warehouse_dsn, "", "two_phase"), sealed(10)
     vote = prepare(target, epoch(), wal)

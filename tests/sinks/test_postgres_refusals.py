@@ -100,6 +100,7 @@ def unsafe(warehouse_server: PostgresServer, request: pytest.FixtureRequest) -> 
         pass
 
 
+@pytest.mark.fault("C12")
 @pytest.mark.parametrize("unsafe", ["fsync", "full_page_writes"], indirect=True)
 def test_a_server_that_may_lose_what_it_acknowledged_is_refused_by_every_step(warehouse_dsn: str, unsafe: str) -> None:
     for protocol in PROTOCOLS:
@@ -127,6 +128,7 @@ def test_a_server_that_is_too_old_is_refused_with_what_it_lacks(
         assert "99 or newer is needed; older ones have no progress of COPY" in told
 
 
+@pytest.mark.fault("C8")
 def test_prepared_transactions_have_to_be_on_and_free_and_a_replica_is_no_target(
     servers_folder: Path, passfile: Path, server_template: PostgresServer
 ) -> None:
@@ -163,6 +165,7 @@ def test_prepared_transactions_have_to_be_on_and_free_and_a_replica_is_no_target
         server.remove()
 
 
+@pytest.mark.fault("D15")
 def test_a_branch_is_not_committed_for_another_manifest_than_its_name_carries(warehouse_dsn: str) -> None:
     wal = [SealedRows(ROWS)]
     with sink(create=True).opened(context(warehouse_dsn)) as opened:
@@ -224,6 +227,7 @@ TABLES = [
 ]
 
 
+@pytest.mark.fault("C12")
 def test_a_table_that_cannot_keep_rows_is_refused_at_begin(warehouse_dsn: str, subtests: pytest.Subtests) -> None:
     for ddl, told in TABLES:
         with subtests.test(told):
@@ -293,6 +297,7 @@ def test_types_are_compared_to_the_digit(warehouse_dsn: str, subtests: pytest.Su
                 assert "column value" in refusal(warehouse_dsn, sink(), schema)
 
 
+@pytest.mark.fault("C17")
 def test_every_column_at_fault_is_named_at_once(warehouse_dsn: str) -> None:
     execute(warehouse_dsn, "CREATE TABLE target (id text, must int NOT NULL)")
     told = refusal(warehouse_dsn, sink())
@@ -316,6 +321,7 @@ def test_a_table_without_the_epoch_column_is_filled_but_not_verified(warehouse_d
         opened.read(1, "rows", SCHEMA)
 
 
+@pytest.mark.fault("C17")
 def test_a_column_that_changed_after_preflight_is_refused_by_the_write(warehouse_dsn: str) -> None:
     given, wal = sink(create=True), [SealedRows(ROWS)]
     with given.opened(context(warehouse_dsn)) as live:
@@ -351,6 +357,7 @@ def reader(warehouse_server: PostgresServer, warehouse_dsn: str) -> Iterator[str
     execute(warehouse_dsn, f'DROP OWNED BY "{role}"; DROP ROLE "{role}"')
 
 
+@pytest.mark.fault("J18")
 @pytest.mark.parametrize(("protocol", "mode"), [("two_phase", {}), ("write_ahead", {"mode": "upsert", "key": ["id"]})])
 def test_a_role_is_told_every_grant_that_it_lacks_at_once(
     warehouse_dsn: str, reader: str, protocol: ProtocolName, mode: dict[str, Any]
@@ -378,6 +385,7 @@ def test_a_role_that_may_not_make_what_is_missing_is_told_so(warehouse_dsn: str,
 # --- ownership -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.fault("J11")
 def test_a_table_belongs_to_one_pipeline_unless_both_share(warehouse_dsn: str) -> None:
     preflight(warehouse_dsn, sink(create=True), pipeline="first")
     for shared in (False, True):
@@ -414,6 +422,7 @@ def test_a_table_is_owned_whichever_schema_says_so(warehouse_dsn: str) -> None:
     preflight(warehouse_dsn, sink(shared=True, schema="two"), pipeline="second")
 
 
+@pytest.mark.fault("J11")
 def test_a_partition_of_an_owned_table_is_owned_too(warehouse_dsn: str) -> None:
     execute(warehouse_dsn, "CREATE TABLE target (id bigint, name text) PARTITION BY RANGE (id)")
     execute(warehouse_dsn, "CREATE TABLE leaf PARTITION OF target FOR VALUES FROM (0) TO (9)")
@@ -452,6 +461,7 @@ def nothing_is_left(dsn: str) -> bool:
     return [*prepared, *execute(dsn, "SELECT count(*) FROM target")] == [(0,), (0,)]
 
 
+@pytest.mark.fault("C6", "C18")
 def test_rows_that_the_table_refuses_are_rejected_before_the_decision(
     with_parent: str, subtests: pytest.Subtests
 ) -> None:
@@ -464,6 +474,7 @@ def test_rows_that_the_table_refuses_are_rejected_before_the_decision(
                 assert nothing_is_left(with_parent)
 
 
+@pytest.mark.fault("C19")
 def test_a_trigger_that_notifies_makes_prepare_fail_by_name(with_parent: str) -> None:
     execute(with_parent, "CREATE TRIGGER t AFTER INSERT ON target FOR EACH ROW EXECUTE FUNCTION tell()")
     with pytest.raises(SinkRejected, match=r"PREPARE TRANSACTION of epoch 1: .*NOTIFY"):
@@ -471,6 +482,7 @@ def test_a_trigger_that_notifies_makes_prepare_fail_by_name(with_parent: str) ->
     assert nothing_is_left(with_parent)
 
 
+@pytest.mark.fault("E21")
 def test_rows_refused_after_the_decision_block_the_epoch_and_pass_once_the_cause_is_gone(with_parent: str) -> None:
     given, wal = sink("write_ahead", validate="schema"), [SealedRows(ROWS)]
     execute(with_parent, "ALTER TABLE target ADD CONSTRAINT small CHECK (id < 3)")
@@ -485,6 +497,7 @@ def test_rows_refused_after_the_decision_block_the_epoch_and_pass_once_the_cause
     assert execute(with_parent, "SELECT count(*) FROM target") == [(3,)]
 
 
+@pytest.mark.fault("C5")
 def test_prepare_answered_with_rollback_is_no_vote(with_parent: str) -> None:
     with sink().opened(context(with_parent)) as live:
         assert isinstance(live, TwoPhaseTableSink)
@@ -498,6 +511,7 @@ def test_prepare_answered_with_rollback_is_no_vote(with_parent: str) -> None:
     assert nothing_is_left(with_parent)
 
 
+@pytest.mark.fault("E12")
 def test_tables_of_one_sink_appear_together_or_not_at_all(warehouse_dsn: str) -> None:
     given = sink(tables={"rows": "target", "more": "other"}, create=True)
     good, bad = SealedRows(ROWS), SealedRows(ROWS, output="more", claims=4)

@@ -125,6 +125,7 @@ def test_awkward_names_are_only_names(warehouse_dsn: str, encoding: str, argumen
     assert digest(round_trip(warehouse_dsn, rows, **names, **arguments)) == digest(rows)
 
 
+@pytest.mark.fault("C20")
 def test_random_rows_come_back_from_a_role_with_odd_settings(warehouse_dsn: str, encoding: str) -> None:
     for setting in (
         "extra_float_digits = -15",
@@ -186,6 +187,7 @@ BEYOND = [
 ]
 
 
+@pytest.mark.fault("J4")
 def test_a_value_that_postgres_would_change_is_rejected(
     warehouse_dsn: str, encoding: str, subtests: pytest.Subtests
 ) -> None:

@@ -122,6 +122,7 @@ def untouched(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
     return inputs
 
 
+@pytest.mark.fault("C28")
 def test_two_sinks_of_an_interval_pipeline_cant_both_hold_keys(place: UpsertedDatabase) -> None:
     def pipeline(source: Source, *protocols: ProtocolName) -> Pipeline:
         sinks = [place.sink(protocol, name=f"s{n}") for n, protocol in enumerate(protocols)]

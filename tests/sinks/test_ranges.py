@@ -53,6 +53,7 @@ def marker(of: SinkEpoch, token: int) -> Marker:
     return Marker(of.id, token, of.manifest_hash, of.span)
 
 
+@pytest.mark.fault("L3")
 def test_a_range_is_found_under_another_number_and_refused_before_the_vote(target: SinkUnderTest) -> None:
     first, wal = of_day(1, 3), sealed(50)
     publish(target, first, prepare(target, first, wal), wal)
@@ -67,6 +68,7 @@ def test_a_range_is_found_under_another_number_and_refused_before_the_vote(targe
         assert sink.find_marker_of_span(of_day(2, 8).span or "") is None
 
 
+@pytest.mark.fault("L3")
 def test_a_range_that_two_ledgers_have_decided_is_shown_once(target: SinkUnderTest) -> None:
     first, second, wal = of_day(1, 3), of_day(1, 8, token=20, manifest="b"), sealed(50)
     vote = prepare(target, first, wal)
@@ -77,6 +79,7 @@ def test_a_range_that_two_ledgers_have_decided_is_shown_once(target: SinkUnderTe
     expect_rows(target, wal)
 
 
+@pytest.mark.fault("L3")
 def test_the_newest_markers_are_told_and_all_of_them(target: SinkUnderTest) -> None:
     wal = sealed(10)
     epochs = [of_day(2, 1, token=10), of_day(1, 2, token=11), of_day(0, 4, token=12), epoch(5, token=13)]

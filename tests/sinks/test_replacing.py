@@ -117,6 +117,7 @@ def test_a_decided_replacement_is_shown_where_a_restored_target_never_showed_wha
     expect_rows(target, RIGHT, OTHERS)
 
 
+@pytest.mark.fault("N2")
 def test_a_restored_target_shows_what_is_decided_and_none_of_the_lives_before(target: SinkUnderTest) -> None:
     """It was taken back to before the replaced epoch was shown, and shows the one before that again."""
     show_wrong(target)

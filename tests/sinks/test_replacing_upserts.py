@@ -44,6 +44,7 @@ def show_the_old(place: UpsertedDatabase, protocol: ProtocolName, **arguments: A
         place.send(place.sink(protocol, **arguments), one)
 
 
+@pytest.mark.fault("N3")
 @pytest.mark.parametrize(
     ("placed", "arguments"),
     [
@@ -87,6 +88,7 @@ def test_rows_that_nothing_takes_the_place_of_stay_where_that_is_asked_for(
     assert living(place) == STAYS | BROUGHT | {1: "3", 5: "3"}
 
 
+@pytest.mark.fault("N3")
 def test_unless_something_else_is_asked_for_the_vote_is_refused_and_tells_how_many(
     place: UpsertedDatabase, protocol: ProtocolName
 ) -> None:
@@ -116,6 +118,7 @@ def test_a_table_without_tombstones_has_the_rows_deleted(place: UpsertedDatabase
 # --- any order, any way ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.fault("N3")
 @pytest.mark.parametrize(
     ("placed", "seed"), [("postgres two_phase", 0), ("mariadb write_ahead", 1)], indirect=["placed"]
 )
@@ -227,6 +230,7 @@ BY_HAND = [
 ]
 
 
+@pytest.mark.fault("N3")
 def test_rows_whose_epoch_nobody_can_tell_are_never_taken(
     place: UpsertedDatabase, protocol: ProtocolName, subtests: pytest.Subtests
 ) -> None:

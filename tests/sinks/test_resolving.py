@@ -44,6 +44,7 @@ def say(feed: Feed, word: Any) -> None:
         resolve(runtime, 1, "rows", word, "a person's word")
 
 
+@pytest.mark.fault("L13")
 @pytest.mark.parametrize("feed", EXACT, indirect=True)
 def test_nobody_can_say_applied_where_the_target_proves_that_it_was_not(feed: Feed) -> None:
     decided(feed)
@@ -66,6 +67,7 @@ def shown_and_not_recorded(feed: Feed) -> None:
     assert fork(publisher).wait() == -9
 
 
+@pytest.mark.fault("L13")
 @pytest.mark.parametrize("feed", ["PostgresSink"], indirect=True)
 def test_a_persons_word_counts_where_the_target_shows_the_range_under_another_number(feed: Feed) -> None:
     """As a ledger numbered it that has been lost: publication will never take it for this epoch's."""
@@ -78,6 +80,7 @@ def test_a_persons_word_counts_where_the_target_shows_the_range_under_another_nu
     assert feed.state(1) == "published"
 
 
+@pytest.mark.fault("L13")
 @pytest.mark.parametrize("feed", EXACT, indirect=True)
 def test_nobody_can_say_not_applied_where_the_marker_stands(feed: Feed) -> None:
     shown_and_not_recorded(feed)
@@ -172,6 +175,7 @@ def test_a_persons_word_counts_where_a_missing_record_proves_nothing(feed: Feed)
     assert feed.state(1) == "published"
 
 
+@pytest.mark.fault("L13")
 @pytest.mark.parametrize("feed", ["PostgresSink"], indirect=True)
 def test_a_persons_word_counts_where_the_target_can_not_be_asked(feed: Feed) -> None:
     decided(feed)
@@ -180,6 +184,7 @@ def test_a_persons_word_counts_where_the_target_can_not_be_asked(feed: Feed) -> 
     assert feed.state(1) == "published"
 
 
+@pytest.mark.fault("L13")
 @pytest.mark.parametrize("feed", ["PostgresSink"], indirect=True)
 def test_a_persons_word_counts_where_the_wal_can_never_be_read_again(feed: Feed) -> None:
     """Otherwise the epoch, and those that follow it, would wait for ever."""

@@ -229,6 +229,7 @@ def test_a_disturbed_request_neither_loses_nor_doubles_a_row(
     assert [path for path in target.unsettled() if "span=" not in path] == []
 
 
+@pytest.mark.fault("E27")
 def test_whoever_put_the_marker_knows_its_own_when_nobody_answers(target: S3FilesUnderTest, proxy: S3Proxy) -> None:
     """The client tries again by itself, and meets its own marker: 412."""
     wal = sealed(20)
@@ -242,6 +243,7 @@ def test_whoever_put_the_marker_knows_its_own_when_nobody_answers(target: S3File
         expect_settled(target)
 
 
+@pytest.mark.fault("E27")
 @pytest.mark.parametrize("part", [".lockstep/epoch=1.json", "files/epoch=1.json", "/out/files-epoch=1", ".parquet"])
 @pytest.mark.sample(2)
 def test_a_put_that_arrives_after_it_was_given_up_changes_no_row(
@@ -315,6 +317,7 @@ def test_objects_of_a_replaced_epoch_go_and_its_markers_stay(target: S3FilesUnde
         assert [marker.replaced for marker in sink.markers()] == [(), (1,)]
 
 
+@pytest.mark.fault("N2")
 def test_what_a_zombie_of_a_replaced_epoch_copies_is_taken_away_by_a_sweep(
     target: S3FilesUnderTest, store: ObjectStore
 ) -> None:

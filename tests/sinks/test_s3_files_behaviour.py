@@ -42,6 +42,7 @@ def test_in_many_rounds_file_sink_on_s3_dies(
     _count(sampling, clean.call(behave_in_crashes, ON_S3, behaviour.__name__, s3_uri, sampling.seed))
 
 
+@pytest.mark.fault("E28")
 @pytest.mark.tier("all")
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda one: one.name)
 @pytest.mark.parametrize(("story", "plot"), STORIES)

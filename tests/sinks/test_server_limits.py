@@ -79,6 +79,7 @@ def limited_dsn(warehouse_dsn: str) -> str:
     return warehouse_dsn
 
 
+@pytest.mark.fault("L6")
 @pytest.mark.parametrize(("protocol", "mode"), [("two_phase", "append"), ("write_ahead", "upsert")])
 def test_a_transaction_that_outlasts_the_servers_limits_is_not_ended(
     warehouse_server: PostgresServer, limited_dsn: str, protocol: str, mode: str
@@ -93,6 +94,7 @@ def test_a_transaction_that_outlasts_the_servers_limits_is_not_ended(
     assert found == ROWS
 
 
+@pytest.mark.fault("L6")
 def test_the_ledger_has_its_own_limits(memory_server: PostgresServer) -> None:
     memory_server.start()
     dsn = memory_server.create_database("limited_ledger")
@@ -114,6 +116,7 @@ def test_the_ledger_has_its_own_limits(memory_server: PostgresServer) -> None:
     memory_server.drop_database("limited_ledger")
 
 
+@pytest.mark.fault("L6")
 def test_reading_a_table_has_no_limit_in_time(limited_dsn: str) -> None:
     limits = ("transaction_timeout", "statement_timeout")
     query = "SELECT " + ", ".join(f"current_setting('{name}')" for name in limits)
@@ -138,6 +141,7 @@ def limited_mariadb(mariadb_server: MariaDbServer, mariadb_dsn: str) -> Iterator
             mariadb_server.execute(f"SET GLOBAL {name} = {value}")
 
 
+@pytest.mark.fault("L6")
 @pytest.mark.parametrize(("protocol", "mode"), [("two_phase", "append"), ("write_ahead", "upsert")])
 def test_settings_that_cut_or_end_what_a_session_does_are_neutralised(
     limited_mariadb: str, mariadb_server: MariaDbServer, protocol: str, mode: str
@@ -154,6 +158,7 @@ def test_settings_that_cut_or_end_what_a_session_does_are_neutralised(
     assert published(given, limited_mariadb, until=rested) == ROWS
 
 
+@pytest.mark.fault("L6")
 def test_reading_a_mariadb_table_has_no_limit_in_time(limited_mariadb: str) -> None:
     limits = {"max_statement_time": "0.000000", "net_write_timeout": "300"}
     limits |= dict.fromkeys(("wait_timeout", "idle_transaction_timeout", "idle_readonly_transaction_timeout"), "300")

@@ -53,6 +53,7 @@ def on_postgres(*tables: str, **arguments: Any) -> PostgresSink:
     return PostgresSink("warehouse", tables=outputs, connection="w", **{"create": True, **arguments})
 
 
+@pytest.mark.fault("L7")
 @pytest.mark.parametrize(("name", "cut"), [(LONG, f"{LONG}_and_more"), (WIDE, f"{WIDE}ü"), ("S" * 70, "S" * 80)])
 def test_names_that_postgres_cuts_to_the_same_are_one_table(warehouse_dsn: str, name: str, cut: str) -> None:
     preflight(warehouse_dsn, on_postgres(name), "first")
@@ -70,6 +71,7 @@ def test_schemas_that_postgres_cuts_to_the_same_are_one_too(warehouse_dsn: str) 
         preflight(warehouse_dsn, on_postgres(f"{LONG}_and_more.target"), "second")
 
 
+@pytest.mark.fault("L7")
 def test_an_owner_who_was_written_down_in_another_spelling_is_one_still(warehouse_dsn: str) -> None:
     preflight(warehouse_dsn, on_postgres(LONG), "first")
     long = f"public.{LONG}_as_it_was_given"
@@ -79,6 +81,7 @@ def test_an_owner_who_was_written_down_in_another_spelling_is_one_still(warehous
     preflight(warehouse_dsn, on_postgres(f"{LONG}_as_it_was_given"), "first")
 
 
+@pytest.mark.fault("L7")
 def test_a_table_that_inherits_belongs_to_the_owner_of_the_other(warehouse_dsn: str) -> None:
     """Whoever reads the parent reads the child's rows, too."""
     preflight(warehouse_dsn, on_postgres("parent"), "first")
@@ -135,6 +138,7 @@ def lowering_dsn(memory_folder: Path) -> Iterator[str]:
         yield server.create_database("shop")
 
 
+@pytest.mark.fault("L7")
 def test_names_that_mariadb_takes_for_the_same_are_one_table(lowering_dsn: str) -> None:
     preflight(lowering_dsn, on_mariadb("Target"), "first")
     for spelling in ("target", "TARGET", "Shop.Target"):
@@ -156,6 +160,7 @@ def test_names_that_mariadb_tells_apart_are_two_tables(mariadb_dsn: str) -> None
     assert {"TARGET", "Target", "target"} <= tables
 
 
+@pytest.mark.fault("L7")
 @pytest.mark.parametrize("protocol", ["two_phase", "write_ahead"])
 def test_an_epoch_column_in_another_case_is_filled(mariadb_dsn: str, protocol: str) -> None:
     mariadb_target.execute(

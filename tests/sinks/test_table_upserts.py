@@ -69,6 +69,7 @@ def applied(epochs: Sequence[Sealed]) -> dict[int, tuple[Any, ...]]:
     return found
 
 
+@pytest.mark.fault("E24")
 @pytest.mark.parametrize(
     ("placed", "seed"),
     [("postgres two_phase", 0), ("postgres write_ahead", 1), ("mariadb two_phase", 2), ("mariadb write_ahead", 0)],
@@ -165,6 +166,7 @@ def until_published(place: UpsertedDatabase, one: Sealed, vote: Vote) -> None:
     place.publish(place.sink(lock_timeout=10), one, vote)
 
 
+@pytest.mark.fault("E24")
 def test_publishers_at_once_never_show_a_row_older_than_one_that_was_seen(place: UpsertedDatabase) -> None:
     epochs = random_epochs(7, days=6)
     votes = [place.prepare(place.sink(lock_timeout=10), one) for one in epochs]
@@ -199,6 +201,7 @@ def test_publishers_at_once_never_show_a_row_older_than_one_that_was_seen(place:
     assert place.shown() == applied(epochs)
 
 
+@pytest.mark.fault("E24")
 def test_a_deleted_key_stays_deleted_until_something_newer_brings_it_back(
     place: UpsertedDatabase, protocol: ProtocolName
 ) -> None:
@@ -245,6 +248,7 @@ def test_keys_of_several_columns_and_tables(place: UpsertedDatabase) -> None:
 # --- refused before the decision --------------------------------------------------------------------------------------
 
 
+@pytest.mark.fault("C27")
 @pytest.mark.parametrize(("placed", "arguments"), EACH_WITH_ITS_CHECK, indirect=["placed"])
 def test_a_key_that_stands_twice_is_refused_by_name(
     place: UpsertedDatabase, arguments: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -260,6 +264,7 @@ def test_a_key_that_stands_twice_is_refused_by_name(
     assert place.left_over() == []
 
 
+@pytest.mark.fault("C27")
 @pytest.mark.parametrize(("placed", "arguments"), EACH_WITH_ITS_CHECK, indirect=["placed"])
 def test_a_row_without_a_key_is_refused(place: UpsertedDatabase, arguments: dict[str, Any]) -> None:
     nobody: Any = (None, "x", 1, False)
@@ -341,6 +346,7 @@ def test_upserts_are_sent_after_the_decision_unless_told_otherwise(place: Upsert
     assert "mode" not in place.kind("plain", tables={"rows": "t"}, connection="w").arguments()
 
 
+@pytest.mark.fault("C28")
 def test_a_prepared_epoch_makes_the_next_one_with_its_keys_wait_and_says_so(place: UpsertedDatabase) -> None:
     first, second, third = (sealed(id, row(id), row(7, f"epoch {id}")) for id in (1, 2, 3))
     vote = place.prepare(place.sink("two_phase"), first)
@@ -356,6 +362,7 @@ def test_a_prepared_epoch_makes_the_next_one_with_its_keys_wait_and_says_so(plac
     assert place.shown()[7][0] == "epoch 3"
 
 
+@pytest.mark.fault("E25")
 def test_a_cursors_epoch_is_written_again_past_later_ones_that_hold_its_keys(place: UpsertedDatabase) -> None:
     first, second = sealed(1, row(7, "first")), sealed(2, row(7, "second"))
     given = place.sink("two_phase")

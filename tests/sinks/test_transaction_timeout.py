@@ -70,6 +70,7 @@ def reasons(world: World) -> list[str]:
     return told
 
 
+@pytest.mark.fault("E23")
 def test_what_was_dropped_after_the_decision_is_published_from_the_wal(
     world: World, open_class: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,6 +83,7 @@ def test_what_was_dropped_after_the_decision_is_published_from_the_wal(
     assert ["outlived the timeout of 0:00:00.000001" in reason for reason in reasons(world)] == [True], reasons(world)
 
 
+@pytest.mark.fault("E23")
 def test_what_was_dropped_before_the_decision_is_published_from_the_wal(world: World) -> None:
     world.run_until(RUN, DAY, "prepare.files")
     drop_what_is_pending(world)
@@ -90,6 +92,7 @@ def test_what_was_dropped_before_the_decision_is_published_from_the_wal(world: W
     assert world.publications(DAY) == {"files": Publication.REPAIRED}
 
 
+@pytest.mark.fault("E23")
 @pytest.mark.parametrize(("timeout", "ratio", "warned"), [(SOON, 0.8, True), (NEVER, 0.8, False), (NEVER, 0.0, True)])
 def test_a_transaction_near_its_timeout_is_warned_of(
     world: World,

@@ -40,6 +40,7 @@ def write(path: Path, text: str) -> Path:
 # --- links ---
 
 
+@pytest.mark.fault("L4")
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(("grow", "cap"), [(False, 1), (True, None)])
 def test_a_file_is_read_once_though_links_lead_to_it(make: Make, grow: bool, cap: int | None) -> None:
@@ -56,6 +57,7 @@ def test_a_file_is_read_once_though_links_lead_to_it(make: Make, grow: bool, cap
     assert world.shown() == Counter("12")
 
 
+@pytest.mark.fault("L4")
 def test_a_link_to_a_parent_folder_lists_each_file_once(tmp_path: Path) -> None:
     land(tmp_path / "x" / "a.csv")
     (tmp_path / "x" / "up").symlink_to(tmp_path)
@@ -116,6 +118,7 @@ def test_an_interval_takes_a_linked_file_once_and_not_that_of_another_interval(t
     assert found == [[f"{tmp_path}/2013-01-02/a.csv", f"{tmp_path}/2013-01-03/a.csv"], [f"{tmp_path}/2013-01-03/a.csv"]]
 
 
+@pytest.mark.fault("L4")
 def test_an_interval_whose_folder_is_a_link_to_anothers_claims_the_same_files(tmp_path: Path) -> None:
     land(tmp_path / "2013-01-02" / "a.csv")
     (tmp_path / "2013-01-03").symlink_to("2013-01-02")
@@ -131,6 +134,7 @@ def _after(day: Interval) -> Interval:
 # --- hard links and mounts ---
 
 
+@pytest.mark.fault("L4")
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("grow", [False, True])
 def test_a_hard_link_is_refused_by_both_names(make: Make, grow: bool) -> None:
@@ -162,6 +166,7 @@ def test_a_hard_link_that_the_source_never_reads_is_nobodys_business(tmp_path: P
     assert names(watched(f"{tmp_path}/*.csv").latest(None, None)) == ["a.csv"]
 
 
+@pytest.mark.fault("L4")
 def test_a_folder_that_is_mounted_twice_is_refused_by_both_names(tmp_path: Path) -> None:
     land(tmp_path / "a" / "1.csv")
     (tmp_path / "b").mkdir()
@@ -178,6 +183,7 @@ def test_a_folder_that_is_mounted_twice_is_refused_by_both_names(tmp_path: Path)
 # --- a folder under another path ---
 
 
+@pytest.mark.fault("L4")
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("grow", [False, True])
 def test_a_watched_folder_that_moved_is_named_and_read_on_where_a_person_says_so(make: Make, grow: bool) -> None:
@@ -241,6 +247,7 @@ def test_a_position_of_an_older_version_tells_by_its_files_where_the_folder_was(
 # --- names ---
 
 
+@pytest.mark.fault("L4")
 def test_a_name_that_spark_can_not_read_is_refused_by_name(
     tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
 ) -> None:

@@ -78,6 +78,7 @@ def test_relative_paths_start_at_the_home_folder(tmp_path: Path, monkeypatch: py
     assert [claim.path for claim in source.claims(None, source.latest(None, DAY))] == [str(landed)]
 
 
+@pytest.mark.fault("A10")
 def test_a_missing_file_may_mean_an_empty_epoch(tmp_path: Path) -> None:
     source = daily(tmp_path, missing="empty")
     position = source.latest(None, DAY)
@@ -90,6 +91,7 @@ def test_an_interval_source_wants_an_interval(tmp_path: Path) -> None:
         daily(tmp_path).latest(None, None)
 
 
+@pytest.mark.fault("J12")
 def test_hours_of_one_daily_file_claim_the_same_file(tmp_path: Path) -> None:
     land(tmp_path / "2013-01-02.csv")
     source = daily(tmp_path)
@@ -118,12 +120,14 @@ def test_a_watched_folder_gives_each_file_once_however_late_it_comes(tmp_path: P
     assert source.claims(None, nothing) == []
 
 
+@pytest.mark.fault("A4")
 def test_a_claimed_file_that_grows_is_not_read_again(tmp_path: Path) -> None:
     taken = str(land(tmp_path / "a.csv"))
     land(tmp_path / "a.csv", "id,name\n1,x\n2,y\n")
     assert names(watched(tmp_path, {taken}).latest(None, None)) == []
 
 
+@pytest.mark.fault("A7")
 def test_an_epoch_of_a_watched_folder_stays_below_its_caps(tmp_path: Path) -> None:
     for age in range(5):
         land(tmp_path / f"{age}.csv", age=age)
@@ -193,6 +197,7 @@ def test_a_name_that_is_no_text_is_named(tmp_path: Path) -> None:
         watched(tmp_path).latest(None, None)
 
 
+@pytest.mark.fault("A4", "A5")
 def test_a_frozen_file_that_changed_is_named_with_what_changed(
     tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
 ) -> None:

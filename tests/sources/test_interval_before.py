@@ -65,6 +65,7 @@ def run(world: FolderWorld, day: int, upto: str = "", **asked: Any) -> None:
     world.run(RunKey("watch", f"day {day} {' '.join(asked)}", **asked), interval=DAYS[day], upto=upto)
 
 
+@pytest.mark.fault("A27")
 def test_nothing_is_planned_behind_it_until_it_is_restated(world: FolderWorld) -> None:
     run(world, 0)
     Growing.came[0] = 20
@@ -88,6 +89,7 @@ def test_only_the_interval_that_ends_where_one_begins_is_asked(world: FolderWorl
         run(world, 1, restate="why not")
 
 
+@pytest.mark.fault("A27")
 def test_it_is_not_sealed_and_planned_anew_it_is(world: FolderWorld) -> None:
     run(world, 0, upto="begin")
     Growing.came[0] = 1
@@ -111,6 +113,7 @@ def test_one_that_was_given_up_or_is_of_another_source_keeps_nothing_up(world: F
     run(reading(world, path=f"{world.landing}/{{interval_start:%Y-%m}}-03.txt"), 2)
 
 
+@pytest.mark.fault("A27")
 def test_a_decided_one_is_staged_again_and_restated_as_it_was_read(world: FolderWorld) -> None:
     run(world, 0, upto="commit")
     Growing.came[0] = 1

@@ -39,6 +39,7 @@ def group() -> str:
 # --- from where a consumer group stands ---
 
 
+@pytest.mark.fault("A24")
 def test_the_first_epoch_starts_where_a_group_stands_and_no_later_one_asks_for_it(topics: Topics, group: str) -> None:
     topic = topics.create("a")
     for partition in (0, 1):
@@ -52,6 +53,7 @@ def test_the_first_epoch_starts_where_a_group_stands_and_no_later_one_asks_for_i
     assert ranges(source.latest(first, None), topic) == {"0": [5, 5], "1": [5, 7]}
 
 
+@pytest.mark.fault("A24")
 def test_a_partition_without_an_offset_of_the_group_is_refused_unless_it_is_said_where_it_starts(
     topics: Topics, group: str
 ) -> None:
@@ -68,6 +70,7 @@ def test_a_partition_without_an_offset_of_the_group_is_refused_unless_it_is_said
         assert ranges(source.latest(None, None), topic) == {"0": [first, 4], "1": [2, 4], "2": [first, 4]}
 
 
+@pytest.mark.fault("A24")
 def test_records_that_a_group_had_still_to_read_and_that_are_gone_are_named(topics: Topics, group: str) -> None:
     topic = topics.create("a", 1)
     topics.send(topic, 0, range(9))
@@ -79,6 +82,7 @@ def test_records_that_a_group_had_still_to_read_and_that_are_gone_are_named(topi
     assert ranges(accepting.latest(None, None), topic) == {"0": [4, 9]}
 
 
+@pytest.mark.fault("A24")
 def test_a_group_that_stands_behind_a_topics_end_is_refused(topics: Topics, group: str) -> None:
     topic = topics.create("a", 1)
     topics.send(topic, 0, range(9))
@@ -92,6 +96,7 @@ def test_a_group_that_stands_behind_a_topics_end_is_refused(topics: Topics, grou
     assert ranges(accepting.latest(None, None), topic) == {"0": [0, 2]}
 
 
+@pytest.mark.fault("A24")
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("accepting", [False, True], ids=["strictly", "accepting loss"])
 def test_an_offset_of_a_group_behind_an_open_transaction_is_waited_for(
@@ -140,6 +145,7 @@ def _make_anew(topics: Topics, topic: str) -> None:
     topics.cluster.create_topic(topic, 1, {})
 
 
+@pytest.mark.fault("A24")
 def test_offsets_that_an_open_transaction_commits_are_waited_for(topics: Topics, group: str) -> None:
     """Who reads, writes and commits in transactions has shown what is before the offset, or will never have."""
     topic = topics.create("a", 1)
@@ -192,6 +198,7 @@ def test_a_group_whose_consumers_go_on_is_told(topics: Topics, group: str, caplo
 # --- up to an end ---
 
 
+@pytest.mark.fault("A25")
 @pytest.mark.parametrize(
     ("end", "expected"),
     [
@@ -222,6 +229,7 @@ def test_nothing_behind_the_end_is_read_by_any_epoch(topics: Topics, end: Any, e
     assert source.is_empty(position, source.latest(position, None))
 
 
+@pytest.mark.fault("A25")
 def test_the_ends_are_those_of_the_first_epoch(topics: Topics) -> None:
     topic = topics.create("a", 1)
     topics.send(topic, 0, range(3))
@@ -237,6 +245,7 @@ def test_the_ends_are_those_of_the_first_epoch(topics: Topics) -> None:
     assert source.is_finished(first, second)
 
 
+@pytest.mark.fault("A25")
 def test_a_finished_source_asks_no_broker(topics: Topics) -> None:
     """Who moved all of a topic deletes it: later epochs are empty, and no alarm."""
     topic = topics.create("a", 1)
@@ -255,6 +264,7 @@ def test_a_finished_source_asks_no_broker(topics: Topics) -> None:
         assert alone.latest(second, None) == second
 
 
+@pytest.mark.fault("A25")
 def test_a_topic_that_is_read_to_its_end_may_go_while_others_are_read(topics: Topics) -> None:
     small, large = topics.create("a", 1), topics.create("b", 1)
     topics.send(small, 0, range(1))
@@ -269,6 +279,7 @@ def test_a_topic_that_is_read_to_its_end_may_go_while_others_are_read(topics: To
     assert source.is_finished(first, second)
 
 
+@pytest.mark.fault("A25")
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("end", ["latest", datetime(2013, 1, 1, tzinfo=UTC)], ids=["latest", "a time"])
 @pytest.mark.parametrize("frozen", [False, True], ids=["anew", "as older versions froze it"])
@@ -294,6 +305,7 @@ def test_an_end_of_a_topic_that_isnt_there_is_refused(topics: Topics) -> None:
         by_pattern(topics, end={f"{topics.prefix}-a": {0: 1}, missing: {0: 1}}).latest(None, None)
 
 
+@pytest.mark.fault("A25")
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("old", [False, True], ids=["anew", "planned by older versions"])
 def test_a_topic_that_is_found_behind_the_end_is_neither_read_nor_missed(old: bool, topics: Topics) -> None:
@@ -315,6 +327,7 @@ def test_a_topic_that_is_found_behind_the_end_is_neither_read_nor_missed(old: bo
     assert (ranges(third, topic), source.is_finished(second, third)) == ({"0": [6, 9]}, True)
 
 
+@pytest.mark.fault("A25")
 def test_a_topic_of_which_nothing_is_to_be_read_may_go_before_the_others_are_read(topics: Topics) -> None:
     empty, topic = topics.create("a", 1), topics.create("b", 1)
     topics.send(topic, 0, range(3))
@@ -327,6 +340,7 @@ def test_a_topic_of_which_nothing_is_to_be_read_may_go_before_the_others_are_rea
         source.check(None, first)
 
 
+@pytest.mark.fault("A25")
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("old", [False, True], ids=["anew", "planned by older versions"])
 def test_the_end_of_a_topic_isnt_that_of_another_one_of_its_name(old: bool, topics: Topics) -> None:
@@ -345,6 +359,7 @@ def test_the_end_of_a_topic_isnt_that_of_another_one_of_its_name(old: bool, topi
     assert (ranges(second, topic), accepting.is_finished(first, second)) == ({"0": [0, 9]}, True)
 
 
+@pytest.mark.fault("A25")
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("old", [False, True], ids=["anew", "planned by older versions"])
 def test_an_end_whose_topic_is_gone_for_good_is_that_of_no_later_one(old: bool, topics: Topics) -> None:

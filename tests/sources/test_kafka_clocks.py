@@ -103,6 +103,7 @@ def taken(position: Position) -> dict[int, tuple[int, int]]:
 # --- by interval ---
 
 
+@pytest.mark.fault("A27")
 def test_records_that_come_into_an_interval_once_it_was_planned_are_named() -> None:
     brokers = Brokers([[NOON] * 100, [NOON] * 5 + [NEXT.start]])
     source = by_interval(brokers)
@@ -172,6 +173,7 @@ def test_a_plan_of_an_older_version_is_taken_as_it_is() -> None:
     assert source.lacks(None, position) is None
 
 
+@pytest.mark.fault("J2")
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 179)), max_size=12))
 def test_each_record_is_in_one_interval_whatever_comes_while_it_is_planned(sent: list[tuple[int, int]]) -> None:
     """Clocks go on meanwhile, each partition's by itself, and some are behind."""
@@ -219,6 +221,7 @@ def test_an_interval_that_is_not_over_by_this_machines_clock_is_waited_for() -> 
 # --- up to a time ---
 
 
+@pytest.mark.fault("A27")
 def test_records_that_come_before_a_time_that_is_over_are_read_by_the_next_epoch() -> None:
     brokers = Brokers([[NOON] * 100, [NOON, NEXT.start]])
     source = up_to(brokers, NEXT.start)

@@ -154,6 +154,7 @@ def test_a_start_that_isnt_there_is_refused(topics: Topics) -> None:
         topics.source(topic, start={topic: {0: 1}}).latest(None, None)
 
 
+@pytest.mark.fault("A7")
 def test_a_partition_that_has_a_backlog_is_in_every_epoch_whatever_the_cap(topics: Topics) -> None:
     """Windows would take one that isn't for idle, and close over what waits in it."""
     topic = topics.create("a", 3)
@@ -172,6 +173,7 @@ def expire(topics: Topics, topic: str, before: int) -> None:
     admin.delete_records([TopicPartition(topic, 0, before)])[TopicPartition(topic, 0)].result(30)
 
 
+@pytest.mark.fault("A7")
 def test_no_partition_waits_for_ever_behind_a_cap() -> None:
     offered = {"big": TopicRange("1", {0: (0, 10**9), 1: (5, 5)}), "small": TopicRange("2", {0: (7, 10)})}
     assert cap(offered, 1_000)["small"].partitions == {0: (7, 8)}
@@ -225,6 +227,7 @@ def test_records_that_have_expired_are_named_never_passed_over(topics: Topics) -
     assert ranges(accepting.latest(first, None), topic) == {"0": [7, 10]}
 
 
+@pytest.mark.fault("A5")
 @pytest.mark.tier("all")
 def test_a_log_that_was_cut_is_named_also_when_it_has_grown_again(memory: Path, kafka_jars: None) -> None:
     with KafkaBroker(memory / "kafka").for_a_while() as broker:
@@ -269,6 +272,7 @@ def _cut(broker: KafkaBroker, partition: str) -> None:
         index.unlink()
 
 
+@pytest.mark.fault("A5")
 def test_a_topic_that_was_made_anew_is_named(topics: Topics) -> None:
     topic = topics.create("a", 1)
     topics.send(topic, 0, range(3))
@@ -296,6 +300,7 @@ def test_a_topic_that_a_pattern_no_longer_finds_is_named(topics: Topics) -> None
     assert list(accepting.latest(first, None)["topics"]) == [stays]
 
 
+@pytest.mark.fault("L15")
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("accepted", [False, True])
 def test_a_topic_that_a_list_misses_goes_on_where_it_ended(

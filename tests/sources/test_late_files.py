@@ -55,6 +55,7 @@ def begin_says(world: FolderWorld, day: int, caplog: pytest.LogCaptureFixture) -
     return [record.getMessage() for record in caplog.records]
 
 
+@pytest.mark.fault("A11")
 def test_a_file_that_comes_after_its_epoch_was_published_is_told_and_not_read(
     world: FolderWorld, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -70,6 +71,7 @@ def test_a_file_that_comes_after_its_epoch_was_published_is_told_and_not_read(
     assert world.shown() == Counter("1")
 
 
+@pytest.mark.fault("A11")
 def test_a_file_that_comes_for_an_empty_epoch_is_told(world: FolderWorld) -> None:
     run(world, 0)
     came = land(world, 0, "")

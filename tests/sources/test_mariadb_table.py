@@ -58,6 +58,7 @@ def names(source: OpenTableSource, position: Position) -> list[str]:
     return sorted(row["name"] for row in rows_of(source, position))
 
 
+@pytest.mark.fault("A12")
 def test_a_row_committed_late_is_lost_by_the_largest_id_and_not_within_the_lag(shop: Shop) -> None:
     late = shop.server.connect(shop.name)
     late.begin()
@@ -158,6 +159,7 @@ def accepted_by(refused: pytest.ExceptionInfo[SourceChanged]) -> str:
     return str(refused.value).partition("accept='")[2].rstrip("'")
 
 
+@pytest.mark.fault("L5")
 def test_numbers_that_the_server_gives_again_below_the_cursor_are_refused_before_the_plan(shop: Shop) -> None:
     shop.run("INSERT INTO events (name) VALUES ('a'), ('b'), ('c')")
     found = shop.source().latest(None, None)
@@ -175,6 +177,7 @@ def test_numbers_that_the_server_gives_again_below_the_cursor_are_refused_before
     assert names(shop.source(), shop.source().latest(found, None)) == ["above"]
 
 
+@pytest.mark.fault("L5")
 def test_a_lower_maximum_is_noticed_where_the_server_gives_no_numbers(shop: Shop) -> None:
     shop.run("CREATE TABLE given (id bigint PRIMARY KEY, name varchar(9))", "INSERT INTO given VALUES (7, 'x')")
     found = shop.source("given").latest(None, None)
@@ -183,6 +186,7 @@ def test_a_lower_maximum_is_noticed_where_the_server_gives_no_numbers(shop: Shop
         shop.source("given").latest(found, None)
 
 
+@pytest.mark.fault("L5")
 def test_another_server_of_the_same_default_id_is_no_continuation(shop: Shop, memory_folder: Path) -> None:
     shop.run("INSERT INTO events (name) VALUES ('here')")
     found = shop.source().latest(None, None)
@@ -197,6 +201,7 @@ def test_another_server_of_the_same_default_id_is_no_continuation(shop: Shop, me
         assert names(source, source.latest(found, None)) == ["there"]
 
 
+@pytest.mark.fault("L6")
 def test_a_limit_of_the_server_cuts_no_range(shop: Shop) -> None:
     shop.run("INSERT INTO events (name) SELECT seq FROM seq_1_to_5")
     shop.run("SET GLOBAL sql_select_limit = 2")
@@ -250,6 +255,7 @@ def test_values_come_out_exactly(shop: Shop) -> None:
         assert [row[name] for row in rows if row[name] is not None] == expected, name
 
 
+@pytest.mark.fault("J15")
 @pytest.mark.parametrize("what", ["a date", "a function"])
 def test_a_value_that_cant_be_read_is_not_told_but_to_who_asks(
     shop: Shop, what: str, monkeypatch: pytest.MonkeyPatch

@@ -58,6 +58,7 @@ def stuck(world: FolderWorld) -> Epoch:
     return found
 
 
+@pytest.mark.fault("A28")
 def test_the_next_run_takes_what_a_stuck_epoch_had_and_what_has_come_since(world: FolderWorld) -> None:
     first = stuck(world)
     found = world.begin("two")
@@ -91,6 +92,7 @@ def test_a_run_s_own_retry_has_what_it_had(world: FolderWorld) -> None:
     assert world.begin("one").plan == first.plan
 
 
+@pytest.mark.fault("A28")
 def test_an_epoch_at_which_somebody_is_stays(world: FolderWorld) -> None:
     land(world, "1")
     first = world.begin("one")
@@ -128,6 +130,7 @@ def test_an_epoch_that_nothing_new_came_for_stays(world: FolderWorld) -> None:
     assert (found.plan, found.reason) == (first.plan, None)
 
 
+@pytest.mark.fault("A28")
 @pytest.mark.parametrize("how", ["replaced", "deleted"])
 def test_what_was_frozen_is_never_left_out_or_read_otherwise(world: FolderWorld, how: str) -> None:
     first = stuck(world)
@@ -190,6 +193,7 @@ def test_each_run_adds_no_more_than_an_epoch_may_have(world: FolderWorld) -> Non
         assert (found.id, sorted(lines(found))) == (1, list(upto))
 
 
+@pytest.mark.fault("A28")
 def test_the_run_that_comes_back_is_told_and_changes_nothing(world: FolderWorld) -> None:
     stuck(world)
     world.begin("two")
@@ -229,6 +233,7 @@ def test_where_no_source_can_be_asked_the_epoch_goes_on_as_it_is(world: FolderWo
     assert world.begin("two").plan == first.plan
 
 
+@pytest.mark.fault("A28")
 @pytest.mark.parametrize("rival", ["takes it over", "plans the next one"])
 def test_nobody_is_overtaken_between_the_look_and_the_merge(
     world: FolderWorld, rival: str, monkeypatch: pytest.MonkeyPatch
@@ -256,6 +261,7 @@ def test_nobody_is_overtaken_between_the_look_and_the_merge(
     assert [lines(epoch) for epoch in kept[1:]] == ([["2"]] if rival == "plans the next one" else [])
 
 
+@pytest.mark.fault("A28")
 @pytest.mark.parametrize(
     "hit", [Hit("stage", CrashPoint.STAGE_AFTER_SPARK, 1), Hit("begin", CrashPoint.BEGIN_AFTER_OPEN, 1)], ids=str
 )

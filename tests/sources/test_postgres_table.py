@@ -85,6 +85,7 @@ def names(source: OpenTableSource, position: Position) -> list[str]:
 # --- where an epoch ends ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.fault("A12")
 def test_a_row_committed_late_with_a_smaller_id_is_lost_by_the_largest_id_and_not_by_commit_order(shop: str) -> None:
     naive, exact = source_of(shop, order_by="id", settle=timedelta(0)), source_of(shop)
     late = Writer(shop).insert("late")
@@ -112,6 +113,7 @@ def test_rows_above_the_oldest_running_transaction_wait_and_the_log_names_it(
     assert names(source, source.latest(first, None)) == ["after", "slow"]
 
 
+@pytest.mark.fault("A12")
 def test_a_prepared_transaction_holds_rows_back_too(
     shop: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,6 +225,7 @@ def test_the_pieces_of_a_range_are_the_range(shop: str) -> None:
 # --- what becomes of a frozen range ----------------------------------------------------------------------------------
 
 
+@pytest.mark.fault("A14")
 def test_rows_deleted_from_a_frozen_range_are_noticed(shop: str) -> None:
     Writer(shop).insert("a").insert("b").commit()
     source = source_of(shop)
@@ -233,6 +236,7 @@ def test_rows_deleted_from_a_frozen_range_are_noticed(shop: str) -> None:
         source.check(None, found)
 
 
+@pytest.mark.fault("A12")
 def test_rows_that_come_into_a_frozen_range_of_a_column_are_noticed(shop: str) -> None:
     late = Writer(shop).insert("late")
     Writer(shop).insert("early").commit()
@@ -243,6 +247,7 @@ def test_rows_that_come_into_a_frozen_range_of_a_column_are_noticed(shop: str) -
         source.check(None, found)
 
 
+@pytest.mark.fault("A13")
 def test_another_server_is_no_continuation_until_a_person_says_so(shop: str, memory_server: PostgresServer) -> None:
     Writer(shop).insert("here").commit()
     found = source_of(shop).latest(None, None)
@@ -258,6 +263,7 @@ def test_another_server_is_no_continuation_until_a_person_says_so(shop: str, mem
     assert names(source, source.latest(found, None)) == ["there"]
 
 
+@pytest.mark.fault("L5")
 @pytest.mark.parametrize("readable", [True, False])
 def test_numbers_that_the_sequence_gives_again_below_the_cursor_are_refused_before_the_plan(
     shop: str, readable: bool
@@ -307,6 +313,7 @@ def test_a_position_that_names_no_column_is_of_the_present_one(shop: str) -> Non
     assert names(source, source.latest(before, None)) == ["second"]
 
 
+@pytest.mark.fault("A13")
 def test_transaction_numbers_that_went_back_are_refused(shop: str) -> None:
     source = source_of(shop)
     found = source.latest(None, None)
@@ -314,12 +321,14 @@ def test_transaction_numbers_that_went_back_are_refused(shop: str) -> None:
         source.latest(found | {"upto": str(int(found["upto"]) + 1000)}, None)
 
 
+@pytest.mark.fault("A13")
 def test_rows_restored_from_another_server_are_refused(shop: str) -> None:
     run(shop, "INSERT INTO events (name, xid) VALUES ('restored', '9000000000')")
     with pytest.raises(SourceRefused, match="transaction numbers that this server has not reached"):
         source_of(shop).latest(None, None)
 
 
+@pytest.mark.fault("A13")
 def test_a_crash_of_the_source_gives_no_transaction_number_again(
     memory_folder: Path, passfile: Path, server_template: PostgresServer
 ) -> None:
@@ -507,6 +516,7 @@ def leaking(dsn: str, what: str) -> OpenTableSource:
     return source_of(dsn, "leaking", order_by="id", settle=timedelta(0), columns=("id", "n"))
 
 
+@pytest.mark.fault("J15")
 @pytest.mark.parametrize(("what", "code"), [("a cast", "SQLSTATE 22P02"), ("a function", "INSUFFICIENT_PRIVILEGE")])
 def test_a_value_that_cant_be_read_is_not_told_but_to_who_asks(
     shop: str, what: str, code: str, monkeypatch: pytest.MonkeyPatch

@@ -68,6 +68,7 @@ def test_a_redirection_gets_no_login(registry: Registry) -> None:
         assert elsewhere.asked == []
 
 
+@pytest.mark.fault("J21")
 def test_a_subject_that_isnt_there_is_refused_and_so_is_who_is_no_registry(registry: Registry) -> None:
     with pytest.raises(SourceRefused, match="has no subject orders-value: say by `subjects`"):
         asking(registry.url).schemas_of(["orders-value"])
@@ -76,6 +77,7 @@ def test_a_subject_that_isnt_there_is_refused_and_so_is_who_is_no_registry(regis
         asking(f"{registry.url}/elsewhere").schemas_of(["orders-value"])
 
 
+@pytest.mark.fault("J21")
 def test_a_registry_that_fails_is_asked_again_and_not_for_ever(registry: Registry) -> None:
     registry.register("orders-value", 7, "long")
     registry.failing = 2
@@ -100,6 +102,7 @@ def test_a_schema_that_cant_be_read_is_left_out_and_told(
             assert "schema 8 of subject orders-value isn't used" in caplog.text
 
 
+@pytest.mark.fault("J21")
 def test_what_a_registry_listed_too_late_is_known_by_its_id(subtests: pytest.Subtests) -> None:
     for listings in [1, 2, 100]:
         with subtests.test(listings=listings), serving(Registry()) as registry:

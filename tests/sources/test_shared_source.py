@@ -45,6 +45,7 @@ class MeetingSource(FileSource):
         return super().open(context)
 
 
+@pytest.mark.fault("A22")
 def test_two_pipelines_in_two_threads_may_share_a_source(world: FolderWorld) -> None:
     (world.landing / "first.txt").write_text("1\n")
     world.run("first")
@@ -80,6 +81,7 @@ class OpenCounted(OpenFileSource):
         return planned
 
 
+@pytest.mark.fault("L6")
 @pytest.mark.parametrize(("read", "error"), [(2, SourceChanged), (4, StageFailed), (3, None)])
 def test_nothing_is_sealed_unless_as_many_rows_were_read_as_were_planned(
     world: FolderWorld, read: int, error: type[LockstepError] | None

@@ -154,6 +154,7 @@ def test_a_snapshot_alone_is_nothing_new(world: JoiningWorld) -> None:
         assert begin_unless_idle(runtime, RunKey("watch", "two")) is None
 
 
+@pytest.mark.fault("A26")
 def test_a_snapshot_that_changed_is_told_and_replanned(world: JoiningWorld) -> None:
     world.land("1")
     world.begin("one")
@@ -166,6 +167,7 @@ def test_a_snapshot_that_changed_is_told_and_replanned(world: JoiningWorld) -> N
     assert world.shown() == {"1 A": 1}
 
 
+@pytest.mark.fault("A26")
 def test_an_epoch_that_others_follow_gets_another_snapshot_and_keeps_its_range(world: JoiningWorld) -> None:
     world.land("1")
     first = world.begin("one")
@@ -215,6 +217,7 @@ def test_files_that_grow_are_read_up_to_where_they_were(world: JoiningWorld) -> 
 # --- one name, once a snapshot and once not --------------------------------------------------------------------------
 
 
+@pytest.mark.fault("A26")
 def test_a_cursor_never_goes_on_where_a_snapshot_ended(world: JoiningWorld) -> None:
     files = FileSource(f"{world.names}/*.txt", format="text")
     world.with_names(files)
@@ -474,6 +477,7 @@ def test_a_range_says_that_it_is_whole() -> None:
 # --- crashes ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.fault("A26")
 def test_what_was_frozen_is_joined_whole_wherever_a_process_is_killed(
     world: JoiningWorld, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests, sampling: Sampling
 ) -> None:

@@ -260,6 +260,7 @@ MARIADB = """
 """
 
 
+@pytest.mark.fault("A15", "A28")
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("arguments", "on_stuck"),
@@ -281,6 +282,7 @@ def test_postgres_rows_arrive_once(
     settle_down(world, lambda: Counter(name for (name,) in execute(dsn, "SELECT name FROM events")))
 
 
+@pytest.mark.fault("A15")
 def test_mariadb_rows_arrive_once(
     mariadb_server: MariaDbServer, mariadb_dsn: str, memory_server: PostgresServer, memory: Path
 ) -> None:
@@ -339,6 +341,7 @@ class Transactions:
         """Whoever holds no record has nothing to close."""
 
 
+@pytest.mark.fault("A15")
 def test_kafka_records_arrive_once(kafka_broker: KafkaBroker, memory_server: PostgresServer, memory: Path) -> None:
     topic, connections = f"kills-{next(numbers)}", {"kafka": kafka_broker.bootstrap}
     with cluster_of(kafka_broker) as cluster:  # closed before anybody forks
@@ -362,6 +365,7 @@ def test_kafka_records_arrive_once(kafka_broker: KafkaBroker, memory_server: Pos
     assert committed().total() > WRITERS * TRANSACTIONS
 
 
+@pytest.mark.fault("A15")
 def test_numbers_of_a_sequence_arrive_once(memory_server: PostgresServer, memory: Path) -> None:
     world = make_world(SequenceSource(9, last=108), memory_server, memory, {})
     assert sacrifice(world, lambda: False, 4) >= 4

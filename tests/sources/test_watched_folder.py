@@ -71,6 +71,7 @@ def warnings(world: FolderWorld, run: str, caplog: pytest.LogCaptureFixture) -> 
 # --- whole files ---
 
 
+@pytest.mark.fault("A16")
 def test_a_file_that_comes_late_with_an_old_time_is_found(make: Make) -> None:
     world = make()
     land(world, "new", "1\n", age=0)
@@ -82,6 +83,7 @@ def test_a_file_that_comes_late_with_an_old_time_is_found(make: Make) -> None:
     assert [len(epoch.plan.sources["landing"].end["files"]) for epoch in world.epochs()] == [1, 1, 0]
 
 
+@pytest.mark.fault("A17")
 def test_two_beginners_never_take_the_same_file(make: Make) -> None:
     world, rounds = make(max_files_per_epoch=2), 2
     for number in range(rounds * 4):
@@ -111,6 +113,7 @@ def _run_of(world: FolderWorld, epoch: int) -> str:
         return str(run).removesuffix(" of watch")
 
 
+@pytest.mark.fault("A18")
 def test_a_consumed_file_that_changed_is_told_and_not_read_again(make: Make, caplog: pytest.LogCaptureFixture) -> None:
     world = make()
     rewritten, archived = land(world, "a", "1\n"), land(world, "b", "2\n")
@@ -178,6 +181,7 @@ def test_caps_cut_a_growing_file_between_lines(make: Make) -> None:
     assert [taken(epoch) for epoch in world.epochs()] == expected
 
 
+@pytest.mark.fault("A19")
 def test_a_growing_file_that_is_another_one_stops_the_pipeline(make: Make, subtests: pytest.Subtests) -> None:
     world = make(grow=True)
     log = land(world, "log", "1\n2\n")
@@ -307,6 +311,7 @@ def test_files_that_were_read_whole_stay_so_when_they_may_grow(make: Make) -> No
     assert world.shown() == Counter("13")
 
 
+@pytest.mark.fault("A19")
 def test_a_range_that_can_not_be_read_again_fails_the_epoch(make: Make) -> None:
     world = make(grow=True, hash=True)
     middle = "".join(f"{number:09}\n" for number in range(2000))

@@ -174,6 +174,7 @@ def test_spark_goes_by_the_epochs_times(session: SparkSession, sealed: Sealed) -
         assert len(asked.names) == 14
 
 
+@pytest.mark.fault("N9")
 def test_a_damaged_wal_is_named_and_not_audited(session: SparkSession, sealed: Sealed) -> None:
     wal, asked = sealed(orders=ORDERS), Asked(session)
     path = sealed.root / wal.folder / "orders" / "part-1.parquet"
@@ -194,6 +195,7 @@ def test_a_column_that_is_not_there_is_refused_alike(session: SparkSession, seal
             ask(typo, occasion(), wal, asking)
 
 
+@pytest.mark.fault("N9")
 def test_without_spark_the_task_asks(sealed: Sealed) -> None:
     def broken(*_: Any) -> dict[str, Found]:
         raise OSError("nobody answers")
@@ -332,6 +334,7 @@ def test_what_a_table_adopts_is_no_dataframe_for_audits(tmp_path: Path) -> None:
     replace(pipeline_of(source), sinks=[table], audits=[function("rows", checks.twos)])
 
 
+@pytest.mark.fault("N9")
 def test_an_epoch_is_judged_alike_whoever_reads_its_rows(
     spark_connect: str, ledger_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -149,6 +149,7 @@ FAULTS = [
 ]  # fmt: skip
 
 
+@pytest.mark.fault("K12")
 def test_what_a_transform_loses_or_doubles_against_its_word_stops_the_epoch(
     session: SparkSession, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
@@ -242,6 +243,7 @@ Row = tuple[int, bool, int]  #: its id, whether it is to be dropped, how often t
 ROWS = st.lists(st.tuples(st.integers(-3, 3), st.booleans(), st.sampled_from([0, 1, 1, 1, 2])), max_size=8)
 
 
+@pytest.mark.fault("K12")
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=ROWS)
 def test_rows_are_proven_exactly_where_each_comes_out_once(session: SparkSession, rows: list[Row]) -> None:

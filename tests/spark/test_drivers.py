@@ -139,6 +139,7 @@ def test_a_pipeline_that_cannot_be_imported_is_named(tmp_path: Path) -> None:
             load(reference)
 
 
+@pytest.mark.fault("H4")
 def test_a_cancelled_execution_ends_and_leaves_nothing_to_adopt(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,6 +181,7 @@ run_request(request.folder + "/_request.json", connect(sys.argv[1]), pipeline, {
 """
 
 
+@pytest.mark.fault("B6", "C25")
 def test_a_killed_client_leaves_a_folder_without_a_result(
     session: SparkSession, spark_connect: str, tmp_path: Path
 ) -> None:

@@ -123,6 +123,7 @@ def test_a_question_that_makes_no_sense_is_refused(
                 stage(session, tmp_path, pipeline)
 
 
+@pytest.mark.fault("A21")
 def test_publish_repair_and_verify_ask_nobody(
     spark_connect: str, ledger_dsn: str, tmp_path: Path, server: LookupServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

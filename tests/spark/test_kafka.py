@@ -110,6 +110,7 @@ def number(id: int, name: bytes) -> bytes:
     return struct.pack(">q", id) + name
 
 
+@pytest.mark.fault("J4")
 @pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("encoding", "schema", "good", "bad"),
@@ -242,6 +243,7 @@ def test_bad_records_go_to_quarantine_by_their_place(
     assert json.loads(kept.read_text()) == {"file": f"kafka:{read}/0@1", "record": '{"value":"\\"nonsense\\""}'}
 
 
+@pytest.mark.fault("J20")
 def test_what_a_function_cant_decode_goes_to_quarantine_with_the_reason_and_nothing_of_the_record_into_messages(
     topics: Topics, session: SparkSession, tmp_path: Path
 ) -> None:
@@ -264,6 +266,7 @@ def test_what_a_function_cant_decode_goes_to_quarantine_with_the_reason_and_noth
     assert "secret" not in str(failure.value)
 
 
+@pytest.mark.fault("J20")
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("away", [b"away", b"away for a client"], ids=bytes.decode)
 def test_what_the_system_refuses_a_function_is_no_bad_record(
@@ -330,6 +333,7 @@ def _told(message: Any) -> tuple[Any, ...]:
     return (message.partition(), message.offset(), message.key(), message.value(), message.headers())
 
 
+@pytest.mark.fault("A4")
 def test_a_compacted_topic_is_no_loss(
     topics: Topics, session: SparkSession, tmp_path: Path, kafka_broker: KafkaBroker
 ) -> None:
@@ -367,6 +371,7 @@ def made_anew(topics: Topics, topic: str) -> None:
     topics.send(topic, 0, range(9))
 
 
+@pytest.mark.fault("A4")
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("lose", [expired, made_anew])
 @pytest.mark.parametrize("when", ["before the job", "while Spark reads", "before the seal"])

@@ -68,6 +68,7 @@ def opened(topics: Topics, registry: Registry, topic: str, **more: Any) -> OpenK
     return source.open(SourceContext("pipe", "events", lambda paths: set(), connections))
 
 
+@pytest.mark.fault("J21")
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("part", ["key", "value"])
 def test_each_record_is_read_by_the_schema_that_it_names_as_the_readers_has_it(
@@ -92,6 +93,7 @@ def test_each_record_is_read_by_the_schema_that_it_names_as_the_readers_has_it(
     }
 
 
+@pytest.mark.fault("J21")
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("on_bad_records", ["fail", "quarantine"])
 @pytest.mark.parametrize("part", ["key", "value"])
@@ -187,6 +189,7 @@ WRITTEN: list[tuple[Any, dict[bytes, Order | None]]] = [
 ]
 
 
+@pytest.mark.fault("J21")
 def test_a_record_of_another_name_is_none_of_the_readers_wherever_it_stands(
     topics: Topics, registry: Registry, session: SparkSession
 ) -> None:

@@ -73,6 +73,7 @@ def test_a_refused_question_is_asked_again(server: LookupServer) -> None:
     assert server.asked == {"/a": 3, "/b": 1}
 
 
+@pytest.mark.fault("A21")
 def test_one_that_fails_for_good_fails_the_task_or_leaves_a_null_and_the_reason(server: LookupServer) -> None:
     server.fails["/a"] = 100
     with pytest.raises(StageFailed, match=re.escape("no answer after 3 tries: HTTPStatusError 503")) as failure:

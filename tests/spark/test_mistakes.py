@@ -263,6 +263,7 @@ def traces(caplog: pytest.LogCaptureFixture) -> Iterator[Traces]:
     logging.getLogger("lockstep").removeHandler(handler)
 
 
+@pytest.mark.fault("J22")
 @pytest.mark.parametrize("transform", [quotes, adds_up, looks_up])
 def test_what_a_transform_raises_tells_no_value_of_a_row_but_to_who_asks(
     notebook: Notebook, transform: Callable[..., Any], traces: Traces, monkeypatch: pytest.MonkeyPatch
@@ -333,6 +334,7 @@ def test_a_mistake_around_a_pipeline_is_one_sentence_without_a_secret(
             assert "hunter2" not in said + caplog.text
 
 
+@pytest.mark.fault("J24")
 @pytest.mark.parametrize(
     ("transform", "tells"),
     [

@@ -74,6 +74,7 @@ def _decided_and_damaged(shop: Shop, spark: str, ledger_dsn: str) -> Epoch:
     return epoch
 
 
+@pytest.mark.fault("L12")
 def test_the_command_stages_a_damaged_decided_epoch_again_and_the_next_run_publishes_it(
     shop: Shop, restage: Command, spark_connect: str, ledger_dsn: str
 ) -> None:

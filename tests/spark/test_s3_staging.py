@@ -84,6 +84,7 @@ DISTURBED = [
 ]
 
 
+@pytest.mark.fault("B21")
 def test_an_epoch_gets_over_what_happens_on_the_way_to_the_store(
     shop: S3Shop, proxy: S3Proxy, subtests: pytest.Subtests, sampling: Sampling
 ) -> None:

@@ -277,6 +277,7 @@ def forgetful_there(windows: Any, bounds: Any, panes: DataFrame, old: DataFrame)
     return real_pieces(windows, bounds, panes.where("high <> 2"), old)
 
 
+@pytest.mark.fault("K10")
 @EITHER
 def test_rows_that_get_lost_on_the_way_stop_the_epoch(
     session: SparkSession, monkeypatch: pytest.MonkeyPatch, rows_in_process: str
@@ -326,6 +327,7 @@ def appended(landing: Landing) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: int(row["revision"]))
 
 
+@pytest.mark.fault("K14")
 def test_epochs_that_are_killed_in_between_leave_the_sessions_of_one_batch_in_every_sink(
     spark_connect: str,
     ledger_dsn: str,
@@ -365,6 +367,7 @@ def test_epochs_that_are_killed_in_between_leave_the_sessions_of_one_batch_in_ev
     assert len(landing.rows("late")) == late > 1
 
 
+@pytest.mark.fault("K14")
 def test_sessions_of_epochs_that_are_restated_as_one_are_those_of_one_batch(
     spark_connect: str, ledger_dsn: str, warehouse_dsn: str, tmp_path: Path, rows_in_process: str
 ) -> None:
@@ -389,6 +392,7 @@ def test_sessions_of_epochs_that_are_restated_as_one_are_those_of_one_batch(
     assert {start: row["total"] for start, row in upserted(warehouse_dsn).items()} == {("a", 50): 31}
 
 
+@pytest.mark.fault("K14")
 def test_an_epoch_whose_sink_would_keep_sessions_that_are_no_more_is_not_sealed(
     spark_connect: str, ledger_dsn: str, warehouse_dsn: str, tmp_path: Path, rows_in_process: str
 ) -> None:

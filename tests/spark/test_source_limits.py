@@ -35,6 +35,7 @@ def documented(spark: SparkSession, path: Path) -> list[tuple[Any, ...]]:
 TRAILING = ['{"id": 2} {"id": 3}', '{"id": 2}, {"id": 3}', '{"id": 2} rest', '{"id": 2}}', '{"id": 2}] [{"id": 3}']
 
 
+@pytest.mark.fault("J4")
 def test_text_behind_the_first_json_object_of_a_line_is_seen_by_the_documented_check_only(
     spark: SparkSession, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
@@ -53,6 +54,7 @@ def test_the_documented_check_lets_whole_objects_through(spark: SparkSession, tm
     assert documented(spark, path) == [(1,), (2,), (3,)]
 
 
+@pytest.mark.fault("J4")
 def test_a_quote_that_is_not_closed_is_seen_in_every_column_but_the_last(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text('id,name,note\n1,a,"open\n2,"b,x\n')

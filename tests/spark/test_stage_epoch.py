@@ -50,6 +50,7 @@ def only(column: str) -> Transform:
     return transform
 
 
+@pytest.mark.fault("J5")
 def test_every_row_arrives_typed_once_in_any_order_with_duplicates(session: SparkSession, tmp_path: Path) -> None:
     text = f'id,name,at\n2,"a, ""b""\\",{NOON}\n1,NA,\n1,NA,\n,"",{NOON}\n'
     staged = stage(session, tmp_path, pipeline_of(csv(tmp_path, text, options={"nullValue": "NA"})))
@@ -63,6 +64,7 @@ def test_every_row_arrives_typed_once_in_any_order_with_duplicates(session: Spar
     assert str(pq.read_schema(staged.folder / "rows" / names[0]).field("at").type) == "timestamp[us, tz=UTC]"
 
 
+@pytest.mark.fault("J4")
 def test_a_bad_record_fails_the_epoch_though_the_transform_reads_one_column(
     session: SparkSession, tmp_path: Path
 ) -> None:
@@ -72,6 +74,7 @@ def test_a_bad_record_fails_the_epoch_though_the_transform_reads_one_column(
     assert re.findall(r"2013-01-02\.csv:(\d+): ", str(caught.value)) == ["4", "6", "8", "10", "12", "14"]
 
 
+@pytest.mark.fault("J4")
 def test_a_bad_record_goes_to_quarantine_and_is_counted(session: SparkSession, tmp_path: Path) -> None:
     source = csv(tmp_path, MIXED, on_bad_records="quarantine")
     staged = stage(session, tmp_path, pipeline_of(source, only("name")))
@@ -97,6 +100,7 @@ def test_the_first_ten_bad_records_are_shown_with_the_total(session: SparkSessio
     assert lines[-1] == "  and 15 more"
 
 
+@pytest.mark.fault("J4")
 def test_a_bad_record_is_told_by_column_and_type_and_without_its_values(session: SparkSession, tmp_path: Path) -> None:
     schema = "id BIGINT NOT NULL COMMENT 'a, b', `a``b` DECIMAL(4,1), at DATE, ok BOOLEAN, tail STRING"
     text = "id,a`b,at,ok,tail\nhush,1,2013-01-02,true,hush\n1,hush,hush,hush,hush\n1,1\n99999999999999999999,1,,,\n"
@@ -113,6 +117,7 @@ def test_a_bad_record_is_told_by_column_and_type_and_without_its_values(session:
     assert "hush" not in str(caught.value)
 
 
+@pytest.mark.fault("J4")
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", ["csv", "json"])
 @pytest.mark.parametrize("grow", [False, True])
@@ -203,6 +208,7 @@ def test_parquet_of_another_type_is_a_clear_error(session: SparkSession, tmp_pat
         stage(session, tmp_path, pipeline_of(source))
 
 
+@pytest.mark.fault("A10")
 def test_an_empty_range_is_an_epoch_with_a_schema(session: SparkSession, tmp_path: Path) -> None:
     source = FileSource(f"{tmp_path}/{{interval_start:%Y}}.csv", schema="id BIGINT, name STRING", missing="empty")
     staged = stage(session, tmp_path, pipeline_of(source))
@@ -226,6 +232,7 @@ def test_names_that_look_like_patterns_are_read_literally(session: SparkSession,
         stage(session, tmp_path, pipeline)
 
 
+@pytest.mark.fault("A4")
 def test_a_file_replaced_after_the_plan_fails_the_execution(session: SparkSession, tmp_path: Path) -> None:
     pipeline = pipeline_of(csv(tmp_path, GOOD))
     ranges = plan(pipeline)
@@ -243,6 +250,7 @@ def test_a_file_that_vanishes_while_it_is_read_is_a_changed_source(session: Spar
         stage(session, tmp_path, pipeline_of(csv(tmp_path, GOOD), transform))
 
 
+@pytest.mark.fault("B18", "J13")
 def test_two_outputs_come_from_one_read_though_the_file_is_replaced_between_them(
     session: SparkSession, tmp_path: Path
 ) -> None:
@@ -315,6 +323,7 @@ def test_what_pyspark_logs_of_an_error_by_itself_goes_to_debug(
     assert {record.levelname for record in caplog.records} == {"DEBUG"}
 
 
+@pytest.mark.fault("H15")
 def test_a_plan_with_other_sources_is_refused(session: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(PlanMismatch, match="replan"):
         stage(session, tmp_path, pipeline_of(csv(tmp_path, GOOD)), {})

@@ -237,6 +237,7 @@ def unread(
     return {"totals": state["totals"].rows()}, {}
 
 
+@pytest.mark.fault("K6")
 def test_what_cannot_become_state_fails_the_epoch_before_it_is_sealed(
     summing: Summing, subtests: pytest.Subtests
 ) -> None:
@@ -267,6 +268,7 @@ def test_what_cannot_become_state_fails_the_epoch_before_it_is_sealed(
             assert summing.runtime().ledger.epoch("summing", 1).wal is None and summing.folders() == {}
 
 
+@pytest.mark.fault("K11")
 @pytest.mark.parametrize("when", ["before", "by the transform"])
 def test_a_session_in_which_a_value_that_does_not_fit_wraps_is_refused(summing: Summing, when: str) -> None:
     def narrow(inputs: Any, state: Any) -> Any:
@@ -287,6 +289,7 @@ def test_a_session_in_which_a_value_that_does_not_fit_wraps_is_refused(summing: 
     assert summing.runtime().ledger.epoch("summing", 1).wal is None
 
 
+@pytest.mark.fault("K2")
 def test_stage_waits_until_the_epoch_before_is_decided(summing: Summing) -> None:
     first = summing.staged("first")
     second = RunKey("test", "second")
@@ -299,6 +302,7 @@ def test_stage_waits_until_the_epoch_before_is_decided(summing: Summing) -> None
     assert summing.state(2) == expected(2)
 
 
+@pytest.mark.fault("K2")
 def test_an_aborted_or_voided_epoch_leaves_no_trace_in_the_state(summing: Summing) -> None:
     summing.run()
     first = summing.staged("dead")
@@ -329,6 +333,7 @@ def test_the_state_of_an_execution_that_never_sealed_is_swept(summing: Summing) 
     assert summing.state(1) == expected(1)
 
 
+@pytest.mark.fault("K7")
 def test_a_version_goes_once_enough_epochs_are_published_and_files_still_named_stay(summing: Summing) -> None:
     summing.change(transform=few, state={"totals": replace(TOTALS, buckets=8)}, keep_state=2)
     summing.run(5)
@@ -342,6 +347,7 @@ def test_a_version_goes_once_enough_epochs_are_published_and_files_still_named_s
     assert sum(1 for _ in summing.state(5)) == ROWS - 1
 
 
+@pytest.mark.fault("K4")
 def test_state_that_was_damaged_is_noticed_before_anything_is_sealed_on_it(summing: Summing) -> None:
     summing.run()
     damaged = next(summing.staging.rglob("state/**/*.parquet"))
@@ -359,6 +365,7 @@ def test_state_that_was_damaged_is_noticed_before_anything_is_sealed_on_it(summi
         summing.run()
 
 
+@pytest.mark.fault("K4")
 def test_a_seal_whose_state_was_damaged_is_made_anew_by_the_next_attempt(summing: Summing) -> None:
     first = summing.staged("first")
     next(summing.staging.rglob("state/**/*.parquet")).unlink()
@@ -367,6 +374,7 @@ def test_a_seal_whose_state_was_damaged_is_made_anew_by_the_next_attempt(summing
     assert summing.state(1) == expected(1)
 
 
+@pytest.mark.fault("K3")
 def test_commit_refuses_state_that_was_not_made_from_the_epoch_before(summing: Summing) -> None:
     first = summing.staged("first")
     with psycopg2.connect(summing.ledger) as tx, tx.cursor() as cursor:
@@ -384,6 +392,7 @@ def test_commit_refuses_state_that_was_not_made_from_the_epoch_before(summing: S
         cursor.execute("UPDATE lockstep.epoch SET state = 'committed'")
 
 
+@pytest.mark.fault("K5")
 def test_state_that_would_be_lost_or_misread_is_refused_and_columns_and_buckets_may_change(summing: Summing) -> None:
     summing.run()
     for state in (
@@ -537,6 +546,7 @@ def test_rows_that_expire_by_themselves_are_seen_no_more_and_swept_a_few_buckets
     assert summing.version(len(swept) + 2).files == summing.version(len(swept) + 1).files
 
 
+@pytest.mark.fault("K9")
 def test_a_driver_with_other_code_than_the_task_seals_nothing(summing: Summing) -> None:
     summing.run()
     stateless = replace(summing.pipeline, state={}, transform=lambda inputs: {"totals": inputs["numbers"]})
@@ -595,6 +605,7 @@ def test_a_savepoint_starts_another_pipeline_where_its_epoch_ended(summing: Summ
         start(summing.runtime(), f"{summing.folder}/saved")
 
 
+@pytest.mark.fault("K8")
 def test_a_damaged_or_unfinished_savepoint_starts_nothing(summing: Summing) -> None:
     summing.run()
     export(summing.runtime(), f"{summing.folder}/saved")

@@ -115,6 +115,7 @@ def test_an_empty_range_of_a_table_has_its_schema(session: SparkSession, shop: s
     assert (frame.count(), frame.columns) == (0, ["id", "name", "price", "at", "raw", "xid"])
 
 
+@pytest.mark.fault("A14")
 def test_a_range_that_changed_and_a_value_that_nothing_holds_fail_the_execution(
     session: SparkSession, shop: str, tmp_path: Path
 ) -> None:
@@ -128,6 +129,7 @@ def test_a_range_that_changed_and_a_value_that_nothing_holds_fail_the_execution(
         stage(session, tmp_path, pipeline_of(source), {"events": SourceRange(None, found)}, {"shop": shop})
 
 
+@pytest.mark.fault("J15")
 def test_a_value_that_cant_be_read_is_not_in_the_failures_message(
     session: SparkSession, shop: str, tmp_path: Path
 ) -> None:

@@ -90,6 +90,7 @@ def corrected(
     return found
 
 
+@pytest.mark.fault("A23")
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", FORMATS)
 def test_a_file_that_is_read_as_the_shorter_one_before_it_fails_the_execution(
@@ -100,6 +101,7 @@ def test_a_file_that_is_read_as_the_shorter_one_before_it_fails_the_execution(
         corrected(forgetful, tmp_path, kind, monkeypatch)
 
 
+@pytest.mark.fault("A23")
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", FORMATS)
 def test_nobody_takes_a_request_for_a_corrected_file_for_the_one_before(
@@ -159,6 +161,7 @@ def test_a_file_in_blocks_that_is_read_as_a_shorter_one_fails_the_execution(
         corrected(forgetful, tmp_path, "csv", monkeypatch, rows)
 
 
+@pytest.mark.fault("A23")
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("corrected_rows", [1300, 3100])
 def test_a_stale_size_of_whole_blocks_is_noticed_beside_other_files_in_blocks(
@@ -187,6 +190,7 @@ def test_to_ask_for_other_sizes_opens_no_file_that_has_a_frozen_one(cutting: Spa
         _whole_files.planned_size(replace(records, sizes=(7,)))
 
 
+@pytest.mark.fault("A23")
 def test_files_that_were_all_read_alarm_nobody_though_another_read_cuts_them_elsewhere(
     cutting: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,6 +221,7 @@ def test_of_very_many_sizes_the_least_and_the_largest_count(
         stage(session, tmp_path, pipeline_of(source))
 
 
+@pytest.mark.fault("A23")
 def test_fewer_rows_than_the_footers_say_fail_the_execution(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,6 +236,7 @@ def test_fewer_rows_than_the_footers_say_fail_the_execution(
         stage(session, tmp_path, pipeline_of(parquet(tmp_path, 20)))
 
 
+@pytest.mark.fault("A23")
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 @pytest.mark.parametrize("transform", [few, none, looked_at, first_batches, filtered])

@@ -290,6 +290,7 @@ def hiding(bounds: Bounds, rows: DataFrame, *arguments: Any) -> Any:
     return real_late(bounds, rows.where("value <> 1"), *arguments)
 
 
+@pytest.mark.fault("K10")
 @EITHER
 def test_rows_that_get_lost_or_doubled_on_the_way_stop_the_epoch(
     session: SparkSession, monkeypatch: pytest.MonkeyPatch, rows_in_process: str, subtests: pytest.Subtests

@@ -37,6 +37,7 @@ def value_of(dsn: str, query: str) -> object:
         return value
 
 
+@pytest.mark.fault("C11")
 def test_a_prepared_transaction_outlives_a_killed_server(server: PostgresServer) -> None:
     connection = psycopg2.connect(server.dsn())
     connection.autocommit = True

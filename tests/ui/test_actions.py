@@ -115,6 +115,7 @@ def test_what_audits_hold_is_shown_and_released_with_a_reason_in_the_users_name(
     assert "Not now: no audit holds it" in browser("operator").get(RELEASE).text
 
 
+@pytest.mark.fault("N11")
 def test_rows_that_are_staged_while_the_form_is_answered_are_not_released_by_it(
     browser: Browser, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:

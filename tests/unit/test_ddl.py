@@ -20,6 +20,7 @@ SCHEMAS = {
 }
 
 
+@pytest.mark.fault("J17")
 def test_windows_and_spark_are_told_the_same_types(subtests: pytest.Subtests) -> None:
     for ddl in SCHEMAS:
         with subtests.test(ddl=ddl):
@@ -39,6 +40,7 @@ def test_a_nested_type_keeps_its_names() -> None:
     assert struct_of(ddl).simpleString() == "struct<a`b:struct<X:int,y,z:array<map<string,decimal(4,1)>>>>"
 
 
+@pytest.mark.fault("J17")
 def test_what_is_no_schema_is_refused(subtests: pytest.Subtests) -> None:
     for ddl in ("", "a", "a INT,", "a INT b INT, c", "a INT NULL", "a NOT NULL", "a INT COMMENT none"):
         with subtests.test(ddl=ddl), pytest.raises(InvalidPipeline, match="schema: "):

@@ -72,6 +72,7 @@ MISFITS: Mapping[str, list[Any]] = {
 }
 
 
+@pytest.mark.fault("J20")
 def test_what_would_change_in_its_column_is_malformed_and_its_neighbours_are_not() -> None:
     for column, value in [(column, value) for column, values in MISFITS.items() for value in values]:
         before, found, after = decoded({"n": 1}, {"s": "whole", column: value}, {"n": 2})
@@ -172,6 +173,7 @@ BROKEN = [
 Wrapped = Callable[[Exception], NoReturn]
 
 
+@pytest.mark.fault("J20")
 @pytest.mark.parametrize("wrapped", [_from, _while_handling, _from_none, _twice, _in_a_group])
 def test_a_broken_connection_is_nobodys_bad_record_whatever_a_client_makes_of_it(wrapped: Wrapped) -> None:
     for error in BROKEN:
@@ -194,6 +196,7 @@ def test_errors_that_came_of_each_other_have_an_end() -> None:
     ]
 
 
+@pytest.mark.fault("J20")
 def test_what_cant_be_decompressed_is_malformed() -> None:
     """Python's decompressors raise an OSError, among others, for what isn't theirs."""
     for compression in (gzip, bz2, lzma, zlib):

@@ -77,6 +77,7 @@ PLACES: dict[str, tuple[str, Callable[[str], None]]] = {
 SOMEWHERE = DataSourceSource("somewhere:Reader", connection_options={"uri": "there"})
 
 
+@pytest.mark.fault("J14")
 @pytest.mark.parametrize("place", PLACES)
 def test_no_message_has_a_piece_of_a_password(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lockstep.ledger._connection.wait_exponential", lambda **_: wait_none())
@@ -94,6 +95,7 @@ def test_no_message_has_a_piece_of_a_password(place: str, monkeypatch: pytest.Mo
     assert misread == []
 
 
+@pytest.mark.fault("J14")
 def test_what_a_reader_says_of_its_uri_is_told_without_pieces_of_the_password(monkeypatch: pytest.MonkeyPatch) -> None:
     told = {}
     for password in PASSWORDS:

@@ -76,6 +76,7 @@ def test_columns_of_another_type_order_or_name_are_told_apart_in_the_summary() -
     assert len(found) == 3 and all(len(columns) == 16 for columns in found)
 
 
+@pytest.mark.fault("G5")
 def test_a_newer_format_is_refused_by_name_and_is_not_called_corrupt() -> None:
     value = json.loads(MANIFEST.to_bytes()) | {
         "format": RESTORED_FORMAT + 1,

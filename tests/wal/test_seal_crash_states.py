@@ -70,6 +70,7 @@ def _broken(memory: Path) -> tuple[int, list[str]]:
     return broken_states(recording, staged.root, lambda state: _check(state, staged, manifest_hash), broken)
 
 
+@pytest.mark.fault("B8")
 def test_after_a_power_cut_a_wal_is_absent_or_complete(memory: Path) -> None:
     number, broken = _broken(memory)
     assert broken == []

@@ -155,6 +155,7 @@ def test_a_small_file_has_a_plain_name(staging: Staging) -> None:
 # --- finding ---
 
 
+@pytest.mark.fault("F4")
 @either_storage
 def test_executions_are_found_by_whole_names_and_the_rest_is_reported(kind: str, tmp_path: Path) -> None:
     root = tmp_path / "staging"
@@ -237,6 +238,7 @@ def test_an_epochs_folder_goes_with_its_last_execution(kind: str, tmp_path: Path
     assert not list(root.rglob("epoch=*"))
 
 
+@pytest.mark.fault("F1")
 @cases("epoch_wide", [False, True])
 def test_discard_goes_on_where_a_crash_stopped_it(
     epoch_wide: bool, another: Callable[[], Staged], monkeypatch: pytest.MonkeyPatch
@@ -281,6 +283,7 @@ def test_every_deletion_has_its_own_pair_of_crash_points(staged: Staged, monkeyp
     ]
 
 
+@pytest.mark.fault("F8")
 @cases("where", [".", "flights", "_temporary/0"])
 def test_a_link_inside_an_execution_stops_discard_before_anything_is_deleted(
     where: str, another: Callable[[], Staged], tmp_path: Path
@@ -303,6 +306,7 @@ def test_a_link_inside_an_execution_stops_discard_before_anything_is_deleted(
     assert (precious / "file").read_text() == "keep"
 
 
+@pytest.mark.fault("F8")
 @cases("depth", [1, 2, 3, 4])
 def test_no_folder_on_the_way_may_be_a_link(depth: int, another: Callable[[], Staged], tmp_path: Path) -> None:
     staged = another()
@@ -315,6 +319,7 @@ def test_no_folder_on_the_way_may_be_a_link(depth: int, another: Callable[[], St
     assert list((tmp_path / "elsewhere").rglob("*.parquet"))
 
 
+@pytest.mark.fault("F6")
 def test_a_writer_that_is_still_alive_makes_discard_retryable(staged: Staged, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCKSTEP_TESTING", "1")
     late = staged.path / "flights" / "late.parquet"
@@ -350,6 +355,7 @@ def test_archive_keeps_manifest_and_quarantine_beyond_the_epochs_folder(kind: st
     assert any_staging.executions(DEPLOYMENT, "flights") == [] == any_staging.strangers(DEPLOYMENT, "flights")
 
 
+@pytest.mark.fault("F1")
 def test_archive_goes_on_where_a_crash_stopped_it(staged: Staged, monkeypatch: pytest.MonkeyPatch) -> None:
     (staged.path / "quarantine").mkdir()
     for number in range(3):
@@ -399,6 +405,7 @@ def tiny(tmp_path: Path) -> Iterator[Path]:
         yield folder
 
 
+@pytest.mark.fault("B9")
 def test_a_full_disk_is_named_and_leaves_nothing_half_written(tiny: Path) -> None:
     staging = Staging(str(tiny))
     staging.create(FOLDER)
@@ -409,6 +416,7 @@ def test_a_full_disk_is_named_and_leaves_nothing_half_written(tiny: Path) -> Non
     staging.discard(FOLDER)
 
 
+@pytest.mark.fault("B9")
 def test_a_disk_too_full_for_the_manifest_leaves_no_manifest(tiny: Path) -> None:
     staged = Staged(Staging(str(tiny)), tiny).fill()
     with (staged.path / "_filler").open("wb", buffering=0) as filler, pytest.raises(OSError, match="No space"):
@@ -450,6 +458,7 @@ def closed(staged: Staged) -> Iterator[tuple[Staged, str]]:
     staged.path.chmod(0o755)
 
 
+@pytest.mark.fault("B17", "F6")
 def test_a_permission_that_was_lost_is_named(closed: tuple[Staged, str], nobody: None) -> None:
     staged, manifest_hash = closed
     with pytest.raises(StagingUnavailable, match="Permission denied"):

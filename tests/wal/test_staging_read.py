@@ -97,6 +97,7 @@ def test_batches_of_wide_rows_have_fewer_of_them(staged: Staged) -> None:
     assert table(batches).equals(wide)
 
 
+@pytest.mark.fault("B5")
 def test_files_that_the_manifest_does_not_name_are_not_read(wal: SealedWal, staged: Staged) -> None:
     pq.write_table(rows(9), staged.path / "flights" / "part-00009-zombie.parquet")
     (staged.path / "flights" / "_SUCCESS").unlink()
@@ -120,6 +121,7 @@ def read(wal: SealedWal) -> None:
 BOTH = cases("act", [read, SealedWal.check])
 
 
+@pytest.mark.fault("B11")
 @BOTH
 @either_way
 def test_a_file_cut_short_anywhere_is_corrupt(
@@ -138,6 +140,7 @@ def test_a_file_cut_short_anywhere_is_corrupt(
         act(wal)
 
 
+@pytest.mark.fault("B12")
 @BOTH
 @either_way
 def test_one_flipped_bit_anywhere_is_corrupt(
@@ -245,6 +248,7 @@ def _with_schema(staged: Staged, schema: pa.Schema) -> str:
 # --- the manifest ---
 
 
+@pytest.mark.fault("B12")
 def test_a_manifest_that_differs_in_one_byte_is_refused(staged: Staged) -> None:
     manifest_hash = staged.seal().hash
     path = staged.path / "_manifest.json"
@@ -268,6 +272,7 @@ def test_a_missing_manifest_is_corrupt(staged: Staged) -> None:
         staged.staging.open(FOLDER, "0" * 64)
 
 
+@pytest.mark.fault("B16")
 def test_a_missing_folder_is_corrupt_but_missing_staging_is_unavailable(staged: Staged) -> None:
     manifest_hash = staged.seal().hash
     shutil.rmtree(staged.path.parent)
@@ -327,6 +332,7 @@ def lying(staged: Staged, *lies: int) -> tuple[LyingStorage, OutputBatches]:
     return storage, delays
 
 
+@pytest.mark.fault("B15")
 @either_way
 def test_a_stale_page_is_read_again_from_the_disk(
     chunked: bool, another: Callable[[], Staged], monkeypatch: pytest.MonkeyPatch
@@ -337,6 +343,7 @@ def test_a_stale_page_is_read_again_from_the_disk(
     assert storage.opened[:2] == [False, True]
 
 
+@pytest.mark.fault("B15")
 @either_way
 def test_a_file_that_stays_wrong_is_corrupt_after_the_second_reading(
     chunked: bool, another: Callable[[], Staged], monkeypatch: pytest.MonkeyPatch
@@ -358,6 +365,7 @@ def test_a_file_that_changes_between_hash_and_parse_gives_no_wrong_row(
         list(delays)
 
 
+@pytest.mark.fault("B16")
 def test_a_read_error_in_the_middle_is_unavailable_not_corrupt(staged: Staged, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet, "IN_MEMORY", 0)
     storage, delays = lying(staged)

@@ -72,6 +72,7 @@ def test_what_hadoop_leaves_beside_the_rows_is_ignored(staged: Staged) -> None:
     assert set(staged.seal().outputs) == set(OUTPUTS)
 
 
+@pytest.mark.fault("B20")
 def test_an_output_without_rows_is_sealed_with_its_schema(staged: Staged) -> None:
     staged.write("delays", rows(0))
     manifest = staged.seal(delays=0)
@@ -80,6 +81,7 @@ def test_an_output_without_rows_is_sealed_with_its_schema(staged: Staged) -> Non
     assert [batch.num_rows for batch in delays] in ([], [0])
 
 
+@pytest.mark.fault("B20")
 def test_ten_thousand_rows_in_two_hundred_files(staged: Staged) -> None:
     staged.write("flights", *(rows(50, 50 * part) for part in range(200)))
     manifest = staged.seal(flights=10_000)
@@ -147,6 +149,7 @@ def bad_page(staged: Staged) -> None:
     file.write_bytes(data)
 
 
+@pytest.mark.fault("B1")
 @either_way
 @cases(
     "break_it, says",
@@ -250,6 +253,7 @@ def test_a_wal_is_sealed_once(kind: str, tmp_path: Path) -> None:
 # --- crashes and durability ---
 
 
+@pytest.mark.fault("B8")
 @cases("point", [CrashPoint.STAGE_BEFORE_MANIFEST, CrashPoint.STAGE_AFTER_MANIFEST])
 def test_a_crash_leaves_no_manifest_or_a_whole_one(
     point: CrashPoint, another: Callable[[], Staged], monkeypatch: pytest.MonkeyPatch
@@ -291,6 +295,7 @@ def strace(staged: Staged, log: Path, *options: str) -> subprocess.CompletedProc
     return done
 
 
+@pytest.mark.fault("B8")
 @pytest.mark.tier("test")
 def test_everything_is_synced_before_the_manifest_has_its_name_and_its_name_after(
     staged: Staged, tmp_path: Path
@@ -330,6 +335,7 @@ def finished_calls(log: Path) -> list[str]:
     return calls
 
 
+@pytest.mark.fault("B8")
 @pytest.mark.tier("test")
 def test_a_kill_where_the_manifest_gets_its_name_leaves_none_or_a_whole_one(staged: Staged, tmp_path: Path) -> None:
     done = strace(staged, tmp_path / "calls", "-e", "inject=link,linkat:signal=KILL:when=1")
@@ -344,6 +350,7 @@ def test_a_kill_where_the_manifest_gets_its_name_leaves_none_or_a_whole_one(stag
     assert staged.staging.executions(DEPLOYMENT, "flights") == []
 
 
+@pytest.mark.fault("B10")
 def test_an_fsync_that_fails_at_any_place_fails_the_execution(
     staging: Staging, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

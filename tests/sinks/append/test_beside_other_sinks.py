@@ -124,6 +124,7 @@ def test_what_the_receiver_would_refuse_keeps_the_epoch_from_both(
     assert feed.state(1) == "staged"
 
 
+@pytest.mark.fault("E21")
 def test_a_receiver_that_refuses_a_decided_epoch_holds_up_nobody_else(
     memory: Path, connections: dict[str, str], http: Receiver
 ) -> None:

@@ -60,6 +60,7 @@ def test_a_later_epoch_waits_until_the_failed_one_was_sent(
         assert epochs_of(script) == [1, 2, 1, 2], "something was sent again"
 
 
+@pytest.mark.fault("G6")
 def test_an_epoch_behind_one_that_is_being_published_is_no_problem_for_recovery(
     memory: Path, memory_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,6 +91,7 @@ def begins_again(disk: Path) -> tuple[int, list[str]]:
     return broken_states(recording, disk, check, BROKEN)
 
 
+@pytest.mark.fault("E29")
 def test_after_a_power_cut_nothing_begins_again(memory: Path) -> None:
     number, found = begins_again(memory / "disk")
     assert found == []

@@ -46,6 +46,7 @@ def test_an_answer_that_may_pass_is_tried_again_with_the_same_key_and_body(tmp_p
         assert request.ordinals == list(range(10 * number, 10 * number + 10))
 
 
+@pytest.mark.fault("L9")
 def test_requests_that_are_cut_otherwise_at_the_next_try_are_no_repeats(tmp_path: Path) -> None:
     """A receiver that drops requests by their key would lose the rows that a larger one has more."""
     with scripted("http", status(200), status(422), status(200)) as script:

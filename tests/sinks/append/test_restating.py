@@ -50,6 +50,7 @@ def publish(sink: Sink, at: SinkEpoch, wal: list[SealedRows]) -> None:
         live.publish(at, live.prepare(at, wal), wal)
 
 
+@pytest.mark.fault("N4")
 def test_it_is_refused_unless_the_sink_says_send(tmp_path: Path, subtests: pytest.Subtests) -> None:
     for of in (stdout, function, http, tcp):
         before, now = of(tmp_path), of(tmp_path, on_restate="send")

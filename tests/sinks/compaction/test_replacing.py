@@ -51,6 +51,7 @@ def take_place(lake: Lake, number: int, *replaced: int, between: Callable[[], ob
         expect_replaced(lake.target, at(one))
 
 
+@pytest.mark.fault("N5")
 def test_rows_that_were_compacted_with_others_are_lifted_out_of_their_file(lake: Lake) -> None:
     wals = lake.fill(1, 2, 3)
     lake.compact()
@@ -75,6 +76,7 @@ def test_a_compacted_file_goes_whole_where_no_other_epoch_has_rows_in_it(lake: L
     assert len(lake.below()) == len(below) + 2, "a file was written anew that has no row"
 
 
+@pytest.mark.fault("N5")
 def test_what_others_have_compacted_is_written_anew_without_the_rows(lake: Lake) -> None:
     wals = lake.fill(1, 2)
     lake.foreign_append()
@@ -84,6 +86,7 @@ def test_what_others_have_compacted_is_written_anew_without_the_rows(lake: Lake)
     expect_proof(lake.target, at(2), wals[2])
 
 
+@pytest.mark.fault("N5")
 @pytest.mark.parametrize("deed", ["compact", "foreign_compaction"])
 def test_a_compaction_after_the_vote_holds_nobody_up(lake: Lake, deed: str) -> None:
     wals = lake.fill(1, 2)
@@ -98,6 +101,7 @@ def test_rows_that_others_have_deleted_hold_nobody_up(lake: Lake) -> None:
     expect_rows(lake.target, wals[2], NEW)
 
 
+@pytest.mark.fault("N5")
 def test_a_fence_between_writing_and_the_commit_has_the_rest_written_anew(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,6 +142,7 @@ def test_a_compaction_knows_what_stands_for_the_rest(lake: Lake) -> None:
 # --- kills -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.fault("N1")
 @pytest.mark.apart(False)
 @pytest.mark.parametrize("action", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 def test_a_replacement_may_die_or_hang_while_it_writes_the_rest_anew(lake: Lake, action: signal.Signals) -> None:
@@ -258,6 +263,7 @@ def test_a_file_whose_bounds_leave_the_epochs_out_is_not_opened() -> None:
     assert Lifting[Any](table, "lockstep_epoch", REPLACEMENT, "rows").lift(None) == Lifted()  # type: ignore[arg-type]
 
 
+@pytest.mark.fault("N4")
 def test_a_delta_table_that_only_grows_is_refused_before_anything_is_planned(tmp_path: Path) -> None:
     lake = DeltaLake(tmp_path)
     lake.fill(1)
