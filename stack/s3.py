@@ -283,7 +283,7 @@ class S3Server(ThrowawayServer):
         return [*log, "server", *(f"-{name}={value}" for name, value in options.items())]
 
     def _serves(self) -> bool:
-        """Whether it returns what it had before a restart, and takes an object: its parts come up one after the other."""
+        """Whether it has what it had before a restart, and takes an object: its parts come up one after the other."""
         if not listens(self._ports["s3"]):
             return False
         store = self.store("served")
