@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -11,12 +11,14 @@ import pyarrow as pa
 import pytest
 
 from lockstep.crash import CrashPoint
+from lockstep.epoch import Vote
 from lockstep.errors import LockstepError, PreflightRefused
 from lockstep.sinks.tables.sink import TableSink
 from lockstep.sinks.values import Publication, SinkContext
+from lockstep.testing import SinkUnderTest
 from lockstep.testing._children import Child, fork
 from lockstep.testing._sealed_rows import SealedRows
-from lockstep.testing._under_test import DEPLOYMENT, epoch
+from lockstep.testing._under_test import DEPLOYMENT, epoch, opened
 
 SCHEMA = pa.schema({"id": pa.int64(), "name": pa.string()})
 ROWS = pa.table({"id": [1, 2, 3], "name": ["a", "b", None]}, SCHEMA)
@@ -67,3 +69,9 @@ def stopped_at(point: CrashPoint, action: Callable[[], object]) -> Iterator[Chil
         yield child
     finally:
         child.end()
+
+
+def once(target: SinkUnderTest, vote: Vote, wal: Sequence[SealedRows], token: int = 30) -> Publication:
+    """Without another try."""
+    with opened(target) as sink:
+        return sink.publish(epoch(token=token), vote, wal)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import socket
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
 
 from lockstep.crash import CrashPoint
-from lockstep.epoch import Vote
 from lockstep.errors import SINK_ERRORS, InvalidPipeline, LedgerConflict, LockstepError, SinkUnavailable
 from lockstep.mariadb.connection import Database
 from lockstep.mariadb.dsn import parse_dsn
@@ -19,7 +18,7 @@ from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.mariadb._branches import BranchName, xid
 from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.sinks.values import Publication, SinkContext
-from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed
+from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, sealed
 from lockstep.testing._under_test import (
     DEPLOYMENT,
     epoch,
@@ -35,7 +34,7 @@ from stack.mariadb import MariaDbServer
 from stack.postgres import HOST
 from tests.proxy import CuttingProxy
 from tests.sinks.mariadb_target import MariaDbUnderTest, execute
-from tests.sinks.one_sink import stopped_at
+from tests.sinks.one_sink import once, stopped_at
 
 ROWS = 3000
 SECRET = "hunter2-s3cr3t"
@@ -61,11 +60,6 @@ def behind(proxy: CuttingProxy, server: MariaDbServer, dsn: str, protocol: Proto
     passing = f"{dsn.replace(f':{server.port}/', f':{proxy.port}/')}?ssl_disabled=true"
     target.connections = lambda: {"warehouse": passing}  # type: ignore[method-assign]
     return target
-
-
-def once(target: MariaDbUnderTest, vote: Vote, wal: Sequence[SealedRows], token: int = 30) -> Publication:
-    with opened(target) as sink:
-        return sink.publish(epoch(token=token), vote, wal)
 
 
 # --- lost connections ------------------------------------------------------------------------------------------------

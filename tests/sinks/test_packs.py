@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from stack.postgres import PostgresServer
 from tests.crash.world import write_parquet
 from tests.sinks.append.feed import Feed
 from tests.sinks.kinds import EXACT, sink_of
+from tests.waiting import until
 
 DAYS = range(4)
 
@@ -55,12 +55,13 @@ def refuse_second_day(request_uri: str) -> None:
 
 def move_when_free(feed: Feed) -> list[Member]:
     """The pack again, once nobody holds an epoch that the one before had begun."""
-    deadline = time.monotonic() + 90
-    members = feed.move(DAYS)
-    while any(isinstance(member.error, EpochBusy) for member in members):
-        assert time.monotonic() < deadline, [member.error for member in members]
-        time.sleep(0.2)
-        members = feed.move(DAYS)
+    members: list[Member] = []
+
+    def moved() -> bool:
+        members[:] = feed.move(DAYS)
+        return not any(isinstance(member.error, EpochBusy) for member in members)
+
+    until(moved, "an epoch stays busy", seconds=90)
     return members
 
 

@@ -22,7 +22,7 @@ from tests.sinks.postgres_target import execute
 
 ROWS = 50
 WAL = sealed(ROWS)
-AT_LEAST_ONCE = {"guarantee": "at_least_once", "committer": "postgres:records"}
+AT_LEAST_ONCE: dict[str, Any] = {"guarantee": "at_least_once", "committer": "postgres:records"}
 _numbers = count(1)
 
 

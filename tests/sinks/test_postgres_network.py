@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import pytest
 
-from lockstep.epoch import Vote
 from lockstep.errors import InvalidPipeline, LockstepError, PublishBlocked, SinkUnavailable
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.sinks.values import Publication, SinkContext
 from lockstep.sinks.write_ahead import WriteAheadSink
-from lockstep.testing._sealed_rows import OUTPUT, SealedRows, sealed
+from lockstep.testing._sealed_rows import OUTPUT, sealed
 from lockstep.testing._under_test import (
     DEPLOYMENT,
     epoch,
@@ -26,6 +25,7 @@ from lockstep.testing._under_test import (
 )
 from stack.postgres import HOST, PostgresServer
 from tests.proxy import CuttingProxy
+from tests.sinks.one_sink import once
 from tests.sinks.postgres_target import PostgresUnderTest, execute
 
 ROWS = 3000
@@ -45,11 +45,6 @@ def behind(proxy: CuttingProxy, server: PostgresServer, dsn: str, protocol: Prot
     passing = f"postgresql://postgres:{password}@{HOST}:{proxy.port}/{dsn.rsplit('/', 1)[1]}"
     target.connections = lambda: {"warehouse": passing}  # type: ignore[method-assign]
     return target
-
-
-def once(target: PostgresUnderTest, vote: Vote, wal: Sequence[SealedRows], token: int = 30) -> Publication:
-    with opened(target) as sink:
-        return sink.publish(epoch(token=token), vote, wal)
 
 
 @pytest.mark.fault("E3")

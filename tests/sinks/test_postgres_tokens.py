@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -13,7 +13,6 @@ import pytest
 from psycopg2 import sql
 
 from lockstep.crash import CrashPoint
-from lockstep.epoch import Vote
 from lockstep.errors import LedgerConflict, PublishBlocked, SinkUnavailable
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.values import Publication
@@ -30,7 +29,7 @@ from lockstep.testing._under_test import (
     sweep,
 )
 from stack.postgres import PostgresServer
-from tests.sinks.one_sink import stopped_at
+from tests.sinks.one_sink import once, stopped_at
 from tests.sinks.postgres_target import LOCK_TIMEOUT, PostgresUnderTest, connected, execute
 
 PREPARED = "SELECT gid FROM pg_prepared_xacts WHERE database = current_database() ORDER BY gid"
@@ -194,7 +193,7 @@ def test_a_publisher_that_makes_progress_is_left_to_it(redo: PostgresUnderTest) 
 def test_a_publisher_that_stands_still_is_ended_by_a_younger_one(redo: PostgresUnderTest) -> None:
     wal = sealed(500)
     vote = prepare(redo, epoch(), wal)
-    with stopped_at(CrashPoint.PUBLISH_AFTER_MARKER, lambda: _publish_once(redo, 20, vote, wal)) as old:
+    with stopped_at(CrashPoint.PUBLISH_AFTER_MARKER, lambda: once(redo, vote, wal, token=20)) as old:
         with opened(redo) as sink, pytest.raises(PublishBlocked):
             sink.publish(epoch(token=19), vote, wal)  # an older one doesn't end a younger one
         assert publish(redo, epoch(token=30), vote, wal) is Publication.SENT
@@ -214,8 +213,3 @@ def test_a_stopped_validation_that_holds_unique_keys_gives_way(redo: PostgresUnd
         assert old.wait() == 1
     expect_rows(redo, wal)
     expect_settled(redo)
-
-
-def _publish_once(target: PostgresUnderTest, token: int, vote: Vote, wal: Sequence[SealedRows]) -> None:
-    with opened(target) as sink:
-        sink.publish(epoch(token=token), vote, wal)

@@ -112,8 +112,9 @@ def test_another_type_than_the_column_has_by_now_is_refused(postgres: Database) 
 
 def test_a_plan_says_it_only_where_columns_are_added() -> None:
     given: dict[str, Any] = {"tables": {"rows": "target"}, "connection": "w"}
+    wrong: dict[str, Any] = {**given, "on_new_columns": "drop"}
     with pytest.raises(InvalidPipeline, match="sink warehouse: "):
-        PostgresSink("warehouse", **{**given, "on_new_columns": "drop"})
+        PostgresSink("warehouse", **wrong)
     assert "on_new_columns" not in PostgresSink("warehouse", on_new_columns="refuse", **given).arguments()
     assert PostgresSink("warehouse", on_new_columns="add", **given).arguments()["on_new_columns"] == "add"
 
