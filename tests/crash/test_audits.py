@@ -285,6 +285,7 @@ def test_no_two_side_effects_of_an_audit_fall_between_the_same_crash_points(
 WAYS: list[tuple[Action, str]] = [(action, resume) for action in ("kill", "hang") for resume in RESUMES]
 
 
+@pytest.mark.tier("all")
 @pytest.mark.fault("N9")
 def test_every_row_is_shown_once_wherever_an_audit(
     sound: World, tmp_path: Path, subtests: pytest.Subtests, sampling: Sampling

@@ -252,6 +252,7 @@ SWEEPS: list[tuple[Action, str]] = [
 ]
 
 
+@pytest.mark.tier("all")
 def test_every_row_is_shown_once_wherever_a_process(
     world: World, tmp_path: Path, subtests: pytest.Subtests, sampling: Sampling
 ) -> None:

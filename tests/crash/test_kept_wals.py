@@ -144,6 +144,7 @@ def test_what_a_cleanup_has_begun_to_delete_is_not_kept(world: World, tmp_path: 
     assert kept(world) == []
 
 
+@pytest.mark.tier("all")
 @pytest.mark.fault("N8")
 @pytest.mark.parametrize("keeps", [None, DAY], ids=["lets go", "keeps"])
 def test_wherever_a_cleanup_stands_still_it_deletes_nothing_that_another_definitions_cleanup_keeps(
@@ -216,6 +217,7 @@ def test_a_wal_that_is_kept_while_somebody_sweeps_stays(world: World, monkeypatc
     assert kept(world) == [1]
 
 
+@pytest.mark.tier("all")
 @pytest.mark.parametrize(("action", "way"), [("kill", "recovery"), ("hang", "the next epoch")])
 def test_wherever_letting_go_is_struck_what_is_due_goes_and_what_is_not_stays(
     world: World, action: Action, way: str, tmp_path: Path, subtests: pytest.Subtests, sampling: Sampling

@@ -99,6 +99,7 @@ WAYS: list[tuple[Action, Callable[[RestatingWorld, int, str], None]]] = [
 ]
 
 
+@pytest.mark.tier("all")
 def test_columns_and_rows_come_once_wherever_a_process(
     world: RestatingWorld,
     monkeypatch: pytest.MonkeyPatch,

@@ -64,6 +64,7 @@ def quarantining(world: World) -> Iterator[QuarantiningWorld]:
 WAYS: list[tuple[Action, str]] = [("kill", "retry"), ("kill", "recovery"), ("hang", "new run")]
 
 
+@pytest.mark.tier("all")
 @pytest.mark.fault("N10")
 def test_every_row_is_shown_or_in_quarantine_once_wherever_a_process(
     quarantining: QuarantiningWorld,

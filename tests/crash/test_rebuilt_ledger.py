@@ -284,6 +284,7 @@ STRUCK = [
 ]
 
 
+@pytest.mark.tier("all")
 def test_wherever_a_run_dies_with_the_ledger_its_rows_are_shown_once(
     world: World, databases: Databases, tmp_path: Path, subtests: pytest.Subtests, sampling: Sampling
 ) -> None:
@@ -317,6 +318,7 @@ def end_sessions(world: World) -> None:
     )
 
 
+@pytest.mark.tier("all")
 def test_wherever_rebuilding_dies_it_is_done_again(
     world: World, databases: Databases, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
@@ -436,6 +438,7 @@ class KafkaWorld(World):
         return Runtime.of(self.pipeline, Ledger(self.ledger_dsn), Staging(str(self.staging_folder)), connections)
 
 
+@pytest.mark.tier("all")
 def test_a_topic_that_shows_some_shards_of_an_epoch_gets_the_others(
     world: World, databases: Databases, kafka_broker: KafkaBroker
 ) -> None:

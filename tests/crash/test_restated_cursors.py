@@ -279,6 +279,7 @@ def test_a_lost_ledger_is_not_rebuilt_past_it(world: CursorWorld, day: int, memo
 # --- crashes and zombies ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.tier("all")
 @pytest.mark.fault("N1")
 def test_an_epoch_is_swapped_once_wherever_a_process(
     world: CursorWorld,

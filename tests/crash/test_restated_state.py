@@ -358,6 +358,7 @@ WAYS: list[tuple[Action, Resume]] = [
 ]
 
 
+@pytest.mark.tier("all")
 def test_state_and_sinks_agree_wherever_a_process(
     states: RestatedState,
     monkeypatch: pytest.MonkeyPatch,

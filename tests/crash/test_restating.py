@@ -586,6 +586,7 @@ def test_a_replacement_that_is_shown_while_a_cut_is_made_is_in_it(
 # --- crashes and zombies ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.tier("all")
 @pytest.mark.fault("N1")
 def test_a_day_is_swapped_once_wherever_a_process(
     world: RestatingWorld,

@@ -395,6 +395,7 @@ WAYS: list[tuple[Action, Callable[[RestatingWorld, RunKey, int, str], None]]] = 
 ]
 
 
+@pytest.mark.tier("all")
 @pytest.mark.fault("N7")
 def test_rows_come_back_once_wherever_a_process(
     world: RestatingWorld,

@@ -65,6 +65,7 @@ def test_smaller_worlds_are_green() -> None:
         assert not found.violation, found
 
 
+@pytest.mark.tier("all")
 @pytest.mark.fault("C14", "F3", "F7")
 def test_a_planted_bug_turns_the_model_red(subtests: pytest.Subtests) -> None:
     for knockout in Knockout:

@@ -59,6 +59,7 @@ def arm(monkeypatch: pytest.MonkeyPatch, proxy: LosingProxy, lost: str, statemen
 STATEMENTS = [b"UPDATE iceberg_tables", b"COMMIT", b"SELECT iceberg_tables"]
 
 
+@pytest.mark.tier("all")
 def test_an_epoch_whose_commit_has_no_answer_stands_once(
     target: ProxiedIceberg, proxy: LosingProxy, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
