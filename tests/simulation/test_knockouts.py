@@ -230,7 +230,7 @@ def merged_ranges_lose_what_was_frozen(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(begin, "_join_next", join_next)
 
 
-@pytest.mark.sample(6)
+@pytest.mark.tier("all")
 @pytest.mark.parametrize(("plant", "first", "taste", "about"), BUGS.values(), ids=BUGS)
 def test_a_planted_bug_turns_the_simulator_red(
     plant: Plant,
