@@ -172,6 +172,7 @@ def test_a_mistake_in_a_transform_is_one_sentence_at_the_end_of_the_log(world: W
     assert len(cause["frames"]) <= 8
     assert "org.apache.spark" not in str(entries)
     after = [entry["event"] for entry in entries[entries.index(told[0]) + 1 :]]
+    after = [event for event in after if "openlineage" not in event.lower()]  # the provider's, which is switched off
     assert set(after) <= {"::group::Post Execute", "Retry policy decision", "::endgroup::"}
 
 
