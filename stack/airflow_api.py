@@ -10,6 +10,7 @@ from typing import Any, Self
 from urllib.parse import quote
 
 import httpx
+from tenacity import retry, retry_if_exception, stop_after_attempt
 
 from stack.errors import StackError
 
@@ -24,6 +25,11 @@ class AirflowRefused(StackError):
     def __init__(self, method: str, path: str, answer: httpx.Response) -> None:
         self.status = answer.status_code
         super().__init__(f"Airflow answered {answer.status_code} to {method} {path}: {answer.text[:500]}")
+
+
+def _lost_to_the_scheduler(error: BaseException) -> bool:
+    """Whether Airflow's database ended the request's transaction, in a deadlock with the scheduler: nothing was done."""
+    return isinstance(error, AirflowRefused) and error.status == 500 and "Database error" in str(error)
 
 
 @dataclass(frozen=True)
@@ -155,6 +161,7 @@ class AirflowApi:
         self._log_in()  # a login lasts a day, a restarted api-server may have forgotten it
         return self._send(method, f"{root}{path}", **request)
 
+    @retry(retry=retry_if_exception(_lost_to_the_scheduler), stop=stop_after_attempt(RETRIED), reraise=True)
     def _send(self, method: str, path: str, **request: Any) -> Any:
         try:
             answer = self._client.request(method, path, headers={"Accept": "application/json"}, **request)
