@@ -28,7 +28,7 @@ class AirflowRefused(StackError):
 
 
 def _lost_to_the_scheduler(error: BaseException) -> bool:
-    """Whether Airflow's database ended the request's transaction, in a deadlock with the scheduler: nothing was done."""
+    """Whether Airflow's database ended the transaction, in a deadlock with the scheduler: nothing was done."""
     return isinstance(error, AirflowRefused) and error.status == 500 and "Database error" in str(error)
 
 
