@@ -70,6 +70,9 @@ def weed() -> Path | None:
     return found if found.exists() else None
 
 
+SOME_BYTES = b"served"  #: an empty object would need no volume
+
+
 class S3Server(ThrowawayServer):
     """One server with data, login, log and settings under `folder`."""
 
@@ -144,7 +147,7 @@ class S3Server(ThrowawayServer):
         """A bucket comes with the first object in it."""
         store = self.store(bucket)
         with suppress(BaseError):
-            obstore.put(store, ".made", b"an empty object would need no volume")
+            obstore.put(store, ".made", SOME_BYTES)
             obstore.delete(store, ".made")
             return True
         return False
@@ -290,7 +293,7 @@ class S3Server(ThrowawayServer):
         with suppress(BaseError):
             with suppress(FileNotFoundError):
                 bytes(obstore.get(store, "first").bytes())
-            obstore.put(store, "first", b"an empty object would need no volume")
+            obstore.put(store, "first", SOME_BYTES)
             return True
         return False
 

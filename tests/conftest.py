@@ -87,7 +87,7 @@ def warehouse_server(servers_folder: Path, passfile: Path, server_template: Post
 
 @pytest.fixture(scope="session")
 def memory_folder(servers_folder: Path) -> Path:
-    """The same, for files that are not a server's."""
+    """`servers_folder`, for what has to be in memory and isn't there only where a machine has no room."""
     return servers_folder
 
 

@@ -24,6 +24,7 @@ from lockstep.steps.early_load import EarlyLoads
 from lockstep.steps.stage_job import Launch
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import RESULT, StageRequest, StageResult
+from tests.crash.test_adoption import SWEEPS
 from tests.crash.test_kill_and_zombie import RESUMES
 from tests.crash.victims import Action, Hit, Victim, hits_of, in_turn, overtake, sacrifice
 from tests.crash.world import ROWS, Row, World, failing_as_spark_does, rows_of_day
@@ -241,15 +242,6 @@ def _hits(world: World) -> list[Hit]:
         if P.PREPARE_AFTER_MANIFEST in reached:
             return hits_of("decide", Counter(reached))
     raise AssertionError("nothing was loaded early")
-
-
-SWEEPS: list[tuple[Action, str]] = [
-    ("kill", "retry"),
-    ("kill", "recovery"),
-    ("hang", "retry"),
-    ("hang", "new run"),
-    ("hang", "recovery"),
-]
 
 
 @pytest.mark.tier("all")
