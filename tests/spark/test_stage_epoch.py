@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lockstep.compute._by_value import ship_by_value
 from lockstep.errors import BadRecords, InvalidPipeline, PlanMismatch, SourceChanged
 from lockstep.sources import FileSource
 from lockstep.wal.manifest import SourceCount
@@ -337,6 +339,14 @@ def test_python_functions_reach_the_workers_by_value(
     assert [row["id"] for row in staged.rows()] == [5001, 5002]
     mapped = stage(session, tmp_path, pipeline_of(csv(tmp_path, GOOD), pipelines.with_arrow_udf))
     assert [row["name"] for row in mapped.rows()] == ["<x>", "<y>"]
+
+
+def test_of_a_partial_the_functions_package_is_shipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A partial is an object of functools, which Spark can't pickle by value: so were no later epoch of the process."""
+    registry: set[str] = set()
+    monkeypatch.setattr("pyspark.cloudpickle.cloudpickle._PICKLE_BY_VALUE_MODULES", registry)
+    ship_by_value(pipeline_of(FileSource("x", schema="id BIGINT"), partial(partial(pipelines.with_udf))))
+    assert {"tests", "lockstep.wal"} <= registry and "functools" not in registry
 
 
 def test_a_task_puts_its_file_in_place_by_itself_only_where_no_executor_can_be_lost(subtests: pytest.Subtests) -> None:

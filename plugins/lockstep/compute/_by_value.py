@@ -8,6 +8,7 @@ transform: a decorator at the top of a module runs before pyspark knows whether 
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 from pyspark import cloudpickle
 
@@ -55,11 +56,14 @@ def ship_ours() -> None:
 def ship_by_value(pipeline: Pipeline) -> None:
     """Have Spark pickle the functions of the transform's package, and ours, by value from now on, in this process."""
     ship_ours()
-    ship_package(getattr(pipeline.transform, "__module__", None) or "__main__")
+    transform = pipeline.transform
+    while isinstance(transform, partial):
+        transform = transform.func
+    ship_package(getattr(transform, "__module__", None) or "__main__")
 
 
 def ship_package(module: str) -> None:
     """The same of the functions of the package that has this module."""
     package = sys.modules.get(module.partition(".")[0])
-    if package is not None and package.__name__ not in ("__main__", "lockstep"):
+    if package is not None and package.__name__ not in {"__main__", "lockstep", *sys.stdlib_module_names}:
         cloudpickle.register_pickle_by_value(package)  # type: ignore[no-untyped-call]
