@@ -31,8 +31,13 @@ def two_databases(server: PostgresServer, migrated: str) -> Iterator[dict[str, s
     names = {kind: f"{kind}_{number}" for kind in ("ledger", "warehouse")}
     templates = {"ledger": migrated, "warehouse": "template1"}
     made = {kind: server.create_database(name, templates[kind]) for kind, name in names.items()}
-    another = "SET session_replication_role = replica; UPDATE lockstep.deployment SET id = gen_random_uuid()"
-    World.execute(made["ledger"], another)
+    as_another_deployment(made["ledger"])
     yield made
     for name in names.values():
         server.drop_database(name)
+
+
+def as_another_deployment(dsn: str) -> str:
+    """`dsn`, of a ledger that was copied, with an identity of its own."""
+    World.execute(dsn, "SET session_replication_role = replica; UPDATE lockstep.deployment SET id = gen_random_uuid()")
+    return dsn

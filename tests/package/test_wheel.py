@@ -252,8 +252,8 @@ class Shop:
 
 
 @pytest.fixture
-def shop(tmp_path: Path, ledger_dsn: str, warehouse_dsn: str) -> Shop:
-    return Shop(tmp_path, ledger_dsn, warehouse_dsn)
+def shop(tmp_path: Path, empty_dsn: str, warehouse_dsn: str) -> Shop:
+    return Shop(tmp_path, empty_dsn, warehouse_dsn)
 
 
 def test_an_epoch_runs_by_connect(installed: Callable[[str], Installed], shop: Shop, spark_connect: str) -> None:

@@ -68,18 +68,18 @@ def canary() -> Canary:
 
 @pytest.fixture
 def logins(
-    canary: Canary, ledger_server: PostgresServer, ledger_dsn: str, warehouse_server: PostgresServer, warehouse_dsn: str
+    canary: Canary, ledger_server: PostgresServer, empty_dsn: str, warehouse_server: PostgresServer, warehouse_dsn: str
 ) -> Iterator[None]:
     with (
-        login(ledger_server, ledger_dsn, "canary", canary),
+        login(ledger_server, empty_dsn, "canary", canary),
         login(warehouse_server, warehouse_dsn, "canary", canary),
     ):
         yield
 
 
 @pytest.fixture
-def world(logins: None, canary: Canary, ledger_dsn: str, warehouse_dsn: str, tmp_path: Path) -> World:
-    made = make_world(canary.dsn(ledger_dsn, "canary"), canary.uri(warehouse_dsn, "canary"), tmp_path, "two_phase")
+def world(logins: None, canary: Canary, empty_dsn: str, warehouse_dsn: str, tmp_path: Path) -> World:
+    made = make_world(canary.dsn(empty_dsn, "canary"), canary.uri(warehouse_dsn, "canary"), tmp_path, "two_phase")
     for number, last in enumerate(("cleanup", "commit", "prepare.warehouse")):
         made.run_until(RunKey("canary", str(number)), number, last)
     made.expire_leases()
@@ -90,7 +90,7 @@ Ways = dict[str, dict[str, str]]
 
 
 @pytest.fixture
-def ways(world: World, canary: Canary, ledger_dsn: str, warehouse_dsn: str) -> Ways:
+def ways(world: World, canary: Canary, empty_dsn: str, warehouse_dsn: str) -> Ways:
     """Right and wrong connections, each with the password somewhere in it."""
     right = {
         "LOCKSTEP_LEDGER": world.ledger_dsn,
@@ -102,7 +102,7 @@ def ways(world: World, canary: Canary, ledger_dsn: str, warehouse_dsn: str) -> W
         "right": right,
         "no ledger": {**right, "LOCKSTEP_LEDGER": canary.dsn("host=127.0.0.1 port=1 dbname=nowhere", "canary")},
         "no warehouse": {**right, "LOCKSTEP_WAREHOUSE": canary.dsn("host=127.0.0.1 port=1 dbname=nowhere", "canary")},
-        "a stranger in the ledger": {**right, "LOCKSTEP_LEDGER": canary.dsn(ledger_dsn, "stranger")},
+        "a stranger in the ledger": {**right, "LOCKSTEP_LEDGER": canary.dsn(empty_dsn, "stranger")},
         "a stranger in the warehouse": {**right, "LOCKSTEP_WAREHOUSE": canary.uri(warehouse_dsn, "stranger")},
         "an unescaped ledger": {**right, "LOCKSTEP_LEDGER": unescaped},
         "an unescaped warehouse": {**right, "LOCKSTEP_WAREHOUSE": unescaped},
@@ -276,9 +276,9 @@ def connection_of(dsn: str) -> dict[str, object]:
 
 
 @pytest.mark.slow
-def test_no_password_is_told_anywhere(canary: Canary, shop: str, ledger_dsn: str, tmp_path: Path) -> None:
+def test_no_password_is_told_anywhere(canary: Canary, shop: str, empty_dsn: str, tmp_path: Path) -> None:
     """A password that a secrets backend gives and that is rotated meanwhile, one that is a token, and one in a URI."""
-    ledger = {**connection_of(ledger_dsn), "password": canary.password}
+    ledger = {**connection_of(empty_dsn), "password": canary.password}
     (tmp_path / "secrets.json").write_text(json.dumps({"lockstep_ledger": ledger}))
     airflow = Airflow(
         tmp_path,
@@ -301,15 +301,15 @@ def test_no_password_is_told_anywhere(canary: Canary, shop: str, ledger_dsn: str
         "logs": canary.told(airflow.said),
         "files, XCom": canary.told_in_files([tmp_path]),
         "arguments": canary.told("\n".join(arguments)),
-        "ledger": canary.told_in_tables(ledger_dsn),
+        "ledger": canary.told_in_tables(empty_dsn),
         "warehouse": canary.told_in_tables(shop),
     }
     assert not any(told.values()), told
 
 
-def test_the_search_finds_what_is_there(canary: Canary, tmp_path: Path, ledger_dsn: str) -> None:
+def test_the_search_finds_what_is_there(canary: Canary, tmp_path: Path, empty_dsn: str) -> None:
     (tmp_path / "log").write_text(f"connecting to {canary.uri('host=h port=1 dbname=d', 'me')}")
-    with closing(psycopg2.connect(ledger_dsn)) as connection, connection, connection.cursor() as cursor:
+    with closing(psycopg2.connect(empty_dsn)) as connection, connection, connection.cursor() as cursor:
         cursor.execute("CREATE TABLE said (what jsonb)")
         cursor.execute("INSERT INTO said VALUES (%s)", (json.dumps({"dsn": canary.dsn("host=h", "me")}),))
     with watched_arguments() as arguments:
@@ -319,4 +319,4 @@ def test_the_search_finds_what_is_there(canary: Canary, tmp_path: Path, ledger_d
             assert time.monotonic() < deadline, "the argument isn't seen"
         waiting.communicate(b"\n")
     assert canary.told_in_files([tmp_path])
-    assert canary.told_in_tables(ledger_dsn)
+    assert canary.told_in_tables(empty_dsn)

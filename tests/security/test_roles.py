@@ -75,17 +75,17 @@ class Granted:
 
 @pytest.fixture
 def admin(
-    ledger_dsn: str, warehouse_dsn: str, ledger_server: PostgresServer, warehouse_server: PostgresServer, tmp_path: Path
+    empty_dsn: str, warehouse_dsn: str, ledger_server: PostgresServer, warehouse_server: PostgresServer, tmp_path: Path
 ) -> Iterator[Granted]:
     """The page's roles, with passwords, and nothing in their databases yet but a table of orders."""
     execute(warehouse_dsn, "CREATE TABLE public.orders (day bigint, number int, label text, lockstep_epoch bigint)")
-    execute(ledger_dsn, block("ledger"))
+    execute(empty_dsn, block("ledger"))
     execute(warehouse_dsn, block("warehouse"))
-    for dsn, roles in ((ledger_dsn, ROLES[:3]), (warehouse_dsn, ROLES[3:])):
+    for dsn, roles in ((empty_dsn, ROLES[:3]), (warehouse_dsn, ROLES[3:])):
         for role in roles:
             execute(dsn, sql.SQL("ALTER ROLE {} PASSWORD {}").format(sql.Identifier(role), sql.Literal(PASSWORD)))
-    yield Granted(ledger_dsn, warehouse_dsn, tmp_path)
-    for dsn, roles in ((ledger_dsn, ROLES[:3]), (warehouse_dsn, ROLES[3:])):
+    yield Granted(empty_dsn, warehouse_dsn, tmp_path)
+    for dsn, roles in ((empty_dsn, ROLES[:3]), (warehouse_dsn, ROLES[3:])):
         for role in roles:
             execute(dsn, sql.SQL("DROP OWNED BY {0} CASCADE; DROP ROLE {0}").format(sql.Identifier(role)))
 
