@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import defaultdict
 from collections.abc import Iterator
@@ -102,6 +103,16 @@ def _own_tier(item: pytest.Item) -> Tier | None:
 
 def _path(item: pytest.Item) -> PurePosixPath:
     return PurePosixPath(item.path.relative_to(TESTS))
+
+
+def pytest_collection_finish() -> None:
+    """What is there by now stays to the end: nothing looks through it for garbage, and a forked child copies no page of
+    it for that."""
+    gc.collect()
+    gc.freeze()
+
+
+os.register_at_fork(after_in_child=gc.disable)
 
 
 @pytest.fixture
