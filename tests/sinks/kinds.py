@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -13,7 +13,10 @@ from lockstep.sinks.files import FileSink
 from lockstep.sinks.kafka import KafkaSink
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.postgres import PostgresSink
+from lockstep.sinks.tables.sink import ProtocolName
 from tests.sinks.kafka_target import KafkaUnderTest
+from tests.sinks.mariadb_target import MariaDbUnderTest
+from tests.sinks.postgres_target import PostgresUnderTest, TableUnderTest
 
 #: each that proves what it shows, the two tables by a protocol each
 EXACT = ["PostgresSink", "MariaDbSink, write-ahead", "FileSink", "KafkaSink, three shards"]
@@ -43,3 +46,11 @@ def sink_of(request: pytest.FixtureRequest, kind: str, folder: Path) -> tuple[Si
         shards=3 if "three" in kind else 1,
     )
     return sink, {"c": target.broker.bootstrap}
+
+
+def table_under_test(request: pytest.FixtureRequest, place: str) -> TableUnderTest:
+    """Of a database and a protocol, `postgres two_phase`."""
+    database, protocol = place.split()
+    if database == "postgres":
+        return PostgresUnderTest(request.getfixturevalue("warehouse_dsn"), "", cast("ProtocolName", protocol))
+    return MariaDbUnderTest(request.getfixturevalue("mariadb_dsn"), "", cast("ProtocolName", protocol))

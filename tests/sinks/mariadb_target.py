@@ -11,16 +11,11 @@ import pymysql
 
 from lockstep.mariadb.dsn import parse_dsn
 from lockstep.mariadb.sql import columns
-from lockstep.sinks.base import Sink
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.mariadb._branches import xid
-from lockstep.sinks.tables.sink import ProtocolName
-from lockstep.sinks.values import Guarantee, SinkContext
-from lockstep.testing._sealed_rows import OUTPUT, SCHEMA
-from lockstep.testing._under_test import SinkUnderTest
+from lockstep.testing._sealed_rows import SCHEMA
 from stack.mariadb import MariaDbServer
-
-LOCK_TIMEOUT = 0.3  # seconds: what is stopped in a test stays stopped
+from tests.sinks.postgres_target import TableUnderTest
 
 
 @contextmanager
@@ -45,42 +40,11 @@ def empty(server: MariaDbServer, dsn: str) -> str:
     return server.create_database(name)
 
 
-class MariaDbUnderTest(SinkUnderTest):
-    """MariaDbSink in the database of `dsn`; `other` is a database that it must not be confused with.
+class MariaDbUnderTest(TableUnderTest):
+    kind, relation = MariaDbSink, "rows"
 
-    `server`: whose power may be cut.
-    """
-
-    def __init__(
-        self, dsn: str, other: str, protocol: ProtocolName, server: MariaDbServer | None = None, **arguments: Any
-    ) -> None:
-        self.server = server
-        self.dsn, self.other, self.protocol, self.arguments = dsn, other, protocol, arguments
-        self.votes_with_data = protocol == "two_phase"
-        self.guarantee = Guarantee(arguments.get("guarantee", Guarantee.EXACTLY_ONCE))
-        told_apart = arguments.get("epoch_column", "") is not None
-        self.replaceable = told_apart and self.guarantee is Guarantee.EXACTLY_ONCE
-
-    def sink(self, *, shared: bool = False) -> MariaDbSink:
-        return MariaDbSink(
-            "warehouse",
-            tables={OUTPUT: "rows"},
-            connection="warehouse",
-            protocol=self.protocol,
-            create=True,
-            shared=shared,
-            lock_timeout=LOCK_TIMEOUT,
-            **self.arguments,
-        )
-
-    def connections(self) -> dict[str, str]:
-        return {"warehouse": self.dsn}
-
-    def elsewhere(self) -> tuple[Sink, SinkContext]:
-        context = SinkContext(self.context().deployment, self.context().pipeline, {"warehouse": self.other})
-        with self.sink().opened(context) as sink:
-            sink.preflight({OUTPUT: SCHEMA})
-        return self.sink(), context
+    def execute(self, statement: str) -> list[tuple[Any, ...]]:
+        return execute(self.dsn, statement.replace("rows", "`rows`"))
 
     def visible(self) -> pa.Table:
         if not execute(self.dsn, "SHOW TABLES LIKE 'rows'"):
@@ -100,13 +64,6 @@ class MariaDbUnderTest(SinkUnderTest):
             self.dsn, "SELECT id FROM information_schema.processlist WHERE db = %s AND id <> connection_id()", database
         )
         return [*prepared, *(f"session {number}" for (number,) in sessions)]
-
-    def lose_power(self) -> bool:
-        if self.server is None:
-            return False
-        self.server.kill()
-        self.server.start()
-        return True
 
     def lose(self, handle: str) -> None:
         with suppress(pymysql.err.OperationalError):  # lost before

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import psycopg2
 import pyarrow as pa
@@ -12,10 +13,11 @@ from psycopg2 import sql
 
 from lockstep.sinks.base import Sink
 from lockstep.sinks.postgres import PostgresSink
-from lockstep.sinks.tables.sink import ProtocolName
+from lockstep.sinks.tables.sink import ProtocolName, TableSink
 from lockstep.sinks.values import Guarantee, SinkContext
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA
 from lockstep.testing._under_test import SinkUnderTest
+from stack.mariadb import MariaDbServer
 from stack.postgres import PostgresServer
 
 LOCK_TIMEOUT = 0.3  # seconds: what is stopped in a test stays stopped
@@ -54,14 +56,22 @@ def empty(dsn: str) -> str:
     return dsn
 
 
-class PostgresUnderTest(SinkUnderTest):
-    """PostgresSink in the database of `dsn`; `other` is a database that it must not be confused with.
+class TableUnderTest(SinkUnderTest):
+    """A sink of tables in the database of `dsn`; `other` is a database that it must not be confused with.
 
     `server`: whose power may be cut.
     """
 
+    kind: ClassVar[type[TableSink]]
+    relation: ClassVar[str]
+
     def __init__(
-        self, dsn: str, other: str, protocol: ProtocolName, server: PostgresServer | None = None, **arguments: Any
+        self,
+        dsn: str,
+        other: str,
+        protocol: ProtocolName,
+        server: PostgresServer | MariaDbServer | None = None,
+        **arguments: Any,
     ) -> None:
         self.server = server
         self.dsn, self.other, self.protocol, self.arguments = dsn, other, protocol, arguments
@@ -70,16 +80,15 @@ class PostgresUnderTest(SinkUnderTest):
         told_apart = arguments.get("epoch_column", "") is not None
         self.replaceable = told_apart and self.guarantee is Guarantee.EXACTLY_ONCE
 
-    def sink(self, *, shared: bool = False) -> PostgresSink:
-        return PostgresSink(
-            "warehouse",
-            tables={OUTPUT: "public.rows"},
-            connection="warehouse",
-            protocol=self.protocol,
-            create=True,
-            shared=shared,
-            lock_timeout=LOCK_TIMEOUT,
-            **self.arguments,
+    @abstractmethod
+    def execute(self, statement: str) -> list[tuple[Any, ...]]:
+        """Run one statement by hand, in which the table is called `rows`."""
+
+    def sink(self, *, shared: bool = False) -> TableSink:
+        given: dict[str, Any] = {"create": True, "lock_timeout": LOCK_TIMEOUT, **self.arguments}
+        tables = {OUTPUT: self.relation}
+        return self.kind(
+            "warehouse", tables=tables, connection="warehouse", protocol=self.protocol, shared=shared, **given
         )
 
     def connections(self) -> dict[str, str]:
@@ -90,6 +99,20 @@ class PostgresUnderTest(SinkUnderTest):
         with self.sink().opened(context) as sink:
             sink.preflight({OUTPUT: SCHEMA})
         return self.sink(), context
+
+    def lose_power(self) -> bool:
+        if self.server is None:
+            return False
+        self.server.kill()
+        self.server.start()
+        return True
+
+
+class PostgresUnderTest(TableUnderTest):
+    kind, relation = PostgresSink, "public.rows"
+
+    def execute(self, statement: str) -> list[tuple[Any, ...]]:
+        return execute(self.dsn, statement)
 
     def visible(self) -> pa.Table:
         if execute(self.dsn, "SELECT to_regclass('public.rows')") == [(None,)]:
@@ -105,13 +128,6 @@ class PostgresUnderTest(SinkUnderTest):
             "WHERE application_name LIKE 'lockstep:%' AND datname = current_database()"
         )
         return [name for (name,) in [*prepared, *execute(self.dsn, sessions)]]
-
-    def lose_power(self) -> bool:
-        if self.server is None:
-            return False
-        self.server.kill()
-        self.server.start()
-        return True
 
     def lose(self, handle: str) -> None:
         with connected(self.dsn) as cursor:

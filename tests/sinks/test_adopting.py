@@ -194,23 +194,6 @@ def test_two_publishers_at_once_adopt_once_however_they_overtake_each_other() ->
         assert {found, *other} <= {Publication.SENT, Publication.FOUND}
 
 
-def test_a_process_that_dies_at_any_commit_leaves_what_the_next_one_finishes_once() -> None:
-    for fate, rest in itertools.product(Fate, itertools.product(Fate, repeat=2)):
-        table = Table(iter((fate, *rest)))
-        dying = OpenTable(table)
-        dying.adopt(dying.load_head(), epoch(token=10), cast(Any, Output()))  # and is never heard of again
-        publish(OpenTable(table), epoch(token=11))
-        table.land(*Fate)
-        assert table.adopted(1) == 1, (fate, rest)
-
-
-def test_an_epoch_that_somebody_else_published_is_found_and_not_sent() -> None:
-    table = Table(iter(()))
-    publish(OpenTable(table), epoch(token=10))
-    assert publish(OpenTable(table), epoch(token=11)) is Publication.FOUND
-    assert len(table.log) == 1
-
-
 def test_what_is_found_is_made_durable_before_it_is_believed() -> None:
     durable: list[int] = []
 
@@ -224,14 +207,6 @@ def test_what_is_found_is_made_durable_before_it_is_believed() -> None:
     assert durable == [1, 1]
 
 
-def test_another_manifests_marker_is_a_conflict() -> None:
-    table = Table(iter(()))
-    publish(OpenTable(table), epoch())
-    with pytest.raises(LedgerConflict):
-        publish(OpenTable(table), epoch(manifest="b" * 64))
-    assert len(table.log) == 1
-
-
 def test_a_range_that_is_shown_under_another_number_is_a_conflict() -> None:
     table = Table(iter(()))
     publish(OpenTable(table), epoch(1, interval=DAY))
@@ -240,13 +215,6 @@ def test_a_range_that_is_shown_under_another_number_is_a_conflict() -> None:
     other = Interval(DAY.end, DAY.end + timedelta(days=1))
     publish(OpenTable(table), epoch(3, interval=other))
     assert len(table.log) == 2
-
-
-def test_nothing_is_sent_to_a_table_that_did_not_vote() -> None:
-    table = Table(iter(()), id="made anew")
-    with pytest.raises(TargetChanged):
-        publish(OpenTable(table), epoch())
-    assert table.log == []
 
 
 def test_who_is_always_beaten_gives_way_and_says_so() -> None:

@@ -220,17 +220,6 @@ def _is_mariadb(pipeline: Days) -> bool:
     return isinstance(pipeline.feed.pipeline.sinks[0], MariaDbSink)
 
 
-def test_epochs_of_a_cursor_go_one_by_one_too(days: Make) -> None:
-    pipeline = days(", UNIQUE (number)", cursor=True)
-    pipeline.feed.decide(0)
-    pipeline.staged(1)
-    with pytest.raises(KeysHeld):
-        pipeline.prepare(1)
-    pipeline.feed.finish(0)
-    with pytest.raises(SinkRejected):
-        pipeline.prepare(1)
-
-
 UPSERT: dict[str, Any] = {"name": "latest", "table": "latest", "protocol": "two_phase", "create": True}
 UPSERT |= {"mode": "upsert", "key": ["number"]}
 

@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 from lockstep.crash import CrashPoint
-from lockstep.errors import SINK_ERRORS, InvalidPipeline, LedgerConflict, LockstepError, SinkUnavailable
+from lockstep.errors import SINK_ERRORS, InvalidPipeline, LockstepError, SinkUnavailable
 from lockstep.mariadb.connection import Database
 from lockstep.mariadb.dsn import parse_dsn
 from lockstep.sinks.handles import SinkName
@@ -203,14 +203,6 @@ def test_the_longest_names_fit_and_are_read_back() -> None:
     assert all(len(part) <= 64 for part in xid(handle)) and len(names.session(last, last)) <= 64
     txn = names.parse(handle)
     assert txn is not None and (txn.epoch, txn.token, txn.manifest) == (last, last, "f" * 12)
-
-
-def test_a_vote_whose_handle_names_another_transaction_is_refused(target: MariaDbUnderTest) -> None:
-    wal = sealed(10)
-    vote = prepare(target, epoch(), wal)
-    with opened(target) as sink, pytest.raises(LedgerConflict, match="was the ledger altered"):
-        sink.publish(epoch(2), vote, wal)
-    expect_rows(target)
 
 
 # --- secrets ---------------------------------------------------------------------------------------------------------

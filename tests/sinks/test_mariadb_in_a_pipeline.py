@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lockstep.epoch import RunKey
 from lockstep.errors import SinkUnavailable
-from lockstep.roles.abort import abort
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.postgres import PostgresSink
-from lockstep.testing._children import fork
 from stack.mariadb import MariaDbServer
 from stack.postgres import PostgresServer
 from tests.crash.world import rows_of_day
 from tests.sinks import postgres_target
 from tests.sinks.append.feed import Feed
-from tests.sinks.mariadb_target import LOCK_TIMEOUT, execute
+from tests.sinks.mariadb_target import execute
+from tests.sinks.postgres_target import LOCK_TIMEOUT
 
 SINKS = ("warehouse", "mart", "redo")
 
@@ -65,21 +62,6 @@ def test_all_show_an_epoch_only_after_the_decision_and_agree_with_what_was_seale
     assert {name for name, one in feed.verify(1).items() if not one.agrees} == {"mart", "redo"}
 
 
-@pytest.mark.parametrize("point", ["after_sink_commit"])
-def test_a_publisher_that_is_killed_is_finished_by_recovery(feed: Feed, point: str) -> None:
-    feed.decide(0)
-
-    def publisher() -> None:
-        os.environ.update(LOCKSTEP_TESTING="1", LOCKSTEP_CRASH=f"publish.{point}")
-        feed.publish(0, "mart")
-
-    assert fork(publisher).wait() == -9, "the publisher did not come to the point"
-    report = feed.recover()
-    assert report.finished == [1] and not report.problems
-    assert shown(feed, 0) == [Counter(rows_of_day(0))] * 3
-    expect_agreement(feed, 1)
-
-
 @pytest.mark.fault("E9")
 def test_a_decided_epoch_waits_for_a_server_that_was_killed(feed: Feed, mariadb_server: MariaDbServer) -> None:
     feed.decide(0)
@@ -91,19 +73,3 @@ def test_a_decided_epoch_waits_for_a_server_that_was_killed(feed: Feed, mariadb_
     assert feed.recover().finished == [1]
     assert shown(feed, 0) == [Counter(rows_of_day(0))] * 3
     expect_agreement(feed, 1)
-
-
-def test_an_abort_takes_back_what_a_killed_run_has_prepared(feed: Feed) -> None:
-    def run() -> None:
-        os.environ.update(LOCKSTEP_TESTING="1", LOCKSTEP_CRASH="commit.before_decision")
-        feed.decide(0)
-
-    assert fork(run).wait() == -9, "the run did not come to the decision"
-    assert len(execute(feed.connections["mart"], "XA RECOVER")) == 1
-    with feed.runtime() as runtime:
-        abort(runtime, RunKey("feed", "0"), "its run was killed")
-    assert execute(feed.connections["mart"], "XA RECOVER") == []
-    assert shown(feed, 0) == [Counter()] * 3
-    feed.decide(0)
-    feed.finish(0)
-    assert shown(feed, 0) == [Counter(rows_of_day(0))] * 3

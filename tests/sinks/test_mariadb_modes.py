@@ -19,7 +19,8 @@ from stack.mariadb import MariaDbServer
 from tests.sampling import Sampling
 from tests.sinks.conformance import UPSERT, check, of_mode
 from tests.sinks.guarantees import expect_row
-from tests.sinks.mariadb_target import LOCK_TIMEOUT, MariaDbUnderTest, empty
+from tests.sinks.mariadb_target import MariaDbUnderTest, empty
+from tests.sinks.postgres_target import LOCK_TIMEOUT
 
 AT_LEAST_ONCE: dict[str, Any] = {"guarantee": "at_least_once"}
 NONE: dict[str, Any] = {"guarantee": "none"}

@@ -14,7 +14,7 @@ from lockstep.sinks.values import Standing
 from lockstep.testing._sealed_rows import SealedRows
 from lockstep.testing._under_test import epoch
 from stack.mariadb import MariaDbServer
-from tests.sinks.mariadb_target import empty, execute
+from tests.sinks.mariadb_target import execute
 from tests.sinks.one_sink import context, published
 
 PACKET = 1 << 20
@@ -65,12 +65,6 @@ def test_values_that_changed_are_noticed_whatever_their_length(dsn: str) -> None
     assert standing(LONG) == Standing(own=6, overwritten=0, missing=0, changed=0)
     assert standing(f"{LONG[:-1]}x") == Standing(own=5, overwritten=0, missing=0, changed=1)
     assert standing("short") == Standing(own=5, overwritten=0, missing=0, changed=1)
-
-
-def test_an_epoch_of_nothing_but_such_a_value_comes_back(mariadb_server: MariaDbServer, dsn: str) -> None:
-    """A text, bytes, and bytes that are long as hex."""
-    for value in ((1, LONG, None), (1, None, bytes(2 * PACKET)), (1, "", HALF)):
-        assert published(empty(mariadb_server, dsn), sink(), rows(value)) == rows(value)
 
 
 def test_a_server_that_takes_only_tiny_packets_is_refused(mariadb_server: MariaDbServer, dsn: str) -> None:

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 from lockstep.errors import (
-    InvalidPipeline,
     PreflightRefused,
     SinkRejected,
     TargetFull,
@@ -25,9 +24,10 @@ from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.sinks.values import Publication
 from lockstep.testing._sealed_rows import SealedRows
 from lockstep.testing._under_test import epoch
-from stack.mariadb import MISSING, MariaDbServer, Setting, mariadbd
-from tests.sinks.mariadb_target import LOCK_TIMEOUT, execute
+from stack.mariadb import MISSING, MariaDbServer, mariadbd
+from tests.sinks.mariadb_target import execute
 from tests.sinks.one_sink import ROWS, SCHEMA, context, preflight, publish, refusal
+from tests.sinks.postgres_target import LOCK_TIMEOUT
 
 PROTOCOLS: tuple[ProtocolName, ...] = ("two_phase", "write_ahead")
 
@@ -42,13 +42,6 @@ def count(dsn: str) -> object:
 
 
 # --- the definition --------------------------------------------------------------------------------------------------
-
-
-def test_two_outputs_into_one_table_are_refused_however_it_is_spelled(mariadb_dsn: str) -> None:
-    database = mariadb_dsn.rsplit("/", 1)[1]
-    given = sink(tables={"a": "t", "b": f"{database}.t"})
-    with pytest.raises(InvalidPipeline, match="a table of its own"), given.opened(context(mariadb_dsn)):
-        raise AssertionError("it was opened")
 
 
 # --- settings of the server ------------------------------------------------------------------------------------------
@@ -111,31 +104,6 @@ def test_every_other_setting_that_could_lose_rows_has_its_name() -> None:
 def test_an_older_server_is_refused(mariadb_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mariadb_connection, "OLDEST", (99, 0))
     assert "MariaDB 99.0 or newer" in refusal(mariadb_dsn, sink(create=True), None)
-
-
-@pytest.fixture
-def logging_server(memory_folder: Path) -> Iterator[MariaDbServer]:
-    """A server with a binary log, each transaction of which is synced."""
-    if mariadbd() is None:
-        pytest.skip(MISSING)
-    settings: dict[str, Setting] = {"log_bin": "binlog", "server_id": 7, "sync_binlog": 1, "binlog_format": "MIXED"}
-    with MariaDbServer(memory_folder / "logging", settings=settings).for_a_while() as server:
-        yield server
-
-
-def test_a_server_with_a_binary_log_has_to_sync_it_and_keeps_what_it_prepared(logging_server: MariaDbServer) -> None:
-    dsn = logging_server.create_database("logged")
-    with setting(logging_server, "sync_binlog", 0):
-        assert "sync_binlog = 0" in refusal(dsn, sink(create=True), None)
-    given, wal = sink(create=True), [SealedRows(ROWS)]
-    with given.opened(context(dsn)) as live:
-        live.preflight({"rows": SCHEMA})
-        vote = live.prepare(epoch(), wal)
-    logging_server.kill()
-    logging_server.start()
-    with given.opened(context(dsn)) as live:
-        assert live.publish(epoch(token=11), vote, wal) is Publication.COMMITTED
-    assert count(dsn) == 3
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 from lockstep.cli import app
 from lockstep.crash import CrashPoint
 from lockstep.epoch import Json, RunKey
-from lockstep.errors import SINK_ERRORS, InvalidPipeline, PreflightRefused, PublishBlocked, UnknownEpoch
+from lockstep.errors import SINK_ERRORS, InvalidPipeline, PreflightRefused, UnknownEpoch
 from lockstep.operations.override import clear_override, override
 from lockstep.postgres.connection import Database
 from lockstep.roles.begin import begin
@@ -124,23 +124,6 @@ def test_an_epoch_that_outlived_its_transaction_is_published_with_the_timeout_th
     assert rows_in(target) == 2 * ROWS
 
 
-@pytest.mark.fault("L9")
-@pytest.mark.tier("all")
-def test_an_epoch_that_outlived_its_transaction_is_published_by_a_persons_word(
-    feed_of: Callable[..., Feed], target: KafkaUnderTest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    feed = feed_of(transaction_timeout=TOO_SHORT)
-    feed.decide(0)
-    late = slow_sending(target, monkeypatch, until_aborted=True)
-    with late, pytest.raises(PublishBlocked, match="outlived transaction_timeout=4"):
-        feed.publish(0, "rows")
-    with feed.runtime() as runtime:
-        override(runtime, "rows", [f"transaction_timeout={LONG}"], "it was a large one")
-    with slow_sending(target, monkeypatch):
-        feed.finish(0)  # by a definition that still says otherwise
-    assert rows_in(target) == ROWS
-
-
 def busy(seconds: float) -> Callable[[], None]:
     """Takes so much of the thread's CPU time."""
 
@@ -160,17 +143,6 @@ def test_an_epoch_that_can_surely_not_be_sent_in_time_gets_no_vote(kafka_broker:
         prepare(target, epoch(), slow)
     target.more["transaction_timeout"] = LONG
     assert prepare(target, epoch(), slow).rows == {"rows": 20}
-
-
-@pytest.mark.tier("all")
-def test_an_epoch_that_may_take_longer_than_its_transaction_gets_a_vote_and_a_warning(
-    kafka_broker: KafkaBroker, caplog: pytest.LogCaptureFixture
-) -> None:
-    slow = [Interrupted(sealed(20)[0].table, batch_rows=10, action=busy(1.2))]
-    prepare(KafkaUnderTest(kafka_broker, transaction_timeout=LONG), epoch(), slow)
-    assert "may be too short" not in caplog.text
-    prepare(KafkaUnderTest(kafka_broker, transaction_timeout=4), epoch(), slow)
-    assert "transaction_timeout=4 s may be too short" in caplog.text
 
 
 @pytest.mark.fault("L9")
@@ -259,15 +231,6 @@ def test_a_plan_of_an_older_version_is_published_by_what_is_deployed_now_or_else
     assert in_force(feed) == {**OTHERS, "transaction_timeout": LONG, "shards": 1}
     assert recover_by_name(feed).finished == [1, 2]
     assert rows_in(target) == 2 * ROWS
-
-
-def test_settings_that_do_not_go_with_an_old_plan_are_left_out(feed_of: Callable[..., Feed]) -> None:
-    """The definition promises more now, and says how; the decided epoch was promised less."""
-    feed = feed_of(guarantee="none")
-    feed.decide(0)
-    feed_of(shards=2, transaction_timeout=LONG).decide(1)
-    assert in_force(feed, 1)["shards"] == 1
-    assert in_force(feed, 2)["shards"] == 2
 
 
 def test_a_word_that_does_not_go_with_a_later_definition_is_named_with_the_way_to_take_it_back(

@@ -28,12 +28,10 @@ from lockstep.errors import (
 from lockstep.postgres.connection import Database
 from lockstep.relation import Relation
 from lockstep.sinks.handles import SinkName
-from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.postgres._own_tables import PostgresOwnTables
 from lockstep.sinks.postgres._read import read_rows
 from lockstep.sinks.tables._two_phase import TwoPhaseTableSink
-from lockstep.sinks.tables._write_ahead import WriteAheadTableSink
 from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.sinks.values import SinkEpoch
 from lockstep.testing._sealed_rows import SealedRows
@@ -55,16 +53,6 @@ def handle_of(pipeline: str, sink: str = "warehouse") -> str:
 
 
 # --- the definition --------------------------------------------------------------------------------------------------
-
-
-def test_the_protocol_is_the_arguments_or_the_one_that_holds_no_keys() -> None:
-    given: dict[str, Any] = {"tables": {"rows": "t"}, "connection": "w"}
-    assert PostgresSink("s", **given).protocol == "two_phase"
-    assert PostgresSink("s", mode="upsert", key=["id"], **given).protocol == "write_ahead"
-    kinds: dict[ProtocolName, type[OpenSink]] = {"two_phase": TwoPhaseTableSink, "write_ahead": WriteAheadTableSink}
-    for name, kind in kinds.items():
-        with sink(name).opened(context("dbname=nowhere")) as live:  # it connects when it is asked for something
-            assert type(live) is kind
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
@@ -297,13 +285,6 @@ def test_types_are_compared_to_the_digit(warehouse_dsn: str, subtests: pytest.Su
                 assert "column value" in refusal(warehouse_dsn, sink(), schema)
 
 
-@pytest.mark.fault("C17")
-def test_every_column_at_fault_is_named_at_once(warehouse_dsn: str) -> None:
-    execute(warehouse_dsn, "CREATE TABLE target (id text, must int NOT NULL)")
-    told = refusal(warehouse_dsn, sink())
-    assert all(f"column {name}:" in told for name in ("id", "name", "must"))
-
-
 def test_extra_columns_that_fill_themselves_are_fine(warehouse_dsn: str) -> None:
     execute(
         warehouse_dsn,
@@ -420,15 +401,6 @@ def test_a_table_is_owned_whichever_schema_says_so(warehouse_dsn: str) -> None:
         preflight(warehouse_dsn, sink(schema="two"), pipeline="second")
     preflight(warehouse_dsn, sink(shared=True, schema="one"), pipeline="first")
     preflight(warehouse_dsn, sink(shared=True, schema="two"), pipeline="second")
-
-
-@pytest.mark.fault("J11")
-def test_a_partition_of_an_owned_table_is_owned_too(warehouse_dsn: str) -> None:
-    execute(warehouse_dsn, "CREATE TABLE target (id bigint, name text) PARTITION BY RANGE (id)")
-    execute(warehouse_dsn, "CREATE TABLE leaf PARTITION OF target FOR VALUES FROM (0) TO (9)")
-    preflight(warehouse_dsn, sink(), pipeline="first")
-    with pytest.raises(TargetOwned):
-        preflight(warehouse_dsn, sink(tables={"rows": "leaf"}), pipeline="second")
 
 
 # --- rows ------------------------------------------------------------------------------------------------------------

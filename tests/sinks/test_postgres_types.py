@@ -87,22 +87,6 @@ def test_values_come_back_as_they_went_in(warehouse_dsn: str, monkeypatch: pytes
     assert len(stored[0]) == rows.num_rows
 
 
-def test_without_the_binary_encoder_it_says_so_once(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(encoders, "pgpq", None)
-    encoders._tell_once.cache_clear()
-    for _ in range(2):
-        encoders.encoder_of(pa.schema({"value": pa.int64()}))
-    [told] = caplog.messages
-    assert "pip install pgpq" in told
-
-
-def test_rows_of_nothing_but_null_are_kept(warehouse_dsn: str, encoding: str) -> None:
-    rows = pa.table({"value": pa.array([None] * 7, pa.int64())})
-    assert digest(round_trip(warehouse_dsn, rows)) == digest(rows)
-
-
 def test_columns_go_by_name_not_by_place(warehouse_dsn: str, encoding: str) -> None:
     execute(warehouse_dsn, "CREATE TABLE types (b bigint, note text DEFAULT 'x', lockstep_epoch bigint, a bigint)")
     rows = pa.table({"a": [1, 2], "b": [10, 20]})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,10 +16,8 @@ from lockstep.sinks.values import Marker, SinkEpoch
 from lockstep.testing import SinkUnderTest, sealed
 from lockstep.testing._under_test import epoch, expect_rows, opened, prepare, publish
 from tests.sinks.kafka_target import KafkaUnderTest
-from tests.sinks.mariadb_target import MariaDbUnderTest
-from tests.sinks.mariadb_target import execute as mariadb_execute
-from tests.sinks.postgres_target import PostgresUnderTest
-from tests.sinks.postgres_target import execute as postgres_execute
+from tests.sinks.kinds import table_under_test
+from tests.sinks.postgres_target import PostgresUnderTest, TableUnderTest
 from tests.sinks.targets import FilesUnderTest
 
 TABLES = ("postgres two_phase", "mariadb write_ahead")
@@ -28,20 +25,23 @@ TARGETS = (*TABLES, "files", "kafka", "kafka in shards", "recorded in a folder")
 
 
 @pytest.fixture(params=TARGETS)
-def target(request: pytest.FixtureRequest, memory: Path) -> Iterator[SinkUnderTest]:
+def target(request: pytest.FixtureRequest, memory: Path) -> SinkUnderTest:
     kind, _, protocol = request.param.partition(" ")
     match kind:
-        case "postgres":
-            yield PostgresUnderTest(request.getfixturevalue("warehouse_dsn"), "", protocol)
-        case "mariadb":
-            yield MariaDbUnderTest(request.getfixturevalue("mariadb_dsn"), "", protocol)
         case "files":
-            yield FilesUnderTest(memory, "parquet")
+            return FilesUnderTest(memory, "parquet")
         case "kafka":
-            yield KafkaUnderTest(request.getfixturevalue("kafka_broker"), shards=2 if protocol else 1)
-        case _:
+            return KafkaUnderTest(request.getfixturevalue("kafka_broker"), shards=2 if protocol else 1)
+        case "recorded":
             elsewhere: dict[str, Any] = {"guarantee": "at_least_once", "committer": str(memory / "sent")}
-            yield PostgresUnderTest(request.getfixturevalue("warehouse_dsn"), "", "write_ahead", **elsewhere)
+            return PostgresUnderTest(request.getfixturevalue("warehouse_dsn"), "", "write_ahead", **elsewhere)
+        case _:
+            return table_under_test(request, request.param)
+
+
+@pytest.fixture(params=TABLES)
+def table(request: pytest.FixtureRequest) -> TableUnderTest:
+    return table_under_test(request, request.param)
 
 
 def of_day(day: int, id: int, *, token: int = 10, manifest: str = "a") -> SinkEpoch:
@@ -93,61 +93,48 @@ def test_the_newest_markers_are_told_and_all_of_them(target: SinkUnderTest) -> N
         assert sorted(sink.markers(), key=lambda one: one.epoch) == [marker(one, one.token) for one in epochs]
 
 
-@pytest.mark.parametrize("target", TABLES, indirect=True)
-def test_of_tables_the_marker_with_the_largest_token_is_told_too(target: SinkUnderTest) -> None:
+def test_of_tables_the_marker_with_the_largest_token_is_told_too(table: TableUnderTest) -> None:
     """A backfill in parallel: the epoch that was published last isn't the one with the largest number."""
     wal = sealed(10)
     for one in (of_day(1, 2, token=11), of_day(2, 1, token=19)):
-        publish(target, one, prepare(target, one, wal), wal)
-    with opened(target) as sink:
+        publish(table, one, prepare(table, one, wal), wal)
+    with opened(table) as sink:
         assert {(one.epoch, one.token) for one in sink.newest_markers()} == {(2, 11), (1, 19)}
 
 
-@pytest.mark.parametrize("target", TABLES, indirect=True)
 def test_what_an_older_version_has_decided_is_published_though_nobody_has_made_room_for_ranges(
-    target: SinkUnderTest,
+    table: TableUnderTest,
 ) -> None:
     wal, decided = sealed(10), of_day(1, 2)
-    with opened(target) as sink:
-        sink.preflight(None)
+    with opened(table) as sink:
         sink.preflight({batches.output: batches.schema for batches in wal})
-        match target:
-            case MariaDbUnderTest():
-                mariadb_execute(target.dsn, "DROP TABLE lockstep_range")
-            case PostgresUnderTest():
-                postgres_execute(target.dsn, "DROP TABLE lockstep_range")
-            case _:
-                raise AssertionError(target)
+        table.execute("DROP TABLE lockstep_range")
         vote = sink.prepare(decided, wal)
-    publish(target, decided, vote, wal)
-    expect_rows(target, wal)
-    with opened(target) as sink:
+    publish(table, decided, vote, wal)
+    expect_rows(table, wal)
+    with opened(table) as sink:
         assert sink.find_marker(2) == Marker(2, 10, decided.manifest_hash)
         assert sink.find_marker_of_span(decided.span or "") is None
         assert [one.epoch for one in sink.newest_markers()] == [one.epoch for one in sink.markers()] == [2]
 
 
-@pytest.mark.parametrize("target", TABLES, indirect=True)
-def test_an_epoch_whose_marker_was_taken_away_by_hand_is_written_anew_under_its_number(target: SinkUnderTest) -> None:
+def test_an_epoch_whose_marker_was_taken_away_by_hand_is_written_anew_under_its_number(table: TableUnderTest) -> None:
     wal, first, anew = sealed(10), of_day(1, 3), of_day(1, 3, token=20, manifest="b")
-    publish(target, first, prepare(target, first, wal), wal)
-    assert isinstance(target, PostgresUnderTest | MariaDbUnderTest)
-    execute = postgres_execute if isinstance(target, PostgresUnderTest) else mariadb_execute
-    execute(target.dsn, "DELETE FROM lockstep_marker")
-    execute(target.dsn, "DELETE FROM rows" if isinstance(target, PostgresUnderTest) else "DELETE FROM `rows`")
-    with opened(target) as sink:
+    publish(table, first, prepare(table, first, wal), wal)
+    table.execute("DELETE FROM lockstep_marker")
+    table.execute("DELETE FROM rows")
+    with opened(table) as sink:
         sink.refuse_shown(anew)
         with pytest.raises(LedgerConflict, match="with its row of lockstep_range"):
             sink.refuse_shown(of_day(1, 8, token=20))
-    publish(target, anew, prepare(target, anew, wal), wal)
-    expect_rows(target, wal)
-    with opened(target) as sink:
+    publish(table, anew, prepare(table, anew, wal), wal)
+    expect_rows(table, wal)
+    with opened(table) as sink:
         assert sink.markers() == [marker(anew, 20)]
 
 
-@pytest.mark.parametrize("target", ["files"], indirect=True)
-def test_a_marker_of_an_older_version_is_still_read(target: SinkUnderTest) -> None:
-    assert isinstance(target, FilesUnderTest)
+def test_a_marker_of_an_older_version_is_still_read(memory: Path) -> None:
+    target = FilesUnderTest(memory, "parquet")
     wal, one = sealed(10), of_day(1, 2)
     publish(target, one, prepare(target, one, wal), wal)
     [path] = (target.path / ".lockstep").glob("epoch=2.json")

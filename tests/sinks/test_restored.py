@@ -19,7 +19,8 @@ from stack.postgres import PostgresServer
 from tests.crash.world import interval_of, rows_of_day, write_others
 from tests.sinks import postgres_target
 from tests.sinks.append.feed import Feed
-from tests.sinks.mariadb_target import LOCK_TIMEOUT, execute
+from tests.sinks.mariadb_target import execute
+from tests.sinks.postgres_target import LOCK_TIMEOUT
 
 OTHERS = Counter([(0, 0, "!"), *rows_of_day(0)[1:]])
 

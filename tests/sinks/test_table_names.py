@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from psycopg2 import sql
 
 from lockstep.errors import PreflightRefused, TargetOwned
 from lockstep.sinks.mariadb import MariaDbSink
@@ -64,13 +63,6 @@ def test_names_that_postgres_cuts_to_the_same_are_one_table(warehouse_dsn: str, 
         preflight(warehouse_dsn, on_postgres(name, cut), "first")
 
 
-def test_schemas_that_postgres_cuts_to_the_same_are_one_too(warehouse_dsn: str) -> None:
-    postgres_target.execute(warehouse_dsn, f'CREATE SCHEMA "{LONG}"')
-    preflight(warehouse_dsn, on_postgres(f"{LONG}.target"), "first")
-    with pytest.raises(TargetOwned):
-        preflight(warehouse_dsn, on_postgres(f"{LONG}_and_more.target"), "second")
-
-
 @pytest.mark.fault("L7")
 def test_an_owner_who_was_written_down_in_another_spelling_is_one_still(warehouse_dsn: str) -> None:
     preflight(warehouse_dsn, on_postgres(LONG), "first")
@@ -108,19 +100,6 @@ def test_an_epoch_column_whose_name_postgres_cuts_is_filled(warehouse_dsn: str) 
     assert published(warehouse_dsn, on_postgres("target", epoch_column=f"{LONG}_of_the_epoch")) == ROWS
 
 
-@pytest.mark.parametrize("arguments", [{}, {"mode": "upsert", "key": ["id"]}], ids=["append", "upsert"])
-def test_a_percent_sign_in_a_name_is_part_of_it(warehouse_dsn: str, arguments: dict[str, Any]) -> None:
-    for schema in ("home %s", "other 5%"):
-        postgres_target.execute(warehouse_dsn, sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
-    preflight(warehouse_dsn, on_postgres("somebody's", schema="other 5%"), "first")
-    given = on_postgres("home %s.100%", schema="home %s", **arguments)
-    assert published(warehouse_dsn, given) == ROWS
-    with given.opened(context(warehouse_dsn, "pipe")) as live:
-        assert live.missing_keys("rows") == (0 if arguments else None)
-    with pytest.raises(TargetOwned, match="of pipeline pipe"):
-        preflight(warehouse_dsn, on_postgres("home %s.100%", schema="other 5%", **arguments), "second")
-
-
 # --- MariaDB ---------------------------------------------------------------------------------------------------------
 
 
@@ -151,13 +130,6 @@ def test_names_that_mariadb_takes_for_the_same_are_one_table(lowering_dsn: str) 
     with pytest.raises(TargetOwned):
         preflight(lowering_dsn, on_mariadb("target"), "second")
     assert published(lowering_dsn, on_mariadb("Mine")) == ROWS
-
-
-def test_names_that_mariadb_tells_apart_are_two_tables(mariadb_dsn: str) -> None:
-    preflight(mariadb_dsn, on_mariadb("Target", "target"), "first")
-    preflight(mariadb_dsn, on_mariadb("TARGET"), "second")
-    tables = {name for (name,) in mariadb_target.execute(mariadb_dsn, "SHOW TABLES")}
-    assert {"TARGET", "Target", "target"} <= tables
 
 
 @pytest.mark.fault("L7")

@@ -389,17 +389,6 @@ def test_an_epoch_of_a_day_takes_nothing_from_another_day_that_holds_its_keys(pl
     assert place.shown() == {7: ("second", 1, False)}
 
 
-def test_a_prepared_upsert_survives_a_killed_server(place: UpsertedDatabase) -> None:
-    one = sealed(1, row(1), row(2))
-    place.send(place.sink("two_phase"), sealed(2, row(2, "newer")))
-    vote = place.prepare(place.sink("two_phase"), one)
-    place.server.kill()
-    place.server.start()
-    assert place.publish(place.sink("two_phase"), one, vote) is Publication.COMMITTED
-    assert place.shown() == {1: ("a", 1, False), 2: ("newer", 1, False)}
-    assert place.left_over() == []
-
-
 def test_a_stranger_who_holds_a_key_makes_an_upsert_wait(place: UpsertedDatabase) -> None:
     place.send(place.sink(), sealed(1, row(1)))
     with place.connected() as cursor:

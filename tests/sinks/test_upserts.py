@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
@@ -56,12 +55,6 @@ def test_a_wrong_definition_is_refused_at_once(subtests: pytest.Subtests) -> Non
             upserts(**arguments)
 
 
-def test_the_arguments_give_the_same_again() -> None:
-    arguments: list[dict[str, Any]] = [{}, {"order": "epoch"}, {"order": "column:version", "deleted": "gone"}]
-    for given in (upserts(**one) for one in arguments):
-        assert upserts(**json.loads(json.dumps(given.arguments()))) == given
-
-
 FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"key": ["none"]}, "none: the output lacks it"),
     ({"order": "column:none"}, "none: the output lacks it"),
@@ -79,19 +72,6 @@ def test_an_output_that_cant_be_upserted_is_named_by_column(subtests: pytest.Sub
     for arguments, fault in FAULTS:
         with subtests.test(str(arguments)):
             assert fault in "; ".join(upserts(**arguments).faults("rows", schema))
-
-
-def test_an_output_may_call_its_column_as_the_table_does() -> None:
-    schema = pa.schema({"id": pa.int64(), "lockstep_deleted": pa.bool_()})
-    assert upserts(deleted="lockstep_deleted").faults("rows", schema) == []
-    assert upserts(deleted="gone").faults("rows", SCHEMA) == []
-    assert upserts(deleted="gone").stored_schema(SCHEMA).names == [
-        "id",
-        "name",
-        "version",
-        "lockstep_deleted",
-        "lockstep_order",
-    ]
 
 
 def test_the_order_is_the_intervals_end_else_the_epochs_number_or_what_the_user_names() -> None:
