@@ -116,7 +116,8 @@ _IN_SPARK = [
 ]
 _IN_POSTGRES = [
     *(f"tests/ledger/test_{name}.py" for name in ("durability", "guards", "lookups", "migrations", "report", "turns")),
-    *(f"tests/sinks/test_postgres_{name}.py" for name in ("modes", "refusals", "tokens", "trials", "types", "upserts")),
+    *(f"tests/sinks/test_postgres_{name}.py" for name in ("behaviour", "refusals", "tokens")),
+    *(f"tests/sinks/test_{name}.py" for name in ("table_faults", "table_types", "upserts")),
     "tests/sources/test_postgres_table.py",
     "tests/security/test_roles.py",
 ]

@@ -1,16 +1,17 @@
-"""MariaDbSink when connections break, servers are killed, processes stand still, and others have names like its own."""
+"""MariaDbSink when servers are killed or strange, others have names like its own, and connections are encrypted."""
 
 from __future__ import annotations
 
+import shutil
 import socket
-import traceback
-from collections.abc import Iterator
+import subprocess
 from contextlib import closing
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
-from lockstep.crash import CrashPoint
-from lockstep.errors import SINK_ERRORS, InvalidPipeline, LockstepError, SinkUnavailable
+from lockstep.errors import SINK_ERRORS, InvalidPipeline, SinkUnavailable
 from lockstep.mariadb.connection import Database
 from lockstep.mariadb.dsn import parse_dsn
 from lockstep.sinks.handles import SinkName
@@ -19,25 +20,13 @@ from lockstep.sinks.mariadb._branches import BranchName, xid
 from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.sinks.values import Publication, SinkContext
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, sealed
-from lockstep.testing._under_test import (
-    DEPLOYMENT,
-    epoch,
-    expect_rows,
-    expect_settled,
-    opened,
-    pending,
-    prepare,
-    publish,
-    sweep,
-)
-from stack.mariadb import MariaDbServer
+from lockstep.testing._under_test import DEPLOYMENT, epoch, expect_rows, opened, pending, prepare, publish, sweep
+from stack.mariadb import MISSING, MariaDbServer, mariadbd
 from stack.postgres import HOST
-from tests.proxy import CuttingProxy
 from tests.sinks.mariadb_target import MariaDbUnderTest, execute
-from tests.sinks.one_sink import once, stopped_at
+from tests.sinks.one_sink import once
 
 ROWS = 3000
-SECRET = "hunter2-s3cr3t"
 
 
 @pytest.fixture
@@ -46,65 +35,6 @@ def target(mariadb_dsn: str) -> MariaDbUnderTest:
     with opened(target) as sink:
         sink.preflight({OUTPUT: SCHEMA})
     return target
-
-
-@pytest.fixture
-def proxy(mariadb_server: MariaDbServer, mariadb_dsn: str) -> Iterator[CuttingProxy]:
-    with CuttingProxy(HOST, mariadb_server.port) as proxy:
-        yield proxy
-
-
-def behind(proxy: CuttingProxy, server: MariaDbServer, dsn: str, protocol: ProtocolName) -> MariaDbUnderTest:
-    """A sink whose connection goes through the proxy; its reader's doesn't."""
-    target = MariaDbUnderTest(dsn, "", protocol)
-    passing = f"{dsn.replace(f':{server.port}/', f':{proxy.port}/')}?ssl_disabled=true"
-    target.connections = lambda: {"warehouse": passing}  # type: ignore[method-assign]
-    return target
-
-
-# --- lost connections ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.fault("E3")
-@pytest.mark.parametrize(("lost", "told"), [("after", Publication.FOUND), ("before", Publication.COMMITTED)])
-def test_a_connection_lost_in_xa_commit_is_settled_by_branch_and_marker(
-    proxy: CuttingProxy, mariadb_server: MariaDbServer, mariadb_dsn: str, lost: str, told: Publication
-) -> None:
-    target, wal = behind(proxy, mariadb_server, mariadb_dsn, "two_phase"), sealed(ROWS)
-    vote = prepare(target, epoch(), wal)
-    proxy.cut(**{lost: b"XA COMMIT"})  # type: ignore[arg-type]
-    assert once(target, vote, wal) is told
-    assert proxy.cuts == 1
-    expect_rows(target, wal)
-
-
-def test_a_lost_answer_to_xa_prepare_is_looked_up(
-    proxy: CuttingProxy, mariadb_server: MariaDbServer, mariadb_dsn: str
-) -> None:
-    target, wal = behind(proxy, mariadb_server, mariadb_dsn, "two_phase"), sealed(ROWS)
-    proxy.cut(after=b"XA PREPARE")
-    vote = prepare(target, epoch(), wal)
-    assert proxy.cuts == 1
-    publish(target, epoch(), vote, wal)
-    expect_rows(target, wal)
-
-
-@pytest.mark.parametrize("cut", [{"before": b"XA PREPARE"}, {"after_bytes": 60_000}], ids=["prepare", "load"])
-def test_a_connection_lost_before_the_vote_leaves_nothing(
-    proxy: CuttingProxy, mariadb_server: MariaDbServer, mariadb_dsn: str, cut: dict[str, bytes]
-) -> None:
-    target, wal = behind(proxy, mariadb_server, mariadb_dsn, "two_phase"), sealed(ROWS)
-    proxy.cut(**cut)  # type: ignore[arg-type]
-    with pytest.raises(SinkUnavailable):
-        prepare(target, epoch(), wal)
-    assert proxy.cuts == 1
-    later = epoch(token=20)
-    publish(target, later, prepare(target, later, wal), wal)
-    expect_rows(target, wal)
-    expect_settled(target)
-
-
-# --- a killed server -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.fault("C11")
@@ -126,31 +56,6 @@ def test_a_vote_outlives_a_killed_server_and_so_do_the_rows(
     assert once(target, vote, wal) is Publication.FOUND
 
 
-# --- processes that stand still --------------------------------------------------------------------------------------
-
-
-def test_a_stopped_client_that_holds_the_marker_gives_way_to_a_younger_one(target: MariaDbUnderTest) -> None:
-    wal = sealed(500)
-    with stopped_at(CrashPoint.PREPARE_AFTER_MARKER, lambda: prepare(target, epoch(token=10), wal)) as old:
-        at = epoch(token=20)
-        vote = prepare(target, at, wal)
-        old.release()
-        assert old.wait() == 1, "the one that was ended has to fail"
-        publish(target, at, vote, wal)
-    expect_rows(target, wal)
-    expect_settled(target)
-
-
-def test_a_stopped_client_of_a_higher_token_is_left_alone(target: MariaDbUnderTest) -> None:
-    wal = sealed(500)
-    with stopped_at(CrashPoint.PREPARE_AFTER_MARKER, lambda: prepare(target, epoch(token=30), wal)) as younger:
-        with pytest.raises(SinkUnavailable, match="in the way: token 30 in connection"):
-            prepare(target, epoch(token=20), wal)
-        younger.release()
-        assert younger.wait() == 0
-    assert [txn.token for txn in pending(target)] == [30]
-
-
 @pytest.mark.fault("E7")
 def test_a_branch_whose_preparing_session_still_lives_is_finished_by_ending_that_session(
     target: MariaDbUnderTest, mariadb_server: MariaDbServer
@@ -166,9 +71,6 @@ def test_a_branch_whose_preparing_session_still_lives_is_finished_by_ending_that
         assert [txn.handle for txn in sweep(target)] == [handle]
     assert pending(target) == []
     expect_rows(target)
-
-
-# --- names -----------------------------------------------------------------------------------------------------------
 
 
 def test_names_that_only_look_alike_are_never_touched(target: MariaDbUnderTest, mariadb_server: MariaDbServer) -> None:
@@ -205,37 +107,6 @@ def test_the_longest_names_fit_and_are_read_back() -> None:
     assert txn is not None and (txn.epoch, txn.token, txn.manifest) == (last, last, "f" * 12)
 
 
-# --- secrets ---------------------------------------------------------------------------------------------------------
-
-
-TELLING = [
-    "mysql://lockstep:{secret}@{address}",
-    "mysql://lockstep:{secret}@127.0.0.1:1/x",
-    "mysql://u:a/{secret}@localhost/x",
-    "mysql://u:a@{secret}@localhost/x",
-    "mysql://u:{secret}@localhost:99999/x",
-    "mysql://u:{secret}@localhost:1",
-    "mysql://u@localhost:1/x?passwd={secret}",
-    "mysql://u:{secret}@localhost:1/x?ssl=%7B",
-    "mysql://u:{secret}@localhost:1/x?ssl_ca=/no/such/file",
-    "postgresql://u:{secret}@localhost/x",
-    "{secret}",
-]
-
-
-def test_no_message_tells_a_password(mariadb_dsn: str, subtests: pytest.Subtests) -> None:
-    sink = MariaDbSink("s", tables={OUTPUT: "rows"}, connection="warehouse")
-    for dsn in TELLING:
-        with subtests.test(dsn):
-            given = dsn.format(secret=SECRET, address=mariadb_dsn.split("@", 1)[1])
-            context = SinkContext(DEPLOYMENT, "pipe", {"warehouse": given})
-            with pytest.raises(LockstepError) as raised, sink.opened(context) as live:
-                live.preflight(None)
-            told = "".join(traceback.format_exception(raised.value)) + repr(sink.__dict__)
-            assert SECRET not in told.replace(given, ""), told
-            assert "warehouse" in str(raised.value)
-
-
 def test_airflows_own_uris_are_read() -> None:
     packed = "mysql://u:p%40ss@db.example:3307/d?ssl=%7B%22ca%22%3A+%22%2Fca.pem%22%7D&charset=utf8mb4&local_infile=1"
     found = parse_dsn("warehouse", packed)
@@ -267,3 +138,60 @@ def test_the_server_gets_no_file_that_it_asks_for(mariadb_dsn: str) -> None:
         with pytest.raises(RuntimeError, match="local_infile"), database.outside_transaction() as cursor:
             cursor.execute("LOAD DATA LOCAL INFILE '/etc/hostname' INTO TABLE stolen")
     assert execute(mariadb_dsn, "SELECT count(*) FROM stolen") == [(0,)]
+
+
+# --- TLS -------------------------------------------------------------------------------------------------------------
+
+
+def certificate(folder: Path, name: str, address: str) -> tuple[Path, Path]:
+    """A certificate for `address` that is its own authority, and its key."""
+    cert, key = folder / f"{name}.pem", folder / f"{name}.key"
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}"]
+    subprocess.run(
+        [*made, "-addext", f"subjectAltName=IP:{address}", "-keyout", str(key), "-out", str(cert)],
+        check=True,
+        capture_output=True,
+    )
+    key.chmod(0o644)  # the server's system user reads it, and nothing depends on it
+    return cert, key
+
+
+def presenting(certificate: tuple[Path, Path]) -> dict[str, str | int]:
+    return {"ssl_cert": str(certificate[0]), "ssl_key": str(certificate[1])}
+
+
+def cipher(dsn: str) -> str:
+    database = Database("sink tls", "warehouse", dsn, 1.0, SINK_ERRORS)
+    try:
+        with database.transaction("asking for the cipher") as cursor:
+            cursor.execute("SHOW SESSION STATUS LIKE 'Ssl_cipher'")
+            [(_, name)] = cursor.fetchall()
+            return str(name)
+    finally:
+        database.close()
+
+
+def test_a_connection_is_encrypted_where_the_server_can_and_checked_where_it_is_asked_to(memory: Path) -> None:
+    if mariadbd() is None:
+        pytest.skip(MISSING)
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed: apt-get install openssl")
+    right, stranger = (certificate(memory, name, "127.0.0.1") for name in ("right", "stranger"))
+    elsewhere, options = certificate(memory, "elsewhere", "127.0.0.2"), memory / "login.cnf"
+    memory.chmod(0o711)  # the server's system user comes by
+    with MariaDbServer(memory / "tls", settings=presenting(right)).for_a_while() as server:
+        dsn = server.dsn()
+        assert cipher(dsn) != ""
+        assert cipher(f"{dsn}?ssl_disabled=true") == ""
+        assert cipher(f"{dsn}?ssl_ca={right[0]}") != ""
+        with pytest.raises(SinkUnavailable, match="certificate verify failed"):
+            cipher(f"{dsn}?ssl_ca={stranger[0]}")
+        login = urlsplit(dsn)
+        options.write_text(f"[client]\npassword={login.password}\n")
+        without = f"mysql://{login.username}@127.0.0.1:{server.port}/mysql"
+        with pytest.raises(SinkUnavailable, match="Access denied"):
+            cipher(without)
+        assert cipher(f"{without}?read_default_file={options}") != ""
+        server.restart(presenting(elsewhere))
+        with pytest.raises(SinkUnavailable, match="IP address mismatch"):
+            cipher(f"{dsn}?ssl_ca={elsewhere[0]}")

@@ -51,29 +51,6 @@ def redo(warehouse_dsn: str) -> PostgresUnderTest:
     return target
 
 
-def test_a_stopped_client_that_holds_the_marker_gives_way_to_a_younger_one(target: PostgresUnderTest) -> None:
-    wal = sealed(500)
-    with stopped_at(CrashPoint.PREPARE_AFTER_MARKER, lambda: prepare(target, epoch(token=10), wal)) as old:
-        at = epoch(token=20)
-        vote = prepare(target, at, wal)
-        old.release()
-        assert old.wait() == 1, "the one that was ended has to fail"
-        publish(target, at, vote, wal)
-    expect_rows(target, wal)
-    expect_settled(target)
-
-
-def test_a_stopped_client_of_a_higher_token_is_left_alone(target: PostgresUnderTest) -> None:
-    wal = sealed(500)
-    with stopped_at(CrashPoint.PREPARE_AFTER_MARKER, lambda: prepare(target, epoch(token=30), wal)) as younger:
-        for token in (20, 30):
-            with pytest.raises(SinkUnavailable, match=r"in the way: session lockstep:\w+:1:30"):
-                prepare(target, epoch(token=token), wal)
-        younger.release()
-        assert younger.wait() == 0
-    assert [txn.token for txn in pending(target)] == [30]
-
-
 def test_only_this_epochs_branches_of_lower_tokens_are_rolled_back(target: PostgresUnderTest) -> None:
     prepare(target, epoch(2, token=5), sealed(10))
     prepare(target, epoch(1, token=10), sealed(10))

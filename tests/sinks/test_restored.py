@@ -1,4 +1,4 @@
-"""Rows that are shown again: by PostgreSQL, both protocols of MariaDB, and a receiver that knows rows by number."""
+"""An epoch in PostgreSQL, MariaDB by both protocols, and a receiver: decided, restated and restored together."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.sinks.postgres_target import LOCK_TIMEOUT
 OTHERS = Counter([(0, 0, "!"), *rows_of_day(0)[1:]])
 
 
-def test_rows_come_back_by_one_decision_wherever_they_were_shown(
+def test_rows_are_shown_and_come_back_by_one_decision_wherever_they_are(
     memory_server: PostgresServer, warehouse_dsn: str, mariadb_dsn: str, memory: Path, capsysbinary: Any
 ) -> None:
     ledger = memory_server.create_database(f"restored_{mariadb_dsn.rsplit('_', 1)[1]}")
@@ -46,7 +46,10 @@ def test_rows_come_back_by_one_decision_wherever_they_were_shown(
             *(Counter(execute(mariadb_dsn, rows.format(table), 0)) for table in ("numbers", "redone")),
         ]
 
-    require_all_moved(feed.move([0]))
+    feed.decide(0)
+    assert shown() == [Counter()] * 3
+    feed.finish(0)
+    assert shown() == [Counter(rows_of_day(0))] * 3
     again = RunKey("feed", "again", restate="a bug")
     with feed.runtime() as runtime:
         require_all_moved(move_pack(runtime, [again.member(interval_of(0), 0)], write_others))
@@ -63,6 +66,10 @@ def test_rows_come_back_by_one_decision_wherever_they_were_shown(
     assert [(one["epoch"], one["ordinal"]) for one in after] == [(3, number) for number in range(20)]
     assert all(2 in one["replaces"] for one in after)
     assert len(before) == 40
+    execute(mariadb_dsn, "DELETE FROM numbers LIMIT 1")
+    execute(mariadb_dsn, "UPDATE redone SET label = 'another' LIMIT 1")
+    found = feed.verify(3)
+    assert [found[name].agrees for name in ("warehouse", "mart", "redo")] == [True, False, False]
 
 
 def _told(out: bytes) -> list[dict[str, Any]]:
