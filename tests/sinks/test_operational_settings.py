@@ -13,11 +13,9 @@ from typer.testing import CliRunner, Result
 
 from lockstep.cli import app
 from lockstep.crash import CrashPoint
-from lockstep.epoch import Json, RunKey
-from lockstep.errors import SINK_ERRORS, InvalidPipeline, PreflightRefused, UnknownEpoch
-from lockstep.operations.override import clear_override, override
-from lockstep.postgres.connection import Database
-from lockstep.roles.begin import begin
+from lockstep.epoch import Json
+from lockstep.errors import InvalidPipeline, PreflightRefused, UnknownEpoch
+from lockstep.operations.override import override
 from lockstep.roles.recover import RecoveryReport, recover
 from lockstep.runtime import Runtime
 from lockstep.sinks.append_only.http import HttpSink
@@ -29,7 +27,7 @@ from lockstep.testing import sealed
 from lockstep.testing._under_test import epoch, prepare
 from stack.kafka import KafkaBroker
 from stack.postgres import PostgresServer
-from tests.crash.world import ROWS, interval_of
+from tests.crash.world import ROWS
 from tests.sinks.append.feed import Feed
 from tests.sinks.kafka_target import KafkaUnderTest, committed
 from tests.sinks.kafka_watching import Interrupted, at, holds, records_in
@@ -161,22 +159,6 @@ def test_a_timeout_that_brokers_do_not_allow_is_named_when_the_epoch_is_sent(
     assert rows_in(target) == ROWS
 
 
-def test_a_persons_word_goes_before_the_definition_until_it_is_taken_back(feed_of: Callable[..., Feed]) -> None:
-    feed = feed_of(transaction_timeout=7, shards=2)
-    feed.decide(0)
-    assert in_force(feed) == {**OTHERS, "transaction_timeout": 7, "shards": 2}
-    with feed.runtime() as runtime:
-        override(runtime, "rows", ["transaction_timeout=9"], "first")
-        override(runtime, "rows", ["shards=3"], "second")
-        assert in_force(feed) == {**OTHERS, "transaction_timeout": 9.0, "shards": 3}
-        clear_override(runtime, "rows", "third")
-        assert in_force(feed) == {**OTHERS, "transaction_timeout": 7, "shards": 2}
-        said = runtime.ledger.overrides("numbers")
-    assert [one.reason for one in said] == ["third", "second", "first"]
-    assert [one.settings for one in said][1] == {"transaction_timeout": 9.0, "shards": 3}
-    assert all(one.actor for one in said)
-
-
 WRONG_WORDS: list[tuple[str, str]] = [
     ("topic=other", "only on_restate, register, shards, transaction_timeout"),
     ("shards", "that is no int"),
@@ -203,19 +185,6 @@ def test_a_word_that_the_sink_could_not_work_with_is_refused(
         assert runtime.ledger.overrides("numbers") == []
 
 
-def test_no_plan_freezes_timeouts_and_shards_and_an_undecided_epoch_takes_new_ones(
-    feed_of: Callable[..., Feed], target: KafkaUnderTest
-) -> None:
-    feed = feed_of(transaction_timeout=7, shards=2)
-    with feed.runtime() as runtime:
-        begin(runtime, RunKey("feed", "0"), interval_of(0))
-    assert not {"on_restate", "transaction_timeout", "shards"} & frozen(feed).keys()
-    changed = feed_of(transaction_timeout=LONG, shards=1)
-    changed.decide(0)
-    changed.finish(0)
-    assert rows_in(target) == ROWS
-
-
 @pytest.mark.fault("L9")
 def test_a_plan_of_an_older_version_is_published_by_what_is_deployed_now_or_else_by_itself(
     feed_of: Callable[..., Feed], target: KafkaUnderTest, monkeypatch: pytest.MonkeyPatch
@@ -231,21 +200,6 @@ def test_a_plan_of_an_older_version_is_published_by_what_is_deployed_now_or_else
     assert in_force(feed) == {**OTHERS, "transaction_timeout": LONG, "shards": 1}
     assert recover_by_name(feed).finished == [1, 2]
     assert rows_in(target) == 2 * ROWS
-
-
-def test_a_word_that_does_not_go_with_a_later_definition_is_named_with_the_way_to_take_it_back(
-    feed_of: Callable[..., Feed],
-) -> None:
-    feed = feed_of()
-    feed.decide(0)
-    feed.finish(0)
-    with feed.runtime() as runtime:
-        override(runtime, "rows", ["shards=2"], "a test")
-    with pytest.raises(InvalidPipeline, match="lockstep override numbers rows --clear"):
-        feed_of(guarantee="none").decide(1)
-    with feed.runtime() as runtime:
-        clear_override(runtime, "rows", "it has no shards any more")
-    feed_of(guarantee="none").decide(1)
 
 
 @pytest.mark.fault("L9")
@@ -271,6 +225,7 @@ def test_no_sink_freezes_its_timeouts() -> None:
         PostgresSink("rows", protocol="write_ahead", **table),
         HttpSink("rows", tries=9, records_per_request=7, **sent),
         TcpSink("rows", **sent),
+        KafkaSink("rows", output="numbers", topic="t", marker_topic="m", connection="c", shards=2),
     ]
     for sink in sinks:
         spec = sink.spec()
@@ -302,12 +257,3 @@ def test_the_command_keeps_lists_and_takes_back_a_word(
     assert in_force(feed) == {**OTHERS, "transaction_timeout": 900.0, "shards": 2}
     assert "as deployed (in force" in lockstep("rows", "--clear", "--reason", "it is out").output
     assert in_force(feed)["shards"] == 1
-
-
-def test_a_lock_timeout_that_the_server_cant_express_is_still_a_timeout(warehouse_dsn: str) -> None:
-    for seconds in (0.0001, 1e9):
-        database = Database("sink rows", "w", warehouse_dsn, seconds, SINK_ERRORS)
-        with database.transaction("looking how long it waits") as cursor:
-            cursor.execute("SELECT setting::int FROM pg_settings WHERE name = 'lock_timeout'")
-            assert cursor.fetchone() != (0,), "for ever"
-        database.close()

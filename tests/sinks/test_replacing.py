@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
-from lockstep.epoch import Interval, Vote
+from lockstep.epoch import Vote
 from lockstep.errors import PreflightRefused, SinkRejected
 from lockstep.sinks.values import Replaced, SinkEpoch
 from lockstep.testing import sealed
 from lockstep.testing._sealed_rows import OUTPUT
-from lockstep.testing._under_test import (
-    epoch,
-    expect_proof,
-    expect_rows,
-    expect_settled,
-    opened,
-    prepare,
-    publish,
-)
+from lockstep.testing._under_test import epoch, expect_proof, expect_rows, expect_settled, opened, prepare, publish
 from tests.sinks.kinds import table_under_test
 from tests.sinks.postgres_target import TableUnderTest
 
@@ -50,22 +41,17 @@ def show_wrong(target: TableUnderTest) -> Vote:
     return vote
 
 
-def test_a_percent_sign_in_a_name_is_part_of_it(target: TableUnderTest) -> None:
+def test_an_older_execution_gives_way_with_what_it_has_deleted_whatever_the_epoch_column_is_called(
+    target: TableUnderTest,
+) -> None:
     target.arguments["epoch_column"] = "%s of 100 %"
-    show_wrong(target)
-    new = in_place_of(OLD)
-    publish(target, new, prepare(target, new, RIGHT), RIGHT)
-    expect_rows(target, RIGHT, OTHERS)
-    expect_proof(target, OLD, sealed(0))
-
-
-def test_an_older_execution_gives_way_with_what_it_has_deleted(target: TableUnderTest) -> None:
     show_wrong(target)
     first, second = in_place_of(OLD, token=70), in_place_of(OLD, token=71)
     prepare(target, first, RIGHT)
     vote = prepare(target, second, RIGHT)
     publish(target, second, vote, RIGHT)
     expect_rows(target, RIGHT, OTHERS)
+    expect_proof(target, OLD, sealed(0))
     expect_settled(target)
 
 
@@ -103,37 +89,16 @@ def test_a_decided_replacement_is_shown_where_a_restored_target_never_showed_wha
     expect_rows(target, RIGHT, OTHERS)
 
 
-def test_the_marker_of_what_a_restored_target_never_shows_carries_its_range_and_generation(
-    target: TableUnderTest,
-) -> None:
-    """Or a ledger that is rebuilt from it finds a generation of which nobody has a marker."""
-    day = Interval(datetime(2013, 1, 1, tzinfo=UTC), datetime(2013, 1, 2, tzinfo=UTC))
-    one, other = (Replaced(number, str(number) * 64, {OUTPUT: 0}) for number in (3, 4))
-    new = replace(epoch(7, token=70, manifest="right"), interval=day, generation=2)
-    vote = prepare(target, new, RIGHT)
-    if vote.handle is not None:
-        target.lose(vote.handle)
-    publish(target, replace(new, replaced=(other,), earlier=(one,)), vote, RIGHT)
-    with opened(target) as sink:
-        found = [sink.find_marker(number) for number in (3, 4, 7)]
-    whole = f"{day.start.isoformat()}/{day.end.isoformat()}"
-    assert [marker and marker.span for marker in found] == [whole, f"{whole}/1", f"{whole}/2"]
-
-
-def test_tables_that_rows_elsewhere_refer_to_are_refused(target: TableUnderTest) -> None:
+def test_tables_that_others_may_join_or_rows_elsewhere_refer_to_are_refused(target: TableUnderTest) -> None:
     show_wrong(target)
+    with opened(target, shared=True) as sink, pytest.raises(PreflightRefused, match="others may write to its tables"):
+        sink.require_replaceable()
     target.execute("ALTER TABLE rows ADD CONSTRAINT one_of_each UNIQUE (id, lockstep_epoch)")
     target.execute(
         "CREATE TABLE referring (id bigint, epoch bigint, CONSTRAINT to_them FOREIGN KEY (id, epoch) "
         "REFERENCES rows (id, lockstep_epoch) ON DELETE CASCADE)",
     )
     with opened(target) as sink, pytest.raises(PreflightRefused, match="foreign keys of"):
-        sink.require_replaceable()
-
-
-def test_tables_that_others_may_join_are_refused(target: TableUnderTest) -> None:
-    show_wrong(target)
-    with opened(target, shared=True) as sink, pytest.raises(PreflightRefused, match="others may write to its tables"):
         sink.require_replaceable()
 
 

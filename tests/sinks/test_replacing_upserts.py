@@ -70,16 +70,6 @@ def test_of_each_key_the_row_of_the_latest_range_stays(
     assert place.left_over() == []
 
 
-def test_what_comes_later_finds_the_order_of_the_range(place: UpsertedDatabase, protocol: ProtocolName) -> None:
-    given = place.sink(protocol, on_missing="delete")
-    show_the_old(place, protocol)
-    place.send(given, NEW)
-    place.send(given, sealed(7, row(1, "1"), row(8, "1"), row(12, "1"), day=1))
-    assert living(place) == STAYS | BROUGHT | {12: "1"}, "what is older, and comes later, brings no key back"
-    place.send(given, sealed(8, row(1, "6"), row(8, "6"), day=6))
-    assert living(place) == STAYS | BROUGHT | {12: "1", 1: "6", 8: "6"}
-
-
 def test_rows_that_nothing_takes_the_place_of_stay_where_that_is_asked_for(
     place: UpsertedDatabase, protocol: ProtocolName
 ) -> None:

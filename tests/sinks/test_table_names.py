@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,9 @@ from lockstep.errors import PreflightRefused, TargetOwned
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.tables.sink import TableSink
-from lockstep.sinks.values import SinkContext
-from lockstep.testing._sealed_rows import SealedRows
-from lockstep.testing._under_test import DEPLOYMENT, epoch
 from stack.mariadb import MISSING, MariaDbServer, mariadbd
 from tests.sinks import mariadb_target, postgres_target
+from tests.sinks.one_sink import context, published
 
 SCHEMA = pa.schema({"id": pa.int64()})
 ROWS = pa.table({"id": [1, 2, 3]}, SCHEMA)
@@ -26,22 +23,9 @@ LONG = "t" * 63  #: as much as Postgres keeps of a name
 WIDE = "ü" * 31  #: 62 bytes, and no room for half a letter
 
 
-def context(dsn: str, pipeline: str) -> SinkContext:
-    return SinkContext(DEPLOYMENT, pipeline, {"w": dsn})
-
-
 def preflight(dsn: str, given: TableSink, pipeline: str = "pipe") -> None:
     with given.opened(context(dsn, pipeline)) as live:
         live.preflight(dict.fromkeys(live.outputs, SCHEMA))
-
-
-def published(dsn: str, given: TableSink) -> pa.Table:
-    """What the sink reads back of an epoch that it has published."""
-    wal = [SealedRows(ROWS, output="rows")]
-    with given.opened(context(dsn, "pipe")) as live:
-        live.preflight({"rows": SCHEMA})
-        live.publish(replace(epoch(), token=11), live.prepare(epoch(), wal), wal)
-        return pa.Table.from_batches(live.read(1, "rows", SCHEMA), SCHEMA).sort_by("id")
 
 
 # --- Postgres --------------------------------------------------------------------------------------------------------
@@ -73,31 +57,29 @@ def test_an_owner_who_was_written_down_in_another_spelling_is_one_still(warehous
     preflight(warehouse_dsn, on_postgres(f"{LONG}_as_it_was_given"), "first")
 
 
-@pytest.mark.fault("L7")
-def test_a_table_that_inherits_belongs_to_the_owner_of_the_other(warehouse_dsn: str) -> None:
-    """Whoever reads the parent reads the child's rows, too."""
+@pytest.mark.fault("L7", "J11")
+def test_a_part_of_a_table_belongs_to_the_owner_of_the_whole(warehouse_dsn: str) -> None:
+    """Whoever reads a parent reads what inherits from it, and its partitions, too."""
     preflight(warehouse_dsn, on_postgres("parent"), "first")
     postgres_target.execute(warehouse_dsn, "CREATE TABLE child () INHERITS (parent)")
-    with pytest.raises(TargetOwned):
-        preflight(warehouse_dsn, on_postgres("child"), "second")
-    with pytest.raises(PreflightRefused, match="rows and more go into one table"):
-        preflight(warehouse_dsn, on_postgres("parent", "child"), "first")
-
-
-def test_a_table_and_its_partition_are_no_two_outputs(warehouse_dsn: str) -> None:
     columns = "id bigint, lockstep_epoch bigint"
     postgres_target.execute(warehouse_dsn, f"CREATE TABLE target ({columns}) PARTITION BY RANGE (id)")
     for name, start in (("low", 0), ("high", 5)):
         part = f"CREATE TABLE {name} PARTITION OF target FOR VALUES FROM ({start}) TO ({start + 5})"
         postgres_target.execute(warehouse_dsn, part)
-    with pytest.raises(PreflightRefused, match="rows and more go into one table"):
-        preflight(warehouse_dsn, on_postgres("target", "low"))
+    preflight(warehouse_dsn, on_postgres("target"), "first")
+    for whole, part in (("parent", "child"), ("target", "low")):
+        with pytest.raises(TargetOwned):
+            preflight(warehouse_dsn, on_postgres(part), "second")
+        with pytest.raises(PreflightRefused, match="rows and more go into one table"):
+            preflight(warehouse_dsn, on_postgres(whole, part), "first")
+    postgres_target.execute(warehouse_dsn, "DELETE FROM lockstep_target")
     preflight(warehouse_dsn, on_postgres("low", "high"))
 
 
 def test_an_epoch_column_whose_name_postgres_cuts_is_filled(warehouse_dsn: str) -> None:
     postgres_target.execute(warehouse_dsn, f"CREATE TABLE target (id bigint, {LONG} bigint)")
-    assert published(warehouse_dsn, on_postgres("target", epoch_column=f"{LONG}_of_the_epoch")) == ROWS
+    assert published(warehouse_dsn, on_postgres("target", epoch_column=f"{LONG}_of_the_epoch"), ROWS) == ROWS
 
 
 # --- MariaDB ---------------------------------------------------------------------------------------------------------
@@ -129,20 +111,22 @@ def test_names_that_mariadb_takes_for_the_same_are_one_table(lowering_dsn: str) 
     mariadb_target.execute(lowering_dsn, "UPDATE lockstep_target SET relation = 'shop.TaRgEt'")  # as it was given once
     with pytest.raises(TargetOwned):
         preflight(lowering_dsn, on_mariadb("target"), "second")
-    assert published(lowering_dsn, on_mariadb("Mine")) == ROWS
+    assert published(lowering_dsn, on_mariadb("Mine"), ROWS) == ROWS
 
 
 @pytest.mark.fault("L7")
-@pytest.mark.parametrize("protocol", ["two_phase", "write_ahead"])
-def test_an_epoch_column_in_another_case_is_filled(mariadb_dsn: str, protocol: str) -> None:
-    mariadb_target.execute(
-        mariadb_dsn, "CREATE TABLE target (id bigint, Lockstep_Epoch bigint NOT NULL) ENGINE = InnoDB"
-    )
-    assert published(mariadb_dsn, on_mariadb("target", protocol=protocol)) == ROWS
-    assert mariadb_target.execute(mariadb_dsn, "SELECT DISTINCT lockstep_epoch FROM target") == [(1,)]
-
-
-def test_an_upsert_whose_epoch_column_is_in_another_case_replaces(mariadb_dsn: str) -> None:
-    columns = "id bigint PRIMARY KEY, LOCKSTEP_EPOCH bigint NOT NULL, lockstep_order bigint NOT NULL"
+@pytest.mark.parametrize(
+    ("columns", "arguments"),
+    [
+        ("id bigint, Lockstep_Epoch bigint NOT NULL", {}),
+        ("id bigint, Lockstep_Epoch bigint NOT NULL", {"protocol": "write_ahead"}),
+        (
+            "id bigint PRIMARY KEY, LOCKSTEP_EPOCH bigint NOT NULL, lockstep_order bigint NOT NULL",
+            {"mode": "upsert", "key": ["id"]},
+        ),
+    ],
+)
+def test_an_epoch_column_in_another_case_is_filled(mariadb_dsn: str, columns: str, arguments: dict[str, Any]) -> None:
     mariadb_target.execute(mariadb_dsn, f"CREATE TABLE target ({columns}) ENGINE = InnoDB")
-    assert published(mariadb_dsn, on_mariadb("target", mode="upsert", key=["id"])) == ROWS
+    assert published(mariadb_dsn, on_mariadb("target", **arguments), ROWS) == ROWS
+    assert mariadb_target.execute(mariadb_dsn, "SELECT DISTINCT lockstep_epoch FROM target") == [(1,)]

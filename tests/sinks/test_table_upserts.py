@@ -71,36 +71,26 @@ def applied(epochs: Sequence[Sealed]) -> dict[int, tuple[Any, ...]]:
 
 @pytest.mark.fault("E24")
 @pytest.mark.parametrize(
-    ("placed", "seed"),
-    [("postgres two_phase", 0), ("postgres write_ahead", 1), ("mariadb two_phase", 2), ("mariadb write_ahead", 0)],
-    indirect=["placed"],
-)
-def test_in_whatever_order_epochs_are_published_the_table_is_that_of_their_days(
-    place: UpsertedDatabase, protocol: ProtocolName, seed: int
-) -> None:
-    epochs = random_epochs(seed)
-    for one in random.Random(seed).sample(epochs, len(epochs)):
-        place.send(place.sink(protocol), one)
-    assert place.shown() == applied(epochs)
-    assert place.left_over() == []
-
-
-@pytest.mark.parametrize(
-    ("placed", "guess"),
+    ("placed", "seed", "guess"),
     [
-        *[("postgres two_phase", True), ("postgres write_ahead", False)],
-        *[("mariadb two_phase", False), ("mariadb write_ahead", True)],
+        ("postgres two_phase", 0, None),
+        ("postgres two_phase", 7, True),
+        ("postgres write_ahead", 1, False),
+        ("mariadb two_phase", 2, False),
+        ("mariadb write_ahead", 0, None),
+        ("mariadb write_ahead", 7, True),
     ],
     indirect=["placed"],
 )
-def test_however_wrong_the_guess_is_that_keys_are_new_the_table_is_the_same(
-    place: UpsertedDatabase, protocol: ProtocolName, guess: bool, monkeypatch: pytest.MonkeyPatch
+def test_in_whatever_order_epochs_are_published_the_table_is_that_of_their_days(
+    place: UpsertedDatabase, protocol: ProtocolName, seed: int, guess: bool | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As it is when somebody else is faster than who has looked."""
-    for kind in (PostgresUpsert, MariaDbUpsert):
-        monkeypatch.setattr(kind, "_is_free", lambda *_: guess)
-    epochs = random_epochs(7)
-    for one in random.Random(7).sample(epochs, len(epochs)):
+    """Also where the guess that keys are new is wrong, as when somebody else is faster than who has looked."""
+    if guess is not None:
+        for kind in (PostgresUpsert, MariaDbUpsert):
+            monkeypatch.setattr(kind, "_is_free", lambda *_: guess)
+    epochs = random_epochs(seed)
+    for one in random.Random(seed).sample(epochs, len(epochs)):
         place.send(place.sink(protocol), one)
     assert place.shown() == applied(epochs)
     assert place.left_over() == []
@@ -146,15 +136,6 @@ def test_text_that_the_server_would_refuse_is_refused_before_the_decision(place:
     given = place.sink(create=False, validate="schema")
     place.expect_refusal(SinkRejected, "name|0x00", given, sealed(1, row(1), row(2, long)))
     place.send(given, sealed(2, row(1, "abc")))
-
-
-def test_epochs_of_a_cursor_go_by_their_number(place: UpsertedDatabase) -> None:
-    for id in (2, 1, 3):
-        place.send(place.sink(), sealed(id, row(id), row(7, f"epoch {id}")))
-    assert place.shown()[7][0] == "epoch 3"
-    place.send(place.sink(order="epoch"), sealed(9, row(7, "epoch 9"), day=1))
-    place.send(place.sink(order="epoch"), sealed(8, row(7, "epoch 8"), day=2))
-    assert place.shown()[7][0] == "epoch 9"
 
 
 def until_published(place: UpsertedDatabase, one: Sealed, vote: Vote) -> None:
@@ -250,10 +231,13 @@ def test_keys_of_several_columns_and_tables(place: UpsertedDatabase) -> None:
 
 @pytest.mark.fault("C27")
 @pytest.mark.parametrize(("placed", "arguments"), EACH_WITH_ITS_CHECK, indirect=["placed"])
-def test_a_key_that_stands_twice_is_refused_by_name(
+def test_a_key_that_is_null_or_stands_twice_is_refused_by_name(
     place: UpsertedDatabase, arguments: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(SHOW_ROWS, "1")
+    nobody: Any = (None, "x", 1, False)
+    place.expect_refusal(SinkRejected, "column id has 1 nulls", place.sink(**arguments), sealed(1, row(1), nobody))
+    assert place.left_over() == []
     twice = sealed(1, row(1), row(77), row(77, "b"))
     place.expect_refusal(
         SinkRejected, r"77\)? \(key id\) stands more than once.*order=column", place.sink(**arguments), twice
@@ -261,14 +245,6 @@ def test_a_key_that_stands_twice_is_refused_by_name(
     equal = place.sink(order="column:version", **arguments)
     place.expect_refusal(SinkRejected, r"\(77, 1\).*with the same order", equal, twice)
     assert place.shown() == {}
-    assert place.left_over() == []
-
-
-@pytest.mark.fault("C27")
-@pytest.mark.parametrize(("placed", "arguments"), EACH_WITH_ITS_CHECK, indirect=["placed"])
-def test_a_row_without_a_key_is_refused(place: UpsertedDatabase, arguments: dict[str, Any]) -> None:
-    nobody: Any = (None, "x", 1, False)
-    place.expect_refusal(SinkRejected, "column id has 1 nulls", place.sink(**arguments), sealed(1, row(1), nobody))
     assert place.left_over() == []
 
 
@@ -337,15 +313,6 @@ def test_a_new_owner_who_does_as_told_replaces_rows_of_larger_epochs(place: Upse
 # --- two phases -------------------------------------------------------------------------------------------------------
 
 
-def test_upserts_are_sent_after_the_decision_unless_told_otherwise(place: UpsertedDatabase) -> None:
-    with pytest.raises(InvalidPipeline, match="epoch_column"):
-        place.sink(epoch_column=None)
-    assert place.sink(None).protocol == "write_ahead"
-    assert place.sink("two_phase").protocol == "two_phase"
-    assert place.kind.from_spec(place.sink(None).spec()).spec() == place.sink(None).spec()
-    assert "mode" not in place.kind("plain", tables={"rows": "t"}, connection="w").arguments()
-
-
 @pytest.mark.fault("C28")
 def test_a_prepared_epoch_makes_the_next_one_with_its_keys_wait_and_says_so(place: UpsertedDatabase) -> None:
     first, second, third = (sealed(id, row(id), row(7, f"epoch {id}")) for id in (1, 2, 3))
@@ -363,30 +330,23 @@ def test_a_prepared_epoch_makes_the_next_one_with_its_keys_wait_and_says_so(plac
 
 
 @pytest.mark.fault("E25")
-def test_a_cursors_epoch_is_written_again_past_later_ones_that_hold_its_keys(place: UpsertedDatabase) -> None:
-    first, second = sealed(1, row(7, "first")), sealed(2, row(7, "second"))
+@pytest.mark.parametrize("by_day", [False, True], ids=["cursor", "interval"])
+def test_an_epoch_whose_branch_is_gone_is_written_again_past_a_later_one_that_holds_its_keys(
+    place: UpsertedDatabase, by_day: bool
+) -> None:
+    """A cursor's later epoch gives way, as it waits for this one's publication; another day's is left alone."""
+    first, second = (sealed(id, row(7, f"epoch {id}"), day=id if by_day else None) for id in (1, 2))
     given = place.sink("two_phase")
     lost = place.prepare(given, first)
     place.lose(str(lost.handle))
     later = place.prepare(given, second)
-    with pytest.raises(KeysHeld, match="epoch 2"):  # it waits for the first one's publication
+    with pytest.raises(KeysHeld, match="" if by_day else "epoch 2"):
         place.publish(given, first, lost)
+    if by_day:
+        assert place.publish(given, second, later) is Publication.COMMITTED
     assert place.publish(given, first, lost) is Publication.REPAIRED
-    assert place.publish(given, second, later) is Publication.REPAIRED
-    assert place.shown() == {7: ("second", 1, False)}
-
-
-def test_an_epoch_of_a_day_takes_nothing_from_another_day_that_holds_its_keys(place: UpsertedDatabase) -> None:
-    first, second = sealed(1, row(7, "first"), day=1), sealed(2, row(7, "second"), day=2)
-    given = place.sink("two_phase")
-    lost = place.prepare(given, first)
-    place.lose(str(lost.handle))
-    later = place.prepare(given, second)
-    with pytest.raises(KeysHeld):
-        place.publish(given, first, lost)
-    assert place.publish(given, second, later) is Publication.COMMITTED
-    assert place.publish(given, first, lost) is Publication.REPAIRED
-    assert place.shown() == {7: ("second", 1, False)}
+    assert place.publish(given, second, later) is (Publication.FOUND if by_day else Publication.REPAIRED)
+    assert place.shown() == {7: ("epoch 2", 1, False)}
 
 
 def test_a_stranger_who_holds_a_key_makes_an_upsert_wait(place: UpsertedDatabase) -> None:
