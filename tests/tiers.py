@@ -118,7 +118,6 @@ SUITE = {
     "sinks/test_kafka_wholeness.py": Part(ALL, rank=5),
     "sinks/test_operational_settings.py": Part(ALL, rank=5),
     "sinks/test_outside_readers.py": Part(ALL, rank=5),
-    "sinks/test_packs.py": Part(ALL, rank=5),
     "sources": Part(TEST),
     "sources/test_file_source.py": Part(CHECK),
     "sources/test_late_files.py": Part(CHECK),

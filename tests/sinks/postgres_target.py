@@ -56,6 +56,23 @@ def empty(dsn: str) -> str:
     return dsn
 
 
+@contextmanager
+def system_setting(server: PostgresServer, name: str, value: str) -> Iterator[None]:
+    """Of the whole server, while it lasts."""
+    [before] = execute(server.dsn(), f"SHOW {name}")
+    execute(server.dsn(), f"ALTER SYSTEM SET {name} = {value}")
+    execute(server.dsn(), "SELECT pg_reload_conf()")
+    while execute(server.dsn(), f"SHOW {name}") == [before]:
+        pass
+    try:
+        yield
+    finally:
+        execute(server.dsn(), f"ALTER SYSTEM RESET {name}")
+        execute(server.dsn(), "SELECT pg_reload_conf()")
+        while execute(server.dsn(), f"SHOW {name}") != [before]:
+            pass
+
+
 class TableUnderTest(SinkUnderTest):
     """A sink of tables in the database of `dsn`; `other` is a database that it must not be confused with.
 

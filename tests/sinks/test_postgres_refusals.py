@@ -41,7 +41,7 @@ from lockstep.testing._sealed_rows import SealedRows
 from lockstep.testing._under_test import DEPLOYMENT, epoch
 from stack.postgres import PostgresServer
 from tests.sinks.one_sink import ROWS, SCHEMA, context, preflight, publish, refusal
-from tests.sinks.postgres_target import LOCK_TIMEOUT, empty, execute
+from tests.sinks.postgres_target import LOCK_TIMEOUT, empty, execute, system_setting
 
 PROTOCOLS: tuple[ProtocolName, ...] = ("two_phase", "write_ahead")
 
@@ -76,37 +76,26 @@ def test_a_wrong_definition_is_refused_at_once(subtests: pytest.Subtests) -> Non
 # --- settings of the server ------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def unsafe(warehouse_server: PostgresServer, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A setting that is off while the test runs."""
-    name = request.param
-    execute(warehouse_server.dsn(), f"ALTER SYSTEM SET {name} = off")
-    execute(warehouse_server.dsn(), "SELECT pg_reload_conf()")
-    while execute(warehouse_server.dsn(), f"SHOW {name}") != [("off",)]:
-        pass
-    yield name
-    execute(warehouse_server.dsn(), f"ALTER SYSTEM RESET {name}")
-    execute(warehouse_server.dsn(), "SELECT pg_reload_conf()")
-    while execute(warehouse_server.dsn(), f"SHOW {name}") != [("on",)]:
-        pass
-
-
 @pytest.mark.fault("C12")
-@pytest.mark.parametrize("unsafe", ["fsync", "full_page_writes"], indirect=True)
-def test_a_server_that_may_lose_what_it_acknowledged_is_refused_by_every_step(warehouse_dsn: str, unsafe: str) -> None:
-    for protocol in PROTOCOLS:
-        given = sink(protocol, create=True)
-        assert f"{unsafe} = off" in refusal(warehouse_dsn, given, None)
-        with given.opened(context(warehouse_dsn)) as live:
-            with pytest.raises(PreflightRefused, match=unsafe):
-                live.target_id()
-            with pytest.raises(PreflightRefused, match=unsafe):
-                live.find_marker(1)
-            with pytest.raises(PreflightRefused, match=unsafe):
-                live.prepare(epoch(), [])
-    database = Database("sink warehouse", "w", warehouse_dsn, LOCK_TIMEOUT, SINK_ERRORS)
-    with pytest.raises(PreflightRefused, match=unsafe):
-        list(read_rows(database, Relation("public", "target"), "lockstep_epoch", 1, SCHEMA))
+@pytest.mark.parametrize("unsafe", ["fsync", "full_page_writes"])
+def test_a_server_that_may_lose_what_it_acknowledged_is_refused_by_every_step(
+    warehouse_server: PostgresServer, warehouse_dsn: str, unsafe: str
+) -> None:
+    refused = pytest.raises(PreflightRefused, match=unsafe)
+    with system_setting(warehouse_server, unsafe, "off"):
+        for protocol in PROTOCOLS:
+            given = sink(protocol, create=True)
+            assert f"{unsafe} = off" in refusal(warehouse_dsn, given, None)
+            with given.opened(context(warehouse_dsn)) as live:
+                with refused:
+                    live.target_id()
+                with refused:
+                    live.find_marker(1)
+                with refused:
+                    live.prepare(epoch(), [])
+        database = Database("sink warehouse", "w", warehouse_dsn, LOCK_TIMEOUT, SINK_ERRORS)
+        with refused:
+            list(read_rows(database, Relation("public", "target"), "lockstep_epoch", 1, SCHEMA))
 
 
 @pytest.mark.fault("C8")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -30,7 +29,7 @@ from lockstep.testing._under_test import (
 )
 from stack.postgres import PostgresServer
 from tests.sinks.one_sink import once, stopped_at
-from tests.sinks.postgres_target import LOCK_TIMEOUT, PostgresUnderTest, connected, execute
+from tests.sinks.postgres_target import LOCK_TIMEOUT, PostgresUnderTest, connected, execute, system_setting
 
 PREPARED = "SELECT gid FROM pg_prepared_xacts WHERE database = current_database() ORDER BY gid"
 
@@ -113,7 +112,7 @@ def test_a_handle_that_another_session_is_finishing_is_waited_for(
     vote = prepare(target, epoch(), wal)
     told: list[Publication] = []
     first = threading.Thread(target=lambda: told.append(publish(target, epoch(token=20), vote, wal)))
-    with standby_that_never_answers(warehouse_server):
+    with system_setting(warehouse_server, "synchronous_standby_names", "nobody"):  # done, but not answered
         first.start()
         while not execute(target.dsn, "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"):
             pass
@@ -123,20 +122,6 @@ def test_a_handle_that_another_session_is_finishing_is_waited_for(
     first.join()
     assert told == [Publication.COMMITTED]
     expect_rows(target, wal)
-
-
-@contextmanager
-def standby_that_never_answers(server: PostgresServer) -> Iterator[None]:
-    """COMMIT PREPARED hangs within, done but not answered."""
-    execute(server.dsn(), "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
-    execute(server.dsn(), "SELECT pg_reload_conf()")
-    while execute(server.dsn(), "SHOW synchronous_standby_names") != [("nobody",)]:
-        pass
-    try:
-        yield
-    finally:
-        execute(server.dsn(), "ALTER SYSTEM RESET synchronous_standby_names")
-        execute(server.dsn(), "SELECT pg_reload_conf()")
 
 
 @dataclass(frozen=True)

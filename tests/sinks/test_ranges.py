@@ -1,4 +1,4 @@
-"""Markers carry the interval: it is found whatever number its epoch has, and before a sink votes for it."""
+"""Markers carry the interval, whatever number its epoch has, and an epoch takes another one's place in one step."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from lockstep.epoch import Interval
-from lockstep.errors import LedgerConflict, Retryable
-from lockstep.sinks.values import Guarantee, Marker, SinkEpoch
+from lockstep.epoch import Interval, Vote
+from lockstep.errors import LedgerConflict, PreflightRefused, Retryable, SinkRejected
+from lockstep.sinks.values import Guarantee, Marker, Replaced, SinkEpoch
 from lockstep.testing import SinkUnderTest, sealed
-from lockstep.testing._under_test import epoch, expect_rows, opened, prepare, publish
+from lockstep.testing._sealed_rows import OUTPUT
+from lockstep.testing._under_test import epoch, expect_proof, expect_rows, expect_settled, opened, prepare, publish
 from tests.sinks.kafka_target import KafkaUnderTest
 from tests.sinks.kinds import table_under_test
 from tests.sinks.postgres_target import PostgresUnderTest, TableUnderTest
@@ -125,3 +126,94 @@ def test_an_epoch_whose_marker_was_taken_away_by_hand_is_written_anew_under_its_
     expect_rows(table, wal)
     with opened(table) as sink:
         assert sink.markers() == [marker(anew, 20)]
+
+
+OLD, BESIDE = epoch(1), epoch(2, manifest="beside")
+WRONG, OTHERS, RIGHT = sealed(40), sealed(30, start=1_000), sealed(50, start=2_000)
+
+
+def in_place_of(
+    old: SinkEpoch, *, id: int = 7, token: int = 70, manifest: str = "right", rows: int | None = None
+) -> SinkEpoch:
+    replaced = (Replaced(old.id, old.manifest_hash, {} if rows is None else {OUTPUT: rows}),)
+    return replace(epoch(id, token=token, manifest=manifest), replaced=replaced, generation=old.generation + 1)
+
+
+def show_wrong(table: TableUnderTest) -> Vote:
+    publish(table, BESIDE, prepare(table, BESIDE, OTHERS), OTHERS)
+    vote = prepare(table, OLD, WRONG)
+    publish(table, OLD, vote, WRONG)
+    expect_rows(table, WRONG, OTHERS)
+    return vote
+
+
+def test_an_older_execution_gives_way_with_what_it_has_deleted_whatever_the_epoch_column_is_called(
+    table: TableUnderTest,
+) -> None:
+    table.arguments["epoch_column"] = "%s of 100 %"
+    show_wrong(table)
+    first, second = in_place_of(OLD, token=70), in_place_of(OLD, token=71)
+    prepare(table, first, RIGHT)
+    vote = prepare(table, second, RIGHT)
+    publish(table, second, vote, RIGHT)
+    expect_rows(table, RIGHT, OTHERS)
+    expect_proof(table, OLD, sealed(0))
+    expect_settled(table)
+
+
+def test_rows_of_a_former_owner_with_the_same_number_are_never_taken(table: TableUnderTest) -> None:
+    show_wrong(table)
+    with_others = in_place_of(OLD, rows=39)  # one of the forty is somebody else's
+    with pytest.raises(SinkRejected, match="40 rows have the number of epoch 1, which brought 39"):
+        prepare(table, with_others, RIGHT)
+    expect_rows(table, WRONG, OTHERS)
+    expect_settled(table)
+    new = in_place_of(OLD, rows=40, token=71)
+    publish(table, new, prepare(table, new, RIGHT), RIGHT)
+    expect_rows(table, RIGHT, OTHERS)
+
+
+def test_rows_that_a_person_has_deleted_before_hold_nothing_up(table: TableUnderTest) -> None:
+    show_wrong(table)
+    table.execute("DELETE FROM rows WHERE lockstep_epoch = 1 AND id % 2 = 0")
+    new = in_place_of(OLD, rows=40)
+    publish(table, new, prepare(table, new, RIGHT), RIGHT)
+    expect_rows(table, RIGHT, OTHERS)
+
+
+def test_a_decided_replacement_is_shown_where_a_restored_target_never_showed_what_it_replaces(
+    table: TableUnderTest,
+) -> None:
+    show_wrong(table)
+    new = in_place_of(OLD, rows=40)
+    vote = prepare(table, new, RIGHT)
+    if vote.handle is not None:
+        table.lose(vote.handle)
+    table.execute("DELETE FROM rows WHERE lockstep_epoch = 1")
+    table.execute("DELETE FROM lockstep_marker WHERE epoch = 1")
+    publish(table, new, vote, RIGHT)
+    expect_rows(table, RIGHT, OTHERS)
+
+
+def test_tables_that_others_may_join_or_rows_elsewhere_refer_to_are_refused(table: TableUnderTest) -> None:
+    show_wrong(table)
+    with opened(table, shared=True) as sink, pytest.raises(PreflightRefused, match="others may write to its tables"):
+        sink.require_replaceable()
+    table.execute("ALTER TABLE rows ADD CONSTRAINT one_of_each UNIQUE (id, lockstep_epoch)")
+    table.execute(
+        "CREATE TABLE referring (id bigint, epoch bigint, CONSTRAINT to_them FOREIGN KEY (id, epoch) "
+        "REFERENCES rows (id, lockstep_epoch) ON DELETE CASCADE)",
+    )
+    with opened(table) as sink, pytest.raises(PreflightRefused, match="foreign keys of"):
+        sink.require_replaceable()
+
+
+@pytest.mark.parametrize("table", ["postgres two_phase", "postgres write_ahead"], indirect=True)
+def test_rows_that_the_table_keeps_are_never_shown_beside_those_that_take_their_place(table: TableUnderTest) -> None:
+    show_wrong(table)
+    table.execute("CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$")
+    table.execute("CREATE TRIGGER keep BEFORE DELETE ON rows FOR EACH ROW EXECUTE FUNCTION keep()")
+    for sealed_rows in (40, None):
+        with pytest.raises(SinkRejected, match="rows of epoch 1 are there still"):
+            prepare(table, in_place_of(OLD, rows=sealed_rows), RIGHT)
+    expect_rows(table, WRONG, OTHERS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -28,7 +28,6 @@ from lockstep.testing._under_test import (
     prepare,
     publish,
 )
-from stack.mariadb import MariaDbServer
 from stack.postgres import HOST, PostgresServer
 from tests.proxy import CuttingProxy
 from tests.sinks.kinds import table_under_test
@@ -53,25 +52,20 @@ class Wire:
     committing: bytes
 
 
-def _through_postgres(server: PostgresServer, dsn: str, port: int) -> str:
-    password = server.passfile.read_text().splitlines()[-1].rsplit(":", 1)[1]
-    return f"postgresql://postgres:{password}@{HOST}:{port}/{dsn.rsplit('/', 1)[1]}"
-
-
-def _through_mariadb(server: MariaDbServer, dsn: str, port: int) -> str:
-    return f"{dsn.replace(f':{server.port}/', f':{port}/')}?ssl_disabled=true"
-
-
 @contextmanager
 def wired(request: pytest.FixtureRequest, database: str, protocol: ProtocolName) -> Iterator[Wire]:
     target = table_under_test(request, f"{database} {protocol}")
     in_postgres = database == "postgres"
     server = request.getfixturevalue("warehouse_server" if in_postgres else "mariadb_server")
-    through: Callable[..., str] = _through_postgres if in_postgres else _through_mariadb
     with CuttingProxy(HOST, server.port) as proxy:
-        passing = through(server, target.dsn, proxy.port)
+        if in_postgres:
+            words = (b"PREPARE TRANSACTION", b"COMMIT PREPARED")
+            password = server.passfile.read_text().splitlines()[-1].rsplit(":", 1)[1]
+            passing = f"postgresql://postgres:{password}@{HOST}:{proxy.port}/{target.dsn.rsplit('/', 1)[1]}"
+        else:
+            words = (b"XA PREPARE", b"XA COMMIT")
+            passing = f"{target.dsn.replace(f':{server.port}/', f':{proxy.port}/')}?ssl_disabled=true"
         target.connections = lambda: {"warehouse": passing}  # type: ignore[method-assign]
-        words = (b"PREPARE TRANSACTION", b"COMMIT PREPARED") if in_postgres else (b"XA PREPARE", b"XA COMMIT")
         yield Wire(target, proxy, *words)
 
 

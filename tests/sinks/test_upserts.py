@@ -146,18 +146,6 @@ def test_only_a_unique_index_that_holds_the_key_may_stand_beside_its_own(
             postgres.execute("ALTER TABLE target DROP CONSTRAINT IF EXISTS other; DROP INDEX IF EXISTS other")
 
 
-def test_keys_that_start_with_a_text_go_in_by_the_servers_order(postgres: UpsertedDatabase) -> None:
-    given = postgres.sink(key=["name", "id"], order="column:version")
-    postgres.send(given, sealed(1, row(2, "é"), row(1, "z"), row(1, "Z", 5), row(1, "Z", 7)))
-    postgres.send(given, sealed(2, row(2, "é", 3), row(1, "a")))
-    assert postgres.execute('SELECT name, version FROM target ORDER BY name COLLATE "C"') == [
-        ("Z", 7),
-        ("a", 1),
-        ("z", 1),
-        ("é", 3),
-    ]
-
-
 def test_keys_are_counted_through_the_partitions_of_a_table(postgres: UpsertedDatabase) -> None:
     postgres.execute(
         "CREATE TABLE target (id bigint PRIMARY KEY, name text, version bigint, lockstep_epoch bigint NOT NULL, "
