@@ -43,8 +43,7 @@ from tests.sinks.postgres_target import execute
 
 
 @pytest.fixture
-def http(memory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+def http(memory: Path) -> Iterator[Receiver]:
     with receiving("http", memory) as receiver:
         yield receiver
 
@@ -55,11 +54,10 @@ def connections(memory_server: PostgresServer, warehouse_dsn: str, http: Receive
     return {"ledger": ledger, "warehouse": warehouse_dsn, "receiver": http.url}
 
 
-def feed_of(folder: Path, connections: dict[str, str], **arguments: Any) -> Feed:
-    settings = {"committer": "postgres:ledger", **arguments}
+def feed_of(folder: Path, connections: dict[str, str]) -> Feed:
     sinks = [
         PostgresSink("warehouse", tables={"numbers": "public.numbers"}, connection="warehouse", create=True),
-        HttpSink("feed", output="numbers", connection="receiver", **settings),
+        HttpSink("feed", output="numbers", connection="receiver", committer="postgres:ledger"),
     ]
     return Feed.of(connections["ledger"], folder, sinks, connections)
 
@@ -121,17 +119,6 @@ def test_a_receiver_that_refuses_a_decided_epoch_holds_up_nobody_else(
     feed.connections["receiver"] = http.url  # somebody has looked
     assert feed.recover().finished == [1]
     assert received(http, 0) == Counter(rows_of_day(0))
-
-
-def test_without_a_guarantee_a_published_epoch_stays_published(
-    memory: Path, connections: dict[str, str], http: Receiver
-) -> None:
-    feed = feed_of(memory, connections, committer=None, guarantee="none")
-    feed.decide(0)
-    assert feed.verify(1)["feed"].problem == "not published yet: guarantee none keeps no record of what was sent"
-    for _ in range(2):
-        feed.finish(0)
-    assert received(http, 0) == Counter(rows_of_day(0)) and feed.verify(1)["feed"].agrees
 
 
 # --- epochs of a cursor ----------------------------------------------------------------------------------------------
@@ -201,11 +188,6 @@ def test_an_epoch_behind_one_that_is_being_published_is_no_problem_for_recovery(
 
 MAY_BE_INCOMPLETE = "epoch 1 of sink feed may be incomplete: it is sent at most once, and its sending was cut off"
 FREE_PORT_OF_NOBODY = 1
-
-
-@pytest.fixture(autouse=True)
-def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
 
 def sink_of(kind: str, folder: Path, **arguments: Any) -> AppendOnlySink:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import logging
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -22,11 +21,6 @@ from tests.proxy import CuttingProxy
 from tests.sinks.append.receiving import Request, Script, Sent, hang_up, line, scripted, status, too_late
 
 PASSWORD, PATH, QUERY = "s3cret-word", "/hooks/s3cret-path", "key=s3cret-query"
-
-
-@pytest.fixture(autouse=True)
-def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
 
 def to(script: Script, folder: Path, *, rows: int = 20, login: str = f"clerk:{PASSWORD}", **arguments: Any) -> Sent:
@@ -94,26 +88,6 @@ def test_an_answer_that_lasts_blocks_the_publication_at_once(tmp_path: Path) -> 
         script.answers = [status(200)]
         assert sent.publish() is Publication.SENT
         assert sent.recorded
-
-
-def test_requests_at_once_are_as_many_as_allowed(tmp_path: Path) -> None:
-    allowed = 3
-    together, now, most = threading.Barrier(allowed), [0], [0]
-    lock = threading.Lock()
-
-    def answer(handler: Any, request: Request) -> None:
-        with lock:
-            now[0] += 1
-            most[0] = max(most[0], now[0])
-        together.wait(20)
-        with lock:
-            now[0] -= 1
-        status(200)(handler, request)
-
-    with scripted("http", answer) as script:
-        to(script, tmp_path, rows=60, records_per_request=5, requests_at_once=allowed).publish()
-    assert most == [allowed]
-    assert sorted(ordinal for request in script.requests for ordinal in request.ordinals) == list(range(60))
 
 
 # --- logins and secrets ----------------------------------------------------------------------------------------------
