@@ -5,28 +5,24 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBlocked, SinkRejected, SinkUnavailable
-from lockstep.sinks.kafka import KafkaSink
+from lockstep.errors import PreflightRefused, SinkRejected, SinkUnavailable
 from lockstep.sinks.kafka._avro import AvroReaders
 from lockstep.sinks.kafka._records import RecordColumns
 from lockstep.sinks.kafka._votes import shards_voted
 from lockstep.sinks.values import Publication
-from lockstep.testing import OUTPUT, SCHEMA, SealedRows, behaviours, sealed
-from lockstep.testing._behaviour import CRASHES, Behaviour
+from lockstep.testing import OUTPUT, SCHEMA, SealedRows
 from lockstep.testing._trial import ROWS as TRIAL_ROWS
-from lockstep.testing._under_test import epoch, expect_rows, opened, prepare, publish
+from lockstep.testing._under_test import epoch, opened, prepare, publish
 from stack.kafka import KafkaBroker
 from tests.sinks.guarantees import expect_row
-from tests.sinks.kafka_admin import Brokers, configure
-from tests.sinks.kafka_observer import observed
-from tests.sinks.kafka_target import PARTITIONS, KafkaUnderTest, committed
+from tests.sinks.kafka_admin import Brokers
+from tests.sinks.kafka_target import KafkaUnderTest, committed
+from tests.sinks.kafka_watching import observed
 from tests.sources.schema_registry import Registry, serving
 
 AVRO: dict[str, Any] = {"value": "avro", "registry": "schemas"}
@@ -68,9 +64,9 @@ def of_ids(*ids: int | None, **more: Any) -> list[SealedRows]:
     return [SealedRows(pa.table({"id": pa.array(ids, pa.int64())} | more), batch_rows=2)]
 
 
-def bodies(target: KafkaUnderTest, topic: str | None = None) -> list[tuple[int, bytes]]:
+def bodies(target: KafkaUnderTest) -> list[tuple[int, bytes]]:
     """Ids of schemas, and what stands behind them."""
-    found = [one.value() for one in committed(target.broker, topic or target.topic)]
+    found = [one.value() for one in committed(target.broker, target.topic)]
     assert {one[0] for one in found} <= {0}
     return sorted((struct.unpack(">I", one[1:5])[0], one[5:]) for one in found)
 
@@ -84,44 +80,30 @@ def read_back(target: AvroUnderTest, wal: list[SealedRows], by: str = "id") -> p
 # --- the suite of all sinks ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "behaviour", [one for one in behaviours(AvroUnderTest) if one not in CRASHES], ids=lambda one: one.__name__
-)
-@pytest.mark.sample(4)  # of JSON they are run whole
-def test_a_sink_of_avro(behaviour: Behaviour, target: AvroUnderTest) -> None:
-    behaviour(target)
-
-
 @pytest.mark.tier("all")
 def test_the_page_of_guarantees_tells_the_truth(target: AvroUnderTest) -> None:
     """A reader reads throughout, while publishers are killed and stopped at every point."""
-    with observed(target.broker, target.topic, PARTITIONS) as reader:
+    with observed(target.broker, target.topic) as reader:
         expect_row("KafkaSink, Avro", target)
         epochs = {one.epoch for one in reader.finish()}
         reader.expect(dict.fromkeys(range(1, len(epochs) + 1), TRIAL_ROWS))
-
-
-def test_avro_without_transactions(kafka_broker: KafkaBroker, registry: Registry, tmp_path: Path) -> None:
-    target = AvroUnderTest(kafka_broker, registry, guarantee="at_least_once", committer=str(tmp_path))
-    wal = sealed(40)
-    vote = prepare(target, epoch(), wal)
-    registry.failing = 1000
-    assert publish(target, epoch(), vote, wal) is Publication.SENT
-    expect_rows(target, wal)
 
 
 # --- which schema ----------------------------------------------------------------------------------------------------
 
 
 def test_rows_are_written_by_the_newest_schema_of_their_subject(target: AvroUnderTest, registry: Registry) -> None:
-    target.more |= {"register": False, "key": None}
+    """The schema of values needs no field for a key."""
+    target.more |= {"register": False, "key": "k"}
+    with opened(target) as sink, pytest.raises(PreflightRefused, match=f"no subject {target.topic}-value: register"):
+        sink.preflight(None)
     registry.register(f"{target.topic}-value", 7, GIVEN)
     registry.register(f"{target.topic}-value", 300, BOTH)
-    wal = of_ids(1, -2)
+    wal = of_ids(1, -2, k=["a", "b"])
     publish(target, epoch(), prepare(target, epoch(), wal), wal)
     assert bodies(target) == [(300, b"\x02\x0e"), (300, b"\x03\x0e")]
     assert not [asked for asked in registry.asked if asked.startswith("POST")]
-    assert read_back(target, wal).column("id").to_pylist() == [-2, 1]
+    assert read_back(target, wal) == wal[0].table.sort_by("id")
 
 
 def test_whoever_publishes_writes_as_was_voted_and_asks_no_registry(target: AvroUnderTest, registry: Registry) -> None:
@@ -159,19 +141,7 @@ def test_a_schema_is_registered_before_the_vote_and_once(target: AvroUnderTest, 
         prepare(target, epoch(3), of_ids(1, another=["x"]))
 
 
-def test_nothing_is_registered_unless_the_sink_says_so(target: AvroUnderTest, registry: Registry) -> None:
-    target.more |= {"register": False}
-    with (
-        opened(target) as sink,
-        pytest.raises(PreflightRefused, match=f"no subject {target.topic}-value: register its"),
-    ):
-        sink.preflight(None)
-    assert (registry.subjects, [one for one in registry.asked if one.startswith("POST")]) == ({}, [])
-
-
-def test_columns_that_dont_fit_are_named_before_anything_is_registered(
-    target: AvroUnderTest, registry: Registry
-) -> None:
+def test_what_doesnt_fit_gets_no_vote_and_is_named(target: AvroUnderTest, registry: Registry) -> None:
     target.more |= {"key": None, "subject": "orders"}
     strange = of_ids(1, took=pa.array([1], pa.duration("us")), **{"a-b": [1]})
     with pytest.raises(PreflightRefused, match=r"took is duration.*; a-b: names in Avro"):
@@ -185,35 +155,14 @@ def test_columns_that_dont_fit_are_named_before_anything_is_registered(
     target.more["register"] = False
     with pytest.raises(PreflightRefused, match="doesn't fit schema 7 of subject orders: name is no field"):
         prepare(target, epoch(), of_ids(1, name=["x"]))
+    with pytest.raises(SinkRejected, match=r"output rows, row 3 .the first is 0.: a value of id doesn't fit schema 7"):
+        prepare(target, epoch(), of_ids(1, 2, 3, None))
     registry.register("orders", 8, "no schema at all")
     with pytest.raises(PreflightRefused, match="schema 8 of subject orders: it can't be parsed"):
         prepare(target, epoch(), of_ids(1))
-
-
-def test_a_row_that_doesnt_fit_gets_no_vote_and_is_named(target: AvroUnderTest, registry: Registry) -> None:
-    target.more |= {"register": False, "key": None, "subject": "orders"}
-    registry.register("orders", 7, GIVEN)
-    with pytest.raises(SinkRejected, match=r"output rows, row 3 .the first is 0.: a value of id doesn't fit schema 7"):
-        prepare(target, epoch(), of_ids(1, 2, 3, None))
-
-
-def test_a_registry_that_doesnt_answer_holds_up_the_vote(target: AvroUnderTest, registry: Registry) -> None:
     registry.failing = 1000
     with pytest.raises(SinkUnavailable, match="registry of connection schemas doesn't answer: 503"):
-        prepare(target, epoch(), sealed(1))
-
-
-def test_a_vote_without_schemas_is_not_published(target: AvroUnderTest) -> None:
-    wal = sealed(5)
-    vote = prepare(target, epoch(), wal)
-    with opened(target) as sink, pytest.raises(PublishBlocked, match="by which schemas"):
-        sink.publish(epoch(), replace(vote, handle="shards=1"), wal)
-    publish(target, epoch(), vote, wal)
-    with opened(target) as sink:
-        assert sink.find_any_marker(1) is not None and not sink.tells_rest(1)
-
-
-# --- keys and topics -------------------------------------------------------------------------------------------------
+        prepare(target, epoch(), of_ids(1))
 
 
 def test_keys_are_avro_of_any_type_and_stay_in_one_shard(target: AvroUnderTest, registry: Registry) -> None:
@@ -228,71 +177,3 @@ def test_keys_are_avro_of_any_type_and_stay_in_one_shard(target: AvroUnderTest, 
     [id] = {one["id"] for one in registry.subjects["ids"].values()}
     assert set(keys) == {None, *(struct.pack(">bI", 0, id) + bytes([2 * n]) for n in (1, 2, 3))}
     assert read_back(target, wal, by="n") == wal[0].table
-
-
-def test_a_key_that_is_null_is_refused_in_a_compacted_topic(target: AvroUnderTest) -> None:
-    target.more |= {"key": "id", "key_subject": "ids"}
-    configure(target.broker, target.topic, "cleanup.policy", "compact")
-    with pytest.raises(SinkRejected, match=r"row 1 .the first is 0. has no key"):
-        prepare(target, epoch(), of_ids(1, None))
-
-
-def test_a_key_needs_no_field_in_the_schema_of_values(target: AvroUnderTest, registry: Registry) -> None:
-    target.more |= {"register": False, "key": "k", "subject": "orders"}
-    registry.register("orders", 7, GIVEN)
-    wal = of_ids(1, k=["a"])
-    publish(target, epoch(), prepare(target, epoch(), wal), wal)
-    assert bodies(target) == [(7, b"\x02")]
-    assert read_back(target, wal).to_pylist() == [{"id": 1, "k": "a"}]
-
-
-def test_values_may_be_a_column_beside_avro_keys(target: AvroUnderTest, registry: Registry) -> None:
-    target.more |= {"key": "id", "key_subject": "ids", "value": "v"}
-    wal = of_ids(5, v=["as it is"])
-    publish(target, epoch(), prepare(target, epoch(), wal), wal)
-    [found] = committed(target.broker, target.topic)
-    assert (found.key()[5:], found.value(), set(registry.subjects)) == (b"\x0a", b"as it is", {"ids"})
-
-
-def test_each_topic_has_its_own_subject(target: AvroUnderTest, registry: Registry) -> None:
-    other = target._new_topic()
-    for number, topic in ((7, target.topic), (8, other)):
-        registry.register(f"{topic}-value", number, GIVEN if number == 7 else BOTH)
-    columns: dict[str, Any] = {"topics": [target.topic, other], "topic_column": "to", "key": None, "register": False}
-    sink = KafkaSink("s", output=OUTPUT, connection="kafka", marker_topic=target.markers, **AVRO, **columns)
-    wal = of_ids(1, 2, to=[target.topic, other])
-    with sink.opened(target.context()) as live:
-        live.preflight(None)
-        live.preflight({OUTPUT: wal[0].schema})
-        vote = live.prepare(epoch(), wal)
-    with sink.opened(target.context()) as live:
-        live.publish(epoch(), vote, wal)
-        back = pa.Table.from_batches(list(live.read(1, OUTPUT, wal[0].schema)), wal[0].schema)
-    assert (bodies(target), bodies(target, other)) == ([(7, b"\x02")], [(8, b"\x04\x0e")])
-    assert back.sort_by("id") == wal[0].table
-
-
-# --- what can't be meant ---------------------------------------------------------------------------------------------
-
-
-def test_what_says_nothing_is_refused(subtests: pytest.Subtests) -> None:
-    cases: list[tuple[dict[str, Any], str]] = [
-        ({"value": "avro", "subject": "s"}, "give registry"),
-        ({"value": "avro", "register": True}, "give registry"),
-        ({"key": "k", "key_subject": "s"}, "give registry"),
-        ({"registry": "schemas"}, "registry goes with value='avro'"),
-        ({"registry": "schemas", "value": "v"}, "registry goes with value='avro'"),
-        ({"registry": "schemas", "key": "k", "key_subject": "s", "subject": "s"}, "subject goes with value='avro'"),
-        ({"registry": "schemas", "value": "avro", "key_subject": "s"}, "key_subject goes with key="),
-    ]
-    for more, says in cases:
-        with subtests.test(str(more)), pytest.raises(InvalidPipeline, match=says):
-            KafkaSink("s", output="rows", topic="t", connection="kafka", **more)
-
-
-def test_a_column_may_be_called_avro_and_plans_without_a_registry_are_what_they_were() -> None:
-    sink = KafkaSink("s", output="rows", topic="t", connection="kafka", value="avro")
-    assert sink._avro == frozenset()
-    assert sink.spec()["arguments"].keys().isdisjoint({"registry", "subject", "key_subject", "register"})
-    told = KafkaSink("s", output="rows", topic="t", connection="kafka", **AVRO)
-    assert KafkaSink.from_spec(told.spec(), {"register": True}) == replace(told, register=True)

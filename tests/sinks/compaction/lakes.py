@@ -41,10 +41,6 @@ class Lake(ABC):
         """The table's files as a reader finds them, with the rows of each."""
 
     @abstractmethod
-    def rows_before(self, commits: int) -> int:
-        """How many rows the table showed so many commits ago."""
-
-    @abstractmethod
     def address(self) -> str:
         """What a reader is told to find the table by."""
 
@@ -61,8 +57,8 @@ class Lake(ABC):
         """Somebody writes every file anew."""
 
     @abstractmethod
-    def take_back(self, commits: int) -> None:
-        """Somebody has the table show what it showed so many commits ago."""
+    def take_back(self) -> None:
+        """Somebody has the table show what it showed before the last commit."""
 
     @abstractmethod
     def below(self) -> list[str]:
@@ -116,13 +112,6 @@ class DeltaLake(Lake):
 
         return on_table(self.root, look)
 
-    def rows_before(self, commits: int) -> int:
-        def count(found: Any) -> int:
-            found.load_as_version(found.version() - commits)
-            return int(pa.table(found.scan(columns=["id"]).read_all()).num_rows)
-
-        return on_table(self.root, count)
-
     def address(self) -> str:
         return str(self.root)
 
@@ -136,8 +125,8 @@ class DeltaLake(Lake):
     def foreign_compaction(self) -> None:
         on_table(self.root, lambda found: found.optimize.compact() and None)
 
-    def take_back(self, commits: int) -> None:
-        on_table(self.root, lambda found: found.restore(found.version() - commits) and None)
+    def take_back(self) -> None:
+        on_table(self.root, lambda found: found.restore(found.version() - 1) and None)
 
     def below(self) -> list[str]:
         found = [path for path in self.root.rglob("*.parquet") if "_delta_log" not in path.parts]
@@ -161,15 +150,6 @@ class IcebergLake(Lake):
             paths = [path.removeprefix(place) for path in found["file_path"].to_pylist()]
             return dict(zip(paths, found["record_count"].to_pylist(), strict=True))
 
-    def rows_before(self, commits: int) -> int:
-        with self._target.table() as table:
-            snapshot = table.current_snapshot()
-            for _ in range(commits):
-                assert snapshot is not None and snapshot.parent_snapshot_id is not None
-                snapshot = table.snapshot_by_id(snapshot.parent_snapshot_id)
-            assert snapshot is not None
-            return int(table.scan(snapshot_id=snapshot.snapshot_id).to_arrow().num_rows)
-
     def address(self) -> str:
         with self._target.table() as table:
             return table.metadata_location
@@ -186,14 +166,11 @@ class IcebergLake(Lake):
         with self._target.table() as table:
             table.overwrite(table.scan().to_arrow())
 
-    def take_back(self, commits: int) -> None:
+    def take_back(self) -> None:
         with self._target.table() as table:
             snapshot = table.current_snapshot()
-            for _ in range(commits):
-                assert snapshot is not None and snapshot.parent_snapshot_id is not None
-                snapshot = table.snapshot_by_id(snapshot.parent_snapshot_id)
-            assert snapshot is not None
-            table.manage_snapshots().rollback_to_snapshot(snapshot.snapshot_id).commit()
+            assert snapshot is not None and snapshot.parent_snapshot_id is not None
+            table.manage_snapshots().rollback_to_snapshot(snapshot.parent_snapshot_id).commit()
 
     def below(self) -> list[str]:
         with self._target.table() as table:

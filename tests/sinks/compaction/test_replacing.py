@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import json
-import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -15,16 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lockstep.crash import CrashPoint
 from lockstep.errors import PreflightRefused, PublishBlocked
 from lockstep.sinks import compacting
 from lockstep.sinks.compacting import TableFile
 from lockstep.sinks.lifting import Lifted, Lifting
 from lockstep.sinks.values import Publication, Replaced, SinkEpoch
-from lockstep.testing import _behaviour as behaviour
-from lockstep.testing import _crash_sweep as crash_sweep
-from lockstep.testing._crash_sweep import Plot, Round
-from lockstep.testing._sealed_rows import SealedRows, sealed
+from lockstep.testing._sealed_rows import sealed
 from lockstep.testing._under_test import epoch, expect_proof, expect_replaced, expect_rows, opened, prepare, publish
 from tests.apart import apart
 from tests.sinks.compaction.lakes import ROWS, DeltaLake, Lake
@@ -59,12 +53,10 @@ def test_rows_that_were_compacted_with_others_are_lifted_out_of_their_file(lake:
     expect_rows(lake.target, wals[1], wals[3], NEW)
     for number in (1, 3):
         expect_proof(lake.target, at(number), wals[number])
-    assert sorted(lake.files().values()) == sorted([2 * ROWS, *_rows_of_files(NEW)])
-
-
-def _rows_of_files(wal: Sequence[SealedRows]) -> list[int]:
-    rows = wal[0].table.num_rows
-    return [rows - rows // 2, rows // 2]
+    new = ROWS - 3
+    assert sorted(lake.files().values()) == sorted([2 * ROWS, new - new // 2, new // 2])
+    [number] = {int(path.split("/")[4]) for path in lake.files() if "/compacted/" in path}
+    assert lake.with_table(lambda table: table.knows(table.load_head(), number)), "the rest's files are rubbish to it"
 
 
 def test_a_compacted_file_goes_whole_where_no_other_epoch_has_rows_in_it(lake: Lake) -> None:
@@ -77,28 +69,14 @@ def test_a_compacted_file_goes_whole_where_no_other_epoch_has_rows_in_it(lake: L
 
 
 @pytest.mark.fault("N5")
-def test_what_others_have_compacted_is_written_anew_without_the_rows(lake: Lake) -> None:
+@pytest.mark.parametrize("deed", ["compact", "foreign_compaction", "foreign_delete"])
+def test_whoever_changes_the_files_after_the_vote_holds_nobody_up(lake: Lake, deed: str) -> None:
     wals = lake.fill(1, 2)
-    lake.foreign_append()
-    lake.foreign_compaction()
-    take_place(lake, 3, 1)
-    assert sum(lake.rows().values()) == ROWS + 10 + NEW[0].rows
-    expect_proof(lake.target, at(2), wals[2])
-
-
-@pytest.mark.fault("N5")
-@pytest.mark.parametrize("deed", ["compact", "foreign_compaction"])
-def test_a_compaction_after_the_vote_holds_nobody_up(lake: Lake, deed: str) -> None:
-    wals = lake.fill(1, 2)
+    if deed == "foreign_delete":
+        lake.compact()
     take_place(lake, 3, 1, between=getattr(lake, deed))
     expect_rows(lake.target, wals[2], NEW)
-
-
-def test_rows_that_others_have_deleted_hold_nobody_up(lake: Lake) -> None:
-    wals = lake.fill(1, 2)
-    lake.compact()
-    take_place(lake, 3, 1, between=lake.foreign_delete)
-    expect_rows(lake.target, wals[2], NEW)
+    expect_proof(lake.target, at(2), wals[2])
 
 
 @pytest.mark.fault("N5")
@@ -131,45 +109,13 @@ def test_a_fence_between_writing_and_the_commit_has_the_rest_written_anew(
     expect_rows(lake.target, wals[2], NEW)
 
 
-def test_a_compaction_knows_what_stands_for_the_rest(lake: Lake) -> None:
-    lake.fill(1, 2)
-    lake.compact()
-    take_place(lake, 3, 1)
-    [number] = {int(path.split("/")[4]) for path in lake.files() if "/compacted/" in path}
-    assert lake.with_table(lambda table: table.knows(table.load_head(), number))
-
-
-# --- kills -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.fault("N1")
-@pytest.mark.apart(False)
-@pytest.mark.parametrize("action", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
-def test_a_replacement_may_die_or_hang_while_it_writes_the_rest_anew(lake: Lake, action: signal.Signals) -> None:
-    def begin(round: Round) -> Round:
-        crash_sweep.finish(round)
-        lake.compact()
-        return round.replacement()
-
-    def of_publishing(steps: list[str], action: signal.Signals) -> list[int]:
-        """Those before the vote are any replacement's."""
-        return [at for at in behaviour.select(steps, action) if steps[at].startswith(("publish.", "compact."))]
-
-    plot = Plot(begin, crash_sweep.REPLACEMENT.end, watched=True)
-    story, trace = crash_sweep.prepares_and_publishes, crash_sweep.reached_points
-    steps = crash_sweep.sweep_every_step(lake.target, story, trace, action, ROWS, of_publishing, plot)
-    assert CrashPoint.COMPACT_AFTER_WRITE in steps, steps
-
-
-@pytest.mark.parametrize("compacted", [False, True])
-def test_a_life_that_somebody_brought_back_goes_with_the_one_that_took_its_place(lake: Lake, compacted: bool) -> None:
+def test_a_life_that_somebody_brought_back_goes_with_the_one_that_took_its_place(lake: Lake) -> None:
     """Markers outlive the way back to an older version of the table: by them epoch 3 is shown, and epoch 1 replaced."""
     wals = lake.fill(1, 2)
-    if compacted:
-        lake.compact()
+    lake.compact()
     first, third = (Replaced(one, at(one).manifest_hash, {"rows": ROWS}) for one in (1, 3))
     take_place(lake, 3, 1)
-    lake.take_back(1)
+    lake.take_back()
     expect_rows(lake.target, wals[1], wals[2])
     new = replace(at(6), replaced=(replace(third, rows={"rows": ROWS - 3}),), generation=2)
     few = replace(new, earlier=(replace(first, rows={"rows": ROWS - 1}, heir=3),))
@@ -213,54 +159,41 @@ class OneFile:
 REPLACEMENT = SinkEpoch(3, 30, "c", at(1).timestamp, None, (Replaced(1, "a"),), 1)
 
 
-UNLIFTABLE: list[tuple[dict[str, Any], str]] = [
-    ({}, "an older partitioning"),
-    ({"rows": 0, "kept": "without statistics"}, "an older partitioning"),
-    ({"hides_rows": True, "kept": "with rows that a deletion vector takes away"}, "PURGE"),
-]
+def lifting(table: OneFile, **taking: Any) -> Lifting[Any]:
+    return Lifting[Any](table, "lockstep_epoch", replace(REPLACEMENT, **taking), "rows")  # type: ignore[arg-type]
 
 
-def test_a_file_that_can_not_be_written_anew_is_refused_before_the_decision_and_waited_for_after_it(
-    subtests: pytest.Subtests,
-) -> None:
-    for told, why in UNLIFTABLE:
-        with subtests.test(f"{told}"):
-            lifting = Lifting[Any](OneFile(**told), "lockstep_epoch", REPLACEMENT, "rows")  # type: ignore[arg-type]
-            with pytest.raises(PreflightRefused, match=f"epoch 1.*{why}"):
-                lifting.require_liftable(None)
-            with pytest.raises(PublishBlocked, match=f"{why}.*is decided"):
-                lifting.lift(None)
+def test_a_file_that_can_not_be_written_anew_is_refused_before_the_decision_and_waited_for_after_it() -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({}, "an older partitioning"),
+        ({"rows": 0, "kept": "without statistics"}, "an older partitioning"),
+        ({"hides_rows": True, "kept": "with rows that a deletion vector takes away"}, "PURGE"),
+    ]
+    for told, why in cases:
+        of_one_file = lifting(OneFile(**told))
+        with pytest.raises(PreflightRefused, match=f"epoch 1.*{why}"):
+            of_one_file.require_liftable(None)
+        with pytest.raises(PublishBlocked, match=f"{why}.*is decided"):
+            of_one_file.lift(None)
 
 
 def test_rows_of_a_former_owner_with_the_same_number_are_never_lifted() -> None:
-    def lifting(rows: int) -> Lifting[Any]:
-        taking = replace(REPLACEMENT, replaced=(Replaced(1, "a", {"rows": rows}),))
-        return Lifting[Any](OneFile(), "lockstep_epoch", taking, "rows")  # type: ignore[arg-type]
-
-    with pytest.raises(PreflightRefused, match="1 rows have the number of epoch 1, which brought 0"):
-        lifting(0).require_liftable(None)
-    with pytest.raises(PreflightRefused, match="an older partitioning"):
-        lifting(1).require_liftable(None)
+    for rows, told in ((0, "1 rows have the number of epoch 1, which brought 0"), (1, "an older partitioning")):
+        with pytest.raises(PreflightRefused, match=told):
+            lifting(OneFile(), replaced=(Replaced(1, "a", {"rows": rows}),)).require_liftable(None)
 
 
 def test_an_earlier_life_is_lifted_where_it_came_back_and_never_beside_the_one_that_took_its_place() -> None:
-    def lifting(heir: int) -> Lifting[Any]:
-        two = Replaced(2, "b", {"rows": 1})
-        taking = replace(REPLACEMENT, replaced=(two,), earlier=(Replaced(1, "a", {"rows": 1}, heir=heir),))
-        return Lifting[Any](OneFile(), "lockstep_epoch", taking, "rows")  # type: ignore[arg-type]
+    def with_heir(heir: int) -> Lifting[Any]:
+        earlier = Replaced(1, "a", {"rows": 1}, heir=heir)
+        return lifting(OneFile(), replaced=(Replaced(2, "b", {"rows": 1}),), earlier=(earlier,))
 
     with pytest.raises(PreflightRefused, match="1 rows have the number of epoch 1, whose place epoch 2 took, beside 1"):
-        lifting(2).require_liftable(None)
+        with_heir(2).require_liftable(None)
     with pytest.raises(PublishBlocked, match=r"whose place epoch 2 took.*is decided"):
-        lifting(2).lift(None)
-    lifted = lifting(7).lift(None)  # its own heir has no row here
+        with_heir(2).lift(None)
+    lifted = with_heir(7).lift(None)  # its own heir has no row here
     assert [file.path for file in lifted.removed] == ["part-0.parquet"] and lifted.added == ()
-
-
-def test_a_file_whose_bounds_leave_the_epochs_out_is_not_opened() -> None:
-    table = OneFile(epochs=(4, 9))
-    table.open_file = None  # type: ignore[assignment, method-assign]
-    assert Lifting[Any](table, "lockstep_epoch", REPLACEMENT, "rows").lift(None) == Lifted()  # type: ignore[arg-type]
 
 
 @pytest.mark.fault("N4")
@@ -272,17 +205,3 @@ def test_a_delta_table_that_only_grows_is_refused_before_anything_is_planned(tmp
         sink.preflight(None)
         with pytest.raises(PreflightRefused, match="appendOnly"):
             sink.require_replaceable()
-
-
-def test_delta_removes_adds_and_marks_in_one_entry_with_the_partitions_of_each_file(tmp_path: Path) -> None:
-    lake = DeltaLake(tmp_path, partition_by=["ok"])
-    one = [SealedRows(sealed(ROWS)[0].table.filter(pa.array([True, *[False] * (ROWS - 1)])))]
-    lake.publish(1, one)
-    old = lake.target.log.adds()  # type: ignore[attr-defined]
-    new = epoch(2, token=20, manifest="2", replaced=[at(1)])
-    publish(lake.target, new, prepare(lake.target, new, one), one)
-    last = max((lake.root / "_delta_log").glob("*.json"))
-    entry = [json.loads(line) for line in last.read_text().splitlines()]
-    removed = {action["remove"]["path"]: action["remove"]["partitionValues"] for action in entry if "remove" in action}
-    assert removed == {path: add["partitionValues"] for path, add in old.items()}
-    assert [kind for action in entry for kind in action if kind in ("add", "txn")].count("add") == len(old)

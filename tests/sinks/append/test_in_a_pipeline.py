@@ -1,13 +1,13 @@
-"""Sent at most once: no row twice, whatever dies; what may be missing is said; what surely wasn't sent is sent."""
+"""Receivers in a pipeline: decided together with a warehouse, told apart by verify, sent in the order of a cursor."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
-import socket
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,17 +17,18 @@ import pytest
 from typer.testing import CliRunner
 
 from lockstep.cli import app
+from lockstep.crash import CrashPoint
 from lockstep.environment import variable_of
-from lockstep.errors import InvalidPipeline, LedgerConflict, SinkUnavailable
+from lockstep.errors import OutOfOrder, PublishBlocked, SinkUnavailable
 from lockstep.ledger import migrate
 from lockstep.ledger.report import Report
 from lockstep.operations.rebuild import rebuild
-from lockstep.sinks import FunctionSink, PostgresSink
+from lockstep.roles.recover import RecoveryReport
+from lockstep.sinks import FunctionSink
 from lockstep.sinks.append_only import AppendOnlySink
 from lockstep.sinks.append_only.http import HttpSink
 from lockstep.sinks.append_only.tcp import TcpSink
-from lockstep.sinks.committers import open_committer
-from lockstep.sinks.committers.begun import BegunCommitter
+from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.values import Publication, SinkContext, SinkEpoch
 from lockstep.sinks.write_ahead import NothingSent
 from lockstep.testing import OUTPUT, SealedRows, sealed
@@ -36,16 +37,157 @@ from lockstep.testing._under_test import DEPLOYMENT, epoch
 from stack.postgres import PostgresServer
 from tests.crash.world import rows_of_day
 from tests.sinks.append.feed import Feed
-from tests.sinks.append.receiving import Receiver, receiving
-from tests.sinks.append.scripted import Request, Sent, hang_up, scripted, status
+from tests.sinks.append.receiving import Receiver, Script, Sent, hang_up, line, receiving, scripted, status
+from tests.sinks.kafka_watching import at
+from tests.sinks.postgres_target import execute
+
+
+@pytest.fixture
+def http(memory: Path) -> Iterator[Receiver]:
+    with receiving("http", memory) as receiver:
+        yield receiver
+
+
+@pytest.fixture
+def connections(memory_server: PostgresServer, warehouse_dsn: str, http: Receiver) -> dict[str, str]:
+    ledger = memory_server.create_database(f"beside_{http.port}")
+    return {"ledger": ledger, "warehouse": warehouse_dsn, "receiver": http.url}
+
+
+def feed_of(folder: Path, connections: dict[str, str]) -> Feed:
+    sinks = [
+        PostgresSink("warehouse", tables={"numbers": "public.numbers"}, connection="warehouse", create=True),
+        HttpSink("feed", output="numbers", connection="receiver", committer="postgres:ledger"),
+    ]
+    return Feed.of(connections["ledger"], folder, sinks, connections)
+
+
+def in_the_warehouse(connections: dict[str, str], day: int) -> Counter[Any]:
+    rows = "SELECT day, number, label FROM public.numbers WHERE day = %s"
+    return Counter(execute(connections["warehouse"], rows, day))
+
+
+def received(http: Receiver, day: int) -> Counter[Any]:
+    rows = ((record["day"], record["number"], record["label"]) for record in http.records())
+    return Counter(row for row in rows if row[0] == day)
+
+
+def test_both_show_the_epoch_and_verify_says_what_it_can(
+    memory: Path, connections: dict[str, str], http: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed = feed_of(memory, connections)
+    feed.decide(0)
+    assert not http.records(), "something was sent before it was published"
+    waiting = feed.verify(1)["feed"]
+    assert waiting.problem == "not published yet: it is not recorded as sent"
+    for _ in range(2):  # a published run that is cleared sends nothing again
+        feed.finish(0)
+        assert in_the_warehouse(connections, 0) == received(http, 0) == Counter(rows_of_day(0))
+    found = feed.verify(1)
+    assert found["warehouse"].agrees and found["warehouse"].note is None
+    assert found["feed"].agrees and found["feed"].rows_shown is None
+    assert found["feed"].note == "the target can't be read back"
+
+    for name, value in connections.items():
+        monkeypatch.setenv(variable_of(name), value)
+    monkeypatch.setenv("LOCKSTEP_LEDGER", connections["ledger"])
+    arguments = ["verify", "numbers", "--staging", str(memory / "staging")]
+    shown = CliRunner().invoke(app, arguments)
+    assert shown.exit_code == 0, shown.output
+    assert "1 compared, all agree; 1 can't be read back" in " ".join(shown.output.split())
+    told = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)
+    assert {one["sink"]: one["note"] for one in told} == {"warehouse": None, "feed": "the target can't be read back"}
+
+    execute(connections["ledger"], "DELETE FROM lockstep_sent WHERE epoch = 1")
+    assert feed.verify(1)["feed"].problem == "it is not recorded as sent"
+    assert CliRunner().invoke(app, arguments).exit_code == 3
+
+
+@pytest.mark.fault("E21")
+def test_a_receiver_that_refuses_a_decided_epoch_holds_up_nobody_else(
+    memory: Path, connections: dict[str, str], http: Receiver
+) -> None:
+    with scripted("http", status(422, "no row seven, please")) as script:
+        feed = feed_of(memory, {**connections, "receiver": f"http://127.0.0.1:{script.port}"})
+        feed.decide(0)
+        with pytest.raises(PublishBlocked, match="no row seven"):
+            feed.publish(0, "feed")
+        [problem] = feed.recover().problems
+        assert "answered 422" in problem
+        assert feed.state(1) == "committed"
+        assert in_the_warehouse(connections, 0) == Counter(rows_of_day(0))
+    feed.connections["receiver"] = http.url  # somebody has looked
+    assert feed.recover().finished == [1]
+    assert received(http, 0) == Counter(rows_of_day(0))
+
+
+# --- epochs of a cursor ----------------------------------------------------------------------------------------------
+
+
+def cursor_to(script: Script, folder: Path, server: PostgresServer, committer: str = "postgres:ledger") -> Feed:
+    """Two receivers: `feed`, which fails, and `other`."""
+    name = f"order_{script.port}"
+    ledger = server.create_database(name)
+    sinks = [TcpSink(name, output="numbers", connection=name, committer=committer) for name in ("feed", "other")]
+    url = f"tcp://127.0.0.1:{script.port}"
+    return Feed.of(ledger, folder, sinks, {"feed": url, "other": url, "ledger": ledger}, cursor=True)
+
+
+def epochs_of(script: Script) -> list[int]:
+    """Of each request in turn."""
+    return [json.loads(request.body.splitlines()[0])["lockstep"]["epoch"] for request in script.requests]
+
+
+@pytest.mark.parametrize("committer", ["{memory}/sent", "postgres:ledger"], ids=["folder", "table"])
+def test_a_later_epoch_waits_until_the_failed_one_was_sent(
+    memory: Path, memory_server: PostgresServer, committer: str
+) -> None:
+    with scripted("tcp", hang_up) as script:
+        feed = cursor_to(script, memory, memory_server, committer.format(memory=memory))
+        feed.decide(1)
+        with pytest.raises(SinkUnavailable):
+            feed.publish(1, "feed")
+        feed.decide(2)
+        with pytest.raises(OutOfOrder, match="epoch 1 is prepared in feed"):
+            feed.publish(2, "feed")
+        problems = [problem.split(":")[0] for problem in feed.recover().problems]
+        assert problems == ["SinkUnavailable", "SinkUnavailable", "OutOfOrder"]
+        assert set(epochs_of(script)) == {1}, "epoch 2 was sent before epoch 1"
+        script.answers, script.requests = [line("ok\n")], []
+        feed.publish(1, "other")
+        feed.publish(2, "other")  # its own order only
+        with pytest.raises(OutOfOrder):
+            feed.publish(2, "feed")
+        feed.publish(1, "feed")
+        feed.publish(2, "feed")
+        assert epochs_of(script) == [1, 2, 1, 2]
+        feed.finish(1)
+        feed.finish(2)
+        assert epochs_of(script) == [1, 2, 1, 2], "something was sent again"
+
+
+@pytest.mark.fault("G6")
+def test_an_epoch_behind_one_that_is_being_published_is_no_problem_for_recovery(
+    memory: Path, memory_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with scripted("tcp", line("ok\n")) as script:
+        feed = cursor_to(script, memory, memory_server)
+        for run in (1, 2):
+            feed.decide(run)
+        feed.publish(1, "other")
+        reports: list[RecoveryReport] = []
+        with at(CrashPoint.PUBLISH_AFTER_WRITE, lambda: reports.append(feed.recover()), monkeypatch):
+            feed.publish(1, "feed")
+        [report] = reports
+        assert report.problems == [] and len(report.busy) == 2 and not report.complete
+        assert feed.recover().complete
+
+
+# --- at most once: no row twice, what may be missing is said ----------------------------------------------------------
+
 
 MAY_BE_INCOMPLETE = "epoch 1 of sink feed may be incomplete: it is sent at most once, and its sending was cut off"
 FREE_PORT_OF_NOBODY = 1
-
-
-@pytest.fixture(autouse=True)
-def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
 
 def sink_of(kind: str, folder: Path, **arguments: Any) -> AppendOnlySink:
@@ -54,23 +196,6 @@ def sink_of(kind: str, folder: Path, **arguments: Any) -> AppendOnlySink:
         return TcpSink("feed", output=OUTPUT, **settings)
     few = {"records_per_request": 10, "requests_at_once": 1, "tries": 2}
     return HttpSink("feed", output=OUTPUT, **{**few, **settings})
-
-
-@pytest.fixture(params=["folder", "table"])
-def make_beforehand(
-    request: pytest.FixtureRequest, memory: Path, memory_server: PostgresServer
-) -> Callable[[], BegunCommitter]:
-    """A committer as each process makes its own."""
-    setting, connections = str(memory / "sent"), dict[str, str]()
-    if request.param == "table":
-        setting, dsn = "postgres:records", memory_server.create_database(f"begun_{uuid.uuid4().hex[:12]}")
-        connections["records"] = dsn
-
-    def made() -> BegunCommitter:
-        return BegunCommitter(open_committer("feed", setting, SinkContext(DEPLOYMENT, "pipe", connections)))
-
-    made().create_resource()
-    return made
 
 
 class _InTens(SealedRows):
@@ -190,40 +315,6 @@ def test_a_receiver_that_nobody_can_reach_costs_nothing(kind: str, memory: Path)
         assert len(receiver.records()) == 20
 
 
-def test_a_request_that_never_left_is_tried_again_beside_others_that_did(memory: Path) -> None:
-    """Once one of an epoch's requests may have come, the epoch isn't taken back."""
-    with scripted("http", status(200)) as script:
-        url = f"http://127.0.0.1:{script.port}"
-        sent = Sent(sink_of("http", memory), {"receiver": url})
-
-        def take_away(handler: Any, request: Request) -> None:
-            handler.server.socket.shutdown(
-                socket.SHUT_RDWR
-            )  # a close alone lets in who comes while the server polls it
-            handler.server.socket.close()
-            handler.close_connection = True
-            status(200, Connection="close")(handler, request)
-
-        script.answers[:] = [take_away]
-        with pytest.raises(SinkUnavailable, match="can't be reached") as refused:
-            sent.publish()
-        assert not isinstance(refused.value, NothingSent)
-    assert [request.ordinals[0] for request in script.requests] == [0]
-    assert sent.publish() is Publication.CUT_OFF
-
-
-def test_a_function_that_is_gone_costs_nothing(memory: Path) -> None:
-    sink = FunctionSink(
-        "own", output=OUTPUT, function="nowhere:send", guarantee="at_most_once", committer=str(memory / "sent")
-    )
-    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {})) as live:
-        live.committer.create_resource()  # type: ignore[attr-defined]
-        vote = live.prepare(epoch(), sealed(5))
-        with pytest.raises(InvalidPipeline, match="nowhere:send"):
-            live.publish(epoch(), vote, sealed(5))
-        assert live.find_any_marker(1) is None
-
-
 # --- what may have come ----------------------------------------------------------------------------------------------
 
 
@@ -237,36 +328,6 @@ def test_a_request_that_may_have_come_is_never_tried_again(memory: Path) -> None
                 sent.publish()
             assert [sent.publish(), sent.publish()] == [Publication.CUT_OFF] * 2
         assert [request.ordinals[0] for request in script.requests] == [0, 10]
-
-
-def test_records_that_were_not_acknowledged_are_not_sent_again(memory: Path) -> None:
-    with scripted("tcp", hang_up) as script:
-        sent = Sent(sink_of("tcp", memory), {"receiver": f"tcp://127.0.0.1:{script.port}"})
-        with pytest.raises(SinkUnavailable, match="closed before it said ok: what has not come is not sent again"):
-            sent.publish()
-        assert sent.publish() is Publication.CUT_OFF
-    assert len(script.requests) == 1
-
-
-def fail_at_the_third(batch: pa.RecordBatch, epoch: SinkEpoch) -> None:
-    _batches.append(batch.num_rows)
-    if len(_batches) == 3:
-        raise KeyError
-
-
-def test_a_function_gets_no_batch_twice(memory: Path) -> None:
-    _batches.clear()
-    sink = FunctionSink(
-        "own", output=OUTPUT, function=fail_at_the_third, guarantee="at_most_once", committer=str(memory / "sent")
-    )
-    wal = [_InTens(sealed(50)[0].table)]
-    with sink.opened(SinkContext(DEPLOYMENT, "pipe", {})) as live:
-        live.preflight(None)
-        vote = live.prepare(epoch(), wal)
-        with pytest.raises(SinkUnavailable, match=r"rows from 20 on: KeyError.*what has not come is not sent again"):
-            live.publish(epoch(), vote, wal)
-        assert live.publish(epoch(), vote, wal) is Publication.CUT_OFF
-    assert _batches == [10, 10, 10]
 
 
 def say_that_nothing_left(batch: pa.RecordBatch, epoch: SinkEpoch) -> None:
@@ -293,62 +354,3 @@ def test_what_never_left_is_taken_back_only_where_nothing_left_before(memory: Pa
             assert not isinstance(refused.value, NothingSent)
             assert live.publish(at, vote, wal) is Publication.CUT_OFF
         assert _batches == [10, 10, 10]
-
-
-# --- the record before the rows --------------------------------------------------------------------------------------
-
-
-def test_what_has_begun_proves_a_decision_and_no_other(
-    make_beforehand: Callable[[], BegunCommitter],
-) -> None:
-    committer, at = make_beforehand(), epoch(7, token=12)
-    with pytest.raises(RuntimeError), committer.session(at) as session:
-        assert session.claimed
-        raise RuntimeError
-    for found in (committer.newest(), list(committer.all()), [committer.find_begun(7)]):
-        assert [(one.epoch, one.token, one.manifest_hash) for one in found if one] == [(7, 12, at.manifest_hash)]
-    assert committer.is_checkpoint_committed(7) is None
-    with pytest.raises(LedgerConflict, match="epoch 7 is recorded as begun with manifest"):
-        make_beforehand().session(epoch(7, token=13, manifest="b")).__enter__()
-
-
-def test_only_one_of_many_begins(make_beforehand: Callable[[], BegunCommitter]) -> None:
-    def begin() -> None:
-        os._exit(40 if make_beforehand()._elsewhere.begin(epoch(token=os.getpid())) else 50)
-
-    children = [fork(begin) for _ in range(6)]
-    assert sorted(child.wait() for child in children) == [40] + [50] * 5
-
-
-def test_what_was_recorded_as_cut_off_stays_so(make_beforehand: Callable[[], BegunCommitter]) -> None:
-    """The sender stood still, and goes on once somebody has followed it."""
-    for number, go_on in enumerate(("end", "take_back"), start=1):
-        sender, follower, at = make_beforehand(), make_beforehand(), epoch(number, token=10 + number)
-        assert sender._elsewhere.begin(at)
-        with follower.session(epoch(number, token=20 + number)) as session:
-            assert not session.claimed
-        if go_on == "end":
-            sender.commit_checkpoint(at, session)
-        else:
-            sender._elsewhere.take_back(at)
-        looking = make_beforehand()
-        for marker in (looking.is_checkpoint_committed(number), *looking.newest(), list(looking.all())[-1]):
-            assert marker is not None and not marker.whole
-            assert (marker.epoch, marker.token) == (number, 20 + number)
-        with make_beforehand().session(at) as session:
-            assert not session.claimed
-        assert not make_beforehand()._elsewhere.begin(at)
-
-
-def test_whoever_has_a_transaction_keeps_more() -> None:
-    with pytest.raises(InvalidPipeline, match="at_most_once' is none of none, at_least_once, exactly_once"):
-        PostgresSink(
-            "rows",
-            tables={"rows": "public.rows"},
-            connection="warehouse",
-            protocol="write_ahead",
-            guarantee="at_most_once",
-            committer="postgres:ledger",
-        )
-    with pytest.raises(InvalidPipeline, match="committer is missing"):
-        TcpSink("feed", output=OUTPUT, connection="receiver", guarantee="at_most_once")
