@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import closing
 from itertools import product
-from pathlib import Path
 
 import pytest
 
@@ -170,19 +168,6 @@ def test_no_secret_stands_in_the_plan_or_in_a_message(
     assert "guessed" not in str(refused.value)
 
 
-def test_a_profile_is_read(
-    clean: CleanProcess, s3_uri: str, s3_environment: S3Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    clean.call(preflight, f"{s3_uri}/table")
-    login = f"aws_access_key_id={s3_environment.access_key}\naws_secret_access_key={s3_environment.secret_key}\n"
-    (tmp_path / "credentials").write_text(f"[lake]\n{login}")
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
-    monkeypatch.setenv("AWS_PROFILE", "lake")
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.delenv(name)
-    assert clean.call(_version, f"{s3_uri}/table") == 0
-
-
 def _version(uri: str) -> int:
     return apart(lambda: place_of(uri).load().version())
 
@@ -208,16 +193,3 @@ def test_an_address_that_leads_nowhere_is_refused(subtests: pytest.Subtests) -> 
             with pytest.raises(InvalidPipeline, match=said) as refused:
                 DeltaSink("delta", output=OUTPUT, path=path)
             assert "hush" not in str(refused.value)
-
-
-def test_a_child_of_a_process_that_used_a_store_is_refused_and_does_not_hang(s3_uri: str) -> None:
-    said = "was forked from one that had used an object store"
-    with CleanProcess() as used, pytest.raises(AssertionError, match=said):
-        used.call(_use_here_and_in_a_child, f"{s3_uri}/table")
-
-
-def _use_here_and_in_a_child(uri: str) -> None:
-    target = DeltaOnS3UnderTest(uri)
-    with closing(DeltaSink.open(target.sink(), target.context())) as sink:
-        sink.preflight(None)
-    preflight(uri)

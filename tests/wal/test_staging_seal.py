@@ -75,9 +75,13 @@ def test_what_hadoop_leaves_beside_the_rows_is_ignored(staged: Staged) -> None:
 
 
 @pytest.mark.fault("B20")
-def test_an_output_without_rows_is_sealed_with_its_schema(staged: Staged) -> None:
+def test_an_output_without_rows_is_sealed_with_its_schema_beside_one_of_very_many_files(staged: Staged) -> None:
     staged.write("delays", rows(0))
+    staged.write("flights", *(rows(5, 5 * part) for part in range(100)))
     manifest = staged.seal(delays=0)
+    flights = manifest.outputs["flights"]
+    assert len(flights.files) == 100
+    assert flights.digest == digest_batches(flights.schema, rows(500).to_batches()).hexdigest()
     assert manifest.outputs["delays"].rows == 0 and len(manifest.outputs["delays"].schema) == 3
     [delays] = staged.staging.open(FOLDER, manifest.hash).outputs(["delays"])
     assert [batch.num_rows for batch in delays] in ([], [0])

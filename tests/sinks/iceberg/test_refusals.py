@@ -15,7 +15,6 @@ from pyiceberg.types import LongType, NestedField, StringType
 
 from lockstep.errors import InvalidPipeline, PreflightRefused, SinkRejected, SinkUnavailable, TargetChanged, TargetOwned
 from lockstep.postgres import connection
-from lockstep.sinks.base import Sink
 from lockstep.sinks.iceberg import IcebergSink
 from lockstep.sinks.iceberg._catalogs import _PostgresCatalog
 from lockstep.sinks.iceberg._open_sink import OpenIcebergSink
@@ -117,7 +116,12 @@ def test_a_missing_table_is_made_at_a_place_and_only_if_that_is_asked_for(catalo
         live.preflight(None)
     with pytest.raises(PreflightRefused, match=rf"no table {TABLE}: make it, .* or say create=True"):
         preflight(target, None)
-    preflight(IcebergUnderTest(catalog_dsn, memory), SCHEMA)
+    making = IcebergUnderTest(catalog_dsn, memory)
+    with opened(making) as live:
+        live.preflight(None)
+        assert live.find_marker(1) is None and live.find_marker_of_span("2013/2014") is None
+        assert live.newest_markers() == list(live.markers()) == []
+    preflight(making, SCHEMA)
     preflight(target, SCHEMA)
 
 
@@ -144,20 +148,6 @@ def test_a_table_at_a_place_that_some_would_unquote_is_neither_made_nor_written_
                 target.sink().home(target.context())
             with target.catalog() as catalog:
                 catalog.drop_table(TABLE)
-
-
-def test_a_table_may_be_at_a_place_with_blanks(catalog_dsn: str, memory: Path) -> None:
-    target = IcebergUnderTest(catalog_dsn, memory / "my lake (ä)")
-    wal = sealed(20)
-    publish(target, epoch(), prepare(target, epoch(), wal), wal)
-    expect_rows(target, wal)
-
-
-def test_a_table_that_is_yet_to_be_made_shows_nothing(target: IcebergUnderTest) -> None:
-    with opened(target) as sink:
-        sink.preflight(None)
-        assert sink.find_marker(1) is None and sink.find_marker_of_span("2013/2014") is None
-        assert sink.newest_markers() == list(sink.markers()) == []
 
 
 # --- whose it is -----------------------------------------------------------------------------------------------------
@@ -271,19 +261,6 @@ def test_a_definition_that_has_no_meaning_is_refused(subtests: pytest.Subtests) 
     for arguments, said in MEANINGLESS:
         with subtests.test(f"{arguments}"), pytest.raises(InvalidPipeline, match=said):
             IcebergSink("lake", **{"output": OUTPUT, "table": TABLE, "catalog": "lake", **arguments})
-
-
-def test_a_plan_holds_what_isnt_usual_and_builds_the_same_sink() -> None:
-    sink = IcebergSink("lake", output=OUTPUT, table=TABLE, catalog="lake", partition_by=("day(at)",), warehouse="/lake")
-    assert sink.spec()["arguments"] == {
-        "name": "lake",
-        "output": OUTPUT,
-        "table": TABLE,
-        "catalog": "lake",
-        "warehouse": "file:///lake",
-        "partition_by": ["day(at)"],
-    }
-    assert Sink.from_spec(sink.spec()) == sink
 
 
 # --- partitions ------------------------------------------------------------------------------------------------------
