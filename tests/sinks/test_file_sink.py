@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -117,12 +118,23 @@ def test_a_relative_path_leads_to_the_home(tmp_path: Path, monkeypatch: pytest.M
     assert files("out/rows") == []
 
 
-def test_a_uri_and_an_unknown_format_are_refused_by_name() -> None:
-    for path in ("ftp://bucket/out", "file:///tmp/out", "viewfs://name/out"):
-        with pytest.raises(InvalidPipeline, match="POSIX"):
-            FileSink("files", output=OUTPUT, path=path)
-    with pytest.raises(InvalidPipeline, match="'orc' must be one of parquet, csv, json"):
-        FileSink("files", output=OUTPUT, path="out", format="orc")
+def test_an_address_or_a_format_that_can_not_be_is_refused_by_name(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, dict[str, Any], str]] = [
+        *((path, {}, "POSIX") for path in ("ftp://bucket/out", "file:///tmp/out", "viewfs://name/out")),
+        ("s3://AKIA1:hidden@bucket/x", {}, "login"),
+        ("s3://bucket/x?secret_key=hidden", {}, "secret"),
+        ("s3://bucket/x", {"max_bytes_per_file": 2 << 30}, "at most"),
+        ("/out", {"connection": "lake"}, "object stores"),
+        ("hdfs://a:hidden@b/c", {}, "carries a user"),
+        ("hdfs://a/b", {"connection": "c"}, "connection"),
+        ("hdfs://a/b:c", {}, "colon"),
+        ("out", {"format": "orc"}, "'orc' must be one of parquet, csv, json"),
+    ]
+    for path, arguments, told in cases:
+        with subtests.test(path):
+            with pytest.raises(InvalidPipeline, match=told) as refusal:
+                FileSink("files", output=OUTPUT, path=path, **arguments)
+            assert "hidden" not in str(refusal.value)
 
 
 # --- whose it is -----------------------------------------------------------------------------------------------------

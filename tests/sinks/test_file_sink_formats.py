@@ -45,9 +45,6 @@ def hashes(folder: Path, format: FileFormat, rows: SealedRows) -> list[tuple[int
     return [(fact.rows, fact.sha256) for fact in facts]
 
 
-# --- the same bytes --------------------------------------------------------------------------------------------------
-
-
 def test_the_same_rows_give_the_same_bytes_however_they_are_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,8 +84,6 @@ def test_files_are_rolled_by_rows_and_by_bytes(tmp_path: Path) -> None:
         assert all(fact.rows == max_rows or fact.bytes >= max_bytes for fact in facts[:-1])
         assert len(facts) > 10
 
-
-# --- every value comes back ------------------------------------------------------------------------------------------
 
 _NAIVE = st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59))
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(
@@ -183,9 +178,6 @@ def test_text_is_one_column_of_lines_without_nulls_and_line_ends(tmp_path: Path,
             written(tmp_path, FileFormat.TEXT, rows, name)
     schemas: list[dict[str, pa.DataType]] = [{"a": pa.string(), "b": pa.string()}, {"a": pa.int64()}, {}]
     assert all("one column of text" in unkept(FileFormat.TEXT, pa.schema(schema))[0] for schema in schemas)
-
-
-# --- what can't come back --------------------------------------------------------------------------------------------
 
 
 def test_a_type_that_can_not_come_back_is_refused_by_column(tmp_path: Path, subtests: pytest.Subtests) -> None:

@@ -24,7 +24,7 @@ from lockstep.wal._local_storage import LocalStorage
 from lockstep.wal._object_storage import ObjectStorage
 from lockstep.wal._storage import ReadableFile, Storage
 from lockstep.wal.digest import digest_batches
-from lockstep.wal.manifest import HOME_FORMAT, MANIFEST_FORMAT, Manifest, SourceCount, canonical
+from lockstep.wal.manifest import HOME_FORMAT, MANIFEST_FORMAT, Manifest, canonical
 from lockstep.wal.noted_facts import FACTS
 from lockstep.wal.reading import OutputBatches
 from lockstep.wal.staging import Staging
@@ -72,17 +72,7 @@ def staged_apart(staging: Staging, root: Path) -> Staged:
 
 
 def seal(staged: Staged, home: OutputHome, delays: int = 40) -> Manifest:
-    return staged.staging.seal(
-        staged.folder,
-        deployment=DEPLOYMENT,
-        pipeline="flights",
-        epoch=3,
-        token=17,
-        outputs=("flights", "delays"),
-        observed={"flights": 500, "delays": delays},
-        sources={"landing": SourceCount(501, 1)},
-        homes={"delays": home},
-    )
+    return staged.seal(homes={"delays": home}, delays=delays)
 
 
 def delays_of(staged: Staged, manifest: Manifest) -> OutputBatches:
@@ -165,9 +155,6 @@ def test_a_file_that_is_not_as_it_was_sealed_is_found(staged_apart: Staged, tabl
             assert path.exists() != (name == "gone")
 
 
-# --- what the seal has noted of each file ---
-
-
 class Opened(LocalStorage):
     """A table's folder; `paths`: what was opened."""
 
@@ -241,22 +228,43 @@ def test_facts_that_are_not_as_they_were_noted_are_found(staged_apart: Staged, t
                 look()
 
 
-def test_a_file_that_was_written_anew_is_read_though_its_size_is_the_same(
-    staged_apart: Staged, table: Path, home: OutputHome
+@cases("kind", ["local", "object"])
+def test_a_file_is_read_again_only_if_it_was_written_anew_though_its_size_is_the_same(
+    kind: str, tmp_path: Path
 ) -> None:
+    table = tmp_path / "a table"
     paths = write(table, marked(rows(25)), marked(rows(15, 25)))
-    opened = Opened(table)
-    found = through(opened, delays_of(staged_apart, seal(staged_apart, home)))
-    data = paths[1].read_bytes()
+    folder = f"{folder_of(table).relative_to(table)}"
+    local, store = Opened(table), local_store(table)
+    storage = local if kind == "local" else ObjectStorage(store)
+    sealed = sealing.seal_at_home(storage, folder, "delays", 40, OutputHome(str(table), EPOCH), 3)
+    found, read, open_object = OutputBatches(storage, f"{folder}/delays", sealed), local.paths, store.open
+
+    def watched(path: str, etag: str | None = None) -> Any:
+        read.append(path.rpartition("/")[2])
+        return open_object(path, etag)
+
+    store.open = watched  # type: ignore[method-assign]
+    checks = [found.check_listed] if kind == "local" else [found.check, found.check_listed]
+    read.clear()
+    for check in checks:
+        check()
+    assert read == []
+    data, before = paths[1].read_bytes(), paths[1].stat()
     paths[1].unlink()
     paths[1].write_bytes(data)  # as a backup gives it back
-    found.check_listed()
-    assert opened.paths == [paths[1].name]
-    before = paths[1].stat()
+    checks[0]()
+    assert set(read) == {paths[1].name}
     paths[1].write_bytes(data[:60] + bytes([data[60] ^ 1]) + data[61:])
-    os.utime(paths[1], ns=(before.st_atime_ns, before.st_mtime_ns))
-    with pytest.raises(WalCorrupt, match="sha256"):
-        found.check_listed()
+    if kind == "local":
+        os.utime(paths[1], ns=(before.st_atime_ns, before.st_mtime_ns))
+    for check in checks:
+        with pytest.raises(WalCorrupt, match="sha256"):
+            check()
+    paths[1].unlink()
+    for check in checks:
+        with pytest.raises(WalCorrupt, match="missing"):
+            check()
 
 
 def test_a_file_that_changes_while_it_is_sealed_is_not_sealed(
@@ -276,35 +284,6 @@ def test_a_file_that_changes_while_it_is_sealed_is_not_sealed(
         seal(staged_apart, home)
 
 
-def test_an_object_with_the_etag_that_was_sealed_is_not_read_again(tmp_path: Path, table: Path) -> None:
-    paths = write(table, marked(rows(25)), marked(rows(15, 25)))
-    folder = f"{folder_of(table).relative_to(table)}"
-    storage = ObjectStorage(local_store(table))
-    sealed = sealing.seal_at_home(storage, folder, "delays", 40, OutputHome(str(table), EPOCH), 3)
-    found, read = OutputBatches(storage, f"{folder}/delays", sealed), list[str]()
-    real = storage._store.open
-    storage._store.open = lambda path, etag=None: read.append(path.rpartition("/")[2]) or real(path, etag)  # type: ignore[method-assign, func-returns-value]
-    found.check()
-    found.check_listed()
-    assert read == []
-    data = paths[1].read_bytes()
-    paths[1].unlink()
-    paths[1].write_bytes(data)
-    found.check()
-    assert set(read) == {paths[1].name}, "what is another object is read"
-    paths[1].write_bytes(data[:60] + bytes([data[60] ^ 1]) + data[61:])
-    for check in (found.check, found.check_listed):
-        with pytest.raises(WalCorrupt, match="sha256"):
-            check()
-    paths[1].unlink()
-    for check in (found.check, found.check_listed):
-        with pytest.raises(WalCorrupt, match="missing"):
-            check()
-
-
-# --- the manifest ----------------------------------------------------------------------------------------------------
-
-
 def test_only_a_manifest_that_speaks_of_a_home_has_the_new_format_and_a_damaged_home_is_found(
     staged_apart: Staged, table: Path, home: OutputHome
 ) -> None:
@@ -321,9 +300,6 @@ def test_only_a_manifest_that_speaks_of_a_home_has_the_new_format_and_a_damaged_
         value["outputs"]["delays"]["home"] = damage
         with pytest.raises(WalCorrupt):
             Manifest.from_bytes(canonical(value))
-
-
-# --- letting go ------------------------------------------------------------------------------------------------------
 
 
 def test_an_executions_files_are_discarded_and_nobody_elses_and_no_link_is_followed(

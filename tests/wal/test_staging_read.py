@@ -55,9 +55,6 @@ def table(batches: OutputBatches) -> pa.Table:
     return pa.Table.from_batches(list(batches), batches.schema)
 
 
-# --- what is sound ---
-
-
 @either_storage
 @either_way
 def test_a_reader_gets_the_rows_that_were_sealed_each_time(
@@ -77,7 +74,7 @@ def test_a_reader_gets_the_rows_that_were_sealed_each_time(
 
 
 @either_way
-def test_batches_are_bounded_in_rows(
+def test_batches_are_bounded_in_rows_and_bytes(
     chunked: bool, another: Callable[[], Staged], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read_in_chunks(chunked, monkeypatch)
@@ -86,13 +83,10 @@ def test_batches_are_bounded_in_rows(
     batches = flights(staged.staging.open(FOLDER, staged.seal(flights=70_000).hash))
     assert [batch.num_rows for batch in batches] == [65_536, 4_464]
     assert all(batch.schema.equals(batches.schema, check_metadata=True) for batch in batches)
-
-
-def test_batches_of_wide_rows_have_fewer_of_them(staged: Staged) -> None:
-    wide = pa.table({"data": [random.Random(number).randbytes(60_000) for number in range(400)]})
+    staged, wide = another(), pa.table({"data": [random.Random(number).randbytes(60_000) for number in range(400)]})
     staged.write("flights", wide)
     batches = flights(staged.staging.open(FOLDER, staged.seal(flights=400).hash))
-    assert max(batch.nbytes for batch in batches) < 20 << 20
+    assert max(batch.nbytes for batch in batches) < 20 << 20, "wide rows are fewer"
     assert table(batches).equals(wide)
 
 
@@ -104,9 +98,6 @@ def test_files_that_the_manifest_does_not_name_are_not_read(wal: SealedWal, stag
     assert table(flights(wal)).equals(rows(500))
     with pytest.raises(InvalidPipeline, match="no output 'weather', it has delays, flights"):
         wal.outputs(["weather"])
-
-
-# --- what is not ---
 
 
 def read(wal: SealedWal) -> None:
@@ -210,9 +201,6 @@ def test_a_manifest_that_contradicts_its_files_is_corrupt(lie: str, another: Cal
             act(wal)
 
 
-# --- the manifest ---
-
-
 @pytest.mark.fault("B12")
 def test_a_manifest_that_differs_in_one_byte_is_refused(staged: Staged) -> None:
     manifest_hash = staged.seal().hash
@@ -248,9 +236,6 @@ def test_another_executions_manifest_is_corrupt_here(staged: Staged) -> None:
     shutil.copytree(staged.path, staged.path.with_name("18"))
     with pytest.raises(WalCorrupt, match="holds the manifest of"):
         staged.staging.open(FOLDER.replace("/17", "/18"), manifest.hash)
-
-
-# --- storage that lies, once or always ---
 
 
 class LyingFile(io.BytesIO):

@@ -7,19 +7,18 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from lockstep.sinks.iceberg import _markers as markers
 from lockstep.sinks.iceberg._catalogs import _PostgresCatalog
 from lockstep.sinks.values import Publication
 from lockstep.testing._behaviour import behaviours
-from lockstep.testing._sealed_rows import SCHEMA, sealed
+from lockstep.testing._sealed_rows import sealed
 from lockstep.testing._under_test import epoch, expect_proof, expect_rows, opened, prepare, publish
 from stack.postgres import PostgresServer
 from tests.ledger.proxy import LosingProxy
 from tests.sinks.guarantees import expect_row
-from tests.sinks.iceberg.iceberg_target import TABLE, IcebergUnderTest
+from tests.sinks.iceberg.iceberg_target import IcebergUnderTest
 from tests.sinks.iceberg.publishers import publish_at_once
 
 
@@ -36,11 +35,7 @@ def test_the_page_of_guarantees_tells_the_truth(catalog_dsn: str, memory: Path) 
     expect_row("IcebergSink", IcebergUnderTest(catalog_dsn, memory))
 
 
-# --- publishers of one epoch at once: one commit is applied, the others find it ---
-
-
 ROUNDS = 12
-COLUMNS = SCHEMA.append(pa.field("lockstep_epoch", pa.int64()))
 
 
 def test_two_publishers_of_every_epoch_show_it_once(
@@ -54,32 +49,7 @@ def test_two_publishers_of_every_epoch_show_it_once(
         assert [marker.epoch for marker in sink.markers()] == list(range(1, ROUNDS + 1)), "the folded ones, too"
 
 
-def test_a_table_without_sequence_numbers_has_the_head_alone_to_tell_by(catalog_dsn: str, memory: Path) -> None:
-    """In format version 2 a snapshot's sequence number gives a second commit away; in version 1 nothing else does."""
-    target = IcebergUnderTest(catalog_dsn, memory)
-    with target.catalog() as catalog:
-        catalog.create_namespace("db")
-        location = f"file://{memory}/theirs"
-        catalog.create_table(TABLE, COLUMNS, location, properties={"format-version": "1"})
-    answers = publish_at_once(target, 5, 3)
-    assert all(told.count(Publication.SENT) == 1 for told in answers)
-
-
-# --- the connection to the catalog breaks at each statement, before the server has it and behind it ---
-
-
 ROWS = 60
-
-
-class ProxiedIceberg(IcebergUnderTest):
-    """Sinks reach the catalog through a proxy, readers past it."""
-
-    def __init__(self, dsn: str, folder: Path, proxied: str) -> None:
-        super().__init__(dsn, folder)
-        self.proxied = proxied
-
-    def connections(self) -> dict[str, str]:
-        return {"lake": self.proxied}
 
 
 @pytest.fixture
@@ -87,11 +57,6 @@ def proxy(memory_server: PostgresServer, tmp_path: Path) -> Iterator[LosingProxy
     found = LosingProxy(memory_server, tmp_path / "pgpass")
     yield found
     found.close()
-
-
-@pytest.fixture
-def target(catalog_dsn: str, memory: Path, proxy: LosingProxy) -> ProxiedIceberg:
-    return ProxiedIceberg(catalog_dsn, memory, proxy.dsn(catalog_dsn.rpartition("/")[2]))
 
 
 def arm(monkeypatch: pytest.MonkeyPatch, proxy: LosingProxy, lost: str, statement: bytes) -> None:
@@ -111,8 +76,15 @@ STATEMENTS = [b"UPDATE iceberg_tables", b"COMMIT", b"SELECT iceberg_tables"]
 
 @pytest.mark.tier("all")
 def test_an_epoch_whose_commit_has_no_answer_stands_once(
-    target: ProxiedIceberg, proxy: LosingProxy, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
+    catalog_dsn: str,
+    memory: Path,
+    proxy: LosingProxy,
+    monkeypatch: pytest.MonkeyPatch,
+    subtests: pytest.Subtests,
 ) -> None:
+    """Sinks reach the catalog through a proxy, readers past it."""
+    target, proxied = IcebergUnderTest(catalog_dsn, memory), proxy.dsn(catalog_dsn.rpartition("/")[2])
+    monkeypatch.setattr(target, "connections", lambda: {"lake": proxied})
     wals = [sealed(ROWS)]
     publish(target, epoch(), prepare(target, epoch(), wals[0]), wals[0])
     cases = product(["the answer", "the request"], STATEMENTS, [ROWS, 0])

@@ -87,9 +87,6 @@ def test_a_login_stands_in_no_url_and_no_message(target: RestUnderTest) -> None:
     assert "guessed" not in str(refused.value)
 
 
-# --- a catalog in PostgreSQL, tables on S3 ---
-
-
 class OnS3(IcebergUnderTest):
     def __init__(self, dsn: str, warehouse: str, server: S3Server) -> None:
         super().__init__(dsn, Path())
@@ -126,9 +123,6 @@ def test_whoever_makes_it_the_environment_says_where_s3_is(monkeypatch: pytest.M
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9000")
     assert DurableFileIO().properties["s3.endpoint"] == "http://127.0.0.1:9000"
     assert DurableFileIO({"s3.endpoint": "http://other"}).properties["s3.endpoint"] == "http://other"
-
-
-# --- what a catalog is to point to has reached the disk, with its name, before it does ---
 
 
 def test_a_closed_file_and_every_name_on_its_way_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

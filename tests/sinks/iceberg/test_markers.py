@@ -84,16 +84,6 @@ def test_every_marker_is_found_by_epoch_and_by_range_however_many_there_are(monk
     assert [one.epoch for one in found] == list(range(1, 201))
 
 
-def test_a_thousand_epochs_make_no_megabyte_of_properties() -> None:
-    table, sizes = Properties(), []
-    for epoch in range(1, 1001):
-        table.show(marker(epoch))
-        sizes.append(sum(len(name) + len(value) for name, value in table.properties.items()))
-    each = (max(sizes[500:]) - max(sizes[:500])) / 500
-    assert max(sizes) < 60_000 and each < 4, (max(sizes), each)
-    assert table.markers().find(17) == marker(17)
-
-
 def test_the_newest_by_epoch_and_by_token_and_new_ones_are_looked_for_in_no_file() -> None:
     table = Properties()
     table.show(marker(5000, 1))

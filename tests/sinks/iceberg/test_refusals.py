@@ -46,9 +46,6 @@ def preflight(target: IcebergUnderTest, schema: pa.Schema | None = None) -> None
         sink.preflight({OUTPUT: schema or SCHEMA})
 
 
-# --- tables ----------------------------------------------------------------------------------------------------------
-
-
 UNFIT: list[tuple[dict[str, Any], str]] = [
     ({"partition_spec": PartitionSpec(PartitionField(1, 1000, BucketTransform(4), "b"))}, r"bucket\[4\]\(id\)"),
     ({"sort_order": SortOrder(SortField(1, IdentityTransform()), order_id=1)}, "sort order"),
@@ -125,22 +122,16 @@ def test_a_missing_table_is_made_at_a_place_and_only_if_that_is_asked_for(catalo
     preflight(target, SCHEMA)
 
 
-ODD = ["my%20lake", "a#b", "a?b=c", "a;b", "a\nb"]
-
-
 def test_a_table_at_a_place_that_some_would_unquote_is_neither_made_nor_written_to(
     catalog_dsn: str, memory: Path, subtests: pytest.Subtests
 ) -> None:
-    for number, folder in enumerate(ODD):
+    for number, folder in enumerate(("my%20lake", "a#b", "a?b=c", "a;b", "a\nb")):
         (own := memory / f"{number}").mkdir()
         target = IcebergUnderTest(catalog_dsn, own)
         with subtests.test(folder):
-            for one in (
-                IcebergUnderTest(catalog_dsn, own / folder),
-                IcebergUnderTest(catalog_dsn, own, location=f"file://{own}/{folder}"),
-            ):
+            for place in ({"folder": own / folder}, {"folder": own, "location": f"file://{own}/{folder}"}):
                 with pytest.raises(PreflightRefused, match="location of table"):
-                    preflight(one)
+                    preflight(IcebergUnderTest(catalog_dsn, **place))  # type: ignore[arg-type]
             make(target, folder=folder)
             with opened(target) as sink, pytest.raises(PreflightRefused, match=rf"location of table {TABLE} has '.*'"):
                 sink.preflight(None)
@@ -148,9 +139,6 @@ def test_a_table_at_a_place_that_some_would_unquote_is_neither_made_nor_written_
                 target.sink().home(target.context())
             with target.catalog() as catalog:
                 catalog.drop_table(TABLE)
-
-
-# --- whose it is -----------------------------------------------------------------------------------------------------
 
 
 def test_a_table_belongs_to_one_sink_until_it_lets_go(target: IcebergUnderTest) -> None:
@@ -199,9 +187,6 @@ def test_a_table_that_is_made_anew_after_the_vote_gets_nothing(target: IcebergUn
     expect_rows(target)
 
 
-# --- catalogs --------------------------------------------------------------------------------------------------------
-
-
 def test_a_catalog_that_applies_what_it_should_refuse_is_refused(
     target: IcebergUnderTest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -245,9 +230,6 @@ def test_a_server_that_may_lose_what_it_acknowledged_is_refused(
         pass
 
 
-# --- definitions -----------------------------------------------------------------------------------------------------
-
-
 MEANINGLESS: list[tuple[dict[str, Any], str]] = [
     ({"table": "rows"}, "namespace.table"),
     ({"table": "db..rows"}, "namespace.table"),
@@ -261,9 +243,6 @@ def test_a_definition_that_has_no_meaning_is_refused(subtests: pytest.Subtests) 
     for arguments, said in MEANINGLESS:
         with subtests.test(f"{arguments}"), pytest.raises(InvalidPipeline, match=said):
             IcebergSink("lake", **{"output": OUTPUT, "table": TABLE, "catalog": "lake", **arguments})
-
-
-# --- partitions ------------------------------------------------------------------------------------------------------
 
 
 def test_rows_of_one_partition_are_found_by_it(catalog_dsn: str, memory: Path) -> None:
@@ -285,9 +264,6 @@ def test_a_file_of_several_partitions_is_refused_before_the_decision(catalog_dsn
     with pytest.raises(SinkRejected, match=r"several partitions by day.*`lockstep replan`"):
         prepare(target, epoch(), sealed(50))
     expect_rows(target)
-
-
-# --- time travel -----------------------------------------------------------------------------------------------------
 
 
 def test_a_cut_names_a_snapshot_only_where_one_shows_just_its_epochs(target: IcebergUnderTest) -> None:
