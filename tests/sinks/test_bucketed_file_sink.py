@@ -72,9 +72,6 @@ def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_format, "ROWS_PER_GROUP", 100)
 
 
-# --- the behaviour suite ---------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("behaviour", WITHOUT_CRASHES, ids=lambda one: one.__name__)
 @pytest.mark.parametrize("bucket", ASSIGNERS.values(), ids=ASSIGNERS)
 @pytest.mark.sample(9)  # without buckets they are run whole
@@ -91,9 +88,6 @@ def test_bucketed_file_sink_in_a_crash(memory: Path, behaviour: Behaviour) -> No
 @pytest.mark.tier("all")
 def test_the_page_of_guarantees_tells_the_truth(memory: Path) -> None:
     expect_row("FileSink, buckets", FilesUnderTest(memory, "parquet", bucket=ByColumns("ok"), success="_SUCCESS"))
-
-
-# --- which folder ----------------------------------------------------------------------------------------------------
 
 
 def folders_of(bucket: Buckets, rows: pa.Table, planned: datetime = PLANNED) -> list[str]:
@@ -150,9 +144,6 @@ def test_values_of_columns_make_hive_s_folders() -> None:
         "n=-5/ok=true/day=2013-01-01",
         f"n={NULL}/ok=false/day={NULL}",
     ]
-
-
-# --- files -----------------------------------------------------------------------------------------------------------
 
 
 def shown(target: FilesUnderTest) -> list[str]:
@@ -247,9 +238,6 @@ def test_columns_that_stand_in_folder_names_come_back_in_every_format(memory: Pa
         assert publish_by(sink, EVERY_NAME) == sent, format
 
 
-# --- readers ---------------------------------------------------------------------------------------------------------
-
-
 def test_the_examples_of_the_page_run(memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = (Path(__file__).parents[2] / "docs/sinks/files.md").read_text()
     sink, function, reading = (
@@ -314,9 +302,6 @@ def _publish_watched(target: FilesUnderTest, at: SinkEpoch, vote: Any, wal: list
 
     effects(look)
     publish(target, at, vote, wal)
-
-
-# --- what is refused, before the decision ----------------------------------------------------------------------------
 
 
 def test_rows_that_can_not_be_put_into_buckets_are_refused_by_name(memory: Path, subtests: pytest.Subtests) -> None:

@@ -80,9 +80,6 @@ def pending_files(store: ObjectStore) -> list[str]:
     return [path for path in keys(store, ".lockstep/pending") if path.endswith(".parquet")]
 
 
-# --- names -----------------------------------------------------------------------------------------------------------
-
-
 def test_what_is_pending_lies_in_the_state_and_final_names_carry_epoch_number_and_content_but_no_attempt(
     target: S3FilesUnderTest, store: ObjectStore
 ) -> None:
@@ -132,9 +129,6 @@ def test_buckets_are_folders_and_success_is_told_in_each_and_a_key_that_is_too_l
         prepare(target, epoch(), sealed(ROWS))
 
 
-# --- whose it is -----------------------------------------------------------------------------------------------------
-
-
 def test_a_prefix_belongs_to_one_sink_until_it_leaves_it(target: S3FilesUnderTest) -> None:
     prepare(target, epoch(), sealed(ROWS))
     with opened(target, target.context(pipeline="pipe2")) as sink, pytest.raises(TargetOwned, match="shared=True"):
@@ -157,8 +151,6 @@ def test_a_login_of_a_connection_is_used_and_stands_in_no_plan(
     assert len(files(f"{s3_uri}/out", login)) == 1
     assert s3_environment.secret_key not in json.dumps(sink.spec())
 
-
-# --- requests that go wrong ------------------------------------------------------------------------------------------
 
 DISTURBED = [
     (fault, method, part)
@@ -226,9 +218,6 @@ def test_a_store_that_knows_no_conditions_is_refused_before_anything_is_claimed(
     assert not [path for method, path in proxy.requests if method == "PUT" and "target.json" in path]
 
 
-# --- in the place of another epoch ----------------------------------------------------------------------------------
-
-
 def test_objects_of_a_replaced_epoch_go_and_its_markers_stay(target: S3FilesUnderTest, store: ObjectStore) -> None:
     first = epoch(1)
     for at, rows in ((first, ROWS), (epoch(2, token=20, manifest="b", replaced=[first]), 10)):
@@ -260,9 +249,6 @@ def test_what_a_zombie_of_a_replaced_epoch_copies_is_taken_away_by_a_sweep(
     assert [txn.epoch for txn in sweep(target)] == [1]
     assert target.bare().num_rows == 10
     expect_settled(target)
-
-
-# --- what others left, or did by hand --------------------------------------------------------------------------------
 
 
 def test_pending_objects_that_were_damaged_are_written_again(target: S3FilesUnderTest, store: ObjectStore) -> None:
@@ -400,9 +386,6 @@ def test_a_range_is_shown_under_one_number_only(target: S3FilesUnderTest) -> Non
         publish(target, second, votes[1], sealed(ROWS))
     expect_rows(target, sealed(ROWS))
     assert digest(target.bare()) == digest(target.visible())
-
-
-# --- the behaviour suite; each story is also struck around each request ---
 
 
 @pytest.fixture(scope="module")

@@ -87,9 +87,6 @@ def test_an_output_without_rows_is_sealed_with_its_schema_beside_one_of_very_man
     assert [batch.num_rows for batch in delays] in ([], [0])
 
 
-# --- refusals ---
-
-
 def write_none(folder: Path) -> None:
     for path in (folder / "delays").glob("*.parquet"):
         path.unlink()
@@ -187,9 +184,6 @@ def test_a_wal_is_sealed_once(kind: str, tmp_path: Path) -> None:
     assert any_staging.open(staged.folder, manifest.hash).manifest == manifest
 
 
-# --- crashes and durability ---
-
-
 @pytest.mark.fault("B8")
 @cases("point", [CrashPoint.STAGE_BEFORE_MANIFEST, CrashPoint.STAGE_AFTER_MANIFEST])
 def test_a_crash_leaves_no_manifest_or_a_whole_one(
@@ -234,9 +228,6 @@ def test_an_fsync_that_fails_at_any_place_fails_the_execution(
         else:
             break
     assert last == calls[0] == 3 + 2 + 5 + 2  # files, output folders, the way up, the manifest and its folder
-
-
-# --- digests made while the job still runs ---
 
 
 @pytest.fixture
@@ -304,9 +295,6 @@ def test_an_object_store_is_not_asked_again_and_again(root: Path, digested: Queu
     staged = Staged(object_staging(root), root).fill()
     staged.seal(early=digest_early(staged, digested, 0))
     assert digested.qsize() == 3
-
-
-# --- power cuts (B8): in every state that the fsyncs allow, a WAL is absent or complete ---
 
 
 def _job(staged: Staged, files: dict[str, bytes]) -> None:

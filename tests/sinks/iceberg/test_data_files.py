@@ -18,19 +18,14 @@ from pyiceberg.table.metadata import TableMetadata, new_table_metadata
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.transforms import (
     BucketTransform,
-    DayTransform,
-    IdentityTransform,
-    Transform,
     TruncateTransform,
-    VoidTransform,
 )
-from pyiceberg.types import LongType, NestedField, StringType, StructType, TimestamptzType
 
 from lockstep.errors import InvalidPipeline, PreflightRefused
 from lockstep.file_facts import FileFacts
 from lockstep.sinks.iceberg._columns import misfits, new_columns
 from lockstep.sinks.iceberg._data_files import SealedFile, data_file, faults, unkept_partitions
-from lockstep.sinks.iceberg._partitioning import parse_partition, partition_spec, texts_of
+from lockstep.sinks.iceberg._partitioning import parse_partition, partition_spec
 
 COLUMNS = pa.schema(
     {
@@ -203,24 +198,6 @@ def test_a_partition_that_has_no_meaning_is_refused(subtests: pytest.Subtests) -
             parse_partition(text, "sink lake")
     with pytest.raises(PreflightRefused, match="lacks"):
         table_of(partition_by=("nothing",))
-
-
-def test_columns_are_told_with_their_times_and_parts_of_columns_are_not() -> None:
-    place = StructType(NestedField(4, "city", StringType()))
-    columns = (
-        NestedField(1, "origin", StringType()),
-        NestedField(2, "at", TimestamptzType()),
-        NestedField(3, "place", place),
-        NestedField(5, "old", LongType()),
-    )
-    transforms: list[tuple[int, Transform[Any, Any]]] = [
-        (1, IdentityTransform()),
-        (2, DayTransform()),
-        (4, IdentityTransform()),
-        (5, VoidTransform()),
-    ]
-    fields = [PartitionField(id, 1000 + id, one, f"field_{id}") for id, one in transforms]
-    assert texts_of(metadata_of(Schema(*columns), PartitionSpec(*fields))) == ("origin", "day(at)")
 
 
 def test_columns_fit_by_name_in_any_order_and_narrower_and_others_are_refused() -> None:
