@@ -146,7 +146,6 @@ SUITE = {
     "unit/test_session_joining.py": Part(TEST),
     "unit/test_site.py": Part(TEST),
     "wal": Part(CHECK),
-    "wal/test_seal_crash_states.py": Part(TEST),
 }
 
 

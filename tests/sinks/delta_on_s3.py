@@ -23,10 +23,10 @@ from lockstep.sinks.values import Batches, Publication, SinkContext, SinkEpoch
 from lockstep.testing._behaviour import behaviours
 from lockstep.testing._rows_at_home import at_home
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows
-from lockstep.testing._under_test import SinkUnderTest, epoch, opened, prepare, publish
+from lockstep.testing._under_test import epoch, opened, prepare, publish
 from tests.apart import apart
 from tests.sinks import open_apart
-from tests.sinks.delta_target import DeltaSinkApart, Log
+from tests.sinks.delta_target import DeltaSinkApart, DeltaUnderTest, Log
 from tests.sinks.open_apart import OpenApart
 
 
@@ -62,11 +62,8 @@ def _opened(wal: Iterable[Batches]) -> list[Batches]:
     return [cast(_Staged, one).open() if isinstance(one, _Staged) else one for one in wal]
 
 
-class DeltaOnS3UnderTest(SinkUnderTest):
+class DeltaOnS3UnderTest(DeltaUnderTest):
     """`uri`: the table's, with options by which the sink reaches it; tests read it by `looked_at`, past any proxy."""
-
-    votes_with_data = False
-    replaceable = True
 
     def __init__(self, uri: str, **arguments: Any) -> None:
         self.uri, self.arguments = uri, {"create": True, **arguments}
@@ -91,12 +88,6 @@ class DeltaOnS3UnderTest(SinkUnderTest):
     def visible(self) -> pa.Table:
         return looked_at(self.uri, lambda log: log.rows())
 
-    def unsettled(self) -> list[str]:
-        return []
-
-    def lose(self, handle: str) -> None:
-        raise AssertionError("there is no handle")
-
 
 def looked_at(uri: str, look: Callable[[Log], Any]) -> Any:
     """What `look` makes of a copy of the table."""
@@ -111,9 +102,6 @@ def looked_at(uri: str, look: Callable[[Log], Any]) -> Any:
             return look(Log(Path(folder)))
 
     return apart(run)
-
-
-# --- what tests have done in the clean process ------------------------------------------------------------------------
 
 
 def behave(name: str, uri: str) -> None:

@@ -33,9 +33,6 @@ class DeltaSinkApart(DeltaSink):
         return OpenApart(self, lambda: DeltaSink.open(self, context))
 
 
-# --- the table, read without a library -------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Log:
     """Every action of a table whose log has no gaps and wasn't cleaned up."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -11,9 +9,8 @@ import pyarrow.parquet as pq
 
 from lockstep.hdfs.address import HdfsAddress
 from lockstep.hdfs.file_system import Found, HdfsFileSystem
-from lockstep.sinks.files import FileSink, files
+from lockstep.sinks.files import files
 from lockstep.testing._sealed_rows import SCHEMA
-from tests.apart import apart
 from tests.sinks.in_clean_process import RemoteFiles
 from tests.sinks.s3_target import FilesApartUnderTest
 
@@ -24,20 +21,6 @@ class HdfsFilesUnderTest(FilesApartUnderTest):
     def __init__(self, uri: str, **more: Any) -> None:
         super().__init__(uri, **more)
         self.files, self.root = HdfsFileSystem.at(HdfsAddress.of(uri)), HdfsAddress.of(self.uri).path
-
-    def _look(self, call: Callable[[], T]) -> T:
-        return call() if self.kind is FileSink else apart(call)
-
-    def visible(self) -> pa.Table:
-        """As docs/sinks/files.md has it: who finds a file gone that was listed asks again."""
-
-        def look() -> pa.Table:
-            for _ in range(100):
-                with suppress(FileNotFoundError):
-                    return self._rows(files(self.uri))
-            return self._rows(files(self.uri))
-
-        return self._look(look)
 
     def bare(self) -> pa.Table:
         """What a reader sees who lists the folder and knows nothing of markers."""

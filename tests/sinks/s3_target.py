@@ -73,23 +73,29 @@ class FilesApartUnderTest(SinkUnderTest):
             live.preflight(None)
         return sink, self.context()
 
-
-class S3FilesUnderTest(FilesApartUnderTest):
-    def _look(self, call: Callable[[ObjectStore], T]) -> T:
-        if self.kind is FileSink:
-            return call(ObjectStore.at(self.uri))
-        return apart(lambda: call(ObjectStore.at(self.uri)))
+    def _look(self, call: Callable[[], T]) -> T:
+        return call() if self.kind is FileSink else apart(call)
 
     def visible(self) -> pa.Table:
         """As docs/sinks/files.md has it: who finds a file gone that was listed asks again."""
 
-        def look(store: ObjectStore) -> pa.Table:
+        def look() -> pa.Table:
             for _ in range(100):
                 with suppress(OSError):  # pyarrow has no word of its own for an object that goes while it is read
-                    return rows_of(self.published())
-            return rows_of(self.published())
+                    return self._rows(files(self.uri))
+            return self._rows(files(self.uri))
 
         return self._look(look)
+
+    def _rows(self, paths: list[str]) -> pa.Table:
+        """By a reader that knows nothing of Lockstep."""
+        raise NotImplementedError
+
+
+class S3FilesUnderTest(FilesApartUnderTest):
+    @property
+    def store(self) -> ObjectStore:
+        return ObjectStore.at(self.uri)
 
     def published(self) -> list[str]:
         return files(self.uri)
@@ -97,16 +103,16 @@ class S3FilesUnderTest(FilesApartUnderTest):
     def bare(self) -> pa.Table:
         """What a reader sees who lists the prefix and knows nothing of markers."""
 
-        def look(store: ObjectStore) -> pa.Table:
-            paths = [found.path for found in store.find_below("")]
+        def look() -> pa.Table:
+            paths = [found.path for found in self.store.find_below("")]
             shown = [path for path in paths if path.endswith(".parquet") and not path.startswith(".lockstep/")]
-            return rows_of([f"s3://{store.key_of(path)}" for path in sorted(shown)])
+            return self._rows([f"s3://{self.store.key_of(path)}" for path in sorted(shown)])
 
         return self._look(look)
 
     def unsettled(self) -> list[str]:
-        def look(store: ObjectStore) -> list[str]:
-            published = set(files(self.uri))
+        def look() -> list[str]:
+            store, published = self.store, set(files(self.uri))
             state = ("target.json", "epoch=", "span=", "files/", "replaced/")
             kept = tuple(f".lockstep/{name}" for name in state)
             left = [found.path for found in store.find_below("") if not found.path.startswith(kept)]
@@ -116,22 +122,20 @@ class S3FilesUnderTest(FilesApartUnderTest):
         return self._look(look)
 
     def lose(self, handle: str) -> None:
-        def take_away(store: ObjectStore) -> None:
-            store.delete([found.path for found in store.find_below(f".lockstep/pending/{handle}")])
+        def take_away() -> None:
+            self.store.delete([found.path for found in self.store.find_below(f".lockstep/pending/{handle}")])
 
         self._look(take_away)
 
+    def _rows(self, paths: list[str]) -> pa.Table:
+        from pyarrow.fs import S3FileSystem
 
-def rows_of(paths: list[str]) -> pa.Table:
-    """By a reader that knows nothing of Lockstep."""
-    from pyarrow.fs import S3FileSystem
-
-    if not paths:
-        return SCHEMA.empty_table()
-    host = os.environ["AWS_ENDPOINT_URL"].removeprefix("http://")
-    store = S3FileSystem(endpoint_override=host, scheme="http", region=os.environ["AWS_REGION"])
-    keys = [path.removeprefix("s3://") for path in paths]
-    return ds.dataset(keys, SCHEMA, "parquet", filesystem=store).to_table(use_threads=False)
+        if not paths:
+            return SCHEMA.empty_table()
+        host = os.environ["AWS_ENDPOINT_URL"].removeprefix("http://")
+        store = S3FileSystem(endpoint_override=host, scheme="http", region=os.environ["AWS_REGION"])
+        keys = [path.removeprefix("s3://") for path in paths]
+        return ds.dataset(keys, SCHEMA, "parquet", filesystem=store).to_table(use_threads=False)
 
 
 ON_S3 = RemoteFiles(

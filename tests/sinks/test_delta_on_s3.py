@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import closing
 from itertools import product
-from pathlib import Path
 
 import pytest
 
-from lockstep.errors import InvalidPipeline
-from lockstep.object_store.store import ObjectStore
 from lockstep.sinks.delta import DeltaSink
-from lockstep.sinks.delta._places import place_of
 from lockstep.sinks.values import Publication
 from lockstep.testing._behaviour import behaviours
 from lockstep.testing._sealed_rows import OUTPUT, sealed
@@ -51,8 +46,6 @@ def test_delta_on_s3(clean: CleanProcess, s3_uri: str, subtests: pytest.Subtests
         with subtests.test(name):
             clean.call(behave, name, f"{s3_uri}/{name}")
 
-
-# --- commits whose outcome nobody is told ----------------------------------------------------------------------------
 
 ENTRY = "_delta_log/00000000000000000001.json"  #: of the first epoch, behind the one that makes the table
 
@@ -102,9 +95,6 @@ def _actions(uri: str) -> str:
     return json.dumps(looked_at(uri, lambda log: log.actions()))
 
 
-# --- beside others ---------------------------------------------------------------------------------------------------
-
-
 def test_two_publishers_of_every_epoch_show_it_once(clean: CleanProcess, s3_uri: str) -> None:
     clean.call(_publish_at_once, f"{s3_uri}/table", 4)
 
@@ -142,23 +132,6 @@ def test_a_store_that_knows_no_conditions_is_refused_before_a_table_is_made(
     assert not [path for method, path in proxy.requests if method == "PUT" and "_delta_log" in path]
 
 
-def test_what_was_tried_out_leaves_nothing_and_a_checkpoint_is_made_in_the_store(
-    clean: CleanProcess, s3_uri: str
-) -> None:
-    clean.call(preflight, f"{s3_uri}/table")
-    assert clean.call(_paths, f"{s3_uri}/table") == ["_delta_log/00000000000000000000.json"]
-    clean.call(_make_checkpoint, f"{s3_uri}/table")
-    assert "_delta_log/_last_checkpoint" in clean.call(_paths, f"{s3_uri}/table")
-    assert clean.call(_version, f"{s3_uri}/table") == 0
-
-
-def _paths(uri: str) -> list[str]:
-    return apart(lambda: sorted(found.path for found in ObjectStore.at(uri).find_below("")))
-
-
-# --- login and address -----------------------------------------------------------------------------------------------
-
-
 def test_no_secret_stands_in_the_plan_or_in_a_message(
     clean: CleanProcess, s3_uri: str, s3_environment: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,56 +141,3 @@ def test_no_secret_stands_in_the_plan_or_in_a_message(
     with pytest.raises(AssertionError, match="SignatureDoesNotMatch") as refused:
         clean.call(preflight, f"{s3_uri}/table")
     assert "guessed" not in str(refused.value)
-
-
-def test_a_profile_is_read(
-    clean: CleanProcess, s3_uri: str, s3_environment: S3Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    clean.call(preflight, f"{s3_uri}/table")
-    login = f"aws_access_key_id={s3_environment.access_key}\naws_secret_access_key={s3_environment.secret_key}\n"
-    (tmp_path / "credentials").write_text(f"[lake]\n{login}")
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
-    monkeypatch.setenv("AWS_PROFILE", "lake")
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.delenv(name)
-    assert clean.call(_version, f"{s3_uri}/table") == 0
-
-
-def _version(uri: str) -> int:
-    return apart(lambda: place_of(uri).load().version())
-
-
-def _make_checkpoint(uri: str) -> None:
-    place = place_of(uri)
-    apart(lambda: place.checkpoint(place.load()))
-
-
-NOWHERE = {
-    "s3a://bucket/table": "s3a:// is s3://",
-    "gs://bucket/table": "gs:// isn't tried",
-    "s3://bucket": "s3://bucket/prefix",
-    "s3://bucket/a table": "letters, digits",
-    "s3://bucket/table?secret_access_key=hush": "carries a secret",
-    "s3://me:hush@bucket/table": "carries a login",
-}
-
-
-def test_an_address_that_leads_nowhere_is_refused(subtests: pytest.Subtests) -> None:
-    for path, said in NOWHERE.items():
-        with subtests.test(path):
-            with pytest.raises(InvalidPipeline, match=said) as refused:
-                DeltaSink("delta", output=OUTPUT, path=path)
-            assert "hush" not in str(refused.value)
-
-
-def test_a_child_of_a_process_that_used_a_store_is_refused_and_does_not_hang(s3_uri: str) -> None:
-    said = "was forked from one that had used an object store"
-    with CleanProcess() as used, pytest.raises(AssertionError, match=said):
-        used.call(_use_here_and_in_a_child, f"{s3_uri}/table")
-
-
-def _use_here_and_in_a_child(uri: str) -> None:
-    target = DeltaOnS3UnderTest(uri)
-    with closing(DeltaSink.open(target.sink(), target.context())) as sink:
-        sink.preflight(None)
-    preflight(uri)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from lockstep.epoch import Interval, Vote
+from lockstep.epoch import Interval
 from lockstep.errors import (
     InvalidPipeline,
     LedgerConflict,
@@ -32,6 +32,7 @@ from lockstep.sinks.files import _format as file_format
 from lockstep.sinks.files._folder import FolderTarget
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.sinks.values import EpochCut, Publication
+from lockstep.testing._behaviour import BEHAVIOURS, CRASHES, REPLACING_BEHAVIOURS, VOTING_BEHAVIOURS, Behaviour
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed, table
 from lockstep.testing._under_test import (
     DEPLOYMENT,
@@ -45,6 +46,8 @@ from lockstep.testing._under_test import (
     publish,
     sweep,
 )
+from tests.sampling import Sampling
+from tests.sinks.guarantees import expect_row
 from tests.sinks.targets import FilesUnderTest
 
 ROWS = 1000
@@ -52,9 +55,13 @@ OTHER_DEPLOYMENT = "99999999-2222-4333-8444-555555555555"
 DAY = Interval(datetime(2013, 1, 2, tzinfo=UTC), datetime(2013, 1, 3, tzinfo=UTC))
 
 
-@pytest.fixture
-def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FilesUnderTest:
+@pytest.fixture(autouse=True)
+def several_groups_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_format, "ROWS_PER_GROUP", 100)
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> FilesUnderTest:
     return FilesUnderTest(tmp_path, "parquet")
 
 
@@ -69,23 +76,14 @@ def state(target: FilesUnderTest) -> Path:
 # --- names -----------------------------------------------------------------------------------------------------------
 
 
-def test_final_names_carry_sink_epoch_output_and_number_but_no_attempt(target: FilesUnderTest) -> None:
-    publish(target, epoch(3, token=77), prepare(target, epoch(3, token=77), sealed(ROWS)), sealed(ROWS))
-    assert names(target) == [f"files-epoch=3-rows-{number:05d}.parquet" for number in range(4)]
-
-
-def test_the_pending_folder_is_named_by_its_token(target: FilesUnderTest) -> None:
-    vote = prepare(target, epoch(token=77), sealed(ROWS))
-    assert (state(target) / "77" / "_handle").read_text() == vote.handle
-    assert sorted(path.name for path in state(target).iterdir()) == ["77", "target.json"]
-
-
 @pytest.mark.fault("E12")
 def test_files_are_listed_by_epoch_and_only_with_their_marker(target: FilesUnderTest) -> None:
     for number, token in ((10, 1), (9, 2)):
         wal = sealed(10, start=100 * number)
         publish(target, epoch(number, token=token), prepare(target, epoch(number, token=token), wal), wal)
     (target.path / "files-epoch=11-rows-00000.parquet").write_bytes(b"half a publication")
+    vote = prepare(target, epoch(12, token=77), sealed(10))
+    assert (state(target) / "77" / "_handle").read_text() == vote.handle
     assert names(target) == ["files-epoch=9-rows-00000.parquet", "files-epoch=10-rows-00000.parquet"]
 
 
@@ -112,23 +110,31 @@ def test_files_of_a_replaced_epoch_are_gone_from_the_bare_folder_and_from_the_cu
         assert [marker.replaced for marker in sink.markers()] == [(), (1,)]
 
 
-def test_a_folder_without_any_publication_lists_no_file(tmp_path: Path) -> None:
-    assert files(str(tmp_path / "nowhere")) == []
-
-
 def test_a_relative_path_leads_to_the_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert files(str(tmp_path / "nowhere")) == []
     monkeypatch.setenv("LOCKSTEP_HOME", str(tmp_path))
     sink = FileSink("files", output=OUTPUT, path="out/rows")
     assert sink.arguments()["path"] == str(tmp_path / "out/rows")
     assert files("out/rows") == []
 
 
-def test_a_uri_and_an_unknown_format_are_refused_by_name() -> None:
-    for path in ("ftp://bucket/out", "file:///tmp/out", "viewfs://name/out"):
-        with pytest.raises(InvalidPipeline, match="POSIX"):
-            FileSink("files", output=OUTPUT, path=path)
-    with pytest.raises(InvalidPipeline, match="'orc' must be one of parquet, csv, json"):
-        FileSink("files", output=OUTPUT, path="out", format="orc")
+def test_an_address_or_a_format_that_can_not_be_is_refused_by_name(subtests: pytest.Subtests) -> None:
+    cases: list[tuple[str, dict[str, Any], str]] = [
+        *((path, {}, "POSIX") for path in ("ftp://bucket/out", "file:///tmp/out", "viewfs://name/out")),
+        ("s3://AKIA1:hidden@bucket/x", {}, "login"),
+        ("s3://bucket/x?secret_key=hidden", {}, "secret"),
+        ("s3://bucket/x", {"max_bytes_per_file": 2 << 30}, "at most"),
+        ("/out", {"connection": "lake"}, "object stores"),
+        ("hdfs://a:hidden@b/c", {}, "carries a user"),
+        ("hdfs://a/b", {"connection": "c"}, "connection"),
+        ("hdfs://a/b:c", {}, "colon"),
+        ("out", {"format": "orc"}, "'orc' must be one of parquet, csv, json"),
+    ]
+    for path, arguments, told in cases:
+        with subtests.test(path):
+            with pytest.raises(InvalidPipeline, match=told) as refusal:
+                FileSink("files", output=OUTPUT, path=path, **arguments)
+            assert "hidden" not in str(refusal.value)
 
 
 # --- whose it is -----------------------------------------------------------------------------------------------------
@@ -143,13 +149,12 @@ def test_a_folder_belongs_to_one_sink_of_one_pipeline_of_one_deployment(target: 
     other = FileSink("other", output=OUTPUT, path=str(target.path))
     with other.opened(target.context()) as live, pytest.raises(TargetOwned, match="shared=True"):
         live.preflight(None)
-
-
-def test_a_shared_and_an_unshared_sink_do_not_mix(target: FilesUnderTest) -> None:
-    with opened(target, shared=True) as sink:
+    with opened(target, shared=True) as sink, pytest.raises(TargetOwned):
         sink.preflight(None)
-    with opened(target) as sink, pytest.raises(TargetOwned):
-        sink.preflight(None)
+    [txn] = pending(target)
+    with opened(target, target.context(pipeline="pipe2")) as sink, pytest.raises(LedgerConflict):
+        sink.abort(txn)
+    assert pending(target) == [txn]
 
 
 def test_owners_that_share_a_folder_do_not_meet(target: FilesUnderTest) -> None:
@@ -161,17 +166,6 @@ def test_owners_that_share_a_folder_do_not_meet(target: FilesUnderTest) -> None:
             assert sink.publish(epoch(), vote, wal) is Publication.COMMITTED
             assert sink.pending() == []
     expect_rows(target, *wals)
-
-
-def test_preflight_can_be_repeated_and_keeps_the_target(target: FilesUnderTest) -> None:
-    with opened(target) as sink:
-        sink.preflight(None)
-        first = sink.target_id()
-        sink.preflight(None)
-        sink.preflight({OUTPUT: SCHEMA})
-        assert sink.target_id() == first
-    assert [path.name for path in state(target).iterdir()] == ["target.json"]
-    assert [path.name for path in target.path.iterdir()] == [".lockstep"]
 
 
 @pytest.mark.fault("F4")
@@ -191,7 +185,7 @@ def test_preflight_takes_away_what_its_own_killed_tries_left_and_nothing_else(ta
         assert left == set(foreign)
 
 
-def test_a_symlink_or_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path, target: FilesUnderTest) -> None:
+def test_a_symlink_or_a_file_in_the_place_of_a_folder_is_refused(tmp_path: Path, target: FilesUnderTest) -> None:
     (tmp_path / "real").mkdir()
     target.path.symlink_to(tmp_path / "real")
     with opened(target) as sink, pytest.raises(PreflightRefused, match="real path"):
@@ -200,9 +194,7 @@ def test_a_symlink_or_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Pat
     target.path.write_text("not a folder")
     with opened(target) as sink, pytest.raises(PreflightRefused, match="not a folder"):
         sink.preflight(None)
-
-
-def test_a_state_folder_swapped_for_a_symlink_is_refused(tmp_path: Path, target: FilesUnderTest) -> None:
+    target.path.unlink()
     vote = prepare(target, epoch(), sealed(ROWS))
     state(target).rename(tmp_path / "moved")
     state(target).symlink_to(tmp_path / "moved")
@@ -239,14 +231,6 @@ def test_foreign_folders_are_neither_listed_nor_touched(target: FilesUnderTest) 
     assert [txn.handle for txn in pending(target)] == [handle]
     sweep(target)
     assert sorted(path.name for path in state(target).iterdir()) == sorted([*foreign, "target.json"])
-
-
-def test_abort_of_a_foreign_handle_is_refused(target: FilesUnderTest) -> None:
-    prepare(target, epoch(), sealed(ROWS))
-    (txn,) = pending(target)
-    with opened(target, target.context(pipeline="pipe2")) as sink, pytest.raises(LedgerConflict):
-        sink.abort(txn)
-    assert pending(target) == [txn]
 
 
 # --- damage ----------------------------------------------------------------------------------------------------------
@@ -362,45 +346,34 @@ def test_a_wal_or_schemas_without_the_output_are_refused(target: FilesUnderTest)
 # --- a publication that was cut off, and other bytes after it ---------------------------------------------------------
 
 
-def cut_off_publication(target: FilesUnderTest) -> Vote:
+def test_a_repair_takes_over_what_was_shown_and_where_it_would_write_other_files_says_how_to_go_on(
+    target: FilesUnderTest,
+) -> None:
     """Two of four files are shown, the pending folder is gone."""
     vote = prepare(target, epoch(), sealed(ROWS))
     for number in range(2):
         name = f"files-epoch=1-rows-{number:05d}.parquet"
         (target.path / name).hardlink_to(state(target) / "10" / name)
-    target.lose(str(vote.handle))
-    return vote
-
-
-def test_a_repair_takes_over_what_a_cut_off_publication_had_shown(target: FilesUnderTest) -> None:
-    vote = cut_off_publication(target)
-    assert publish(target, epoch(token=12), vote, sealed(ROWS)) is Publication.REPAIRED
-    expect_rows(target, sealed(ROWS))
-    expect_settled(target)
-
-
-def test_a_repair_that_would_write_other_bytes_stops_and_says_how_to_go_on(target: FilesUnderTest) -> None:
-    vote = cut_off_publication(target)
+    with opened(target) as sink:
+        assert isinstance(sink, TwoPhaseCommitSink)
+        [txn] = sink.pending()
+        target.lose(str(vote.handle))
+        with pytest.raises(SinkUnavailable, match="gone or damaged"):
+            sink.commit(txn)
+    stranger = target.path / "files-epoch=1-rows-00009.parquet"
+    stranger.write_bytes(b"of another writer")
+    with pytest.raises(OutcomeUnknown, match="rows-00009"):
+        publish(target, epoch(token=12), vote, sealed(ROWS))
+    stranger.unlink()
     for target.rows_per_file in (200, 600):  # other files, as a new pyarrow might write
         with pytest.raises(OutcomeUnknown, match="move it away") as refusal:
             publish(target, epoch(token=12), vote, sealed(ROWS))
-        assert names(target) == []
-    for path in target.path.glob("files-epoch=1-*"):
-        assert str(target.path) in str(refusal.value)
-        path.unlink()
+        assert names(target) == [] and str(target.path) in str(refusal.value)
+    target.rows_per_file = 300
     assert publish(target, epoch(token=13), vote, sealed(ROWS)) is Publication.REPAIRED
     expect_rows(target, sealed(ROWS))
-
-
-def test_a_repair_that_would_show_fewer_files_than_stand_there_stops(
-    target: FilesUnderTest,
-) -> None:
-    vote = prepare(target, epoch(), sealed(ROWS))
-    target.lose(str(vote.handle))
-    (target.path / "files-epoch=1-rows-00009.parquet").write_bytes(b"of another writer")
-    with pytest.raises(OutcomeUnknown, match="rows-00009"):
-        publish(target, epoch(token=12), vote, sealed(ROWS))
-    assert names(target) == []
+    sweep(target)
+    expect_settled(target)
 
 
 def test_a_foreign_file_under_a_final_name_is_never_replaced(target: FilesUnderTest) -> None:
@@ -415,19 +388,33 @@ def test_a_foreign_file_under_a_final_name_is_never_replaced(target: FilesUnderT
     expect_rows(target, sealed(ROWS))
 
 
-def test_commit_of_a_vanished_transaction_is_retryable(target: FilesUnderTest) -> None:
-    vote = prepare(target, epoch(), sealed(ROWS))
-    (txn,) = pending(target)
-    target.lose(str(vote.handle))
-    with opened(target) as sink, pytest.raises(SinkUnavailable, match="gone or damaged"):
-        assert isinstance(sink, TwoPhaseCommitSink)
-        sink.commit(txn)
+# --- the behaviour suite, on a mounted folder ---
 
 
-def test_the_marker_lists_every_file_with_rows_size_and_sha256(target: FilesUnderTest) -> None:
-    publish(target, epoch(), prepare(target, epoch(), sealed(ROWS)), sealed(ROWS))
-    marker = json.loads((state(target) / "epoch=1.json").read_text())
-    assert marker["format"] == 2 and "replaced" not in marker, "earlier versions can't read it"
-    assert marker["manifest_hash"] == epoch().manifest_hash and marker["pipeline"] == "pipe"
-    assert sum(one["rows"] for one in marker["files"]) == ROWS
-    assert [one["bytes"] for one in marker["files"]] == [Path(path).stat().st_size for path in files(str(target.path))]
+EVERYTHING = (*BEHAVIOURS, *VOTING_BEHAVIOURS, *REPLACING_BEHAVIOURS)
+WITHOUT_CRASHES = [behaviour for behaviour in EVERYTHING if behaviour not in CRASHES]
+
+
+@pytest.fixture
+def stride() -> int:
+    return 6
+
+
+@pytest.mark.fault("A10", "C14", "C23", "D15", "E13", "E14", "J5")
+@pytest.mark.parametrize("behaviour", CRASHES, ids=lambda one: one.__name__)
+def test_file_sink(tmp_path: Path, behaviour: Behaviour) -> None:
+    behaviour(FilesUnderTest(tmp_path, "parquet"))
+
+
+@pytest.mark.parametrize("format", ["parquet", "csv", "json"])
+def test_file_sink_without_a_crash(tmp_path: Path, format: str, sampling: Sampling, subtests: pytest.Subtests) -> None:
+    for behaviour in WITHOUT_CRASHES if format == "parquet" else sampling.sample(WITHOUT_CRASHES, 3):
+        folder = tmp_path / behaviour.__name__
+        folder.mkdir()
+        with subtests.test(behaviour.__name__):
+            behaviour(FilesUnderTest(folder, format))
+
+
+@pytest.mark.tier("all")
+def test_the_page_of_guarantees_tells_the_truth_about_file_sink(tmp_path: Path) -> None:
+    expect_row("FileSink", FilesUnderTest(tmp_path, "parquet"))

@@ -17,18 +17,15 @@ import pytest
 from lockstep.epoch import Vote
 from lockstep.errors import SinkUnavailable
 from lockstep.sinks.files import _format as file_format
-from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.testing import _behaviour as behaviour
 from lockstep.testing import _crash_sweep as crash_sweep
 from lockstep.testing._children import ended, fork
 from lockstep.testing._sealed_rows import sealed
 from lockstep.testing._under_test import (
     epoch,
-    expect_proof,
     expect_rows,
     expect_settled,
     opened,
-    pending,
     prepare,
     publish,
     sweep,
@@ -37,7 +34,6 @@ from tests.sinks.targets import FilesUnderTest
 
 EFFECTS = ("mkdir", "rename", "link", "unlink", "rmdir", "fsync")
 ROWS = 250
-NOBODY = 65534
 
 
 @pytest.fixture
@@ -78,37 +74,28 @@ def effects(on_step: crash_sweep.OnStep) -> None:
     os.open = opening
 
 
-STORIES = (crash_sweep.prepares_and_publishes, crash_sweep.prepares_and_aborts, crash_sweep.repairs_what_was_lost)
+KILLED, STOPPED = signal.SIGKILL, signal.SIGSTOP
+SWEEPS: list[tuple[crash_sweep.Story, crash_sweep.Plot, list[signal.Signals]]] = [
+    (crash_sweep.prepares_and_publishes, crash_sweep.ALONE, [KILLED, STOPPED]),
+    (crash_sweep.prepares_and_aborts, crash_sweep.ALONE, [KILLED, STOPPED]),
+    (crash_sweep.repairs_what_was_lost, crash_sweep.ALONE, [KILLED, STOPPED]),
+    (crash_sweep.repairs_what_was_lost, crash_sweep.REPLACEMENT, [KILLED, STOPPED]),
+    (crash_sweep.repairs_what_was_lost, crash_sweep.REPLACED, [STOPPED]),
+]
 
 
-@pytest.mark.fault("C22", "E14")
-@pytest.mark.parametrize("action", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+@pytest.mark.fault("C22", "E14", "N1", "N2")
+@pytest.mark.parametrize(
+    ("story", "plot", "action"), [(story, plot, action) for story, plot, actions in SWEEPS for action in actions]
+)
 def test_a_process_may_die_or_hang_before_any_effect_on_the_file_system(
-    memory: Path, small_files: None, story: crash_sweep.Story, action: signal.Signals
+    memory: Path, small_files: None, story: crash_sweep.Story, plot: crash_sweep.Plot, action: signal.Signals
 ) -> None:
     target = FilesUnderTest(memory, "parquet", rows_per_file=200)
-    steps = crash_sweep.sweep_every_step(target, story, effects, action, ROWS, behaviour.select)
-    assert len(steps) > 20 and {step.split()[0] for step in steps} >= {"create", "link", "fsync", "rename"}, steps
-
-
-@pytest.mark.fault("N1")
-@pytest.mark.parametrize("action", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
-def test_a_replacement_may_die_or_hang_before_any_effect_on_the_file_system(
-    memory: Path, small_files: None, action: signal.Signals
-) -> None:
-    target = FilesUnderTest(memory, "parquet", rows_per_file=200)
-    story, plot = crash_sweep.repairs_what_was_lost, crash_sweep.REPLACEMENT
     steps = crash_sweep.sweep_every_step(target, story, effects, action, ROWS, behaviour.select, plot)
-    assert any(step.startswith("unlink") and "-epoch=" in step for step in steps), steps
-
-
-@pytest.mark.fault("N2")
-def test_a_zombie_of_a_replaced_epoch_brings_no_file_back(memory: Path, small_files: None) -> None:
-    target = FilesUnderTest(memory, "parquet", rows_per_file=200)
-    story, plot = crash_sweep.repairs_what_was_lost, crash_sweep.REPLACED
-    steps = crash_sweep.sweep_every_step(target, story, effects, signal.SIGSTOP, ROWS, behaviour.select, plot)
-    assert len(steps) > 20, steps
+    assert len(steps) > 20 and {step.split()[0] for step in steps} >= {"create", "link", "fsync", "rename"}, steps
+    if plot is crash_sweep.REPLACEMENT:
+        assert any(step.startswith("unlink") and "-epoch=" in step for step in steps), steps
 
 
 @pytest.mark.parametrize("action", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
@@ -140,37 +127,8 @@ def test_a_process_may_die_or_hang_while_it_claims_the_folder(
     assert 10 < number < 50 - stride
 
 
-def test_every_file_is_durable_before_the_vote_and_every_name_before_the_marker(
-    target: FilesUnderTest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log: list[str] = []
-    real_fsync, real_link = os.fsync, os.link
-
-    def fsync(descriptor: int) -> None:
-        log.append(f"fsync {Path(f'/proc/self/fd/{descriptor}').readlink().relative_to(target.path)}")
-        real_fsync(descriptor)
-
-    def link(source: Any, to: Any, **kwargs: Any) -> None:
-        log.append(f"link {Path(to).relative_to(target.path)}")
-        real_link(source, to, **kwargs)
-
-    with opened(target) as sink:
-        sink.preflight(None)
-        monkeypatch.setattr(os, "fsync", fsync)
-        monkeypatch.setattr(os, "link", link)
-        vote = sink.prepare(epoch(), sealed(ROWS))
-        voted, log = log, []
-        sink.publish(epoch(), vote, sealed(ROWS))
-    names = [f"files-epoch=1-rows-{number:05d}.parquet" for number in range(2)]
-    pend = ".lockstep/10"
-    durable = [f"fsync {pend}/{name}" for name in (*names, "_vote.json")]
-    assert voted[-5:] == [*durable, f"fsync {pend}", "fsync .lockstep"]
-    assert log[:5] == [*(f"link {name}" for name in names), "fsync .", "link .lockstep/epoch=1.json", "fsync .lockstep"]
-
-
-@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC], ids=["EIO", "ENOSPC"])
 def test_an_fsync_that_fails_is_never_taken_for_durable(
-    target: FilesUnderTest, monkeypatch: pytest.MonkeyPatch, number: int
+    target: FilesUnderTest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = os.fsync
     vote: Vote | None = None
@@ -181,7 +139,7 @@ def test_an_fsync_that_fails_is_never_taken_for_durable(
             nonlocal calls
             calls += 1
             if calls == failing + 1:
-                raise OSError(number, os.strerror(number))
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
             real(descriptor)
 
         at = epoch(failing + 1, token=10 * failing + 10, manifest=str(failing))
@@ -194,7 +152,7 @@ def test_an_fsync_that_fails_is_never_taken_for_durable(
                 sink.publish(at, vote, wal)
                 break
             except SinkUnavailable as error:
-                assert os.strerror(number) in str(error)
+                assert os.strerror(errno.EIO) in str(error)
             finally:
                 monkeypatch.setattr(os, "fsync", real)
         sweep(target)
@@ -202,10 +160,6 @@ def test_an_fsync_that_fails_is_never_taken_for_durable(
     assert failing > 8, "fewer calls of fsync than there are things to keep"
     assert calls == failing, "a call failed, and the epoch was shown nevertheless"
     assert vote is not None
-
-
-def in_child(action: Callable[[], None]) -> None:
-    assert fork(action).wait() == 0
 
 
 @pytest.mark.fault("J1")
@@ -219,42 +173,9 @@ def test_a_disk_that_fills_up_is_named_and_gets_its_room_back(target: FilesUnder
                 sink.prepare(epoch(), sealed(20_000))
             assert sink.pending() == []
 
-    in_child(run)
+    assert fork(run).wait() == 0
     expect_rows(target)
     expect_settled(target)
     vote = prepare(target, epoch(token=11), sealed(ROWS))
     publish(target, epoch(token=11), vote, sealed(ROWS))
     expect_rows(target, sealed(ROWS))
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_a_folder_without_permission_is_named_and_published_later(target: FilesUnderTest) -> None:
-    vote = prepare(target, epoch(), sealed(ROWS))
-    for folder in (target.path, *target.path.parents):
-        if folder.stat().st_mode & 0o005 != 0o005:
-            folder.chmod(folder.stat().st_mode | 0o005)
-
-    def as_nobody() -> None:
-        os.seteuid(NOBODY)
-        with opened(target) as sink:
-            for ask in (lambda: sink.preflight(None), lambda: sink.publish(epoch(), vote, sealed(ROWS))):
-                with pytest.raises(SinkUnavailable, match="ermi"):
-                    ask()
-
-    in_child(as_nobody)
-    expect_rows(target)
-    publish(target, epoch(), vote, sealed(ROWS))
-    expect_proof(target, epoch(), sealed(ROWS))
-
-
-def test_a_sweeper_that_meets_a_writing_process_stops_it(target: FilesUnderTest) -> None:
-    with opened(target) as sink:
-        sink.preflight(None)
-        assert isinstance(sink, TwoPhaseCommitSink)
-        txn = sink.begin_transaction(epoch())
-        assert sweep(target) == [txn]
-        with pytest.raises(SinkUnavailable):
-            for batches in sealed(ROWS):
-                sink.write(txn, batches)
-    assert pending(target) == []
-    expect_settled(target)

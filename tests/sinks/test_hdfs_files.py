@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from lockstep import files
-from lockstep.crash import CrashInjected, CrashPoint
 from lockstep.epoch import Interval
 from lockstep.errors import (
-    InvalidPipeline,
     LedgerConflict,
     OutcomeUnknown,
     PreflightRefused,
@@ -26,18 +22,15 @@ from lockstep.errors import (
     SinkRejected,
     SinkUnavailable,
     StoreRefused,
-    TargetOwned,
 )
 from lockstep.hdfs.address import HdfsAddress
-from lockstep.hdfs.file_system import HdfsFileSystem
 from lockstep.sinks import ByColumns, ByFunction, FileSink
 from lockstep.sinks.base import Sink
 from lockstep.sinks.files import _format as file_format
-from lockstep.sinks.values import Publication, SinkContext
+from lockstep.sinks.values import Publication
 from lockstep.testing._behaviour import CRASHES, Behaviour
 from lockstep.testing._sealed_rows import OUTPUT, digest, sealed
 from lockstep.testing._under_test import (
-    DEPLOYMENT,
     epoch,
     expect_proof,
     expect_rows,
@@ -124,90 +117,40 @@ def proxy(hdfs_server: HdfsServer) -> Iterator[CuttingProxy]:
 #: What the NameNode is asked for.
 TO_PREPARE = ["mkdirs", "getListing", "getBlockLocations", "create", "fsync", "complete"]
 TO_PUBLISH = [*TO_PREPARE[1:], "rename2", "delete"]
+ASKED = [*((True, asked) for asked in TO_PREPARE), *((False, asked) for asked in TO_PUBLISH)]
 
 
-@pytest.mark.parametrize("asked", TO_PREPARE)
+@pytest.mark.parametrize(("preparing", "asked"), ASKED)
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.sample(2)
-def test_what_was_prepared_over_breaking_connections_is_whole(
-    hdfs_uri: str, small_groups: None, proxy: CuttingProxy, asked: str, when: str
+@pytest.mark.sample(5)
+def test_what_is_written_over_breaking_connections_is_whole_and_shown_once(
+    hdfs_uri: str, small_groups: None, proxy: CuttingProxy, preparing: bool, asked: str, when: str
 ) -> None:
-    target, direct = _by_way_of(proxy, hdfs_uri), HdfsFilesUnderTest(hdfs_uri, apart=False)
-    proxy.cut_around(when, asked)
+    uri = f"hdfs://127.0.0.1:{proxy.port}{HdfsAddress.of(hdfs_uri).path}"
+    target, direct = HdfsFilesUnderTest(uri, apart=False), HdfsFilesUnderTest(hdfs_uri, apart=False)
+    if preparing:
+        proxy.cut_around(when, asked)
     for token in count(1):
         with suppress(Retryable):
             vote = prepare(target, epoch(token=token), sealed(ROWS))
             break
         assert token < 4
-    assert proxy.cuts == 1
-    assert direct.bare().num_rows == 0
-    sweep(direct, vote)
-    publish(direct, epoch(token=vote.token), vote, sealed(ROWS))
-    expect_rows(direct, sealed(ROWS))
-    expect_settled(direct)
-
-
-@pytest.mark.parametrize("asked", TO_PUBLISH)
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.sample(3)
-def test_what_is_published_over_breaking_connections_is_shown_once(
-    hdfs_uri: str, small_groups: None, proxy: CuttingProxy, asked: str, when: str
-) -> None:
-    target, direct = _by_way_of(proxy, hdfs_uri), HdfsFilesUnderTest(hdfs_uri, apart=False)
-    vote = prepare(target, epoch(), sealed(ROWS))
-    proxy.cut_around(when, asked)
-    publish(target, epoch(), vote, sealed(ROWS))
+    if preparing:
+        assert direct.bare().num_rows == 0
+        sweep(direct, vote)
+    else:
+        proxy.cut_around(when, asked)
+    publish(target, epoch(token=vote.token), vote, sealed(ROWS))
     assert proxy.cuts == 1
     expect_rows(direct, sealed(ROWS))
     assert digest(direct.bare()) == digest(direct.visible())
-    expect_proof(direct, epoch(), sealed(ROWS))
+    expect_proof(direct, epoch(token=vote.token), sealed(ROWS))
     expect_settled(direct)
 
 
-def _by_way_of(proxy: CuttingProxy, uri: str) -> HdfsFilesUnderTest:
-    return HdfsFilesUnderTest(f"hdfs://127.0.0.1:{proxy.port}{HdfsAddress.of(uri).path}", apart=False)
-
-
-def test_buckets_are_folders_and_each_tells_that_it_is_whole(hdfs_uri: str) -> None:
-    target = HdfsFilesUnderTest(hdfs_uri, apart=False, bucket=ByColumns("ok"), success="_SUCCESS-{epoch}")
-    publish(target, epoch(), prepare(target, epoch(), sealed(ROWS)), sealed(ROWS))
-    found = [one.path.removeprefix(f"{target.root}/") for one in target.below()]
-    buckets = {path.rpartition("/")[0] for path in found if path.endswith(".parquet")}
-    assert len(buckets) > 1 and all(bucket.startswith("ok=") for bucket in buckets)
-    assert {path for path in found if "_SUCCESS" in path} == {f"{bucket}/_SUCCESS-1" for bucket in buckets}
-    expect_proof(target, epoch(), sealed(ROWS))
-
-
-def test_a_final_name_with_other_bytes_stops_the_publication(target: HdfsFilesUnderTest) -> None:
-    vote = prepare(target, epoch(), sealed(ROWS))
-    [taken] = [one.name for one in target.below() if one.name.endswith("-00001.parquet")]
-    target.files.create(f"{target.root}/{taken}", b"somebody else's")
-    with pytest.raises(OutcomeUnknown, match=taken):
-        publish(target, epoch(), vote, sealed(ROWS))
-    assert files(target.uri) == []
-
-
-def test_a_pending_file_that_was_written_anew_is_not_shown(target: HdfsFilesUnderTest) -> None:
-    vote = prepare(target, epoch(), sealed(ROWS))
-    [path] = [one.path for one in target.below() if one.name.endswith("-00001.parquet")]
-    data = target.files.read(path)
-    target.files.delete(path)
-    target.files.create(path, data[:-1] + b"x")
-    assert publish(target, epoch(), vote, sealed(ROWS)) is Publication.REPAIRED
-    expect_rows(target, sealed(ROWS))
-    expect_settled(target)
-
-
-def test_a_folder_belongs_to_one_sink(target: HdfsFilesUnderTest) -> None:
-    with opened(target) as sink:
-        sink.preflight(None)
-    other = FileSink("other", output=OUTPUT, path=target.uri)
-    with other.opened(SinkContext(DEPLOYMENT, "pipe", {})) as sink, pytest.raises(TargetOwned, match="sink files"):
-        sink.preflight(None)
-
-
-def test_a_file_where_the_folder_or_a_bucket_would_be_is_refused(hdfs_uri: str) -> None:
-    target = HdfsFilesUnderTest(hdfs_uri, apart=False, bucket=ByColumns("ok"))
+def test_buckets_are_folders_and_each_tells_that_it_is_whole_and_what_can_be_none_is_refused(hdfs_uri: str) -> None:
+    uri = f"{hdfs_uri}/a b%20ä#c?d=[e]*{{f}}"
+    target = HdfsFilesUnderTest(uri, apart=False, bucket=ByColumns("ok"), success="_SUCCESS-{epoch}")
     target.files.make_folder(target.root.rpartition("/")[0])
     target.files.create(target.root, b"")
     with opened(target) as sink, pytest.raises(PreflightRefused, match="not a folder"):
@@ -217,26 +160,35 @@ def test_a_file_where_the_folder_or_a_bucket_would_be_is_refused(hdfs_uri: str) 
     target.files.create(f"{target.root}/ok=true", b"")
     with pytest.raises(PreflightRefused, match="ok=true is to be the folder of a bucket"):
         prepare(target, epoch(), sealed(ROWS))
+    target.files.delete(f"{target.root}/ok=true")
+    at = epoch(token=12)
+    publish(target, at, prepare(target, at, sealed(ROWS)), sealed(ROWS))
+    below = [one.path.removeprefix(f"{target.root}/") for one in target.below()]
+    found = [path for path in below if not path.startswith(".lockstep/")]
+    buckets = {path.rpartition("/")[0] for path in found if path.endswith(".parquet")}
+    assert len(buckets) > 1 and all(bucket.startswith("ok=") for bucket in buckets)
+    assert {path for path in found if "_SUCCESS" in path} == {f"{bucket}/_SUCCESS-1" for bucket in buckets}
+    assert all(path.startswith(target.uri) for path in files(target.uri))
+    expect_proof(target, at, sealed(ROWS))
+    target.bucket = ByFunction(f"{__name__}:at_noon")
+    with pytest.raises(SinkRejected, match=r"bucket 'at=12:00'.*colon"):
+        prepare(target, epoch(2, token=20), sealed(ROWS))
 
 
-def test_an_address_that_can_t_be_used_is_refused_when_it_is_declared(subtests: pytest.Subtests) -> None:
-    cases: list[tuple[str, dict[str, Any], str]] = [
-        ("hdfs://a:hidden@b/c", {}, "carries a user"),
-        ("hdfs://a/b", {"connection": "c"}, "connection"),
-        ("hdfs://a/b:c", {}, "colon"),
-        ("viewfs://a/b", {}, "viewfs"),
-    ]
-    for path, more, told in cases:
-        with subtests.test(path):
-            with pytest.raises(InvalidPipeline, match=told) as refused:
-                FileSink("files", output="rows", path=path, **more)
-            assert "hidden" not in str(refused.value)
-
-
-def test_a_path_is_taken_as_it_is(hdfs_uri: str) -> None:
-    target = HdfsFilesUnderTest(f"{hdfs_uri}/a b%20ä#c?d=[e]*{{f}}", apart=False)
-    publish(target, epoch(), prepare(target, epoch(), sealed(ROWS)), sealed(ROWS))
-    assert all(path.startswith(target.uri) for path in files(target.uri)) and files(target.uri)
+def test_what_was_written_by_others_is_not_shown(target: HdfsFilesUnderTest) -> None:
+    """Under a final name, and in the place of a pending file."""
+    vote = prepare(target, epoch(), sealed(ROWS))
+    [taken] = [one.name for one in target.below() if one.name.endswith("-00001.parquet")]
+    target.files.create(f"{target.root}/{taken}", b"somebody else's")
+    with pytest.raises(OutcomeUnknown, match=taken):
+        publish(target, epoch(), vote, sealed(ROWS))
+    assert files(target.uri) == []
+    target.files.delete(f"{target.root}/{taken}")
+    [path] = [one.path for one in target.below() if one.name.endswith("-00001.parquet")]
+    data = target.files.read(path)
+    target.files.delete(path)
+    target.files.create(path, data[:-1] + b"x")
+    assert publish(target, epoch(), vote, sealed(ROWS)) is Publication.REPAIRED
     expect_rows(target, sealed(ROWS))
     expect_settled(target)
 
@@ -252,12 +204,6 @@ def test_of_many_who_claim_a_folder_all_get_the_same_one(hdfs_uri: str) -> None:
     with ThreadPoolExecutor(8) as pool:
         assert len(set(pool.map(claim, range(16)))) == 1
     expect_settled(target)
-
-
-def test_a_bucket_that_can_have_no_name_is_refused_before_the_decision(hdfs_uri: str) -> None:
-    target = HdfsFilesUnderTest(hdfs_uri, apart=False, bucket=ByFunction(f"{__name__}:at_noon"))
-    with pytest.raises(SinkRejected, match=r"bucket 'at=12:00'.*colon"):
-        prepare(target, epoch(), sealed(ROWS))
 
 
 def at_noon(batch: pa.RecordBatch) -> pa.Array:
@@ -302,28 +248,3 @@ def test_a_range_that_another_ledger_has_shown_is_not_shown_again(target: HdfsFi
     with pytest.raises(LedgerConflict, match="shown as epoch 3"):
         publish(target, other, vote, sealed(ROWS))
     expect_rows(target, sealed(ROWS))
-
-
-def test_nobody_who_publishes_or_goes_on_with_it_reads_a_row(
-    target: HdfsFilesUnderTest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    vote = prepare(target, epoch(), sealed(ROWS))
-    with monkeypatch.context() as cut_off:
-        cut_off.setattr(HdfsFileSystem, "open", _refusing_rows(HdfsFileSystem.open))
-        cut_off.setenv("LOCKSTEP_TESTING", "1")
-        cut_off.setenv("LOCKSTEP_CRASH", f"{CrashPoint.PUBLISH_BEFORE_FILE_MARKER}:raise")
-        with pytest.raises(CrashInjected):
-            publish(target, epoch(), vote, sealed(ROWS))
-    monkeypatch.setattr(HdfsFileSystem, "open", _refusing_rows(HdfsFileSystem.open))
-    publish(target, epoch(), vote, sealed(ROWS))
-    monkeypatch.undo()
-    expect_rows(target, sealed(ROWS))
-    expect_settled(target)
-
-
-def _refusing_rows(really_open: Callable[..., io.BufferedReader]) -> Callable[..., io.BufferedReader]:
-    def open(files: HdfsFileSystem, path: str) -> io.BufferedReader:
-        assert not path.endswith(".parquet")
-        return really_open(files, path)
-
-    return open

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import errno
 import json
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
-from threading import Barrier
 from typing import Any
 
 import pytest
 
 from lockstep.epoch import Interval, Vote
 from lockstep.errors import (
-    InvalidPipeline,
     LedgerConflict,
     OutcomeUnknown,
     SinkRejected,
@@ -23,12 +19,13 @@ from lockstep.errors import (
     TargetChanged,
     TargetOwned,
 )
-from lockstep.object_store.store import Found, ObjectStore, UnreadableKey
+from lockstep.object_store.store import ObjectStore
 from lockstep.sinks.files import FileSink, files
 from lockstep.sinks.files._prefix import PrefixTarget
 from lockstep.sinks.files.buckets import ByColumns
 from lockstep.sinks.values import EpochCut, Publication, SinkContext, SinkEpoch
-from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, digest, sealed, table
+from lockstep.testing._behaviour import CRASHES, Behaviour
+from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, digest, sealed
 from lockstep.testing._under_test import (
     DEPLOYMENT,
     epoch,
@@ -36,14 +33,24 @@ from lockstep.testing._under_test import (
     expect_rows,
     expect_settled,
     opened,
-    pending,
     prepare,
     publish,
     sweep,
 )
 from stack.s3 import S3Server
+from tests.clean_process import CleanProcess
 from tests.s3_proxy import Fault, S3Proxy
-from tests.sinks.s3_target import S3FilesUnderTest
+from tests.sampling import Sampling
+from tests.sinks.in_clean_process import (
+    ACTIONS,
+    STORIES,
+    WITHOUT_CRASHES,
+    behave,
+    behave_in_crashes,
+    die_around_each_change,
+    tell_the_guarantee,
+)
+from tests.sinks.s3_target import ON_S3, S3FilesUnderTest
 
 ROWS = 1000
 
@@ -73,20 +80,14 @@ def pending_files(store: ObjectStore) -> list[str]:
     return [path for path in keys(store, ".lockstep/pending") if path.endswith(".parquet")]
 
 
-# --- names -----------------------------------------------------------------------------------------------------------
-
-
-def test_nothing_stands_outside_the_state_before_the_decision(target: S3FilesUnderTest, store: ObjectStore) -> None:
-    vote = prepare(target, epoch(token=77), sealed(ROWS))
+def test_what_is_pending_lies_in_the_state_and_final_names_carry_epoch_number_and_content_but_no_attempt(
+    target: S3FilesUnderTest, store: ObjectStore
+) -> None:
+    vote = prepare(target, epoch(3, token=77), sealed(ROWS))
     assert {path.partition("/")[0] for path in keys(store)} == {".lockstep"}
     assert {path.split("/")[2] for path in pending_files(store)} == {vote.handle}
     assert target.bare().num_rows == 0
-
-
-def test_final_names_carry_epoch_number_and_content_but_no_attempt(
-    target: S3FilesUnderTest, store: ObjectStore
-) -> None:
-    publish(target, epoch(3, token=77), prepare(target, epoch(3, token=77), sealed(ROWS)), sealed(ROWS))
+    publish(target, epoch(3, token=77), vote, sealed(ROWS))
     marker = json.loads(store.read(".lockstep/epoch=3.json"))
     assert [fact["name"] for fact in marker["files"]] == [
         f"files-epoch=3-rows-{number:05d}-{fact['sha256'][:16]}.parquet" for number, fact in enumerate(marker["files"])
@@ -95,15 +96,9 @@ def test_final_names_carry_epoch_number_and_content_but_no_attempt(
     assert digest(target.bare()) == digest(target.visible())
 
 
-def test_nobody_who_publishes_reads_a_row(target: S3FilesUnderTest, proxy: S3Proxy) -> None:
-    vote = prepare(target, epoch(), sealed(ROWS))
-    before = len(proxy.requests)
-    publish(target, epoch(), vote, sealed(ROWS))
-    made = proxy.requests[before:]
-    assert not [path for method, path in made if method == "GET" and path.endswith(".parquet")]
-
-
-def test_an_epoch_of_one_file_takes_few_requests(target: S3FilesUnderTest, proxy: S3Proxy) -> None:
+def test_an_epoch_of_one_file_takes_few_requests_and_none_for_its_rows(
+    target: S3FilesUnderTest, proxy: S3Proxy
+) -> None:
     with opened(target) as sink:
         sink.preflight({OUTPUT: SCHEMA})
         counts = [len(proxy.requests)]
@@ -111,10 +106,16 @@ def test_an_epoch_of_one_file_takes_few_requests(target: S3FilesUnderTest, proxy
         counts.append(len(proxy.requests))
         sink.publish(epoch(), vote, sealed(10))
         counts.append(len(proxy.requests))
-    assert (counts[1] - counts[0], counts[2] - counts[1]) == (6, 13), proxy.requests[counts[0] :]
+    made = proxy.requests[counts[0] :]
+    assert (counts[1] - counts[0], counts[2] - counts[1]) == (6, 13), made
+    assert not [path for method, path in made if method == "GET" and path.endswith(".parquet")]
+    with opened(target) as sink:
+        sink.preflight(None)
+    trials = {path.rpartition("/")[2] for method, path in proxy.requests if ".trial-" in path and method == "PUT"}
+    assert len(trials) == 1, "a store is tried out once and not at each epoch"
 
 
-def test_buckets_are_folders_and_success_comes_before_the_marker(s3_uri: str) -> None:
+def test_buckets_are_folders_and_success_is_told_in_each_and_a_key_that_is_too_long_is_refused(s3_uri: str) -> None:
     target = S3FilesUnderTest(s3_uri, apart=False, bucket=ByColumns("ok"), success="_SUCCESS-{epoch}")
     publish(target, epoch(), prepare(target, epoch(), sealed(ROWS)), sealed(ROWS))
     found = keys(ObjectStore.at(target.uri))
@@ -123,9 +124,9 @@ def test_buckets_are_folders_and_success_comes_before_the_marker(s3_uri: str) ->
     assert {path for path in found if "_SUCCESS" in path} == {f"{bucket}/_SUCCESS-1" for bucket in buckets}
     expect_proof(target, epoch(), sealed(ROWS))
     expect_settled(target)
-
-
-# --- whose it is -----------------------------------------------------------------------------------------------------
+    target = S3FilesUnderTest(f"{s3_uri}/{'x' * 900}", apart=False)
+    with pytest.raises(SinkRejected, match="1024"):
+        prepare(target, epoch(), sealed(ROWS))
 
 
 def test_a_prefix_belongs_to_one_sink_until_it_leaves_it(target: S3FilesUnderTest) -> None:
@@ -136,25 +137,6 @@ def test_a_prefix_belongs_to_one_sink_until_it_leaves_it(target: S3FilesUnderTes
         sink.disclaim()
     with opened(target, target.context(pipeline="pipe2")) as sink:
         sink.preflight(None)
-
-
-def test_owners_that_share_a_prefix_do_not_meet(target: S3FilesUnderTest) -> None:
-    contexts = [target.context(), target.context(pipeline="pipe2")]
-    wals = [sealed(ROWS, start=5000 * number) for number in range(2)]
-    for context, wal in zip(contexts, wals, strict=True):
-        vote = prepare(target, epoch(), wal, context, shared=True)
-        with opened(target, context, shared=True) as sink:
-            assert sink.publish(epoch(), vote, wal) is Publication.COMMITTED
-            assert sink.pending() == []
-    expect_rows(target, *wals)
-
-
-def test_a_store_is_tried_out_once_and_not_at_each_epoch(target: S3FilesUnderTest, proxy: S3Proxy) -> None:
-    for _ in range(2):
-        with opened(target) as sink:
-            sink.preflight(None)
-    trials = {path.rpartition("/")[2] for method, path in proxy.requests if ".trial-" in path and method == "PUT"}
-    assert len(trials) == 1
 
 
 def test_a_login_of_a_connection_is_used_and_stands_in_no_plan(
@@ -169,28 +151,6 @@ def test_a_login_of_a_connection_is_used_and_stands_in_no_plan(
     assert len(files(f"{s3_uri}/out", login)) == 1
     assert s3_environment.secret_key not in json.dumps(sink.spec())
 
-
-def test_a_sink_that_can_not_work_is_refused(subtests: pytest.Subtests) -> None:
-    cases: list[tuple[str, dict[str, Any], str]] = [
-        ("s3://AKIA1:hidden@bucket/x", {}, "login"),
-        ("s3://bucket/x?secret_key=hidden", {}, "secret"),
-        ("s3://bucket/x", {"max_bytes_per_file": 2 << 30}, "at most"),
-        ("/out", {"connection": "lake"}, "object stores"),
-    ]
-    for path, arguments, told in cases:
-        with subtests.test(path):
-            with pytest.raises(InvalidPipeline, match=told) as refusal:
-                FileSink("files", output=OUTPUT, path=path, **arguments)
-            assert "hidden" not in str(refusal.value)
-
-
-def test_a_key_that_is_too_long_is_refused_before_the_vote(s3_uri: str) -> None:
-    target = S3FilesUnderTest(f"{s3_uri}/{'x' * 900}", apart=False)
-    with pytest.raises(SinkRejected, match="1024"):
-        prepare(target, epoch(), sealed(ROWS))
-
-
-# --- requests that go wrong ------------------------------------------------------------------------------------------
 
 DISTURBED = [
     (fault, method, part)
@@ -213,6 +173,7 @@ DISTURBED = [
 ]
 
 
+@pytest.mark.fault("E27")
 @pytest.mark.parametrize(("fault", "method", "part"), DISTURBED)
 @pytest.mark.sample(4)
 def test_a_disturbed_request_neither_loses_nor_doubles_a_row(
@@ -227,20 +188,6 @@ def test_a_disturbed_request_neither_loses_nor_doubles_a_row(
     expect_rows(target, wal)
     assert digest(target.bare()) == digest(target.visible())
     assert [path for path in target.unsettled() if "span=" not in path] == []
-
-
-@pytest.mark.fault("E27")
-def test_whoever_put_the_marker_knows_its_own_when_nobody_answers(target: S3FilesUnderTest, proxy: S3Proxy) -> None:
-    """The client tries again by itself, and meets its own marker: 412."""
-    wal = sealed(20)
-    for number, fault in enumerate((Fault.LOST_ANSWER, Fault.ERROR_AFTER), 1):
-        at, marker = epoch(number, token=10 * number), f".lockstep/epoch={number}.json"
-        vote = prepare(target, at, wal)
-        proxy.plan(fault, "PUT", marker)
-        assert publish(target, at, vote, wal) is Publication.COMMITTED
-        assert sum(marker in path and method == "PUT" for method, path in proxy.requests) >= 2
-        expect_proof(target, at, wal)
-        expect_settled(target)
 
 
 @pytest.mark.fault("E27")
@@ -269,39 +216,6 @@ def test_a_store_that_knows_no_conditions_is_refused_before_anything_is_claimed(
     with pytest.raises(StoreRefused, match="doesn't keep to If-None-Match"), opened(target) as sink:
         sink.preflight(None)
     assert not [path for method, path in proxy.requests if method == "PUT" and "target.json" in path]
-
-
-def test_an_upload_that_is_cut_leaves_nothing_to_see_and_nothing_to_pay_for(
-    target: S3FilesUnderTest, proxy: S3Proxy
-) -> None:
-    proxy.plan(Fault.CUT_UPLOAD, "PUT", ".parquet", times=3)
-    vote = prepare(target, epoch(), sealed(ROWS))
-    assert proxy.hits[Fault.CUT_UPLOAD] == 3
-    assert not [path for _, path in proxy.requests if "uploads" in path or "uploadId" in path]
-    publish(target, epoch(), vote, sealed(ROWS))
-    expect_rows(target, sealed(ROWS))
-
-
-def test_publishers_at_once_show_each_epoch_once(target: S3FilesUnderTest) -> None:
-    publishers, rounds = 4, 2
-    wals = [sealed(20, start=100 * number) for number in range(rounds)]
-    for number, wal in enumerate(wals, start=1):
-        at, barrier = epoch(number, token=10 * number), Barrier(publishers)
-        vote = prepare(target, at, wal)
-
-        def run(at: Any = at, vote: Vote = vote, wal: Any = wal, barrier: Barrier = barrier) -> Publication:
-            barrier.wait(60)
-            return publish(target, at, vote, wal)
-
-        with ThreadPoolExecutor(publishers) as pool:
-            told = [done.result() for done in [pool.submit(run) for _ in range(publishers)]]
-        assert sum(one is not Publication.FOUND for one in told) <= 1
-    expect_rows(target, *wals)
-    assert digest(target.bare()) == digest(target.visible())
-    expect_settled(target)
-
-
-# --- in the place of another epoch ----------------------------------------------------------------------------------
 
 
 def test_objects_of_a_replaced_epoch_go_and_its_markers_stay(target: S3FilesUnderTest, store: ObjectStore) -> None:
@@ -337,25 +251,6 @@ def test_what_a_zombie_of_a_replaced_epoch_copies_is_taken_away_by_a_sweep(
     expect_settled(target)
 
 
-# --- what others left, or did by hand --------------------------------------------------------------------------------
-
-
-def test_what_a_swept_process_puts_later_is_swept_next_time_and_nothing_else(
-    target: S3FilesUnderTest, store: ObjectStore
-) -> None:
-    old = prepare(target, epoch(token=10), sealed(ROWS))
-    late = {path: store.read(path) for path in keys(store, f".lockstep/pending/{old.handle}")}
-    vote = prepare(target, epoch(token=11), sealed(ROWS))
-    assert [txn.token for txn in sweep(target, vote)] == [10]
-    for path, data in late.items():
-        store.replace(path, data)  # a process that was stopped in the middle goes on
-    assert publish(target, epoch(token=11), vote, sealed(ROWS)) is Publication.COMMITTED
-    assert [txn.token for txn in sweep(target, vote)] == [10]
-    assert pending(target) == []
-    expect_rows(target, sealed(ROWS))
-    expect_settled(target)
-
-
 def test_pending_objects_that_were_damaged_are_written_again(target: S3FilesUnderTest, store: ObjectStore) -> None:
     wals = []
     for number, damage in enumerate(("changed", "gone", "no vote"), 1):
@@ -371,49 +266,6 @@ def test_pending_objects_that_were_damaged_are_written_again(target: S3FilesUnde
         expect_rows(target, *wals)
         assert digest(target.bare()) == digest(target.visible())
         sweep(target)
-
-
-def cut_off_publication(target: S3FilesUnderTest, store: ObjectStore) -> Vote:
-    """Two of four files are shown, the pending ones are gone."""
-    vote = prepare(target, epoch(), sealed(ROWS))
-    for path in pending_files(store)[:2]:
-        store.copy(path, path.rpartition("/")[2])
-    target.lose(str(vote.handle))
-    return vote
-
-
-def test_a_repair_that_would_write_other_bytes_stops_and_says_how_to_go_on(
-    target: S3FilesUnderTest, store: ObjectStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    vote = cut_off_publication(target, store)
-    monkeypatch.setattr("lockstep.sinks.files._format.ROWS_PER_GROUP", 50)  # as a new pyarrow might write
-    with pytest.raises(OutcomeUnknown, match="delete it and publish again"):
-        publish(target, epoch(token=12), vote, sealed(ROWS))
-    assert target.published() == []
-    store.delete([path for path in keys(store) if path.startswith("files-epoch=1-")])
-    assert publish(target, epoch(token=13), vote, sealed(ROWS)) is Publication.REPAIRED
-    expect_rows(target, sealed(ROWS))
-
-
-def test_a_repair_that_a_foreign_key_keeps_from_listing_stops_and_names_it(
-    target: S3FilesUnderTest, store: ObjectStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    vote = cut_off_publication(target, store)
-    store.delete(keys(store, ".lockstep/files"))  # as an older Lockstep left it: then all is listed
-
-    def refuse(store: ObjectStore, folder: str) -> Iterator[Found]:
-        if folder == "":
-            raise UnreadableKey(errno.EINVAL, "somebody else's object 'x/in//a.csv' keeps the folder from being listed")
-        return find_below(store, folder)
-
-    find_below = ObjectStore.find_below
-    with monkeypatch.context() as patch:
-        patch.setattr(ObjectStore, "find_below", refuse)
-        with pytest.raises(TargetChanged, match=r"'x/in//a\.csv' keeps the folder from being listed"):
-            publish(target, epoch(token=12), vote, sealed(ROWS))
-    assert target.published() == []
-    assert publish(target, epoch(token=13), vote, sealed(ROWS)) is Publication.REPAIRED
-    expect_rows(target, sealed(ROWS))
 
 
 def write_other_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -446,7 +298,7 @@ def cut_off(target: S3FilesUnderTest, at: SinkEpoch, vote: Vote, wal: list[Seale
             publish(target, at, vote, wal)
 
 
-@pytest.mark.parametrize("other_is", ["whole", "cut off"])
+@pytest.mark.parametrize("other_is", ["whole", "cut off", "given up by hand"])
 def test_of_two_who_write_again_other_bytes_one_copies_nothing(
     target: S3FilesUnderTest, store: ObjectStore, monkeypatch: pytest.MonkeyPatch, other_is: str
 ) -> None:
@@ -468,28 +320,16 @@ def test_of_two_who_write_again_other_bytes_one_copies_nothing(
     if other_is == "whole":
         assert publish(target, epoch(token=13), vote, sealed(ROWS)) is Publication.FOUND
     else:
-        with pytest.raises(OutcomeUnknown, match="lists other files"):
+        with pytest.raises(OutcomeUnknown, match=r"lists other files.*delete the files that it lists, then it"):
             publish(target, epoch(token=13), vote, sealed(ROWS))
         assert target.bare().num_rows == 600
-        write_other_bytes(monkeypatch)
+        if other_is == "cut off":
+            write_other_bytes(monkeypatch)
+        else:
+            listed = json.loads(store.read(".lockstep/files/epoch=1.json"))["files"]
+            store.delete([fact["name"] for fact in listed])
+            store.delete([".lockstep/files/epoch=1.json"])
         assert publish(target, epoch(token=14), vote, sealed(ROWS)) is Publication.REPAIRED
-    assert digest(target.bare()) == digest(target.visible())
-    expect_rows(target, sealed(ROWS))
-
-
-def test_a_cut_off_publication_is_given_up_by_hand_as_the_refusal_says(
-    target: S3FilesUnderTest, store: ObjectStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    vote = prepare(target, epoch(), sealed(ROWS))
-    cut_off(target, epoch(), vote, sealed(ROWS))
-    target.lose(str(vote.handle))
-    write_other_bytes(monkeypatch)
-    with pytest.raises(OutcomeUnknown, match="delete the files that it lists, then it"):
-        publish(target, epoch(token=12), vote, sealed(ROWS))
-    listed = json.loads(store.read(".lockstep/files/epoch=1.json"))["files"]
-    store.delete([fact["name"] for fact in listed])
-    store.delete([".lockstep/files/epoch=1.json"])
-    assert publish(target, epoch(token=13), vote, sealed(ROWS)) is Publication.REPAIRED
     assert digest(target.bare()) == digest(target.visible())
     expect_rows(target, sealed(ROWS))
 
@@ -520,23 +360,19 @@ def test_an_epoch_that_was_published_before_its_files_were_told_first_stays_publ
     assert digest(target.bare()) == digest(target.visible())
 
 
-def test_a_damaged_marker_is_never_believed(target: S3FilesUnderTest, store: ObjectStore) -> None:
+def test_a_damaged_marker_is_never_believed_and_a_lost_file_is_missed(
+    target: S3FilesUnderTest, store: ObjectStore
+) -> None:
     vote = prepare(target, epoch(), sealed(ROWS))
     publish(target, epoch(), vote, sealed(ROWS))
     path = ".lockstep/epoch=1.json"
+    store.delete([path for path in keys(store) if path.startswith("files-epoch=1-")][:1])
+    with opened(target) as sink, pytest.raises(TargetChanged, match="gone or damaged"):
+        list(sink.read(1, OUTPUT, SCHEMA))
     store.replace(path, store.read(path).replace(b'"rows": ', b'"rows": 7'))
     for ask in (lambda: publish(target, epoch(), vote, sealed(ROWS)), lambda: files(target.uri)):
         with pytest.raises(OutcomeUnknown, match="damaged"):
             ask()
-
-
-def test_a_published_object_that_is_gone_is_not_read_as_a_short_epoch(
-    target: S3FilesUnderTest, store: ObjectStore
-) -> None:
-    publish(target, epoch(), prepare(target, epoch(), sealed(ROWS)), sealed(ROWS))
-    store.delete([path for path in keys(store) if path.startswith("files-epoch=1-")][:1])
-    with opened(target) as sink, pytest.raises(TargetChanged, match="gone or damaged"):
-        list(sink.read(1, OUTPUT, SCHEMA))
 
 
 DAY = Interval(datetime(2013, 1, 2, tzinfo=UTC), datetime(2013, 1, 3, tzinfo=UTC))
@@ -552,10 +388,40 @@ def test_a_range_is_shown_under_one_number_only(target: S3FilesUnderTest) -> Non
     assert digest(target.bare()) == digest(target.visible())
 
 
-def test_what_a_refused_wal_left_is_swept(target: S3FilesUnderTest, store: ObjectStore) -> None:
-    with pytest.raises(SinkRejected):
-        prepare(target, epoch(), [SealedRows(table(ROWS), claims=ROWS + 1)])
-    assert pending_files(store)
-    sweep(target)
-    assert keys(store, ".lockstep/pending") == []
-    expect_settled(target)
+@pytest.fixture(scope="module")
+def clean() -> Iterator[CleanProcess]:
+    with CleanProcess() as process:
+        yield process
+
+
+@pytest.mark.parametrize("behaviour", WITHOUT_CRASHES)
+@pytest.mark.sample(3)  # of a mounted folder they are run whole
+def test_file_sink_on_s3(clean: CleanProcess, s3_uri: str, behaviour: str) -> None:
+    clean.call(behave, ON_S3, behaviour, s3_uri)
+
+
+@pytest.mark.tier("all")
+@pytest.mark.parametrize("behaviour", CRASHES, ids=lambda one: one.__name__)
+@pytest.mark.sample(2)  # as above
+def test_in_many_rounds_file_sink_on_s3_dies(
+    clean: CleanProcess, s3_uri: str, behaviour: Behaviour, sampling: Sampling
+) -> None:
+    sampling.run, sampling.swept = clean.call(behave_in_crashes, ON_S3, behaviour.__name__, s3_uri, sampling.seed)
+
+
+@pytest.mark.fault("E28")
+@pytest.mark.tier("all")
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda one: one.name)
+@pytest.mark.parametrize(("story", "plot"), STORIES)
+@pytest.mark.sample(3)
+def test_in_many_rounds_a_process_dies_around_each_request(
+    clean: CleanProcess, s3_uri: str, story: str, plot: str, action: int, sampling: Sampling
+) -> None:
+    sampling.run, sampling.swept = clean.call(
+        die_around_each_change, ON_S3, story, plot, int(action), s3_uri, sampling.seed
+    )
+
+
+@pytest.mark.tier("all")
+def test_the_page_of_guarantees_tells_the_truth_about_file_sink_on_s3(clean: CleanProcess, s3_uri: str) -> None:
+    clean.call(tell_the_guarantee, ON_S3, s3_uri)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -15,9 +15,11 @@ from obstore.store import LocalStore
 
 from lockstep.object_store.address import Address
 from lockstep.object_store.store import ObjectStore
+from lockstep.output_home import OutputHome
 from lockstep.wal import _parquet as parquet
 from lockstep.wal._early_digests import EarlyDigests
 from lockstep.wal._object_storage import ObjectStorage
+from lockstep.wal.found_files import FoundFiles
 from lockstep.wal.manifest import Manifest, SourceCount
 from lockstep.wal.staging import Staging
 from tests.cases import cases
@@ -76,7 +78,14 @@ class Staged:
         self.write("delays", rows(40))
         return self
 
-    def seal(self, outputs: tuple[str, ...] = OUTPUTS, early: EarlyDigests | None = None, **observed: int) -> Manifest:
+    def seal(
+        self,
+        outputs: tuple[str, ...] = OUTPUTS,
+        early: EarlyDigests | None = None,
+        homes: Mapping[str, OutputHome] | None = None,
+        known: FoundFiles | None = None,
+        **observed: int,
+    ) -> Manifest:
         return self.staging.seal(
             self.folder,
             deployment=DEPLOYMENT,
@@ -87,6 +96,8 @@ class Staged:
             observed={"flights": 500, "delays": 40} | observed,
             sources={"landing": SourceCount(501, 1)},
             early=early,
+            homes=homes or {},
+            known=known or {},
         )
 
 

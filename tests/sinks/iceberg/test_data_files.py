@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.conversions import from_bytes
 from pyiceberg.io.pyarrow import _pyarrow_to_schema_without_ids
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
@@ -19,19 +18,14 @@ from pyiceberg.table.metadata import TableMetadata, new_table_metadata
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.transforms import (
     BucketTransform,
-    DayTransform,
-    IdentityTransform,
-    Transform,
     TruncateTransform,
-    VoidTransform,
 )
-from pyiceberg.types import LongType, NestedField, StringType, StructType, TimestamptzType
 
 from lockstep.errors import InvalidPipeline, PreflightRefused
 from lockstep.file_facts import FileFacts
-from lockstep.sinks.iceberg._columns import misfits, new_columns, unmapped
+from lockstep.sinks.iceberg._columns import misfits, new_columns
 from lockstep.sinks.iceberg._data_files import SealedFile, data_file, faults, unkept_partitions
-from lockstep.sinks.iceberg._partitioning import parse_partition, partition_spec, texts_of
+from lockstep.sinks.iceberg._partitioning import parse_partition, partition_spec
 
 COLUMNS = pa.schema(
     {
@@ -76,6 +70,9 @@ def sealed(folder: Path, table: pa.Table, **options: Any) -> SealedFile:
     return SealedFile(f"file://{path}", path.stat().st_size, FileFacts.of(pq.read_metadata(path)))
 
 
+LONG = "x" * 5000  #: writers leave out min and max of a row group with values beyond some 4 kB
+
+
 def test_bounds_and_counts_are_the_files(tmp_path: Path) -> None:
     metadata = table_of()
     found = data_file(metadata, sealed(tmp_path, rows(), row_group_size=2))
@@ -91,26 +88,12 @@ def test_bounds_and_counts_are_the_files(tmp_path: Path) -> None:
     assert bounds("id") == (1, 3) and bounds("origin") == ("JFK", "JFK")
     assert bounds("price") == (Decimal("1.50"), Decimal("99.99"))
     assert found.null_value_counts[ids["price"].field_id] == 1 and found.record_count == 3
+    assert 3 not in found.lower_bounds and 3 not in found.upper_bounds, "NaN is beyond them"
+    assert found.value_counts[3] == 3
     assert found.file_size_in_bytes == (tmp_path / "part-0.parquet").stat().st_size
-
-
-LONG = "x" * 5000  #: writers leave out min and max of a row group with values beyond some 4 kB
-
-
-def test_a_filter_finds_rows_of_row_groups_without_bounds(tmp_path: Path) -> None:
-    file = sealed(tmp_path, rows(origin=["JFK", "JFK", LONG]), row_group_size=2)
-    catalog = SqlCatalog("lake", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}/lake")
-    catalog.create_namespace("db")
-    table = catalog.create_table("db.rows", COLUMNS)
-    mapping = table.schema().name_mapping.model_dump_json()
-    with table.transaction() as transaction:
-        transaction.set_properties({"schema.name-mapping.default": mapping})
-        with transaction._append_snapshot_producer({}) as append:
-            append.append_data_file(data_file(table.metadata, file))
-    assert table.scan(f"origin = '{LONG}'").to_arrow()["id"].to_pylist() == [3]
-    assert table.scan("id = 3 and origin > 'K'").to_arrow().num_rows == 1
-    assert table.scan("id = 4").plan_files() == [], "other columns keep their bounds"
-    catalog.engine.dispose()
+    unbound = data_file(metadata, sealed(tmp_path, rows(origin=["JFK", "JFK", LONG]), row_group_size=2))
+    assert 2 not in unbound.lower_bounds and 2 not in unbound.upper_bounds, "its row would be found by no filter"
+    assert 1 in unbound.lower_bounds, "other columns keep theirs"
 
 
 def test_a_row_group_of_nothing_but_nulls_hides_no_bounds(tmp_path: Path) -> None:
@@ -119,57 +102,13 @@ def test_a_row_group_of_nothing_but_nulls_hides_no_bounds(tmp_path: Path) -> Non
         assert (found.lower_bounds[2], found.null_value_counts[2]) == (b"JFK", origin.count(None)), origin
 
 
-def test_a_partition_is_not_judged_by_some_of_the_row_groups(tmp_path: Path) -> None:
-    file = sealed(tmp_path, rows(origin=["JFK", "JFK", LONG]), row_group_size=2)
-    [fault] = faults(table_of(partition_by=("origin",)), file)
-    assert fault == "it has no statistics of origin, by which the table is partitioned"
-
-
-def test_nulls_are_not_counted_by_some_of_the_row_groups(tmp_path: Path) -> None:
-    whole = sealed(tmp_path, rows(price=[Decimal(1)] * 2 + [None]), row_group_size=2)
-    told = without_null_count(pq.read_metadata(tmp_path / "part-0.parquet"), group=1, column=5)
-    file = SealedFile(whole.uri, whole.bytes, FileFacts.of(told))
-    found = data_file(table_of(), file)
-    assert 6 not in found.null_value_counts and 6 not in found.lower_bounds and 6 not in found.upper_bounds
-    required = pa.schema([field.with_nullable(field.name != "price") for field in COLUMNS])
-    [fault] = faults(table_of(required), file)
-    assert "price is required" in fault
-    [fault] = faults(table_of(partition_by=("price",)), file)
-    assert fault.startswith("it has no statistics of price")
-
-
-class But:
-    """`real`, `changed`: a footer as some writers leave it, but none that is here."""
-
-    def __init__(self, real: Any, **changed: Any) -> None:
-        self.real = real
-        vars(self).update(changed)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.real, name)
-
-
-def without_null_count(metadata: pq.FileMetaData, group: int, column: int) -> Any:
-    rows_of = metadata.row_group(group)
-    values = rows_of.column(column)
-    uncounted = But(values, statistics=But(values.statistics, has_null_count=False, null_count=None))
-    told = But(rows_of, column=lambda n: uncounted if n == column else rows_of.column(n))
-    return But(metadata, row_group=lambda n: told if n == group else metadata.row_group(n))
-
-
-def test_columns_of_floats_have_no_bounds_as_nan_is_beyond_them(tmp_path: Path) -> None:
-    metadata = table_of()
-    found = data_file(metadata, sealed(tmp_path, rows()))
-    number = metadata.schema().find_field("ratio").field_id
-    assert number not in found.lower_bounds and number not in found.upper_bounds
-    assert found.value_counts[number] == 3
-
-
 def test_a_partition_is_told_by_the_files_rows(tmp_path: Path) -> None:
     expected = {"origin": "JFK", "day": 15706, "day(at)": 15706, "month(at)": 516, "year(day)": 43}
     tables, file = {text: table_of(partition_by=(text,)) for text in expected}, sealed(tmp_path, rows())
     assert {text: data_file(table, file).partition[0] for text, table in tables.items()} == expected
     assert {text: faults(table, file) for text, table in tables.items()} == {text: [] for text in expected}
+    nulls = sealed(tmp_path, rows(origin=[None] * 3))
+    assert faults(tables["origin"], nulls) == [] and data_file(tables["origin"], nulls).partition[0] is None
 
 
 URL = "https://example.org/" + "x" * 300
@@ -183,12 +122,6 @@ def test_a_partition_may_be_a_long_text(tmp_path: Path) -> None:
     for other in ("a", URL + "y", URL[:-1] + "y"):
         file = sealed(tmp_path, rows(origin=[URL, other, URL]), row_group_size=2)
         assert faults(metadata, file), f"{other} and {URL} are several"
-
-
-def test_a_partition_of_nothing_but_nulls_is_null(tmp_path: Path) -> None:
-    metadata, file = table_of(partition_by=("origin",)), sealed(tmp_path, rows(origin=[None] * 3))
-    assert faults(metadata, file) == []
-    assert data_file(metadata, file).partition[0] is None
 
 
 SEVERAL: list[tuple[str, dict[str, list[Any]]]] = [
@@ -210,15 +143,12 @@ def test_a_file_of_several_partitions_or_without_their_statistics_is_refused_by_
     [fault] = faults(table_of(partition_by=("day(at)",)), file)
     assert fault == "it has no statistics of at, by which the table is partitioned"
     assert faults(table_of(), file) == []
+    file = sealed(tmp_path, rows(origin=["JFK", "JFK", LONG]), row_group_size=2)
+    [fault] = faults(table_of(partition_by=("origin",)), file)
+    assert fault == "it has no statistics of origin, by which the table is partitioned"
 
 
-def test_a_partition_is_told_where_the_table_keeps_no_metrics(tmp_path: Path) -> None:
-    metadata = table_of(partition_by=("origin",), properties={"write.metadata.metrics.default": "none"})
-    found = data_file(metadata, sealed(tmp_path, rows()))
-    assert found.partition[0] == "JFK" and not found.lower_bounds
-
-
-def test_field_ids_are_none_or_the_tables(tmp_path: Path) -> None:
+def test_field_ids_are_none_or_the_tables_and_int96_is_refused(tmp_path: Path) -> None:
     metadata = table_of()
 
     def numbered(*ids: int) -> pa.Table:
@@ -230,10 +160,7 @@ def test_field_ids_are_none_or_the_tables(tmp_path: Path) -> None:
     assert fault.startswith("field ids of id, origin aren't the table's")
     [fault] = faults(metadata, sealed(tmp_path, numbered(11, 12, 13, 14, 15, 16)))
     assert "nulls" in fault
-
-
-def test_int96_is_refused_by_name(tmp_path: Path) -> None:
-    [fault] = faults(table_of(), sealed(tmp_path, rows(), use_deprecated_int96_timestamps=True))
+    [fault] = faults(metadata, sealed(tmp_path, rows(), use_deprecated_int96_timestamps=True))
     assert fault.startswith("at is written as INT96")
 
 
@@ -242,24 +169,18 @@ def test_nulls_in_a_required_column_are_refused(tmp_path: Path) -> None:
     [fault] = faults(table_of(required), sealed(tmp_path, rows()))
     assert "price is required" in fault
     assert misfits(table_of(required), COLUMNS, adds=False) == []
-
-
-NESTED: list[tuple[pa.DataType, Any]] = [
-    (pa.struct({"x": pa.int64()}), {"x": 1}),
-    (pa.list_(pa.int64()), [1]),
-    (pa.map_(pa.string(), pa.int64()), [("x", 1)]),
-]
-
-
-def test_nulls_in_a_required_nested_column_are_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
-    for kind, value in NESTED:
-        with subtests.test(f"{kind}"):
-            required = pa.schema([pa.field("nested", kind, nullable=False)])
-            file = sealed(tmp_path, pa.table({"nested": [value, None]}, pa.schema({"nested": kind})))
-            [fault] = faults(table_of(required), file)
-            assert fault.startswith("column nested is required") and "non-null" in fault
-            assert faults(table_of(pa.schema({"nested": kind})), file) == []
-            assert faults(table_of(required), sealed(tmp_path, pa.table({"nested": [value]}, required))) == []
+    nested: list[tuple[pa.DataType, Any]] = [
+        (pa.struct({"x": pa.int64()}), {"x": 1}),
+        (pa.list_(pa.int64()), [1]),
+        (pa.map_(pa.string(), pa.int64()), [("x", 1)]),
+    ]
+    for kind, value in nested:
+        required = pa.schema([pa.field("nested", kind, nullable=False)])
+        file = sealed(tmp_path, pa.table({"nested": [value, None]}, pa.schema({"nested": kind})))
+        [fault] = faults(table_of(required), file)
+        assert fault.startswith("column nested is required") and "non-null" in fault
+        assert faults(table_of(pa.schema({"nested": kind})), file) == []
+        assert faults(table_of(required), sealed(tmp_path, pa.table({"nested": [value]}, required))) == []
 
 
 def test_buckets_and_truncated_values_are_refused() -> None:
@@ -279,39 +200,20 @@ def test_a_partition_that_has_no_meaning_is_refused(subtests: pytest.Subtests) -
         table_of(partition_by=("nothing",))
 
 
-def test_columns_are_told_with_their_times_and_parts_of_columns_are_not() -> None:
-    place = StructType(NestedField(4, "city", StringType()))
-    columns = (
-        NestedField(1, "origin", StringType()),
-        NestedField(2, "at", TimestamptzType()),
-        NestedField(3, "place", place),
-        NestedField(5, "old", LongType()),
-    )
-    transforms: list[tuple[int, Transform[Any, Any]]] = [
-        (1, IdentityTransform()),
-        (2, DayTransform()),
-        (4, IdentityTransform()),
-        (5, VoidTransform()),
-    ]
-    fields = [PartitionField(id, 1000 + id, one, f"field_{id}") for id, one in transforms]
-    assert texts_of(metadata_of(Schema(*columns), PartitionSpec(*fields))) == ("origin", "day(at)")
-
-
-# --- columns ---------------------------------------------------------------------------------------------------------
-
-
-def test_columns_fit_by_name_in_any_order() -> None:
+def test_columns_fit_by_name_in_any_order_and_narrower_and_others_are_refused() -> None:
     assert misfits(table_of(), pa.schema(list(reversed(COLUMNS))), adds=False) == []
     assert misfits(table_of(), pa.schema(list(COLUMNS)[:2]), adds=False) == [], "the others are null"
-
-
-def test_a_narrower_type_fits_and_another_one_is_refused() -> None:
     assert misfits(table_of(), COLUMNS.set(0, pa.field("id", pa.int32())), adds=False) == []
     wrong = COLUMNS.set(0, pa.field("id", pa.string())).set(4, pa.field("at", pa.timestamp("us")))
     assert misfits(table_of(), wrong, adds=False) == [
         "column id is string, the table has long",
         "column at is timestamp, the table has timestamptz",
     ]
+    nested = pa.schema({"at": pa.list_(pa.struct({"x": pa.int64(), "y": pa.string()}))})
+    assert misfits(table_of(nested), nested, adds=False) == []
+    other = pa.schema({"at": pa.list_(pa.struct({"x": pa.int64(), "z": pa.string()}))})
+    [fault] = misfits(table_of(nested), other, adds=False)
+    assert fault.startswith("column at is")
 
 
 def test_a_new_column_is_added_only_where_that_is_asked_for() -> None:
@@ -320,38 +222,10 @@ def test_a_new_column_is_added_only_where_that_is_asked_for() -> None:
     assert fault == "the table has no column carrier: add it, or say on_new_columns='add'"
     assert misfits(table_of(), wider, adds=True) == []
     assert new_columns(table_of(), wider) == pa.schema([pa.field("carrier", pa.string())])
-
-
-def test_a_former_name_of_another_column_is_no_new_column() -> None:
     mapping = '[{"field-id": 1, "names": ["id", "number"]}]'
     metadata = table_of(properties={"schema.name-mapping.default": mapping})
     [fault] = misfits(metadata, COLUMNS.append(pa.field("number", pa.int64())), adds=True)
     assert "former name" in fault
-
-
-def test_parts_of_a_column_that_the_name_mapping_does_not_lead_to_are_named() -> None:
-    """Somebody has renamed one, and not told the mapping: readers of files without field ids would see nulls."""
-    nested = pa.schema(
-        {
-            "at": pa.struct({"x": pa.int64(), "y": pa.list_(pa.struct({"z": pa.int64()}))}),
-            "by": pa.map_(pa.string(), pa.struct({"n": pa.int64()})),
-        }
-    )
-    whole = table_of(nested).schema().name_mapping.model_dump_json()
-    assert unmapped(table_of(nested, properties={"schema.name-mapping.default": whole}), nested) == []
-    for name, part in (("x", "at.x"), ("z", "at.y.element.z"), ("n", "by.value.n")):
-        stale = whole.replace(f'"names":["{name}"]', '"names":["former"]')
-        assert stale != whole
-        assert unmapped(table_of(nested, properties={"schema.name-mapping.default": stale}), nested) == [part]
-
-
-def test_nested_columns_are_compared_whole() -> None:
-    nested = pa.schema({"at": pa.list_(pa.struct({"x": pa.int64(), "y": pa.string()}))})
-    metadata = table_of(nested)
-    assert misfits(metadata, nested, adds=False) == []
-    other = pa.schema({"at": pa.list_(pa.struct({"x": pa.int64(), "z": pa.string()}))})
-    [fault] = misfits(metadata, other, adds=False)
-    assert fault.startswith("column at is")
 
 
 def test_names_that_differ_by_case_alone_are_refused() -> None:

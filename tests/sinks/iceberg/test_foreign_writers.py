@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,18 +13,17 @@ import pyarrow.compute as pc
 import pytest
 from pyiceberg.types import DoubleType
 
-from lockstep.errors import PublishBlocked, PublishBusy, SinkUnavailable, TargetChanged
+from lockstep.errors import PublishBlocked, SinkUnavailable, TargetChanged
 from lockstep.sinks.iceberg._catalogs import _PostgresCatalog
 from lockstep.sinks.iceberg._open_sink import OpenIcebergSink
 from lockstep.sinks.values import Publication
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, digest, sealed
 from lockstep.testing._under_test import epoch, expect_proof, expect_rows, opened, prepare, publish
-from tests.sinks.iceberg.foreign_writers import FOREIGN, HARMLESS, Deed, appends, compacts, expires, rolls_back
+from tests.sinks.iceberg.foreign_writers import FOREIGN, HARMLESS, Deed, appends, expires, rolls_back
 from tests.sinks.iceberg.iceberg_target import IcebergUnderTest
 
 ROWS = 60
 POINTS = ("before the commit", "behind it", "behind it, its answer lost", "in its place, its answer lost")
-Commit = Callable[..., Any]
 
 
 @pytest.fixture
@@ -97,18 +96,6 @@ def test_an_epoch_that_somebody_rolls_back_is_told_and_not_published_again(
     expect_proof(target, epoch(), first)
 
 
-def test_a_rollback_before_the_commit_is_built_upon(target: IcebergUnderTest, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = sealed(ROWS), sealed(ROWS, start=1000)
-    publish(target, epoch(), prepare(target, epoch(), first), first)
-    at = epoch(2, token=20, manifest="b")
-    vote = prepare(target, at, second)
-    with target.table() as table:
-        appends(table)
-    with meeting(target, rolls_back, POINTS[0], monkeypatch):
-        publish(target, at, vote, second)
-    expect_rows(target, first, second)
-
-
 def test_a_late_commit_finds_another_head_also_behind_a_rollback(target: IcebergUnderTest) -> None:
     """The answer was lost, and so was the request, until somebody has put the head back where it was."""
     wal = sealed(ROWS)
@@ -139,36 +126,9 @@ def test_rows_that_somebody_deleted_are_told(target: IcebergUnderTest) -> None:
     expect_rows(target)
 
 
-def test_compacted_epochs_read_back_by_their_column_and_keep_their_markers(target: IcebergUnderTest) -> None:
-    wals = {number: sealed(ROWS, start=number * 1000) for number in range(1, 5)}
-    for number, wal in wals.items():
-        at = epoch(number, token=number * 10, manifest=str(number))
-        publish(target, at, prepare(target, at, wal), wal)
-    with target.table() as table:
-        compacts(table)
-        expires(table)
-        assert len(list(table.refresh().inspect.files().to_pylist())) == 1
-    for number, wal in wals.items():
-        expect_proof(target, epoch(number, token=1, manifest=str(number)), wal)
-
-
-def test_a_head_that_never_stands_still_is_given_way_to(
-    target: IcebergUnderTest, monkeypatch: pytest.MonkeyPatch
+def test_a_table_that_was_altered_since_the_decision_blocks_the_epoch_until_it_is_put_back(
+    target: IcebergUnderTest,
 ) -> None:
-    wal = sealed(ROWS)
-    vote = prepare(target, epoch(), wal)
-    monkeypatch.setattr(OpenIcebergSink, "rounds", 3)
-    with (
-        meeting(target, appends, POINTS[0], monkeypatch, times=3),
-        opened(target) as sink,
-        pytest.raises(PublishBusy),
-    ):
-        sink.publish(epoch(), vote, target.staged(epoch(), wal))
-    publish(target, epoch(), vote, wal)
-    assert digest(own_rows(target)) == digest(wal[0].table)
-
-
-def test_a_column_that_is_taken_away_blocks_a_decided_epoch_until_it_is_back(target: IcebergUnderTest) -> None:
     wal = sealed(ROWS)
     vote = prepare(target, epoch(), wal)
     with target.table() as table, table.update_schema() as update:
@@ -177,21 +137,12 @@ def test_a_column_that_is_taken_away_blocks_a_decided_epoch_until_it_is_back(tar
         sink.publish(epoch(), vote, target.staged(epoch(), wal))
     with target.table() as table, table.update_schema() as update:
         update.add_column("ratio", DoubleType())
-    publish(target, epoch(), vote, wal)
-    expect_rows(target, wal)
-
-
-def test_a_table_that_is_partitioned_since_the_decision_blocks_the_epoch_until_it_is_put_back(
-    target: IcebergUnderTest,
-) -> None:
-    wal = sealed(ROWS)
-    vote = prepare(target, epoch(), wal)
-    with target.table() as table, table.update_spec() as update:
-        update.add_identity("id")
+    with target.table() as table, table.update_spec() as spec:
+        spec.add_identity("id")
     with opened(target) as sink, pytest.raises(PublishBlocked, match=r"put its old .* several partitions") as no:
         sink.publish(epoch(), vote, target.staged(epoch(), wal))
     assert "replan" not in str(no.value), "which a decided epoch refuses"
-    with target.table() as table, table.update_spec() as update:
-        update.remove_field("id")
+    with target.table() as table, table.update_spec() as spec:
+        spec.remove_field("id")
     publish(target, epoch(), vote, wal)
     expect_rows(target, wal)

@@ -64,6 +64,7 @@ def test_markers_of_a_cursor_are_found_however_many_there_are_where_some_took_an
         assert by_epoch == by_span and by_epoch is not None and by_epoch.span == span
     assert found.find_span("epoch/3/1") is None
     assert found.find_span(marker(7).span or "") is None
+    assert found.find(7) == marker(7, span=False)
 
 
 def test_every_marker_is_found_by_epoch_and_by_range_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,43 +84,15 @@ def test_every_marker_is_found_by_epoch_and_by_range_however_many_there_are(monk
     assert [one.epoch for one in found] == list(range(1, 201))
 
 
-def test_a_thousand_epochs_make_no_megabyte_of_properties() -> None:
-    table, sizes = Properties(), []
-    for epoch in range(1, 1001):
-        table.show(marker(epoch))
-        sizes.append(sum(len(name) + len(value) for name, value in table.properties.items()))
-    each = (max(sizes[500:]) - max(sizes[:500])) / 500
-    assert max(sizes) < 60_000 and each < 4, (max(sizes), each)
-    assert table.markers().find(17) == marker(17)
-
-
-def test_the_newest_by_epoch_and_by_token_are_never_folded() -> None:
+def test_the_newest_by_epoch_and_by_token_and_new_ones_are_looked_for_in_no_file() -> None:
     table = Properties()
     table.show(marker(5000, 1))
     for epoch in range(1, 600):
         table.show(marker(epoch, epoch + 1))
     found = table.markers()
     assert [one.epoch for one in found.newest()] == [5000, 599]
-    assert table.reads == 0, "files were read to look at the newest"
-
-
-def test_a_new_epoch_is_looked_for_in_no_file() -> None:
-    table = Properties()
-    for epoch in range(1, 500):
-        table.show(marker(epoch))
-    span = marker(700).span
-    assert span is not None
-    assert table.markers().find(700) is None and table.markers().find_span(span) is None
+    assert found.find(7000) is None and found.find_span(marker(7000).span or "") is None
     assert table.reads == 0
-
-
-def test_markers_of_a_cursor_have_no_range() -> None:
-    table = Properties()
-    for epoch in range(1, 400):
-        table.show(marker(epoch, span=False))
-    assert table.markers().find(3) == marker(3, span=False)
-    span = marker(3).span
-    assert span is not None and table.markers().find_span(span) is None
 
 
 @pytest.mark.parametrize("damage", ["gone", "altered"])

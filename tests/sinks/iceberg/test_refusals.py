@@ -15,7 +15,6 @@ from pyiceberg.types import LongType, NestedField, StringType
 
 from lockstep.errors import InvalidPipeline, PreflightRefused, SinkRejected, SinkUnavailable, TargetChanged, TargetOwned
 from lockstep.postgres import connection
-from lockstep.sinks.base import Sink
 from lockstep.sinks.iceberg import IcebergSink
 from lockstep.sinks.iceberg._catalogs import _PostgresCatalog
 from lockstep.sinks.iceberg._open_sink import OpenIcebergSink
@@ -45,9 +44,6 @@ def preflight(target: IcebergUnderTest, schema: pa.Schema | None = None) -> None
     with opened(target) as sink:
         sink.preflight(None)
         sink.preflight({OUTPUT: schema or SCHEMA})
-
-
-# --- tables ----------------------------------------------------------------------------------------------------------
 
 
 UNFIT: list[tuple[dict[str, Any], str]] = [
@@ -117,26 +113,25 @@ def test_a_missing_table_is_made_at_a_place_and_only_if_that_is_asked_for(catalo
         live.preflight(None)
     with pytest.raises(PreflightRefused, match=rf"no table {TABLE}: make it, .* or say create=True"):
         preflight(target, None)
-    preflight(IcebergUnderTest(catalog_dsn, memory), SCHEMA)
+    making = IcebergUnderTest(catalog_dsn, memory)
+    with opened(making) as live:
+        live.preflight(None)
+        assert live.find_marker(1) is None and live.find_marker_of_span("2013/2014") is None
+        assert live.newest_markers() == list(live.markers()) == []
+    preflight(making, SCHEMA)
     preflight(target, SCHEMA)
-
-
-ODD = ["my%20lake", "a#b", "a?b=c", "a;b", "a\nb"]
 
 
 def test_a_table_at_a_place_that_some_would_unquote_is_neither_made_nor_written_to(
     catalog_dsn: str, memory: Path, subtests: pytest.Subtests
 ) -> None:
-    for number, folder in enumerate(ODD):
+    for number, folder in enumerate(("my%20lake", "a#b", "a?b=c", "a;b", "a\nb")):
         (own := memory / f"{number}").mkdir()
         target = IcebergUnderTest(catalog_dsn, own)
         with subtests.test(folder):
-            for one in (
-                IcebergUnderTest(catalog_dsn, own / folder),
-                IcebergUnderTest(catalog_dsn, own, location=f"file://{own}/{folder}"),
-            ):
+            for place in ({"folder": own / folder}, {"folder": own, "location": f"file://{own}/{folder}"}):
                 with pytest.raises(PreflightRefused, match="location of table"):
-                    preflight(one)
+                    preflight(IcebergUnderTest(catalog_dsn, **place))  # type: ignore[arg-type]
             make(target, folder=folder)
             with opened(target) as sink, pytest.raises(PreflightRefused, match=rf"location of table {TABLE} has '.*'"):
                 sink.preflight(None)
@@ -144,23 +139,6 @@ def test_a_table_at_a_place_that_some_would_unquote_is_neither_made_nor_written_
                 target.sink().home(target.context())
             with target.catalog() as catalog:
                 catalog.drop_table(TABLE)
-
-
-def test_a_table_may_be_at_a_place_with_blanks(catalog_dsn: str, memory: Path) -> None:
-    target = IcebergUnderTest(catalog_dsn, memory / "my lake (ä)")
-    wal = sealed(20)
-    publish(target, epoch(), prepare(target, epoch(), wal), wal)
-    expect_rows(target, wal)
-
-
-def test_a_table_that_is_yet_to_be_made_shows_nothing(target: IcebergUnderTest) -> None:
-    with opened(target) as sink:
-        sink.preflight(None)
-        assert sink.find_marker(1) is None and sink.find_marker_of_span("2013/2014") is None
-        assert sink.newest_markers() == list(sink.markers()) == []
-
-
-# --- whose it is -----------------------------------------------------------------------------------------------------
 
 
 def test_a_table_belongs_to_one_sink_until_it_lets_go(target: IcebergUnderTest) -> None:
@@ -209,9 +187,6 @@ def test_a_table_that_is_made_anew_after_the_vote_gets_nothing(target: IcebergUn
     expect_rows(target)
 
 
-# --- catalogs --------------------------------------------------------------------------------------------------------
-
-
 def test_a_catalog_that_applies_what_it_should_refuse_is_refused(
     target: IcebergUnderTest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,9 +230,6 @@ def test_a_server_that_may_lose_what_it_acknowledged_is_refused(
         pass
 
 
-# --- definitions -----------------------------------------------------------------------------------------------------
-
-
 MEANINGLESS: list[tuple[dict[str, Any], str]] = [
     ({"table": "rows"}, "namespace.table"),
     ({"table": "db..rows"}, "namespace.table"),
@@ -271,22 +243,6 @@ def test_a_definition_that_has_no_meaning_is_refused(subtests: pytest.Subtests) 
     for arguments, said in MEANINGLESS:
         with subtests.test(f"{arguments}"), pytest.raises(InvalidPipeline, match=said):
             IcebergSink("lake", **{"output": OUTPUT, "table": TABLE, "catalog": "lake", **arguments})
-
-
-def test_a_plan_holds_what_isnt_usual_and_builds_the_same_sink() -> None:
-    sink = IcebergSink("lake", output=OUTPUT, table=TABLE, catalog="lake", partition_by=("day(at)",), warehouse="/lake")
-    assert sink.spec()["arguments"] == {
-        "name": "lake",
-        "output": OUTPUT,
-        "table": TABLE,
-        "catalog": "lake",
-        "warehouse": "file:///lake",
-        "partition_by": ["day(at)"],
-    }
-    assert Sink.from_spec(sink.spec()) == sink
-
-
-# --- partitions ------------------------------------------------------------------------------------------------------
 
 
 def test_rows_of_one_partition_are_found_by_it(catalog_dsn: str, memory: Path) -> None:
@@ -308,9 +264,6 @@ def test_a_file_of_several_partitions_is_refused_before_the_decision(catalog_dsn
     with pytest.raises(SinkRejected, match=r"several partitions by day.*`lockstep replan`"):
         prepare(target, epoch(), sealed(50))
     expect_rows(target)
-
-
-# --- time travel -----------------------------------------------------------------------------------------------------
 
 
 def test_a_cut_names_a_snapshot_only_where_one_shows_just_its_epochs(target: IcebergUnderTest) -> None:
