@@ -6,21 +6,15 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from lockstep import crash
-from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
 from lockstep.ledger import migrate
 from lockstep.pipeline import Pipeline
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.sources import Source
-from tests.crash.victims import Action, Hit, hits_of
 from tests.crash.world import Numbers, Rows, World, rows_of_day, write_others, write_parquet
 
 TABLES: Mapping[str, ProtocolName] = {"numbers": "two_phase", "archive": "write_ahead"}
@@ -51,29 +45,38 @@ class RestatingWorld(World):
 
     def require_exactly_once(self, day: int) -> None:
         for name, rows in self.tables(day).items():
-            assert rows == Counter(rows_of_day(day)), name
+            assert rows == self.expected(day), name
 
     def require_old_or_new(self, day: int) -> None:
         for name, rows in self.tables(day).items():
             assert rows in (wrong_rows(day), Counter(rows_of_day(day))), name
+
+    def struck_day(self) -> int:
+        day = next(self.days)
+        self.publish_wrong(day)
+        return day
+
+    def run_of(self, day: int, name: str) -> RunKey:
+        return self.restating_run(day, name)
+
+    require_undecided = require_old_or_new
+
+    def is_moved(self, day: int) -> bool:
+        return "cleaned" in self.lives(day)[1:]
 
     def require_tidy(self) -> None:
         assert self.prepared() == []
         assert self.left_in_staging() == []
 
     def publish_wrong(self, day: int) -> None:
-        run = RunKey("restating", f"wrong {day}")
-        for task in self.tasks():
-            self.run_task(task, run, day, write_others)
+        self.run(RunKey("restating", f"wrong {day}"), day, job=write_others)
         assert all(rows == wrong_rows(day) for rows in self.tables(day).values())
 
     def restating_run(self, day: int, name: str = "right") -> RunKey:
         return RunKey("restating", f"{name} {day}", restate="the label was wrong")
 
     def restate(self, day: int, start: str = "begin", job: Job = write_parquet) -> None:
-        tasks = self.tasks()
-        for task in tasks[tasks.index(start) :]:
-            self.run_task(task, self.restating_run(day), day, job)
+        self.run(self.restating_run(day), day, start, job)
 
     def lives(self, day: int) -> list[str]:
         return [life.state.value for life in self._looking.generations(self.epoch_of(day))]
@@ -108,62 +111,3 @@ def make_restating_world(
 def with_sinks(world: RestatingWorld, *sinks: Any) -> RestatingWorld:
     """The same world, whose definition has these sinks from now on."""
     return dataclasses.replace(world, pipeline=dataclasses.replace(world.pipeline, sinks=list(sinks)))
-
-
-# --- crashes and zombies ---------------------------------------------------------------------------------------------
-
-
-def watching(world: RestatingWorld, day: int, task: Callable[[], None]) -> Counter[CrashPoint]:
-    """Look into the tables, on a connection of its own, wherever a crash could be."""
-    reached: Counter[CrashPoint] = Counter()
-
-    def look(point: CrashPoint) -> None:
-        reached[point] += 1
-        world.require_old_or_new(day)
-
-    stop = crash.observe(look)
-    try:
-        task()
-    finally:
-        stop()
-    return reached
-
-
-def hits_of_restating(world: RestatingWorld, monkeypatch: pytest.MonkeyPatch) -> list[Hit]:
-    """Every point that a restatement reaches, by task."""
-    monkeypatch.setenv("LOCKSTEP_TESTING", "1")
-    day, found = next(world.days), []
-    world.publish_wrong(day)
-    for task in world.tasks():
-        reached = watching(world, day, partial(world.run_task, task, world.restating_run(day), day))
-        found += hits_of(task, reached)
-    monkeypatch.delenv("LOCKSTEP_TESTING")
-    assert len(found) > 50
-    return found
-
-
-def _retry(world: RestatingWorld, day: int, task: str) -> None:
-    world.restate(day, task)
-
-
-def _new_run(world: RestatingWorld, day: int, task: str) -> None:
-    world.expire_leases()
-    for one in world.tasks():
-        world.run_task(one, world.restating_run(day, "new"), day)
-
-
-def _recovery(world: RestatingWorld, day: int, task: str) -> None:
-    world.expire_leases()
-    assert world.recover().problems == []
-    if "cleaned" not in world.lives(day)[1:]:
-        world.restate(day)
-
-
-Resume = Callable[[RestatingWorld, int, str], None]
-WAYS: list[tuple[Action, Resume]] = [
-    ("kill", _retry),
-    ("kill", _recovery),
-    ("hang", _retry),
-    ("hang", _new_run),
-    ("hang", _recovery),
-]

@@ -11,10 +11,12 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
+
+import pytest
 
 from lockstep.crash import CrashPoint, observe
 from lockstep.epoch import RunKey
@@ -24,8 +26,9 @@ from lockstep.object_store.address import from_hadoop
 from lockstep.object_store.store import ObjectStore
 from lockstep.runtime import Runtime
 from lockstep.sinks.files import FileSink, files
-from lockstep.steps.stage_job import Launch
 from lockstep.wal.staging import Staging
+from tests.crash.test_kill_and_zombie import RESUMES
+from tests.crash.victims import Hit
 from tests.crash.world import Rows, World, _write_parquet, make_world
 
 ROOT = Path(__file__).parents[2]
@@ -81,12 +84,10 @@ class S3World(World):
                 Path(here, path.rpartition("/")[2]).write_bytes(read(path))
             return self._rows_of(Path(here).iterdir(), day)
 
-    def run_task(self, task: str, run: RunKey, day: int, job: Launch | None = None) -> None:
-        super().run_task(task, run, day, job or self.launch)
-
     def launch(self, request_uri: str) -> None:
-        """The job that a stage task starts, unless a test says another."""
-        write_to_s3(request_uri)
+        folder_uri = request_uri.partition("?")[0].rpartition("/")[0]
+        store = ObjectStore.at(from_hadoop(folder_uri, request_uri.partition("?")[2]))
+        write_by(store.read, store.replace)
 
     def in_process(self, tasks: list[str], run: RunKey, day: int, struck: tuple[str, CrashPoint, int] | None) -> int:
         """Run `tasks` in a process of its own, SIGKILL at the nth time that a task reaches a point; its exit code."""
@@ -100,11 +101,23 @@ class S3World(World):
         return done.returncode
 
 
-def write_to_s3(request_uri: str) -> None:
-    """What the Spark job leaves."""
-    folder_uri = request_uri.partition("?")[0].rpartition("/")[0]
-    store = ObjectStore.at(from_hadoop(folder_uri, request_uri.partition("?")[2]))
-    write_by(store.read, store.replace)
+def kill_each(world: S3World, places: Iterable[tuple[Hit, str]], subtests: pytest.Subtests) -> None:
+    """Kill a process at each place, and go on in one way: every row is shown once."""
+    for hit, resume in places:
+        with subtests.test(f"{hit} {resume}"):
+            day = next(world.days)
+            run = world.run_of(day, f"{hit} {resume}")
+            tasks = list(world.tasks())
+            died = world.in_process(tasks[: tasks.index(hit.task) + 1], run, day, (hit.task, hit.point, hit.nth))
+            assert died == -9, "the point was not reached"
+            if hit.task.startswith(("begin", "stage", "prepare")):
+                world.require_nothing_shown(day)
+                assert not world.bare_files(day)
+            RESUMES[resume](world, run, day, hit.task)
+            world.require_exactly_once(day)
+    world.expire_leases()
+    assert world.recover().problems == []
+    world.require_tidy()
 
 
 def write_by(read: Callable[[str], bytes], replace: Callable[[str, bytes], object]) -> None:

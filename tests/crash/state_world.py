@@ -13,21 +13,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import psycopg2
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lockstep import KeyedState, Pipeline
 from lockstep.epoch import Epoch, Identity, Interval, Position, RunKey
 from lockstep.ledger import Ledger, migrate
-from lockstep.roles.audit import audit
-from lockstep.roles.begin import begin
-from lockstep.roles.cleanup import cleanup
-from lockstep.roles.commit import commit
-from lockstep.roles.prepare import prepare
-from lockstep.roles.publish import publish
 from lockstep.roles.recover import RecoveryReport, recover
-from lockstep.roles.stage import stage
 from lockstep.runtime import Runtime
 from lockstep.sinks.files import FileSink, files
 from lockstep.sources import OpenSource, Source, SourceContext
@@ -36,7 +28,7 @@ from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import RESULT, StageRequest, StageResult
 from lockstep.wal.staging import Staging
 from lockstep.wal.state_staging import BUCKET, WrittenState
-from tests.crash.world import failing_as_spark_does
+from tests.crash.world import World, failing_as_spark_does, perform
 
 ROWS, KEYS, BUCKETS = 10, 4, 3
 Totals = dict[int, int]
@@ -158,23 +150,9 @@ class StateWorld:
         return ("begin", "stage", *audits, "prepare", "commit", "publish", "cleanup")
 
     def run_task(self, task: str, run: RunKey, job: Launch = add_up) -> None:
-        """One task as Airflow runs it."""
+        """One task as Airflow runs it; `prepare` and `publish` alone are those of `files`."""
         runtime = self.runtime()
-        match task:
-            case "begin":
-                begin(runtime, run)
-            case "stage":
-                stage(runtime, run, job)
-            case "audit":
-                audit(runtime, run)
-            case "prepare":
-                prepare(runtime, run, "files")
-            case "commit":
-                commit(runtime, run)
-            case "publish":
-                publish(runtime, run, "files")
-            case "cleanup":
-                cleanup(runtime, run)
+        perform(runtime, f"{task}.files" if task in ("prepare", "publish") else task, run, job)
         runtime.ledger.close()
 
     def run(self, run: RunKey, start: str = "begin") -> None:
@@ -188,11 +166,11 @@ class StateWorld:
 
     def expire_leases(self) -> None:
         """What waiting for 30 s does; no safety rests on it."""
-        connection = psycopg2.connect(self.ledger_dsn)
-        with connection, connection.cursor() as cursor:
-            cursor.execute("UPDATE lockstep.epoch SET lease_until = now() WHERE lease_until IS NOT NULL")
-            cursor.execute("UPDATE lockstep.epoch SET attempted_at = now() - interval '1 second'")
-        connection.close()
+        World.execute(
+            self.ledger_dsn,
+            "UPDATE lockstep.epoch SET lease_until = now() WHERE lease_until IS NOT NULL; "
+            "UPDATE lockstep.epoch SET attempted_at = now() - interval '1 second'",
+        )
 
     def last(self) -> Epoch | None:
         ledger = Ledger(self.ledger_dsn)

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from lockstep.crash import CrashPoint
@@ -27,7 +26,7 @@ from tests.crash.adopting_world import OUTPUT, SINK, AdoptingWorld, Table, make_
 from tests.crash.originals import Copies
 from tests.crash.test_kill_and_zombie import hits, strike_each
 from tests.crash.victims import Action, Hit, in_turn, sacrifice
-from tests.crash.world import write_backwards, write_parquet
+from tests.crash.world import write_backwards
 from tests.sampling import Sampling
 from tests.sinks.folder_table import FolderTable, OpenFolderTable
 
@@ -99,42 +98,21 @@ def test_an_epoch_that_was_cleaned_up_keeps_its_files_and_verifies(world: Adopti
     world.require_exactly_once(day)
 
 
-def test_an_aborted_attempt_leaves_nothing_below_the_table(world: AdoptingWorld) -> None:
-    day = next(world.days)
-    world.run_until(_run(day), day, "prepare.lake")
-    assert len(_files_of(world, day)) == 2
-    abort_epoch(world.runtime(), world.epoch_of(day).id, Role.OPERATOR, reason="a test")
-    left = _files_of(world, day)
-    world.run(RunKey("adoption", f"again {day}"), day)
-    world.require_exactly_once(day)
-    assert set(_files_of(world, day)) >= set(left), "the sealed WAL of an older attempt is still the epoch's"
-
-
 def test_files_of_a_stage_that_never_sealed_are_swept(world: AdoptingWorld, tmp_path: Path) -> None:
+    """… and those that a zombie stages after the sweep go with the cleanup."""
     day = next(world.days)
     run = _run(day)
     world.run_task("begin", run, day)
     tasks = [("stage", lambda: world.run_task("stage", run, day))]
     sacrifice(tasks, Hit("stage", CrashPoint.STAGE_BEFORE_MANIFEST, 1), "kill", tmp_path / "log")
-    dead = _files_of(world, day)
-    assert len(dead) == 2
-    world.expire_leases()
-    world.run(RunKey("adoption", f"again {day}"), day)
-    assert not set(dead) & set(world.staged_at_home())
-    world.require_exactly_once(day)
-
-
-def test_what_a_zombie_stages_after_the_sweep_goes_with_the_cleanup(world: AdoptingWorld, tmp_path: Path) -> None:
-    day = next(world.days)
-    run = _run(day)
-    world.run_task("begin", run, day)
-    tasks = [("stage", lambda: world.run_task("stage", run, day))]
-    sacrifice(tasks, Hit("stage", CrashPoint.STAGE_BEFORE_MANIFEST, 1), "kill", tmp_path / "log")
-    [dead] = {str(Path(path).parent) for path in _files_of(world, day)}
+    files = _files_of(world, day)
+    [dead] = {str(Path(path).parent) for path in files}
+    assert len(files) == 2
     shutil.copytree(world.lake.root / dead, tmp_path / "copy")
     world.expire_leases()
     again = RunKey("adoption", f"again {day}")
     world.run_until(again, day, "publish.lake")
+    assert not set(files) & set(world.staged_at_home())
     shutil.copytree(tmp_path / "copy", world.lake.root / dead)
     world.run_task("cleanup", again, day)
     assert world.left_in_sink() == []
@@ -151,28 +129,6 @@ def test_a_restaged_epoch_is_adopted_from_where_it_was_staged_again(world: Adopt
     world.require_exactly_once(day)
     assert not set(damaged) & set(world.lake.files())
     assert set(_files_of(world, day)) - set(damaged) <= set(world.lake.files())
-    assert all(one.agrees for one in verify(world.runtime(), world.epoch_of(day)))
-
-
-def test_files_that_a_table_adopted_and_gave_up_do_not_stop_the_other_sinks(world: AdoptingWorld) -> None:
-    """Somebody compacts the table, and removes what it was made of, before Postgres has published."""
-    day = next(world.days)
-    run = _run(day)
-    world.run_until(run, day, "commit")
-    world.run_task("publish.lake", run, day)
-    sink = world.lake.sink
-    assert isinstance(sink, FolderTable)
-    table = OpenFolderTable(sink, LOOKING)
-    mine = _files_of(world, day)
-    rows = [path for path in mine if path in world.lake.files()]
-    assert rows == mine
-    compacted = pa.concat_tables([pq.ParquetFile(table.root / path).read() for path in mine])
-    pq.write_table(compacted, table.root / f"compacted-{day}.parquet")
-    table.append(len(table.load_head().entries), {"removes": mine, "adds": [f"compacted-{day}.parquet"]})
-    for path in mine:
-        (table.root / path).unlink()
-    world.run(run, day, start="publish.warehouse")
-    world.require_exactly_once(day)
     assert all(one.agrees for one in verify(world.runtime(), world.epoch_of(day)))
 
 
@@ -226,17 +182,6 @@ def test_nothing_is_deleted_below_a_table_that_the_plan_names_no_longer(world: A
     discard_homes(runtime, moved, int(folder.rpartition("/")[2]), folder)
     assert _files_of(world, day) == staged != []
     world.run(_run(day), day, start="commit")
-    world.require_exactly_once(day)
-
-
-def test_the_job_that_writes_is_the_one_that_was_asked(world: AdoptingWorld) -> None:
-    day = next(world.days)
-    run = _run(day)
-    world.run_task("begin", run, day)
-    world.run_task("stage", run, day, write_parquet)
-    epoch = world.epoch_of(day)
-    assert not (world.staging_folder / str(epoch.wal) / OUTPUT).exists(), "the rows are written once"
-    world.run(run, day, start="prepare.warehouse")
     world.require_exactly_once(day)
 
 

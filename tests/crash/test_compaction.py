@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import cast
@@ -13,15 +13,15 @@ import pytest
 
 from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
-from lockstep.errors import CompactionBusy, InvalidPipeline, UnknownEpoch
-from lockstep.operations.compact import compact, compactable_sinks
+from lockstep.errors import CompactionBusy
+from lockstep.operations.compact import compact
 from lockstep.operations.verify import Verification, verify
 from lockstep.sinks.adopting import AdoptingSink
 from lockstep.sinks.compacting import Compaction
 from lockstep.steps.compactions import compacting_table
 from stack.postgres import PostgresServer
 from tests.apart import apart
-from tests.crash.adopting_world import SINK, AdoptingWorld, make_adopting_world
+from tests.crash.adopting_world import AdoptingWorld, make_adopting_world
 from tests.crash.test_delta import make_delta_world
 from tests.crash.test_iceberg_epochs import iceberg_table
 from tests.crash.victims import Action, Hit, overtake, sacrifice
@@ -43,18 +43,19 @@ SWEEPING = (
 )
 
 
-@pytest.fixture(scope="module", params=["delta", "iceberg"])
-def world(
-    request: pytest.FixtureRequest, memory_server: PostgresServer, memory_folder: Path
-) -> Iterator[AdoptingWorld]:
-    """What one test leaves is the next one's: its small files, and a compacted one."""
+def lake_world(kind: str, server: PostgresServer, memory_folder: Path) -> AdoptingWorld:
+    """`kind`: delta or iceberg."""
     folder = Path(tempfile.mkdtemp(dir=memory_folder))
-    names = [f"{kind}_{folder.name.lower()}" for kind in ("ledger", "warehouse")]
-    ledger, warehouse = (memory_server.create_database(name) for name in names)
-    if request.param == "delta":
-        yield make_delta_world(ledger, warehouse, folder)
-    else:
-        yield make_adopting_world(ledger, warehouse, folder, iceberg_table(warehouse, folder))
+    ledger, warehouse = (server.create_database(f"{name}_{folder.name.lower()}") for name in ("ledger", "warehouse"))
+    if kind == "delta":
+        return make_delta_world(ledger, warehouse, folder)
+    return make_adopting_world(ledger, warehouse, folder, iceberg_table(warehouse, folder))
+
+
+@pytest.fixture(scope="module", params=["delta", "iceberg"])
+def world(request: pytest.FixtureRequest, memory_server: PostgresServer, memory_folder: Path) -> AdoptingWorld:
+    """What one test leaves is the next one's: its small files, and a compacted one."""
+    return lake_world(request.param, memory_server, memory_folder)
 
 
 def publish(world: AdoptingWorld, days: int = 1) -> list[int]:
@@ -175,28 +176,3 @@ def test_recovery_leaves_a_compaction_alone_that_is_under_way(world: AdoptingWor
         victim.kill()
     assert len(world.lake.files()) == 1
     require_whole(world, days)
-
-
-def test_an_epoch_that_another_sink_has_yet_to_show_keeps_its_files(world: AdoptingWorld) -> None:
-    days, late = publish(world), next(world.days)
-    run = RunKey("compaction", "late")
-    world.run_until(run, late, "commit")
-    world.run_task("publish.lake", run, late)
-    before = set(world.lake.files())
-    compacted(world)
-    assert len(before.intersection(world.lake.files())) == 2
-    world.run(run, late, start="publish.warehouse")
-    world.require_exactly_once(late)
-    require_whole(world, [*days, late])
-    publish(world)
-    assert compacted(world).files_after == 1
-    world.require_exactly_once(late)
-
-
-def test_only_tables_of_epochs_files_are_compacted(world: AdoptingWorld) -> None:
-    publish(world)
-    assert compactable_sinks(world.runtime()) == [SINK]
-    with pytest.raises(InvalidPipeline, match="only the tables of DeltaSink and IcebergSink"):
-        compacted(world, "warehouse")
-    with pytest.raises(UnknownEpoch, match="no sink 'nothing' in its last plans; it has lake, warehouse"):
-        compacted(world, "nothing")

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import tempfile
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -18,17 +14,15 @@ from lockstep.sinks.delta import DeltaSink
 from lockstep.sinks.iceberg import IcebergSink
 from stack.postgres import PostgresServer
 from tests.apart import apart
-from tests.crash.adopting_world import SINK, AdoptingWorld, make_adopting_world
+from tests.crash.adopting_world import SINK, AdoptingWorld
 from tests.crash.originals import Copies
-from tests.crash.test_compaction import compacted, dead, lose_links, publish, require_whole
-from tests.crash.test_delta import make_delta_world
-from tests.crash.test_iceberg_epochs import iceberg_table, loaded_table
+from tests.crash.test_compaction import compacted, dead, lake_world, lose_links, publish, require_whole
+from tests.crash.test_iceberg_epochs import loaded_table
 from tests.crash.victims import Hit, overtake, sacrifice
 
 #: Which of the two kinds of table a test is about goes by the commit's number: they differ in `tests/sinks`.
 pytestmark = [pytest.mark.sample(1), pytest.mark.tier("all")]
 RENAMED = "lake2"
-_numbers = count(1)
 
 
 @pytest.fixture
@@ -37,14 +31,8 @@ def copies(memory_server: PostgresServer) -> Copies:
 
 
 @pytest.fixture(params=["delta", "iceberg"])
-def world(request: pytest.FixtureRequest, copies: Copies, memory_folder: Path) -> Iterator[AdoptingWorld]:
-    folder = Path(tempfile.mkdtemp(dir=memory_folder))
-    names = [f"swept_{kind}_{next(_numbers)}" for kind in ("ledger", "warehouse")]
-    ledger, warehouse = (copies.server.create_database(name) for name in names)
-    if request.param == "delta":
-        yield make_delta_world(ledger, warehouse, folder)
-    else:
-        yield make_adopting_world(ledger, warehouse, folder, iceberg_table(warehouse, folder))
+def world(request: pytest.FixtureRequest, memory_server: PostgresServer, memory_folder: Path) -> AdoptingWorld:
+    return lake_world(request.param, memory_server, memory_folder)
 
 
 def named(world: AdoptingWorld, name: str) -> AdoptingWorld:
@@ -72,23 +60,6 @@ def renamed(world: AdoptingWorld, name: str = RENAMED) -> AdoptingWorld:
     found = named(world, name)
     publish(found)
     return found
-
-
-def note_by_sink(world: AdoptingWorld) -> None:
-    """Have the table know its compactions as an earlier version noted them: by their sink's name."""
-    sink, deployment = world.lake.sink, world.runtime().ledger.deployment()
-    if not isinstance(sink, IcebergSink):
-        for entry in (world.lake.root / "_delta_log").glob("*.json"):
-            noted = f":{world.pipeline.name}:{{}}:compaction"
-            entry.write_text(entry.read_text().replace(noted.format("*"), noted.format(sink.name)))
-        return
-    with loaded_table(world.warehouse_dsn) as table:
-        assert table is not None
-        known = {name: text for name, text in table.properties.items() if name.startswith("lockstep.compaction.")}
-        whose = hashlib.sha256(f"{deployment}:{world.pipeline.name}:{sink.name}".encode()).hexdigest()[:16]
-        with table.transaction() as change:
-            change.remove_properties(*known)
-            change.set_properties({f"lockstep.compaction.{whose}.{n.split('.')[-1]}": known[n] for n in known})
 
 
 def forget_compactions(world: AdoptingWorld) -> None:
@@ -122,17 +93,6 @@ def test_a_sink_that_was_renamed_keeps_what_it_compacted_before(world: AdoptingW
     require_kept(now, [*days, *publish(now)])
     assert dead(now) == [], "the table knows compactions by whichever name"
     assert (world.lake.root / large).exists(), "older versions of the table consist of it"
-
-
-def test_what_an_earlier_version_compacted_stays_in_older_versions_of_the_table(world: AdoptingWorld) -> None:
-    publish(world)
-    compacted(world)
-    [old] = world.lake.files()
-    note_by_sink(world)
-    days = publish(world)
-    assert compacted(world).files_after == 1
-    require_kept(world, days)
-    assert old not in world.lake.files() and (world.lake.root / old).exists()
 
 
 @pytest.mark.fault("F9")

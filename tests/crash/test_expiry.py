@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
@@ -17,14 +15,15 @@ from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
 from lockstep.errors import ExpiryRefused
 from lockstep.operations.compact import compact
+from lockstep.operations.verify import verify
 from lockstep.sinks.compacting import Expiry
 from lockstep.sinks.iceberg import IcebergSink
+from lockstep.sinks.values import Presence
 from stack.postgres import PostgresServer
 from tests.apart import apart
-from tests.crash.adopting_world import AdoptingWorld, make_adopting_world
-from tests.crash.test_compaction import compacted, publish, require_whole, verified
-from tests.crash.test_delta import make_delta_world
-from tests.crash.test_iceberg_epochs import iceberg_table, loaded_table
+from tests.crash.adopting_world import AdoptingWorld
+from tests.crash.test_compaction import compacted, lake_world, lose_links, publish, require_whole, verified
+from tests.crash.test_iceberg_epochs import loaded_table
 from tests.crash.victims import Action, Hit, overtake, sacrifice
 from tests.sinks.delta_target import on_table
 
@@ -35,16 +34,8 @@ UNTIL_NOW = timedelta(0)
 
 
 @pytest.fixture(params=["delta", "iceberg"])
-def world(
-    request: pytest.FixtureRequest, memory_server: PostgresServer, memory_folder: Path
-) -> Iterator[AdoptingWorld]:
-    folder = Path(tempfile.mkdtemp(dir=memory_folder))
-    names = [f"{kind}_{folder.name.lower()}" for kind in ("expiry", "expiry_warehouse")]
-    ledger, warehouse = (memory_server.create_database(name) for name in names)
-    if request.param == "delta":
-        yield make_delta_world(ledger, warehouse, folder)
-    else:
-        yield make_adopting_world(ledger, warehouse, folder, iceberg_table(warehouse, folder))
+def world(request: pytest.FixtureRequest, memory_server: PostgresServer, memory_folder: Path) -> AdoptingWorld:
+    return lake_world(request.param, memory_server, memory_folder)
 
 
 def expired(world: AdoptingWorld, retention: timedelta, *, dry_run: bool = False) -> Expiry:
@@ -125,35 +116,23 @@ def test_what_another_sink_has_yet_to_publish_from_stays_whoever_compacted_it(wo
     found = expired(world, let_a_week_pass(world))
     assert (found.files, found.kept) == (2, {"of epochs that aren't cleaned up": 2})
     world.run(run, late, start="publish.warehouse")
-    require_whole_but_files(world, [*days, late])
+    for day in (*days, late):
+        world.require_exactly_once(day)
     assert expired(world, let_a_week_pass(world)).files == 2 and world.left_in_sink() == []
-    require_whole_but_files(world, [*days, late])
-
-
-def require_whole_but_files(world: AdoptingWorld, days: list[int]) -> None:
-    """Every row once, whichever files the table has."""
-    for day in days:
+    for day in (*days, late):
         world.require_exactly_once(day)
 
 
-@pytest.mark.tier("all")
-def test_an_undecided_epoch_keeps_its_files(world: AdoptingWorld) -> None:
-    publish(world)
-    late, run = next(world.days), RunKey("expiry", "undecided")
-    world.run_until(run, late, "prepare.lake")
-    found = expired(world, let_a_week_pass(world))
-    assert (found.files, found.kept) == (0, {"of epochs that aren't cleaned up": 2})
-    world.run(run, late, start="prepare.warehouse")
-    world.require_exactly_once(late)
-
-
-@pytest.mark.tier("all")
-def test_a_wal_that_is_kept_keeps_its_files(world: AdoptingWorld) -> None:
+def test_an_undecided_epoch_and_a_wal_that_is_kept_keep_their_files(world: AdoptingWorld) -> None:
     keeping = replace(world, pipeline=replace(world.pipeline, keep_wal=1))
     publish(keeping, 2)
     compacted(keeping)
+    late, run = next(world.days), RunKey("expiry", "undecided")
+    world.run_until(run, late, "prepare.lake")
     found = expired(keeping, let_a_week_pass(world))
-    assert (found.files, found.kept) == (2, {"of WALs that are kept": 2})
+    assert (found.files, found.kept) == (2, {"of WALs that are kept": 2, "of epochs that aren't cleaned up": 2})
+    world.run(run, late, start="prepare.warehouse")
+    world.require_exactly_once(late)
 
 
 def test_a_ledger_of_another_life_takes_no_file(world: AdoptingWorld) -> None:
@@ -208,10 +187,7 @@ def test_a_deletion_that_is_struck_is_gone_on_with(
     victim = sacrifice(tasks, Hit("compact", point, 2), action, tmp_path / "victim.log")
 
     def resumed() -> None:
-        world.execute(
-            world.ledger_dsn,
-            "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND pid <> pg_backend_pid()",
-        )
+        lose_links(world)
         publish(world)
         expired(world, now)
         assert world.left_in_sink() == []
@@ -219,3 +195,69 @@ def test_a_deletion_that_is_struck_is_gone_on_with(
     overtake(victim, resumed, lambda: require_whole(world, days))
     assert compacted(world).files_after == 1
     require_whole(world, days)
+
+
+# --- how `verify` calls what became of an epoch's rows ---
+
+LIVE, COMPACTED, ROLLED_BACK, DELETED = Presence
+
+
+def presences(world: AdoptingWorld) -> dict[int, Presence | None]:
+    """By epoch, in the table; no other sink has any."""
+
+    def look() -> dict[int, Presence | None]:
+        runtime = world.runtime()
+        last = runtime.ledger.last_epoch("numbers")
+        assert last is not None
+        epochs = [runtime.ledger.epoch("numbers", number) for number in range(1, last.id + 1)]
+        found = [one for epoch in epochs for one in verify(runtime, epoch)]
+        runtime.ledger.close()
+        assert {one.presence for one in found if one.sink != "lake"} == {None}
+        assert all(one.agrees == (one.presence in (LIVE, COMPACTED)) for one in found if one.sink == "lake")
+        return {one.epoch: one.presence for one in found if one.sink == "lake"}
+
+    return apart(look)
+
+
+def back_by(world: AdoptingWorld, commits: int) -> None:
+    """Somebody takes the table back to what it was so many commits ago."""
+    if not is_iceberg(world):
+        on_table(world.lake.root, lambda found: found.restore(found.version() - commits) and None)
+        return
+    with loaded_table(world.warehouse_dsn) as table:
+        assert table is not None
+        snapshot = table.current_snapshot()
+        for _ in range(commits):
+            assert snapshot is not None and snapshot.parent_snapshot_id is not None
+            snapshot = table.snapshot_by_id(snapshot.parent_snapshot_id)
+        assert snapshot is not None
+        table.manage_snapshots().rollback_to_snapshot(snapshot.snapshot_id).commit()
+
+
+def delete(world: AdoptingWorld, day: int) -> None:
+    """Somebody deletes half of a day's rows."""
+
+    def act(found: Any) -> None:
+        found.delete(f"day = {day} AND number < 10")
+
+    if not is_iceberg(world):
+        on_table(world.lake.root, act)
+        return
+    with loaded_table(world.warehouse_dsn) as table:
+        assert table is not None
+        table.delete(f"day = {day} and number < 10")
+
+
+def test_what_is_compacted_rolled_back_or_deleted_is_told_from_what_is_live(world: AdoptingWorld) -> None:
+    publish(world)
+    compacted(world)
+    days = publish(world, 2)
+    compact_by_others(world)
+    days = publish(world, 2)
+    assert presences(world) == {1: COMPACTED, 2: COMPACTED, 3: COMPACTED, 4: LIVE, 5: LIVE}
+    back_by(world, 1)
+    assert presences(world) == {1: COMPACTED, 2: COMPACTED, 3: COMPACTED, 4: LIVE, 5: ROLLED_BACK}
+    delete(world, days[3])
+    publish(world)
+    found = presences(world)
+    assert (found[4], found[5], found[6]) == (DELETED, ROLLED_BACK, LIVE)

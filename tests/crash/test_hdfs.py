@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from lockstep import crash
-from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
 from lockstep.errors import Retryable
 from lockstep.hdfs.address import HdfsAddress
 from stack.hdfs import HdfsServer
 from stack.postgres import PostgresServer
 from tests.crash.hdfs_victim import HdfsWorld
-from tests.crash.test_kill_and_zombie import RESUMES
-from tests.crash.victims import Hit, hits_of
+from tests.crash.s3_victim import kill_each
+from tests.crash.test_kill_and_zombie import RESUMES, hits
 from tests.proxy import CuttingProxy
 from tests.sampling import Sampling
 
@@ -43,44 +40,14 @@ def world(
     return HdfsWorld.make(ledger_dsn, warehouse_dsn, tmp_path, f"{uri}/wal", f"{uri}/out")
 
 
-def hits(world: HdfsWorld, monkeypatch: pytest.MonkeyPatch) -> list[Hit]:
-    """Where a crash-free epoch touches WAL or files, and its decision."""
-    monkeypatch.setenv("LOCKSTEP_TESTING", "1")
-    day, found = next(world.days), []
-    for task in world.tasks():
-        reached: list[CrashPoint] = []
-        stop = crash.observe(reached.append)
-        world.run_task(task, RunKey("dry", f"day {day}"), day)
-        stop()
-        if not task.startswith("publish.warehouse"):
-            found += hits_of(task, Counter(reached))
-    monkeypatch.delenv("LOCKSTEP_TESTING")
-    world.require_exactly_once(day)
-    world.require_tidy()
-    return found
-
-
 @pytest.mark.parametrize("resume", sorted(RESUMES))
 def test_every_row_is_shown_once_wherever_a_process_is_killed_whose_wal_and_files_are_on_hdfs(
     world: HdfsWorld, resume: str, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests, sampling: Sampling
 ) -> None:
+    """Elsewhere each point is swept in every way."""
     ways = sorted(RESUMES)
-    mine = hits(world, monkeypatch)[ways.index(resume) :: len(ways)]  # elsewhere each point is swept in every way
-    for hit in sampling.sample(mine, 2):
-        with subtests.test(str(hit)):
-            day = next(world.days)
-            run = RunKey("crash", f"{hit} {day}")
-            tasks = list(world.tasks())
-            died = world.in_process(tasks[: tasks.index(hit.task) + 1], run, day, (hit.task, hit.point, hit.nth))
-            assert died == -9, "the point was not reached"
-            if hit.task.startswith(("begin", "stage", "prepare")):
-                world.require_nothing_shown(day)
-                assert not world.bare_files(day)
-            RESUMES[resume](world, run, day, hit.task)
-            world.require_exactly_once(day)
-    world.expire_leases()
-    assert world.recover().problems == []
-    world.require_tidy()
+    mine = hits(world, monkeypatch)[ways.index(resume) :: len(ways)]
+    kill_each(world, ((hit, resume) for hit in sampling.sample(mine, 2)), subtests)
 
 
 @pytest.mark.parametrize("asked", ["create", "complete", "rename2", "delete", "getListing"])

@@ -16,20 +16,16 @@ from lockstep.crash import CrashPoint
 from lockstep.epoch import Epoch, RunKey
 from lockstep.errors import InvalidPipeline, WalCorrupt
 from lockstep.ledger import Ledger
-from lockstep.ledger.report import Report
 from lockstep.operations.wal_log import open_output
 from lockstep.roles.stage import stage
 from lockstep.runtime import open_wal
-from lockstep.states import EpochState, Role
+from lockstep.states import EpochState
 from lockstep.steps.sweep import sweep_folders
-from lockstep.wal._local_storage import LocalStorage
-from lockstep.wal._storage import Entry
 from lockstep.wal.staging import Execution, Staging
 from lockstep.wal_retention import WalRetention
 from stack.postgres import PostgresServer
 from tests.crash.recording import recorded
 from tests.crash.test_delta import make_delta_world
-from tests.crash.test_restage import damaged
 from tests.crash.victims import Action, Hit, overtake, sacrifice
 from tests.crash.world import World, make_world, rows_of_day, write_parquet
 from tests.sampling import Sampling
@@ -104,16 +100,6 @@ def test_a_wal_stays_for_so_long_and_recovery_deletes_it_then(world: World) -> N
     assert kept(world) == [2]
 
 
-def test_nothing_else_that_sweeps_takes_a_kept_wal_away(world: World) -> None:
-    world = keeping(world, DAY)
-    [epoch] = ran(world)
-    day = epoch.id - 1
-    world.run(RunKey("kept", "again"), day)  # a clear of the whole run
-    world.run_task("recover", RunKey("kept", "recovery"), day)
-    ran(world)
-    assert kept(world) == [1, 2]
-
-
 def _write_and_fail(request_uri: str) -> None:
     write_parquet(request_uri)
     raise ZeroDivisionError
@@ -172,29 +158,6 @@ def test_wherever_a_cleanup_stands_still_it_deletes_nothing_that_another_definit
                 kept(world)
 
             overtake(victim, resume, check)
-
-
-def test_what_was_staged_in_a_damaged_wals_place_is_what_is_kept(world: World) -> None:
-    world = keeping(world, DAY)
-    day = damaged(world)
-    world.run_task("restage", RunKey("kept", "restage"), day)
-    assert world.recover().problems == []
-    restaged = world.epoch_of(day).restaged
-    assert restaged is not None
-    assert world.left_in_staging() == [restaged.wal]
-    assert kept(world) == [1]
-
-
-def test_a_wal_that_an_unfinished_epoch_reads_is_not_due(world: World) -> None:
-    ran(keeping(world, 1), 1)
-    day = next(world.days)
-    world.run_until(RunKey("kept", "under way"), day, "stage")
-    reading = world.epoch_of(day)
-    world.execute(world.ledger_dsn, "UPDATE lockstep.kept_wal SET wal = %s", (reading.wal,))
-    ledger = Ledger(world.ledger_dsn)
-    world.execute(world.ledger_dsn, "UPDATE lockstep.pipeline SET keep_wal_epochs = NULL")
-    assert ledger.due_wals("numbers") == [] == ledger.expire_wals("numbers", Role.OPERATOR)
-    ledger.close()
 
 
 def test_a_wal_that_is_kept_while_somebody_sweeps_stays(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -288,30 +251,6 @@ def test_of_an_output_that_a_table_has_adopted_the_tables_files_are_read_whateve
     with pytest.raises(WalCorrupt, match="missing"):
         list(open_output(runtime, number, "numbers"))
     runtime.ledger.close()
-
-
-def test_status_tells_how_much_is_kept_and_beginning_an_epoch_looks_into_no_kept_folder(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world = keeping(world, 100)
-    ran(world, 2)
-    told = Report(world.ledger_dsn).pipeline("numbers")
-    sizes = [file.stat().st_size for file in world.staging_folder.glob("*/*/epoch=*/*/numbers/*")]
-    assert told is not None and told.kept is not None
-    assert (told.kept.epochs, told.kept.bytes) == (2, sum(sizes))
-    looked: list[str] = []
-    real = LocalStorage.children
-
-    def children(storage: LocalStorage, folder: str) -> list[Entry]:
-        looked.append(folder)
-        return real(storage, folder)
-
-    monkeypatch.setattr(LocalStorage, "children", children)
-    day = next(world.days)
-    world.run_task("begin", RunKey("kept", "looks"), day)
-    world.run_task("recover", RunKey("kept", "looks"), day)
-    assert looked
-    assert [path for path in looked if any(f"epoch={number}" in path for number in (1, 2))] == []
 
 
 def test_keep_wal_is_a_time_or_a_number_of_epochs() -> None:

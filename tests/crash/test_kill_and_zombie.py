@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -17,19 +18,19 @@ from lockstep import crash
 from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
 from tests.crash.victims import Action, Hit, hits_of, overtake, sacrifice
-from tests.crash.world import World, rows_of_day
+from tests.crash.world import World
 from tests.sampling import Sampling
 
 
 def hits(world: World, monkeypatch: pytest.MonkeyPatch) -> list[Hit]:
     """Dry run: every point that a crash-free epoch reaches, by task, if it isn't another protocol's too."""
     monkeypatch.setenv("LOCKSTEP_TESTING", "1")
-    day = next(world.days)
+    day = world.struck_day()
     found = []
     for task in world.tasks():
         reached: list[CrashPoint] = []
         stop = crash.observe(reached.append)
-        world.run_task(task, RunKey("dry", f"day {day}"), day)
+        world.run_task(task, world.run_of(day, "dry"), day)
         stop()
         found += hits_of(task, Counter(reached))
     world.require_exactly_once(day)
@@ -46,16 +47,15 @@ def _retry(world: World, run: RunKey, day: int, task: str) -> None:
 def _new_run(world: World, run: RunKey, day: int, task: str) -> None:
     """Another run of the same interval, once the lease is over."""
     world.expire_leases()
-    world.run(RunKey(run.dag_id, f"{run.run_id} again"), day)
+    world.run(replace(run, run_id=f"{run.run_id} again"), day)
 
 
 def _recovery(world: World, run: RunKey, day: int, task: str) -> None:
     """The recovery DAG; what it had to void, a new run brings."""
     world.expire_leases()
-    report = world.recover()
-    assert report.problems == []
-    if world.state_of(day) != "cleaned":
-        world.run(RunKey(run.dag_id, f"{run.run_id} after recovery"), day)
+    assert world.recover().problems == []
+    if not world.is_moved(day):
+        world.run(replace(run, run_id=f"{run.run_id} after recovery"), day)
 
 
 RESUMES = {"retry": _retry, "new run": _new_run, "recovery": _recovery}
@@ -143,7 +143,7 @@ def strike_each(
     for struck, day in days.items():
         with subtests.test(f"{struck} after the sweep"):
             for place, rows in shown.items():
-                assert rows[day] == Counter(rows_of_day(day)), place
+                assert rows[day] == world.expected(day), place
     return list(days.values())
 
 
@@ -154,14 +154,14 @@ def strike(
     resume: Callable[[World, RunKey, int, str], None],
     folder: Path,
 ) -> int:
-    day = next(world.days)
-    run = RunKey("crash", f"{hit} {day}")
+    day = world.struck_day()
+    run = world.run_of(day, str(hit))
     tasks = [(task, partial(world.run_task, task, run, day)) for task in world.tasks()]
     victim = sacrifice(tasks, hit, action, folder / "victim.log")
 
     def resumed() -> None:
         if hit.task.startswith(("begin", "stage", "prepare")):
-            world.require_nothing_shown(day)
+            world.require_undecided(day)
         resume(world, run, day, hit.task)
 
     overtake(victim, resumed, partial(world.require_exactly_once, day))

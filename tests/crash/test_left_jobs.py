@@ -12,7 +12,7 @@ import pytest
 from lockstep import crash
 from lockstep.crash import CrashInjected, CrashPoint
 from lockstep.epoch import Epoch, RunKey
-from lockstep.errors import Fenced, InvalidPipeline, JobAtWork, SourceChanged, StageFailed
+from lockstep.errors import Fenced, JobAtWork, SourceChanged, StageFailed
 from lockstep.launchers import JobState
 from lockstep.ledger import Ledger
 from lockstep.roles.stage import Leaving, stage
@@ -119,24 +119,13 @@ def test_what_the_job_wrote_is_sealed_by_a_later_process_of_the_same_try(
     world: World, day: int, cluster: Cluster
 ) -> None:
     handle, token = leave(world, day, cluster)
-    for _ in range(2):
+    for new in (True, False):
         with pytest.raises(JobAtWork, match=f"{handle}, of execution {token}, is at work"):
-            look(world, day, cluster)
+            look(world, day, cluster, new=new)
     cluster.work(handle)
-    sealed = look(world, day, cluster)
+    sealed = look(world, day, cluster, new=False)
     assert sealed.wal is not None and sealed.wal.endswith(f"/{token}")
     assert list(cluster.requests) == [handle] and not cluster.cancelled
-    finish(world, day)
-
-
-def test_a_look_that_may_leave_no_new_job_takes_the_one_up_that_was_left(
-    world: World, day: int, cluster: Cluster
-) -> None:
-    handle, _ = leave(world, day, cluster)
-    with pytest.raises(JobAtWork):
-        look(world, day, cluster, new=False)
-    cluster.work(handle)
-    assert look(world, day, cluster, new=False).wal is not None
     finish(world, day)
 
 
@@ -152,19 +141,6 @@ def test_another_try_cancels_what_was_left_and_seals_its_own_whatever_the_older_
         look(world, day, cluster, 2)
     cluster.work(younger)
     assert str(look(world, day, cluster, 2).wal).endswith(f"/{token}")
-    finish(world, day)
-
-
-def test_of_two_tries_that_both_go_on_one_is_sealed_and_the_other_finds_it(
-    world: World, day: int, cluster: Cluster
-) -> None:
-    """The older one's process was taken for dead, and isn't."""
-    older, token = leave(world, day, cluster)
-    younger, _ = leave(world, day, cluster, 2)
-    cluster.work(older)
-    cluster.work(younger)
-    first, second = look(world, day, cluster, 1), look(world, day, cluster, 2)
-    assert str(first.wal).endswith(f"/{token}") and second.wal == first.wal
     finish(world, day)
 
 
@@ -218,15 +194,6 @@ def test_a_process_that_was_stopped_cancels_no_job_of_a_younger_try(
     cluster.work(younger[0])
     look(world, day, cluster, 2)
     finish(world, day)
-
-
-def test_a_launcher_that_gives_no_handle_is_refused_and_never_launches_again(
-    world: World, day: int, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cluster, "launch", lambda request_uri: "")
-    with pytest.raises(InvalidPipeline, match="no handle"):
-        look(world, day, cluster)
-    world.run_task("abort", _run(day), day)
 
 
 @pytest.mark.fault("B24")
@@ -302,18 +269,7 @@ def test_input_that_changed_while_the_job_worked_is_not_sealed(
     world.run_task("abort", _run(day), day)
 
 
-def test_an_attempt_that_is_void_takes_the_request_away_and_seals_nothing(
-    world: World, day: int, cluster: Cluster
-) -> None:
-    handle, _ = leave(world, day, cluster)
-    assert stands(cluster.requests[handle])
-    world.run_task("abort", _run(day), day)
-    assert not stands(cluster.requests[handle]), "by which the job's driver ends"
-    with pytest.raises(Fenced):
-        look(world, day, cluster)
-
-
-def test_an_attempt_that_is_void_is_found_out_while_its_job_is_at_work_and_its_folder_stands(
+def test_an_attempt_that_is_void_seals_nothing_and_then_takes_the_request_away(
     world: World, day: int, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LOCKSTEP_TESTING", "1")
@@ -327,7 +283,10 @@ def test_an_attempt_that_is_void_is_found_out_while_its_job_is_at_work_and_its_f
 
     with meanwhile_at(CrashPoint.ABORT_AFTER_RAISE, find_out):
         world.run_task("abort", _run(day), day)
-    assert found == [True]
+    assert found == [True], "its job is at work and its folder stands"
+    assert not stands(cluster.requests[handle]), "by which the job's driver ends"
+    with pytest.raises(Fenced):
+        look(world, day, cluster)
 
 
 def test_a_new_attempt_takes_nothing_up_that_an_older_one_has_left(world: World, day: int, cluster: Cluster) -> None:
@@ -357,23 +316,4 @@ def test_a_try_that_dies_around_the_note_is_as_if_it_had_never_launched(
     cluster.work(dead, write_others)
     cluster.work(own)
     assert str(look(world, day, cluster, 2).wal).endswith(f"/{token}")
-    finish(world, day)
-
-
-def test_a_try_that_dies_while_it_seals_is_followed_by_one_that_stages_anew(
-    world: World, day: int, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
-) -> None:
-    monkeypatch.setenv("LOCKSTEP_TESTING", "1")
-    points = [CrashPoint.STAGE_BEFORE_MANIFEST, CrashPoint.STAGE_AFTER_MANIFEST, CrashPoint.STAGE_BEFORE_SEAL]
-    for number, point in enumerate(points, 1):
-        with subtests.test(point.value):
-            handle, _ = leave(world, day, cluster, number)
-            cluster.work(handle)
-            monkeypatch.setenv("LOCKSTEP_CRASH", f"{point}:raise")
-            with pytest.raises(CrashInjected):
-                look(world, day, cluster, number)
-    with pytest.raises(JobAtWork):  # the same try, asked once more: its folder has a manifest that nobody knows
-        look(world, day, cluster, len(points))
-    cluster.work(list(cluster.requests)[-1])
-    look(world, day, cluster, len(points))
     finish(world, day)

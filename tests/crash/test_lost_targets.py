@@ -17,7 +17,7 @@ from lockstep.errors import IllegalTransition, LedgerConflict, TargetChanged
 from lockstep.operations.doctor import Severity, Surroundings, examine
 from lockstep.operations.renumber import renumber
 from lockstep.roles.begin import begin
-from lockstep.sinks import DeltaSink, FileSink, FunctionSink
+from lockstep.sinks import FileSink, FunctionSink
 from lockstep.sinks.base import Sink
 from lockstep.sinks.values import Publication, SinkEpoch
 from lockstep.states import Role
@@ -199,16 +199,6 @@ def test_a_person_says_that_what_is_lost_stays_away_and_it_goes_on(
 
 
 @pytest.mark.fault("L17")
-def test_what_a_person_has_said_of_one_target_counts_for_no_other(world: World, past: Past) -> None:
-    with _other_warehouse(world, past) as lost:
-        renumber(lost.runtime(), "moved", lacking=["warehouse"])
-    with _empty_warehouse(world, past) as other, pytest.raises(TargetChanged):
-        begin(other.runtime(), _run(2), interval_of(2))
-    world.run(_run(2), 2)
-    world.require_exactly_once(2)
-
-
-@pytest.mark.fault("L17")
 def test_the_last_epoch_is_the_one_that_was_shown_last_whatever_its_number(
     world: World, memory_server: PostgresServer
 ) -> None:
@@ -257,22 +247,6 @@ def test_sinks_that_are_lost_together_are_said_to_be_by_one_command(world: World
         renumber(lost.runtime(), "one server", lacking=["files", "warehouse"])
         lost.run(_run(2), 2)
         lost.require_exactly_once(2)
-
-
-@pytest.mark.fault("L17")
-def test_a_lost_delta_table_goes_on_by_a_persons_word(world: World, past: Past) -> None:
-    pytest.importorskip("deltalake", reason="the extra delta isn't installed")
-    path = world.folder / "lake"
-    lake = _more(world, DeltaSink("lake", output="numbers", path=str(path), create=True))
-    lake.run(_run(2), 2)
-    path.rename(world.folder / "gone")
-    with pytest.raises(TargetChanged, match=r"there is no Delta table .*--lacking lake --reason"):
-        begin(lake.runtime(), _run(3), interval_of(3))
-    assert not path.exists()
-    renumber(lake.runtime(), "nobody has a copy", lacking=["lake"])
-    for day in (3, 4):
-        lake.run(_run(day), day)
-    lake.require_exactly_once(4)
 
 
 def take(batch: pa.RecordBatch, epoch: SinkEpoch) -> None:

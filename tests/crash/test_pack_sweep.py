@@ -16,7 +16,7 @@ import pytest
 from lockstep import crash
 from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
-from tests.crash.packs import PACK, days_of_pack, move_all, move_as_victim
+from tests.crash.test_packs import PACK, days_of_pack, move_all, move_as_victim
 from tests.crash.victims import Action, Hit, hits_of, overtake, sacrifice
 from tests.crash.world import World
 from tests.sampling import Sampling

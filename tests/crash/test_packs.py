@@ -3,23 +3,51 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 
 import pytest
 
 from lockstep import crash
 from lockstep.crash import CrashPoint
-from lockstep.epoch import Epoch, RunKey
-from lockstep.errors import BadRecords, EpochBusy, Fenced, LockstepError, PackFailed, TargetFull
-from lockstep.pack import Member, require_all_moved
-from lockstep.roles.begin import begin
+from lockstep.epoch import RunKey
+from lockstep.errors import BadRecords, PackFailed, TargetFull
+from lockstep.pack import Member, move_pack, require_all_moved
 from lockstep.roles.prepare import prepare
-from lockstep.roles.stage import stage
 from lockstep.runtime import Runtime
 from lockstep.states import UNDECIDED
 from lockstep.steps.stage_job import Launch
 from lockstep.wal.request import read_request
-from tests.crash.packs import PACK, days_of_pack, is_harmless, move, move_all
+from tests.crash.victims import HARMLESS
 from tests.crash.world import World, interval_of, write_parquet
+
+PACK = 3
+
+
+def days_of_pack(world: World) -> list[int]:
+    return [next(world.days) for _ in range(PACK)]
+
+
+def move(world: World, run: RunKey, days: Sequence[int], job: Launch = write_parquet) -> list[Member]:
+    runtime = world.runtime()
+    runs = [run.member(interval_of(day), number) for number, day in enumerate(days)]
+    members = move_pack(runtime, runs, job, jobs=2)
+    runtime.ledger.close()
+    return members
+
+
+def move_all(world: World, run: RunKey, days: Sequence[int]) -> None:
+    require_all_moved(move(world, run, days))
+
+
+def move_as_victim(world: World, run: RunKey, days: Sequence[int]) -> None:
+    """Raises what a person would have to look at before what is only overtaken."""
+    errors = [member.error for member in move(world, run, days) if member.error]
+    for error in sorted(errors, key=is_harmless):
+        raise error
+
+
+def is_harmless(error: Exception) -> bool:
+    return bool(HARMLESS.intersection(kind.__name__ for kind in type(error).__mro__))
 
 
 def _refusing(refused: int) -> Launch:
@@ -79,40 +107,6 @@ def _is_begun(world: World, day: int) -> bool:
     return world.state_of(day) is not None
 
 
-def test_two_packs_of_the_same_intervals_at_once_show_each_once(world: World) -> None:
-    days = days_of_pack(world)
-    runs = [RunKey("packs", f"{name} of two {days[0]}") for name in ("first", "second")]
-    found: list[list[Member]] = [[], []]
-
-    def move_one(place: int) -> None:
-        found[place] = move(world, runs[place], days if place else days[::-1])
-
-    threads = [threading.Thread(target=move_one, args=(place,)) for place in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    errors = [member.error for members in found for member in members if member.error]
-    assert all(isinstance(error, LockstepError) and is_harmless(error) for error in errors), errors
-    assert not errors or any(isinstance(error, EpochBusy) for error in errors), errors
-    for run in runs:
-        move_all(world, run, days)
-    for day in days:
-        world.require_exactly_once(day)
-    world.require_tidy()
-
-
-def test_a_pack_that_is_moved_again_finds_its_epochs_shown(world: World) -> None:
-    days = days_of_pack(world)
-    run = RunKey("packs", f"again {days[0]}")
-    first, second = move(world, run, days), move(world, run, days)
-    assert [member.already for member in first] == [False] * PACK
-    assert [member.already for member in second] == [True] * PACK
-    assert [member.epoch.id for member in first if member.epoch] == [m.epoch.id for m in second if m.epoch]
-    for day in days:
-        world.require_exactly_once(day)
-
-
 def test_what_has_no_room_is_prepared_when_others_of_the_pack_are_shown(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,32 +130,6 @@ def _undecided(runtime: Runtime, run: RunKey) -> bool:
     return runtime.epoch_of(runtime.attempt_of(run)).state in UNDECIDED
 
 
-def test_a_pack_that_was_overtaken_before_it_staged_leaves_the_attempt_of_who_overtook_it(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    day, younger = next(world.days), list[int]()
-    run = RunKey("packs", f"overtaken {day}")
-
-    def stage_late(runtime: Runtime, own: RunKey, launch: Launch, reference: str) -> Epoch:
-        world.expire_leases()
-        younger.append(begin(world.runtime(), own, own.interval).attempt)
-        return stage(runtime, own, launch, reference)
-
-    def fenced(*_: object) -> None:
-        raise Fenced("a younger token was taken")
-
-    with monkeypatch.context() as patched:
-        patched.setattr("lockstep.pack.stage", stage_late)
-        patched.setattr("lockstep.pack.prepare", fenced)
-        [member] = move(world, run, [day])
-    assert isinstance(member.error, Fenced)
-    assert ([world.epoch_of(day).attempt], world.state_of(day)) == (younger, "staged")
-    world.expire_leases()
-    move_all(world, run, [day])
-    world.require_exactly_once(day)
-    world.require_tidy()
-
-
 def test_a_pack_that_is_interrupted_holds_no_lease(world: World) -> None:
     days = days_of_pack(world)
 
@@ -182,16 +150,3 @@ def test_a_pack_that_is_interrupted_holds_no_lease(world: World) -> None:
     move_all(world, RunKey("packs", f"after the interrupt {days[0]}"), days)
     for day in days:
         world.require_exactly_once(day)
-
-
-def test_a_cause_that_many_epochs_share_is_told_once(world: World) -> None:
-    def member(day: int, error: Exception | None) -> Member:
-        return Member(RunKey("packs", f"told {day}", interval_of(day)), error=error)
-
-    shared = [member(day, BadRecords("the same for all")) for day in range(300)]
-    own = [member(day, BadRecords(f"day {day} alone")) for day in range(300, 350)]
-    with pytest.raises(PackFailed, match=r"350 of 350 .* and 290 more: BadRecords: the same for all; ") as raised:
-        require_all_moved([*shared, *own])
-    told = str(raised.value)
-    assert told.count("the same for all") == 1 and "day 308 alone" in told and "day 309 alone" not in told
-    assert "and 41 more causes" in told and len(told) < 5000

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from lockstep.audits import in_range, row_count
@@ -18,9 +20,9 @@ from lockstep.operations.quarantine import find_quarantine, open_quarantined
 from lockstep.operations.replan import replan, void
 from lockstep.roles.restage import restage
 from lockstep.roles.stage import stage
-from tests.crash.test_kill_and_zombie import RESUMES, hits, strike
+from tests.crash.test_kill_and_zombie import hits, strike_each
 from tests.crash.victims import Action, Hit, in_turn, overtake, sacrifice
-from tests.crash.world import ROWS, Rows, World, rows_of_day, write_backwards, write_parquet
+from tests.crash.world import ROWS, Rows, World, flip_a_bit, rows_of_day, write_backwards, write_parquet
 from tests.sampling import Sampling
 
 pytestmark = pytest.mark.parametrize("world", ["two_phase"], indirect=True)  # no sink knows of quarantine
@@ -32,10 +34,15 @@ AUDITS = (in_range("numbers", "number", at_most=MOST, name="small", quarantine=T
 class QuarantiningWorld(World):
     """Of each day's rows the sinks show the small ones, and the others stand in quarantine."""
 
+    def expected(self, day: int) -> Rows:
+        return Counter(row for row in rows_of_day(day) if row[1] <= MOST)
+
     def require_exactly_once(self, day: int) -> None:
-        for place in (self.shown_in_warehouse, self.shown_in_files, self.bare_files):
-            assert place(day) == small(day), place.__name__
-        assert self.quarantined(day) == Counter(rows_of_day(day)) - small(day)
+        super().require_exactly_once(day)
+        assert self.quarantined(day) == self.gone(day)
+
+    def gone(self, day: int) -> Rows:
+        return Counter(rows_of_day(day)) - self.expected(day)
 
     def quarantined(self, day: int) -> Rows:
         found = open_quarantined(self.runtime(), self.epoch_of(day).id, "numbers")
@@ -45,10 +52,6 @@ class QuarantiningWorld(World):
             assert set(told.pop("lockstep_audits")) == {"small"}
             rows.update(zip(*told.values(), strict=True))
         return rows
-
-
-def small(day: int) -> Rows:
-    return Counter(row for row in rows_of_day(day) if row[1] <= MOST)
 
 
 def run_of(day: int) -> RunKey:
@@ -74,15 +77,9 @@ def test_every_row_is_shown_or_in_quarantine_once_wherever_a_process(
     sampling: Sampling,
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the epoch."""
-    world, days = quarantining, []
-    reached = [hit for hit in hits(world, monkeypatch) if hit.task in ("stage", "audit", "commit", "cleanup")]
-    for (action, resume), hit in in_turn(sampling, reached, WAYS, every=6):
-        with subtests.test(f"{action} {hit} {resume}"):
-            days.append(strike(world, hit, action, RESUMES[resume], tmp_path))
-    world.expire_leases()
-    assert world.recover().problems == []
-    world.require_tidy()
-    for day in days:
+    world, tasks = quarantining, ("stage", "audit", "commit", "cleanup")
+    reached = [hit for hit in hits(world, monkeypatch) if hit.task in tasks]
+    for day in strike_each(world, in_turn(sampling, reached, WAYS, every=6), tmp_path, subtests):
         world.require_exactly_once(day)
 
 
@@ -106,7 +103,7 @@ def _overtake_auditor(world: QuarantiningWorld, point: CrashPoint, action: Actio
     looser = in_range("numbers", "number", at_most=MOST + 1, name="small", quarantine=True)
     before = replace(world, pipeline=replace(world.pipeline, audits=(looser, row_count("numbers"))))
     before.run_until(run_of(day), day, "stage")
-    assert world.quarantined(day) != Counter(rows_of_day(day)) - small(day)
+    assert world.quarantined(day) != world.gone(day)
     work = [("audit", partial(before.run_task, "audit", run_of(day), day))]
     victim = sacrifice(work, Hit("audit", point, 1), action, folder / "log")
 
@@ -121,7 +118,7 @@ def _overtake_auditor(world: QuarantiningWorld, point: CrashPoint, action: Actio
 @pytest.mark.fault("N10")
 def test_quarantine_can_be_read_at_every_state_and_goes_with_what_is_given_up(quarantining: QuarantiningWorld) -> None:
     world, day, other = quarantining, next(quarantining.days), next(quarantining.days)
-    gone = Counter(rows_of_day(day)) - small(day)
+    gone = world.gone(day)
     for task in world.tasks():
         world.run_task(task, run_of(day), day)
         if task != "begin":
@@ -139,7 +136,7 @@ def test_quarantine_can_be_read_while_cleanup_has_moved_it_and_not_said_so(
     quarantining: QuarantiningWorld, damaged: bool
 ) -> None:
     world, day = quarantining, next(quarantining.days)
-    gone = Counter(rows_of_day(day)) - small(day)
+    gone = world.gone(day)
     world.run_until(run_of(day), day, "commit")
     if damaged:
         [file, *_] = sorted((world.staging_folder / (world.epoch_of(day).wal or "")).glob("numbers/*.parquet"))
@@ -167,7 +164,7 @@ def test_a_range_that_is_restated_has_the_quarantine_of_now(quarantining: Quaran
     assert now.quarantined(day) == Counter(row for row in rows_of_day(day) if row[1] > 9)
     assert now.shown_in_warehouse(day) == Counter(row for row in rows_of_day(day) if row[1] <= 9)
     rows = open_quarantined(now.runtime(), first.id, "numbers")
-    assert rows is not None and rows.rows == sum((Counter(rows_of_day(day)) - small(day)).values())
+    assert rows is not None and rows.rows == sum((world.gone(day)).values())
 
 
 @pytest.mark.fault("N10")
@@ -183,15 +180,13 @@ def test_what_is_staged_in_a_damaged_wals_place_has_the_quarantine_that_was_seal
         restage(world.runtime(), epoch.id, _other_quarantine, "a bad disk")
     restage(world.runtime(), epoch.id, write_backwards, "a bad disk")
     for task in world.tasks()[world.tasks().index("commit") + 1 :]:
-        assert world.quarantined(day) == Counter(rows_of_day(day)) - small(day)
+        assert world.quarantined(day) == world.gone(day)
         world.run_task(task, run_of(day), day)
     world.require_exactly_once(day)
 
 
 def _other_quarantine(request_uri: str) -> None:
     """The same rows in the output, another one in quarantine."""
-    import pyarrow.parquet as pq
-
     write_parquet(request_uri)
     folder = Path(request_uri.removeprefix("file://")).parent / "quarantine" / "output=numbers"
     [first, *_] = sorted(folder.glob("*.parquet"))
@@ -201,8 +196,6 @@ def _other_quarantine(request_uri: str) -> None:
 
 def test_a_job_that_has_not_asked_seals_nothing(quarantining: QuarantiningWorld) -> None:
     """As a driver with a Lockstep from before quarantine does."""
-    import json
-
     world, day = quarantining, next(quarantining.days)
 
     def silent(request_uri: str) -> None:
@@ -224,8 +217,7 @@ def test_a_damaged_row_in_quarantine_is_told_and_never_shown(quarantining: Quara
     world.run_until(run_of(day), day, last)
     place = find_quarantine(world.runtime(), world.epoch_of(day).id).folder
     for file in (world.staging_folder / place).rglob("*.parquet"):
-        data = file.read_bytes()
-        file.write_bytes(data[:20] + bytes([data[20] ^ 1]) + data[21:])
+        flip_a_bit(file)
     with pytest.raises(WalCorrupt):
         world.quarantined(day)
     if last == "stage":

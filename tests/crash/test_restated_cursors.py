@@ -3,38 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from lockstep.audits import sql
 from lockstep.epoch import Epoch, Identity, Input, Interval, Position, RunKey
-from lockstep.errors import EpochHeld, EpochVoid, RestateRefused, RunMismatch, SourceChanged, UnknownEpoch
+from lockstep.errors import EpochVoid, RestateRefused, RunMismatch, SourceChanged, UnknownEpoch
 from lockstep.ledger import Ledger, migrate
 from lockstep.ledger.report import Report
 from lockstep.operations.rebuild import look
-from lockstep.operations.replan import replan, replan_for, void
+from lockstep.operations.replan import replan_for, void
 from lockstep.operations.verify import verify
-from lockstep.roles.begin import begin
 from lockstep.runtime import Runtime
 from lockstep.sources import OpenSource, SourceContext
 from lockstep.states import DECIDED
 from lockstep.wal.staging import Staging
 from stack.postgres import PostgresServer
-from tests.crash.restating_world import (
-    WAYS,
-    Job,
-    RestatingWorld,
-    hits_of_restating,
-    make_restating_world,
-    wrong_rows,
-)
-from tests.crash.victims import in_turn, overtake, sacrifice
-from tests.crash.world import Numbers, OpenNumbers, rows_of_day, write_parquet
+from tests.crash.restating_world import RestatingWorld, make_restating_world
+from tests.crash.test_adoption import SWEEPS
+from tests.crash.test_kill_and_zombie import hits, strike_each
+from tests.crash.victims import in_turn
+from tests.crash.world import Numbers, OpenNumbers
 from tests.sampling import Sampling
 
 
@@ -56,13 +47,13 @@ class OpenFollowing(OpenNumbers):
 class CursorWorld(RestatingWorld):
     """`days` are given out in the order in which epochs are begun."""
 
-    def run_task(self, task: str, run: RunKey, day: int, job: Job = write_parquet) -> None:
-        if task != "begin":
-            super().run_task(task, run, day, job)
-            return
-        runtime = self.runtime()
-        begin(runtime, run)
-        runtime.ledger.close()
+    def interval_of_run(self, day: int) -> None:
+        return None
+
+    def require_undecided(self, day: int) -> None:
+        """While the next epoch goes its way."""
+        super().require_undecided(day)
+        self.go_on()
 
     def original_of(self, day: int) -> Epoch:
         asked = (
@@ -115,24 +106,6 @@ def test_one_decision_swaps_an_epoch_and_the_end_stays(world: CursorWorld, day: 
     assert world.lives(day) == ["replaced", "cleaned"], "a run restates once"
 
 
-@pytest.mark.tier("all")
-def test_audits_of_a_range_that_is_read_again_go_by_the_time_when_it_was_first_read(
-    world: CursorWorld, day: int
-) -> None:
-    [(planned,)] = world.execute(world.ledger_dsn, "SELECT now()::text")
-    fresh = sql("fresh", f"SELECT 1 WHERE $planned_at > TIMESTAMPTZ '{planned}'", outputs="numbers")
-    audited = dataclasses.replace(world, pipeline=dataclasses.replace(world.pipeline, audits=[fresh]))
-    for name in ("right", "once more"):
-        audited.run(audited.restating_run(day, name), day)
-    assert world.lives(day) == ["replaced", "replaced", "cleaned"]
-    world.require_exactly_once(day)
-    with pytest.raises(EpochHeld):
-        audited.go_on()
-    held = world._looking.last_epoch("numbers")
-    assert held is not None
-    void(world.runtime(), held.id, "a test")
-
-
 def test_later_epochs_go_on_beside_it(world: CursorWorld, day: int) -> None:
     """Also where only one may be in flight, and whatever the restatement has come to."""
     narrow = dataclasses.replace(world, pipeline=dataclasses.replace(world.pipeline, max_in_flight=1))
@@ -147,44 +120,6 @@ def test_later_epochs_go_on_beside_it(world: CursorWorld, day: int) -> None:
     assert found is not None and found.stuck == ()
 
 
-@pytest.mark.tier("all")
-def test_what_waits_for_a_later_epoch_is_restated_beside_it(world: CursorWorld, day: int) -> None:
-    """One that is undecided is no reason to wait."""
-    later = next(world.days)
-    run = RunKey("restating", f"later {later}")
-    world.run_until(run, later, "prepare.numbers")
-    world.restate(day)
-    world.require_exactly_once(day)
-    world.run(run, later, "prepare.archive")
-    world.require_exactly_once(later)
-
-
-@pytest.mark.tier("all")
-def test_lives_follow_one_another_and_a_given_up_one_leaves_everything(world: CursorWorld, day: int) -> None:
-    world.run_until(world.restating_run(day), day, "prepare.archive")
-    [_, given_up] = world._looking.generations(world.original_of(day))
-    void(world.runtime(), given_up.id, "a mistake")
-    assert world.tables(day)["numbers"] == wrong_rows(day)
-    for reason in ("the label", "once more"):
-        run = dataclasses.replace(world.restating_run(day, reason), restate=reason)
-        for task in world.tasks():
-            world.run_task(task, run, day)
-    assert world.lives(day) == ["replaced", "void", "replaced", "cleaned"]
-    world.require_exactly_once(day)
-    world.require_exactly_once(world.go_on())
-
-
-@pytest.mark.tier("all")
-def test_one_that_is_planned_anew_keeps_its_range(world: CursorWorld, day: int) -> None:
-    later = world.go_on()
-    world.run_until(world.restating_run(day), day, "stage")
-    [old, new] = world._looking.generations(world.original_of(day))
-    assert replan(world.runtime(), new.id, "planned anew").plan.sources == old.plan.sources
-    world.restate(day)
-    for one in (day, later):
-        world.require_exactly_once(one)
-
-
 def test_a_run_that_is_to_replan_it_finds_it_beside_later_epochs_and_moves_it(world: CursorWorld, day: int) -> None:
     world.run_until(world.restating_run(day), day, "stage")
     world.expire_leases()
@@ -193,22 +128,10 @@ def test_a_run_that_is_to_replan_it_finds_it_beside_later_epochs_and_moves_it(wo
     run = RunKey("restating", f"replanning {day}", restate="the label was wrong", epoch=old.id)
     replanned = replan_for(world.runtime(), run, "planned anew", new.id)
     assert replanned is not None and replanned.id == new.id
-    for task in world.tasks():
-        world.run_task(task, run, day)
+    world.run(run, day)
     assert world.lives(day) == ["replaced", "cleaned"]
     for one in (day, later):
         world.require_exactly_once(one)
-
-
-def test_monitors_of_the_source_are_not_told_of_a_range_behind_them(
-    world: CursorWorld, day: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told: list[Position] = []
-    monkeypatch.setattr(OpenFollowing, "report_published", lambda self, start, end: told.append(end))
-    world.restate(day)
-    assert told == []
-    later = world.go_on()
-    assert told == [{"day": later}]
 
 
 # --- refused before anything is planned ------------------------------------------------------------------------------
@@ -289,22 +212,7 @@ def test_an_epoch_is_swapped_once_wherever_a_process(
     sampling: Sampling,
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the restatement, and the next epochs."""
-    days = []
-    for (action, resume), hit in in_turn(sampling, hits_of_restating(world, monkeypatch), WAYS, every=12):
-        day = next(world.days)
-        days.append(day)
-        with subtests.test(f"{action} {hit} {resume.__name__}"):
-            world.publish_wrong(day)
-            run = world.restating_run(day)
-            tasks = [(task, partial(world.run_task, task, run, day)) for task in world.tasks()]
-            victim = sacrifice(tasks, hit, action, tmp_path / "victim.log")
-            world.require_old_or_new(day)
-            days.append(world.go_on())
-            overtake(victim, partial(resume, world, day, hit.task), partial(world.require_exactly_once, day))
-            days.append(world.go_on())
-    world.expire_leases()
-    assert world.recover().problems == []
-    world.require_tidy()
-    for place, shown in world.shown().items():
-        for day in days:
-            assert shown[day] == Counter(rows_of_day(day)), place
+    strike_each(world, in_turn(sampling, hits(world, monkeypatch), SWEEPS, every=12), tmp_path, subtests)
+    shown = world.shown().values()
+    for day in range(next(world.days)):
+        assert all(days[day] == world.expected(day) for days in shown), day

@@ -3,9 +3,7 @@ were compacted with others', and wherever a process dies or stands still."""
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -20,11 +18,9 @@ from lockstep.operations.compact import compact
 from lockstep.operations.verify import Verification, verify
 from stack.postgres import PostgresServer
 from tests.apart import apart
-from tests.crash.adopting_world import SINK, AdoptingWorld, make_adopting_world
+from tests.crash.adopting_world import SINK, AdoptingWorld
 from tests.crash.restating_world import wrong_rows
-from tests.crash.test_compaction import compacted, dead
-from tests.crash.test_delta import make_delta_world
-from tests.crash.test_iceberg_epochs import iceberg_table
+from tests.crash.test_compaction import compacted, dead, lake_world
 from tests.crash.victims import Action, Hit, overtake, sacrifice
 from tests.crash.world import Rows, rows_of_day, write_others
 
@@ -38,16 +34,8 @@ PUBLISH = "publish.lake"
 
 
 @pytest.fixture(scope="module", params=["delta", "iceberg"])
-def world(
-    request: pytest.FixtureRequest, memory_server: PostgresServer, memory_folder: Path
-) -> Iterator[AdoptingWorld]:
-    folder = Path(tempfile.mkdtemp(dir=memory_folder))
-    names = [f"{kind}_{folder.name.lower()}" for kind in ("ledger", "warehouse")]
-    ledger, warehouse = (memory_server.create_database(name) for name in names)
-    if request.param == "delta":
-        yield make_delta_world(ledger, warehouse, folder)
-    else:
-        yield make_adopting_world(ledger, warehouse, folder, iceberg_table(warehouse, folder))
+def world(request: pytest.FixtureRequest, memory_server: PostgresServer, memory_folder: Path) -> AdoptingWorld:
+    return lake_world(request.param, memory_server, memory_folder)
 
 
 @pytest.fixture
@@ -99,29 +87,6 @@ def test_one_decision_swaps_a_day_in_the_table_and_in_postgres(world: AdoptingWo
     expired = apart(lambda: compact(world.runtime(), SINK, expire=timedelta(0)).expired)
     assert expired is not None and "of epochs that aren't cleaned up" not in expired.kept
     require_swapped(world, days, old)
-
-
-def test_rows_come_back_from_the_files_that_the_table_had(world: AdoptingWorld, days: list[int]) -> None:
-    """Written anew under the new epoch's number, and no job runs; Postgres has them from staging."""
-    day, keeping = days[-1], replace(world, pipeline=replace(world.pipeline, keep_wal=timedelta(days=1)))
-    wrong = RunKey("restating", f"wrong again {day}", restate="a test")
-    for task in keeping.tasks():
-        keeping.run_task(task, wrong, day, write_others)
-    old = keeping.epoch_of(day).id
-    keeping.run(restating(day), day)
-    compacted(world)
-    back = RunKey("restating", f"back {day}", restate="it was right before", restore=old)
-    for task in keeping.tasks():
-        keeping.run_task(task, back, day, _no_job)
-    assert shown(world, day) == [wrong_rows(day)] * 2
-    assert shown(world, days[0]) == [Counter(rows_of_day(days[0]))] * 2
-    new = world.epoch_of(day)
-    assert new.restores == old
-    assert [(one.problem, one.note) for one in verified(world, new.id)] == [(None, None)] * 2
-    compacted(world)
-    assert world.recover().problems == []
-    assert dead(world) == []
-    assert shown(world, day) == [wrong_rows(day)] * 2
 
 
 @pytest.mark.fault("N7")

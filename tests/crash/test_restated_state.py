@@ -22,7 +22,7 @@ from lockstep.operations.replan import replan, void
 from lockstep.operations.verify import verify
 from stack.postgres import PostgresServer
 from tests.crash.originals import Originals
-from tests.crash.state_world import ROWS, OpenCounted, StateWorld, Totals, add_doubled, totals_after
+from tests.crash.state_world import OpenCounted, StateWorld, Totals, add_doubled, totals_after
 from tests.crash.victims import Action, Hit, hits_of, in_turn, overtake, sacrifice
 from tests.sampling import Sampling
 
@@ -219,55 +219,6 @@ def test_a_state_that_is_no_longer_kept_is_named(states: RestatedState) -> None:
     states.require_true()
 
 
-@pytest.mark.tier("all")
-def test_a_restatement_that_turns_out_wrong_is_restated_from_the_state_that_it_was_made_from(
-    states: RestatedState,
-) -> None:
-    kept = states.world.pipeline.keep_state
-    states.go_on()
-    first = [states.go_on() for _ in range(kept + 1)][-kept + 1]  # the state before it is the oldest that is kept
-    for _ in range(kept):
-        states.restate(states.asking(states.standing[-1].id if states.standing[-1].generation else first))
-        states.require_true()
-    for _ in range(kept - 1):
-        states.go_on()
-    with pytest.raises(RestateRefused, match=f"from the state of epoch {first - 1}, which is no longer kept"):
-        states.world.run_task("begin", states.asking(states.standing[-kept].id))
-    states.require_true()
-
-
-@pytest.mark.tier("all")
-def test_epochs_that_were_given_up_use_up_no_state(states: RestatedState) -> None:
-    kept = states.world.pipeline.keep_state
-    for _ in range(kept):
-        states.go_on()
-    for _ in range(kept):
-        run = RunKey("adding", f"given up {next(_runs)}")
-        states.world.run_task("begin", run)
-        void(states.world.runtime(), states.epoch_of(run).id, "nothing came")
-    states.restate(states.asking(states.go_on()))
-    assert states.standing[-1].generation is not None
-
-
-@pytest.mark.tier("all")
-def test_what_no_standing_epoch_is_within_reach_of_goes_with_those_that_were_replaced(states: RestatedState) -> None:
-    first = states.wrong_from(3)
-    states.restate(states.asking(first))
-    for _ in range(states.world.pipeline.keep_state):
-        states.go_on()
-    standing = {one.id for one in states.standing[-states.world.pipeline.keep_state :]}
-    named = {path.parent.name for path in (states.world.folder / "staging").glob("*/*/state/epoch=*/*")}
-    runtime = states.world.runtime()
-    live = set()
-    for number in standing:
-        one = runtime.ledger.epoch("adding", number)
-        state = runtime.staging.manifest(one.wal or "", one.manifest_hash or "").state
-        assert state is not None
-        live |= {f"epoch={file.epoch}" for _, file in state.files()}
-    runtime.ledger.close()
-    assert named == live
-
-
 def test_audits_of_single_epochs_hold_neither_one_in_the_place_of_several_nor_those_behind_it(
     states: RestatedState,
 ) -> None:
@@ -378,12 +329,3 @@ def test_state_and_sinks_agree_wherever_a_process(
     states.world.expire_leases()
     assert states.world.recover().problems == []
     assert not list((states.world.folder / "staging").glob("*/*/epoch=*/*"))
-
-
-def test_numbers_are_told_in_the_plan(wronged: RestatedState) -> None:
-    """Positions of the replacing epoch: from where the first of them began to where the last one ended."""
-    first = FIRST_WRONG
-    run = wronged.asking(first)
-    wronged.world.run_task("begin", run)
-    found = wronged.epoch_of(run).plan.sources["numbers"]
-    assert (found.start, found.end) == ((first - 1) * ROWS, (first + 1) * ROWS)

@@ -9,46 +9,37 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import psycopg2
 import pytest
 
+from lockstep import crash
 from lockstep.crash import CrashPoint
-from lockstep.epoch import Epoch, Input, Plan, RunKey
+from lockstep.epoch import Input, Plan, RunKey
 from lockstep.errors import (
     EpochBusy,
     EpochVoid,
-    Fenced,
     IllegalTransition,
     LedgerConflict,
     PreflightRefused,
     RestateRefused,
     Terminal,
 )
-from lockstep.ledger import Ledger
 from lockstep.operations.as_of import as_of
 from lockstep.operations.replan import replan, void
 from lockstep.operations.verify import verify
-from lockstep.pipeline import Pipeline
-from lockstep.roles.begin import begin, make_plan
-from lockstep.runtime import Runtime
-from lockstep.sinks import FileSink
+from lockstep.roles.begin import make_plan
 from lockstep.sinks.postgres import PostgresSink
-from lockstep.sources import FileSource
-from lockstep.steps.generations import plan_again
-from lockstep.wal.staging import Staging
 from stack.postgres import PostgresServer
 from tests.crash.recording import recorded
 from tests.crash.restating_world import (
-    WAYS,
     RestatingWorld,
-    hits_of_restating,
     make_restating_world,
-    watching,
     with_sinks,
     wrong_rows,
 )
+from tests.crash.test_adoption import SWEEPS
+from tests.crash.test_kill_and_zombie import hits, strike_each
 from tests.crash.victims import Hit, in_turn, overtake, sacrifice
-from tests.crash.world import OpenNumbers, interval_of, rows_of_day, write_parquet
+from tests.crash.world import OpenNumbers, rows_of_day, write_parquet
 from tests.sampling import Sampling
 
 
@@ -72,30 +63,18 @@ def test_a_run_restates_once_however_often_it_is_cleared(world: RestatingWorld, 
     world.restate(day)
     assert world.lives(day) == ["replaced", "cleaned"]
     another = RunKey("restating", f"right {day}", restate="once more")
-    for task in world.tasks():
-        world.run_task(task, another, day)
+    world.run(another, day)
     assert world.lives(day) == ["replaced", "replaced", "cleaned"]
-    world.require_exactly_once(day)
-
-
-def test_runs_that_do_not_ask_for_it_restate_nothing(world: RestatingWorld, day: int) -> None:
-    world.restate(day)
-    for run in ("wrong", "another"):  # the first one's epoch is replaced: its markers stand all the same
-        world.run(RunKey("restating", f"{run} {day}"), day)
-    assert world.lives(day) == ["replaced", "cleaned"]
     world.require_exactly_once(day)
 
 
 @pytest.mark.fault("N2")
 def test_runs_with_one_reason_at_a_time_move_one_epoch(world: RestatingWorld, day: int) -> None:
-    tasks = world.tasks()
-    for task in tasks[: tasks.index("publish.archive")]:
-        world.run_task(task, world.restating_run(day), day)
+    world.run_until(world.restating_run(day), day, "publish.numbers")
     beside = RunKey("restating", f"beside {day}", restate="the label was wrong")
     with pytest.raises(EpochBusy, match="it is committed"):
         world.run_task("begin", RunKey("restating", f"other {day}", restate="for another reason"), day)
-    for task in tasks:
-        world.run_task(task, beside, day)
+    world.run(beside, day)
     world.restate(day, "publish.archive")
     assert world.lives(day) == ["replaced", "cleaned"]
     world.require_exactly_once(day)
@@ -106,15 +85,12 @@ def test_runs_with_one_reason_at_a_time_move_one_epoch(world: RestatingWorld, da
 def test_a_run_that_takes_over_what_another_has_begun_goes_on_with_it_and_restates_nothing_more(
     world: RestatingWorld, day: int, until: str
 ) -> None:
-    tasks = world.tasks()
     first = RunKey("restating", f"first {day}", restate="the label was wrong")
     second = RunKey("restating", f"second {day}", restate="somebody else saw it, too")
     world.run_task("begin", first, day)
     world.expire_leases()
-    for task in tasks[: tasks.index(until) + 1]:
-        world.run_task(task, second, day)
-    for task in tasks:  # it is cleared
-        world.run_task(task, second, day)
+    world.run_until(second, day, until)
+    world.run(second, day)  # it is cleared
     world.require_exactly_once(day)
     assert world.lives(day) == ["replaced", "cleaned"]
     world.run_task("begin", first, day)  # and so is the other one
@@ -131,13 +107,11 @@ def test_a_run_that_says_what_it_replaces_replaces_nothing_younger(world: Restat
     with pytest.raises(RestateRefused, match=f"asked for when epoch {shown} was shown"):
         world.run_task("begin", other, day)
     for _ in range(2):
-        for task in world.tasks():  # what it asks for is done: by the run before it
-            world.run_task(task, same, day)
+        world.run(same, day)  # what it asks for is done: by the run before it
     assert world.lives(day) == ["replaced", "cleaned"]
     world.require_exactly_once(day)
     again = dataclasses.replace(other, replaces=world._looking.generations(world.epoch_of(day))[-1].id)
-    for task in world.tasks():
-        world.run_task(task, again, day)
+    world.run(again, day)
     assert world.lives(day) == ["replaced", "replaced", "cleaned"]
 
 
@@ -155,8 +129,7 @@ def _nobody_stages(request_uri: str) -> None:
 
 
 def _ask(world: RestatingWorld, day: int, run: RunKey, job: Callable[[str], None] = write_parquet) -> None:
-    for task in world.tasks():
-        world.run_task(task, run, day, job)
+    world.run(run, day, job=job)
 
 
 def test_one_request_is_one_restatement_whoever_makes_it_again(world: RestatingWorld, day: int) -> None:
@@ -177,9 +150,8 @@ def test_one_request_is_one_restatement_whoever_makes_it_again(world: RestatingW
 def test_who_makes_a_request_again_while_it_is_under_way_takes_nothing_from_who_is_at_it(
     world: RestatingWorld, day: int, until: str
 ) -> None:
-    tasks, first, second = world.tasks(), _asking(day, "first"), _asking(day, "second")
-    for task in tasks[: tasks.index(until) + 1]:
-        world.run_task(task, first, day)
+    first, second = _asking(day, "first"), _asking(day, "second")
+    world.run_until(first, day, until)
     attempt = world._looking.generations(world.epoch_of(day))[-1].attempt
     if until in ("commit", "publish.numbers"):
         world.run_task("begin", second, day)
@@ -187,19 +159,8 @@ def test_who_makes_a_request_again_while_it_is_under_way_takes_nothing_from_who_
         with pytest.raises(EpochBusy, match="is held by run first"):
             world.run_task("begin", second, day)
     assert world._looking.generations(world.epoch_of(day))[-1].attempt == attempt
-    for task in tasks[tasks.index(until) + 1 :]:
-        world.run_task(task, first, day)
+    world.run(first, day, world.tasks()[world.tasks().index(until) + 1])
     _ask(world, day, second, _nobody_stages)
-    assert world.lives(day) == ["replaced", "cleaned"]
-    world.require_exactly_once(day)
-
-
-def test_who_makes_a_request_again_goes_on_with_what_a_dead_run_left(world: RestatingWorld, day: int) -> None:
-    first, second = _asking(day, "first"), _asking(day, "second")
-    world.run_task("begin", first, day)
-    world.expire_leases()
-    _ask(world, day, second)
-    _ask(world, day, first, _nobody_stages)
     assert world.lives(day) == ["replaced", "cleaned"]
     world.require_exactly_once(day)
 
@@ -234,27 +195,6 @@ def test_a_request_that_says_something_else_than_before_is_refused_and_the_first
     assert world.lives(day) == ["replaced", "cleaned"]
 
 
-@pytest.mark.tier("all")
-def test_a_request_is_one_restatement_of_each_range(world: RestatingWorld, day: int) -> None:
-    """A backfill has many runs with one conf, and so may a month."""
-    another = next(world.days)
-    world.publish_wrong(another)
-    for one in (day, another, day, another):
-        _ask(world, one, _asking(one, "backfill"))
-    for one in (day, another):
-        assert world.lives(one) == ["replaced", "cleaned"]
-        world.require_exactly_once(one)
-
-
-@pytest.mark.tier("all")
-def test_a_run_that_has_got_what_another_had_begun_has_made_its_request(world: RestatingWorld, day: int) -> None:
-    world.run_task("begin", world.restating_run(day), day)
-    world.expire_leases()
-    _ask(world, day, _asking(day, "first"))
-    _ask(world, day, _asking(day, "second"), _nobody_stages)
-    assert world.lives(day) == ["replaced", "cleaned"]
-
-
 # --- from what was read ----------------------------------------------------------------------------------------------
 
 
@@ -269,27 +209,13 @@ def _frozen(world: RestatingWorld, day: int) -> RunKey:
     return dataclasses.replace(world.restating_run(day, "frozen"), input=Input.FROZEN)
 
 
-def test_a_frozen_restatement_reads_exactly_what_was_read(world: RestatingWorld, day: int, grown: None) -> None:
-    for task in world.tasks():
-        world.run_task(task, _frozen(world, day), day)
-    world.require_exactly_once(day)
-    world.restate(day)
-    lives = world._looking.generations(world.epoch_of(day))
-    assert [one.plan.sources["numbers"].end for one in lives] == [
-        {"day": day},
-        {"day": day},
-        {"day": day, "late": True},
-    ]
-
-
 def test_a_frozen_restatement_that_is_planned_anew_reads_what_was_read_all_the_same(
     world: RestatingWorld, day: int, grown: None
 ) -> None:
     world.run_task("begin", _frozen(world, day), day)
     [_, new] = world._looking.generations(world.epoch_of(day))
     assert replan(world.runtime(), new.id, "planned anew").plan.sources["numbers"].end == {"day": day}
-    for task in world.tasks():
-        world.run_task(task, _frozen(world, day), day)
+    world.run(_frozen(world, day), day)
     assert world.lives(day) == ["replaced", "cleaned"]
     world.require_exactly_once(day)
 
@@ -303,33 +229,6 @@ def test_a_frozen_run_does_not_join_one_that_reads_afresh(world: RestatingWorld,
     world.require_exactly_once(day)
 
 
-def test_what_a_source_can_not_give_again_is_refused_before_anything_is_planned(
-    world: RestatingWorld, tmp_path: Path
-) -> None:
-    landing = {name: tmp_path / f"{name}-2013-01-01.csv" for name in ("kept", "gone", "changed")}
-    interval = interval_of(0)
-    for name, file in landing.items():
-        file.write_text("1\n")
-        pipeline = Pipeline(
-            name=name,
-            sources={"files": FileSource(str(tmp_path / f"{name}-{{interval_start:%Y-%m-%d}}.csv"), schema="n BIGINT")},
-            transform=lambda inputs: {"files": inputs["files"]},
-            sinks=[FileSink("folder", output="files", path=str(tmp_path / f"out {name}"))],
-        )
-        runtime = Runtime.of(pipeline, Ledger(world.ledger_dsn), Staging(str(tmp_path / "staging")), {})
-        run = RunKey("files", name)
-        begun = begin(runtime, run, interval)
-        if name == "gone":
-            file.unlink()
-        elif name == "changed":
-            file.write_text("2 and more\n")
-        if name == "kept":
-            assert plan_again(runtime, [begun]).sources == begun.plan.sources
-            continue
-        with pytest.raises(RestateRefused, match=r"from what was read: .*input='fresh'"):
-            plan_again(runtime, [begun])
-
-
 def test_a_day_that_nothing_shows_yet_is_an_ordinary_epoch(world: RestatingWorld) -> None:
     day = next(world.days)
     world.restate(day)
@@ -338,9 +237,7 @@ def test_a_day_that_nothing_shows_yet_is_an_ordinary_epoch(world: RestatingWorld
 
 
 def test_a_restatement_that_is_given_up_leaves_the_old_rows(world: RestatingWorld, day: int) -> None:
-    tasks = world.tasks()
-    for task in tasks[: tasks.index("commit")]:
-        world.run_task(task, world.restating_run(day), day)
+    world.run_until(world.restating_run(day), day, "prepare.archive")
     [_, given_up] = world._looking.generations(world.epoch_of(day))
     void(world.runtime(), given_up.id, "a mistake")
     assert world.lives(day) == ["cleaned", "void"]
@@ -354,50 +251,9 @@ def test_a_restatement_that_is_given_up_leaves_the_old_rows(world: RestatingWorl
     assert isinstance(refused.value, EpochVoid) and said in str(refused.value)
     assert "say another reason" in str(refused.value) and "let another run ask for it" in str(refused.value)
     assert world.lives(day) == ["cleaned", "void"]
-    for task in tasks:
-        world.run_task(task, RunKey("restating", f"third {day}", restate="now it is right"), day)
+    world.run(RunKey("restating", f"third {day}", restate="now it is right"), day)
     assert world.lives(day) == ["replaced", "void", "cleaned"]
     world.require_exactly_once(day)
-
-
-def test_a_restatement_whose_attempt_is_voided_goes_on_when_its_run_is_cleared(world: RestatingWorld, day: int) -> None:
-    tasks, run = world.tasks(), world.restating_run(day)
-    for task in tasks[: tasks.index("commit")]:
-        world.run_task(task, run, day)
-    world.run_task("abort", run, day)
-    assert world.lives(day) == ["cleaned", "staged"]
-    assert all(rows == wrong_rows(day) for rows in world.tables(day).values())
-    with pytest.raises(Fenced, match="begin"):
-        world.run_task("commit", run, day)
-    world.restate(day)
-    assert world.lives(day) == ["replaced", "cleaned"]
-    world.require_exactly_once(day)
-
-
-@pytest.mark.tier("all")
-def test_a_run_is_told_that_it_goes_on_with_what_was_planned_for_another_reason(
-    world: RestatingWorld, day: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    world.run_task("begin", world.restating_run(day), day)
-    world.run_task("abort", world.restating_run(day), day)
-    for task in world.tasks():
-        world.run_task(task, RunKey("restating", f"later {day}", restate="once more"), day)
-    assert "for another reason (the label was wrong)" in caplog.text and "lockstep replan" in caplog.text
-
-
-@pytest.mark.tier("all")
-def test_a_replacement_that_is_planned_anew_takes_the_place_all_the_same(world: RestatingWorld, day: int) -> None:
-    tasks = world.tasks()
-    for task in tasks[: tasks.index("commit")]:
-        world.run_task(task, world.restating_run(day), day)
-    [old, new] = world._looking.generations(world.epoch_of(day))
-    replanned = replan(world.runtime(), new.id, "planned anew")
-    assert (replanned.generation, replanned.wal) == (new.generation, None)
-    assert world._looking.epoch(old.pipeline, old.id).state == "cleaned"
-    world.restate(day)
-    assert world.lives(day) == ["replaced", "cleaned"]
-    world.require_exactly_once(day)
-    world.require_tidy()
 
 
 def test_a_replacement_is_not_planned_anew_for_other_sinks_than_show_the_old_rows(
@@ -430,8 +286,7 @@ def test_who_stood_still_while_he_planned_anew_leaves_what_was_begun_meanwhile(
     monkeypatch.setattr("lockstep.operations.replan.make_plan", stand_still)
     with pytest.raises(IllegalTransition, match="another attempt began meanwhile"):
         replan(world.runtime(), new.id, "planned anew")
-    for task in world.tasks():
-        world.run_task(task, world.restating_run(day, "another"), day)
+    world.run(world.restating_run(day, "another"), day)
     world.require_exactly_once(day)
 
 
@@ -510,8 +365,17 @@ def test_rows_of_another_life_are_not_deleted(world: RestatingWorld, day: int) -
 def test_a_reader_sees_the_old_rows_or_the_new_ones(
     world: RestatingWorld, day: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """It looks, on a connection of its own, wherever a crash could be."""
     monkeypatch.setenv("LOCKSTEP_TESTING", "1")
-    reached = watching(world, day, partial(world.restate, day))
+    reached: Counter[CrashPoint] = Counter()
+
+    def look(point: CrashPoint) -> None:
+        reached[point] += 1
+        world.require_old_or_new(day)
+
+    stop = crash.observe(look)
+    world.restate(day)
+    stop()
     assert {CrashPoint.PREPARE_AFTER_REMOVAL, CrashPoint.PUBLISH_AFTER_REMOVAL} <= reached.keys()
     world.require_exactly_once(day)
     assert world.lives(day) == ["replaced", "cleaned"]
@@ -520,10 +384,8 @@ def test_a_reader_sees_the_old_rows_or_the_new_ones(
 
 def test_verify_knows_what_was_replaced(world: RestatingWorld, day: int) -> None:
     old = world.epoch_of(day)
-    tasks = world.tasks()
     for last in ("commit", "publish.numbers", "cleanup"):
-        for task in tasks[: tasks.index(last) + 1]:
-            world.run_task(task, world.restating_run(day), day)
+        world.run_until(world.restating_run(day), day, last)
         for one in verify(world.runtime(), world._looking.epoch(old.pipeline, old.id)):
             assert one.agrees, one
             assert one.note == f"replaced by epoch {world.epoch_of(day).id}"
@@ -556,33 +418,6 @@ def test_as_of_never_mixes_lives(world: RestatingWorld, day: int) -> None:
         as_of("numbers", old, ledger=world.ledger_dsn, connections={"warehouse": world.warehouse_dsn})
 
 
-def test_a_replacement_that_is_shown_while_a_cut_is_made_is_in_it(
-    world: RestatingWorld, day: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world.publish_wrong(next(world.days))  # the newest
-    tasks, run = world.tasks(), world.restating_run(day)
-    until = tasks.index("commit") + 1
-    for task in tasks[:until]:
-        world.run_task(task, run, day)
-    asked, unfinished = list[str](), Ledger.unfinished_epochs
-
-    def late(ledger: Ledger, pipeline: str) -> list[Epoch]:
-        asked.append(pipeline)
-        for task in tasks[until:] if len(asked) == 1 else ():
-            world.run_task(task, run, day)
-        return unfinished(ledger, pipeline)
-
-    monkeypatch.setattr(Ledger, "unfinished_epochs", late)
-    found = as_of("numbers", ledger=world.ledger_dsn, connections={"warehouse": world.warehouse_dsn})
-    assert found.epoch == world.epoch_of(day).id
-    for sink in world.pipeline.sinks:
-        cut = found.sinks[sink.name]["numbers"]
-        rows = world.execute(
-            world.warehouse_dsn, f"SELECT day, number, label FROM {cut.target} WHERE {cut.predicate} AND day = {day}"
-        )
-        assert Counter(rows) == Counter(rows_of_day(day))
-
-
 # --- crashes and zombies ---------------------------------------------------------------------------------------------
 
 
@@ -596,22 +431,7 @@ def test_a_day_is_swapped_once_wherever_a_process(
     sampling: Sampling,
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the restatement."""
-    days = []
-    for (action, resume), hit in in_turn(sampling, hits_of_restating(world, monkeypatch), WAYS, every=5):
-        day = next(world.days)
-        days.append(day)
-        with subtests.test(f"{action} {hit} {resume.__name__}"):
-            world.publish_wrong(day)
-            tasks = [(task, partial(world.run_task, task, world.restating_run(day), day)) for task in world.tasks()]
-            victim = sacrifice(tasks, hit, action, tmp_path / "victim.log")
-            world.require_old_or_new(day)
-            overtake(victim, partial(resume, world, day, hit.task), partial(world.require_exactly_once, day))
-    world.expire_leases()
-    assert world.recover().problems == []
-    world.require_tidy()
-    for place, shown in world.shown().items():
-        for day in days:
-            assert shown[day] == Counter(rows_of_day(day)), place
+    strike_each(world, in_turn(sampling, hits(world, monkeypatch), SWEEPS, every=5), tmp_path, subtests)
 
 
 LATE = [
@@ -661,14 +481,9 @@ def test_no_two_side_effects_of_a_restatement_fall_between_the_same_crash_points
 
 
 def test_a_prepared_branch_that_was_lost_after_the_decision_swaps_from_the_wal(world: RestatingWorld, day: int) -> None:
-    tasks = world.tasks()
-    for task in tasks[: tasks.index("commit") + 1]:
-        world.run_task(task, world.restating_run(day), day)
-    connection = psycopg2.connect(world.warehouse_dsn)
-    connection.autocommit = True
+    world.run_until(world.restating_run(day), day, "commit")
     for gid in world.prepared():
-        connection.cursor().execute("ROLLBACK PREPARED %s", (gid,))
-    connection.close()
+        world.roll_back(gid)
     world.restate(day, "publish.numbers")
     world.require_exactly_once(day)
     assert world.publications(day) == {"numbers": "repaired", "archive": "sent"}

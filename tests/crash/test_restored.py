@@ -3,35 +3,61 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
-from lockstep import crash
 from lockstep.audits import Audit, in_range, none_where, unique
 from lockstep.crash import CrashPoint
 from lockstep.epoch import Epoch, Input, RunKey
 from lockstep.errors import EpochBusy, EpochHeld, PreflightRefused, RestateRefused, WalCorrupt, WalGone
-from lockstep.operations.doctor import Surroundings, examine
-from lockstep.operations.replan import release, replan, void
+from lockstep.operations.replan import release, void
 from lockstep.operations.verify import verify
 from lockstep.operations.wal_log import open_output
 from lockstep.sinks import FileSink
+from lockstep.steps.stage_job import Launch
 from stack.postgres import PostgresServer
 from tests.crash.recording import recorded
 from tests.crash.restating_world import RestatingWorld, make_restating_world, wrong_rows
 from tests.crash.test_kept_wals import pass_time
-from tests.crash.victims import Action, Hit, hits_of, in_turn, overtake, sacrifice
-from tests.crash.world import Rows, rows_of_day, write_others, write_parquet
+from tests.crash.test_kill_and_zombie import hits, strike_each
+from tests.crash.victims import Action, Hit, in_turn, overtake, sacrifice
+from tests.crash.world import Rows, flip_a_bit, rows_of_day
 from tests.sampling import Sampling
 
 DAY = timedelta(days=1)
 WHY = "it was right before"
+
+
+WAYS: list[tuple[Action, str]] = [("kill", "retry"), ("kill", "recovery"), ("hang", "recovery")]
+
+
+@dataclass(frozen=True)
+class RestoringWorld(RestatingWorld):
+    """Rows go into a folder, too. A sweep strikes who shows the first rows of a day again."""
+
+    def run_task(self, task: str, run: RunKey, day: int, job: Launch | None = None) -> None:
+        super().run_task(task, run, day, no_job if run.restore else job)
+
+    def struck_day(self) -> int:
+        return twice(self)
+
+    def run_of(self, day: int, name: str) -> RunKey:
+        return replace(restoring(self, day), run_id=f"{name} {day}")
+
+    def is_moved(self, day: int) -> bool:
+        return "cleaned" in self.lives(day)[2:]
+
+    def expected(self, day: int) -> Rows:
+        return wrong_rows(day)
+
+    def require_tidy(self) -> None:
+        assert self.prepared() == []
+        kept(self, zombies=True)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +66,8 @@ def world(memory_server: PostgresServer, tmp_path_factory: pytest.TempPathFactor
     dsns = [memory_server.create_database(f"restoring_{name}") for name in ("ledger", "warehouse")]
     made = make_restating_world(dsns[0], dsns[1], folder)
     files = FileSink("files", output="numbers", path=str(folder / "out"), format="parquet")
-    yield replace(made, pipeline=replace(made.pipeline, sinks=[*made.pipeline.sinks, files], keep_wal=DAY))
+    pipeline = replace(made.pipeline, sinks=[*made.pipeline.sinks, files], keep_wal=DAY)
+    yield RestoringWorld(**{**vars(made), "pipeline": pipeline})
 
 
 @pytest.fixture
@@ -72,7 +99,7 @@ def no_job(request_uri: str) -> NoReturn:
 def go(world: RestatingWorld, run: RunKey, day: int, start: str = "begin", last: str = "cleanup") -> None:
     tasks = world.tasks()
     for task in tasks[tasks.index(start) : tasks.index(last) + 1]:
-        world.run_task(task, run, day, no_job)
+        world.run_task(task, run, day)
 
 
 def everywhere(world: RestatingWorld, day: int) -> list[Rows]:
@@ -111,20 +138,8 @@ def test_one_decision_shows_replaced_rows_again_in_every_sink_and_no_job_runs(wo
         assert [found.problem for found in verify(world.runtime(), one)] == [None] * 3
     go(world, restoring(world, day), day)  # a clear of the whole run
     assert world.epoch_of(day) == new
-
-
-@pytest.mark.tier("all")
-def test_lives_that_show_earlier_rows_are_restored_and_replaced_like_any(world: RestatingWorld, day: int) -> None:
-    go(world, restoring(world, day), day)
-    again = world.epoch_of(day)
-    second = world._looking.generations(again)[1]
-    go(world, restoring(world, day, second.id), day)
-    assert everywhere(world, day) == [Counter(rows_of_day(day))] * 3
-    go(world, restoring(world, day, again.id), day)
-    require_back(world, day)
-    world.run(RunKey("restoring", f"reads {day}", restate="now it is corrected"), day)
-    assert everywhere(world, day) == [Counter(rows_of_day(day))] * 3
-    assert world.lives(day) == ["replaced"] * 5 + ["cleaned"]
+    with pytest.raises(RestateRefused, match="shows these very rows"):
+        world.run_task("begin", restoring(world, day, why="once more"), day)
 
 
 @pytest.mark.fault("N7")
@@ -180,18 +195,12 @@ def test_what_can_not_be_shown_again_is_refused_before_anything_is_planned(world
     _refused(world, day, WalGone, "isn't kept")
 
 
-def test_rows_that_are_shown_already_are_not_shown_again(world: RestatingWorld, day: int) -> None:
-    go(world, restoring(world, day), day)
-    with pytest.raises(RestateRefused, match="shows these very rows"):
-        world.run_task("begin", restoring(world, day, why="once more"), day)
-
-
 @pytest.mark.fault("N7")
 def test_a_damaged_wal_is_not_shown_again(world: RestatingWorld, day: int) -> None:
     folder = world.staging_folder / (first_of(world, day).wal or "") / "numbers"
     file = sorted(folder.glob("*.parquet"))[0]
     sound = file.read_bytes()
-    file.write_bytes(sound[:100] + bytes([sound[100] ^ 1]) + sound[101:])
+    flip_a_bit(file)
     _refused(world, day, WalCorrupt, "sha256")
     file.write_bytes(sound)
     run = restoring(world, day)
@@ -234,24 +243,6 @@ def test_todays_audits_are_asked_of_the_rows_again(world: RestatingWorld, day: i
     require_back(world, day)
 
 
-@pytest.mark.tier("all")
-def test_what_has_sent_rows_to_quarantine_before_the_seal_is_not_asked_again(world: RestatingWorld) -> None:
-    """Its condition is Spark's SQL: DuckDB knows no rlike. Whether rows were sent by it, the seal says."""
-    spark = none_where("numbers", "label rlike '^nobody'", name="spark", quarantine=True)
-    audited = replace(world, pipeline=replace(world.pipeline, audits=[spark]))
-    day = next(audited.days)
-    for job, run in ((write_others, RunKey("restoring", f"wrong {day}")), (write_parquet, audited.restating_run(day))):
-        for task in audited.tasks():
-            audited.run_task(task, run, day, job)
-    go(audited, restoring(audited, day), day)
-    require_back(audited, day)
-    again, second = audited.epoch_of(day), audited._looking.generations(audited.epoch_of(day))[1]
-    assert again.plan.audits == ()
-    go(audited, restoring(audited, day, second.id), day)
-    go(audited, restoring(audited, day, again.id), day)  # what shows its rows by another life's seal
-    require_back(audited, day)
-
-
 def test_a_condition_that_only_spark_can_judge_is_refused_by_name(world: RestatingWorld, day: int) -> None:
     spark = none_where("numbers", "label rlike '^row'", name="spark", quarantine=True)
     audited = replace(world, pipeline=replace(world.pipeline, audits=[spark]))
@@ -282,41 +273,6 @@ def test_what_is_decided_and_damaged_is_shown_again_from_the_same_wal(
     assert [found.problem for found in verify(world.runtime(), world.epoch_of(day))] == [None] * 3
 
 
-def test_the_doctor_knows_which_audits_it_was_planned_with(world: RestatingWorld, day: int) -> None:
-    audits = [in_range("numbers", "number", at_most=99, name="small", blocking=False, quarantine=True)]
-    audited = replace(world, pipeline=replace(world.pipeline, audits=audits))
-    go(audited, restoring(audited, day), day, last="stage")
-
-    def drift(defined: RestatingWorld) -> list[str]:
-        found = Surroundings(
-            world.ledger_dsn,
-            str(world.staging_folder),
-            None,
-            {"warehouse": world.warehouse_dsn},
-            lambda _: defined.pipeline,
-        )
-        return [one.says for one in examine(found, only="numbers") if one.check == "drift"]
-
-    assert drift(audited) == []
-    [said] = drift(world)
-    assert "was planned with other audits" in said
-    spark = none_where("numbers", "label rlike '^row'", name="spark", quarantine=True)
-    [said] = drift(replace(world, pipeline=replace(world.pipeline, audits=[spark])))
-    assert "was planned with other audits" in said
-    go(audited, restoring(audited, day), day, "audit")
-
-
-@pytest.mark.tier("all")
-def test_who_plans_it_anew_takes_the_same_rows(world: RestatingWorld, day: int) -> None:
-    run = restoring(world, day)
-    go(world, run, day, last="stage")
-    old, _, new = world._looking.generations(world.epoch_of(day))
-    replanned = replan(world.runtime(), new.id, "planned anew")
-    assert (replanned.restores, replanned.plan.sources) == (old.id, old.plan.sources)
-    go(world, run, day)
-    require_back(world, day)
-
-
 @pytest.mark.fault("N7")
 def test_of_two_who_want_different_rows_one_waits(world: RestatingWorld, day: int) -> None:
     run, reads = restoring(world, day), RunKey("restoring", f"reads {day}", restate="a late file")
@@ -333,18 +289,6 @@ def test_of_two_who_want_different_rows_one_waits(world: RestatingWorld, day: in
         world.run_task("begin", restoring(world, day, second.id), day)
     world.run(reads, day)
     assert everywhere(world, day) == [Counter(rows_of_day(day))] * 3
-
-
-@pytest.mark.tier("all")
-def test_runs_with_one_wish_move_one_epoch(world: RestatingWorld, day: int) -> None:
-    run = restoring(world, day)
-    go(world, run, day, last="begin")
-    world.expire_leases()
-    beside = replace(run, run_id=f"beside {day}")
-    go(world, beside, day)
-    go(world, run, day)
-    assert world.lives(day) == ["replaced", "replaced", "cleaned"]
-    require_back(world, day)
 
 
 @pytest.mark.fault("N7")
@@ -377,24 +321,6 @@ def test_who_lets_go_of_a_wal_and_who_refers_to_it_agree(
 # --- crashes and zombies ---------------------------------------------------------------------------------------------
 
 
-def _retry(world: RestatingWorld, run: RunKey, day: int, task: str) -> None:
-    go(world, run, day, task)
-
-
-def _recovery(world: RestatingWorld, run: RunKey, day: int, task: str) -> None:
-    world.expire_leases()
-    assert world.recover().problems == []
-    if "cleaned" not in world.lives(day)[2:]:
-        go(world, run, day)
-
-
-WAYS: list[tuple[Action, Callable[[RestatingWorld, RunKey, int, str], None]]] = [
-    ("kill", _retry),
-    ("kill", _recovery),
-    ("hang", _recovery),
-]
-
-
 @pytest.mark.tier("all")
 @pytest.mark.fault("N7")
 def test_rows_come_back_once_wherever_a_process(
@@ -406,36 +332,8 @@ def test_rows_come_back_once_wherever_a_process(
 ) -> None:
     """… is killed, or hangs and is released after another one has finished. Between stage and cleanup it is an epoch
     like any that takes another's place: see test_restating.py."""
-    for (action, resume), hit in in_turn(sampling, _hits(world, monkeypatch), WAYS, every=6):
-        day = twice(world)
-        run = restoring(world, day)
-        with subtests.test(f"{action} {hit} {resume.__name__}"):
-            tasks = [(task, partial(world.run_task, task, run, day, no_job)) for task in world.tasks()]
-            victim = sacrifice(tasks, hit, action, tmp_path / "victim.log")
-            world.require_old_or_new(day)
-            overtake(victim, partial(resume, world, run, day, hit.task), partial(require_back, world, day))
-    world.expire_leases()
-    assert world.recover().problems == []
-    assert world.prepared() == []
-    kept(world, zombies=True)
-
-
-def _hits(world: RestatingWorld, monkeypatch: pytest.MonkeyPatch) -> list[Hit]:
-    """Every point that a run reaches which shows earlier rows again, in the tasks that differ from others'."""
-    monkeypatch.setenv("LOCKSTEP_TESTING", "1")
-    day, found = twice(world), []
-    for task in world.tasks():
-        reached: Counter[CrashPoint] = Counter()
-        stop = crash.observe(lambda point, reached=reached: reached.update([point]))  # type: ignore[misc]
-        try:
-            world.run_task(task, restoring(world, day), day, no_job)
-        finally:
-            stop()
-        if task in ("begin", "stage", "commit", "cleanup"):
-            found += hits_of(task, reached)
-    monkeypatch.delenv("LOCKSTEP_TESTING")
-    assert len(found) > 15
-    return found
+    reached = [hit for hit in hits(world, monkeypatch) if hit.task in ("begin", "stage", "commit", "cleanup")]
+    strike_each(world, in_turn(sampling, reached, WAYS, every=6), tmp_path, subtests)
 
 
 def test_no_two_side_effects_of_showing_rows_again_fall_between_the_same_crash_points(
@@ -444,5 +342,5 @@ def test_no_two_side_effects_of_showing_rows_again_fall_between_the_same_crash_p
     for task in world.tasks():
         with subtests.test(task):
             with recorded(monkeypatch, world.folder) as recording:
-                world.run_task(task, restoring(world, day), day, no_job)
+                world.run_task(task, restoring(world, day), day)
             assert recording.unseparated() == []

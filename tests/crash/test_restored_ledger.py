@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
 
 from lockstep.epoch import RunKey
 from lockstep.errors import IllegalTransition, InvalidPipeline, LedgerConflict, LockstepError, SinkUnavailable
-from lockstep.ledger import Ledger
 from lockstep.operations.doctor import Surroundings, examine
 from lockstep.operations.renumber import Renumbering, renumber
 from lockstep.operations.replan import void
@@ -176,29 +174,6 @@ def test_what_was_shown_before_a_sink_joined_is_read_in_the_others(world: World,
     expect(restored, cut(restored), 0, 1, 2, 3, 5, 6)
 
 
-@pytest.mark.fault("L18")
-@pytest.mark.tier("all")
-def test_what_stood_in_some_sinks_is_read_once_this_ledger_has_shown_it_in_all(world: World, copies: Copies) -> None:
-    """A lagging standby knows the day as planned; its rows were taken away by hand, and it is moved again."""
-    run = _run(2)
-    world.run_until(run, 2, "begin")
-    standby = copies.of(world)
-    world.run_until(run, 2, "publish.warehouse")
-    _renumbered(standby)
-    for folder in standby.left_in_staging():
-        shutil.rmtree(standby.staging_folder / folder)
-    for folder in standby.left_in_sink():
-        shutil.rmtree(standby.folder / "out" / ".lockstep" / folder)
-    for table, column in {"lockstep_marker": "epoch", "lockstep_range": "epoch", "numbers": "lockstep_epoch"}.items():
-        world.execute(world.warehouse_dsn, f"DELETE FROM {table} WHERE {column} = 3")
-    standby.run(_run(5), 5)
-    assert cut(standby).epochs.without == (3,)
-    standby.expire_leases()
-    standby.run(_run(2), 2)
-    assert standby.epoch_of(2).id == 3 and cut(standby).epochs.without == ()
-    expect(standby, cut(standby), 0, 1, 2, 5)
-
-
 @pytest.mark.fault("L3")
 def test_every_sink_refuses_a_range_that_it_shows_before_any_vote(restored: World) -> None:
     _renumbered(restored)
@@ -274,20 +249,6 @@ def test_what_a_forgotten_attempt_has_prepared_is_told_and_left_alone(world: Wor
     assert restored.prepared() == [gid]
     restored.run(_run(5), 5)
     assert restored.epoch_of(5).id == 4 and restored.prepared() == [gid]
-
-
-def test_what_is_published_while_a_person_looks_is_not_taken_for_forgotten(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = Ledger.sealed_epochs
-
-    def overtaken(ledger: Ledger, *of: Any) -> Any:
-        known = asked(ledger, *of)
-        world.run(_run(2), 2)
-        return known
-
-    monkeypatch.setattr(Ledger, "sealed_epochs", overtaken)
-    assert _renumbered(world).shown == ()
 
 
 @pytest.mark.fault("L3")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from lockstep.epoch import Epoch
-from lockstep.errors import PreflightRefused, RestateRefused, WalCorrupt
+from lockstep.errors import RestateRefused, WalCorrupt
 from lockstep.operations.restate import find_restatable, restate
 from lockstep.operations.rewind import rewind
 from lockstep.operations.savepoint import export
@@ -21,7 +21,6 @@ from lockstep.pack import Member, require_all_moved
 from lockstep.runtime import Runtime
 from lockstep.sinks import FileSink
 from lockstep.sinks.files import files
-from lockstep.sinks.files._open_sink import OpenFileSink
 from lockstep.steps.stage_job import Launch
 from lockstep.wal.state_manifest import SealedState
 from stack.postgres import PostgresServer
@@ -118,22 +117,6 @@ def state_of(runtime: Runtime, epoch: Epoch) -> SealedState:
     return state
 
 
-def test_who_failed_to_stage_goes_on_when_called_again(states: RestatedState) -> None:
-    states.go_on()
-    folder = saved(states)
-    for _ in range(3):
-        states.go_on(wrong=True)
-
-    def fail(request_uri: str) -> None:
-        raise RuntimeError("no Spark today")
-
-    with pytest.raises(Exception, match="no Spark today"):
-        rewound(states, folder, launch=fail)
-    states.world.expire_leases()
-    rewound(states, folder)
-    states.require_true()
-
-
 OTHER_HISTORIES: list[tuple[dict[str, object], str]] = [
     ({"deployment": "99999999-2222-4333-8444-555555555555"}, "of pipeline adding in deployment 9999"),
     ({"pipeline": "another"}, "of pipeline another in"),
@@ -175,26 +158,6 @@ def test_where_nothing_follows_there_is_nothing_to_rewind(states: RestatedState)
     states.go_on()
     with pytest.raises(RestateRefused, match="nothing follows adding epoch 1 that is decided"):
         rewound(states, saved(states))
-
-
-def test_a_sink_that_cannot_replace_keeps_the_savepoint_out_of_staging(
-    states: RestatedState, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    states.go_on()
-    folder = saved(states)
-    for _ in range(4):
-        states.go_on()
-
-    def refuse(self: OpenFileSink) -> None:
-        raise PreflightRefused(f"sink {self.name}: can't take back what it has shown")
-
-    staged = sorted((states.world.folder / "staging").rglob("*.parquet"))
-    with monkeypatch.context() as patched:
-        patched.setattr(OpenFileSink, "require_replaceable", refuse)
-        with pytest.raises(PreflightRefused, match="sink files: can't take back"):
-            rewound(states, folder)
-    assert sorted((states.world.folder / "staging").rglob("*.parquet")) == staged
-    assert [one.id for one in states.standing] == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.fault("K13")

@@ -10,7 +10,7 @@ import json
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -197,6 +197,30 @@ def _write_halves(folder: str, rows: pa.Table, parents: bool) -> None:
         pq.write_table(half, place / name)
 
 
+def perform(runtime: Runtime, task: str, run: RunKey, job: Launch, interval: Interval | None = None) -> None:
+    """A task by its name in a DAG: its role, and its sink after a dot."""
+    role, _, sink = task.partition(".")
+    match role:
+        case "begin":
+            begin(runtime, run, interval)
+        case "stage":
+            stage(runtime, run, job)
+        case "audit":
+            audit(runtime, run)
+        case "prepare":
+            prepare(runtime, run, sink)
+        case "commit":
+            commit(runtime, run)
+        case "publish":
+            publish(runtime, run, sink)
+        case "cleanup":
+            cleanup(runtime, run)
+        case "abort":
+            abort(runtime, run, "a test")
+        case "recover":
+            recover(runtime, hold=timedelta(0))
+
+
 @cache
 def _ledger(dsn: str, process: int) -> Ledger:
     return Ledger(dsn, "checks")
@@ -241,38 +265,27 @@ class World:
     def protocol(self) -> str:
         return str(self.pipeline.sinks[0].arguments()["protocol"])
 
-    def run_task(self, task: str, run: RunKey, day: int, job: Launch = write_parquet) -> None:
+    def launch(self, request_uri: str) -> None:
+        """The job that a stage task starts, unless a test says another."""
+        write_parquet(request_uri)
+
+    def run_task(self, task: str, run: RunKey, day: int, job: Launch | None = None) -> None:
         """One task as Airflow runs it: in a fresh runtime, asking the ledger for its attempt."""
         runtime = self.runtime()
-        role, _, sink = task.partition(".")
-        match role:
-            case "begin":
-                begin(runtime, run, interval_of(day))
-            case "stage":
-                stage(runtime, run, job)
-            case "audit":
-                audit(runtime, run)
-            case "prepare":
-                prepare(runtime, run, sink)
-            case "commit":
-                commit(runtime, run)
-            case "publish":
-                publish(runtime, run, sink)
-            case "cleanup":
-                cleanup(runtime, run)
-            case "abort":
-                abort(runtime, run, "a test")
-            case "recover":
-                recover(runtime, hold=timedelta(0))
-            case "restage":
-                restage(runtime, self.epoch_of(day).id, job, "a test")
+        if task == "restage":
+            restage(runtime, self.epoch_of(day).id, job or self.launch, "a test")
+        else:
+            perform(runtime, task, run, job or self.launch, self.interval_of_run(day))
         runtime.ledger.close()
 
-    def run(self, run: RunKey, day: int, start: str = "begin") -> None:
+    def interval_of_run(self, day: int) -> Interval | None:
+        return interval_of(day)
+
+    def run(self, run: RunKey, day: int, start: str = "begin", job: Launch | None = None) -> None:
         """Every task of one DAG run from `start` on."""
         tasks = self.tasks()
         for task in tasks[tasks.index(start) :]:
-            self.run_task(task, run, day)
+            self.run_task(task, run, day, job)
 
     def recover(self) -> RecoveryReport:
         """One round that regards every unleased attempt as dead."""
@@ -290,16 +303,35 @@ class World:
             "UPDATE lockstep.epoch SET lease_until = now() - interval '1 hour' WHERE lease_until IS NOT NULL",
         )
 
-    def run_until(self, run: RunKey, day: int, last: str) -> None:
+    def run_until(self, run: RunKey, day: int, last: str, job: Launch | None = None) -> None:
         """The run's tasks up to and with `last`."""
         tasks = self.tasks()
         for task in tasks[: tasks.index(last) + 1]:
-            self.run_task(task, run, day)
+            self.run_task(task, run, day, job)
 
     def epoch_of(self, day: int) -> Epoch:
         found = self._looking.epoch_of_interval(self.pipeline.name, interval_of(day))
         assert found is not None
         return found
+
+    # --- what a sweep strikes: see tests.crash.test_kill_and_zombie ---
+
+    def struck_day(self) -> int:
+        """A day of its own, as it is before the run that is struck."""
+        return next(self.days)
+
+    def run_of(self, day: int, name: str) -> RunKey:
+        return RunKey("crash", f"{name} {day}")
+
+    def require_undecided(self, day: int) -> None:
+        self.require_nothing_shown(day)
+
+    def is_moved(self, day: int) -> bool:
+        return self.state_of(day) == "cleaned"
+
+    def expected(self, day: int) -> Rows:
+        """What every sink must show in the end."""
+        return Counter(rows_of_day(day))
 
     # --- what must be true afterwards ---
 
@@ -338,6 +370,19 @@ class World:
             )
         ]
 
+    def roll_back(self, gid: str) -> None:
+        """By hand."""
+        connection = psycopg2.connect(self.warehouse_dsn)
+        connection.autocommit = True
+        with closing(connection), connection.cursor() as cursor:
+            cursor.execute("ROLLBACK PREPARED %s", (gid,))
+
+    def prepare_foreign(self, gid: str) -> None:
+        """What another program prepares, or an old process that goes on."""
+        with closing(psycopg2.connect(self.warehouse_dsn)) as connection, connection.cursor() as cursor:
+            cursor.execute("INSERT INTO public.numbers VALUES (0, 0, 'a zombie', 0)")
+            cursor.execute("PREPARE TRANSACTION %s", (gid,))
+
     def left_in_staging(self) -> list[str]:
         root = self.staging_folder
         return sorted(str(p.relative_to(root)) for p in root.glob("*/*/epoch=*/*"))
@@ -347,10 +392,8 @@ class World:
         return sorted(p.name for p in state.iterdir() if p.is_dir()) if state.is_dir() else []
 
     def require_exactly_once(self, day: int) -> None:
-        expected = Counter(rows_of_day(day))
-        assert self.shown_in_warehouse(day) == expected
-        assert self.shown_in_files(day) == expected
-        assert self.bare_files(day) == expected
+        for place in (self.shown_in_warehouse, self.shown_in_files, self.bare_files):
+            assert place(day) == self.expected(day), place.__name__
 
     def require_nothing_shown(self, day: int) -> None:
         assert not self.shown_in_warehouse(day)
@@ -379,6 +422,11 @@ class World:
                 return cursor.fetchall() if cursor.description else []
         finally:
             connection.close()
+
+
+def flip_a_bit(path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[:20] + bytes([data[20] ^ 1]) + data[21:])
 
 
 def interval_of(day: int) -> Interval:

@@ -174,23 +174,6 @@ class LosesInSilence(RecordedBefore):
         return True
 
 
-class BeginsTwice(RecordedBefore):
-    """Records before, and sends whether it was the first or not; a crash cuts off, and the next one sends all."""
-
-    def claim(self, cursor: Any, epoch: SinkEpoch) -> bool:
-        super().claim(cursor, epoch)
-        return True
-
-    def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
-        assert isinstance(session, Transaction)
-        session.connection.commit()
-        super().commit_checkpoint(epoch, session)
-
-    def is_checkpoint_committed(self, epoch: int) -> Marker | None:
-        marker = super().is_checkpoint_committed(epoch)
-        return marker if marker and marker.whole else None
-
-
 @dataclass(frozen=True)
 class TableSink(Sink):
     """One output into table `rows`, with a committer that may have a bug."""
