@@ -7,9 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -32,9 +30,8 @@ from lockstep.audits import (
 )
 from lockstep.audits.asking import Answer, Occasion, ask
 from lockstep.audits.audit import audit_from_spec, quarantining, require_sound, rules_by_output
-from lockstep.duckdb.engine import engine
 from lockstep.epoch import Interval, Json
-from lockstep.errors import AuditFailed, InvalidPipeline, WalCorrupt
+from lockstep.errors import AuditFailed, InvalidPipeline
 from lockstep.wal.manifest import canonical
 from lockstep.wal.reading import SealedWal
 from lockstep.wal.staging import Staging
@@ -321,35 +318,6 @@ def test_names_are_only_names(sealed: Sealed) -> None:
     ]
     found = ask(audits, occasion(), sealed(**{"a.b-c": odd}))
     assert [one.result.offending for one in found] == [1, 1, 1]
-
-
-def test_a_damaged_wal_is_named_and_not_audited(sealed: Sealed) -> None:
-    wal = sealed(orders=ORDERS)
-    path = sealed.root / wal.folder / "orders" / "part-1.parquet"
-    content = bytearray(path.read_bytes())
-    content[40] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(WalCorrupt, match="sha256"):
-        asked(wal, not_null("orders", "id"))
-
-
-def test_what_the_seal_counted_is_asked_without_reading_a_row(sealed: Sealed, monkeypatch: pytest.MonkeyPatch) -> None:
-    wal = sealed(orders=ORDERS)
-
-    def refuse(*_: Any) -> Any:
-        raise AssertionError("opened")
-
-    monkeypatch.setattr(SealedWal, "outputs", refuse)
-    found = ask([row_count("orders"), volume("orders")], occasion(), wal)
-    assert [one.result.offending for one in found] == [0, 0]
-
-
-@pytest.mark.tier("test")
-def test_more_than_memory_is_spilled(sealed: Sealed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "engine", partial(engine, "40MB"))
-    numbers = pa.array(range(600_000), pa.int64())
-    wide = pa.table({"id": numbers, "text": numbers.cast(pa.string())})
-    assert asked(sealed(orders=wide), unique("orders", ["id", "text"])).result.offending == 0
 
 
 def test_what_makes_no_sense_is_refused_where_it_is_written(subtests: pytest.Subtests) -> None:
