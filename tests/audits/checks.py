@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -92,14 +91,6 @@ def gives_no_column(orders: pa.Table) -> Any:
 
 async def gives_a_promise(orders: pa.Table) -> Any:
     return orders
-
-
-def scribbles(orders: pa.Table) -> pa.Table:
-    """Zeroes the numbers where they lie, which Arrow lets nobody do."""
-    for chunk in orders["id"].chunks:
-        values = chunk.buffers()[1]
-        ctypes.memset(values.address, 0, values.size)
-    return orders.slice(0, 0)
 
 
 def more_than_zero(orders: pa.Table) -> pa.ChunkedArray:

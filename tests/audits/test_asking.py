@@ -7,9 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,8 +17,10 @@ from lockstep.audits import (
     Audit,
     accepted_values,
     asking,
+    conserved,
     fresh_until,
     in_range,
+    none_where,
     not_null,
     row_count,
     sql,
@@ -29,13 +29,12 @@ from lockstep.audits import (
     volume,
 )
 from lockstep.audits.asking import Answer, Occasion, ask
-from lockstep.audits.audit import audit_from_spec, require_sound
-from lockstep.duckdb.engine import engine
+from lockstep.audits.audit import audit_from_spec, quarantining, require_sound, rules_by_output
 from lockstep.epoch import Interval, Json
-from lockstep.errors import AuditFailed, InvalidPipeline, WalCorrupt
+from lockstep.errors import AuditFailed, InvalidPipeline
+from lockstep.wal.manifest import canonical
 from lockstep.wal.reading import SealedWal
 from lockstep.wal.staging import Staging
-from tests.sampling import Sampling
 
 DEPLOYMENT = "0b2f9c1e-1111-4222-8333-444455556666"
 DAY = Interval(datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC))
@@ -159,14 +158,6 @@ def sampled(audit: Audit, offending: int) -> bool:
     return offending > 0 and not audit.name.startswith("row_count")
 
 
-def test_an_audit_finds_alone_what_it_finds_among_many(sealed: Sealed, sampling: Sampling) -> None:
-    """Whichever columns the others have read."""
-    wal = sealed(orders=ORDERS)
-    for audit, offending in sampling.sample(ANSWERS, 6):
-        answer = asked(wal, audit)
-        assert (answer.result.offending, bool(answer.sample)) == (offending, sampled(audit, offending)), audit
-
-
 def test_a_sample_has_all_columns_of_rows_that_offend(sealed: Sealed) -> None:
     wal = sealed(orders=ORDERS)
     [row] = asked(wal, not_null("orders", "customer")).sample
@@ -218,13 +209,9 @@ def test_volume_is_compared_with_the_median_of_the_epochs_before(sealed: Sealed,
             answer = asked(wal, audit, occasion(history=history))
             assert (answer.result.offending, answer.result.value) == (offending, 5.0)
             assert offending == bool(answer.result.told)
-
-
-def test_volume_looks_at_so_many_epochs_and_no_further(sealed: Sealed) -> None:
-    history = occasion(history=counts(5, 5, 100, 100, 100))
-    wal = sealed(orders=ORDERS)
-    assert asked(wal, volume("orders", epochs=2), history).result.offending == 0
-    assert asked(wal, volume("orders", epochs=5), history).result.offending == 1
+    for epochs, offending in (2, 0), (5, 1):
+        history = counts(5, 5, 100, 100, 100)
+        assert asked(wal, volume("orders", epochs=epochs), occasion(history=history)).result.offending == offending
 
 
 def replacing(*rows: int, history: History = ()) -> Occasion:
@@ -333,35 +320,6 @@ def test_names_are_only_names(sealed: Sealed) -> None:
     assert [one.result.offending for one in found] == [1, 1, 1]
 
 
-def test_a_damaged_wal_is_named_and_not_audited(sealed: Sealed) -> None:
-    wal = sealed(orders=ORDERS)
-    path = sealed.root / wal.folder / "orders" / "part-1.parquet"
-    content = bytearray(path.read_bytes())
-    content[40] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(WalCorrupt, match="sha256"):
-        asked(wal, not_null("orders", "id"))
-
-
-def test_what_the_seal_counted_is_asked_without_reading_a_row(sealed: Sealed, monkeypatch: pytest.MonkeyPatch) -> None:
-    wal = sealed(orders=ORDERS)
-
-    def refuse(*_: Any) -> Any:
-        raise AssertionError("opened")
-
-    monkeypatch.setattr(SealedWal, "outputs", refuse)
-    found = ask([row_count("orders"), volume("orders")], occasion(), wal)
-    assert [one.result.offending for one in found] == [0, 0]
-
-
-@pytest.mark.tier("test")
-def test_more_than_memory_is_spilled(sealed: Sealed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "engine", partial(engine, "40MB"))
-    numbers = pa.array(range(600_000), pa.int64())
-    wide = pa.table({"id": numbers, "text": numbers.cast(pa.string())})
-    assert asked(sealed(orders=wide), unique("orders", ["id", "text"])).result.offending == 0
-
-
 def test_what_makes_no_sense_is_refused_where_it_is_written(subtests: pytest.Subtests) -> None:
     cases: list[Callable[[], Audit]] = [
         lambda: in_range("orders", "id"),
@@ -379,3 +337,50 @@ def test_what_makes_no_sense_is_refused_where_it_is_written(subtests: pytest.Sub
     for make in cases:
         with subtests.test(make=make), pytest.raises(InvalidPipeline):
             make()
+
+
+# --- what may send rows to quarantine ---
+
+ROWS: list[Audit] = [
+    not_null("orders", "id", quarantine=True),
+    accepted_values("orders", "customer", ["ann", "o'hara", 3, True, 0.5], quarantine=True),
+    in_range("orders", "amount", Decimal("-3.00"), 7, quarantine=True),
+    in_range("orders", "at", NOON, NOON.replace(tzinfo=None), name="at", quarantine=True),
+    in_range("orders", "day", at_most=date(2026, 1, 2), quarantine=True),
+    none_where("orders", "amount < 0 AND customer = 'ann'", quarantine=True),
+]
+WHOLE: list[Callable[[], Audit]] = [
+    lambda: row_count("orders", quarantine=True),
+    lambda: volume("orders", quarantine=True),
+    lambda: steady("orders", "sum(amount)", quarantine=True),
+    lambda: fresh_until("orders", "at", quarantine=True),
+    lambda: conserved("orders", quarantine=True),
+    lambda: sql("own", "SELECT * FROM orders", outputs="orders", quarantine=True),
+]
+
+
+def test_a_plan_freezes_what_sends_a_row_to_quarantine(subtests: pytest.Subtests) -> None:
+    for audit in ROWS:
+        with subtests.test(audit=audit):
+            spec = audit.spec()
+            assert canonical(spec) and audit_from_spec(spec).spec() == spec
+            assert rules_by_output([spec]) == {"orders": {audit.name: audit.rule}}
+            assert quarantining([spec]) == (spec,) and not audit.blocking
+
+
+def test_a_judgement_of_the_whole_output_can_send_no_row_to_quarantine(subtests: pytest.Subtests) -> None:
+    told = "judges the whole output, not its rows one by one"
+    for audit in WHOLE:
+        with subtests.test(audit=audit), pytest.raises(InvalidPipeline, match=told):
+            audit()
+
+
+def test_of_rows_with_one_key_nobody_says_which_one_goes() -> None:
+    with pytest.raises(InvalidPipeline, match="nobody has said which is the right one; choose it in the transform"):
+        unique("orders", "id", quarantine=True)
+
+
+def test_an_audit_of_an_earlier_plan_is_asked_as_it_was_frozen() -> None:
+    spec = not_null("orders", "id").spec()
+    before = {key: value for key, value in spec.items() if key not in ("asked", "quarantine")}
+    assert audit_from_spec(before).spec() == before and quarantining([spec, before]) == ()

@@ -116,20 +116,3 @@ class TalkativeReader(LimitedReader):
     def read(self, partition: InputPartition) -> Iterator[tuple[int]]:
         yield from super().read(partition)
         self.source.fail_at("read")
-
-
-class Old(Limited):
-    """A reader of Spark 4.0 and 4.1: latestOffset has no parameters."""
-
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return OldReader(1, None)
-
-
-class OldReader(LimitedReader):
-    def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]
-        return {"shard": {"n": AVAILABLE}}
-
-
-class BatchOnly(DataSource):
-    def schema(self) -> str:
-        return "n INT"

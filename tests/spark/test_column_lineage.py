@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.sql import functions as F
@@ -14,18 +14,12 @@ from lockstep import rows_of
 from lockstep.column_lineage import ColumnLineage, How, Part
 from lockstep.compute._column_lineage import column_lineage
 from lockstep.compute.stage import stage_epoch
-from lockstep.epoch import RunKey
-from lockstep.roles.begin import begin
-from lockstep.roles.stage import stage as stage_role
-from lockstep.run import in_process
 from tests.spark.pipelines import pipeline_of
 from tests.spark.staged import csv, request_of
-from tests.spark.test_state import Summing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-TEXT = "id,name,at\n1,x,\n2,y,\n"
 Frames = Mapping[str, "DataFrame"]
 Transform = Callable[["DataFrame", "DataFrame"], "DataFrame"]
 
@@ -144,23 +138,3 @@ def test_what_lockstep_itself_puts_around_frames_is_seen_through(session: SparkS
             {"name": parts("input.name IDENTITY"), "id": parts("input.id AGGREGATION")}, parts("input.name GROUP_BY")
         ),
     }
-
-
-def test_the_sealed_manifest_has_it_where_it_is_wanted_and_never_of_state(
-    session: SparkSession, ledger_dsn: str, tmp_path: Path
-) -> None:
-    summing = Summing(session, ledger_dsn, tmp_path / "with state")
-    assert sealed(summing, wanted=True) == {}
-    plain: dict[str, Any] = {"state": {}, "transform": lambda inputs: {"totals": inputs["numbers"]}}
-    columns = {"value": parts("numbers.value IDENTITY")}
-    asked = Summing(session, ledger_dsn, tmp_path / "asked", name="asked", **plain)
-    assert sealed(asked, wanted=True) == {"totals": ColumnLineage(columns, parts())}
-    assert sealed(Summing(session, ledger_dsn, tmp_path / "not", name="not", **plain), wanted=False) == {}
-
-
-def sealed(summing: Summing, *, wanted: bool) -> Mapping[str, ColumnLineage]:
-    runtime, run = replace(summing.runtime(), column_lineage=wanted), RunKey("test", summing.pipeline.name)
-    begin(runtime, run)
-    epoch = stage_role(runtime, run, in_process(summing.pipeline, summing.spark))
-    assert epoch.wal and epoch.manifest_hash
-    return runtime.staging.manifest(epoch.wal, epoch.manifest_hash).column_lineage

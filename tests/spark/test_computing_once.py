@@ -14,17 +14,17 @@ from lockstep import KeyedState, Pipeline, files, run_epoch
 from lockstep.compute import _computing_once, stage
 from lockstep.compute._inputs import Input
 from lockstep.compute._local_rows import VARIABLE, collect_plain
-from lockstep.compute.enrich import enrich
-from lockstep.errors import LockstepError, StageFailed
+from lockstep.errors import StageFailed
 from lockstep.ledger import Ledger
 from lockstep.runtime import Runtime
 from lockstep.sinks import FileSink
-from lockstep.sources import OpenSource, SequenceSource
+from lockstep.sources import SequenceSource
 from lockstep.wal.staging import Staging
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+
 
 ROWS, KEYS = 1000, 7
 #: every type that is handed out and back, with nulls
@@ -64,12 +64,6 @@ def added_up(inputs: Frames, state: Any) -> Any:
     return {"totals": both}, {"totals": both}
 
 
-def by_selected_keys(inputs: Frames, state: Any) -> Any:
-    new = _new(inputs)
-    both = _both(state["totals"].of(new.select("k")), new)
-    return {"totals": both}, {"totals": both}
-
-
 def used_before_and_changed(inputs: Frames, state: Any) -> Any:
     """What was made of the frame before it is looked up gets the same rows."""
     new = _new(inputs)
@@ -85,11 +79,6 @@ def joined(inputs: Frames, state: Any) -> Any:
     return {"totals": met.where("k IS NOT NULL")}, {"totals": met.drop("before")}
 
 
-def added_to_all(inputs: Frames, state: Any) -> Any:
-    both = _both(state["totals"].rows(), _new(inputs))
-    return {"totals": both}, {"totals": both}
-
-
 def deleted(inputs: Frames, state: Any) -> Any:
     new = _new(inputs)
     both = _both(state["totals"].of(new), new)
@@ -101,39 +90,6 @@ def with_rows_that_are_shown(inputs: Frames, state: Any) -> Any:
     shown = _both(state["totals"].of(new), new)
     few = inputs["numbers"].where("value % 100 = 0").selectExpr("value AS k")
     return {"totals": shown.join(few, "k")}, {"totals": shown}
-
-
-def by_every_row(inputs: Frames, state: Any) -> Any:
-    rows = inputs["numbers"].selectExpr(f"value % {KEYS} AS k")
-    both = _both(state["totals"].of(rows), _new(inputs))
-    return {"totals": both}, {"totals": both}
-
-
-def by_a_frame_below(inputs: Frames, state: Any) -> Any:
-    """A column is told by a frame that is gone once its aggregation is only rows."""
-    keyed = inputs["numbers"].withColumn("k", F.expr(f"value % {KEYS}"))
-    new = keyed.groupBy("k").agg(*map(F.expr, _AGGREGATES))
-    both = _both(state["totals"].of(new), new.where(keyed["k"] >= 0))
-    return {"totals": both}, {"totals": both}
-
-
-def nothing_new(inputs: Frames, state: Any) -> Any:
-    """From the second epoch on no key is looked up, and none changes."""
-    new = _new({"numbers": inputs["numbers"].where(f"value < {ROWS}")})
-    both = _both(state["totals"].of(new), new)
-    return {"totals": both}, {"totals": both}
-
-
-def enriched(inputs: Frames, state: Any) -> Any:
-    """What is asked of outside is asked once, whoever else reads the answers."""
-    asked = enrich(inputs["numbers"].selectExpr("value", f"value % {KEYS} AS key"), same, schema="k LONG", keys=["key"])
-    new = asked.groupBy("k").agg(*map(F.expr, _AGGREGATES))
-    both = _both(state["totals"].of(new), new)
-    return {"totals": both}, {"totals": both}
-
-
-def same(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"k": row["key"]}
 
 
 def nested(inputs: Frames, state: Any) -> Any:
@@ -159,9 +115,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.sample(2)
-@pytest.mark.parametrize(
-    "transform", [added_up, by_selected_keys, used_before_and_changed, joined, added_to_all, deleted, nothing_new]
-)
+@pytest.mark.parametrize("transform", [added_up, used_before_and_changed, joined, deleted])
 def test_an_input_that_is_read_once_is_not_kept_and_all_comes_out_alike(
     session: SparkSession,
     ledger_dsn: str,
@@ -192,7 +146,7 @@ def test_an_input_that_is_read_once_is_not_kept_and_all_comes_out_alike(
 def test_an_input_that_is_read_twice_is_kept(
     session: SparkSession, ledger_dsn: str, tmp_path: Path, kept: list[str], subtests: pytest.Subtests
 ) -> None:
-    for transform in (enriched, with_rows_that_are_shown, by_every_row, by_a_frame_below, nested):
+    for transform in (with_rows_that_are_shown, nested):
         with subtests.test(transform=transform.__name__):
             _run(session, ledger_dsn, tmp_path, transform, transform.__name__)
             assert kept == ["numbers"]
@@ -224,45 +178,6 @@ def test_rows_that_get_lost_on_the_way_stop_the_epoch(
     monkeypatch.setattr(_computing_once, "collect_plain", losing)
     with pytest.raises(StageFailed, match="counted 7 rows that are looked up in the state and handed out 6"):
         _run(session, ledger_dsn, tmp_path, added_up)
-
-
-def test_an_input_is_kept_from_then_on_where_what_is_looked_up_is_too_much(
-    session: SparkSession, ledger_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: list[str]
-) -> None:
-    asked: list[object] = []
-
-    def noting(frame: DataFrame, most: int) -> pa.Table | None:
-        asked.append(frame)
-        return collect_plain(frame, most)
-
-    monkeypatch.setattr(_computing_once, "collect_plain", noting)
-    monkeypatch.setattr(_computing_once, "_BYTES", 10)
-    for _ in range(2):
-        _run(session, ledger_dsn, tmp_path, added_up)
-    assert kept == ["numbers", "numbers"] and len(asked) == 1
-
-
-def test_a_large_input_is_kept_where_the_state_has_many_keys(
-    session: SparkSession, ledger_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: list[str]
-) -> None:
-    """It may be read in vain, if as many keys are looked up."""
-    monkeypatch.setattr(OpenSource, "bytes_planned", lambda self, start, end: 1 << 30)
-    monkeypatch.setattr(stage, "_FEW_KEYS", KEYS - 1)
-    found = []
-    for _ in range(2):
-        _run(session, ledger_dsn, tmp_path, added_up)
-        found.append(len(kept))
-    assert found == [0, 1]
-
-
-def test_a_mistake_is_told_as_ever(session: SparkSession, ledger_dsn: str, tmp_path: Path, kept: list[str]) -> None:
-    def mistaken(inputs: Frames, state: Any) -> Any:
-        new = _new(inputs)
-        both = _both(state["totals"].of(new), new).select("nothing")
-        return {"totals": both}, {"totals": both}
-
-    with pytest.raises(LockstepError, match="nothing"):
-        _run(session, ledger_dsn, tmp_path, mistaken)
 
 
 def _run(

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from pyspark import cloudpickle
 
-from lockstep.compute._by_value import ship_by_value
 from lockstep.epoch import Claim, SourceRange
 from lockstep.errors import BadRecords
 from lockstep.sources import FileSource, SourceContext
@@ -92,20 +88,6 @@ def test_lines_of_json_and_of_text_grow_too(session: SparkSession, tmp_path: Pat
     assert [row["value"] for row in text.stage().rows()] == ["a", "", " b "]
 
 
-def test_the_options_of_a_reader_hold_for_growing_files(session: SparkSession, tmp_path: Path) -> None:
-    options = {"header": "false", "sep": ";", "nullValue": "N'A\\", "comment": "#"}
-    grower = Grower(session, tmp_path, schema="name STRING, id INT", options=options)
-    grower.append("x;1\n# no\nN'A\\;2\n \t\r\nt;3\n")
-    assert [tuple(row.values()) for row in grower.stage().rows()] == [("x", 1), (None, 2), ("t", 3)]
-
-
-def test_no_line_of_one_letter_is_blank(session: SparkSession, tmp_path: Path) -> None:
-    grower = Grower(session, tmp_path, schema="name STRING", options={"header": "false"})
-    letters = sorted("tfrnvbZ0'%_")
-    grower.append("".join(f"{letter}\n" for letter in letters))
-    assert sorted(row["name"] for row in grower.stage().rows()) == letters
-
-
 def test_a_whole_file_and_its_ranges_give_the_same_records(session: SparkSession, tmp_path: Path) -> None:
     lines = [f'{n},"name, {n % 7}",{n / 3}\n' for n in range(3000)]
     grower = Grower(session, tmp_path)
@@ -160,10 +142,3 @@ def test_headers_are_read_as_the_options_say(tmp_path: Path, subtests: pytest.Su
             assert batch.column(VALUE).to_pylist() == ["x"]
             with pytest.raises(BadRecords, match="CSV header does not conform"):
                 list(reader_of(tasks, Header(("b", "a"), separator, quote))([_numbers([0])]))
-
-
-def test_workers_need_no_lockstep_for_it() -> None:
-    ship_by_value(pipeline_of(FileSource("x", grow=True, schema=SCHEMA)))
-    code = "import pickle, sys; sys.modules['lockstep'] = None; pickle.loads(sys.stdin.buffer.read())"
-    shipped = cloudpickle.dumps(reader_of([], None))  # type: ignore[no-untyped-call]
-    subprocess.run([sys.executable, "-c", code], input=shipped, check=True)

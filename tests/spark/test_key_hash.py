@@ -85,7 +85,6 @@ def test_hashes_are_those_of_spark(session: SparkSession, subtests: pytest.Subte
             assert np.array_equal(buckets_of(table, key, 13), theirs[f"b{at}"].to_numpy())
 
 
-def test_what_spark_hashes_otherwise_is_left_to_it(subtests: pytest.Subtests) -> None:
-    for kind in [pa.float64(), pa.float32(), pa.list_(pa.int64()), pa.struct([("a", pa.int64())])]:
-        with subtests.test(kind=kind):
-            assert not can_hash(kind)
+def test_what_spark_hashes_otherwise_is_left_to_it() -> None:
+    others = [pa.float64(), pa.float32(), pa.list_(pa.int64()), pa.struct([("a", pa.int64())])]
+    assert [kind for kind in others if can_hash(kind)] == []

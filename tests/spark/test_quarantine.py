@@ -24,10 +24,8 @@ from lockstep.sinks import FileSink
 from lockstep.wal.request import QuarantineCount
 from lockstep.wal.staging import Staging
 from tests.audits.test_asking import ANSWERS, ORDERS
-from tests.spark.lookup_server import lookup_server
 from tests.spark.pipelines import pipeline_of
 from tests.spark.staged import DAY, Staged, csv, rows_in, stage
-from tests.spark.test_enrich import ONCE, priced
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -114,17 +112,6 @@ def test_conservation_counts_what_went_to_quarantine(session: SparkSession, tmp_
 
     with pytest.raises(Unbalanced, match=r"in must be rows \+ quarantined, found 5 in, 2 rows, 2 quarantined, 1 lost"):
         stage(session, tmp_path, auditing(tmp_path, losing, NAMED, conservation=said))
-
-
-def test_outside_systems_are_asked_once_for_rows_in_quarantine_too(session: SparkSession, tmp_path: Path) -> None:
-    with lookup_server() as server:
-        url, text = server.url, "id,name\n" + "".join(f"{n},{'x' * (n % 4 + 1)}\n" for n in range(20))
-        source = csv(tmp_path, text, schema="id BIGINT, name STRING")
-        asking = pipeline_of(source, lambda inputs: {"rows": priced(url, inputs["input"])})
-        staged = stage(
-            session, tmp_path, replace(asking, audits=[in_range("rows", "price", at_most=2, quarantine=True)])
-        )
-        assert (len(staged.rows()), len(away(staged)), server.asked) == (10, 10, ONCE)
 
 
 def test_a_rule_of_a_column_that_is_not_there_stops_the_epoch(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -10,11 +9,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyspark import cloudpickle
 
 from lockstep.compute import _file_reading
 from lockstep.compute._by_value import ship_by_value, ship_ours
+from lockstep.compute.sequence import SequenceDataSource
 from lockstep.compute.stage import stage_epoch
+from lockstep.object_store.store import require_own_threads
+from lockstep.sources.files.line_pieces import reader_of
+from lockstep.sources.tables._mariadb_reading import SelectOut
+from lockstep.sources.tables._postgres_reading import CopyOut
+from lockstep.spark.partitions import ship
+from lockstep.spark.stream_ranges import RangeReader, _frozen
 from lockstep.wal._early_digests import EpochColumn
 from lockstep.wal.executor_reading import read_files
 from lockstep.wal.found_files import FoundFiles, Place, find_file
@@ -75,10 +84,6 @@ def test_executors_that_cannot_read_are_done_without(
 
 
 def test_whoever_asked_a_store_before_is_not_taken_for_the_executor(tmp_path: Path) -> None:
-    from pyspark import cloudpickle
-
-    from lockstep.object_store.store import require_own_threads
-
     require_own_threads()
     ship_ours()
     (tmp_path / "ask").write_bytes(cloudpickle.dumps(require_own_threads))  # type: ignore[no-untyped-call]
@@ -87,52 +92,42 @@ def test_whoever_asked_a_store_before_is_not_taken_for_the_executor(tmp_path: Pa
     assert done.returncode == 0, done.stderr
 
 
-def test_whoever_used_hdfs_before_is_not_taken_for_the_executor(tmp_path: Path) -> None:
-    from pyspark import cloudpickle
-
-    from lockstep.hdfs.address import HdfsAddress
-    from lockstep.hdfs.file_system import HdfsFileSystem
-
-    def find_client() -> None:
-        assert HdfsFileSystem.at(HdfsAddress.of("hdfs://127.0.0.1:1"))._client
-
-    find_client()
-    ship_ours()
-    (tmp_path / "find").write_bytes(cloudpickle.dumps(find_client))  # type: ignore[no-untyped-call]
-    code = f"import pathlib, pickle\npickle.loads(pathlib.Path({str(tmp_path / 'find')!r}).read_bytes())()"
-    done = subprocess.run([sys.executable, "-c", code], env={}, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
+def frozen_sequence() -> Any:
+    return _frozen(SequenceDataSource, {"partitions": "3"}, {"next": 5}, {"next": 100})
 
 
-def test_an_executor_needs_no_lockstep(tmp_path: Path) -> None:
-    from pyspark import cloudpickle
-
-    pipeline = pipeline_of(csv(tmp_path, TEXT))
-    ship_by_value(pipeline)
+def read_of(folder: Path) -> Any:
+    (folder / "rows").mkdir()
+    pq.write_table(pa.table({"x": [1, 2], "y": [["a"], None], "epoch": [3, 3]}), folder / "rows" / "rows.parquet")
 
     def read() -> list[Any]:
         import pyarrow as pa
 
         asked = pa.RecordBatch.from_pydict({"place": [0], "name": ["rows.parquet"]})
-        place = Place("rows", str(tmp_path), "rows", EpochColumn("epoch", 3))
-        return [batch.to_pylist() for batch in read_files([place], iter([asked]))]
+        place = Place("rows", str(folder), "rows", EpochColumn("epoch", 3))
+        return [row["error"] for batch in read_files([place], iter([asked])) for row in batch.to_pylist()]
 
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    return read
 
-    (tmp_path / "rows").mkdir()
-    pq.write_table(pa.table({"x": [1, 2], "y": [["a"], None], "epoch": [3, 3]}), tmp_path / "rows" / "rows.parquet")
-    (tmp_path / "read").write_bytes(cloudpickle.dumps(read))  # type: ignore[no-untyped-call]
-    plugins = Path(_file_reading.__file__).parents[2]
-    code = (
-        "import json, pathlib, pickle, sys\n"
-        f"sys.path[:] = [one for one in sys.path if pathlib.Path(one).resolve() != pathlib.Path({str(plugins)!r})]\n"
-        f"print(json.dumps(pickle.loads(pathlib.Path({str(tmp_path / 'read')!r}).read_bytes())()))\n"
-        "assert not any(name.partition('.')[0] == 'lockstep' for name in sys.modules)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env={}, capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == json.loads(json.dumps(read())), "never loaded here: that would change our classes"
-    assert read()[0][0]["error"] is None
+
+COUNT = "reader = found({}).reader(None); print(sum(len(b) for p in reader.partitions() for b in reader.read(p)))"
+
+
+def test_what_reads_on_a_worker_needs_nothing_of_lockstep_there(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for made in (RangeReader, SequenceDataSource):
+        ship(made)
+    ship_by_value(pipeline_of(csv(tmp_path, TEXT)))
+    cases: list[tuple[Any, str, str]] = [
+        (CopyOut("host=x", "a", pa.schema([])), "print(found)", "CopyOut(application='a', schema=)"),
+        (SelectOut({"password": "x"}, pa.schema([])), "print(found)", "SelectOut(schema=)"),
+        (frozen_sequence(), COUNT, "95"),
+        (reader_of([], None), "print(callable(found))", "True"),
+        (read_of(tmp_path), "print(found())", "[None]"),
+    ]
+    for found, use, told in cases:
+        with subtests.test(use, told=told):
+            ship(found)
+            load = f"import sys, pickle; sys.modules['lockstep'] = None; found = pickle.load(sys.stdin.buffer); {use}"
+            sent = cloudpickle.dumps(found)  # type: ignore[no-untyped-call]
+            done = subprocess.run([sys.executable, "-c", load], input=sent, cwd=tmp_path, env={}, capture_output=True)
+            assert (done.stdout.decode().strip(), done.returncode) == (told, 0), done.stderr.decode()[-500:]

@@ -10,9 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg2
+import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 from lockstep import Pipeline, files, run_epoch, run_epochs
+from lockstep.cli import app
+from lockstep.crash import CrashInjected
+from lockstep.environment import variable_of
 from lockstep.epoch import EpochReport
 from lockstep.errors import (
     BadRecords,
@@ -32,7 +37,8 @@ from lockstep.states import EpochState
 from lockstep.wal.staging import Staging
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
 
 DAY = datetime(2013, 1, 1, tzinfo=UTC)
 
@@ -119,29 +125,6 @@ def test_an_epoch_moves_from_its_file_into_both_sinks_and_a_second_run_changes_n
     assert len(files(str(shop.folder / "totals"))) == 1
 
 
-def test_an_epoch_opens_each_sink_once_and_migrates_no_ledger_that_is_as_it_should_be(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    called: Counter[str] = Counter()
-    real = psycopg2.connect
-
-    def counting(*arguments: Any, **named: Any) -> Any:
-        called[named.get("application_name", "")] += 1
-        return real(*arguments, **named)
-
-    monkeypatch.setattr(psycopg2, "connect", counting)
-    for day in (0, 1):
-        shop.land(f"2013-01-0{day + 1}", ("ann", day))
-        called.clear()
-        shop.run(day)
-        short, branches = (
-            sum(times for name, times in called.items() if name.startswith(prefix))
-            for prefix in ("lockstep sink", "lockstep:")
-        )
-        assert (short, branches) == (1, 1), called
-        assert called["lockstep-migrate"] == 1 - day  # the first run finds no schema
-
-
 def test_many_intervals_move_at_once_and_those_that_are_shown_are_left_alone(shop: Shop) -> None:
     for day in range(3):
         shop.land(f"2013-01-0{day + 1}", ("ann", day), ("bob", day))
@@ -201,3 +184,87 @@ def test_what_no_pack_can_be_made_of_is_refused(shop: Shop) -> None:
         shop.run_many(most=3)
     with pytest.raises(IntervalOverlap, match="twice"):
         run_epochs(shop.pipeline, intervals=[(DAY, DAY + timedelta(1))] * 2, spark="", **shop._arguments)
+
+
+def joined(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+    """Each order with its customer, if that came in the same epoch; and the customers."""
+    return {
+        "orders": inputs["orders"].join(inputs["customers"], on="customer", how="left"),
+        "customers": inputs["customers"],
+    }
+
+
+def test_ranges_of_two_sources_are_frozen_and_decided_together(
+    spark_connect: str, ledger_dsn: str, tmp_path: Path
+) -> None:
+    orders, customers = tmp_path / "orders", tmp_path / "customers.json"
+    orders.mkdir()
+    pipeline = Pipeline(
+        "shop",
+        {
+            "orders": FileSource(str(orders), schema="id BIGINT, customer STRING"),
+            "customers": FileSource(str(customers), format="json", schema="customer STRING, city STRING", grow=True),
+        },
+        joined,
+        [FileSink(name, output=name, path=str(tmp_path / "out" / name)) for name in ("orders", "customers")],
+    )
+
+    def run(name: str) -> dict[str, Any]:
+        places: dict[str, Any] = {"ledger": ledger_dsn, "staging": str(tmp_path / "staging"), "connections": {}}
+        report = run_epoch(pipeline, spark=spark_connect, run_id=name, **places)
+        return {source: count["rows"] for source, count in report.sources.items()}
+
+    def shown(output: str) -> list[tuple[Any, ...]]:
+        rows = [
+            row for path in files(str(tmp_path / "out" / output)) for row in pq.ParquetFile(path).read().to_pylist()
+        ]
+        return sorted(tuple(value for name, value in row.items() if name != "lockstep_epoch") for row in rows)
+
+    (orders / "1.csv").write_text("id,customer\n1,a\n2,b\n")
+    customers.write_text('{"customer": "a", "city": "Oslo"}\n{"customer": "b", "ci')
+    assert run("first") == {"orders": 2, "customers": 1}
+    with customers.open("a") as file:
+        file.write('ty": "Bari"}\n')
+    assert run("second") == {"orders": 0, "customers": 1}
+    (orders / "2.csv").write_text("id,customer\n3,b\n")
+    customers.write_text("")
+    with pytest.raises(SourceChanged, match=r"customers\.json was taken up to byte"):
+        run("third")
+    assert shown("orders") == [("a", 1, "Oslo"), ("b", 2, None)]
+    customers.unlink()
+    assert run("third") == {"orders": 1, "customers": 0}
+    assert shown("orders") == [("a", 1, "Oslo"), ("b", 2, None), ("b", 3, None)]
+    assert shown("customers") == [("a", "Oslo"), ("b", "Bari")]
+
+
+@pytest.mark.fault("L12")
+def test_the_command_stages_a_damaged_decided_epoch_again_and_the_next_run_publishes_it(
+    shop: Shop, spark_connect: str, ledger_dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its branch is gone, and a bit of its WAL is another one."""
+    shop.land("2013-01-01", ("ann", 5), ("bob", 7), ("ann", 1))
+    with monkeypatch.context() as crashing, pytest.raises(CrashInjected):
+        crashing.setenv("LOCKSTEP_TESTING", "1")
+        crashing.setenv("LOCKSTEP_CRASH", "commit.after_decision:raise")
+        shop.run(0)
+    with closing(Ledger(ledger_dsn)) as ledger:
+        decided = ledger.epoch("shop", 1)
+    with closing(psycopg2.connect(shop.warehouse)) as connection:
+        connection.autocommit = True
+        cursor = connection.cursor()
+        cursor.execute("SELECT gid FROM pg_prepared_xacts WHERE database = current_database()")
+        cursor.execute("ROLLBACK PREPARED %s", cursor.fetchone())
+    file = next((shop.folder / "staging" / str(decided.wal) / "orders").glob("*.parquet"))
+    data = file.read_bytes()
+    file.write_bytes(data[:20] + bytes([data[20] ^ 1]) + data[21:])
+    monkeypatch.setenv("LOCKSTEP_LEDGER", ledger_dsn)
+    monkeypatch.setenv("LOCKSTEP_STAGING", str(shop.folder / "staging"))
+    monkeypatch.setenv("LOCKSTEP_SPARK", spark_connect)
+    monkeypatch.setenv(variable_of("warehouse"), shop.warehouse)
+    monkeypatch.setattr("lockstep.cli._commands.load_definition", lambda pipeline, definition: shop.pipeline)
+    done = CliRunner().invoke(app, ["restage", "shop", "1", "--reason", "its disk was bad"])
+    assert done.exit_code == 0 and "staged again: shop epoch 1" in done.output, f"{done.output} {done.exception!r}"
+    assert shop.run(day=0).state == "cleaned"
+    assert shop.orders() == Counter([("ann", 5), ("bob", 7), ("ann", 1)])
+    with closing(Ledger(ledger_dsn)) as ledger:
+        assert ledger.epoch("shop", 1).manifest_hash == decided.manifest_hash

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -12,21 +11,23 @@ from typing import TYPE_CHECKING, Any
 import psycopg2
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
-from lockstep import Pipeline, Sessions
+from lockstep import Pipeline, Sessions, files, run_epoch
 from lockstep.compute import sessions as folding
-from lockstep.compute._balances import Balances, collecting_balances
 from lockstep.compute._local_rows import VARIABLE
 from lockstep.compute._session_joining import join
-from lockstep.compute._taking_back import require_deletes
 from lockstep.compute._watermarks import Watermark
 from lockstep.crash import CrashInjected
-from lockstep.errors import BadRecords, InvalidPipeline, PlanMismatch, Unbalanced
+from lockstep.errors import InvalidPipeline, Unbalanced
 from lockstep.sinks import FileSink, PostgresSink
+from lockstep.sinks.base import Sink
 from lockstep.sources import FileSource
-from tests.spark.folding import AGGREGATES, SCHEMA, Epochs, Event, aggregates, batch_of_sessions, frame_of, rows_of
-from tests.spark.test_windows import EITHER, Landing, cut, disordered
+from tests.spark.folding import AGGREGATES, SCHEMA, Epochs, Event, aggregates, batch_of_sessions, rows_of
+from tests.spark.test_windows import EITHER, cut, disordered, rows_in_process
+
+__all__ = ["rows_in_process"]
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,14 +41,6 @@ real_panes, real_join, real_pieces = folding._panes, join, folding._pieces
 def sessions_of(**settings: Any) -> Sessions:
     asked: dict[str, Any] = {"schema": SCHEMA, "key": ["key"], "time": "at", "gap": GAP * SECOND}
     return Sessions(**{**asked, "aggregates": AGGREGATES, **settings})
-
-
-@pytest.fixture(autouse=True)
-def rows_in_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """How many may be merged in this process."""
-    rows: str = getattr(request, "param", "200000")
-    monkeypatch.setenv(VARIABLE, rows)
-    return rows
 
 
 def standing(results: Iterable[dict[str, Any]]) -> dict[tuple[str, int], dict[str, Any]]:
@@ -148,106 +141,6 @@ def test_whatever_is_late_the_sessions_are_those_of_one_batch_over_the_rest(
     assert {start: told(row) for start, row in now.items()} == whole
 
 
-def test_both_ways_of_merging_leave_the_same_rows(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    events = closer(3, count=70)
-    settings: dict[str, Any] = {"lateness": 240 * SECOND, "out_of_order": 100 * SECOND, "partition": "part"}
-    ways = [Epochs(session, sessions_of(**settings)) for _ in range(2)]
-    for part in cut(seed=6, events=events, epochs=4):
-        for epochs, rows in zip(ways, ("200000", "0"), strict=True):
-            monkeypatch.setenv(VARIABLE, rows)
-            epochs.fold(part)
-        here, there = (epochs.told[-1] for epochs in ways)
-        assert (here.balance, here.watermark) == (there.balance, there.watermark)
-        assert sorted(map(repr, here.results)) == sorted(map(repr, there.results))
-        for name in ways[0].state:
-            here_kept, there_kept = (epochs.state[name] for epochs in ways)
-            assert here_kept.schema.names == there_kept.schema.names
-            assert here_kept.exceptAll(there_kept).isEmpty() and there_kept.exceptAll(here_kept).isEmpty()
-    assert any(row["absorbed"] for row in ways[0].results)
-
-
-def test_sessions_are_those_of_sparks_own_session_window(session: SparkSession) -> None:
-    from pyspark.sql import functions as F
-
-    chance = random.Random(5)
-    events: list[Event] = [(chance.choice("ab"), n, chance.randrange(-6000, 6000), 0) for n in range(200)]
-    found = sessions_of().fold(frame_of(session, [*events, LAST]), Epochs(session, sessions_of()).before())
-    # whose rows may be the gap apart: here they belong to two sessions, of which the window of neither holds both
-    theirs = frame_of(session, events).groupBy("key", F.session_window("at", f"{GAP * 1_000_000 - 1} microseconds"))
-    wanted = theirs.agg(F.sum("value").alias("total"), F.max("at").alias("last"))
-    wanted = wanted.selectExpr("key", "session_window.start", f"last + INTERVAL {GAP} SECONDS AS end", "total")
-    ours = found.results.select("key", "window_start", "window_end", "total")
-    assert ours.exceptAll(wanted).isEmpty() and wanted.exceptAll(ours).isEmpty()
-
-
-def test_rows_that_are_the_gap_apart_are_of_two_sessions(session: SparkSession) -> None:
-    epochs = Epochs(session, sessions_of())
-    epochs.fold([("a", 1, 0, 0), ("a", 2, 60, 0), ("a", 3, 119, 0)])
-    epochs.fold([LAST])
-    assert {start: row["rows"] for start, row in standing(epochs.results).items()} == {("a", 0): 1, ("a", 60): 2}
-
-
-def test_a_row_between_two_open_sessions_makes_one_of_them(session: SparkSession) -> None:
-    epochs = Epochs(session, sessions_of(out_of_order=600 * SECOND))
-    epochs.fold([("a", 1, 0, 0), ("a", 2, 100, 0), ("b", 9, 50, 0)])
-    epochs.fold([("a", 4, 50, 0)])
-    [row] = [row for row in rows_of(epochs.state["windows"]) if row["key"] == "a"]
-    assert (row["start"], row["end"], row["total"]) == (0, 160, 7)
-    epochs.fold([LAST])
-    assert {start: row["total"] for start, row in standing(epochs.results).items()} == {("a", 0): 7, ("b", 50): 9}
-
-
-@EITHER
-def test_sessions_that_were_emitted_and_are_absorbed_are_taken_back_with_what_takes_their_place(
-    session: SparkSession,
-) -> None:
-    epochs = Epochs(session, sessions_of(lateness=600 * SECOND))
-    epochs.fold([("a", 1, 100, 0), ("a", 2, 210, 0), ("x", 0, 400, 0)])
-    first = epochs.fold([("a", 4, 155, 0)])  # the two are one
-    assert first.balance["corrected"] == 1
-    assert {(row["start"], row["total"], row["revision"], row["absorbed"]) for row in first.results} == {
-        (100, 7, 1, False), (210, 2, 1, True)
-    }  # fmt: skip
-    earlier = epochs.fold([("a", 8, 50, 0)])  # begins earlier now
-    assert {(row["start"], row["end"], row["total"], row["revision"], row["absorbed"]) for row in earlier.results} == {
-        (50, 270, 15, 2, False), (100, 270, 7, 2, True)
-    }  # fmt: skip
-    grown = epochs.fold([("a", 16, 269, 0), ("a", 32, 328, 0), ("a", 64, 380, 0)])  # and is open again
-    assert {(row["start"], row["end"], row["total"], row["revision"]) for row in grown.results} == {(50, 440, 127, 3)}
-    assert epochs.fold([("x", 0, 450, 0)]).results == [], "it closes as it was emitted"
-    assert {row["start"] for row in rows_of(epochs.state["windows"])} == {50, 400}
-
-
-@EITHER
-def test_a_row_is_late_unless_it_is_within_a_session_that_is_kept(session: SparkSession) -> None:
-    epochs = Epochs(session, sessions_of(), where="value > 0")
-    epochs.fold([("a", 1, 0, 0), ("a", 1, 960, 0), ("b", 1, 970, 0), ("x", 1, 1000, 0)])
-    found = epochs.fold([("a", 2, 970, 0), ("b", 4, 969, 0), ("c", 8, 999, 0), ("c", 1, 1000, 0), ("a", 0, 1, 0)])
-    assert {(row["key"], row["value"], row["at"], row["part"]) for row in found.late} == {
-        ("b", 4, 969.0, 0), ("c", 8, 999.0, 0)
-    }  # fmt: skip
-    assert found.balance == {"in": 5, "filtered": 1, "corrected": 0, "folded": 2, "late": 2}
-    epochs.fold([LAST])
-    assert {start: row["rows"] for start, row in standing(epochs.results).items()} == {
-        ("a", 0): 1, ("a", 960): 2, ("b", 970): 1, ("x", 1000): 1, ("c", 1000): 1
-    }  # fmt: skip
-
-
-def test_raising_lateness_never_reopens_a_session_that_was_forgotten(session: SparkSession) -> None:
-    epochs = Epochs(session, sessions_of())
-    epochs.fold([("a", 1, 10, 0), ("x", 0, 4200, 0)])
-    epochs.windows = sessions_of(lateness=180 * MINUTE)
-    raised = epochs.fold([("a", 9, 30, 0), ("b", 9, 40, 0)])
-    assert (raised.results, len(raised.late)) == ([], 2)
-    epochs.fold([("a", 4, 4210, 0), ("x", 0, 6000, 0)])
-    kept = epochs.fold([("a", 5, 4220, 0), ("a", 6, 4190, 0)])
-    assert [(row["total"], row["revision"], row["absorbed"]) for row in kept.results] == [(9, 1, False)]
-    assert [row["at"] for row in kept.late] == [4190.0]
-    epochs.windows = sessions_of()
-    lowered = epochs.fold([("a", 1, 4225, 0), ("b", 1, 6010, 0)])
-    assert ([row["at"] for row in lowered.late], lowered.balance["folded"]) == ([4225.0], 1)
-
-
 @EITHER
 def test_keys_of_two_columns_keep_their_sessions_apart(session: SparkSession) -> None:
     two = sessions_of(schema=f"{SCHEMA}, part INT", key=["key", "part"], out_of_order=600 * SECOND)
@@ -257,12 +150,6 @@ def test_keys_of_two_columns_keep_their_sessions_apart(session: SparkSession) ->
     assert {(row["key"], row["part"], row["start"], row["total"]) for row in epochs.results} == {
         ("a", 1, 0, 9), ("a", 2, 10, 2), ("b", 1, 20, 4), ("b", 2, 40, 16)
     }  # fmt: skip
-
-
-def test_times_whose_sessions_would_be_kept_past_the_year_9999_fail_the_epoch(session: SparkSession) -> None:
-    windows, end = sessions_of(lateness=20 * MINUTE), int(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp())
-    with pytest.raises(BadRecords, match=r"2 rows .* lies outside 0001-01-01 .* to 9999-12-31 23:38:59.999999"):
-        Epochs(session, windows).fold([("a", 1, end - 1260, 0), ("a", 1, end - 1259, 0), ("a", 1, end + 10**9, 0)])
 
 
 def lossy(windows: Any, rows: DataFrame) -> DataFrame:
@@ -293,6 +180,41 @@ def test_rows_that_get_lost_on_the_way_stop_the_epoch(
         ):
             planted.setattr(folding, name, fault)
             epochs.fold([("a", 1, 0, 0), ("b", 1, 700, 0), ("b", 2, 900, 0)])
+
+
+class Landing:
+    """A pipeline that folds the files of a folder, with its ledger and its sinks."""
+
+    def __init__(self, windows: Sessions, spark: str, ledger: str, folder: Path, *more: Sink) -> None:
+        def transform(inputs: Any, state: Any) -> Any:
+            found = windows.fold(inputs["events"], state, where="value >= 0 OR value IS NULL")
+            return {"windows": found.results, "late": found.late}, found.state
+
+        (folder / "landing").mkdir()
+        self.folder, self.ledger, self.staging = folder, ledger, str(folder / "staging")
+        self.spark = spark
+        self.connections: dict[str, str] = {}
+        schema = "key STRING, value INT, at TIMESTAMP"
+        self.pipeline = Pipeline(
+            "folding",
+            {"events": FileSource(str(folder / "landing"), schema=schema)},
+            transform,
+            [*(FileSink(name, output=name, path=str(folder / name)) for name in ("windows", "late")), *more],
+            state=windows.state(),
+            version="test",
+        )
+
+    def land(self, events: list[Event]) -> None:
+        lines = [f"{key},{value},{datetime.fromtimestamp(at or 0, UTC).isoformat()}\n" for key, value, at, _ in events]
+        number = len(list((self.folder / "landing").iterdir()))
+        (self.folder / "landing" / f"{number}.csv").write_text("key,value,at\n" + "".join(lines))
+
+    def run(self, name: str, **restating: Any) -> None:
+        places: dict[str, Any] = {"ledger": self.ledger, "staging": self.staging, "connections": self.connections}
+        run_epoch(self.pipeline, spark=self.spark, run_id=name, **places, **restating)
+
+    def rows(self, output: str) -> list[dict[str, Any]]:
+        return [row for path in files(str(self.folder / output)) for row in pq.read_table(path).to_pylist()]
 
 
 #: of an execution's work on state: while it is staged, sealed, decided and shown
@@ -334,10 +256,7 @@ def test_epochs_that_are_killed_in_between_leave_the_sessions_of_one_batch_in_ev
     warehouse_dsn: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    rows_in_process: str,
 ) -> None:
-    if rows_in_process == "0":
-        pytest.skip("epochs of both kinds follow each other")
     windows = sessions_of(out_of_order=100 * SECOND, lateness=250 * SECOND)
     events: list[Event] = [(key, abs(value or 0), at, 0) for key, value, at, _ in closer(5, count=90)]
     landing = Landing(windows, spark_connect, ledger_dsn, tmp_path, upserting(deleted="absorbed"))
@@ -369,10 +288,8 @@ def test_epochs_that_are_killed_in_between_leave_the_sessions_of_one_batch_in_ev
 
 @pytest.mark.fault("K14")
 def test_sessions_of_epochs_that_are_restated_as_one_are_those_of_one_batch(
-    spark_connect: str, ledger_dsn: str, warehouse_dsn: str, tmp_path: Path, rows_in_process: str
+    spark_connect: str, ledger_dsn: str, warehouse_dsn: str, tmp_path: Path
 ) -> None:
-    if rows_in_process == "0":
-        pytest.skip("what is replaced is alike")
     windows = sessions_of(lateness=600 * SECOND)
     landing = Landing(windows, spark_connect, ledger_dsn, tmp_path, upserting(deleted="absorbed"))
     landing.connections["w"] = warehouse_dsn
@@ -393,53 +310,15 @@ def test_sessions_of_epochs_that_are_restated_as_one_are_those_of_one_batch(
 
 
 @pytest.mark.fault("K14")
+@pytest.mark.parametrize("settings", [{"emit": "updates"}, {"lateness": MINUTE}], ids=str)
 def test_an_epoch_whose_sink_would_keep_sessions_that_are_no_more_is_not_sealed(
-    spark_connect: str, ledger_dsn: str, warehouse_dsn: str, tmp_path: Path, rows_in_process: str
+    spark_connect: str, ledger_dsn: str, warehouse_dsn: str, tmp_path: Path, settings: dict[str, Any]
 ) -> None:
-    if rows_in_process == "0":
-        pytest.skip("what is asked is alike")
-    landing = Landing(sessions_of(emit="updates"), spark_connect, ledger_dsn, tmp_path, upserting())
+    landing = Landing(sessions_of(**settings), spark_connect, ledger_dsn, tmp_path, upserting())
     landing.connections["w"] = warehouse_dsn
     landing.land([("a", 1, 0, 0)])
     with pytest.raises(InvalidPipeline, match='say deleted="absorbed"'):
         landing.run("first")
-
-
-def test_kept_sessions_are_never_mixed_with_others(session: SparkSession) -> None:
-    epochs = Epochs(session, sessions_of())
-    epochs.fold([("a", 1, 0, 0)])
-    others: list[dict[str, Any]] = [{"gap": 5 * MINUTE}, {"emit": "updates"}]
-    for settings in others:
-        epochs.windows = sessions_of(**settings)
-        with pytest.raises(PlanMismatch, match="give the new windows another name"):
-            epochs.fold([])
-
-
-def test_a_sink_that_would_keep_sessions_which_are_no_more_is_refused(
-    session: SparkSession, tmp_path: Path, subtests: pytest.Subtests
-) -> None:
-    cases: list[tuple[Any, ...]] = [
-        ({"emit": "updates"}, {}, True),
-        ({"lateness": MINUTE}, {}, True),
-        ({"lateness": MINUTE}, {"deleted": "absorbed"}, False),
-        ({}, {}, False),
-    ]
-    for settings, arguments, refused in cases:
-        with subtests.test(settings=settings, arguments=arguments):
-            windows, balances = sessions_of(**settings), Balances()
-            with collecting_balances(balances):
-                found = windows.fold(frame_of(session, [("a", 1, 0, 0)]), Epochs(session, windows).before())
-            outputs = {"windows": found.results.where("rows > 0"), "late": found.late}
-            source, late = (
-                FileSource(str(tmp_path), schema="key STRING"),
-                FileSink("late", output="late", path=str(tmp_path)),
-            )
-            pipeline = Pipeline("p", {"events": source}, lambda inputs: {}, [upserting(**arguments), late])
-            if refused:
-                with pytest.raises(InvalidPipeline, match=r'sink warehouse upserts windows, .* say deleted="absorbed"'):
-                    require_deletes(pipeline, outputs, balances)
-            else:
-                require_deletes(pipeline, outputs, balances)
 
 
 def test_sessions_that_make_no_sense_are_refused_before_anything_runs(subtests: pytest.Subtests) -> None:

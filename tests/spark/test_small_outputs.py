@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
@@ -13,9 +15,9 @@ import pytest
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
 from lockstep.compute import stage as staging
-from lockstep.compute._local_rows import VARIABLE, Room, collect_plain
+from lockstep.compute._local_rows import VARIABLE, LocalFrame, Room, collect_plain, rows_in
 from lockstep.compute.stage import stage_epoch
-from lockstep.errors import BadRecords, LockstepError, StageFailed, StagingUnavailable
+from lockstep.errors import BadRecords, StageFailed, StagingUnavailable
 from lockstep.sources.records import Listing, Reading, Records
 from lockstep.wal.job_files import JobFiles
 from tests.spark.pipelines import pipeline_of, unchanged
@@ -23,6 +25,7 @@ from tests.spark.staged import Staged, csv, request_of, stage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
 
 Frames = Mapping[str, "DataFrame"]
 TEXT = "id,name,at\n1,ä,2013-01-02 01:00:00\n2,,\n"
@@ -61,10 +64,6 @@ def nothing(inputs: Frames) -> Frames:
 
 def only_names(inputs: Frames) -> Frames:
     return {"rows": inputs["input"].select("name")}
-
-
-def twice_named(inputs: Frames) -> Frames:
-    return {"rows": inputs["input"].selectExpr("id AS a", "name AS A")}
 
 
 def found_in(staged: Staged) -> pa.Table:
@@ -148,20 +147,8 @@ def test_epochs_side_by_side_hold_no_more_than_there_is_room_for(
         assert not written_here
     assert len(stage(session, tmp_path, pipeline).rows()) == 2
     assert written_here == ["rows"]
-
-
-def test_an_epoch_alone_has_room_and_others_what_is_left(subtests: pytest.Subtests) -> None:
-    for most, others, fits in [(2, 1, True), (2, 2, False), (0, 0, True)]:
-        with subtests.test(most=most, others=others):
-            room = Room(most)
-            with room.taken(others), room.taken(1) as found:
-                assert found is fits
-            with room.taken(5) as again:
-                assert again
-            with pytest.raises(KeyError), room.taken(most):
-                raise KeyError
-            with room.taken(most + 1) as free:
-                assert free
+    with Room(0).taken(1) as alone:
+        assert alone
 
 
 def test_rows_that_spark_refuses_to_hand_out_are_written_by_spark(
@@ -179,19 +166,6 @@ def test_rows_that_spark_refuses_to_hand_out_are_written_by_spark(
     found = stage(session, tmp_path, pipeline_of(csv(tmp_path, TEXT)))
     assert not written_here
     assert found.result.sources["input"].rows == len(found.rows()) == 2
-
-
-def test_large_input_is_left_to_spark(
-    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written_here: list[str]
-) -> None:
-    monkeypatch.setattr(staging, "_SMALL", len(TEXT))  # in bytes it is one more
-    assert len(stage(session, tmp_path, pipeline_of(csv(tmp_path, TEXT))).rows()) == 2
-    assert not written_here
-
-
-def test_two_columns_of_one_name_are_refused_as_spark_refuses_them(session: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(LockstepError, match="COLUMN_ALREADY_EXISTS"):
-        stage(session, tmp_path, pipeline_of(csv(tmp_path, TEXT), twice_named))
 
 
 def test_a_folder_is_written_once(session: SparkSession, tmp_path: Path) -> None:
@@ -214,3 +188,13 @@ def test_rows_that_get_lost_on_their_way_here_fail_the_epoch(
     monkeypatch.setattr(staging, "collect_plain", losing)
     with pytest.raises(StageFailed, match="handed out 1"):
         stage(session, tmp_path, pipeline_of(csv(tmp_path, TEXT), unchanged))
+
+
+def test_rows_are_let_go_with_their_frame(session: SparkSession) -> None:
+    """A process that moves many epochs would hold the rows of all."""
+    made = LocalFrame.over(session, pa.table({"id": [1, 2]}), None, lambda rows: {"rows": len(rows)}, rows="count(1)")
+    assert rows_in(made.shown) == pa.table({"id": [1, 2]})
+    frame = weakref.ref(made.shown)
+    del made
+    gc.collect()
+    assert frame() is None

@@ -13,7 +13,6 @@ from pyiceberg.types import DateType, IcebergType, TimestampType, TimestamptzTyp
 
 from lockstep.compute import _splitting
 from lockstep.compute._splitting import by_partition
-from lockstep.errors import InvalidPipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -127,20 +126,6 @@ def test_a_large_partition_is_several_files(spark: SparkSession) -> None:
     assert sorted(" ".join({row["name"] for row in part}) for part in parts) == ["large"] * 9 + ["small"]
 
 
-def test_an_epoch_of_one_partition_is_not_moved(spark: SparkSession) -> None:
-    rows = spark.range(0, 1000, 1, 4).selectExpr("id", "'one' AS name")
-    for files in (1, 3):
-        moved = by_partition(rows, "rows", ["name"], files)
-        assert len(_parts(moved)) == files
-        assert sorted(row["id"] for part in _parts(moved) for row in part) == list(range(1000))
-
-
-def test_an_empty_epoch_has_no_partition(spark: SparkSession) -> None:
-    rows = spark.range(0).selectExpr("id", "'one' AS name")
-    assert by_partition(rows, "rows", ["name"], 1).columns == ["id", "name"]
-    assert by_partition(rows, "rows", ["name"], 1).count() == 0
-
-
 def test_an_epoch_of_too_many_partitions_is_left_as_the_transform_made_it(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -150,11 +135,6 @@ def test_an_epoch_of_too_many_partitions_is_left_as_the_transform_made_it(
     assert left.columns == ["id", "hour"]
     assert [[row["id"] for row in part] for part in _parts(left)] == [list(range(n, n + 10)) for n in (0, 10, 20, 30)]
     assert "output rows: an epoch has rows of more than 3 partitions by hour" in caplog.text
-
-
-def test_a_column_that_is_not_there_is_refused(spark: SparkSession) -> None:
-    with pytest.raises(InvalidPipeline, match="no column day"):
-        by_partition(spark.range(4).toDF("id"), "rows", ["month(day)"], 1)
 
 
 def _parts(frame: DataFrame) -> list[list[Any]]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,31 +11,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg2
-import pyarrow as pa
 import pytest
-from pyspark import cloudpickle
 from pyspark.sql.connect.functions import spark_partition_id
 
 from lockstep import run_epoch
 from lockstep.compute._local_rows import VARIABLE
-from lockstep.compute.sequence import SequenceDataSource
-from lockstep.environment import EnvironmentConnections, variable_of
 from lockstep.epoch import SourceRange
 from lockstep.errors import BadRecords, SourceChanged
 from lockstep.pipeline import Pipeline
 from lockstep.sinks import PostgresSink
 from lockstep.sources import MariaDbTableSource, OpenSource, PostgresTableSource, Source, SourceContext
-from lockstep.sources.tables._mariadb_reading import SelectOut
-from lockstep.sources.tables._postgres_reading import CopyOut
-from lockstep.spark.partitions import ship
-from lockstep.spark.stream_ranges import RangeReader, _frozen
 from lockstep.wal.manifest import SourceCount
-from lockstep.wal.request import RESULT, StageResult
 from stack.mariadb import MariaDbServer
-from tests.spark import tables
 from tests.spark.pipelines import Nowhere
-from tests.spark.staged import request_of, rows_in, stage
-from tests.spark.test_drivers import asked, submit
+from tests.spark.staged import stage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -108,13 +94,6 @@ def test_a_range_is_read_from_the_table_that_it_was_planned_of(
     assert len(list(staged.folder.glob("rows/*.parquet"))) == 3
 
 
-def test_an_empty_range_of_a_table_has_its_schema(session: SparkSession, shop: str) -> None:
-    live = opened(events(shop), shop)
-    found = live.latest(live.latest(None, None), None)
-    frame = live.read(session, None, found)
-    assert (frame.count(), frame.columns) == (0, ["id", "name", "price", "at", "raw", "xid"])
-
-
 @pytest.mark.fault("A14")
 def test_a_range_that_changed_and_a_value_that_nothing_holds_fail_the_execution(
     session: SparkSession, shop: str, tmp_path: Path
@@ -165,52 +144,6 @@ def test_a_mariadb_table_is_staged_exactly(
     staged = stage(session, tmp_path, pipeline_of(source), {"events": SourceRange(None, found)}, {"shop": mariadb_dsn})
     assert len(list(staged.folder.glob("rows/*.parquet"))) == 4
     assert sorted(tuple(row.values()) for row in staged.rows()) == expected
-
-
-@pytest.mark.tier("all")
-def test_a_driver_of_its_own_gets_the_login_through_its_environment(
-    shop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with closing(psycopg2.connect(shop)) as connection:
-        password = connection.info.password
-    monkeypatch.setenv(variable_of("table_shop"), shop.replace("@", f":{password}@"))
-    ranges = {}
-    for name, source in tables.pipeline.sources.items():
-        live = source.open(SourceContext("tables", name, lambda paths: set(), EnvironmentConnections()))
-        ranges[name] = SourceRange(None, live.latest(None, None))
-    folder = asked(request_of(tmp_path, tables.pipeline, ranges, reference="tests.spark.tables:pipeline"))
-    done = submit("local[2]", folder, tmp_path)
-    assert done.returncode == 0, done.stdout[-3000:]
-    assert password not in done.stdout + done.stderr + (folder / "_request.json").read_text()
-    result = StageResult.from_json(json.loads((folder / RESULT).read_text()))
-    assert result.sources == {"events": SourceCount(ROWS), "numbers": SourceCount(50)}
-    assert sorted(row["id"] for row in rows_in(folder / "events")) == list(range(1, ROWS + 1))
-    assert sorted(row["value"] for row in rows_in(folder / "numbers")) == list(range(50))
-
-
-def frozen_sequence() -> Any:
-    ship(RangeReader)
-    ship(SequenceDataSource)
-    return _frozen(SequenceDataSource, {"partitions": "3"}, {"next": 5}, {"next": 100})
-
-
-COUNT = "reader = found({}).reader(None); print(sum(len(b) for p in reader.partitions() for b in reader.read(p)))"
-
-
-def test_what_reads_on_a_worker_needs_nothing_of_lockstep_there(subtests: pytest.Subtests) -> None:
-    cases: list[tuple[Any, ...]] = [
-        (lambda: CopyOut("host=x", "a", pa.schema([])), "print(found)", "CopyOut(application='a', schema=)"),
-        (lambda: SelectOut({"password": "x"}, pa.schema([])), "print(found)", "SelectOut(schema=)"),
-        (frozen_sequence, COUNT, "95"),
-    ]
-    for made, use, told in cases:
-        with subtests.test(told=told):
-            found = made()
-            ship(found)
-            load = f"import sys, pickle; sys.modules['lockstep'] = None; found = pickle.load(sys.stdin.buffer); {use}"
-            sent = cloudpickle.dumps(found)  # type: ignore[no-untyped-call]
-            done = subprocess.run([sys.executable, "-c", load], input=sent, capture_output=True, check=False)
-            assert (done.stdout.decode().strip(), done.returncode) == (told, 0), done.stderr.decode()[-500:]
 
 
 def test_a_table_moves_into_another_of_its_own_server_epoch_by_epoch(
