@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from contextlib import closing
-from datetime import timedelta
 from html import unescape
 from html.parser import HTMLParser
 
@@ -26,7 +25,6 @@ from tests.ledger.epochs import (
     clicked,
     committed,
     planned,
-    published,
     show,
 )
 from tests.ui.conftest import GRANTS, Browser
@@ -99,11 +97,8 @@ def test_epochs_are_turned_page_by_page_and_the_unfinished_stand_on_the_first(br
     assert rows_of(last) == [5, 4, 3, 2, 1] and 'rel="next"' not in last
     assert lines_of(last) == [1, 2, 3, 4, 5]
     assert "There is no epoch before 1" in page(browser, f"{PIPELINE}?before=1")
-
-
-@cases("query", ["before=0", "before=x", "before=99999999999999999999", "limit=9", "limit=201"])
-def test_a_page_that_cant_be_is_refused(browser: Browser, query: str) -> None:
-    assert browser("admin").get(f"{PIPELINE}?{query}").status_code == 422
+    for query in ("before=0", "before=x", "before=99999999999999999999", "limit=9", "limit=201"):
+        assert browser("admin").get(f"{PIPELINE}?{query}").status_code == 422, query
 
 
 def test_an_epoch_tells_its_sinks_plan_history_and_run(browser: Browser, ledger: Ledger) -> None:
@@ -278,14 +273,31 @@ def test_what_fills_no_screen_is_cut(browser: Browser, ledger: Ledger) -> None:
     assert "earlier entries stand in the ledger" in text and text.count("<td>again</td>") == 200
 
 
-def test_intervals_out_of_order_have_a_lag_from_the_latest(browser: Browser, ledger: Ledger) -> None:
-    for number in (9, 2):
-        published(ledger, planned(ledger, number))
-    with closing(Report(ledger._connection.dsn)) as report:
-        found = report.pipeline(FLIGHTS)
-    assert found is not None and found.shown is not None
-    assert f"lag {found.shown.lag // timedelta(days=1)} d" in page(browser, PIPELINE)
+@cases(
+    "told, shown",
+    [
+        ("say `lockstep recover <x>`, then wait", "say <code>lockstep recover &lt;x&gt;</code>, then wait"),
+        ("an odd ` <b>", "an odd ` &lt;b&gt;"),
+    ],
+)
+def test_what_stands_between_backticks_is_a_command_and_nothing_else_is_markup(told: str, shown: str) -> None:
+    from lockstep.ui._rendering import _with_code
+
+    assert str(_with_code(told)) == shown
 
 
-def test_a_pipeline_without_an_epoch_says_so(browser: Browser, ledger: Ledger) -> None:
-    assert "There is no epoch yet" in page(browser, PIPELINE)
+@cases(
+    "actor, led",
+    [
+        (
+            "airflow:a/manual__2024-06-01T00:00:00+00:00/stage#2",
+            "manual__2024-06-01T00%3A00%3A00%2B00%3A00/tasks/stage",
+        ),
+        ("airflow:a/b 1/recover[3]#1", "b%201/tasks/recover/mapped/3"),
+        ("somebody@host/4711", None),
+    ],
+)
+def test_the_history_leads_to_the_task_that_made_it(actor: str, led: str | None) -> None:
+    from lockstep.ui._rendering import Links
+
+    assert Links("/air/lockstep").task(actor) == (f"/air/dags/a/runs/{led}" if led else None)
