@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,15 @@ from typer.testing import Result
 
 from lockstep.audits import unique
 from lockstep.cli import app
-from lockstep.cli._commands import savepoints
+from lockstep.cli._commands import savepoints, with_input
+from lockstep.cli._tables import show_epochs
 from lockstep.cli._wal_commands import wals
 from lockstep.environment import RESERVED, EnvironmentConnections
-from lockstep.epoch import RunKey
+from lockstep.epoch import Epoch, Identity, Plan, Position, RunKey, SourceRange
 from lockstep.errors import EpochHeld, LedgerConflict, NotConfigured
+from lockstep.ledger.report import EpochStatus, PipelineStatus
+from lockstep.sources import KafkaSource, PostgresTableSource, Source
+from lockstep.states import EpochState
 from tests.cases import cases
 from tests.cli.conftest import Lockstep
 from tests.crash.world import World
@@ -192,15 +197,6 @@ def test_a_held_epoch_is_explained_by_every_command_and_goes_on_when_it_is_relea
     assert (verdict["outcome"], verdict["reason"]) == ("released", "they are right")
 
 
-def test_doctor_tells_of_an_epoch_that_is_asked_other_audits_than_the_definition_has(
-    world: World, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world.run_until(RUN, 0, "stage")
-    now = replace(world.pipeline, audits=(unique("numbers", "number"),))
-    monkeypatch.setattr("lockstep.cli._commands._find_definition", lambda _: now)
-    assert "epoch 1 was planned with other audits" in lockstep("doctor", columns=500).output
-
-
 def test_a_voided_range_is_never_read_and_says_why(world: World, lockstep: Lockstep) -> None:
     day = next(world.days)
     world.run_until(RUN, day, "prepare.files")
@@ -213,25 +209,6 @@ def test_a_voided_range_is_never_read_and_says_why(world: World, lockstep: Locks
     assert world.left_in_staging() == []
     with pytest.raises(Exception, match="the source was wrong"):
         world.run(RunKey("cli", "next"), day)
-
-
-def test_resolve_not_applied_publishes_to_the_target_as_it_is_now(world: World, lockstep: Lockstep) -> None:
-    """The warehouse was restored to another server, without the prepared branch."""
-    day = next(world.days)
-    world.run_until(RUN, day, "commit")
-    [gid] = world.prepared()
-    connection = psycopg2.connect(world.warehouse_dsn)
-    connection.autocommit = True
-    with connection.cursor() as cursor:
-        cursor.execute("ROLLBACK PREPARED %s", (gid,))
-        cursor.execute("UPDATE lockstep_target_id SET id = gen_random_uuid()")
-    connection.close()
-    with pytest.raises(Exception, match="target"):
-        world.run_task("publish.warehouse", RUN, day)
-    result = lockstep("resolve", "numbers", 1, "warehouse", "not-applied", "--reason", "restored from the backup")
-    assert result.exit_code == 0, result.output
-    world.run(RUN, day, start="publish.warehouse")
-    world.require_exactly_once(day)
 
 
 def test_resolve_applied_records_a_persons_word(world: World, lockstep: Lockstep) -> None:
@@ -252,32 +229,12 @@ def test_resolve_applied_records_a_persons_word(world: World, lockstep: Lockstep
     assert ("warehouse", "I looked") in {(one["sink"], one["reason"]) for one in history}
 
 
-def test_resolve_is_refused_where_the_target_proves_the_contrary(world: World, lockstep: Lockstep) -> None:
-    day = next(world.days)
-    world.run_until(RUN, day, "commit")
-    connection = psycopg2.connect(world.warehouse_dsn)
-    connection.autocommit = True
-    with connection.cursor() as cursor:
-        cursor.execute("COMMIT PREPARED %s", (world.prepared()[0],))
-    connection.close()
-    result = lockstep("resolve", "numbers", 1, "warehouse", "not-applied", "--reason", "a guess")
-    assert result.exit_code == 1
-    assert "LedgerConflict" in result.stderr
-
-
 def test_no_command_prints_a_password(world: World, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCKSTEP_LEDGER", "postgresql://me:hunter2@127.0.0.1:1/nowhere")
     for arguments in (("status",), ("recover",), ("void", "numbers", 1, "--reason", "x"), ("migrate",)):
         result = lockstep(*arguments)
         assert result.exit_code == 75
         assert "hunter2" not in result.output
-
-
-def test_env_prints_exports_that_a_shell_takes(lockstep: Lockstep, tmp_path: Path) -> None:
-    (tmp_path / "env.json").write_text(json.dumps({"LOCKSTEP_OUT": "/a folder/out"}))
-    result = lockstep("env", "--home", tmp_path)
-    assert result.stdout == "export LOCKSTEP_OUT='/a folder/out'\n"
-    assert lockstep("env", "--home", tmp_path / "none").exit_code == 1
 
 
 @cases(
@@ -348,3 +305,79 @@ def test_renumber_prints_what_the_ledger_lacks_and_where_numbers_go_on(world: Wo
     assert "epochs of numbers go on above 7, tokens above 4000" in done.output
     told = _json(lockstep("renumber", "numbers", "--reason", "again", "--unprotected", "--json"))
     assert (told["epoch"], told["token"], told["shown"][0]["sink"]) == (7, 4000, "warehouse")
+
+
+def test_an_attempt_counts_from_one_for_people_and_keeps_its_token_for_programs(
+    world: World, lockstep: Lockstep, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "lockstep")
+    world.run(RunKey("cli", "other"), 0)
+    run = RunKey("cli", "run")
+    world.run_until(run, 1, "prepare.warehouse")
+    token = world.epoch_of(1).attempt
+    assert token > 1
+    assert f"attempt 1 (token {token})" in caplog.text
+    [pipeline] = json.loads(lockstep("status", "numbers", "--json").stdout)
+    [first] = [one for one in pipeline["epochs"] if one["epoch"]["id"] == 2]
+    assert (first["epoch"]["attempt"], first["attempts"]) == (token, 1)
+    world.run_task("abort", run, 1)
+    world.run_task("begin", run, 1)
+    again = world.epoch_of(1).attempt
+    history = lockstep("status", "numbers", "--epoch", 2).output
+    assert f"attempt 1 (token {token})" in history
+    assert f"attempt 2 (token {again})" in history
+    moves = json.loads(lockstep("status", "numbers", "--epoch", 2, "--json").stdout)
+    assert [(one["attempt"], one["ordinal"]) for one in moves if one["sink"] is None] == [
+        (token, 1),
+        (token, 1),
+        (token + 3, None),  # of the abort: nobody's
+        (again, 2),
+    ]
+
+
+def test_a_problem_of_many_epochs_is_told_once_with_their_numbers(
+    world: World, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for day in range(3):
+        world.run_until(RunKey("cli", f"{day}"), day, "commit")
+    with monkeypatch.context() as patched:
+        patched.setenv("LOCKSTEP_WAREHOUSE", "postgresql://postgres@127.0.0.1:1/nowhere")
+        down = lockstep("recover")
+        [report] = json.loads(lockstep("recover", "--json").stdout)
+    assert down.exit_code == 75
+    [problem] = [line for line in down.output.splitlines() if "problem" in line]
+    assert "SinkUnavailable: sink warehouse" in problem
+    assert problem.endswith("(epochs 1, 2, 3)")
+    assert report["problems"] == [problem.partition("problem: ")[2]]
+    assert caplog.text.count("SinkUnavailable") <= 2  # once a round
+    done = lockstep("recover")
+    assert (done.exit_code, done.output) == (0, "numbers: 3 finished, 0 voided, 0 swept\n")
+
+
+def status_of(number: int, source: Source, position: Position) -> EpochStatus:
+    plan = Plan({"events": SourceRange(None, position, source.spec())}, {})
+    epoch = Epoch("shop", number, None, EpochState.PUBLISHED, number, plan, datetime.now(UTC))
+    return EpochStatus(epoch, timedelta(0), timedelta(0), None, False, (), None)
+
+
+def shown_of(epochs: tuple[EpochStatus, ...], capsys: pytest.CaptureFixture[str]) -> str:
+    found = PipelineStatus("shop", Identity.CURSOR, 2, {EpochState.PUBLISHED: len(epochs)}, (), epochs)
+    show_epochs([with_input(found, lambda pipeline, source, paths: set())])
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_status_tells_of_the_newest_epoch_who_holds_rows_back_and_that_a_source_is_read_to_its_end(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = PostgresTableSource("public.events", connection="shop", order_by="xid")
+    old = status_of(1, table, {"upto": "1", "held_by": "session 6"})
+    shown = shown_of((status_of(2, table, {"upto": "2", "held_by": "session 7 of clerk, for 1:02:03"}), old), capsys)
+    assert "rows waited for session 7 of clerk, for 1:02:03" in shown and "session 6" not in shown
+    assert "waited for" not in shown_of((status_of(2, table, {"upto": "2"}), old), capsys)
+    monkeypatch.setenv("LOCKSTEP_KAFKA", "127.0.0.1:1")  # nobody is asked
+    kafka = KafkaSource("orders", connection="kafka", end="latest")
+    orders = {"id": "1", "partitions": {"0": [0, 5], "1": [2, 7]}, "leaders": {}}
+    for end in (7, 8):
+        bound = {"of": {}, "offsets": {"orders": {"0": 5, "1": end}}, "complete": True}
+        epoch = status_of(1, kafka, {"cluster": "c", "topics": {"orders": orders}, "bound": bound})
+        assert ("finished: source events is read to its end" in shown_of((epoch,), capsys)) is (end == 7)

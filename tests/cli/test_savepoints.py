@@ -138,7 +138,7 @@ def test_an_older_epoch_and_one_that_was_replaced_end_where_they_did(feed: Feed,
     assert ends == {"last": 1, "second": 1, "first": 0, "instead of it": 0}
 
 
-def test_what_nothing_goes_on_from_is_refused_by_name(dsn: str, feed: Feed, memory: Path) -> None:
+def test_what_nothing_goes_on_from_is_refused_by_name(feed: Feed, memory: Path, memory_server: PostgresServer) -> None:
     saved = str(memory / "saved")
     with feed.runtime() as runtime:
         export(runtime, saved)
@@ -151,40 +151,33 @@ def test_what_nothing_goes_on_from_is_refused_by_name(dsn: str, feed: Feed, memo
             start(runtime, saved)
         with pytest.raises(UnknownEpoch, match="no decided epoch"):
             export(runtime, str(memory / "nothing"))
+    of_days = feed_of(memory_server.create_database(f"saved_{uuid.uuid4().hex[:12]}"), memory / "days", cursor=False)
+    move(of_days, 0)
+    with of_days.runtime() as runtime, pytest.raises(InvalidPipeline, match="is an interval's"):
+        export(runtime, saved)
 
 
-def test_an_intervals_epoch_has_no_position_to_go_on_from(dsn: str, memory: Path) -> None:
-    feed = feed_of(dsn, memory, cursor=False)
-    move(feed, 0)
-    with feed.runtime() as runtime, pytest.raises(InvalidPipeline, match="is an interval's"):
-        export(runtime, str(memory / "saved"))
-
-
-def test_a_state_that_would_be_lost_is_refused_before_anything_is_planned(feed: Feed, memory: Path) -> None:
+def test_a_pipeline_with_state_may_begin_with_positions_alone_and_loses_no_state_unasked(
+    feed: Feed, memory: Path
+) -> None:
     saved = memory / "saved"
     with feed.runtime() as runtime:
         export(runtime, str(saved))
+    keeping = again(feed, state={"sums": KeyedState("k BIGINT", key=["k"])})
+    keeping = dataclasses.replace(keeping, pipeline=dataclasses.replace(keeping.pipeline, name="keeping"))
+    with keeping.runtime() as runtime:
+        start(runtime, str(saved))
+        assert begin(runtime, RunKey("feed", "10")).plan.sources["numbers"].start == {"day": 1}
     file = saved / "_savepoint.json"
     told = json.loads(file.read_text())
     version = {"schema": "k BIGINT", "key": ["k"], "buckets": 1, "expires": None, "rows": 0, "bytes": 0, "files": []}
     told["versions"] = {"sums": version}
     file.write_text(json.dumps(told))
-    with (
-        again(feed).runtime() as runtime,
-        pytest.raises(PlanMismatch, match="has the state sums, which pipeline again lacks"),
-    ):
+    refused = pytest.raises(PlanMismatch, match="has the state sums, which pipeline again lacks")
+    with again(feed).runtime() as runtime, refused:
         start(runtime, str(saved))
     with again(feed, drop_state=["sums"]).runtime() as runtime:
         start(runtime, str(saved))
-
-
-def test_a_pipeline_with_state_may_begin_with_positions_alone(feed: Feed, memory: Path) -> None:
-    with feed.runtime() as runtime:
-        export(runtime, str(memory / "saved"))
-    with again(feed, state={"sums": KeyedState("k BIGINT", key=["k"])}).runtime() as runtime:
-        start(runtime, str(memory / "saved"))
-        epoch = begin(runtime, RunKey("feed", "10"))
-    assert epoch.plan.sources["numbers"].start == {"day": 1}
 
 
 def test_the_command_tells_that_there_are_positions_alone(
