@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +13,9 @@ import pytest
 from typer.testing import Result
 
 from lockstep.audits import unique
-from lockstep.cli import app
-from lockstep.cli._commands import savepoints, with_input
-from lockstep.cli._tables import show_epochs
-from lockstep.cli._wal_commands import wals
 from lockstep.environment import RESERVED, EnvironmentConnections
-from lockstep.epoch import Epoch, Identity, Plan, Position, RunKey, SourceRange
+from lockstep.epoch import RunKey
 from lockstep.errors import EpochHeld, LedgerConflict, NotConfigured
-from lockstep.ledger.report import EpochStatus, PipelineStatus
-from lockstep.sources import KafkaSource, PostgresTableSource, Source
-from lockstep.states import EpochState
 from tests.cases import cases
 from tests.cli.conftest import Lockstep
 from tests.crash.world import World
@@ -34,26 +25,6 @@ RUN = RunKey("cli", "run")
 
 def _json(result: Result) -> Any:
     return json.loads(result.stdout)
-
-
-def test_every_command_explains_itself_with_an_example_that_it_takes(world: World, lockstep: Lockstep) -> None:
-    groups = [((), app), (("savepoint",), savepoints), (("wal",), wals)]
-    commands = [
-        (*group, found.name or found.callback.__name__)
-        for group, of in groups
-        for found in of.registered_commands
-        if found.callback
-    ]
-    assert len(commands) >= 14
-    for command in commands:
-        result = lockstep(*command, "--help")
-        assert result.exit_code == 0
-        assert "--json" in result.output
-        [example] = re.findall(r"For instance: (.*)", re.sub(r"\s+", " ", result.output))
-        [line] = re.findall(r"lockstep [^)]*", example)
-        words = shlex.split(line)[1:]
-        assert words[: len(command)] == list(command)
-        assert lockstep(*words).exit_code != 2, result.output  # wrong usage
 
 
 @pytest.mark.fault("H25")
@@ -305,79 +276,3 @@ def test_renumber_prints_what_the_ledger_lacks_and_where_numbers_go_on(world: Wo
     assert "epochs of numbers go on above 7, tokens above 4000" in done.output
     told = _json(lockstep("renumber", "numbers", "--reason", "again", "--unprotected", "--json"))
     assert (told["epoch"], told["token"], told["shown"][0]["sink"]) == (7, 4000, "warehouse")
-
-
-def test_an_attempt_counts_from_one_for_people_and_keeps_its_token_for_programs(
-    world: World, lockstep: Lockstep, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("INFO", "lockstep")
-    world.run(RunKey("cli", "other"), 0)
-    run = RunKey("cli", "run")
-    world.run_until(run, 1, "prepare.warehouse")
-    token = world.epoch_of(1).attempt
-    assert token > 1
-    assert f"attempt 1 (token {token})" in caplog.text
-    [pipeline] = json.loads(lockstep("status", "numbers", "--json").stdout)
-    [first] = [one for one in pipeline["epochs"] if one["epoch"]["id"] == 2]
-    assert (first["epoch"]["attempt"], first["attempts"]) == (token, 1)
-    world.run_task("abort", run, 1)
-    world.run_task("begin", run, 1)
-    again = world.epoch_of(1).attempt
-    history = lockstep("status", "numbers", "--epoch", 2).output
-    assert f"attempt 1 (token {token})" in history
-    assert f"attempt 2 (token {again})" in history
-    moves = json.loads(lockstep("status", "numbers", "--epoch", 2, "--json").stdout)
-    assert [(one["attempt"], one["ordinal"]) for one in moves if one["sink"] is None] == [
-        (token, 1),
-        (token, 1),
-        (token + 3, None),  # of the abort: nobody's
-        (again, 2),
-    ]
-
-
-def test_a_problem_of_many_epochs_is_told_once_with_their_numbers(
-    world: World, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    for day in range(3):
-        world.run_until(RunKey("cli", f"{day}"), day, "commit")
-    with monkeypatch.context() as patched:
-        patched.setenv("LOCKSTEP_WAREHOUSE", "postgresql://postgres@127.0.0.1:1/nowhere")
-        down = lockstep("recover")
-        [report] = json.loads(lockstep("recover", "--json").stdout)
-    assert down.exit_code == 75
-    [problem] = [line for line in down.output.splitlines() if "problem" in line]
-    assert "SinkUnavailable: sink warehouse" in problem
-    assert problem.endswith("(epochs 1, 2, 3)")
-    assert report["problems"] == [problem.partition("problem: ")[2]]
-    assert caplog.text.count("SinkUnavailable") <= 2  # once a round
-    done = lockstep("recover")
-    assert (done.exit_code, done.output) == (0, "numbers: 3 finished, 0 voided, 0 swept\n")
-
-
-def status_of(number: int, source: Source, position: Position) -> EpochStatus:
-    plan = Plan({"events": SourceRange(None, position, source.spec())}, {})
-    epoch = Epoch("shop", number, None, EpochState.PUBLISHED, number, plan, datetime.now(UTC))
-    return EpochStatus(epoch, timedelta(0), timedelta(0), None, False, (), None)
-
-
-def shown_of(epochs: tuple[EpochStatus, ...], capsys: pytest.CaptureFixture[str]) -> str:
-    found = PipelineStatus("shop", Identity.CURSOR, 2, {EpochState.PUBLISHED: len(epochs)}, (), epochs)
-    show_epochs([with_input(found, lambda pipeline, source, paths: set())])
-    return " ".join(capsys.readouterr().out.split())
-
-
-def test_status_tells_of_the_newest_epoch_who_holds_rows_back_and_that_a_source_is_read_to_its_end(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table = PostgresTableSource("public.events", connection="shop", order_by="xid")
-    old = status_of(1, table, {"upto": "1", "held_by": "session 6"})
-    shown = shown_of((status_of(2, table, {"upto": "2", "held_by": "session 7 of clerk, for 1:02:03"}), old), capsys)
-    assert "rows waited for session 7 of clerk, for 1:02:03" in shown and "session 6" not in shown
-    assert "waited for" not in shown_of((status_of(2, table, {"upto": "2"}), old), capsys)
-    monkeypatch.setenv("LOCKSTEP_KAFKA", "127.0.0.1:1")  # nobody is asked
-    kafka = KafkaSource("orders", connection="kafka", end="latest")
-    orders = {"id": "1", "partitions": {"0": [0, 5], "1": [2, 7]}, "leaders": {}}
-    for end in (7, 8):
-        bound = {"of": {}, "offsets": {"orders": {"0": 5, "1": end}}, "complete": True}
-        epoch = status_of(1, kafka, {"cluster": "c", "topics": {"orders": orders}, "bound": bound})
-        assert ("finished: source events is read to its end" in shown_of((epoch,), capsys)) is (end == 7)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from lockstep.epoch import RunKey
-from lockstep.operations.doctor import Finding, Severity, Surroundings, examine
+from lockstep.operations.doctor import Severity, Surroundings, examine
 from lockstep.operations.replan import replan
 from lockstep.sinks.files import FileSink
 from stack.postgres import PostgresServer
@@ -242,24 +242,6 @@ def test_a_spark_that_does_not_answer_or_whose_address_cant_be_read_is_told_with
         [found] = amiss("--spark", address)
         assert found["check"] == "spark" and "expected sc://host:port/;token=…" in found["says"]
         assert "secret-word" not in found["says"]
-
-
-def test_packages_and_spark_of_other_versions_than_were_tried_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    def told() -> list[Finding]:
-        found = [one for one in examine(Surroundings(None, None, None, {})) if one.check == "versions"]
-        return [one for one in found if one.severity is not Severity.FINE]
-
-    assert told() == []
-    with monkeypatch.context() as patched:
-        patched.setattr("importlib.metadata.requires", lambda _: ["typer>=9000", "tenacity", "no-such-package>=1"])
-        [found] = told()
-        assert found.command == "pip install 'typer>=9000'"
-    monkeypatch.setattr("lockstep.spark.versions.NEWEST", (4, 0))
-    [newer] = told()
-    assert newer.severity is Severity.WARNING and "ran with is 4.0" in newer.says
-    monkeypatch.setattr("lockstep.spark.versions.OLDEST", (4, 99))
-    [older] = told()
-    assert older.severity is Severity.BROKEN and "4.99 or newer is needed" in older.says
 
 
 def _deployment(world: World) -> str:

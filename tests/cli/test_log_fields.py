@@ -16,7 +16,6 @@ import structlog
 
 from lockstep import log_fields
 from lockstep.epoch import RunKey
-from lockstep.errors import NotPrepared
 from tests.crash.world import World
 
 RUN = RunKey("cli", "run")
@@ -71,17 +70,6 @@ def test_each_line_of_a_role_and_of_recovery_says_pipeline_epoch_token_and_sink(
     told = [(2, "files"), (2, "warehouse"), (3, "files"), (3, "warehouse")]
     assert sorted((one["epoch"], one["sink"]) for one in shown) == told
     assert structlog.contextvars.get_contextvars() == {}, "a role's fields end with it"
-
-
-def test_what_logs_a_failure_has_the_fields_of_what_failed(world: World, kept: Keeping) -> None:
-    world.run(RUN, 0)
-    world.run_task("begin", RunKey("cli", "other"), 1)
-    with pytest.raises(NotPrepared):
-        world.run_task("prepare.files", RunKey("cli", "other"), 1)
-    failed = structlog.contextvars.get_contextvars()
-    assert failed == {"pipeline": "numbers", "epoch": 2, "token": world.epoch_of(1).attempt, "sink": "files"}
-    world.run_task("cleanup", RUN, 0)
-    assert structlog.contextvars.get_contextvars() == failed, "what comes next leaves them as they were"
 
 
 def test_the_command_line_logs_json_with_fields_on_stderr_and_tells_errors_so(world: World) -> None:

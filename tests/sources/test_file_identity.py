@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +14,8 @@ import pytest
 from lockstep.epoch import Claim, Interval
 from lockstep.errors import SourceChanged, SourceRefused
 from lockstep.sources import FileSource, SourceContext
-from stack.postgres import PostgresServer
-from tests.sources.folder_world import FolderWorld, Make, worlds
+from tests.sources.folder_world import FolderWorld, Make
 from tests.sources.test_file_source import DAY, SCHEMA, daily, land, names, opened, watched
-
-
-@pytest.fixture
-def make(memory_server: PostgresServer, memory: Path) -> Iterator[Make]:
-    with worlds(memory_server, memory) as make:
-        yield make
 
 
 def watch(world: FolderWorld, pattern: Path | str, **settings: Any) -> None:
@@ -55,22 +47,6 @@ def test_a_file_is_read_once_though_links_lead_to_it(make: Make, grow: bool, cap
     for run in range(3):
         world.run(str(run))
     assert world.shown() == Counter("12")
-
-
-@pytest.mark.fault("L4")
-def test_a_link_to_a_parent_folder_lists_each_file_once(tmp_path: Path) -> None:
-    land(tmp_path / "x" / "a.csv")
-    (tmp_path / "x" / "up").symlink_to(tmp_path)
-    (tmp_path / "x" / "here").symlink_to(tmp_path / "x")
-    assert names(watched(f"{tmp_path}/**/*.csv").latest(None, None)) == ["a.csv"]
-    assert (
-        names(
-            opened(FileSource(f"{tmp_path}/**/{{interval_start:%Y}}*", schema=SCHEMA, missing="empty")).latest(
-                None, DAY
-            )
-        )
-        == []
-    )
 
 
 def test_a_link_whose_target_changes_is_the_file_that_it_leads_to(make: Make) -> None:
@@ -116,15 +92,6 @@ def test_an_interval_takes_a_linked_file_once_and_not_that_of_another_interval(t
     source = opened(FileSource(f"{tmp_path}/{{interval_start:%Y-%m-%d}}/*.csv", schema=SCHEMA))
     found = [[claim.path for claim in source.claims(None, source.latest(None, day))] for day in (DAY, _after(DAY))]
     assert found == [[f"{tmp_path}/2013-01-02/a.csv", f"{tmp_path}/2013-01-03/a.csv"], [f"{tmp_path}/2013-01-03/a.csv"]]
-
-
-@pytest.mark.fault("L4")
-def test_an_interval_whose_folder_is_a_link_to_anothers_claims_the_same_files(tmp_path: Path) -> None:
-    land(tmp_path / "2013-01-02" / "a.csv")
-    (tmp_path / "2013-01-03").symlink_to("2013-01-02")
-    source = opened(FileSource(f"{tmp_path}/{{interval_start:%Y-%m-%d}}/*.csv", schema=SCHEMA))
-    first, second = (source.claims(None, source.latest(None, day)) for day in (DAY, _after(DAY)))
-    assert first == second  # the ledger gives a file to one epoch only
 
 
 def _after(day: Interval) -> Interval:
@@ -268,8 +235,3 @@ def test_a_colon_in_a_folder_or_in_a_growing_file_is_no_hindrance(tmp_path: Path
     assert names(watched(f"{tmp_path}/a:b").latest(None, None)) == ["x.csv"]
     land(tmp_path / "log:1.csv")
     assert names(watched(f"{tmp_path}/*.csv", grow=True).latest(None, None)) == ["log:1.csv"]
-
-
-def test_a_file_that_hadoop_is_still_copying_is_not_there_yet(tmp_path: Path) -> None:
-    land(tmp_path / "x.csv._COPYING_")  # Spark passes over it without a word
-    assert names(watched(tmp_path).latest(None, None)) == []

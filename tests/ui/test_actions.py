@@ -286,27 +286,6 @@ def test_of_two_words_on_what_was_seen_the_first_is_kept_and_the_other_is_asked_
     assert triggered[0]["conf"]["resolve_word"] == word.id
 
 
-def test_where_airflow_takes_no_such_run_no_word_is_kept_and_the_page_says_why(
-    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]]
-) -> None:
-    from airflow.models.dag import DagModel
-    from airflow.utils.session import create_session
-
-    def allow(kinds: list[str] | None) -> None:
-        with create_session() as session:
-            session.get_one(DagModel, "lockstep_recovery").allowed_run_types = kinds
-
-    epoch = committed(ledger, planned(ledger))
-    allow(["scheduled"])
-    try:
-        refused = answer(browser, RESOLVE, choice="applied")
-    finally:
-        allow(None)
-    assert refused.status_code == 403 and "Airflow refuses such a run of DAG lockstep_recovery" in refused.text
-    word = ledger.last_word(epoch, "delays")
-    assert triggered == [] and (word is None or word.reason is None), "nobody's word"
-
-
 def test_recovery_is_a_run_of_its_dag_for_the_pipeline_in_the_users_name(
     browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]]
 ) -> None:
@@ -392,19 +371,6 @@ def test_a_form_for_a_range_is_good_for_the_epochs_alone_that_it_showed(
     assert triggered == []
 
 
-def test_a_range_that_can_not_be_restated_says_why(
-    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]], may_trigger: None
-) -> None:
-    cleaned(ledger, planned(ledger))
-    opened = browser("operator")
-    form = {"reason": "x", "seal": seal_in(opened.get(RESTATE).text)}
-    for since, why in (("2013-01-01T12:00", "only a part of epoch 1"), ("<b>", "is no date")):
-        asked = {"since": since, "until": "2013-01-03"}
-        shown = opened.get(RANGE, params=asked).text
-        assert why in shown and "<b>" not in shown.replace("<b>Nothing", "") and 'name="seal"' not in shown
-        assert opened.post(RANGE, params=asked, data=form).status_code in (403, 409) and triggered == []
-
-
 def test_a_dag_of_several_pipelines_is_told_whose_rows_are_restated(
     browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -474,19 +440,6 @@ def test_a_form_to_restate_or_to_go_back_is_good_for_the_generation_alone_that_w
         refused = browser("operator").post(path, data={"reason": "it was right before", "seal": seal})
         assert refused.status_code == 403 and "it has moved" in refused.text
     assert triggered == []
-
-
-def test_nothing_goes_back_while_another_generation_is_under_way_or_in_a_run_of_many(
-    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]]
-) -> None:
-    new = shown_otherwise(ledger, kept(ledger, RunKey("flights", f"run 1{PACKED}2013-01-01")), 9)
-    text = browser("admin").get(RESTORE).text
-    assert "together with others" in text and 'name="seal"' not in text
-    rival = ledger.plan_generation(new, a_plan(), {}, RUN, "once more")
-    assert rival is not None
-    assert (
-        f"epoch {rival.id} is planned, and is to take the place of epoch {new.id}" in browser("admin").get(RESTORE).text
-    )
 
 
 def test_an_undecided_epoch_is_frozen_anew_by_a_run_of_its_own_dag_in_the_users_name(

@@ -1,4 +1,4 @@
-"""The pages in a browser, by an impatient hand: Airflow's own application, without its scheduler.
+"""The pages in a browser, once the login or the ledger is gone: Airflow's own application, without its scheduler.
 
 With a scheduler, by keyboard, and in Airflow's frame: tests/e2e/test_ui.py.
 """
@@ -15,12 +15,10 @@ import pytest
 from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import Page, expect
 
-from lockstep.epoch import RunKey
 from lockstep.ledger import Ledger
 from tests.chromium import chromium, needs_chromium
-from tests.ledger.epochs import FLIGHTS, cleaned, planned
+from tests.ledger.epochs import FLIGHTS, planned
 from tests.ui.conftest import Browser, point_to
-from tests.ui.test_actions import kept, shown_otherwise
 from tests.ui.test_pages import PIPELINE
 
 if TYPE_CHECKING:
@@ -55,7 +53,7 @@ Open = Callable[..., Page]
 
 
 @pytest.fixture
-def open_as(window: Chromium, served: str, browser: Browser, triggered: list[dict[str, Any]]) -> Iterator[Open]:
+def open_as(window: Chromium, served: str, browser: Browser, dags: None) -> Iterator[Open]:
     """A page for a user who is logged in. At the end it has shown no dialog, and complained of nothing but answers that
     were refusals."""
     contexts: list[Any] = []
@@ -93,53 +91,6 @@ def log_in(context: Any, user: str, url: str) -> None:
 
     token = get_auth_manager().generate_jwt(SimpleAuthManagerUser(username=user, role="VIEWER"))
     context.add_cookies([{"name": "_token", "value": token, "url": url}])
-
-
-@pytest.mark.parametrize(
-    "path, verb, runs",
-    [
-        (f"{EPOCH}/restore", "Restore", 1),
-        (f"{PIPELINE}/restate?since=2013-01-01T00:00&until=2013-01-04T00:00", "Restate 2 epochs", 2),
-    ],
-)
-def test_a_form_says_first_what_it_would_do_and_does_it_once_however_often_it_is_clicked_loaded_and_gone_back_to(
-    open_as: Open, ledger: Ledger, triggered: list[dict[str, Any]], path: str, verb: str, runs: int
-) -> None:
-    old = kept(ledger)
-    if verb == "Restore":
-        shown_otherwise(ledger, old, 9)
-    cleaned(ledger, planned(ledger, 2, RunKey("flights", "run 2")))
-    page = open_as("admin", path)
-    expect(page.get_by_role("heading", name="What it would do")).to_be_visible()
-    button = page.get_by_role("button", name=verb, exact=True)
-    button.click()
-    assert page.evaluate("document.activeElement.id") == "reason", "without a reason the browser sends nothing"
-    assert triggered == []
-    page.get_by_label("Why?").fill("the carrier corrected it")
-    button.dblclick()
-    expect(page.get_by_text(re.compile("the carrier corrected it|asked for by")).first).to_be_visible()
-    for go in (page.reload, page.go_back):
-        go()
-        assert len(triggered) == runs, "neither asks for anything"
-    expect(page.get_by_text(re.compile("has asked for this already|asked for by")).first).to_be_visible()
-    page.get_by_label("Why?").fill("once more")
-    with page.expect_response(lambda answer: answer.request.method == "POST"):
-        page.get_by_role("button", name=verb, exact=True).click()
-    assert len(triggered) == runs, "it is led to the run that is there"
-    assert {run["note"] for run in triggered} == {"the carrier corrected it"}
-
-
-def test_a_range_is_typed_in_utc_wherever_the_browser_is(open_as: Open, ledger: Ledger) -> None:
-    for number in (1, 2):
-        cleaned(ledger, planned(ledger, number, RunKey("flights", f"run {number}")))
-    page = open_as("admin", f"{PIPELINE}/restate")
-    page.get_by_label("From (UTC)").fill("2013-01-01T00:00")
-    page.get_by_label("To (UTC), not included").fill("2013-01-02T00:00")
-    page.get_by_role("button", name="Show what it would do").click()
-    expect(page.get_by_role("row").filter(has_text="2013-01-01")).to_have_count(1)
-    expect(page.get_by_role("row").filter(has_text="2013-01-02")).to_have_count(0)
-    expect(page.get_by_role("button", name="Restate 1 epoch", exact=True)).to_be_visible()
-    expect(page.get_by_label("From (UTC)")).to_have_value("2013-01-01T00:00")
 
 
 def test_a_form_whose_login_has_ended_does_nothing_and_leads_to_the_login_and_back(

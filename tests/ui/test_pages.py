@@ -20,7 +20,6 @@ from tests.ledger.epochs import (
     FLIGHTS,
     RUN,
     Sql,
-    a_plan,
     cleaned,
     clicked,
     committed,
@@ -63,15 +62,6 @@ def lines_of(text: str) -> list[int]:
     return [int(told.split()[0].rstrip(":")) for told in (line["data-told"] or "").split("\n")]
 
 
-def test_the_list_tells_counts_lag_and_what_is_stuck(browser: Browser, ledger: Ledger) -> None:
-    cleaned(ledger, planned(ledger, 1))
-    ledger.raise_attempt(FLIGHTS, planned(ledger, 2).id, Role.ABORT, reason="disk full")
-    text = page(browser, "/lockstep/")
-    assert "1 cleaned" in text and "1 planned" in text and ">epoch 1</a>" in text
-    assert "disk full" in text and f"{PIPELINE}/epochs/2" in text
-    assert "nothing yet" in text.partition(f">{CLICKS}</a>")[2].partition("</tr>")[0]
-
-
 def test_what_is_stuck_is_told_in_the_words_of_the_command_line(browser: Browser, ledger: Ledger, dsn: str) -> None:
     ledger.raise_attempt(FLIGHTS, planned(ledger, 1).id, Role.ABORT, reason="disk full")
     with closing(Report(dsn)) as report:
@@ -109,28 +99,6 @@ def test_an_epoch_tells_its_sinks_plan_history_and_run(browser: Browser, ledger:
     assert 'href="/dags/flights/runs/scheduled%201"' in text
     assert "lockstep resolve flights 1 delays applied" in text and "resolve flights 1 warehouse" not in text
     assert "<code>lockstep" not in page(browser, f"{PIPELINE}/epochs/1", "reader")
-
-
-def test_an_epoch_that_takes_anothers_place_tells_which_and_why(browser: Browser, ledger: Ledger) -> None:
-    old = cleaned(ledger, planned(ledger, 1))
-    new = ledger.plan_generation(old, a_plan(), {}, RunKey("flights", "manual 2"), "a <late> file")
-    assert new is not None
-    for number in (old.id, new.id):
-        text = page(browser, f"{PIPELINE}/epochs/{number}")
-        assert (
-            "a &lt;late&gt; file" in text
-            and text.count('scope="row"><a href="/lockstep/pipelines/flights/epochs/') == 2
-        )
-    assert f'in place of <a href="{PIPELINE}/epochs/1">1</a>' in page(browser, PIPELINE)
-    assert f'<a href="{PIPELINE}/epochs/2">Epoch 2</a> is to take its place' in page(browser, f"{PIPELINE}/epochs/1")
-    assert f'of its range, in place of <a href="{PIPELINE}/epochs/1">' in page(browser, f"{PIPELINE}/epochs/2")
-    assert "Nothing takes the place of epoch 1: its rows stay." in page(browser, f"{PIPELINE}/epochs/{new.id}/void")
-    cleaned(ledger, new)
-    text = page(browser, PIPELINE)
-    assert (
-        "1 replaced" in text and '<dt>every sink shows</dt><dd><a href="/lockstep/pipelines/flights/epochs/2"' in text
-    )
-    assert f'<a href="{PIPELINE}/epochs/2">epoch 2</a> has taken its place' in page(browser, f"{PIPELINE}/epochs/1")
 
 
 def test_the_tabs_of_a_dag_and_of_a_run_lead_to_what_they_moved(browser: Browser, ledger: Ledger) -> None:
@@ -258,32 +226,6 @@ def multiply(dsn: str, epochs: int) -> None:
                 " FROM lockstep.participant p, generate_series(2, %s) n WHERE p.epoch = 1",
                 epochs,
             )
-
-
-def test_what_fills_no_screen_is_cut(browser: Browser, ledger: Ledger) -> None:
-    ranges = {"landing": SourceRange(None, {"files": [f"/landing/{number}.csv" for number in range(10_000)]})}
-    run = RunKey("clicks", "run 1")
-    epoch = ledger.plan_epoch(CLICKS, Plan(ranges, {"out": {}}), {}, run, interval=None, after=0)
-    assert epoch is not None
-    text = page(browser, f"/lockstep/pipelines/{CLICKS}/epochs/1")
-    assert "/landing/99.csv" in text and "/landing/100.csv" not in text and "and 9,900 more in the ledger" in text
-    for _ in range(210):
-        ledger.raise_attempt(CLICKS, 1, Role.ABORT, reason="again")
-    text = page(browser, f"/lockstep/pipelines/{CLICKS}/epochs/1")
-    assert "earlier entries stand in the ledger" in text and text.count("<td>again</td>") == 200
-
-
-@cases(
-    "told, shown",
-    [
-        ("say `lockstep recover <x>`, then wait", "say <code>lockstep recover &lt;x&gt;</code>, then wait"),
-        ("an odd ` <b>", "an odd ` &lt;b&gt;"),
-    ],
-)
-def test_what_stands_between_backticks_is_a_command_and_nothing_else_is_markup(told: str, shown: str) -> None:
-    from lockstep.ui._rendering import _with_code
-
-    assert str(_with_code(told)) == shown
 
 
 @cases(
