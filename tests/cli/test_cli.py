@@ -15,7 +15,7 @@ from typer.testing import Result
 from lockstep.audits import unique
 from lockstep.environment import RESERVED, EnvironmentConnections
 from lockstep.epoch import RunKey
-from lockstep.errors import EpochHeld, LedgerConflict, NotConfigured
+from lockstep.errors import EpochHeld, NotConfigured
 from tests.cases import cases
 from tests.cli.conftest import Lockstep
 from tests.crash.world import World
@@ -100,15 +100,6 @@ def test_status_says_through_which_epoch_everything_is_verified(
     assert lockstep("verify", "numbers", 2).exit_code == 3
     [found] = _json(lockstep("status", "numbers", "--json"))
     assert found["unproven"]["epoch"] == 1, "the first one is named"
-
-
-def test_a_cleared_run_whose_marker_is_gone_is_unproven(world: World, lockstep: Lockstep) -> None:
-    day = next(world.days)
-    world.run(RUN, day)
-    world.execute(world.warehouse_dsn, "DELETE FROM lockstep_marker")
-    with pytest.raises(LedgerConflict, match="restored from a backup"):
-        world.run_task("publish.warehouse", RUN, day)
-    assert "unproven: epoch 1 in warehouse: the target holds no marker" in lockstep("status", "numbers").output
 
 
 def test_abort_voids_the_attempt_and_a_new_run_brings_the_epoch(world: World, lockstep: Lockstep) -> None:

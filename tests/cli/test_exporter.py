@@ -8,8 +8,6 @@ import re
 import socket
 import subprocess
 import sys
-import threading
-from itertools import count
 from pathlib import Path
 from urllib.request import Request, urlopen
 
@@ -23,7 +21,6 @@ from lockstep.ledger.measures import GAUGES
 from lockstep.operations.exporter import (
     LEDGER_UP,
     SCRAPE_SECONDS,
-    Bounded,
     Exporter,
     as_text,
     registry_of,
@@ -104,26 +101,6 @@ def test_a_ledger_that_says_nothing_holds_a_scrape_no_longer_than_it_may(
     assert "has not answered within 0.2 s" in caplog.text
     assert {name for name, _ in found} == {LEDGER_UP, SCRAPE_SECONDS}
     assert found[LEDGER_UP, frozenset()] == 0
-
-
-def test_one_question_is_under_way_at_a_time_and_an_answer_that_comes_late_is_nobody_s() -> None:
-    numbers, go = count(1), threading.Event()
-
-    def question() -> int:
-        number = next(numbers)
-        go.wait()
-        return number
-
-    asked = Bounded(question, 0.05)
-    for _ in range(3):
-        with pytest.raises(TimeoutError):
-            asked.ask()
-    assert next(numbers) == 2, "it was asked once"
-    go.set()
-    while not asked._answer.done():
-        threading.Event().wait(0.01)
-    asked.seconds = 20
-    assert asked.ask() == 3, "asked anew"
 
 
 def test_series_grow_not_with_epochs_and_are_the_same_as_openmetrics_and_by_once(

@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from lockstep.cli import app
 from lockstep.epoch import RunKey
-from lockstep.errors import IllegalTransition, NotPrepared, TargetChanged, UnknownEpoch
+from lockstep.errors import IllegalTransition, TargetChanged
 from tests.crash.world import World
 
 RUN = RunKey("orders", "manual__2026-01-01T00:00:00+00:00")
@@ -55,22 +55,6 @@ def test_a_decided_epoch_that_is_stuck_or_cleaned_up_too_early_names_the_command
     assert _command(str(refused.value)) == publish
     assert CliRunner().invoke(app, publish).exit_code == 0
     world.require_exactly_once(0)
-
-
-def test_commit_names_what_it_lacks_and_what_to_clear(world: World) -> None:
-    world.run_until(RUN, 0, "prepare.warehouse")
-    clears = re.escape("`airflow dags clear orders --run-id manual__2026-01-01T00:00:00+00:00`")
-    with pytest.raises(
-        NotPrepared, match=rf"attempt 1 \(token 1\) lacks the vote of files: clear prepare.files .*{clears}"
-    ):
-        world.run_task("commit", RUN, 0)
-    with pytest.raises(NotPrepared, match=f"not committed.*clear commit .*{clears}"):
-        world.run_task("publish.files", RUN, 0)
-    with pytest.raises(UnknownEpoch, match="clear from begin: `airflow dags clear orders --run-id other`"):
-        world.run_task("stage", RunKey("orders", "other"), 0)
-    world.run_until(RunKey("orders", "planned only"), 1, "begin")
-    with pytest.raises(NotPrepared, match=r"clear from stage.*`airflow dags clear orders --run-id 'planned only'`"):
-        world.run_task("commit", RunKey("orders", "planned only"), 1)
 
 
 def test_a_target_that_changed_names_the_command_that_takes_a_persons_word(world: World) -> None:

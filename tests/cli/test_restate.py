@@ -186,15 +186,6 @@ def test_a_command_whose_process_died_goes_on_once_its_lease_has_run_out(
     world.require_tidy()
 
 
-def test_frozen_input_is_another_restatement(world: World, lockstep: Lockstep) -> None:
-    day = publish_wrong(world)
-    arguments = ("--epoch", 1, "--spark", "none")
-    for reads, number in ((("--input", "frozen"), 2), ((), 3), (("--input", "fresh"), 3), (("--input", "frozen"), 2)):
-        [found] = told(lockstep, *arguments, *reads)
-        assert found["epoch"] == number, "each is done once"
-    world.require_exactly_once(day)
-
-
 REFUSED: list[tuple[tuple[Any, ...], int, str]] = [
     ((), 2, "either --epoch"),
     (("--epoch", 1, "--from", "2013-01-01T00:00:00Z"), 2, "either --epoch"),

@@ -16,9 +16,7 @@ from lockstep.cli import app
 from lockstep.epoch import RunKey
 from lockstep.errors import IllegalTransition, InvalidPipeline, PlanMismatch, UnknownEpoch
 from lockstep.keyed_state import KeyedState
-from lockstep.operations.rewind import rewind
 from lockstep.operations.savepoint import export, start
-from lockstep.pack import require_all_moved
 from lockstep.roles.begin import begin
 from lockstep.roles.commit import commit
 from lockstep.roles.prepare import prepare
@@ -26,9 +24,7 @@ from lockstep.roles.recover import recover
 from lockstep.roles.stage import stage
 from lockstep.sinks import FileSink
 from lockstep.sinks.files import files
-from lockstep.sources import FileSource, Snapshot
 from lockstep.steps.keyed_state import hands_on_state
-from lockstep.wal.request import RESULT
 from lockstep.wal.savepoint import read_savepoint
 from stack.postgres import PostgresServer
 from tests.crash.world import Numbers, rows_in, rows_of_day, write_parquet
@@ -66,15 +62,6 @@ def move(feed: Feed, run: int) -> None:
     feed.finish(run)
 
 
-def write_beside_rates(request_uri: str) -> None:
-    """The job of a pipeline that reads rates, too."""
-    write_parquet(request_uri)
-    result = Path(request_uri.removeprefix("file://")).parent / RESULT
-    told = json.loads(result.read_text())
-    told["sources"]["rates"] = told["sources"]["numbers"]
-    result.write_text(json.dumps(told))
-
-
 def days_in(folder: Path) -> Counter[int]:
     return Counter(day for day, _, _ in rows_in(map(Path, files(str(folder)))).elements())
 
@@ -98,26 +85,6 @@ def test_another_pipeline_goes_on_where_the_epoch_ended(feed: Feed, memory: Path
     with other.runtime() as runtime:
         assert not recover(runtime).problems
         assert runtime.ledger.epoch("again", 1).based_on is None
-
-
-def test_what_is_read_whole_ends_nowhere(feed: Feed, memory: Path) -> None:
-    (memory / "rates").mkdir()
-    (memory / "rates" / "first.txt").write_text("1.3")
-    rates = Snapshot(FileSource(f"{memory}/rates/*.txt", format="text"))
-    sources, saved = {"numbers": Days(), "rates": rates}, str(memory / "saved")
-    feed = dataclasses.replace(feed, pipeline=dataclasses.replace(feed.pipeline, sources=sources))
-    for run in (2, 3):
-        feed.decide(run, write_beside_rates)
-        feed.finish(run)
-    with feed.runtime() as runtime:
-        assert dict(export(runtime, saved, 3).positions) == {"numbers": {"day": 2}}
-        members = rewind(runtime, saved, "a wrong rate", write_beside_rates)
-        require_all_moved(members)
-        assert [one.epoch.root for one in members if one.epoch] == [4]
-    with again(feed, sources=sources).runtime() as runtime:
-        start(runtime, saved)
-        plan = begin(runtime, RunKey("feed", "10")).plan
-    assert (plan.sources["numbers"].start, plan.snapshots) == ({"day": 2}, ("rates",))
 
 
 def test_an_older_epoch_and_one_that_was_replaced_end_where_they_did(feed: Feed, memory: Path) -> None:

@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from lockstep.audits import in_range
-from lockstep.cli._row_lines import row_lines
 from lockstep.epoch import RunKey
 from lockstep.wal.staging import Staging
 from stack.postgres import PostgresServer
@@ -194,12 +193,3 @@ def test_a_difference_is_told_as_rows_of_one_and_of_the_other_as_often_as_they_s
     monkeypatch.setattr(Staging, "open", None)
     result = lockstep("diff", "numbers", 1, 1, "numbers", "--json")
     assert result.exit_code == 0 and json.loads(result.stdout)["by_digest"] is True, "what is equal isn't read"
-
-
-def test_what_json_has_no_word_for_is_text() -> None:
-    batch = pa.record_batch({"f": [1.5, float("nan"), float("-inf")], "l": [[1.0], [float("inf")], None]})
-    assert lines("\n".join(row_lines([batch]))) == [
-        {"f": 1.5, "l": [1.0]},
-        {"f": "nan", "l": ["inf"]},
-        {"f": "-inf", "l": None},
-    ]

@@ -61,12 +61,6 @@ def test_a_link_whose_target_changes_is_the_file_that_it_leads_to(make: Make) ->
     assert world.shown() == Counter("123")
 
 
-def test_a_file_claimed_under_its_links_name_by_an_older_version_is_not_read_again(tmp_path: Path) -> None:
-    land(tmp_path / "a" / "1.csv")
-    (tmp_path / "b").symlink_to(tmp_path / "a")
-    assert names(watched(f"{tmp_path}/b/*", {f"{tmp_path}/b/1.csv"}).latest({"files": []}, None)) == []
-
-
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("grow", [False, True])
 def test_the_folder_that_a_path_begins_with_may_be_a_link_that_each_machine_has_otherwise(
@@ -125,14 +119,6 @@ def test_a_hard_link_to_a_file_of_another_interval_is_refused_by_both_names(tmp_
         daily(tmp_path).latest(None, DAY)
 
 
-def test_a_hard_link_that_the_source_never_reads_is_nobodys_business(tmp_path: Path) -> None:
-    first = land(tmp_path / "a.csv")
-    (tmp_path / ".a.csv").hardlink_to(first)
-    land(tmp_path / "backup" / "x").unlink()
-    (tmp_path / "backup" / "a.csv").hardlink_to(first)
-    assert names(watched(f"{tmp_path}/*.csv").latest(None, None)) == ["a.csv"]
-
-
 @pytest.mark.fault("L4")
 def test_a_folder_that_is_mounted_twice_is_refused_by_both_names(tmp_path: Path) -> None:
     land(tmp_path / "a" / "1.csv")
@@ -173,33 +159,6 @@ def test_a_watched_folder_that_moved_is_named_and_read_on_where_a_person_says_so
     world.run("second")
     world.run("third")
     assert world.shown() == Counter(["1", "2", *(["more"] if grow else [])])
-
-
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("grow", [False, True])
-def test_a_watched_folder_that_has_two_paths_is_one_folder(make: Make, grow: bool) -> None:
-    world = make(grow=grow)
-    land(world.landing / "1.txt", "1\n")
-    world.run("first")
-    (world.folder / "other").symlink_to(world.landing)
-    watch(world, f"{world.folder}/other/*.txt")
-    land(world.landing / "2.txt", "2\n")
-    world.run("second")
-    watch(world, f"{world.landing}/*.txt")
-    land(world.landing / "3.txt", "3\n")
-    world.run("third")
-    assert world.shown() == Counter("123")
-
-
-def test_another_folder_with_other_files_is_read_as_it_is(make: Make) -> None:
-    world = make()
-    land(world.landing / "1.txt", "1\n")
-    world.run("first")
-    land(world.folder / "other" / "2.txt", "2\n")
-    land(world.folder / "other" / "1.txt", "another 1\n")
-    watch(world, f"{world.folder}/other/*.txt")
-    world.run("second")
-    assert world.shown() == Counter(["1", "2", "another 1"])
 
 
 def test_a_position_of_an_older_version_tells_by_its_files_where_the_folder_was(tmp_path: Path) -> None:

@@ -72,16 +72,6 @@ def test_hours_of_one_daily_file_claim_the_same_file(tmp_path: Path) -> None:
     assert first == second  # the ledger gives a file to one epoch only
 
 
-def test_a_watched_folder_gives_the_oldest_files_first(tmp_path: Path) -> None:
-    land(tmp_path / "a.csv", age=1)
-    land(tmp_path / "b.csv", age=3)
-    land(tmp_path / "d.csv", age=2)
-    land(tmp_path / "c.csv", age=2)
-    land(tmp_path / "later" / "e.csv")
-    source = watched(tmp_path)
-    assert names(source.latest(None, None)) == ["b.csv", "c.csv", "d.csv", "a.csv"]
-
-
 @pytest.mark.fault("A7")
 def test_an_epoch_of_a_watched_folder_stays_below_its_caps(tmp_path: Path) -> None:
     for age in range(5):

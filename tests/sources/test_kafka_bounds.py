@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -316,27 +316,6 @@ def test_the_end_of_a_topic_isnt_that_of_another_one_of_its_name(topics: Topics)
     assert (ranges(second, topic), accepting.is_finished(first, second)) == ({"0": [0, 9]}, True)
 
 
-@pytest.mark.fault("A25")
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("old", [False, True], ids=["anew", "planned by older versions"])
-def test_an_end_whose_topic_is_gone_for_good_is_that_of_no_later_one(old: bool, topics: Topics) -> None:
-    lost, topic = topics.create("a", 1), topics.create("b", 1)
-    for one in (lost, topic):
-        topics.send(one, 0, range(9))
-    source = by_pattern(topics, end="latest", max_rows_per_epoch=4)
-    first = source.latest(None, None)
-    delete(topics.broker, lost)
-    second = by_pattern(topics, end="latest", max_rows_per_epoch=4, accept_loss=lost).latest(first, None)
-    assert list(second["topics"]) == [topic]
-    if old:  # which kept its ends
-        second["bound"] = {key: value for key, value in first["bound"].items() if key != "ids"}
-    topics.cluster.create_topic(lost, 1, {})
-    topics.send(lost, 0, range(3))
-    third = source.latest(second, None)
-    assert list(third["topics"]) == [topic]
-    assert source.is_finished(second, third)
-
-
 def test_what_stands_in_an_open_transaction_before_the_end_is_waited_for(topics: Topics) -> None:
     topic = topics.create("a", 1)
     with _open_transaction(topics, topic) as writer:
@@ -346,21 +325,6 @@ def test_what_stands_in_an_open_transaction_before_the_end_is_waited_for(topics:
         writer.commit_transaction(30)
     until(lambda: source.is_finished(None, source.latest(first, None)), "its end is never reached")
     assert ranges(source.latest(first, None), topic) == {"0": [0, 1]}
-
-
-def test_a_time_that_isnt_over_ends_the_partitions_that_have_reached_it(topics: Topics) -> None:
-    topic = topics.create("a")
-    ahead = datetime.now(UTC) + timedelta(minutes=30)
-    for partition in (0, 1):
-        topics.send(topic, partition, range(2))
-    topics.send(topic, 0, range(1), timestamp=int(ahead.timestamp() * 1000))
-    source = topics.source(topic, end=ahead)
-    first = source.latest(None, None)
-    assert (ranges(first, topic), source.is_finished(None, first)) == ({"0": [0, 2], "1": [0, 2]}, False)
-    for partition in (0, 1):
-        topics.send(topic, partition, range(3))
-    second = source.latest(first, None)
-    assert (ranges(second, topic), source.is_finished(first, second)) == ({"0": [2, 2], "1": [2, 5]}, False)
 
 
 def test_an_end_that_lies_ahead_is_waited_for_and_another_end_goes_on_where_the_source_had_finished(

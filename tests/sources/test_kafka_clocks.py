@@ -132,29 +132,6 @@ def test_what_belongs_to_later_intervals_is_not_missed() -> None:
     assert taken(source.latest(None, NEXT)) == {0: (3, 9), 1: (0, 6)}
 
 
-def test_what_is_gone_by_now_tells_nothing() -> None:
-    brokers = Brokers([[NOON] * 3])
-    source = by_interval(brokers)
-    position = source.latest(None, INTERVAL)
-    brokers.send(0, NEXT.start, 5)
-    brokers.oldest[0] = 8
-    assert source.lacks(None, position) is None, "of an interval whose own records were whole"
-    brokers.logs[0] += [INTERVAL.start] * 2
-    brokers.logs[0][3:8] = [INTERVAL.start] * 5
-    for now, late in (("1", ["kafka:orders/0@8 to 9"]), ("2", []), (None, [])):
-        brokers.id_of_topic = now
-        assert source.late_files(None, position) == late
-
-
-def test_a_plan_of_an_older_version_is_taken_as_it_is() -> None:
-    brokers = Brokers([[NOON]])
-    source = by_interval(brokers)
-    position = source.latest(None, INTERVAL)
-    del position["by_clock"]
-    brokers.send(0, INTERVAL.start)
-    assert source.lacks(None, position) is None
-
-
 @pytest.mark.fault("J2")
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 179)), max_size=12))
 def test_each_record_is_in_one_interval_whatever_comes_while_it_is_planned(sent: list[tuple[int, int]]) -> None:

@@ -17,7 +17,6 @@ from lockstep.sources.files._paths import files_at
 from lockstep.sources.files._schemes import file_system_of
 from lockstep.sources.files.looking import is_anything_at
 from lockstep.sources.files.open_source import OpenFileSource
-from tests.s3_proxy import S3Proxy
 from tests.sources.landings import TEXT, Landing, OnHdfs, OnS3
 
 DAY = Interval(datetime(2013, 1, 2, tzinfo=UTC), datetime(2013, 1, 3, tzinfo=UTC))
@@ -175,21 +174,6 @@ def test_an_object_is_told_from_another_by_its_etag_and_not_by_its_time(s3_uri: 
 
 
 # --- the store ---
-
-
-def test_a_listing_tells_all_that_a_plan_needs(s3_uri: str, proxy: S3Proxy) -> None:
-    landing = OnS3(s3_uri)
-    for number in range(30):
-        landing.land(f"in/{number:02}.csv")
-    path = f"{s3_uri}/in?endpoint_override={proxy.endpoint.removeprefix('http://')}&scheme=http"
-    source = opened(path)
-    first = source.latest(None, None)
-    assert len(first["files"]) == 30
-    planned = len(proxy.requests)
-    assert planned <= 4
-    again = opened(path, source.claims(None, first)).latest(first, None)  # compares thirty with what they were
-    assert paths(again) == [] and len(proxy.requests) == 2 * planned
-    assert all("endpoint" not in file for file in paths(first))
 
 
 def test_a_store_that_refuses_to_list_is_not_an_empty_folder(s3_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:

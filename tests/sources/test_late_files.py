@@ -30,7 +30,6 @@ from lockstep.sources.files.open_source import OpenFileSource
 from lockstep.wal.request import RESULT
 from lockstep.wal.staging import Staging
 from tests.sources.folder_world import FolderWorld, Make, lines_of, warnings, write_lines
-from tests.sources.test_source_kills import execute
 
 DAYS = [Interval(datetime(2013, 1, day, tzinfo=UTC), datetime(2013, 1, day + 1, tzinfo=UTC)) for day in range(1, 5)]
 
@@ -75,23 +74,6 @@ def test_what_is_not_there_yet_or_of_another_epoch_or_of_an_undecided_one_is_not
     daily.run("second", interval=DAYS[1], upto="stage")
     land(daily, 1, "-more")  # it can be planned anew
     assert daily.told("late") == {1: [], 2: []}
-
-
-def test_a_plan_of_old_that_does_not_say_what_its_source_was_has_its_late_and_changed_files_told(
-    daily: FolderWorld,
-) -> None:
-    land(daily, 0, "")
-    daily.run("first", interval=DAYS[0])
-    execute(
-        daily.ledger_dsn,
-        "ALTER TABLE lockstep.epoch DISABLE TRIGGER ALL; "
-        "UPDATE lockstep.epoch SET plan = plan #- '{sources,landing,spec}'; "
-        "ALTER TABLE lockstep.epoch ENABLE TRIGGER ALL",
-    )
-    assert daily.epochs()[0].plan.sources["landing"].spec is None
-    came, changed = land(daily, 0, "-corrected"), land(daily, 0, "", "1\n2\n")
-    assert daily.told("late") == {1: [came]}
-    assert f"after epoch 1 had read it: {changed}" in daily.status()
 
 
 # --- an interval whose epoch lacks records of its own: neither is it sealed, nor is anything planned behind it ---

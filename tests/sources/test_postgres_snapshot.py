@@ -159,23 +159,6 @@ def test_what_leaves_rows_as_they_are_is_no_change(shop: str, both: list[OpenTab
     writer.commit()
 
 
-@pytest.mark.parametrize("kind", ["partitioned", "materialized"])
-def test_other_kinds_of_tables_have_versions_too(shop: str, kind: str) -> None:
-    if kind == "partitioned":
-        run(shop, "CREATE TABLE kind (id bigint NOT NULL, name text) PARTITION BY RANGE (id)")
-        run(shop, "CREATE TABLE kind_1 PARTITION OF kind FOR VALUES FROM (0) TO (3)")
-        run(shop, "CREATE TABLE kind_2 PARTITION OF kind FOR VALUES FROM (3) TO (9)")
-        run(shop, "INSERT INTO kind SELECT id, name FROM events")
-    else:
-        run(shop, "CREATE MATERIALIZED VIEW kind AS SELECT id, name FROM events")
-    source = open_snapshot(shop, "public.kind")
-    first = source.latest(None, None)
-    assert names(source, first) == ["a", "b", "c"]
-    run(shop, "UPDATE kind SET name = 'x' WHERE id = 1" if kind == "partitioned" else "REFRESH MATERIALIZED VIEW kind")
-    with pytest.raises(SourceChanged):
-        source.check(None, first)
-
-
 def test_a_view_is_refused(shop: str) -> None:
     run(shop, "CREATE VIEW seen AS SELECT * FROM events")
     with pytest.raises(SourceRefused, match=r"it is a view.*materialized"):

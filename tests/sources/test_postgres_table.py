@@ -165,14 +165,6 @@ def test_an_id_that_a_transaction_took_long_after_its_start_waits_for_the_ids_be
     assert names(source, source.latest(first, None)) == ["late", "of a long one"]
 
 
-def test_a_timestamp_orders_rows_and_tells_their_age(shop: str) -> None:
-    run(shop, "INSERT INTO events (name, at) VALUES ('old', now() - interval '1 hour'), ('young', now())")
-    source = source_of(shop, order_by="at", settle=timedelta(minutes=30))
-    first = source.latest(None, None)
-    assert names(source, first) == ["old"]
-    assert source.is_empty(first, source.latest(first, None))
-
-
 def test_a_timestamp_without_time_zone_tells_no_age_but_may_order_rows(shop: str) -> None:
     run(shop, "ALTER TABLE events ADD naive timestamp NOT NULL DEFAULT clock_timestamp()")
     run(shop, "SET timezone = 'America/New_York'; INSERT INTO events (name) VALUES ('hours old at once')")
@@ -192,14 +184,6 @@ def test_a_capped_epoch_takes_whole_transactions(shop: str) -> None:
         sizes.append(len(rows_of(source, found)))
         position = found
     assert sizes == [2, 5, 1]
-
-
-def test_a_capped_epoch_of_a_column_goes_on_where_it_ended(shop: str) -> None:
-    run(shop, "INSERT INTO events (name) SELECT i::text FROM generate_series(1, 5) AS i")
-    source = source_of(shop, order_by="id", settle=timedelta(0), max_rows_per_epoch=2)
-    first = source.latest(None, None)
-    second = source.latest(first, None)
-    assert [names(source, first), names(source, second)] == [["1", "2"], ["3", "4"]]
 
 
 def test_a_table_without_rows_makes_an_empty_epoch(shop: str) -> None:
@@ -300,15 +284,6 @@ def test_a_position_of_one_column_is_none_of_another(shop: str) -> None:
             other.check(None, found)
         with pytest.raises(SourceChanged, match=told):
             other.read(cast(Any, None), None, found)
-
-
-def test_a_position_that_names_no_column_is_of_the_present_one(shop: str) -> None:
-    Writer(shop).insert("first").commit()
-    source = source_of(shop)
-    before = {key: value for key, value in source.latest(None, None).items() if key != "order_by"}
-    source.check(None, before)
-    Writer(shop).insert("second").commit()
-    assert names(source, source.latest(before, None)) == ["second"]
 
 
 @pytest.mark.fault("A13")

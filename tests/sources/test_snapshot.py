@@ -192,18 +192,6 @@ def test_a_snapshot_without_a_file_is_waited_for(world: JoiningWorld) -> None:
     assert names_of(world.begin("one")) == []
 
 
-def test_files_that_grow_are_read_up_to_where_they_were(world: JoiningWorld) -> None:
-    world.with_names(Snapshot(FileSource(f"{world.names}/*.txt", format="text", grow=True)))
-    world.land("1")
-    world.begin("one")
-    with (world.names / "first.txt").open("a") as file:
-        file.write("b\nc")
-    world.run("one", "stage")
-    world.land("2")
-    world.run("two")
-    assert world.shown() == {"1 a": 1, "2 ab": 1}
-
-
 # --- one name, once a snapshot and once not --------------------------------------------------------------------------
 
 

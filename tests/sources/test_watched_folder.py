@@ -17,9 +17,6 @@ import pytest
 from lockstep.epoch import Epoch
 from lockstep.errors import EpochBusy, InvalidPipeline, SourceChanged, TooManyInFlight
 from lockstep.ledger.report import Report
-from lockstep.sources.files import _watched_folder as watched_module
-from lockstep.sources.files._local_files import LocalFiles
-from lockstep.sources.files._paths import each_file
 from lockstep.testing._children import fork
 from tests.sources.folder_world import FolderWorld, Make, lines_of, warnings
 
@@ -123,26 +120,6 @@ def test_each_epoch_takes_the_complete_lines_that_came_since(make: Make) -> None
     assert world.told("changed") == {1: [], 2: [], 3: [], 4: []}
 
 
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("pattern", ["**/*", "**/**"])
-def test_a_growing_file_that_a_pattern_lists_again_in_a_later_chunk_is_read_once(
-    make: Make, pattern: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(watched_module, "CHUNK", 2)
-    world = make(grow=True)
-    world.deploy(path=f"{world.landing}/{pattern}")
-    (world.landing / "app").mkdir()
-    logs = [land(world, f"app/log-{number}", f"{number}\n") for number in range(7)]
-    listed = Counter(each_file(LocalFiles(), f"{world.landing}/{pattern}"))
-    assert max(listed.values()) > 1
-    for turn, lines in enumerate([[str(number) for number in range(7)], ["more"] * 7]):
-        world.begin(str(turn))
-        assert sorted(taken(world.epochs()[-1])) == lines
-        world.run(str(turn), "stage")
-        for log in logs:
-            append(log, "more\n")
-
-
 def test_caps_cut_a_growing_file_between_lines(make: Make) -> None:
     world = make(grow=True, max_bytes_per_epoch=10)
     lines = [f"{number:03}" for number in range(8)]
@@ -218,15 +195,6 @@ def test_growing_files_that_only_begin_alike_are_all_read(make: Make, same: int)
             land(world, str(number), f"{header}\n{number}\n" + "y\n" * number)
         world.run(str(run))
     assert world.shown() == Counter({header: 4, "0": 1, "1": 1, "2": 1, "3": 1, "y": 6})
-
-
-def test_a_growing_file_whose_only_line_was_read_is_not_read_twice_under_two_names(make: Make) -> None:
-    world = make(grow=True)
-    land(world, "one", "x" * 300 + "\n")
-    world.run("first")
-    land(world, "other", "x" * 300 + "\n")
-    with pytest.raises(SourceChanged, match=r"other.* is .*one.* under another name"):
-        world.run("second")
 
 
 @pytest.mark.sample(1)

@@ -598,31 +598,3 @@ def test_recovery_needs_the_right_to_trigger_its_dag_too(
     seal = seal_in(browser("operator").get(RECOVER).text)
     assert browser("<b>Eve</b>").post(RECOVER, data={"reason": "x", "seal": seal}).status_code == 403
     assert triggered == []
-
-
-def test_recovery_dags_are_found_by_their_tag_whatever_they_are_called(ledger: Ledger, browser: Browser) -> None:
-    from airflow.models.dag import DagModel, DagTag
-    from airflow.models.dagbundle import DagBundleModel
-    from airflow.utils.session import create_session
-
-    from lockstep.orchestration.recovery import recovery_dag
-    from lockstep.ui._runs import is_paused, recovery_dags
-
-    tags = {"by_another_name": recovery_dag("by_another_name").tags, "paused": {"lockstep"}, "gone": set[str]()}
-    tags["gone"] = tags["by_another_name"]
-    with create_session() as session:
-        session.merge(DagBundleModel(name="dags"))
-        session.flush()
-        for dag_id, of in tags.items():
-            state = {"is_stale": dag_id == "gone", "is_paused": dag_id == "paused"}
-            known = DagModel(dag_id=dag_id, bundle_name="dags", **state)  # type: ignore[no-untyped-call]
-            session.add(known)
-            session.add_all(DagTag(dag_id=dag_id, name=name) for name in of)
-    try:
-        assert recovery_dags() == ["by_another_name"]
-        found = {dag_id: is_paused(dag_id) for dag_id in (*tags, "nobody's")}
-        assert found == {"by_another_name": False, "paused": True, "gone": None, "nobody's": None}
-    finally:
-        with create_session() as session:
-            for dag_id in tags:
-                session.delete(session.get(DagModel, dag_id))

@@ -14,7 +14,6 @@ from lockstep.epoch import Plan, RunKey, SourceRange
 from lockstep.ledger import Ledger
 from lockstep.ledger.report import Report
 from lockstep.states import Role
-from tests.cases import cases
 from tests.ledger.epochs import (
     CLICKS,
     FLIGHTS,
@@ -226,20 +225,3 @@ def multiply(dsn: str, epochs: int) -> None:
                 " FROM lockstep.participant p, generate_series(2, %s) n WHERE p.epoch = 1",
                 epochs,
             )
-
-
-@cases(
-    "actor, led",
-    [
-        (
-            "airflow:a/manual__2024-06-01T00:00:00+00:00/stage#2",
-            "manual__2024-06-01T00%3A00%3A00%2B00%3A00/tasks/stage",
-        ),
-        ("airflow:a/b 1/recover[3]#1", "b%201/tasks/recover/mapped/3"),
-        ("somebody@host/4711", None),
-    ],
-)
-def test_the_history_leads_to_the_task_that_made_it(actor: str, led: str | None) -> None:
-    from lockstep.ui._rendering import Links
-
-    assert Links("/air/lockstep").task(actor) == (f"/air/dags/a/runs/{led}" if led else None)
