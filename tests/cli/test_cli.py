@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,9 @@ import pytest
 from typer.testing import Result
 
 from lockstep.audits import unique
-from lockstep.cli import app
-from lockstep.cli._commands import savepoints
-from lockstep.cli._wal_commands import wals
 from lockstep.environment import RESERVED, EnvironmentConnections
 from lockstep.epoch import RunKey
-from lockstep.errors import EpochHeld, LedgerConflict, NotConfigured
+from lockstep.errors import EpochHeld, NotConfigured
 from tests.cases import cases
 from tests.cli.conftest import Lockstep
 from tests.crash.world import World
@@ -29,26 +25,6 @@ RUN = RunKey("cli", "run")
 
 def _json(result: Result) -> Any:
     return json.loads(result.stdout)
-
-
-def test_every_command_explains_itself_with_an_example_that_it_takes(world: World, lockstep: Lockstep) -> None:
-    groups = [((), app), (("savepoint",), savepoints), (("wal",), wals)]
-    commands = [
-        (*group, found.name or found.callback.__name__)
-        for group, of in groups
-        for found in of.registered_commands
-        if found.callback
-    ]
-    assert len(commands) >= 14
-    for command in commands:
-        result = lockstep(*command, "--help")
-        assert result.exit_code == 0
-        assert "--json" in result.output
-        [example] = re.findall(r"For instance: (.*)", re.sub(r"\s+", " ", result.output))
-        [line] = re.findall(r"lockstep [^)]*", example)
-        words = shlex.split(line)[1:]
-        assert words[: len(command)] == list(command)
-        assert lockstep(*words).exit_code != 2, result.output  # wrong usage
 
 
 @pytest.mark.fault("H25")
@@ -126,15 +102,6 @@ def test_status_says_through_which_epoch_everything_is_verified(
     assert found["unproven"]["epoch"] == 1, "the first one is named"
 
 
-def test_a_cleared_run_whose_marker_is_gone_is_unproven(world: World, lockstep: Lockstep) -> None:
-    day = next(world.days)
-    world.run(RUN, day)
-    world.execute(world.warehouse_dsn, "DELETE FROM lockstep_marker")
-    with pytest.raises(LedgerConflict, match="restored from a backup"):
-        world.run_task("publish.warehouse", RUN, day)
-    assert "unproven: epoch 1 in warehouse: the target holds no marker" in lockstep("status", "numbers").output
-
-
 def test_abort_voids_the_attempt_and_a_new_run_brings_the_epoch(world: World, lockstep: Lockstep) -> None:
     day = next(world.days)
     world.run_until(RUN, day, "prepare.files")
@@ -192,15 +159,6 @@ def test_a_held_epoch_is_explained_by_every_command_and_goes_on_when_it_is_relea
     assert (verdict["outcome"], verdict["reason"]) == ("released", "they are right")
 
 
-def test_doctor_tells_of_an_epoch_that_is_asked_other_audits_than_the_definition_has(
-    world: World, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world.run_until(RUN, 0, "stage")
-    now = replace(world.pipeline, audits=(unique("numbers", "number"),))
-    monkeypatch.setattr("lockstep.cli._commands._find_definition", lambda _: now)
-    assert "epoch 1 was planned with other audits" in lockstep("doctor", columns=500).output
-
-
 def test_a_voided_range_is_never_read_and_says_why(world: World, lockstep: Lockstep) -> None:
     day = next(world.days)
     world.run_until(RUN, day, "prepare.files")
@@ -213,25 +171,6 @@ def test_a_voided_range_is_never_read_and_says_why(world: World, lockstep: Locks
     assert world.left_in_staging() == []
     with pytest.raises(Exception, match="the source was wrong"):
         world.run(RunKey("cli", "next"), day)
-
-
-def test_resolve_not_applied_publishes_to_the_target_as_it_is_now(world: World, lockstep: Lockstep) -> None:
-    """The warehouse was restored to another server, without the prepared branch."""
-    day = next(world.days)
-    world.run_until(RUN, day, "commit")
-    [gid] = world.prepared()
-    connection = psycopg2.connect(world.warehouse_dsn)
-    connection.autocommit = True
-    with connection.cursor() as cursor:
-        cursor.execute("ROLLBACK PREPARED %s", (gid,))
-        cursor.execute("UPDATE lockstep_target_id SET id = gen_random_uuid()")
-    connection.close()
-    with pytest.raises(Exception, match="target"):
-        world.run_task("publish.warehouse", RUN, day)
-    result = lockstep("resolve", "numbers", 1, "warehouse", "not-applied", "--reason", "restored from the backup")
-    assert result.exit_code == 0, result.output
-    world.run(RUN, day, start="publish.warehouse")
-    world.require_exactly_once(day)
 
 
 def test_resolve_applied_records_a_persons_word(world: World, lockstep: Lockstep) -> None:
@@ -252,32 +191,12 @@ def test_resolve_applied_records_a_persons_word(world: World, lockstep: Lockstep
     assert ("warehouse", "I looked") in {(one["sink"], one["reason"]) for one in history}
 
 
-def test_resolve_is_refused_where_the_target_proves_the_contrary(world: World, lockstep: Lockstep) -> None:
-    day = next(world.days)
-    world.run_until(RUN, day, "commit")
-    connection = psycopg2.connect(world.warehouse_dsn)
-    connection.autocommit = True
-    with connection.cursor() as cursor:
-        cursor.execute("COMMIT PREPARED %s", (world.prepared()[0],))
-    connection.close()
-    result = lockstep("resolve", "numbers", 1, "warehouse", "not-applied", "--reason", "a guess")
-    assert result.exit_code == 1
-    assert "LedgerConflict" in result.stderr
-
-
 def test_no_command_prints_a_password(world: World, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCKSTEP_LEDGER", "postgresql://me:hunter2@127.0.0.1:1/nowhere")
     for arguments in (("status",), ("recover",), ("void", "numbers", 1, "--reason", "x"), ("migrate",)):
         result = lockstep(*arguments)
         assert result.exit_code == 75
         assert "hunter2" not in result.output
-
-
-def test_env_prints_exports_that_a_shell_takes(lockstep: Lockstep, tmp_path: Path) -> None:
-    (tmp_path / "env.json").write_text(json.dumps({"LOCKSTEP_OUT": "/a folder/out"}))
-    result = lockstep("env", "--home", tmp_path)
-    assert result.stdout == "export LOCKSTEP_OUT='/a folder/out'\n"
-    assert lockstep("env", "--home", tmp_path / "none").exit_code == 1
 
 
 @cases(

@@ -10,7 +10,7 @@ import pytest
 
 from lockstep.cli._commands import bytes_of, duration_of
 from lockstep.epoch import RunKey
-from tests.cli.conftest import Lockstep
+from tests.cli.conftest import Lockstep, point_to
 from tests.crash.adopting_world import AdoptingWorld, make_adopting_world
 from tests.crash.test_iceberg_epochs import iceberg_table
 
@@ -19,9 +19,7 @@ from tests.crash.test_iceberg_epochs import iceberg_table
 def world(databases: dict[str, str], memory: Path, monkeypatch: pytest.MonkeyPatch) -> AdoptingWorld:
     table = iceberg_table(databases["warehouse"], memory)
     made = make_adopting_world(databases["ledger"], databases["warehouse"], memory, table)
-    monkeypatch.setenv("LOCKSTEP_LEDGER", made.ledger_dsn)
-    monkeypatch.setenv("LOCKSTEP_STAGING", str(made.staging_folder))
-    monkeypatch.setenv("LOCKSTEP_WAREHOUSE", made.warehouse_dsn)
+    point_to(made, monkeypatch)
     return made
 
 

@@ -8,9 +8,6 @@ import re
 import socket
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from itertools import count
 from pathlib import Path
 from urllib.request import Request, urlopen
 
@@ -20,12 +17,10 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse
 
 from lockstep.epoch import RunKey
-from lockstep.errors import LedgerUnavailable
 from lockstep.ledger.measures import GAUGES
 from lockstep.operations.exporter import (
     LEDGER_UP,
     SCRAPE_SECONDS,
-    Bounded,
     Exporter,
     as_text,
     registry_of,
@@ -47,27 +42,15 @@ def of(found: Samples, name: str, **labels: str) -> float:
     return found[name, frozenset({"pipeline": "numbers", **labels}.items())]
 
 
-@pytest.fixture
-def scraped() -> Callable[..., str]:
+def scraped(dsn: str, seconds: float = 20, accept: str = "text/plain") -> str:
     """The text of one scrape by HTTP of a ledger."""
-
-    def scrape(dsn: str, seconds: float = 20, accept: str = "text/plain") -> str:
-        port, _ = serve(registry_of(Exporter(dsn, seconds)), "127.0.0.1", 0)
-        with urlopen(Request(f"http://127.0.0.1:{port}/metrics", headers={"Accept": accept})) as answer:
-            assert answer.status == 200
-            return str(answer.read().decode())
-
-    return scrape
+    port, _ = serve(registry_of(Exporter(dsn, seconds)), "127.0.0.1", 0)
+    with urlopen(Request(f"http://127.0.0.1:{port}/metrics", headers={"Accept": accept})) as answer:
+        assert answer.status == 200
+        return str(answer.read().decode())
 
 
-@pytest.fixture
-def silent() -> Iterator[str]:
-    """DSN of a server that takes connections and never says a word."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        yield f"host=127.0.0.1 port={listening.getsockname()[1]} dbname=nothing connect_timeout=2"
-
-
-def test_a_scrape_tells_of_each_pipeline_what_status_tells(world: World, scraped: Callable[..., str]) -> None:
+def test_a_scrape_tells_of_each_pipeline_what_status_tells(world: World) -> None:
     world.run(RunKey("cli", "run"), next(world.days))
     world.run_until(RunKey("cli", "half"), next(world.days), "prepare.warehouse")
     world.run_until(RunKey("cli", "decided"), next(world.days), "publish.warehouse")
@@ -110,50 +93,18 @@ def test_a_ledger_that_is_away_is_told_as_down_with_no_number_beside_it_and_come
 
 
 def test_a_ledger_that_says_nothing_holds_a_scrape_no_longer_than_it_may(
-    silent: str, scraped: Callable[..., str], caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    found = samples(scraped(silent, 0.2))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        found = samples(scraped(f"host=127.0.0.1 port={port} dbname=nothing connect_timeout=2", 0.2))
     assert "has not answered within 0.2 s" in caplog.text
     assert {name for name, _ in found} == {LEDGER_UP, SCRAPE_SECONDS}
     assert found[LEDGER_UP, frozenset()] == 0
 
 
-def test_one_question_is_under_way_at_a_time_and_an_answer_that_comes_late_is_nobody_s() -> None:
-    numbers, go = count(1), threading.Event()
-
-    def question() -> int:
-        number = next(numbers)
-        go.wait()
-        return number
-
-    asked = Bounded(question, 0.05)
-    for _ in range(3):
-        with pytest.raises(TimeoutError):
-            asked.ask()
-    assert next(numbers) == 2, "it was asked once"
-    go.set()
-    while not asked._answer.done():
-        threading.Event().wait(0.01)
-    asked.seconds = 20
-    assert asked.ask() == 3, "asked anew"
-
-
-def test_a_question_that_fails_fails_for_who_asked_and_the_next_is_asked_anew() -> None:
-    numbers = count(1)
-
-    def question() -> int:
-        if (number := next(numbers)) == 1:
-            raise LedgerUnavailable("away")
-        return number
-
-    asked = Bounded(question, 20)
-    with pytest.raises(LedgerUnavailable):
-        asked.ask()
-    assert asked.ask() == 2
-
-
 def test_series_grow_not_with_epochs_and_are_the_same_as_openmetrics_and_by_once(
-    world: World, lockstep: Lockstep, scraped: Callable[..., str]
+    world: World, lockstep: Lockstep
 ) -> None:
     world.run(RunKey("cli", "1"), next(world.days))
     before = samples(scraped(world.ledger_dsn)).keys()
@@ -187,11 +138,3 @@ def test_the_command_listens_on_the_loopback_and_answers_until_it_is_ended(world
                 assert samples(answer.read().decode())[LEDGER_UP, frozenset()] == 1
         finally:
             process.terminate()
-
-
-def test_a_port_that_is_taken_is_one_sentence(world: World, lockstep: Lockstep) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        told = lockstep("exporter", "--port", port)
-    assert told.exit_code == 2
-    assert f"127.0.0.1:{port}" in told.output

@@ -14,12 +14,10 @@ from lockstep.errors import InvalidPipeline, LockstepError, PreflightRefused
 from lockstep.ledger import Ledger
 from lockstep.ledger.report import Report
 from lockstep.pipeline import Pipeline
-from lockstep.roles.begin import begin
 from lockstep.sinks.files import FileSink
 from lockstep.sinks.postgres import PostgresSink
-from lockstep.sources import OpenSource, SourceContext
 from tests.cli.conftest import Lockstep
-from tests.crash.world import Tens, World, untouched
+from tests.crash.world import World, untouched
 
 RUN = RunKey("cli", "run")
 
@@ -44,18 +42,6 @@ def test_a_pipeline_that_never_passed_its_preflight_leaves_nothing_in_the_ledger
     assert Ledger(world.ledger_dsn).find_run(RUN) is None
     result = lockstep("forget", "nothing", "--reason", "a test")
     assert (result.exit_code, result.stderr) == (1, "UnknownEpoch: the ledger has no pipeline nothing\n")
-
-
-def test_another_identity_is_refused_before_a_source_is_asked(world: World) -> None:
-    world.run_task("begin", RUN, 0)
-
-    class Silent(Tens):
-        def open(self, context: SourceContext) -> OpenSource:
-            raise AssertionError("nobody may ask a source of the wrong identity")
-
-    other = Pipeline("numbers", {"numbers": Silent()}, untouched, world.pipeline.sinks)
-    with pytest.raises(InvalidPipeline, match=r"interval epochs in the ledger.*another name"):
-        begin(replace(world, pipeline=other).runtime(), RunKey("cli", "other"))
 
 
 # --- lockstep forget ---

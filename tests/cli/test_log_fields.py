@@ -16,8 +16,6 @@ import structlog
 
 from lockstep import log_fields
 from lockstep.epoch import RunKey
-from lockstep.errors import NotPrepared
-from tests.cli.conftest import Lockstep
 from tests.crash.world import World
 
 RUN = RunKey("cli", "run")
@@ -52,7 +50,7 @@ def fields_of(kept: Keeping, part: str) -> dict[str, Any]:
     return found
 
 
-def test_each_line_of_a_role_says_pipeline_epoch_token_and_sink(world: World, kept: Keeping) -> None:
+def test_each_line_of_a_role_and_of_recovery_says_pipeline_epoch_token_and_sink(world: World, kept: Keeping) -> None:
     world.run(RUN, 0)
     attempt = world.epoch_of(0).attempt
     always = {"pipeline": "numbers", "epoch": 1}
@@ -64,48 +62,14 @@ def test_each_line_of_a_role_says_pipeline_epoch_token_and_sink(world: World, ke
     assert fields_of(kept, "is committed") == {**always, "token": attempt}
     assert fields_of(kept, "files shows it")["sink"] == "files"
     assert fields_of(kept, "is cleaned") == {**always, "token": attempt}
-    assert structlog.contextvars.get_contextvars() == {}, "a role's fields end with it"
-
-
-def test_what_logs_a_failure_has_the_fields_of_what_failed(world: World, kept: Keeping) -> None:
-    world.run(RUN, 0)
-    world.run_task("begin", RunKey("cli", "other"), 1)
-    with pytest.raises(NotPrepared):
-        world.run_task("prepare.files", RunKey("cli", "other"), 1)
-    failed = structlog.contextvars.get_contextvars()
-    assert failed == {"pipeline": "numbers", "epoch": 2, "token": world.epoch_of(1).attempt, "sink": "files"}
-    world.run_task("cleanup", RUN, 0)
-    assert structlog.contextvars.get_contextvars() == failed, "what comes next leaves them as they were"
-
-
-def test_recovery_tells_of_each_epoch_by_itself(world: World, kept: Keeping) -> None:
-    for day in (0, 1):
+    kept.lines.clear()
+    for day in (1, 2):
         world.run_until(RunKey("cli", f"{day}"), day, "commit")
     world.recover()
     shown = [fields for line, fields in kept.lines if "shows it" in line]
-    told = [(1, "files"), (1, "warehouse"), (2, "files"), (2, "warehouse")]
+    told = [(2, "files"), (2, "warehouse"), (3, "files"), (3, "warehouse")]
     assert sorted((one["epoch"], one["sink"]) for one in shown) == told
-    assert structlog.contextvars.get_contextvars() == {}
-
-
-def test_a_role_within_another_gives_its_fields_back() -> None:
-    @log_fields.with_own_fields
-    def inner() -> dict[str, Any]:
-        log_fields.tell(epoch=2, sink="files")
-        return structlog.contextvars.get_contextvars()
-
-    @log_fields.with_own_fields
-    def outer() -> tuple[dict[str, Any], dict[str, Any]]:
-        log_fields.tell(pipeline="numbers", epoch=1)
-        return inner(), structlog.contextvars.get_contextvars()
-
-    structlog.contextvars.bind_contextvars(dag_id="numbers")
-    assert outer() == (
-        {"dag_id": "numbers", "epoch": 2, "sink": "files"},
-        {"dag_id": "numbers", "pipeline": "numbers", "epoch": 1},
-    )
-    assert structlog.contextvars.get_contextvars() == {"dag_id": "numbers"}
-    structlog.contextvars.clear_contextvars()
+    assert structlog.contextvars.get_contextvars() == {}, "a role's fields end with it"
 
 
 def test_the_command_line_logs_json_with_fields_on_stderr_and_tells_errors_so(world: World) -> None:
@@ -126,13 +90,3 @@ def test_the_command_line_logs_json_with_fields_on_stderr_and_tells_errors_so(wo
     assert all({"timestamp", "logger", "event"} <= line.keys() for line in lines)
     _, [line] = said("status", "nobody", **{log_fields.FORMAT: "json"})
     assert (line["level"], line["event"]) == ("error", "UnknownEpoch: the ledger has no pipeline 'nobody'")
-
-
-def test_in_a_process_that_airflow_logs_for_errors_stay_on_stderr(
-    world: World, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    handler = logging.NullHandler()
-    handler.setFormatter(structlog.stdlib.ProcessorFormatter(processor=structlog.processors.JSONRenderer()))
-    assert lockstep("status", "nobody").stderr == "UnknownEpoch: the ledger has no pipeline 'nobody'\n", "nor elsewhere"
-    monkeypatch.setattr(logging.getLogger(), "handlers", [handler])
-    assert lockstep("status", "nobody").stderr == "UnknownEpoch: the ledger has no pipeline 'nobody'\n"

@@ -6,6 +6,8 @@ import json
 import shutil
 import sys
 from dataclasses import replace
+from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -15,12 +17,7 @@ from stack.postgres import PostgresServer
 from tests.cli.conftest import Lockstep
 from tests.crash.world import World
 
-DEFINITION = """
-from tests.crash.world import Numbers, make_world
-from pathlib import Path
-
-pipeline = make_world({ledger!r}, {warehouse!r}, Path({folder!r}), "two_phase").pipeline
-"""
+DEFINED = ("--definition", "numbers_definition:pipeline")
 
 
 @pytest.fixture
@@ -32,14 +29,10 @@ def lost(world: World, lockstep: Lockstep, memory_server: PostgresServer, monkey
     ledger = memory_server.create_database(f"{world.ledger_dsn.rpartition('/')[2]}_rebuilt")
     migrate(ledger)
     monkeypatch.setenv("LOCKSTEP_LEDGER", ledger)
-    names = {"ledger": ledger, "warehouse": world.warehouse_dsn, "folder": str(world.folder)}
-    (world.folder / "numbers_definition.py").write_text(DEFINITION.format(**names))
-    monkeypatch.syspath_prepend(str(world.folder))
-    monkeypatch.delitem(sys.modules, "numbers_definition", raising=False)
+    module: Any = ModuleType("numbers_definition")
+    module.pipeline = world.pipeline
+    monkeypatch.setitem(sys.modules, "numbers_definition", module)
     return replace(world, ledger_dsn=ledger)
-
-
-DEFINED = ("--definition", "numbers_definition:pipeline")
 
 
 def test_a_plan_writes_nothing_and_agreeing_writes_it(lost: World, lockstep: Lockstep) -> None:

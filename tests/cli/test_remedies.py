@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from dataclasses import replace
 
 import psycopg2
 import pytest
 from typer.testing import CliRunner, Result
 
-from lockstep import remedies
-from lockstep.audits import unique
 from lockstep.cli import app
 from lockstep.epoch import RunKey
-from lockstep.errors import EpochHeld, IllegalTransition, NotPrepared, TargetChanged, UnknownEpoch
+from lockstep.errors import IllegalTransition, TargetChanged
 from tests.crash.world import World
 
 RUN = RunKey("orders", "manual__2026-01-01T00:00:00+00:00")
@@ -47,39 +44,16 @@ def test_a_stuck_epoch_names_its_run_and_the_command_that_gives_it_up(world: Wor
     assert CliRunner().invoke(app, ["status"]).exit_code == 0
 
 
-def test_where_airflow_has_no_command_that_clears_a_run_the_run_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remedies, "HAS_DAGS_CLEAR", False)
-    assert remedies.clear("orders", "manual 1") == "in Airflow clear run manual 1 of DAG orders"
-
-
-def test_a_decided_epoch_that_is_stuck_names_the_command_that_publishes_it(world: World) -> None:
+def test_a_decided_epoch_that_is_stuck_or_cleaned_up_too_early_names_the_command_that_publishes_it(
+    world: World,
+) -> None:
     world.run_until(RUN, 0, "commit")
     world.execute(world.ledger_dsn, "UPDATE lockstep.epoch SET changed_at = now() - interval '1 hour'")
-    assert _pasted(_stuck(world)).exit_code == 0
-    world.require_exactly_once(0)
-
-
-def test_commit_names_what_it_lacks_and_what_to_clear(world: World) -> None:
-    world.run_until(RUN, 0, "prepare.warehouse")
-    clears = re.escape("`airflow dags clear orders --run-id manual__2026-01-01T00:00:00+00:00`")
-    with pytest.raises(
-        NotPrepared, match=rf"attempt 1 \(token 1\) lacks the vote of files: clear prepare.files .*{clears}"
-    ):
-        world.run_task("commit", RUN, 0)
-    with pytest.raises(NotPrepared, match=f"not committed.*clear commit .*{clears}"):
-        world.run_task("publish.files", RUN, 0)
-    with pytest.raises(UnknownEpoch, match="clear from begin: `airflow dags clear orders --run-id other`"):
-        world.run_task("stage", RunKey("orders", "other"), 0)
-    world.run_until(RunKey("orders", "planned only"), 1, "begin")
-    with pytest.raises(NotPrepared, match=r"clear from stage.*`airflow dags clear orders --run-id 'planned only'`"):
-        world.run_task("commit", RunKey("orders", "planned only"), 1)
-
-
-def test_cleanup_of_an_unpublished_epoch_names_the_command_that_publishes_it(world: World) -> None:
-    world.run_until(RUN, 0, "commit")
+    publish = _command(_stuck(world))
     with pytest.raises(IllegalTransition) as refused:
         world.run_task("cleanup", RUN, 0)
-    assert _pasted(str(refused.value)).exit_code == 0
+    assert _command(str(refused.value)) == publish
+    assert CliRunner().invoke(app, publish).exit_code == 0
     world.require_exactly_once(0)
 
 
@@ -111,20 +85,3 @@ def test_a_target_that_lacks_what_was_published_names_the_command_that_goes_on_w
     assert done.exit_code == 0 and "sink files goes on as it is: epoch 1, and what else it lacks" in done.output
     world.run(RunKey("orders", "next"), 1)
     world.require_exactly_once(1)
-
-
-@pytest.mark.fault("N11")
-def test_a_held_epoch_names_the_command_that_releases_just_these_rows(world: World) -> None:
-    held = replace(world, pipeline=replace(world.pipeline, audits=(unique("numbers", "number"),)))
-    with pytest.raises(EpochHeld) as refused:
-        held.run_until(RUN, 0, "audit")
-    release, _, _ = re.findall("`(lockstep .*?)`", str(refused.value))
-    assert CliRunner().invoke(app, shlex.split(release)[1:]).exit_code == 0
-    held.run(RUN, 0)
-    held.require_exactly_once(0)
-
-
-def test_whoever_changes_an_epoch_is_told_what_comes_next(world: World) -> None:
-    world.run_until(RUN, 0, "stage")
-    done = CliRunner().invoke(app, ["abort", "numbers", "1", "--reason", "a test"])
-    assert done.output.rstrip().endswith("is staged; its next run goes on with it")

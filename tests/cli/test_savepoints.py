@@ -16,9 +16,7 @@ from lockstep.cli import app
 from lockstep.epoch import RunKey
 from lockstep.errors import IllegalTransition, InvalidPipeline, PlanMismatch, UnknownEpoch
 from lockstep.keyed_state import KeyedState
-from lockstep.operations.rewind import rewind
 from lockstep.operations.savepoint import export, start
-from lockstep.pack import require_all_moved
 from lockstep.roles.begin import begin
 from lockstep.roles.commit import commit
 from lockstep.roles.prepare import prepare
@@ -26,9 +24,7 @@ from lockstep.roles.recover import recover
 from lockstep.roles.stage import stage
 from lockstep.sinks import FileSink
 from lockstep.sinks.files import files
-from lockstep.sources import FileSource, Snapshot
 from lockstep.steps.keyed_state import hands_on_state
-from lockstep.wal.request import RESULT
 from lockstep.wal.savepoint import read_savepoint
 from stack.postgres import PostgresServer
 from tests.crash.world import Numbers, rows_in, rows_of_day, write_parquet
@@ -66,15 +62,6 @@ def move(feed: Feed, run: int) -> None:
     feed.finish(run)
 
 
-def write_beside_rates(request_uri: str) -> None:
-    """The job of a pipeline that reads rates, too."""
-    write_parquet(request_uri)
-    result = Path(request_uri.removeprefix("file://")).parent / RESULT
-    told = json.loads(result.read_text())
-    told["sources"]["rates"] = told["sources"]["numbers"]
-    result.write_text(json.dumps(told))
-
-
 def days_in(folder: Path) -> Counter[int]:
     return Counter(day for day, _, _ in rows_in(map(Path, files(str(folder)))).elements())
 
@@ -100,26 +87,6 @@ def test_another_pipeline_goes_on_where_the_epoch_ended(feed: Feed, memory: Path
         assert runtime.ledger.epoch("again", 1).based_on is None
 
 
-def test_what_is_read_whole_ends_nowhere(feed: Feed, memory: Path) -> None:
-    (memory / "rates").mkdir()
-    (memory / "rates" / "first.txt").write_text("1.3")
-    rates = Snapshot(FileSource(f"{memory}/rates/*.txt", format="text"))
-    sources, saved = {"numbers": Days(), "rates": rates}, str(memory / "saved")
-    feed = dataclasses.replace(feed, pipeline=dataclasses.replace(feed.pipeline, sources=sources))
-    for run in (2, 3):
-        feed.decide(run, write_beside_rates)
-        feed.finish(run)
-    with feed.runtime() as runtime:
-        assert dict(export(runtime, saved, 3).positions) == {"numbers": {"day": 2}}
-        members = rewind(runtime, saved, "a wrong rate", write_beside_rates)
-        require_all_moved(members)
-        assert [one.epoch.root for one in members if one.epoch] == [4]
-    with again(feed, sources=sources).runtime() as runtime:
-        start(runtime, saved)
-        plan = begin(runtime, RunKey("feed", "10")).plan
-    assert (plan.sources["numbers"].start, plan.snapshots) == ({"day": 2}, ("rates",))
-
-
 def test_an_older_epoch_and_one_that_was_replaced_end_where_they_did(feed: Feed, memory: Path) -> None:
     """The end of the order is the last original's: what takes the place of one stands aside of it."""
     run = RunKey("feed", "restated", restate="a wrong row", epoch=1)
@@ -138,7 +105,7 @@ def test_an_older_epoch_and_one_that_was_replaced_end_where_they_did(feed: Feed,
     assert ends == {"last": 1, "second": 1, "first": 0, "instead of it": 0}
 
 
-def test_what_nothing_goes_on_from_is_refused_by_name(dsn: str, feed: Feed, memory: Path) -> None:
+def test_what_nothing_goes_on_from_is_refused_by_name(feed: Feed, memory: Path, memory_server: PostgresServer) -> None:
     saved = str(memory / "saved")
     with feed.runtime() as runtime:
         export(runtime, saved)
@@ -151,40 +118,33 @@ def test_what_nothing_goes_on_from_is_refused_by_name(dsn: str, feed: Feed, memo
             start(runtime, saved)
         with pytest.raises(UnknownEpoch, match="no decided epoch"):
             export(runtime, str(memory / "nothing"))
+    of_days = feed_of(memory_server.create_database(f"saved_{uuid.uuid4().hex[:12]}"), memory / "days", cursor=False)
+    move(of_days, 0)
+    with of_days.runtime() as runtime, pytest.raises(InvalidPipeline, match="is an interval's"):
+        export(runtime, saved)
 
 
-def test_an_intervals_epoch_has_no_position_to_go_on_from(dsn: str, memory: Path) -> None:
-    feed = feed_of(dsn, memory, cursor=False)
-    move(feed, 0)
-    with feed.runtime() as runtime, pytest.raises(InvalidPipeline, match="is an interval's"):
-        export(runtime, str(memory / "saved"))
-
-
-def test_a_state_that_would_be_lost_is_refused_before_anything_is_planned(feed: Feed, memory: Path) -> None:
+def test_a_pipeline_with_state_may_begin_with_positions_alone_and_loses_no_state_unasked(
+    feed: Feed, memory: Path
+) -> None:
     saved = memory / "saved"
     with feed.runtime() as runtime:
         export(runtime, str(saved))
+    keeping = again(feed, state={"sums": KeyedState("k BIGINT", key=["k"])})
+    keeping = dataclasses.replace(keeping, pipeline=dataclasses.replace(keeping.pipeline, name="keeping"))
+    with keeping.runtime() as runtime:
+        start(runtime, str(saved))
+        assert begin(runtime, RunKey("feed", "10")).plan.sources["numbers"].start == {"day": 1}
     file = saved / "_savepoint.json"
     told = json.loads(file.read_text())
     version = {"schema": "k BIGINT", "key": ["k"], "buckets": 1, "expires": None, "rows": 0, "bytes": 0, "files": []}
     told["versions"] = {"sums": version}
     file.write_text(json.dumps(told))
-    with (
-        again(feed).runtime() as runtime,
-        pytest.raises(PlanMismatch, match="has the state sums, which pipeline again lacks"),
-    ):
+    refused = pytest.raises(PlanMismatch, match="has the state sums, which pipeline again lacks")
+    with again(feed).runtime() as runtime, refused:
         start(runtime, str(saved))
     with again(feed, drop_state=["sums"]).runtime() as runtime:
         start(runtime, str(saved))
-
-
-def test_a_pipeline_with_state_may_begin_with_positions_alone(feed: Feed, memory: Path) -> None:
-    with feed.runtime() as runtime:
-        export(runtime, str(memory / "saved"))
-    with again(feed, state={"sums": KeyedState("k BIGINT", key=["k"])}).runtime() as runtime:
-        start(runtime, str(memory / "saved"))
-        epoch = begin(runtime, RunKey("feed", "10"))
-    assert epoch.plan.sources["numbers"].start == {"day": 1}
 
 
 def test_the_command_tells_that_there_are_positions_alone(

@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from itertools import count
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from lockstep.cli import app
 from lockstep.epoch import RunKey
-from lockstep.ledger import migrate
 from lockstep.pipeline import Pipeline
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import RESULT, StageRequest, StageResult
-from stack.postgres import PostgresServer
-from tests.cases import cases
+from tests.cli.conftest import Lockstep, point_to
 from tests.crash.world import Numbers, World, untouched
 
 ROWS = 20
-_numbers = count(1)
 
 
 def write_changes(request_uri: str) -> None:
@@ -48,11 +43,7 @@ def write_changes(request_uri: str) -> None:
 
 
 @pytest.fixture
-def world(memory_server: PostgresServer, memory: Path) -> Iterator[World]:
-    memory_server.start()
-    names = [f"verify_{kind}_{next(_numbers)}" for kind in ("ledger", "warehouse")]
-    ledger, warehouse = map(memory_server.create_database, names)
-    migrate(ledger)
+def world(databases: dict[str, str], memory: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     sink = PostgresSink(
         "warehouse",
         tables={"numbers": "public.numbers"},
@@ -63,18 +54,14 @@ def world(memory_server: PostgresServer, memory: Path) -> Iterator[World]:
         deleted="gone",
     )
     pipeline = Pipeline("numbers", {"numbers": Numbers()}, untouched, [sink])
-    yield World(ledger, warehouse, memory, pipeline, memory / "staging")
-    for name in names:
-        memory_server.drop_database(name)
+    made = World(databases["ledger"], databases["warehouse"], memory, pipeline, memory / "staging")
+    point_to(made, monkeypatch)
+    return made
 
 
 @pytest.fixture
-def verify(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    monkeypatch.setenv("LOCKSTEP_LEDGER", world.ledger_dsn)
-    monkeypatch.setenv("LOCKSTEP_STAGING", str(world.staging_folder))
-    monkeypatch.setenv("LOCKSTEP_WAREHOUSE", world.warehouse_dsn)
-    monkeypatch.setenv("COLUMNS", "200")
-    return lambda *arguments: CliRunner().invoke(app, ["verify", "numbers", *map(str, arguments)])
+def verify(lockstep: Lockstep) -> Callable[..., Result]:
+    return lambda *arguments: lockstep("verify", "numbers", *arguments)
 
 
 def run(world: World, day: int, last: str = "cleanup") -> None:
@@ -104,37 +91,31 @@ def test_what_newer_epochs_replaced_is_told_and_agrees(world: World, verify: Cal
     assert "3 compared, all agree" in shown.output
 
 
-@cases(
-    "statement, problem",
-    [
-        ("DELETE FROM numbers WHERE number = 5", "1 keys are gone"),
-        (
-            "UPDATE numbers SET lockstep_order = 1, lockstep_epoch = 0 WHERE number < 3",
-            "3 keys are gone or have an older row",
-        ),
-        ("UPDATE numbers SET label = 'other' WHERE number > 17", "shows 20 rows with digest"),
-        ("DELETE FROM numbers WHERE number = 5; UPDATE numbers SET label = 'x' WHERE number = 6", "1 rows have other"),
-    ],
-)
-def test_what_somebody_took_or_changed_is_found(
-    world: World, verify: Callable[..., Result], statement: str, problem: str
+CHANGES = [
+    ("DELETE FROM numbers WHERE number = 5", "1 keys are gone"),
+    (
+        "UPDATE numbers SET lockstep_order = 1, lockstep_epoch = 0 WHERE number < 3",
+        "3 keys are gone or have an older row",
+    ),
+    ("UPDATE numbers SET label = 'other' WHERE number > 17", "shows 20 rows with digest"),
+    ("DELETE FROM numbers WHERE number = 5; UPDATE numbers SET label = 'x' WHERE number = 6", "1 rows have other"),
+]
+
+
+def test_what_somebody_took_or_changed_is_found_and_a_key_that_is_gone_by_every_epoch_that_had_it(
+    world: World, verify: Callable[..., Result], subtests: pytest.Subtests
 ) -> None:
-    [(saved,)] = world.execute(world.warehouse_dsn, "SELECT to_regclass('saved') IS NOT NULL")
-    if saved:
+    run(world, 3, "publish.warehouse")
+    world.execute(world.warehouse_dsn, "CREATE TABLE saved AS TABLE numbers")
+    for statement, problem in CHANGES:
+        with subtests.test(statement):
+            world.execute(world.warehouse_dsn, f"{statement}; SELECT 1")
+            result = verify("--json")
+            assert result.exit_code == 3
+            [found] = told(result)
+            assert problem in found["problem"]
         world.execute(world.warehouse_dsn, "TRUNCATE numbers; INSERT INTO numbers SELECT * FROM saved RETURNING 1")
-    else:
-        run(world, 3, "publish.warehouse")
-        world.execute(world.warehouse_dsn, "CREATE TABLE saved AS TABLE numbers")
-    world.execute(world.warehouse_dsn, f"{statement}; SELECT 1")
-    result = verify("--json")
-    assert result.exit_code == 3
-    [found] = told(result)
-    assert problem in found["problem"]
-
-
-def test_a_key_that_is_gone_is_missed_by_every_epoch_that_had_it(world: World, verify: Callable[..., Result]) -> None:
-    for day in (1, 2):
-        run(world, day, "publish.warehouse")
+    run(world, 4, "publish.warehouse")
     world.execute(world.warehouse_dsn, "DELETE FROM numbers WHERE number = 5 RETURNING number")
     older, newer = told(verify("--json"))
     assert "1 keys are gone" in older["problem"] and older["overwritten"] == ROWS - 1

@@ -1,4 +1,4 @@
-"""Where files land, of each kind."""
+"""Where files land, of each kind; pipelines from a folder."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from stack.postgres import PostgresServer
 from stack.s3 import S3Server
 from tests.s3_proxy import S3Proxy
+from tests.sources.folder_world import Make, worlds
 from tests.sources.landings import Landing, Mounted, OnHdfs, OnS3
 
 
@@ -27,3 +29,9 @@ def landing(request: pytest.FixtureRequest, tmp_path: Path) -> Landing:
 def proxy(s3_environment: S3Server) -> Iterator[S3Proxy]:
     with S3Proxy(s3_environment.endpoint) as proxy:
         yield proxy
+
+
+@pytest.fixture
+def make(memory_server: PostgresServer, memory: Path) -> Iterator[Make]:
+    with worlds(memory_server, memory) as make:
+        yield make

@@ -6,19 +6,26 @@ Everything else is the production code: the source, the ledger, the WAL, the sin
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import psycopg2
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
 
 from lockstep import files
+from lockstep.cli import app
+from lockstep.crash import CrashPoint, observe
 from lockstep.epoch import Epoch, Interval, RunKey
 from lockstep.ledger import Ledger, migrate
 from lockstep.operations.replan import replan
@@ -37,6 +44,7 @@ from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import RESULT, StageRequest, StageResult
 from lockstep.wal.staging import Staging
 from stack.postgres import PostgresServer
+from tests.crash.victims import Hit
 
 _numbers = count(1)
 Make = Callable[..., "FolderWorld"]
@@ -149,6 +157,21 @@ class FolderWorld:
             last = ledger.last_epoch("watch")
             return [ledger.epoch("watch", number) for number in range(1, last.id + 1)] if last else []
 
+    def status(self, *arguments: str) -> str:
+        """What `lockstep status` prints."""
+        given = ["status", *arguments, "--ledger", self.ledger_dsn]
+        return CliRunner().invoke(app, given, env={"COLUMNS": "400"}).stdout
+
+    def told(self, of: str) -> dict[int, Any]:
+        """The `late` or the `changed` files of each epoch, as `lockstep status` has them."""
+        [pipeline] = json.loads(self.status("--json"))
+        return {one["epoch"]["id"]: one[of] for one in pipeline["epochs"]}
+
+    def leave(self) -> None:
+        """What waiting for 30 s does: whoever was at an epoch isn't any more; no safety rests on it."""
+        with closing(psycopg2.connect(self.ledger_dsn)) as connection, connection, connection.cursor() as cursor:
+            cursor.execute("UPDATE lockstep.epoch SET lease_until = now(), attempted_at = now() - interval '1 second'")
+
     def shown(self) -> Counter[str]:
         """Every line that the sink shows."""
         found: Counter[str] = Counter()
@@ -158,3 +181,36 @@ class FolderWorld:
 
 
 TASKS = ("begin", "stage", "prepare", "commit", "publish", "cleanup")
+
+
+def hits_of(world: FolderWorld, monkeypatch: pytest.MonkeyPatch) -> list[Hit]:
+    """Every point that a crash-free epoch of what has landed reaches."""
+    monkeypatch.setenv("LOCKSTEP_TESTING", "1")
+    hits = []
+    for task in TASKS:
+        reached: list[CrashPoint] = []
+        stop = observe(reached.append)
+        world.task(task, "dry")
+        stop()
+        hits += [Hit(task, point, nth + 1) for point, times in Counter(reached).items() for nth in range(times)]
+    monkeypatch.delenv("LOCKSTEP_TESTING")
+    return hits
+
+
+def tasks_while(world: FolderWorld, happens: Callable[[], None], run: str) -> list[tuple[str, Callable[[], None]]]:
+    """The tasks of a run; at each crash point something happens."""
+
+    def work(task: str) -> None:
+        stop = observe(lambda point: happens())
+        world.task(task, run)
+        stop()
+
+    return [(task, partial(work, task)) for task in TASKS]
+
+
+def warnings(world: FolderWorld, caplog: pytest.LogCaptureFixture, run: str, **more: Any) -> list[str]:
+    """What a run warns of."""
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, logger="lockstep"):
+        world.run(run, **more)
+    return [record.getMessage() for record in caplog.records]

@@ -27,7 +27,6 @@ class Registry:
     headers: list[str | None] = field(default_factory=list)  #: Authorization, of each request
     moved: str | None = None  #: where every request is sent to
     behind: dict[int, int] = field(default_factory=dict)  #: id → in how many listings it isn't yet
-    knows_ids: bool = True  #: answers for a schema by its id
     refusing: int = 0  #: the status of the answer to every schema that isn't there yet
     port: int = 0
 
@@ -54,7 +53,7 @@ class Registry:
                 return self._take(unquote(subject), posted["schema"])
             case ["subjects", subject, "versions", *version]:
                 versions = self.subjects.get(unquote(subject))
-            case ["schemas", "ids", id, *what] if self.knows_ids:
+            case ["schemas", "ids", id, *what]:
                 return self._answer_by_id(int(id), bool(what))
             case _:
                 return 404, None

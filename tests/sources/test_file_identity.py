@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +14,8 @@ import pytest
 from lockstep.epoch import Claim, Interval
 from lockstep.errors import SourceChanged, SourceRefused
 from lockstep.sources import FileSource, SourceContext
-from stack.postgres import PostgresServer
-from tests.sources.folder_world import FolderWorld, Make, worlds
+from tests.sources.folder_world import FolderWorld, Make
 from tests.sources.test_file_source import DAY, SCHEMA, daily, land, names, opened, watched
-
-
-@pytest.fixture
-def make(memory_server: PostgresServer, memory: Path) -> Iterator[Make]:
-    with worlds(memory_server, memory) as make:
-        yield make
 
 
 def watch(world: FolderWorld, pattern: Path | str, **settings: Any) -> None:
@@ -57,22 +49,6 @@ def test_a_file_is_read_once_though_links_lead_to_it(make: Make, grow: bool, cap
     assert world.shown() == Counter("12")
 
 
-@pytest.mark.fault("L4")
-def test_a_link_to_a_parent_folder_lists_each_file_once(tmp_path: Path) -> None:
-    land(tmp_path / "x" / "a.csv")
-    (tmp_path / "x" / "up").symlink_to(tmp_path)
-    (tmp_path / "x" / "here").symlink_to(tmp_path / "x")
-    assert names(watched(f"{tmp_path}/**/*.csv").latest(None, None)) == ["a.csv"]
-    assert (
-        names(
-            opened(FileSource(f"{tmp_path}/**/{{interval_start:%Y}}*", schema=SCHEMA, missing="empty")).latest(
-                None, DAY
-            )
-        )
-        == []
-    )
-
-
 def test_a_link_whose_target_changes_is_the_file_that_it_leads_to(make: Make) -> None:
     world = make()
     watch(world, f"{world.landing}/current.txt")
@@ -83,12 +59,6 @@ def test_a_link_whose_target_changes_is_the_file_that_it_leads_to(make: Make) ->
         world.run(day)
         world.run(f"{day} again")
     assert world.shown() == Counter("123")
-
-
-def test_a_file_claimed_under_its_links_name_by_an_older_version_is_not_read_again(tmp_path: Path) -> None:
-    land(tmp_path / "a" / "1.csv")
-    (tmp_path / "b").symlink_to(tmp_path / "a")
-    assert names(watched(f"{tmp_path}/b/*", {f"{tmp_path}/b/1.csv"}).latest({"files": []}, None)) == []
 
 
 @pytest.mark.sample(1)
@@ -116,15 +86,6 @@ def test_an_interval_takes_a_linked_file_once_and_not_that_of_another_interval(t
     source = opened(FileSource(f"{tmp_path}/{{interval_start:%Y-%m-%d}}/*.csv", schema=SCHEMA))
     found = [[claim.path for claim in source.claims(None, source.latest(None, day))] for day in (DAY, _after(DAY))]
     assert found == [[f"{tmp_path}/2013-01-02/a.csv", f"{tmp_path}/2013-01-03/a.csv"], [f"{tmp_path}/2013-01-03/a.csv"]]
-
-
-@pytest.mark.fault("L4")
-def test_an_interval_whose_folder_is_a_link_to_anothers_claims_the_same_files(tmp_path: Path) -> None:
-    land(tmp_path / "2013-01-02" / "a.csv")
-    (tmp_path / "2013-01-03").symlink_to("2013-01-02")
-    source = opened(FileSource(f"{tmp_path}/{{interval_start:%Y-%m-%d}}/*.csv", schema=SCHEMA))
-    first, second = (source.claims(None, source.latest(None, day)) for day in (DAY, _after(DAY)))
-    assert first == second  # the ledger gives a file to one epoch only
 
 
 def _after(day: Interval) -> Interval:
@@ -156,14 +117,6 @@ def test_a_hard_link_to_a_file_of_another_interval_is_refused_by_both_names(tmp_
     (tmp_path / "2013-01-03.csv").hardlink_to(first)
     with pytest.raises(SourceRefused, match=r"2013-01-02\.csv and .*2013-01-03\.csv are one file"):
         daily(tmp_path).latest(None, DAY)
-
-
-def test_a_hard_link_that_the_source_never_reads_is_nobodys_business(tmp_path: Path) -> None:
-    first = land(tmp_path / "a.csv")
-    (tmp_path / ".a.csv").hardlink_to(first)
-    land(tmp_path / "backup" / "x").unlink()
-    (tmp_path / "backup" / "a.csv").hardlink_to(first)
-    assert names(watched(f"{tmp_path}/*.csv").latest(None, None)) == ["a.csv"]
 
 
 @pytest.mark.fault("L4")
@@ -208,33 +161,6 @@ def test_a_watched_folder_that_moved_is_named_and_read_on_where_a_person_says_so
     assert world.shown() == Counter(["1", "2", *(["more"] if grow else [])])
 
 
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("grow", [False, True])
-def test_a_watched_folder_that_has_two_paths_is_one_folder(make: Make, grow: bool) -> None:
-    world = make(grow=grow)
-    land(world.landing / "1.txt", "1\n")
-    world.run("first")
-    (world.folder / "other").symlink_to(world.landing)
-    watch(world, f"{world.folder}/other/*.txt")
-    land(world.landing / "2.txt", "2\n")
-    world.run("second")
-    watch(world, f"{world.landing}/*.txt")
-    land(world.landing / "3.txt", "3\n")
-    world.run("third")
-    assert world.shown() == Counter("123")
-
-
-def test_another_folder_with_other_files_is_read_as_it_is(make: Make) -> None:
-    world = make()
-    land(world.landing / "1.txt", "1\n")
-    world.run("first")
-    land(world.folder / "other" / "2.txt", "2\n")
-    land(world.folder / "other" / "1.txt", "another 1\n")
-    watch(world, f"{world.folder}/other/*.txt")
-    world.run("second")
-    assert world.shown() == Counter(["1", "2", "another 1"])
-
-
 def test_a_position_of_an_older_version_tells_by_its_files_where_the_folder_was(tmp_path: Path) -> None:
     here, there = land(tmp_path / "here" / "1.csv"), land(tmp_path / "there" / "1.csv")
     claims = {str(here): Claim(str(here), size=12, mtime_ns=1)}
@@ -268,8 +194,3 @@ def test_a_colon_in_a_folder_or_in_a_growing_file_is_no_hindrance(tmp_path: Path
     assert names(watched(f"{tmp_path}/a:b").latest(None, None)) == ["x.csv"]
     land(tmp_path / "log:1.csv")
     assert names(watched(f"{tmp_path}/*.csv", grow=True).latest(None, None)) == ["log:1.csv"]
-
-
-def test_a_file_that_hadoop_is_still_copying_is_not_there_yet(tmp_path: Path) -> None:
-    land(tmp_path / "x.csv._COPYING_")  # Spark passes over it without a word
-    assert names(watched(tmp_path).latest(None, None)) == []

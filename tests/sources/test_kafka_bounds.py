@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -97,18 +97,18 @@ def test_a_group_that_stands_behind_a_topics_end_is_refused(topics: Topics, grou
 
 
 @pytest.mark.fault("A24")
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("accepting", [False, True], ids=["strictly", "accepting loss"])
-def test_an_offset_of_a_group_behind_an_open_transaction_is_waited_for(
-    accepting: bool, topics: Topics, group: str
+def test_an_offset_of_a_group_behind_an_open_transaction_is_waited_for_and_one_at_it_isnt(
+    topics: Topics, group: str
 ) -> None:
     """Who reads uncommitted records, or has read other partitions of the transaction, may stand there."""
     topic = topics.create("a", 1)
     topics.send(topic, 0, range(3))
     with _open_transaction(topics, topic) as writer:
         topics.send(topic, 0, range(2))
+        source = topics.source(topic, start=f"group:{group}")
+        topics.cluster.commit_offsets(group, {topic: {0: 3}})
+        assert ranges(source.latest(None, None), topic) == {"0": [3, 3]}
         topics.cluster.commit_offsets(group, {topic: {0: 5}})
-        source = topics.source(topic, start=f"group:{group}", accept_loss=(topic,) if accepting else ())
         with pytest.raises(SourceNotReady, match=f"is open in {topic}/0 since offset 3, before offset 5"):
             source.latest(None, None)
         writer.commit_transaction(30)
@@ -116,28 +116,20 @@ def test_an_offset_of_a_group_behind_an_open_transaction_is_waited_for(
     assert _first(source, topic) == 5
 
 
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("accepting", [False, True], ids=["strictly", "accepting loss"])
-def test_an_offset_of_a_group_at_an_open_transaction_isnt_waited_for(
-    accepting: bool, topics: Topics, group: str
-) -> None:
-    topic = topics.create("a", 1)
-    topics.send(topic, 0, range(3))
-    topics.cluster.commit_offsets(group, {topic: {0: 3}})
-    source = topics.source(topic, start=f"group:{group}", accept_loss=(topic,) if accepting else ())
-    with _open_transaction(topics, topic):
-        assert ranges(source.latest(None, None), topic) == {"0": [3, 3]}
-
-
 @contextmanager
 def _open_transaction(topics: Topics, topic: str) -> Iterator[Producer]:
     """One that has a record in the topic's first partition."""
-    writer = Producer({"bootstrap.servers": topics.broker.bootstrap, "transactional.id": topic, "log_level": 0})
-    writer.init_transactions(30)
-    writer.begin_transaction()
+    writer = _begun_transaction(topics, topic)
     writer.produce(topic, b"open", partition=0)
     writer.flush(30)
     yield writer
+
+
+def _begun_transaction(topics: Topics, topic: str) -> Producer:
+    writer = Producer({"bootstrap.servers": topics.broker.bootstrap, "transactional.id": topic, "log_level": 0})
+    writer.init_transactions(30)
+    writer.begin_transaction()
+    return writer
 
 
 def _make_anew(topics: Topics, topic: str) -> None:
@@ -153,9 +145,7 @@ def test_offsets_that_an_open_transaction_commits_are_waited_for(topics: Topics,
     topics.cluster.commit_offsets(group, {topic: {0: 2}})
     source = topics.source(topic, start=f"group:{group}")
     with _consumer(topics, group) as consumer:
-        writer = Producer({"bootstrap.servers": topics.broker.bootstrap, "transactional.id": topic, "log_level": 0})
-        writer.init_transactions(30)
-        writer.begin_transaction()
+        writer = _begun_transaction(topics, topic)
         offsets = [TopicPartition(topic, 0, 4)]
         writer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), 30)
         with pytest.raises(SourceUnavailable, match=f"offsets of group {group}"):
@@ -280,17 +270,14 @@ def test_a_topic_that_is_read_to_its_end_may_go_while_others_are_read(topics: To
 
 
 @pytest.mark.fault("A25")
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("end", ["latest", datetime(2013, 1, 1, tzinfo=UTC)], ids=["latest", "a time"])
-@pytest.mark.parametrize("frozen", [False, True], ids=["anew", "as older versions froze it"])
 def test_a_pattern_that_finds_no_topic_at_first_finds_the_ends_later(
-    frozen: bool, end: Any, topics: Topics, caplog: pytest.LogCaptureFixture
+    end: Any, topics: Topics, caplog: pytest.LogCaptureFixture
 ) -> None:
     source = by_pattern(topics, end=end)
     first = source.latest(None, None)
     assert (first["topics"], source.is_finished(None, first)) == ({}, False)
-    if frozen:
-        first["bound"] = {**first["bound"], "complete": True}
     topic = topics.create("a", 1)
     topics.send(topic, 0, range(3), timestamp=int(datetime(2012, 1, 1, tzinfo=UTC).timestamp() * 1000))
     second = source.latest(first, None)
@@ -298,17 +285,8 @@ def test_a_pattern_that_finds_no_topic_at_first_finds_the_ends_later(
     assert caplog.text.count("there is no topic yet") == 1
 
 
-def test_an_end_of_a_topic_that_isnt_there_is_refused(topics: Topics) -> None:
-    topics.create("a", 1)
-    missing = f"{topics.prefix}-b"
-    with pytest.raises(SourceRefused, match=f"end names {missing}, which isn't there"):
-        by_pattern(topics, end={f"{topics.prefix}-a": {0: 1}, missing: {0: 1}}).latest(None, None)
-
-
 @pytest.mark.fault("A25")
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("old", [False, True], ids=["anew", "planned by older versions"])
-def test_a_topic_that_is_found_behind_the_end_is_neither_read_nor_missed(old: bool, topics: Topics) -> None:
+def test_a_topic_that_is_found_behind_the_end_is_neither_read_nor_missed(topics: Topics) -> None:
     topic = topics.create("a", 1)
     topics.send(topic, 0, range(9))
     source = by_pattern(topics, end="latest", max_rows_per_epoch=3)
@@ -317,10 +295,6 @@ def test_a_topic_that_is_found_behind_the_end_is_neither_read_nor_missed(old: bo
     topics.send(later, 0, range(2))
     second = source.latest(first, None)
     assert list(second["topics"]) == [topic]
-    if old:  # which had an empty range of it
-        known = topics.cluster.require_topic(later).id
-        second["topics"][later] = {"id": known, "partitions": {"0": [0, 0]}, "leaders": {}}
-        del second["bound"]["ids"]
     delete(topics.broker, later)
     source.check(first, second)
     third = source.latest(second, None)
@@ -328,28 +302,11 @@ def test_a_topic_that_is_found_behind_the_end_is_neither_read_nor_missed(old: bo
 
 
 @pytest.mark.fault("A25")
-def test_a_topic_of_which_nothing_is_to_be_read_may_go_before_the_others_are_read(topics: Topics) -> None:
-    empty, topic = topics.create("a", 1), topics.create("b", 1)
-    topics.send(topic, 0, range(3))
-    source = topics.source(empty, topic, end="latest", max_rows_per_epoch=2)
-    first = source.latest(None, None)
-    delete(topics.broker, empty)
-    source.check(None, first)
-    delete(topics.broker, topic)
-    with pytest.raises(TopicRecreated, match=f"{topic} is gone"):
-        source.check(None, first)
-
-
-@pytest.mark.fault("A25")
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("old", [False, True], ids=["anew", "planned by older versions"])
-def test_the_end_of_a_topic_isnt_that_of_another_one_of_its_name(old: bool, topics: Topics) -> None:
+def test_the_end_of_a_topic_isnt_that_of_another_one_of_its_name(topics: Topics) -> None:
     topic = topics.create("a", 1)
     topics.send(topic, 0, range(5))
     source = topics.source(topic, end="latest", max_rows_per_epoch=3)
     first = source.latest(None, None)
-    if old:
-        del first["bound"]["ids"]
     _make_anew(topics, topic)
     topics.send(topic, 0, range(9))
     with pytest.raises(TopicRecreated, match=f"{topic} was deleted and made anew"):
@@ -357,50 +314,6 @@ def test_the_end_of_a_topic_isnt_that_of_another_one_of_its_name(old: bool, topi
     accepting = topics.source(topic, end="latest", accept_loss=topic)
     second = accepting.latest(first, None)
     assert (ranges(second, topic), accepting.is_finished(first, second)) == ({"0": [0, 9]}, True)
-
-
-@pytest.mark.fault("A25")
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("old", [False, True], ids=["anew", "planned by older versions"])
-def test_an_end_whose_topic_is_gone_for_good_is_that_of_no_later_one(old: bool, topics: Topics) -> None:
-    lost, topic = topics.create("a", 1), topics.create("b", 1)
-    for one in (lost, topic):
-        topics.send(one, 0, range(9))
-    source = by_pattern(topics, end="latest", max_rows_per_epoch=4)
-    first = source.latest(None, None)
-    delete(topics.broker, lost)
-    second = by_pattern(topics, end="latest", max_rows_per_epoch=4, accept_loss=lost).latest(first, None)
-    assert list(second["topics"]) == [topic]
-    if old:  # which kept its ends
-        second["bound"] = {key: value for key, value in first["bound"].items() if key != "ids"}
-    topics.cluster.create_topic(lost, 1, {})
-    topics.send(lost, 0, range(3))
-    third = source.latest(second, None)
-    assert list(third["topics"]) == [topic]
-    assert source.is_finished(second, third)
-
-
-def test_a_topic_whose_end_is_known_is_missed_though_no_range_of_it_is(topics: Topics) -> None:
-    lost, topic = topics.create("a", 1), topics.create("b", 1)
-    for one in (lost, topic):
-        topics.send(one, 0, range(9))
-    source = by_pattern(topics, end="latest", max_rows_per_epoch=4)
-    first = source.latest(None, None)
-    del first["topics"][lost]
-    _make_anew(topics, lost)
-    with pytest.raises(TopicRecreated, match=f"{lost} was deleted and made anew"):
-        source.latest(first, None)
-
-
-def test_an_end_that_lies_ahead_is_waited_for(topics: Topics) -> None:
-    topic = topics.create("a", 1)
-    topics.send(topic, 0, range(2))
-    source = topics.source(topic, end={topic: {0: 5}})
-    first = source.latest(None, None)
-    assert (ranges(first, topic), source.is_finished(None, first)) == ({"0": [0, 2]}, False)
-    topics.send(topic, 0, range(9))
-    second = source.latest(first, None)
-    assert (ranges(second, topic), source.is_finished(first, second)) == ({"0": [2, 5]}, True)
 
 
 def test_what_stands_in_an_open_transaction_before_the_end_is_waited_for(topics: Topics) -> None:
@@ -414,36 +327,15 @@ def test_what_stands_in_an_open_transaction_before_the_end_is_waited_for(topics:
     assert ranges(source.latest(first, None), topic) == {"0": [0, 1]}
 
 
-def test_a_time_that_isnt_over_ends_the_partitions_that_have_reached_it(topics: Topics) -> None:
-    topic = topics.create("a")
-    ahead = datetime.now(UTC) + timedelta(minutes=30)
-    for partition in (0, 1):
-        topics.send(topic, partition, range(2))
-    topics.send(topic, 0, range(1), timestamp=int(ahead.timestamp() * 1000))
-    source = topics.source(topic, end=ahead)
-    first = source.latest(None, None)
-    assert (ranges(first, topic), source.is_finished(None, first)) == ({"0": [0, 2], "1": [0, 2]}, False)
-    for partition in (0, 1):
-        topics.send(topic, partition, range(3))
-    second = source.latest(first, None)
-    assert (ranges(second, topic), source.is_finished(first, second)) == ({"0": [2, 2], "1": [2, 5]}, False)
-
-
-def test_records_that_settle_are_read_up_to_a_time_that_is_over(topics: Topics) -> None:
+def test_an_end_that_lies_ahead_is_waited_for_and_another_end_goes_on_where_the_source_had_finished(
+    topics: Topics,
+) -> None:
     topic = topics.create("a", 1)
     topics.send(topic, 0, range(2))
-    over = datetime.now(UTC) + timedelta(milliseconds=5)
-    until(lambda: datetime.now(UTC) > over, "time stands still")
-    waiting, settled = (topics.source(topic, end=over, settle=one) for one in (timedelta(hours=1), timedelta(0)))
-    first = waiting.latest(None, None)
-    assert not waiting.is_finished(None, first)
-    assert waiting.is_finished(first, settled.latest(first, None))
-
-
-def test_another_end_goes_on_where_the_source_had_finished(topics: Topics) -> None:
-    topic = topics.create("a", 1)
-    topics.send(topic, 0, range(9))
-    first = topics.source(topic, end={topic: {0: 3}}).latest(None, None)
+    ahead = topics.source(topic, end={topic: {0: 3}})
+    first = ahead.latest(None, None)
+    assert (ranges(first, topic), ahead.is_finished(None, first)) == ({"0": [0, 2]}, False)
+    topics.send(topic, 0, range(7))
     later = topics.source(topic, end={topic: {0: 3}}).latest(first, None)
     further = topics.source(topic, end={topic: {0: 5}})
     second = further.latest(later, None)
@@ -456,21 +348,14 @@ def test_another_end_goes_on_where_the_source_had_finished(topics: Topics) -> No
     assert (ranges(fourth, topic), unbounded.is_finished(second, fourth)) == ({"0": [5, 9]}, False)
 
 
-def test_a_finished_partition_misses_nothing_that_expires_behind_its_end(topics: Topics) -> None:
-    topic = topics.create("a")
-    for partition in (0, 1):
-        topics.send(topic, partition, range(9))
-    source = topics.source(topic, end={topic: {0: 3, 1: 20}})
-    first = source.latest(None, None)
-    expire(topics, topic, 7)
-    assert ranges(source.latest(first, None), topic) == {"0": [3, 3], "1": [9, 9]}
-
-
-def test_an_end_that_leaves_a_partition_open_is_refused(topics: Topics) -> None:
+def test_an_end_that_leaves_a_partition_open_or_names_no_topic_is_refused(topics: Topics) -> None:
     topic = topics.create("a")
     for end, said in (({0: 1}, r"says nothing of partitions \[1\]"), ({0: 1, 1: 1, 2: 1}, r"partitions \[2\]")):
         with pytest.raises(SourceRefused, match=said):
             topics.source(topic, end={topic: end}).latest(None, None)
+    missing = f"{topics.prefix}-b"
+    with pytest.raises(SourceRefused, match=f"end names {missing}, which isn't there"):
+        by_pattern(topics, end={topic: {0: 1, 1: 1}, missing: {0: 1}}).latest(None, None)
 
 
 _SIZES = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=4)

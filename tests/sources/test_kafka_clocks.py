@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.epoch import Interval, Position
-from lockstep.errors import OffsetsExpired, SourceNotReady, SourceUnavailable
+from lockstep.errors import OffsetsExpired, SourceUnavailable
 from lockstep.kafka.cluster import Cluster, Topic
 from lockstep.kafka.connection import Asker
 from lockstep.sources.kafka._decoding import Decoding
@@ -132,47 +132,6 @@ def test_what_belongs_to_later_intervals_is_not_missed() -> None:
     assert taken(source.latest(None, NEXT)) == {0: (3, 9), 1: (0, 6)}
 
 
-def test_an_interval_whose_ends_its_records_tell_is_not_looked_at_again() -> None:
-    brokers = Brokers([[NOON, NEXT.start], [NEXT.end]])
-    source = by_interval(brokers)
-    position = source.latest(None, INTERVAL)
-    asked = brokers.asked
-    assert source.lacks(None, position) is None
-    assert brokers.asked == asked
-
-
-def test_who_accepts_a_topics_loss_goes_on_without_and_is_told() -> None:
-    brokers = Brokers([[NOON]])
-    source = by_interval(brokers, accept_loss=("orders",))
-    position = source.latest(None, INTERVAL)
-    brokers.send(0, INTERVAL.start)
-    assert source.lacks(None, position) is None
-    assert source.late_files(None, position) == ["kafka:orders/0@1"]
-
-
-def test_what_is_gone_by_now_tells_nothing() -> None:
-    brokers = Brokers([[NOON] * 3])
-    source = by_interval(brokers)
-    position = source.latest(None, INTERVAL)
-    brokers.send(0, NEXT.start, 5)
-    brokers.oldest[0] = 8
-    assert source.lacks(None, position) is None, "of an interval whose own records were whole"
-    brokers.logs[0] += [INTERVAL.start] * 2
-    brokers.logs[0][3:8] = [INTERVAL.start] * 5
-    for now, late in (("1", ["kafka:orders/0@8 to 9"]), ("2", []), (None, [])):
-        brokers.id_of_topic = now
-        assert source.late_files(None, position) == late
-
-
-def test_a_plan_of_an_older_version_is_taken_as_it_is() -> None:
-    brokers = Brokers([[NOON]])
-    source = by_interval(brokers)
-    position = source.latest(None, INTERVAL)
-    del position["by_clock"]
-    brokers.send(0, INTERVAL.start)
-    assert source.lacks(None, position) is None
-
-
 @pytest.mark.fault("J2")
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 179)), max_size=12))
 def test_each_record_is_in_one_interval_whatever_comes_while_it_is_planned(sent: list[tuple[int, int]]) -> None:
@@ -212,12 +171,6 @@ def test_a_clock_that_is_ahead_of_this_machines_may_have_let_an_intervals_record
             assert taken(source.latest(None, interval)) == {0: (2, 3)}
 
 
-def test_an_interval_that_is_not_over_by_this_machines_clock_is_waited_for() -> None:
-    now = datetime.now(UTC)
-    with pytest.raises(SourceNotReady):
-        by_interval(Brokers([[NOON]])).latest(None, Interval(now - HOUR, now))
-
-
 # --- up to a time ---
 
 
@@ -237,18 +190,9 @@ def test_records_that_come_before_a_time_that_is_over_are_read_by_the_next_epoch
     assert (source.is_empty(second, third), source.is_finished(second, third)) == (True, True)
 
 
-def test_a_source_whose_ends_its_records_have_told_asks_no_broker() -> None:
-    brokers = Brokers([[NOON, NEXT.start], [NOON]])
-    source = up_to(brokers, NEXT.start)
-    first = source.latest(None, None)
-    brokers.send(1, NEXT.start)
-    second = source.latest(first, None)
-    asked, brokers.id_of_topic = brokers.asked, None
-    assert source.latest(second, None) == second
-    assert brokers.asked == asked
-
-
-def test_a_finished_source_misses_no_cluster_that_is_gone(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_finished_source_misses_no_cluster_and_no_record_that_is_gone_and_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     brokers = Brokers([[NOON]])
     source = up_to(brokers, NEXT.start)
     first = source.latest(None, None)
@@ -258,25 +202,11 @@ def test_a_finished_source_misses_no_cluster_that_is_gone(caplog: pytest.LogCapt
     assert "a later epoch asks whether more came before the end" in caplog.text
     brokers.id_of_topic = "1"
     brokers.send(0, NOON)
-    assert taken(source.latest(second, None)) == {0: (1, 2)}
-
-
-def test_a_finished_source_misses_nothing_that_is_gone_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
-    brokers = Brokers([[NOON] * 3])
-    source = up_to(brokers, NEXT.start)
-    first = source.latest(None, None)
+    third = source.latest(second, None)
+    assert taken(third) == {0: (1, 2)}
     brokers.send(0, NEXT.start, 5)
-    brokers.oldest[0] = 8
-    second = source.latest(first, None)
-    assert (source.is_empty(first, second), source.is_finished(first, second)) == (True, True)
+    brokers.oldest[0] = 7
+    fourth = source.latest(third, None)
+    assert (source.is_empty(third, fourth), source.is_finished(third, fourth)) == (True, True)
     assert "records of orders, partitions [0], are gone" in caplog.text
-    assert source.latest(second, None) == second
-
-
-def test_a_finished_topic_that_is_another_one_by_now_has_nothing_more() -> None:
-    brokers = Brokers([[NOON]])
-    source = up_to(brokers, NEXT.start)
-    first = source.latest(None, None)
-    brokers.id_of_topic = "2"
-    brokers.send(0, NOON)
-    assert source.is_empty(first, source.latest(first, None))
+    assert source.latest(fourth, None) == fourth

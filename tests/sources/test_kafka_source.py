@@ -34,7 +34,6 @@ from lockstep.sources import KafkaSource
 from lockstep.sources.base import SourceContext
 from lockstep.sources.kafka._open_source import OpenKafkaSource
 from lockstep.sources.kafka._ranges import TopicRange, cap
-from lockstep.sources.kafka._records import tasks_of
 from stack.kafka import KafkaBroker
 from tests.sinks.kafka_admin import cluster_of, delete
 from tests.waiting import until
@@ -95,6 +94,8 @@ def test_each_epoch_goes_on_where_the_last_one_ended(topics: Topics) -> None:
     assert ranges(second, topic) == {"0": [5, 5], "1": [0, 3]}
     assert not source.is_empty(first, second)
     assert source.is_empty(second, source.latest(second, None))
+    with pytest.raises(SourceChanged, match="of cluster elsewhere"):
+        source.latest({**first, "cluster": "elsewhere"}, None)
 
 
 def test_an_epoch_ends_before_the_oldest_open_transaction(topics: Topics, caplog: pytest.LogCaptureFixture) -> None:
@@ -113,18 +114,6 @@ def test_an_epoch_ends_before_the_oldest_open_transaction(topics: Topics, caplog
     assert f"3 offsets of {topic}/0 wait for a transaction that is open since offset 2" in caplog.text
     writer.commit_transaction(30)
     until(lambda: ranges(source.latest(first, None), topic)["0"] == [2, 6], "the commit's own record is the sixth")
-
-
-def test_a_cap_takes_some_of_every_partition(topics: Topics) -> None:
-    topic = topics.create("a", 3)
-    topics.send(topic, 0, range(80))
-    topics.send(topic, 1, range(20))
-    source = topics.source(topic, max_rows_per_epoch=10)
-    position, taken = None, []
-    while not (position and source.is_empty(None, position)):
-        position = source.latest(position, None)
-        taken.append(sum(end - first for first, end in ranges(position, topic).values()))
-    assert taken == [10] * 10 + [0]
 
 
 def test_the_first_epoch_starts_where_it_is_told_to(topics: Topics, subtests: pytest.Subtests) -> None:
@@ -335,14 +324,6 @@ def test_a_topic_that_isnt_meant_for_a_while_goes_on_where_it_ended(topics: Topi
     assert ranges(both.latest(third, None), one) == {"0": [3, 5]}
 
 
-def test_another_cluster_is_named(topics: Topics) -> None:
-    topic = topics.create("a", 1)
-    source = topics.source(topic)
-    first = source.latest(None, None)
-    with pytest.raises(SourceChanged, match="of cluster elsewhere"):
-        source.latest({**first, "cluster": "elsewhere"}, None)
-
-
 def test_an_interval_has_the_records_of_its_time(topics: Topics) -> None:
     topic = topics.create("a", 1, message_timestamp_type="LogAppendTime")
     source = topics.source(topic, by_interval=True, settle=timedelta(0))
@@ -358,6 +339,8 @@ def test_an_interval_has_the_records_of_its_time(topics: Topics) -> None:
     assert ranges(source.latest(None, late), topic) == {"0": [3, 7]}
     with pytest.raises(SourceNotReady):
         source.latest(None, Interval(middle, middle + timedelta(days=1)))
+    with pytest.raises(SourceRefused, match="LogAppendTime"):
+        topics.source(topics.create("b"), by_interval=True, settle=timedelta(0)).latest(None, early)
 
 
 def test_an_interval_whose_records_may_have_expired_is_named(topics: Topics) -> None:
@@ -373,13 +356,6 @@ def test_an_interval_whose_records_may_have_expired_is_named(topics: Topics) -> 
     assert ranges(topics.source(topic, **more, accept_loss=(topic,)).latest(None, interval), topic) == {"0": [2, 3]}
     kept = Interval(now - timedelta(minutes=30), now)  # younger than what retention takes
     assert ranges(topics.source(topic, **more).latest(None, kept), topic) == {"0": [2, 3]}
-
-
-def test_an_interval_of_producers_times_is_refused(topics: Topics) -> None:
-    topic = topics.create("a", 1)
-    day = datetime(2013, 1, 1, tzinfo=UTC)
-    with pytest.raises(SourceRefused, match="LogAppendTime"):
-        topics.source(topic, by_interval=True).latest(None, Interval(day, day + timedelta(days=1)))
 
 
 def test_a_source_that_is_closed_leaves_no_client(topics: Topics) -> None:
@@ -421,33 +397,8 @@ def test_wrong_arguments_are_refused(subtests: pytest.Subtests) -> None:
         {"topics": "a", "value": "avro", "value_schema": "no JSON"},
         {"topics": "a", "key": "avro", "key_schema": '["null", "long"]'},
     ]
+    nameless: tuple[Any, ...] = (lambda data: {}, str.upper)  # no other process can import them
+    cases += [{"topics": "a", "value": function, "value_schema": "id INT"} for function in nameless]
     for wrong in cases:
         with subtests.test(wrong=wrong), pytest.raises(InvalidPipeline):
             KafkaSource(connection="kafka", **wrong)
-
-
-def test_a_function_that_no_other_process_can_import_is_refused() -> None:
-    def own(data: bytes) -> dict[str, Any]:
-        return {}
-
-    nameless: tuple[Any, ...] = (own, lambda data: {}, str.upper)
-    for function in nameless:
-        with pytest.raises(InvalidPipeline, match="no other process can import"):
-            KafkaSource("a", connection="kafka", value=function, value_schema="id INT")
-
-
-# --- reading many small ranges ---
-
-
-def test_small_ranges_share_tasks(subtests: pytest.Subtests) -> None:
-    for ranges, tasks in [
-        ([1000] * 100, 8),  # small ones share tasks, and not all of them one
-        ([10_000] * 100, 20),
-        ([100_000] * 100, None),  # each worth a task of its own
-        ([1] * 8, None),
-        ([5_000_000, *[10] * 99], None),  # one that is large leaves the others theirs
-        ([1_000_000, *[10] * 99], 21),
-        ([7], None),
-    ]:
-        with subtests.test(ranges=ranges):
-            assert tasks_of(ranges) == tasks

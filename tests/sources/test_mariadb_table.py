@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lockstep.epoch import Position
-from lockstep.errors import BadRecords, SourceChanged, SourceRefused, SourceUnavailable, StageFailed
+from lockstep.errors import BadRecords, SourceChanged, SourceRefused, StageFailed
 from lockstep.sources import MariaDbTableSource, SourceContext
 from lockstep.sources.tables.source import OpenTableSource
 from stack.mariadb import MariaDbServer
@@ -76,21 +76,6 @@ def test_a_row_committed_late_is_lost_by_the_largest_id_and_not_within_the_lag(s
     assert read[settled] == ["early", "late"]
 
 
-def test_an_id_that_a_transaction_took_long_after_its_start_waits_for_the_ids_below_it(shop: Shop) -> None:
-    late = shop.server.connect(shop.name)
-    late.begin()
-    late.cursor().execute("INSERT INTO events (name) VALUES ('late')")
-    # what a transaction says that noted its beginning, lasted 55 minutes and took its id 25 minutes ago
-    shop.run("INSERT INTO events (name, at) VALUES ('of a long one', now() - INTERVAL 80 MINUTE)")
-    source = shop.source(settle=HOUR, settled_by="at")
-    first = source.latest(None, None)
-    assert source.is_empty(None, first)
-    late.commit()
-    late.close()
-    shop.run("UPDATE events SET at = at - INTERVAL 3 HOUR")
-    assert names(source, source.latest(first, None)) == ["late", "of a long one"]
-
-
 def test_a_young_row_holds_back_everything_above_it(shop: Shop) -> None:
     shop.run("INSERT INTO events (name, at) VALUES ('old', now() - INTERVAL 3 HOUR), ('young', now())")
     shop.run("INSERT INTO events (name, at) VALUES ('old, above', now() - INTERVAL 3 HOUR)")
@@ -99,15 +84,6 @@ def test_a_young_row_holds_back_everything_above_it(shop: Shop) -> None:
     by_time = shop.source(settle=HOUR, order_by="at")
     assert names(by_time, by_time.latest(None, None)) == ["old", "old, above"]
     assert source.is_empty(first, source.latest(first, None))
-
-
-def test_age_is_that_of_the_moment_before_the_snapshot_however_late_it_is_asked_for(shop: Shop) -> None:
-    shop.run("INSERT INTO events (name) VALUES ('young')")
-    source = shop.source(settle=HOUR, settled_by="at")
-    with source.session() as session:
-        with session.connection.cursor() as cursor:  # type: ignore[attr-defined]
-            cursor.execute("SET timestamp = UNIX_TIMESTAMP() + 3 * 3600")  # as if the session had taken that long
-        assert session.upto(None) is None
 
 
 def test_a_capped_epoch_goes_on_where_it_ended_and_its_pieces_are_the_whole(shop: Shop) -> None:
@@ -211,15 +187,6 @@ def test_a_limit_of_the_server_cuts_no_range(shop: Shop) -> None:
         shop.run("SET GLOBAL sql_select_limit = DEFAULT")
 
 
-def test_no_message_holds_the_password(shop: Shop) -> None:
-    password = shop.dsn.split(":")[2].partition("@")[0]
-    for dsn in (shop.dsn.replace(password, "wrongsecret"), shop.dsn.replace(f":{shop.server.port}", ":1")):
-        shop.dsn = dsn
-        with pytest.raises((SourceRefused, SourceUnavailable)) as raised:
-            shop.source().latest(None, None)
-        assert password not in str(raised.value) and "wrongsecret" not in str(raised.value)
-
-
 TYPES: dict[str, tuple[str, list[tuple[str, Any]]]] = {
     "i1": ("tinyint", [("-128", -128)]),
     "u1": ("tinyint unsigned", [("255", 255)]),
@@ -278,11 +245,4 @@ def test_a_value_that_cant_be_read_is_not_told_but_to_who_asks(
     assert value not in "".join(traceback.format_exception(failure.value))
     monkeypatch.setenv("LOCKSTEP_SHOW_ROWS", "1")
     with pytest.raises((BadRecords, StageFailed, SourceRefused), match=value):
-        rows_of(source, source.latest(None, None))
-
-
-def test_a_date_that_is_none_stops_the_epoch(shop: Shop) -> None:
-    shop.run("SET sql_mode = ''", "ALTER TABLE events ADD odd date", "INSERT INTO events (odd) VALUES ('0000-00-00')")
-    source = shop.source()
-    with pytest.raises(BadRecords, match="UNREADABLE_VALUE: column odd"):
         rows_of(source, source.latest(None, None))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -15,34 +14,25 @@ from lockstep import crash
 from lockstep.crash import CrashPoint
 from lockstep.epoch import Epoch, RunKey
 from lockstep.errors import EpochBusy, Fenced, InvalidPipeline, PlanMismatch, SourceChanged, SourceRefused
-from lockstep.ledger.report import Report
 from lockstep.pipeline import Pipeline
 from lockstep.roles.abort import abort
 from lockstep.sinks import FileSink
 from lockstep.sources import FileSource, SequenceSource, Snapshot
 from lockstep.states import EpochState
-from stack.postgres import PostgresServer
 from tests.crash.victims import Hit, overtake, sacrifice
-from tests.sources.folder_world import TASKS, FolderWorld, lines_of, unchanged, worlds
-from tests.sources.test_source_kills import execute
+from tests.sources.folder_world import TASKS, FolderWorld, Make, lines_of, unchanged
 
 
 @pytest.fixture
-def world(memory_server: PostgresServer, memory: Any) -> Iterator[FolderWorld]:
-    with worlds(memory_server, memory) as make:
-        world = make()
-        world.pipeline = replace(world.pipeline, on_stuck="merge", max_in_flight=5)
-        yield world
+def world(make: Make) -> FolderWorld:
+    world = make()
+    world.pipeline = replace(world.pipeline, on_stuck="merge", max_in_flight=5)
+    return world
 
 
 def land(world: FolderWorld, *names: str) -> None:
     for name in names:
         (world.landing / f"{name}.txt").write_text(f"{name}\n")
-
-
-def leave(world: FolderWorld) -> None:
-    """What waiting for 30 s does: whoever was at an epoch isn't any more."""
-    execute(world.ledger_dsn, "UPDATE lockstep.epoch SET lease_until = now() WHERE lease_until IS NOT NULL")
 
 
 def lines(epoch: Epoch) -> list[str]:
@@ -53,7 +43,7 @@ def stuck(world: FolderWorld) -> Epoch:
     """The epoch that run `one` has left, with line 1; line 2 came since."""
     land(world, "1")
     found = world.begin("one")
-    leave(world)
+    world.leave()
     land(world, "2")
     return found
 
@@ -81,15 +71,16 @@ def test_an_aborted_epoch_is_merged_at_once(world: FolderWorld) -> None:
     assert lines(world.begin("two")) == ["1", "2"]
 
 
-def test_unless_that_is_said_the_range_stays(world: FolderWorld) -> None:
-    world.pipeline = replace(world.pipeline, on_stuck="resume")
-    first = stuck(world)
-    assert world.begin("two").plan == first.plan
-
-
-def test_a_run_s_own_retry_has_what_it_had(world: FolderWorld) -> None:
+def test_unless_that_is_said_and_in_a_run_s_own_retry_the_range_stays(world: FolderWorld) -> None:
     first = stuck(world)
     assert world.begin("one").plan == first.plan
+    world.leave()
+    world.pipeline = replace(world.pipeline, on_stuck="resume")
+    assert world.begin("two").plan == first.plan
+    world.leave()
+    world.pipeline = replace(world.pipeline, on_stuck="merge")
+    world.deploy(path=f"{world.landing}/[0-9].txt")  # a source that is defined otherwise
+    assert world.begin("three").plan == first.plan
 
 
 @pytest.mark.fault("A28")
@@ -106,7 +97,7 @@ def test_an_epoch_that_others_follow_stays(world: FolderWorld) -> None:
     first = world.begin("one")
     land(world, "2")
     world.begin("two")
-    leave(world)
+    world.leave()
     land(world, "3")
     assert world.begin("three").plan == first.plan
     assert lines(world.begin("four")) == ["2", "3"]
@@ -116,7 +107,7 @@ def test_what_is_sealed_stays(world: FolderWorld) -> None:
     first = stuck(world)
     world.begin("two")
     world.task("stage", "two")
-    leave(world)
+    world.leave()
     land(world, "3")
     found = world.begin("three")
     assert (found.id, found.state, lines(found)) == (first.id, EpochState.STAGED, ["1", "2"])
@@ -125,7 +116,7 @@ def test_what_is_sealed_stays(world: FolderWorld) -> None:
 def test_an_epoch_that_nothing_new_came_for_stays(world: FolderWorld) -> None:
     land(world, "1")
     first = world.begin("one")
-    leave(world)
+    world.leave()
     found = world.begin("two")
     assert (found.plan, found.reason) == (first.plan, None)
 
@@ -144,24 +135,20 @@ def test_what_was_frozen_is_never_left_out_or_read_otherwise(world: FolderWorld,
     assert world.shown() == Counter({"2": 1} | ({"another": 1} if how == "replaced" else {}))
 
 
-def test_a_file_that_grows_is_read_from_where_it_was_frozen_to_where_it_ends_now(
-    memory_server: PostgresServer, memory: Any
-) -> None:
-    with worlds(memory_server, memory) as make:
-        world = make(grow=True)
-        world.pipeline = replace(world.pipeline, on_stuck="merge")
-        file = world.landing / "a.txt"
-        for number in range(3):
-            with file.open("a") as grows:
-                grows.write(f"{number}\n")
-            found = world.begin(f"run {number}")
-            leave(world)
-        assert (found.id, lines(found)) == (1, ["0", "1", "2"])
-        world.run("run 2", "stage")
+def test_a_file_that_grows_is_read_from_where_it_was_frozen_to_where_it_ends_now(world: FolderWorld) -> None:
+    world.deploy(grow=True)
+    file = world.landing / "a.txt"
+    for number in range(3):
         with file.open("a") as grows:
-            grows.write("3\n")
-        world.run("the next")
-        assert world.shown() == {"0": 1, "1": 1, "2": 1, "3": 1}
+            grows.write(f"{number}\n")
+        found = world.begin(f"run {number}")
+        world.leave()
+    assert (found.id, lines(found)) == (1, ["0", "1", "2"])
+    world.run("run 2", "stage")
+    with file.open("a") as grows:
+        grows.write("3\n")
+    world.run("the next")
+    assert world.shown() == {"0": 1, "1": 1, "2": 1, "3": 1}
 
 
 def test_a_snapshot_is_the_one_of_the_run_that_merges(world: FolderWorld) -> None:
@@ -178,18 +165,12 @@ def test_a_snapshot_is_the_one_of_the_run_that_merges(world: FolderWorld) -> Non
     assert found.plan.sources["prices"] != first.plan.sources["prices"]
 
 
-def test_a_source_that_is_defined_otherwise_has_the_range_that_it_had(world: FolderWorld) -> None:
-    first = stuck(world)
-    world.deploy(path=f"{world.landing}/[0-9].txt")
-    assert world.begin("two").plan == first.plan
-
-
 def test_each_run_adds_no_more_than_an_epoch_may_have(world: FolderWorld) -> None:
     world.deploy(max_files_per_epoch=1)
     land(world, "1", "2", "3", "4")
     for number, upto in enumerate(("1", "12", "123")):
         found = world.begin(f"run {number}")
-        leave(world)
+        world.leave()
         assert (found.id, sorted(lines(found))) == (1, list(upto))
 
 
@@ -206,15 +187,6 @@ def test_the_run_that_comes_back_is_told_and_changes_nothing(world: FolderWorld)
     assert (found.id, found.state) == (1, EpochState.CLEANED)
     world.run("one")
     assert world.shown() == {"1": 1, "2": 1}
-
-
-def test_the_history_says_who_merged_and_why(world: FolderWorld) -> None:
-    stuck(world)
-    found = world.begin("two")
-    entry = Report(world.ledger_dsn).history("watch", 1)[-1]
-    assert (entry.role, entry.source, entry.target, entry.ordinal) == ("begin", "planned", "planned", 2)
-    assert entry.reason is not None and entry.reason.startswith("merged with what the next epoch")
-    assert entry.attempt == found.attempt
 
 
 def test_other_sinks_are_a_person_s_business(world: FolderWorld) -> None:
@@ -248,7 +220,7 @@ def test_nobody_is_overtaken_between_the_look_and_the_merge(
             other.begin("rival")
             if rival == "plans the next one":
                 other.begin("the next")
-                leave(world)
+                world.leave()
 
     stop = crash.observe(meanwhile)
     if rival == "takes it over":
@@ -270,7 +242,7 @@ def test_an_attempt_that_stood_still_shows_nothing_of_the_range_it_had(world: Fo
     victim = sacrifice([(task, partial(world.task, task, "one")) for task in TASKS], hit, "hang", world.folder / "log")
 
     def resume() -> None:
-        leave(world)
+        world.leave()
         land(world, "2")
         world.run("two")
 

@@ -145,29 +145,6 @@ def test_no_change_of_its_columns_goes_unnoticed_though_no_row_has_another_versi
             opened.check(None, opened.latest(None, None))
 
 
-def test_columns_that_are_not_read_may_change_and_which_are_read_be_corrected(moods: str) -> None:
-    first = open_snapshot(moods, "public.moods", columns=("id", "first")).latest(None, None)
-    run(moods, "ALTER TABLE moods DROP COLUMN other")
-    run(moods, "ALTER TYPE mood RENAME VALUE 'glad' TO 'happy'")
-    for columns in (("id", "first"), ("first",), ("second",)):
-        open_snapshot(moods, "public.moods", columns=columns).check(None, first)
-    wrong: list[tuple[tuple[str, ...], str]] = [(("other",), "other"), (("mood", "id"), "mood"), ((), "mood, other")]
-    for chosen, named in wrong:
-        with pytest.raises(SourceChanged, match=f"columns {named} of"):
-            open_snapshot(moods, "public.moods", columns=chosen).check(None, first)
-
-
-@pytest.mark.fault("A26")
-def test_a_change_that_was_taken_back_is_noticed(shop: str, both: list[OpenTableSource]) -> None:
-    """Some of what was read may have been read meanwhile."""
-    firsts = [opened.latest(None, None) for opened in both]
-    run(shop, "UPDATE events SET name = 'B' WHERE name = 'b'")
-    run(shop, "UPDATE events SET name = 'b' WHERE name = 'B'")
-    for opened, first in zip(both, firsts, strict=True):
-        with pytest.raises(SourceChanged):
-            opened.check(None, first)
-
-
 def test_what_leaves_rows_as_they_are_is_no_change(shop: str, both: list[OpenTableSource]) -> None:
     firsts = [opened.latest(None, None) for opened in both]
     writer = Writer(shop)
@@ -180,31 +157,6 @@ def test_what_leaves_rows_as_they_are_is_no_change(shop: str, both: list[OpenTab
     for opened, first in zip(both, firsts, strict=True):
         assert names(opened, first) == ["a", "b", "c"]
     writer.commit()
-
-
-def test_an_empty_table_is_an_empty_snapshot(shop: str, both: list[OpenTableSource]) -> None:
-    run(shop, "TRUNCATE events")
-    for opened in both:
-        first = opened.latest(None, None)
-        assert names(opened, first) == []
-        assert opened.is_empty(None, first)
-
-
-@pytest.mark.parametrize("kind", ["partitioned", "materialized"])
-def test_other_kinds_of_tables_have_versions_too(shop: str, kind: str) -> None:
-    if kind == "partitioned":
-        run(shop, "CREATE TABLE kind (id bigint NOT NULL, name text) PARTITION BY RANGE (id)")
-        run(shop, "CREATE TABLE kind_1 PARTITION OF kind FOR VALUES FROM (0) TO (3)")
-        run(shop, "CREATE TABLE kind_2 PARTITION OF kind FOR VALUES FROM (3) TO (9)")
-        run(shop, "INSERT INTO kind SELECT id, name FROM events")
-    else:
-        run(shop, "CREATE MATERIALIZED VIEW kind AS SELECT id, name FROM events")
-    source = open_snapshot(shop, "public.kind")
-    first = source.latest(None, None)
-    assert names(source, first) == ["a", "b", "c"]
-    run(shop, "UPDATE kind SET name = 'x' WHERE id = 1" if kind == "partitioned" else "REFRESH MATERIALIZED VIEW kind")
-    with pytest.raises(SourceChanged):
-        source.check(None, first)
 
 
 def test_a_view_is_refused(shop: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import traceback
 from collections.abc import Iterator
@@ -18,7 +17,6 @@ import pytest
 from lockstep.epoch import Position
 from lockstep.errors import BadRecords, InvalidPipeline, SourceChanged, SourceRefused, SourceUnavailable, StageFailed
 from lockstep.sources import PostgresTableSource, SourceContext
-from lockstep.sources.tables._postgres_reading import CopyOut
 from lockstep.sources.tables.source import OpenTableSource
 from stack.postgres import PostgresServer
 from tests.sources.reading import rows_of
@@ -167,14 +165,6 @@ def test_an_id_that_a_transaction_took_long_after_its_start_waits_for_the_ids_be
     assert names(source, source.latest(first, None)) == ["late", "of a long one"]
 
 
-def test_a_timestamp_orders_rows_and_tells_their_age(shop: str) -> None:
-    run(shop, "INSERT INTO events (name, at) VALUES ('old', now() - interval '1 hour'), ('young', now())")
-    source = source_of(shop, order_by="at", settle=timedelta(minutes=30))
-    first = source.latest(None, None)
-    assert names(source, first) == ["old"]
-    assert source.is_empty(first, source.latest(first, None))
-
-
 def test_a_timestamp_without_time_zone_tells_no_age_but_may_order_rows(shop: str) -> None:
     run(shop, "ALTER TABLE events ADD naive timestamp NOT NULL DEFAULT clock_timestamp()")
     run(shop, "SET timezone = 'America/New_York'; INSERT INTO events (name) VALUES ('hours old at once')")
@@ -194,14 +184,6 @@ def test_a_capped_epoch_takes_whole_transactions(shop: str) -> None:
         sizes.append(len(rows_of(source, found)))
         position = found
     assert sizes == [2, 5, 1]
-
-
-def test_a_capped_epoch_of_a_column_goes_on_where_it_ended(shop: str) -> None:
-    run(shop, "INSERT INTO events (name) SELECT i::text FROM generate_series(1, 5) AS i")
-    source = source_of(shop, order_by="id", settle=timedelta(0), max_rows_per_epoch=2)
-    first = source.latest(None, None)
-    second = source.latest(first, None)
-    assert [names(source, first), names(source, second)] == [["1", "2"], ["3", "4"]]
 
 
 def test_a_table_without_rows_makes_an_empty_epoch(shop: str) -> None:
@@ -304,15 +286,6 @@ def test_a_position_of_one_column_is_none_of_another(shop: str) -> None:
             other.read(cast(Any, None), None, found)
 
 
-def test_a_position_that_names_no_column_is_of_the_present_one(shop: str) -> None:
-    Writer(shop).insert("first").commit()
-    source = source_of(shop)
-    before = {key: value for key, value in source.latest(None, None).items() if key != "order_by"}
-    source.check(None, before)
-    Writer(shop).insert("second").commit()
-    assert names(source, source.latest(before, None)) == ["second"]
-
-
 @pytest.mark.fault("A13")
 def test_transaction_numbers_that_went_back_are_refused(shop: str) -> None:
     source = source_of(shop)
@@ -395,14 +368,6 @@ def test_an_updated_row_comes_again_if_a_trigger_stamps_it_and_not_without(shop:
     source_of(shop, verify_count=False).check(None, first)
 
 
-def test_a_view_casts_what_no_type_of_spark_holds(shop: str) -> None:
-    run(shop, "ALTER TABLE events ADD many int[], ADD n numeric")
-    run(shop, "INSERT INTO events (many, n) VALUES ('{1,2}', 1.5)")
-    run(shop, "CREATE VIEW castable AS SELECT xid, many::text AS many, n::numeric(9,2) AS n FROM events")
-    source = source_of(shop, "castable", columns=("many", "n"))
-    assert rows_of(source, source.latest(None, None)) == [{"many": "{1,2}", "n": Decimal("1.50")}]
-
-
 # --- what is refused -------------------------------------------------------------------------------------------------
 
 
@@ -424,13 +389,6 @@ def test_what_a_table_lacks_is_named(shop: str, subtests: pytest.Subtests) -> No
         run(shop, f"DROP TABLE events; {EVENTS}; {change}")
         with subtests.test(told), pytest.raises(SourceRefused, match=told):
             source_of(shop, **arguments).latest(None, None)
-
-
-def test_a_missing_index_is_told(shop: str, caplog: pytest.LogCaptureFixture) -> None:
-    run(shop, "DROP INDEX events_xid_idx")
-    with caplog.at_level(logging.WARNING):
-        source_of(shop).latest(None, None)
-    assert "has no index that starts with xid" in caplog.text
 
 
 def test_a_role_without_rights_is_told_and_no_password_is(shop: str) -> None:
@@ -528,18 +486,6 @@ def test_a_value_that_cant_be_read_is_not_told_but_to_who_asks(
     monkeypatch.setenv("LOCKSTEP_SHOW_ROWS", "1")
     with pytest.raises((BadRecords, StageFailed, SourceRefused), match="Jane Roe"):
         rows_of(source, source.latest(None, None))
-
-
-def test_text_that_is_no_value_of_its_column_is_told_by_column_and_type(
-    shop: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    query = "SELECT 1, 'Jane Roe'"
-    schema = pa.schema([("id", pa.int64()), ("born", pa.int64())])
-    with pytest.raises(BadRecords, match="UNREADABLE_VALUE: column born has one that int64 can't hold") as failure:
-        list(CopyOut(shop, "test", schema)(query))
-    assert "Jane Roe" not in "".join(traceback.format_exception(failure.value))
-    with pytest.raises((BadRecords, StageFailed), match="Jane Roe"):
-        list(CopyOut(shop, "test", schema, shown=True)(query))
 
 
 def test_a_value_that_no_spark_type_holds_stops_the_epoch(shop: str, subtests: pytest.Subtests) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,18 +14,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
-from lockstep.cli import app
-from lockstep.crash import CrashPoint, observe
-from lockstep.epoch import Epoch, Input, Interval, RunKey, SourceRange
+from lockstep.epoch import Epoch, Input, Interval, RunKey
 from lockstep.errors import (
     IllegalTransition,
     InvalidPipeline,
     NameTaken,
     RestateRefused,
     SourceChanged,
-    SourceClaimed,
     SourceNotReady,
 )
 from lockstep.ledger import Ledger, migrate
@@ -49,9 +45,9 @@ from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import RESULT, StageRequest, StageResult
 from lockstep.wal.staging import Staging
 from stack.postgres import PostgresServer
-from tests.crash.victims import Hit, sacrifice
+from tests.crash.victims import sacrifice
 from tests.sampling import Sampling
-from tests.sources.folder_world import TASKS, FolderWorld, key_of, lines_of, unchanged, worlds
+from tests.sources.folder_world import FolderWorld, Make, hits_of, key_of, lines_of, tasks_while, unchanged
 
 EVENTS = SequenceSource(10)
 DAYS = [Interval(datetime(2013, 1, day, tzinfo=UTC), datetime(2013, 1, day + 1, tzinfo=UTC)) for day in (1, 2, 3)]
@@ -104,14 +100,13 @@ class JoiningWorld(FolderWorld):
 
 
 @pytest.fixture
-def world(memory_server: PostgresServer, memory: Path) -> Iterator[JoiningWorld]:
-    with worlds(memory_server, memory) as make:
-        made = make()
-        world = JoiningWorld(made.ledger_dsn, made.folder, made.pipeline)
-        world.names.mkdir()
-        world.with_names(Snapshot(FileSource(f"{world.names}/*.txt", format="text")))
-        world.name("first", "a")
-        yield world
+def world(make: Make) -> JoiningWorld:
+    made = make()
+    world = JoiningWorld(made.ledger_dsn, made.folder, made.pipeline)
+    world.names.mkdir()
+    world.with_names(Snapshot(FileSource(f"{world.names}/*.txt", format="text")))
+    world.name("first", "a")
+    return world
 
 
 def names_of(epoch: Epoch) -> list[str]:
@@ -130,20 +125,15 @@ def test_each_epoch_has_all_of_a_snapshot_as_it_was_at_its_first_begin(world: Jo
     second = world.begin("two")
     assert (names_of(first), names_of(second)) == (["a"], ["a", "b"])
     assert second.plan.sources["names"].start is None
+    with closing(Ledger(world.ledger_dsn)) as ledger:  # nobody owns the files of a snapshot
+        paths = [file["path"] for found in first.plan.sources.values() for file in found.end["files"]]
+        assert {Path(path).name for path in ledger.find_claimed_paths("watch", "landing", paths)} == {"1.txt"}
+        assert ledger.find_claimed_paths("watch", "names", paths) == set()
     world.run("one", "stage")
     world.run("two", "stage")
     assert world.shown() == {"1 a": 1, "2 ab": 1}
     world.name("first", "long")
-    assert told(world) == ([], [])  # what changes in a folder that every epoch reads is no news
-
-
-def test_nobody_owns_the_files_of_a_snapshot(world: JoiningWorld) -> None:
-    world.land("1")
-    epoch = world.begin("one")
-    with closing(Ledger(world.ledger_dsn)) as ledger:
-        paths = [file["path"] for found in epoch.plan.sources.values() for file in found.end["files"]]
-        assert {Path(path).name for path in ledger.find_claimed_paths("watch", "landing", paths)} == {"1.txt"}
-        assert ledger.find_claimed_paths("watch", "names", paths) == set()
+    assert world.told("changed") == {1: [], 2: []}  # what changes in a folder that every epoch reads is no news
 
 
 def test_a_snapshot_alone_is_nothing_new(world: JoiningWorld) -> None:
@@ -202,26 +192,17 @@ def test_a_snapshot_without_a_file_is_waited_for(world: JoiningWorld) -> None:
     assert names_of(world.begin("one")) == []
 
 
-def test_files_that_grow_are_read_up_to_where_they_were(world: JoiningWorld) -> None:
-    world.with_names(Snapshot(FileSource(f"{world.names}/*.txt", format="text", grow=True)))
-    world.land("1")
-    world.begin("one")
-    with (world.names / "first.txt").open("a") as file:
-        file.write("b\nc")
-    world.run("one", "stage")
-    world.land("2")
-    world.run("two")
-    assert world.shown() == {"1 a": 1, "2 ab": 1}
-
-
 # --- one name, once a snapshot and once not --------------------------------------------------------------------------
 
 
 @pytest.mark.fault("A26")
 def test_a_cursor_never_goes_on_where_a_snapshot_ended(world: JoiningWorld) -> None:
     files = FileSource(f"{world.names}/*.txt", format="text")
+    world.run("snapshot")
     world.with_names(files)
-    world.run("one")
+    found = world.begin("one")
+    assert (names_of(found), found.plan.sources["names"].start) == (["a"], None), "what was a snapshot is a new one"
+    world.run("one", "stage")
     world.with_names(Snapshot(files))
     world.name("second", "b")
     world.land("2")
@@ -230,15 +211,8 @@ def test_a_cursor_never_goes_on_where_a_snapshot_ended(world: JoiningWorld) -> N
     world.name("third", "c")
     found = world.begin("three")
     assert names_of(found) == ["b", "c"]
-    first, _, third = (epoch.plan.sources["names"] for epoch in world.epochs())
+    _, first, _, third = (epoch.plan.sources["names"] for epoch in world.epochs())
     assert (third.start, third.snapshot) == (first.end, False)
-
-
-def test_a_source_that_was_a_snapshot_is_a_new_one(world: JoiningWorld) -> None:
-    world.run("one")
-    world.with_names(FileSource(f"{world.names}/*.txt", format="text"))
-    found = world.begin("two")
-    assert (names_of(found), found.plan.sources["names"].start) == (["a"], None)
 
 
 # --- restating -------------------------------------------------------------------------------------------------------
@@ -267,20 +241,13 @@ def test_a_frozen_snapshot_is_read_again_or_refused(world: JoiningWorld) -> None
         world.restate("frozen again", 1, Input.FROZEN)
 
 
-def test_who_asks_for_the_frozen_one_does_not_get_another(world: JoiningWorld) -> None:
-    world.land("1")
-    world.run("one")
-    world.name("second", "b")
-    world.restate("afresh", 1)
-    with pytest.raises(RestateRefused, match="begun to read afresh"):
-        world.restate("frozen", 1, Input.FROZEN)
-
-
 def test_a_restatement_is_replanned_as_it_was_asked_for(world: JoiningWorld) -> None:
     world.land("1")
     world.run("one")
     world.name("second", "b")
     fresh = world.restate("afresh", 1)
+    with pytest.raises(RestateRefused, match="begun to read afresh"):
+        world.restate("frozen", 1, Input.FROZEN)
     world.name("third", "c")
     assert names_of(world.replan(fresh.id)) == ["a", "b", "c"]
     world.restate("afresh", 1)
@@ -321,56 +288,17 @@ def test_intervals_run_in_any_order_beside_a_snapshot(world: JoiningWorld) -> No
         begin_day(world, DAYS[2], restate="a bug", input=Input.FROZEN)
 
 
-def test_hours_of_a_day_may_all_read_the_day_s_file(world: JoiningWorld) -> None:
-    names = FileSource(f"{world.names}/{{interval_start:%Y-%m-%d}}.txt", format="text")
-    landing = FileSource(f"{world.landing}/{{interval_start:%H}}.txt", format="text", missing="empty")
-    hours = [
-        Interval(datetime(2013, 1, 1, hour, tzinfo=UTC), datetime(2013, 1, 1, hour + 1, tzinfo=UTC)) for hour in (1, 2)
-    ]
-    world.name("2013-01-01", "x")
-    for source, refused in ((names, True), (Snapshot(names), False)):
-        world.pipeline = replace(world.pipeline, sources={"landing": landing, "names": source})
-        if refused:
-            begin_day(world, hours[0])
-            with pytest.raises(SourceClaimed), closing((runtime := world.runtime()).ledger):
-                begin(runtime, RunKey("watch", "second hour"), hours[1])
-            world.replan(1)
-            continue
-        world.replan(1)
-        with closing((runtime := world.runtime()).ledger):
-            assert names_of(begin(runtime, RunKey("watch", "second hour"), hours[1])) == ["x"]
-
-
 def test_a_day_s_snapshot_that_changed_is_told_and_a_folder_s_is_not(world: JoiningWorld) -> None:
     daily(world, Snapshot(FileSource(f"{world.names}/{{interval_start:%Y-%m-%d}}*.txt", format="text")))
     world.name("2013-01-01", "x")
     begin_day(world, DAYS[0])
     world.run("01", "stage")
-    assert told(world) == ([], [])
+    assert (world.told("late"), world.told("changed")) == ({1: []}, {1: []})
     world.name("2013-01-01", "long")
     world.name("2013-01-01-more", "y")
-    late, changed = told(world)
+    [late], [changed] = world.told("late").values(), world.told("changed").values()
     assert [Path(path).name for path in late] == ["2013-01-01-more.txt"]
     assert "2013-01-01.txt" in str(changed)
-
-
-def told(world: JoiningWorld) -> tuple[list[str], list[Any]]:
-    """The late and the changed files of the newest epoch, as `lockstep status` has them."""
-    [found] = json.loads(status(world, "--json"))
-    newest = max(found["epochs"], key=lambda one: one["epoch"]["id"])
-    return newest["late"], newest["changed"]
-
-
-def status(world: JoiningWorld, *arguments: str) -> str:
-    return CliRunner().invoke(app, ["status", *arguments, "--ledger", world.ledger_dsn], env={"COLUMNS": "400"}).stdout
-
-
-def test_status_says_which_sources_are_snapshots(world: JoiningWorld) -> None:
-    world.land("1")
-    world.run("one")
-    assert "snapshot: each epoch reads all of source names" in status(world)
-    assert '"snapshot": true' in status(world, "--json")
-    assert world.epochs()[0].plan.reads["names"] == f"a snapshot of files {world.names}/*.txt"
 
 
 # --- what else looks at ranges ---------------------------------------------------------------------------------------
@@ -443,13 +371,6 @@ def test_a_pipeline_that_nothing_names_the_epochs_of_is_refused(subtests: pytest
             pipeline(sources)
 
 
-def test_a_snapshot_goes_with_either_kind_of_epoch() -> None:
-    names = Snapshot(TABLE())
-    days = FileSource("{interval_start}.txt", format="text")
-    assert pipeline({"names": names, "events": EVENTS}).identity == "cursor"
-    assert pipeline({"names": names, "days": days}).identity == "interval"
-
-
 def test_a_snapshot_is_the_same_again_by_what_a_plan_freezes_of_it() -> None:
     taken = Snapshot(TABLE(columns=("id",)))
     spec = json.loads(json.dumps(taken.spec()))
@@ -468,12 +389,6 @@ def test_a_snapshot_is_the_same_again_by_what_a_plan_freezes_of_it() -> None:
     assert planned_source("names", spec, TABLE()).spec() == spec
 
 
-def test_a_range_says_that_it_is_whole() -> None:
-    found = SourceRange(None, {"upto": "3"}, {"type": "t"}, snapshot=True)
-    assert SourceRange.from_json(found.to_json()) == found
-    assert "snapshot" not in SourceRange(None, {"upto": "3"}).to_json()
-
-
 # --- crashes ---------------------------------------------------------------------------------------------------------
 
 
@@ -482,37 +397,20 @@ def test_what_was_frozen_is_joined_whole_wherever_a_process_is_killed(
     world: JoiningWorld, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests, sampling: Sampling
 ) -> None:
     """… while the snapshot gets another file at each point: a retry has the one of the first begin."""
-    hits, expected = sampling.sample(hits_of(world, monkeypatch), 6), world.shown()
+    world.land("dry")
+    first = {hit.point: hit for hit in reversed(hits_of(world, monkeypatch))}  # time that each point is reached
+    hits, expected = sampling.sample(list(first.values()), 6), world.shown()
+
+    def grow() -> None:
+        world.name(f"file {len(list(world.names.iterdir()))}", "n")
+
     for number, hit in enumerate(hits):
         run = f"run {number}"
         with subtests.test(f"{hit.task} {hit.point} {hit.nth}"):
             world.land(str(number))
-            tasks = [(name, partial(growing, world, name, run)) for name in TASKS]
-            victim = sacrifice(tasks, hit, "kill", world.folder / "log")
+            victim = sacrifice(tasks_while(world, grow, run), hit, "kill", world.folder / "log")
             assert victim.killed, victim.log.read_text()
             world.run(run, hit.task)
             [*_, epoch] = world.epochs()
             expected[f"{number} {''.join(sorted(names_of(epoch)))}"] += 1
             assert world.shown() == expected
-
-
-def growing(world: JoiningWorld, task: str, run: str) -> None:
-    stop = observe(lambda point: world.name(f"file {len(list(world.names.iterdir()))}", "n"))
-    world.task(task, run)
-    stop()
-
-
-def hits_of(world: JoiningWorld, monkeypatch: pytest.MonkeyPatch) -> list[Hit]:
-    """The first time that a crash-free epoch reaches each point."""
-    monkeypatch.setenv("LOCKSTEP_TESTING", "1")
-    world.land("dry")
-    hits: dict[CrashPoint, Hit] = {}
-    for task in TASKS:
-        reached: list[CrashPoint] = []
-        stop = observe(reached.append)
-        world.task(task, "dry")
-        stop()
-        for point in reached:
-            hits.setdefault(point, Hit(task, point, 1))
-    monkeypatch.delenv("LOCKSTEP_TESTING")
-    return list(hits.values())

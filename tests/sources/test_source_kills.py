@@ -17,24 +17,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import psycopg2
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka import Producer
-from pyspark.sql.types import StructType
 
 from lockstep import Pipeline, files
-from lockstep.compute.sequence import SequenceDataSource
 from lockstep.crash import observe
-from lockstep.epoch import RunKey, SourceRange
-from lockstep.kafka.reading import committed_records
+from lockstep.epoch import RunKey
 from lockstep.ledger import Ledger, migrate
 from lockstep.roles.begin import begin
 from lockstep.roles.cleanup import cleanup
@@ -46,24 +42,14 @@ from lockstep.roles.stage import stage
 from lockstep.runtime import Runtime
 from lockstep.sinks import FileSink
 from lockstep.sources import (
-    KafkaSource,
-    MariaDbTableSource,
-    OpenSource,
     PostgresTableSource,
-    SequenceSource,
-    Source,
     SourceContext,
 )
-from lockstep.sources.kafka._open_source import OpenKafkaSource
 from lockstep.sources.tables.source import OpenTableSource
-from lockstep.spark.stream_ranges import RangeReader
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import RESULT, StageRequest, StageResult
 from lockstep.wal.staging import Staging
-from stack.kafka import KafkaBroker
-from stack.mariadb import MariaDbServer
 from stack.postgres import PostgresServer
-from tests.sinks.kafka_admin import cluster_of
 from tests.sources.reading import rows_of
 
 WRITERS = 3
@@ -72,7 +58,6 @@ LAG = timedelta(seconds=2.5)
 LONGEST = 0.5  #: seconds that a transaction may take; one that took longer is rolled back
 SEED = int(os.environ.get("LOCKSTEP_SEED", "20130101"))
 numbers = count()
-OnStuck: TypeAlias = Literal["resume", "merge"]
 
 
 @dataclass(frozen=True)
@@ -103,9 +88,11 @@ class World:
         folder = Path(request_uri.removeprefix("file://")).parent
         request = StageRequest.from_json(json.loads((folder / "_request.json").read_text()))
         context = SourceContext.for_reading(self.pipeline.name, "rows", self.connections)
-        rows = read(self.pipeline.sources["rows"].open(context), request.sources["rows"], self.connections)
+        source = self.pipeline.sources["rows"].open(context)
+        assert isinstance(source, OpenTableSource)
+        rows = [row["name"] for row in rows_of(source, request.sources["rows"].end, parts=2)]
         (folder / "rows").mkdir()
-        table = pa.table({"name": pa.array([str(row) for row in rows], pa.string())})
+        table = pa.table({"name": pa.array(rows, pa.string())})
         pq.write_table(table, folder / "rows" / "part-00000.parquet")
         result = StageResult({"rows": len(rows)}, {"rows": SourceCount(len(rows))}, "test")
         (folder / RESULT).write_text(json.dumps(result.to_json()))
@@ -119,36 +106,10 @@ class World:
         return Counter(name for path in found for name in pq.ParquetFile(path).read()["name"].to_pylist())
 
 
-def read(source: OpenSource, found: SourceRange, connections: dict[str, str]) -> list[Any]:
-    if isinstance(source, OpenTableSource):
-        return [row["name"] for row in rows_of(source, found.end, parts=2)]
-    if isinstance(source, OpenKafkaSource):
-        return [name for topic, part in found.end["topics"].items() for name in names(connections, topic, part)]
-    stream = SequenceDataSource({"first": "0"}).streamReader(StructType())
-    reader = RangeReader(stream, found.end["start"], found.end["end"])
-    return [n for part in reader.partitions() for batch in reader.read(part) for n in batch["value"].to_pylist()]
-
-
-def names(connections: dict[str, str], topic: str, part: dict[str, Any]) -> Iterator[str]:
-    """The values of a range of committed records."""
-    starts, ends = ({int(number): pair[side] for number, pair in part["partitions"].items()} for side in (0, 1))
-    for messages in committed_records({"bootstrap.servers": connections["kafka"]}, topic, starts, ends):
-        yield from (message.value().decode() for message in messages)
-
-
 def execute(dsn: str, statement: str) -> list[Any]:
     with closing(psycopg2.connect(dsn)) as connection, connection, connection.cursor() as cursor:
         cursor.execute(statement)
         return cursor.fetchall() if cursor.description else []
-
-
-def make_world(
-    source: Source, server: PostgresServer, folder: Path, connections: dict[str, str], on_stuck: OnStuck = "resume"
-) -> World:
-    ledger = server.create_database(f"kills_ledger_{next(numbers)}")
-    migrate(ledger)
-    sink = FileSink("files", output="rows", path=str(folder / "out"), format="parquet")
-    return World(Pipeline("kills", {"rows": source}, dict, [sink], on_stuck=on_stuck), ledger, folder, connections)
 
 
 # --- processes -------------------------------------------------------------------------------------------------------
@@ -169,10 +130,10 @@ def forked(work: Callable[[], object], log: Path) -> int:
     return pid
 
 
-def write(connect: Callable[[], Any], writer: int) -> None:
+def write(dsn: str, writer: int) -> None:
     """Transactions of one to four rows: many overlap, and end in another order than they began; a sixth roll back."""
     chance = random.Random(SEED + writer)
-    with closing(connect()) as connection:
+    with closing(psycopg2.connect(dsn)) as connection:
         for transaction in range(TRANSACTIONS):
             started = time.monotonic()
             with connection.cursor() as cursor:
@@ -198,9 +159,9 @@ def run_until_struck(world: World, chance: random.Random) -> None:
 
 
 @contextmanager
-def writing(connect: Callable[[], Any], folder: Path) -> Iterator[Callable[[], bool]]:
+def writing(dsn: str, folder: Path) -> Iterator[Callable[[], bool]]:
     """Writers at work; what it gives tells whether one still is."""
-    pids = {forked(partial(write, connect, n), folder / f"writer-{n}.log") for n in range(WRITERS)}
+    pids = {forked(partial(write, dsn, n), folder / f"writer-{n}.log") for n in range(WRITERS)}
 
     def alive() -> bool:
         for pid in list(pids):
@@ -246,17 +207,11 @@ def settle_down(world: World, expected: Callable[[], Counter[str]]) -> None:
     assert wanted - shown == Counter(), "rows lost"
 
 
-# --- sources ---------------------------------------------------------------------------------------------------------
-
 POSTGRES = """
     CREATE TABLE events (id bigserial PRIMARY KEY, name text NOT NULL,
                          at timestamptz NOT NULL DEFAULT clock_timestamp(),
                          xid xid8 NOT NULL DEFAULT pg_current_xact_id());
     CREATE INDEX ON events (xid); CREATE INDEX ON events (at)
-"""
-MARIADB = """
-    CREATE TABLE events (id bigint AUTO_INCREMENT PRIMARY KEY, name varchar(40) NOT NULL,
-                         at timestamp(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6), KEY (at))
 """
 
 
@@ -271,102 +226,15 @@ MARIADB = """
     ],
 )
 def test_postgres_rows_arrive_once(
-    arguments: dict[str, Any], on_stuck: OnStuck, memory_server: PostgresServer, memory: Path
+    arguments: dict[str, Any], on_stuck: Literal["resume", "merge"], memory_server: PostgresServer, memory: Path
 ) -> None:
-    dsn = memory_server.create_database(f"kills_shop_{next(numbers)}")
+    dsn, ledger = (memory_server.create_database(f"kills_{kind}_{next(numbers)}") for kind in ("shop", "ledger"))
     execute(dsn, POSTGRES)
+    migrate(ledger)
     source = PostgresTableSource("public.events", connection="shop", columns=("name",), **arguments)
-    world = make_world(source, memory_server, memory, {"shop": dsn}, on_stuck)
-    with writing(lambda: psycopg2.connect(dsn), memory) as alive:
+    sink = FileSink("files", output="rows", path=str(memory / "out"), format="parquet")
+    pipeline = Pipeline("kills", {"rows": source}, dict, [sink], on_stuck=on_stuck)
+    world = World(pipeline, ledger, memory, {"shop": dsn})
+    with writing(dsn, memory) as alive:
         assert sacrifice(world, alive, 4) >= 4
     settle_down(world, lambda: Counter(name for (name,) in execute(dsn, "SELECT name FROM events")))
-
-
-@pytest.mark.fault("A15")
-def test_mariadb_rows_arrive_once(
-    mariadb_server: MariaDbServer, mariadb_dsn: str, memory_server: PostgresServer, memory: Path
-) -> None:
-    database = mariadb_dsn.rpartition("/")[2]
-
-    def connect() -> Any:
-        connection = mariadb_server.connect(database)
-        connection.autocommit(False)
-        return connection
-
-    def rows() -> Counter[str]:
-        with closing(connect()) as connection, connection.cursor() as cursor:
-            cursor.execute("SELECT name FROM events")
-            return Counter(name for (name,) in cursor.fetchall())
-
-    with closing(connect()) as connection, connection.cursor() as cursor:
-        cursor.execute(MARIADB)
-    source = MariaDbTableSource(
-        "events", connection="shop", columns=("name",), order_by="id", settle=LAG, settled_by="at"
-    )
-    world = make_world(source, memory_server, memory, {"shop": mariadb_dsn})
-    with writing(connect, memory) as alive:
-        assert sacrifice(world, alive, 4) >= 4
-    settle_down(world, rows)
-
-
-class Transactions:
-    """A transactional producer behind as much of a database's connection as `write` needs."""
-
-    def __init__(self, broker: str, topic: str) -> None:
-        self._topic, self._open = topic, False
-        settings = {"bootstrap.servers": broker, "transactional.id": f"{topic}-{os.getpid()}", "log_level": 0}
-        self._producer = Producer(settings)
-        self._producer.init_transactions(30)
-
-    @contextmanager
-    def cursor(self) -> Iterator[Transactions]:
-        yield self
-
-    def execute(self, _: str, values: tuple[str]) -> None:
-        if not self._open:
-            self._producer.begin_transaction()
-            self._open = True
-        self._producer.produce(self._topic, values[0].encode())
-        self._producer.flush(30)
-
-    def commit(self) -> None:
-        self._producer.commit_transaction(30)
-        self._open = False
-
-    def rollback(self) -> None:
-        self._producer.abort_transaction(30)
-        self._open = False
-
-    def close(self) -> None:
-        """Whoever holds no record has nothing to close."""
-
-
-@pytest.mark.fault("A15")
-def test_kafka_records_arrive_once(kafka_broker: KafkaBroker, memory_server: PostgresServer, memory: Path) -> None:
-    topic, connections = f"kills-{next(numbers)}", {"kafka": kafka_broker.bootstrap}
-    with cluster_of(kafka_broker) as cluster:  # closed before anybody forks
-        cluster.create_topic(topic, 3, {})
-        id = cluster.require_topic(topic).id
-    ahead = datetime.now(UTC) + timedelta(days=1)  # the bound stands in every position
-    source = KafkaSource(
-        topic, connection="kafka", start="group:g", offset_reset="earliest", end=ahead, max_rows_per_epoch=25
-    )
-    world = make_world(source, memory_server, memory, connections)
-
-    def committed() -> Counter[str]:
-        with cluster_of(kafka_broker) as cluster:
-            ends = cluster.ends(topic, range(3), stable=True)
-        part = {"id": id, "partitions": {str(number): [0, end] for number, end in ends.items()}}
-        return Counter(names(connections, topic, part))
-
-    with writing(lambda: Transactions(kafka_broker.bootstrap, topic), memory) as alive:
-        assert sacrifice(world, alive, 4) >= 4
-    settle_down(world, committed)
-    assert committed().total() > WRITERS * TRANSACTIONS
-
-
-@pytest.mark.fault("A15")
-def test_numbers_of_a_sequence_arrive_once(memory_server: PostgresServer, memory: Path) -> None:
-    world = make_world(SequenceSource(9, last=108), memory_server, memory, {})
-    assert sacrifice(world, lambda: False, 4) >= 4
-    settle_down(world, lambda: Counter(map(str, range(108))))

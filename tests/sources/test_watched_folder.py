@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import logging
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing, suppress
 from functools import partial
 from multiprocessing import Barrier
@@ -15,24 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from lockstep.cli import app
 from lockstep.epoch import Epoch
 from lockstep.errors import EpochBusy, InvalidPipeline, SourceChanged, TooManyInFlight
 from lockstep.ledger.report import Report
-from lockstep.sources.files import _watched_folder as watched_module
-from lockstep.sources.files._local_files import LocalFiles
-from lockstep.sources.files._paths import each_file
 from lockstep.testing._children import fork
-from stack.postgres import PostgresServer
-from tests.sources.folder_world import FolderWorld, Make, lines_of, worlds
-
-
-@pytest.fixture
-def make(memory_server: PostgresServer, memory: Path) -> Iterator[Make]:
-    with worlds(memory_server, memory) as make:
-        yield make
+from tests.sources.folder_world import FolderWorld, Make, lines_of, warnings
 
 
 def land(world: FolderWorld, name: str, text: str, *, age: int = 0) -> Path:
@@ -50,22 +36,6 @@ def append(path: Path, text: str) -> None:
 
 def taken(epoch: Epoch) -> list[str]:
     return lines_of(epoch.plan.sources["landing"].end)
-
-
-def status(world: FolderWorld, *arguments: str) -> str:
-    return CliRunner().invoke(app, ["status", *arguments, "--ledger", world.ledger_dsn], env={"COLUMNS": "400"}).stdout
-
-
-def changed(world: FolderWorld) -> dict[int, list[dict[str, str]]]:
-    [pipeline] = json.loads(status(world, "--json"))
-    return {one["epoch"]["id"]: one["changed"] for one in pipeline["epochs"]}
-
-
-def warnings(world: FolderWorld, run: str, caplog: pytest.LogCaptureFixture) -> list[str]:
-    caplog.clear()
-    with caplog.at_level(logging.WARNING, logger="lockstep"):
-        world.run(run)
-    return [record.getMessage() for record in caplog.records]
 
 
 # --- whole files ---
@@ -118,15 +88,15 @@ def test_a_consumed_file_that_changed_is_told_and_not_read_again(make: Make, cap
     world = make()
     rewritten, archived = land(world, "a", "1\n"), land(world, "b", "2\n")
     world.run("first")
-    assert changed(world) == {1: []}
-    assert warnings(world, "second", caplog) == []
+    assert world.told("changed") == {1: []}
+    assert warnings(world, caplog, "second") == []
     rewritten.write_text("1\n3\n")
     archived.unlink()
-    [found] = changed(world)[1]
+    [found] = world.told("changed")[1]
     assert found["path"] == str(rewritten)
     assert "size was 2, is 4" in found["difference"]
-    assert f"after epoch 1 had read it: {rewritten} (size was 2, is 4" in status(world)
-    [said] = warnings(world, "third", caplog)
+    assert f"after epoch 1 had read it: {rewritten} (size was 2, is 4" in world.status()
+    [said] = warnings(world, caplog, "third")
     assert f"{rewritten} (size was 2, is 4" in said
     assert world.shown() == Counter(["1", "2"])
 
@@ -147,27 +117,7 @@ def test_each_epoch_takes_the_complete_lines_that_came_since(make: Make) -> None
     world.run("fourth")
     assert [sorted(taken(epoch)) for epoch in world.epochs()] == [["1", "2"], ["3", "a", "half"], ["b"], []]
     assert world.shown() == Counter(["1", "2", "half", "3", "a", "b"])
-    assert changed(world) == {1: [], 2: [], 3: [], 4: []}
-
-
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("pattern", ["**/*", "**/**"])
-def test_a_growing_file_that_a_pattern_lists_again_in_a_later_chunk_is_read_once(
-    make: Make, pattern: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(watched_module, "CHUNK", 2)
-    world = make(grow=True)
-    world.deploy(path=f"{world.landing}/{pattern}")
-    (world.landing / "app").mkdir()
-    logs = [land(world, f"app/log-{number}", f"{number}\n") for number in range(7)]
-    listed = Counter(each_file(LocalFiles(), f"{world.landing}/{pattern}"))
-    assert max(listed.values()) > 1
-    for turn, lines in enumerate([[str(number) for number in range(7)], ["more"] * 7]):
-        world.begin(str(turn))
-        assert sorted(taken(world.epochs()[-1])) == lines
-        world.run(str(turn), "stage")
-        for log in logs:
-            append(log, "more\n")
+    assert world.told("changed") == {1: [], 2: [], 3: [], 4: []}
 
 
 def test_caps_cut_a_growing_file_between_lines(make: Make) -> None:
@@ -192,7 +142,7 @@ def test_a_growing_file_that_is_another_one_stops_the_pipeline(make: Make, subte
             log.write_text(text)
             with pytest.raises(SourceChanged, match=f"log.txt was taken up to byte 4.*{told}"):
                 world.begin("second")
-            [found] = changed(world)[1]
+            [found] = world.told("changed")[1]
             assert told in found["difference"]
     log.rename(world.landing / "of-another-name.txt")
     world.run("second")
@@ -240,31 +190,11 @@ def test_two_names_of_one_growing_file_are_not_read_by_one_epoch(make: Make, sub
 def test_growing_files_that_only_begin_alike_are_all_read(make: Make, same: int) -> None:
     world = make(grow=True)
     header = "x" * same
-    for number in range(4):
-        land(world, f"header-{number}", f"{header}\n")
-        land(world, str(number), f"{header}\n{number}\n" + "y\n" * number)
-    world.run("first")
-    assert world.shown() == Counter({header: 8, "0": 1, "1": 1, "2": 1, "3": 1, "y": 6})
-
-
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("same", [1000, 10_000])
-def test_a_growing_file_that_only_begins_like_one_that_was_read_is_read_too(make: Make, same: int) -> None:
-    world = make(grow=True)
-    header = "x" * same
-    for name in "12":
-        land(world, name, f"{header}\n{name}\n")
-        world.run(name)
-    assert world.shown() == Counter({header: 2, "1": 1, "2": 1})
-
-
-def test_a_growing_file_whose_only_line_was_read_is_not_read_twice_under_two_names(make: Make) -> None:
-    world = make(grow=True)
-    land(world, "one", "x" * 300 + "\n")
-    world.run("first")
-    land(world, "other", "x" * 300 + "\n")
-    with pytest.raises(SourceChanged, match=r"other.* is .*one.* under another name"):
-        world.run("second")
+    for run in (range(2), range(2, 4)):
+        for number in run:
+            land(world, str(number), f"{header}\n{number}\n" + "y\n" * number)
+        world.run(str(run))
+    assert world.shown() == Counter({header: 4, "0": 1, "1": 1, "2": 1, "3": 1, "y": 6})
 
 
 @pytest.mark.sample(1)
@@ -298,17 +228,6 @@ def test_the_rest_of_a_growing_file_is_not_dropped_when_grow_is_taken_back(make:
     other.unlink()
     world.run("fourth")
     assert world.shown() == Counter("1a2w")
-
-
-def test_files_that_were_read_whole_stay_so_when_they_may_grow(make: Make) -> None:
-    world = make()
-    log = land(world, "log", "1\n")
-    world.run("first")
-    world.deploy(grow=True)
-    append(log, "2\n")
-    land(world, "new", "3\n")
-    world.run("second")
-    assert world.shown() == Counter("13")
 
 
 @pytest.mark.fault("A19")

@@ -8,30 +8,19 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Literal
 
-import psycopg2
 import pytest
 
-from lockstep import crash
-from lockstep.crash import CrashPoint
-from stack.postgres import PostgresServer
-from tests.crash.victims import Hit, sacrifice
-from tests.sources.folder_world import TASKS, FolderWorld
+from tests.crash.victims import sacrifice
+from tests.sources.folder_world import Make, hits_of, tasks_while
 
 DEATHS = 6
-_numbers = count(1)
-
-
-@pytest.fixture
-def dsn(memory_server: PostgresServer) -> Iterator[str]:
-    name = f"watched_kill_{next(_numbers)}"
-    yield memory_server.create_database(name)
-    memory_server.drop_database(name)
 
 
 def land_a_file(landing: Path) -> None:
@@ -80,23 +69,23 @@ KINDS: dict[str, tuple[Land, dict[str, object], Literal["resume", "merge"]]] = {
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_line_is_lost_or_doubled_by_kill_9_while_input_comes(
-    dsn: str, memory: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+    make: Make, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     land, arguments, on_stuck = KINDS[kind]
-    world = FolderWorld.make(dsn, memory, **arguments)
+    world = make(**arguments)
     world.pipeline = replace(world.pipeline, on_stuck=on_stuck)
-    hits = _hits(world, land, monkeypatch)
+    land(world.landing)
+    hits = hits_of(world, monkeypatch)
     dice, killed = random.Random(kind), 0
     for number in range(DEATHS):
-        task, point, nth = dice.choice(hits)
-        run = f"run {number}"
-        tasks = [(name, _landing(world, land, name, run)) for name in TASKS]
-        victim = sacrifice(tasks, Hit(task, point, nth), "kill", memory / "log")
+        hit, run = dice.choice(hits), f"run {number}"
+        tasks = tasks_while(world, partial(land, world.landing), run)
+        victim = sacrifice(tasks, hit, "kill", world.folder / "log")
         assert victim.killed or victim.status == 0, victim.log.read_text()
         killed += victim.killed
         if victim.killed and dice.random() < 0.5:
-            world.run(run, task)  # Airflow tries the task again
-        _expire_leases(dsn)
+            world.run(run, hit.task)  # Airflow tries the task again
+        world.leave()
         world.recover()
     finish_lines(world.landing)
     for number in count():
@@ -107,35 +96,3 @@ def test_no_line_is_lost_or_doubled_by_kill_9_while_input_comes(
     assert len(landed) > 60
     assert killed > DEATHS / 2
     assert world.shown() == landed
-
-
-def _landing(world: FolderWorld, land: Land, task: str, run: str) -> Callable[[], None]:
-    def work() -> None:
-        stop = crash.observe(lambda point: land(world.landing))
-        world.task(task, run)
-        stop()
-
-    return work
-
-
-def _hits(world: FolderWorld, land: Land, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, CrashPoint, int]]:
-    """Every point that a crash-free epoch reaches."""
-    monkeypatch.setenv("LOCKSTEP_TESTING", "1")
-    land(world.landing)
-    hits = []
-    for task in TASKS:
-        reached: list[CrashPoint] = []
-        stop = crash.observe(reached.append)
-        world.task(task, "dry")
-        stop()
-        hits += [(task, point, nth + 1) for point, times in Counter(reached).items() for nth in range(times)]
-    monkeypatch.delenv("LOCKSTEP_TESTING")
-    return hits
-
-
-def _expire_leases(dsn: str) -> None:
-    """What waiting for 30 s does; no safety rests on it."""
-    connection = psycopg2.connect(dsn)
-    with connection, connection.cursor() as cursor:
-        cursor.execute("UPDATE lockstep.epoch SET lease_until = now(), attempted_at = now() - interval '1 second'")
-    connection.close()

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import replace
 from html import unescape
 from typing import Any
 
-import psycopg2
 import pytest
 
 from lockstep.epoch import PACKED, AuditResult, Epoch, Outcome, RunKey
-from lockstep.errors import NotConfigured
+from lockstep.errors import IllegalTransition
 from lockstep.ledger import Ledger
 from lockstep.ledger.report import Report
 from lockstep.states import EpochState, Role
@@ -22,7 +20,6 @@ from tests.ledger.epochs import (
     HASH,
     OTHER_RUN,
     RUN,
-    Sql,
     a_plan,
     attempt_of,
     cleaned,
@@ -139,18 +136,7 @@ def test_rows_that_are_staged_while_the_form_is_answered_are_not_released_by_it(
     assert answer(browser, RELEASE).status_code == 303
 
 
-def test_what_is_decided_is_refused(browser: Browser, ledger: Ledger) -> None:
-    epoch = planned(ledger)
-    opened = browser("operator")
-    seals = {path: seal_in(opened.get(path).text) for path in (ABORT, VOID)}
-    committed(ledger, epoch)
-    for path, seal in seals.items():
-        assert opened.post(path, data={"reason": "too late", "seal": seal}).status_code == 403
-        assert ledger.epoch(FLIGHTS, 1).state is EpochState.COMMITTED
-        assert "seal" not in opened.get(path).text and "Not now: it is committed" in opened.get(path).text
-
-
-def test_a_form_that_was_shown_for_another_attempt_does_nothing(browser: Browser, ledger: Ledger) -> None:
+def test_a_form_of_another_attempt_or_of_what_is_decided_does_nothing(browser: Browser, ledger: Ledger) -> None:
     planned(ledger)
     opened = browser("operator")
     seals = {path: seal_in(opened.get(path).text) for path in (ABORT, VOID)}
@@ -160,11 +146,15 @@ def test_a_form_that_was_shown_for_another_attempt_does_nothing(browser: Browser
         refused = opened.post(path, data={"reason": "the disk was full", "seal": seal})
         assert refused.status_code == 403 and "it has moved" in refused.text
     assert ledger.epoch(FLIGHTS, 1) == again
+    seals = {path: seal_in(opened.get(path).text) for path in (ABORT, VOID)}
+    committed(ledger, again)
+    for path, seal in seals.items():
+        assert opened.post(path, data={"reason": "too late", "seal": seal}).status_code == 403
+        assert ledger.epoch(FLIGHTS, 1).state is EpochState.COMMITTED
+        assert "seal" not in opened.get(path).text and "Not now: it is committed" in opened.get(path).text
 
 
 def test_an_attempt_that_begins_between_the_look_and_the_deed_isnt_voided(ledger: Ledger) -> None:
-    from lockstep.errors import IllegalTransition
-
     old = planned(ledger)
     ledger.raise_attempt(FLIGHTS, 1, Role.ABORT)
     new = ledger.take_over(FLIGHTS, 1, RUN)
@@ -179,47 +169,30 @@ def test_a_reason_is_one_line_of_text(browser: Browser, ledger: Ledger, an_epoch
     assert ledger.epoch(FLIGHTS, 1).reason is None
 
 
-def test_a_form_from_elsewhere_does_nothing(browser: Browser, ledger: Ledger) -> None:
-    planned(ledger)
-    opened = browser("operator")
-    form = {"reason": "the disk was full", "seal": seal_in(opened.get(ABORT).text)}
+def test_a_form_is_one_users_for_one_deed_for_a_while_by_post_and_from_here(
+    browser: Browser, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, opened = planned(ledger), browser("operator")
+    seal = seal_in(opened.get(ABORT).text)
+    form = {"reason": "the disk was full", "seal": seal}
     for headers in ({"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "same-site"}, {"Origin": "null"}):
         assert opened.post(ABORT, data=form, headers=headers).status_code == 403
-        assert ledger.epoch(FLIGHTS, 1).reason is None
-    assert opened.post(ABORT, data=form, headers={"Origin": "http://testserver"}).status_code == 303
-
-
-def test_a_seal_is_one_users_for_one_deed(browser: Browser, ledger: Ledger) -> None:
-    planned(ledger)
-    mine = seal_in(browser("operator").get(ABORT).text)
-    for path, user, seal in (
-        (VOID, "operator", mine),
-        (ABORT, "admin", mine),
+    for path, user, given in (
+        (VOID, "operator", seal),
+        (ABORT, "admin", seal),
         (ABORT, "operator", ""),
         (ABORT, "operator", "x"),
     ):
-        assert browser(user).post(path, data={"reason": "why not", "seal": seal}).status_code == 403
-    assert ledger.epoch(FLIGHTS, 1).reason is None
-
-
-def test_an_old_form_does_nothing(browser: Browser, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    planned(ledger)
-    opened = browser("operator")
-    seal = seal_in(opened.get(ABORT).text)
-    monkeypatch.setattr("lockstep.ui._forms.VALID_SECONDS", -1)
-    refused = opened.post(ABORT, data={"reason": "why not", "seal": seal})
-    assert refused.status_code == 403 and "too old" in refused.text
-    assert ledger.epoch(FLIGHTS, 1).reason is None
-
-
-def test_nothing_is_done_by_get(browser: Browser, ledger: Ledger) -> None:
-    before = planned(ledger)
-    opened = browser("operator")
+        assert browser(user).post(path, data={**form, "seal": given}).status_code == 403
+    with monkeypatch.context() as patched:
+        patched.setattr("lockstep.ui._forms.VALID_SECONDS", -1)
+        refused = opened.post(ABORT, data=form)
+        assert refused.status_code == 403 and "too old" in refused.text
     for path in (ABORT, VOID, RECOVER):
-        seal = seal_in(opened.get(ABORT).text)
-        opened.get(path, params={"reason": "by a link", "seal": seal})
-    assert ledger.epoch(FLIGHTS, 1) == before
+        opened.get(path, params={**form, "seal": seal_in(opened.get(ABORT).text)})
     assert opened.get(f"{EPOCH}/explode").status_code == 404
+    assert ledger.epoch(FLIGHTS, 1) == before
+    assert opened.post(ABORT, data=form, headers={"Origin": "http://testserver"}).status_code == 303
 
 
 @pytest.fixture
@@ -239,14 +212,6 @@ def led_to_a_run(browser: Browser, done: Any, user: str = "operator") -> str:
 def require_told_once(told: str) -> None:
     for shown in ("asked for by</dt><dd>operator", "&lt;b&gt;once&lt;/b&gt;", f'href="/lockstep/pipelines/{FLIGHTS}"'):
         assert shown in told, shown
-
-
-def test_what_stands_there_after_a_form_asks_for_nothing_when_it_is_loaded_again(
-    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]], may_trigger: None
-) -> None:
-    committed(ledger, planned(ledger))
-    require_told_once(led_to_a_run(browser, answer(browser, RESOLVE, reason="<b>once</b>", choice="applied")))
-    assert len(triggered) == 1
 
 
 @cases("path", [RECOVER, REPLAN, RESTATE])
@@ -299,19 +264,6 @@ def test_two_who_ask_at_the_same_moment_get_one_run(ledger: Ledger, triggered: l
     assert asked is not None and asked.by == "first" and len(triggered) == 1
 
 
-def test_a_wish_for_a_generation_that_another_has_replaced_since_is_refused(
-    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]], may_trigger: None
-) -> None:
-    old = cleaned(ledger, planned(ledger))
-    seal = seal_in(browser("operator").get(RESTATE).text)
-    new = ledger.plan_generation(old, a_plan(), {}, OTHER_RUN, "somebody was quicker")
-    assert new is not None
-    cleaned(ledger, new)
-    refused = browser("operator").post(RESTATE, data={"reason": "a late file", "seal": seal})
-    assert refused.status_code == 403 and "it has moved" in refused.text
-    assert triggered == []
-
-
 def test_of_two_words_on_what_was_seen_the_first_is_kept_and_the_other_is_asked_to_look_again(
     browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]], colleague: None
 ) -> None:
@@ -332,47 +284,6 @@ def test_of_two_words_on_what_was_seen_the_first_is_kept_and_the_other_is_asked_
     word = ledger.last_word(epoch, "delays")
     assert word is not None and word.reason == "asked to resolve it as applied: I, operator, looked"
     assert triggered[0]["conf"]["resolve_word"] == word.id
-
-
-def test_where_airflow_takes_no_such_run_no_word_is_kept_and_the_page_says_why(
-    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]]
-) -> None:
-    from airflow.models.dag import DagModel
-    from airflow.utils.session import create_session
-
-    def allow(kinds: list[str] | None) -> None:
-        with create_session() as session:
-            session.get_one(DagModel, "lockstep_recovery").allowed_run_types = kinds
-
-    epoch = committed(ledger, planned(ledger))
-    allow(["scheduled"])
-    try:
-        refused = answer(browser, RESOLVE, choice="applied")
-    finally:
-        allow(None)
-    assert refused.status_code == 403 and "Airflow refuses such a run of DAG lockstep_recovery" in refused.text
-    word = ledger.last_word(epoch, "delays")
-    assert triggered == [] and (word is None or word.reason is None), "nobody's word"
-
-
-def test_a_dag_that_refuses_what_a_form_asks_of_it_is_told_in_a_sentence(
-    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from airflow.exceptions import ParamValidationError
-
-    def refuse(*_: object, **__: object) -> None:
-        raise ParamValidationError("Invalid input for param team: None is not of type 'string'\nand much more")
-
-    cleaned(ledger, planned(ledger))
-    monkeypatch.setattr("lockstep.ui._runs.trigger_dag", refuse)
-    refused = answer(browser, RESTATE, user="admin")
-    assert refused.status_code == 403 and "param team" in refused.text and "much more" not in refused.text
-
-
-def test_a_run_that_is_gone_is_no_page(browser: Browser, ledger: Ledger) -> None:
-    where = {"dag_id": "flights", "run_id": "<b>gone</b>", "pipeline": FLIGHTS}
-    told = browser("operator").get("/lockstep/asked", params=where)
-    assert told.status_code == 404 and "&lt;b&gt;gone" in told.text
 
 
 def test_recovery_is_a_run_of_its_dag_for_the_pipeline_in_the_users_name(
@@ -444,31 +355,6 @@ def test_a_range_is_restated_by_a_run_for_each_epoch_and_the_plan_of_all_is_told
     assert f"run_id={triggered[0]['run_id']}" in alone.headers["location"] and len(triggered) == 2
 
 
-def test_a_range_whose_dag_goes_while_its_runs_are_asked_for_tells_how_many_are(
-    browser: Browser,
-    ledger: Ledger,
-    triggered: list[dict[str, Any]],
-    may_trigger: None,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for number in (1, 2, 3):
-        cleaned(ledger, planned(ledger, number, RunKey("flights", f"run {number}")))
-    from lockstep.ui._runs import trigger
-
-    path = between("2013-01-01", "2013-01-04")
-
-    def gone(run: RunKey, *told: Any) -> None:
-        if len(triggered) == 2:
-            raise NotConfigured(f"Airflow has no DAG {run.dag_id} any more")
-        trigger(run, *told)
-
-    form = {"reason": "the carrier corrected it", "seal": seal_in(browser("operator").get(path).text)}
-    monkeypatch.setattr("lockstep.ui.app.trigger", gone)
-    refused = browser("operator").post(path, data=form)
-    assert "Done in part" in refused.text and "2 of 3 epochs are asked for" in refused.text
-    assert "Nothing was done" not in refused.text
-
-
 def test_a_form_for_a_range_is_good_for_the_epochs_alone_that_it_showed(
     browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]], may_trigger: None
 ) -> None:
@@ -483,36 +369,6 @@ def test_a_form_for_a_range_is_good_for_the_epochs_alone_that_it_showed(
     refused = browser("operator").post(path, data=form)
     assert refused.status_code == 403 and "it has moved" in refused.text
     assert triggered == []
-
-
-@cases(
-    "since, until, why",
-    [
-        ("2013-01-01T12:00", "2013-01-03", "only a part of epoch 1"),
-        ("2014-01-01", "2014-01-03", "no epoch of an interval lies there"),
-        ("2013-01-03", "2013-01-01", "is empty"),
-        ("<b>", "2013-01-01", "is no date"),
-    ],
-)
-def test_a_range_that_can_not_be_restated_says_why(
-    browser: Browser,
-    ledger: Ledger,
-    triggered: list[dict[str, Any]],
-    may_trigger: None,
-    an_epoch: Epoch,
-    since: str,
-    until: str,
-    why: str,
-) -> None:
-    if ledger.epoch(FLIGHTS, 1).state is EpochState.PLANNED:
-        cleaned(ledger, an_epoch)
-    shown = browser("operator").get(RANGE, params={"since": since, "until": until})
-    assert why in shown.text and "<b>" not in shown.text.replace("<b>Nothing", "") and 'name="seal"' not in shown.text
-    seal = seal_in(browser("operator").get(RESTATE).text)
-    refused = browser("operator").post(
-        RANGE, params={"since": since, "until": until}, data={"reason": "x", "seal": seal}
-    )
-    assert refused.status_code in (403, 409) and triggered == []
 
 
 def test_a_dag_of_several_pipelines_is_told_whose_rows_are_restated(
@@ -574,44 +430,16 @@ def test_rows_of_an_earlier_generation_are_shown_again_by_a_run_and_the_plan_of_
     assert run["conf"] == {**span, **wish}
 
 
-def test_a_form_to_go_back_is_good_for_the_generation_alone_that_was_shown(
+def test_a_form_to_restate_or_to_go_back_is_good_for_the_generation_alone_that_was_shown(
     browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]], may_trigger: None
 ) -> None:
     new = shown_otherwise(ledger, kept(ledger), 9)
-    seal = seal_in(browser("operator").get(RESTORE).text)
+    seals = {path: seal_in(browser("operator").get(path).text) for path in (RESTORE, RESTATE.replace("/1/", "/2/"))}
     shown_otherwise(ledger, new, 11)
-    refused = browser("operator").post(RESTORE, data={"reason": "it was right before", "seal": seal})
-    assert refused.status_code == 403 and "it has moved" in refused.text
+    for path, seal in seals.items():
+        refused = browser("operator").post(path, data={"reason": "it was right before", "seal": seal})
+        assert refused.status_code == 403 and "it has moved" in refused.text
     assert triggered == []
-
-
-def test_what_can_not_be_shown_again_says_why(
-    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]]
-) -> None:
-    def refused() -> str:
-        text = browser("admin").get(RESTORE).text
-        assert 'name="seal"' not in text
-        return unescape(text)
-
-    new = shown_otherwise(ledger, cleaned(ledger, planned(ledger, 1)), 9)
-    assert "its WAL isn't kept" in refused()
-    clicked(ledger, 0, RunKey("clicks", "run 1"))
-    cursor = browser("admin").get(f"/lockstep/pipelines/{CLICKS}/epochs/1/restore").text
-    assert "none is shown again" in cursor
-    assert new.state is EpochState.CLEANED
-
-
-def test_nothing_goes_back_while_another_generation_is_under_way_or_in_a_run_of_many(
-    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]]
-) -> None:
-    new = shown_otherwise(ledger, kept(ledger, RunKey("flights", f"run 1{PACKED}2013-01-01")), 9)
-    text = browser("admin").get(RESTORE).text
-    assert "together with others" in text and 'name="seal"' not in text
-    rival = ledger.plan_generation(new, a_plan(), {}, RUN, "once more")
-    assert rival is not None
-    assert (
-        f"epoch {rival.id} is planned, and is to take the place of epoch {new.id}" in browser("admin").get(RESTORE).text
-    )
 
 
 def test_an_undecided_epoch_is_frozen_anew_by_a_run_of_its_own_dag_in_the_users_name(
@@ -757,19 +585,6 @@ def test_a_word_needs_the_right_to_trigger_the_recovery_dag_and_a_seal_of_its_ow
     assert word is not None and word.reason is None, "nothing was left that a run could take up"
 
 
-def test_only_what_is_stuck_offers_a_word(browser: Browser, ledger: Ledger, dsn: str) -> None:
-    """While a publisher is at it nobody needs one."""
-    epoch = committed(ledger, planned(ledger))
-    assert RESOLVE not in answered(browser)
-    with closing(psycopg2.connect(dsn)) as connection:
-        sql = Sql(connection)
-        with sql.unwatched():
-            for table in ("epoch", "participant"):
-                sql(f"UPDATE lockstep.{table} SET changed_at = now() - interval '1 h', lease_until = NULL")
-    assert RESOLVE in answered(browser) and epoch.id == 1
-    assert RESOLVE not in browser("reader").get(EPOCH).text
-
-
 def answered(browser: Browser) -> str:
     return str(browser("operator").get(EPOCH).text)
 
@@ -783,39 +598,3 @@ def test_recovery_needs_the_right_to_trigger_its_dag_too(
     seal = seal_in(browser("operator").get(RECOVER).text)
     assert browser("<b>Eve</b>").post(RECOVER, data={"reason": "x", "seal": seal}).status_code == 403
     assert triggered == []
-
-
-def test_recovery_dags_are_found_by_their_tag_whatever_they_are_called(ledger: Ledger, browser: Browser) -> None:
-    from airflow.models.dag import DagModel, DagTag
-    from airflow.models.dagbundle import DagBundleModel
-    from airflow.utils.session import create_session
-
-    from lockstep.orchestration.recovery import recovery_dag
-    from lockstep.ui._runs import is_paused, recovery_dags
-
-    tags = {"by_another_name": recovery_dag("by_another_name").tags, "paused": {"lockstep"}, "gone": set[str]()}
-    tags["gone"] = tags["by_another_name"]
-    with create_session() as session:
-        session.merge(DagBundleModel(name="dags"))
-        session.flush()
-        for dag_id, of in tags.items():
-            state = {"is_stale": dag_id == "gone", "is_paused": dag_id == "paused"}
-            known = DagModel(dag_id=dag_id, bundle_name="dags", **state)  # type: ignore[no-untyped-call]
-            session.add(known)
-            session.add_all(DagTag(dag_id=dag_id, name=name) for name in of)
-    try:
-        assert recovery_dags() == ["by_another_name"]
-        found = {dag_id: is_paused(dag_id) for dag_id in (*tags, "nobody's")}
-        assert found == {"by_another_name": False, "paused": True, "gone": None, "nobody's": None}
-    finally:
-        with create_session() as session:
-            for dag_id in tags:
-                session.delete(session.get(DagModel, dag_id))
-
-
-def test_a_round_of_recovery_may_be_one_pipelines_alone(ledger: Ledger, browser: Browser) -> None:
-    from lockstep.orchestration.operators import ListPipelinesOperator
-
-    task = ListPipelinesOperator(task_id="pipelines")
-    for asked, found in ((None, ["clicks", FLIGHTS]), (FLIGHTS, [FLIGHTS]), ("nobody's; DROP", [])):
-        assert task.execute({"params": {"pipeline": asked}}) == found
