@@ -70,7 +70,6 @@ SUITE = {
     "dags/test_assets.py": Part(TEST),
     "dags/test_connections.py": Part(TEST),
     "dags/test_dag_files.py": Part(TEST),
-    "dags/test_driver_lines.py": Part(TEST),
     "dags/test_launching_twice.py": Part(TEST),
     "dags/test_leaving.py": Part(TEST),
     "dags/test_lineage.py": Part(TEST),
