@@ -8,8 +8,11 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
@@ -17,7 +20,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from lockstep import files
-from lockstep.errors import StagingUnavailable
+from lockstep.errors import StageFailed, StagingUnavailable
+from lockstep.launchers import JobState
 from lockstep.ledger import Ledger, migrate
 from lockstep.pipeline import Pipeline
 from lockstep.roles.abort import abort
@@ -30,7 +34,7 @@ from lockstep.roles.recover import recover
 from lockstep.roles.stage import stage
 from lockstep.runtime import Runtime
 from lockstep.states import EpochState
-from lockstep.wal.request import RESULT, stands
+from lockstep.wal.request import RESULT, StageRequest, stands
 from lockstep.wal.staging import Staging
 from stack.postgres import PostgresServer
 from stack.spark import spark_environment
@@ -41,74 +45,80 @@ from tests.waiting import until
 SECONDS = 240  # for a driver to start
 
 
-def pipeline_at(home: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
-    """Its paths count from this folder, from where it is defined."""
-    monkeypatch.setenv("LOCKSTEP_HOME", str(home))
-    (home / "landing").mkdir()
+@pytest.fixture
+def dsn(ledger_server: PostgresServer) -> str:
+    made = ledger_server.create_database(f"launched_{uuid4().hex}")
+    migrate(made)
+    return made
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
+    """Its paths count from this folder, from where it is defined. A gate is closed."""
+    from lockstep.orchestration import _launching
+
+    monkeypatch.setattr(_launching, "POLL_SECONDS", 0.05)
+    monkeypatch.setenv("LOCKSTEP_HOME", str(tmp_path))
+    (tmp_path / "landing").mkdir()
+    (tmp_path / "landing" / "2024-01-01.csv").write_text("id\n1\n2\n3\n")
+    (tmp_path / "gate").touch()
     importlib.reload(launching)
     return launching.pipeline
 
 
+@pytest.fixture
+def runtime(dsn: str, pipeline: Pipeline, tmp_path: Path) -> Iterator[Runtime]:
+    """Of a run that has begun."""
+    with closing(Ledger(dsn)) as ledger:
+        made = Runtime.of(pipeline, ledger, Staging(str(tmp_path / "staging")), {})
+        begin(made, RUN, DAY)
+        yield made
+
+
 @pytest.mark.tier("all")
 def test_a_job_that_was_launched_and_never_recorded_adds_nothing_however_late_it_ends(
-    tmp_path: Path, ledger_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, dsn: str, pipeline: Pipeline, runtime: Runtime
 ) -> None:
-    from lockstep.orchestration import _launching
+    from lockstep.orchestration._launching import OwnLauncher
 
-    monkeypatch.setattr(_launching, "POLL_SECONDS", 0.1)
-    pipeline = pipeline_at(tmp_path, monkeypatch)
-    (tmp_path / "landing" / "2024-01-01.csv").write_text("id\n1\n2\n3\n")
     gate = tmp_path / "gate"
-    gate.touch()
-    dsn = ledger_server.create_database(f"launched_{uuid4().hex}")
-    migrate(dsn)
-    with closing(Ledger(dsn)) as ledger:
-        runtime = Runtime.of(pipeline, ledger, Staging(str(tmp_path / "staging")), {})
-        begin(runtime, RUN, DAY)
-        command = [sys.executable, "-m", "tests.dags.launching", dsn, str(tmp_path / "staging")]
-        environment = {**spark_environment(), "TMPDIR": str(tmp_path)}
-        died = subprocess.run(command, env=environment, capture_output=True, timeout=120, check=False)
-        assert died.returncode == -signal.SIGKILL, died.stderr[-3000:]
-        until(gate.with_suffix(".reached").exists, seconds=SECONDS)
-        [older] = tmp_path.glob("staging/*/launched/epoch=1/*")
+    command = [sys.executable, "-m", "tests.dags.launching", dsn, str(tmp_path / "staging")]
+    environment = {**spark_environment(), "TMPDIR": str(tmp_path)}
+    died = subprocess.run(command, env=environment, capture_output=True, timeout=120, check=False)
+    assert died.returncode == -signal.SIGKILL, died.stderr[-3000:]
+    until(gate.with_suffix(".reached").exists, seconds=SECONDS)
+    [older] = tmp_path.glob("staging/*/launched/epoch=1/*")
 
-        job = _launching.OwnLauncher(pipeline, LooseLauncher())
-        sealed = stage(runtime, RUN, job, job.reference)
-        assert sealed.wal is not None and not sealed.wal.endswith(f"/{older.name}")
-        prepare(runtime, RUN, "archive")
-        commit(runtime, RUN)
-        publish(runtime, RUN, "archive")
-        assert not (older / RESULT).exists(), "it is at work all the time"
-        gate.unlink()
-        until((older / RESULT).exists, seconds=SECONDS)
-        assert len(list(older.glob("orders/*.parquet"))) == 1, "and writes all that it was asked for"
+    job = OwnLauncher(pipeline, LooseLauncher())
+    sealed = stage(runtime, RUN, job, job.reference)
+    assert sealed.wal is not None and not sealed.wal.endswith(f"/{older.name}")
+    prepare(runtime, RUN, "archive")
+    commit(runtime, RUN)
+    publish(runtime, RUN, "archive")
+    assert not (older / RESULT).exists(), "it is at work all the time"
+    gate.unlink()
+    until((older / RESULT).exists, seconds=SECONDS)
+    assert len(list(older.glob("orders/*.parquet"))) == 1, "and writes all that it was asked for"
 
-        assert cleanup(runtime, RUN).state is EpochState.CLEANED
-        assert recover(runtime).problems == []
-        assert not older.exists()
+    assert cleanup(runtime, RUN).state is EpochState.CLEANED
+    assert recover(runtime).problems == []
+    assert not older.exists()
     shown = [pq.read_table(file, columns=["id"]).to_pylist() for file in files(str(tmp_path / "out"))]
     assert shown == [[{"id": 1}, {"id": 2}, {"id": 3}]]
 
 
 def test_a_job_that_fails_says_why_by_what_it_has_left_and_one_that_is_cancelled_ends(
-    tmp_path: Path, ledger_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, pipeline: Pipeline, runtime: Runtime
 ) -> None:
     """Of the launcher's own states alone nothing is known."""
-    from lockstep.errors import StageFailed
-    from lockstep.launchers import JobState
-    from lockstep.orchestration import _launching
+    from lockstep.orchestration._launching import OwnLauncher
 
-    monkeypatch.setattr(_launching, "POLL_SECONDS", 0.01)
-    pipeline = pipeline_at(tmp_path, monkeypatch)
-    (tmp_path / "landing" / "2024-01-01.csv").write_text("id\n1\n")
-    dsn = ledger_server.create_database(f"failing_{uuid4().hex}")
-    migrate(dsn)
-
+    @dataclass
     class Scripted(LooseLauncher):
         """Tells these states, and what it is told; nothing runs."""
 
-        told: list[str]
-        states: list[JobState]
+        states: list[JobState] = field(default_factory=list)
+        told: list[str] = field(default_factory=list)
 
         def launch(self, application: object, arguments: object, token: str) -> str:
             self.told.append(f"launch {token.rpartition('-')[2]}")
@@ -121,48 +131,34 @@ def test_a_job_that_fails_says_why_by_what_it_has_left_and_one_that_is_cancelled
         def cancel(self, handle: str) -> None:
             self.told.append(f"cancel {handle}")
 
-    with closing(Ledger(dsn)) as ledger:
-        runtime = Runtime.of(pipeline, ledger, Staging(str(tmp_path / "staging")), {})
-        begin(runtime, RUN, DAY)
-        scripted = Scripted()
-        scripted.told, scripted.states = [], [JobState.RUNNING, JobState.FAILED]
-        job = _launching.OwnLauncher(pipeline, scripted)
-        with pytest.raises(StageFailed, match="job 1 of Scripted failed without a word"):
-            stage(runtime, RUN, job, job.reference)
-        assert scripted.told[1:] == ["cancel job 1"]
+    failing = Scripted(states=[JobState.RUNNING, JobState.FAILED])
+    job = OwnLauncher(pipeline, failing)
+    with pytest.raises(StageFailed, match="job 1 of Scripted failed without a word"):
+        stage(runtime, RUN, job, job.reference)
+    assert failing.told[1:] == ["cancel job 1"]
 
-        scripted.told, scripted.states = [], [JobState.SUCCEEDED]
-        job = _launching.OwnLauncher(pipeline, scripted)
-        with pytest.raises(StageFailed, match=RESULT):
-            stage(runtime, RUN, job, job.reference)
-        [second] = scripted.told
-        assert ledger.epoch("launched", 1).wal is None, "nothing is sealed of a job that only says that it has done it"
-        tokens = {int(folder.name) for folder in tmp_path.glob("staging/*/launched/epoch=1/*")}
-        assert second == f"launch {max(tokens)}" and len(tokens) == 2
+    lying = Scripted(states=[JobState.SUCCEEDED])
+    job = OwnLauncher(pipeline, lying)
+    with pytest.raises(StageFailed, match=RESULT):
+        stage(runtime, RUN, job, job.reference)
+    assert runtime.ledger.epoch("launched", 1).wal is None, "nothing is sealed of a job that only says that it is done"
+    tokens = {int(folder.name) for folder in tmp_path.glob("staging/*/launched/epoch=1/*")}
+    assert lying.told == [f"launch {max(tokens)}"] and len(tokens) == 2
 
 
 @pytest.mark.fault("B24")
 @pytest.mark.tier("all")
 def test_a_driver_ends_by_itself_when_its_attempt_is_void(
-    tmp_path: Path, ledger_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, dsn: str, pipeline: Pipeline, runtime: Runtime
 ) -> None:
-    from lockstep.errors import StageFailed
-    from lockstep.orchestration import _launching
+    from lockstep.orchestration._launching import OwnLauncher
 
-    monkeypatch.setattr(_launching, "POLL_SECONDS", 0.1)
-    pipeline = pipeline_at(tmp_path, monkeypatch)
-    (tmp_path / "landing" / "2024-01-01.csv").write_text("id\n1\n")
     gate = tmp_path / "gate"
-    gate.touch()
-    dsn = ledger_server.create_database(f"unwanted_{uuid4().hex}")
-    migrate(dsn)
-    staging = Staging(str(tmp_path / "staging"))
-    with closing(Ledger(dsn)) as ledger, closing(Ledger(dsn)) as other, ThreadPoolExecutor(1) as pool:
-        begin(Runtime.of(pipeline, ledger, staging, {}), RUN, DAY)
-        job = _launching.OwnLauncher(pipeline, LooseLauncher({launching.GATE: str(gate)}))
-        staged = pool.submit(stage, Runtime.of(pipeline, ledger, staging, {}), RUN, job, job.reference)
+    job = OwnLauncher(pipeline, LooseLauncher({launching.GATE: str(gate)}))
+    with closing(Ledger(dsn)) as other, ThreadPoolExecutor(1) as pool:
+        staged = pool.submit(stage, runtime, RUN, job, job.reference)
         until(gate.with_suffix(".reached").exists, seconds=SECONDS)
-        abort(Runtime.of(pipeline, other, staging, {}), RUN, "a test")
+        abort(Runtime.of(pipeline, other, runtime.staging, {}), RUN, "a test")
         with pytest.raises(StageFailed, match="failed without a word"):
             staged.result(timeout=90)
     assert gate.exists(), "it was held up all the time"
@@ -209,10 +205,7 @@ def test_a_request_stands_unless_it_is_known_to_be_gone(tmp_path: Path) -> None:
 
 
 def test_a_token_is_of_one_execution_of_one_deployment() -> None:
-    from datetime import UTC, datetime
-
     from lockstep.orchestration._launching import token_of
-    from lockstep.wal.request import StageRequest
 
     def token(deployment: str, number: int) -> str:
         folder = f"s3a://staging/{deployment}/launched/epoch=1/{number}"
