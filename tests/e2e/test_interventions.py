@@ -66,33 +66,23 @@ def test_a_refusal_aborts_recovery_is_red_a_single_clear_fails_at_once_and_a_cle
 
 
 @pytest.mark.fault("D10", "H6")
-def test_marking_an_unprepared_sink_a_success_makes_commit_refuse(world: World) -> None:
-    landed = world.land("held", "2024-02-04")
-    world.close_gate("2024-02-04")
-    run_id = world.trigger("held", "2024-02-04")
-    world.wait_at_gate("2024-02-04")
-    world.api.mark_task("held", run_id, "prepare.warehouse", "success")
-    world.open_gate("2024-02-04")
+@pytest.mark.parametrize("day, marked", [("2024-02-04", "success"), ("2024-02-05", "skipped")])
+def test_marking_an_unprepared_sink_a_success_or_skipped_makes_commit_refuse(
+    world: World, day: str, marked: str
+) -> None:
+    landed = world.land("held", day)
+    world.close_gate(day)
+    run_id = world.trigger("held", day)
+    world.wait_at_gate(day)
+    world.api.mark_task("held", run_id, "prepare.warehouse", marked)
+    world.open_gate(day)
     assert world.api.wait_run("held", run_id) == "failed"
     assert world.api.tasks("held", run_id)["commit"]["try_number"] == 1
     assert "NotPrepared" in world.api.log("held", run_id, "commit")
-    world.require_nothing_shown("held", "2024-02-04")
+    world.require_nothing_shown("held", day)
     world.api.clear("held", run_id, "begin", downstream=True)
     world.require_success("held", run_id)
-    world.require_published_once("held", "2024-02-04", landed)
-
-
-@pytest.mark.fault("D10", "H6")
-def test_skipping_a_sink_makes_commit_refuse_too(world: World) -> None:
-    world.land("held", "2024-02-05")
-    world.close_gate("2024-02-05")
-    run_id = world.trigger("held", "2024-02-05")
-    world.wait_at_gate("2024-02-05")
-    world.api.mark_task("held", run_id, "prepare.archive", "skipped")
-    world.open_gate("2024-02-05")
-    assert world.api.wait_run("held", run_id) == "failed"
-    assert "NotPrepared" in world.api.log("held", run_id, "commit")
-    world.require_nothing_shown("held", "2024-02-05")
+    world.require_published_once("held", day, landed)
 
 
 @pytest.mark.fault("B6", "C25", "H2")

@@ -26,7 +26,7 @@ CLEARED = DAYS[0]
 def test_jobs_at_work_take_no_slot_and_what_they_wrote_is_shown_once_whoever_dies(
     world: World, stack: TestedStack
 ) -> None:
-    world.api.make_pool("staging", 2)
+    world.api.set_pool("staging", 2)
     world.close_gate(GATE)
     landed = {day: world.land("left", day) for day in DAYS}
     runs = {day: world.trigger("left", day) for day in DAYS}

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from tests.e2e.airflow_api import wait_for
-from tests.e2e.landing import Row
+from tests.e2e.groups import Row
 from tests.e2e.world import World
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(900)]
@@ -42,34 +42,6 @@ def require_a_week(world: World, days: list[str], landed: Mapping[str, Counter[R
     wait_for(lambda: list(world.api.runs("weekly").values()) == ["success"], "the one run of the whole week")
     [run_id] = world.api.runs("weekly")
     assert "2024-03-04 to 2024-03-10, nothing is missing" in world.api.log("weekly", run_id, "ask")
-
-
-def test_one_epoch_that_fails_is_named_by_the_task_and_the_others_are_published(world: World) -> None:
-    days = ["2024-03-11", "2024-03-12", "2024-03-13"]
-    landed = {day: world.land("packed", day) for day in days}
-    file = world.home / "landing" / "packed" / f"{days[1]}.csv"
-    sound = file.read_text()
-    file.write_text(sound + f"seven,{days[1]},7.0\n")
-    run_id = world.trigger("packed", days[0], days[-1])
-    assert world.api.wait_run("packed", run_id) == "failed"
-    epochs = {day: world.epoch("packed", day) for day in days}
-    bad = epochs[days[1]]
-    assert bad is not None
-    log = world.api.log("packed", run_id, "pack")
-    assert f"1 of 3 epochs of the pack are not published: {bad}: BadRecords: " in log
-    assert world.api.tasks("packed", run_id)["pack"]["try_number"] == 1, "to try again helps none"
-    world.require_nothing_shown("packed", days[1])
-    for day in (days[0], days[2]):
-        world.require_published_once("packed", day, landed[day])
-
-    file.write_text(sound)
-    world.command("replan", "packed", str(bad.id), "--reason", "mended", "--definition", "tests.e2e.pipelines:packed")
-    world.api.clear("packed", run_id, "pack", downstream=False)
-    world.require_success("packed", run_id)
-    world.require_published_once("packed", days[1], landed[days[1]])
-    for day in (days[0], days[2]):
-        assert world.epoch("packed", day) == epochs[day], "what was shown is left alone"
-        world.require_published_once("packed", day, landed[day])
 
 
 def test_kill_9_of_the_task_is_retried_and_each_epoch_is_shown_once(world: World) -> None:

@@ -269,27 +269,3 @@ def test_a_range_of_days_is_restated_by_a_run_for_each(
         assert current is not None and current.generation is not None and current.generation.number == 1
         page.goto(f"{stack.airflow.url}/lockstep/pipelines/orders/epochs/{current.id}")
         expect(page.get_by_text("Generation 1 of its range")).to_contain_text("the shop sent corrected files")
-
-
-def test_recovery_is_a_run_of_its_dag_that_ends_well(
-    page: Page, stack: TestedStack, world: World, runs: dict[str, str], refused: list[str]
-) -> None:
-    world.api.unpause("lockstep_recovery")
-    before = world.api.runs("lockstep_recovery").keys()
-    page.goto(f"{stack.airflow.url}/lockstep/pipelines/orders/recover")
-    page.get_by_label("Why?").fill("after the power cut")
-    page.get_by_role("button", name="Recover").click()
-    page.get_by_role("link", name="To the run").click()
-    page.wait_for_url(re.compile(r"/dags/lockstep_recovery/runs/"))
-    [run_id] = world.api.runs("lockstep_recovery").keys() - before
-    world.api.wait_run("lockstep_recovery", run_id)
-    states = world.api.states("lockstep_recovery", run_id)
-    assert [state for task, state in states.items() if task.startswith("recover")] == ["success"], states
-
-
-def test_a_list_renews_itself(page: Page, stack: TestedStack, world: World, runs: dict[str, str]) -> None:
-    page.goto(f"{stack.airflow.url}/lockstep/pipelines/orders")
-    before = page.locator("tbody tr").count()
-    world.land("orders", "2024-06-04")
-    world.run("orders", "2024-06-04")
-    expect(page.locator("tbody tr")).to_have_count(before + 1, timeout=60_000)
