@@ -76,7 +76,6 @@ SUITE = {
     "dags/test_metrics.py": Part(TEST),
     "dags/test_recovery.py": Part(TEST),
     "dags/test_rotated_logins.py": Part(TEST),
-    "dags/test_yarn.py": Part(ALL, rank=3),
     "e2e": Part(ALL, Share.FOLDER, rank=2),
     "hdfs": Part(TEST),
     "hdfs/test_file_system.py": Part(ALL),

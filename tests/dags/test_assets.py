@@ -437,22 +437,6 @@ def test_news_stay_until_somebody_has_looked_and_go_with_a_line_when_airflow_tak
     assert "orders epoch 1: told in vain for 7 days, no asset orders.warehouse" in caplog.text
 
 
-def test_a_partition_that_was_lost_because_its_asset_was_not_active_is_told_without_the_other_asset(
-    airflow_api: Airflow, ledger: Ledger
-) -> None:
-    if not partitioned():
-        pytest.skip("there is one asset")
-    epoch = shown(ledger)
-    airflow_api.inactive.add(PARTITIONS)
-    assert [event["name"] for event in tell_one(airflow_api, ledger, epoch)] == [ASSET]
-    airflow_api.over.add("first")
-    assert tell_left(airflow_api, ledger) == []
-    airflow_api.inactive.clear()
-    told = tell_left(airflow_api, ledger)
-    assert [(event["name"], event["partition"]) for event in told] == [(PARTITIONS, "2013-01-01T00:00:00")]
-    assert tell_left(airflow_api, ledger) == [] and ledger.all_untold(9) == []
-
-
 def age(ledger: Ledger, by: timedelta) -> None:
     import psycopg2
 

@@ -107,7 +107,7 @@ def test_terminal_errors_end_the_retries_and_others_do_not(monkeypatch: pytest.M
     tasks = epoch_dag(ORDERS, schedule="@daily", start_date=START).tasks
     assert all(task.retries for task in tasks)
     for kind in KINDS:
-        error: Exception = _airflow.as_raised(kind("what was found"))
+        error: Exception = _airflow.as_raised(kind("what was found"))  # type: ignore[arg-type]
         assert isinstance(error, kind) and (type(error).__name__, str(error)) == (kind.__name__, "what was found")
         assert {fails_at_once(task, error) for task in tasks} == {issubclass(kind, Terminal)}, kind
         assert issubclass(kind, Retryable) != issubclass(kind, Terminal) or kind is errors.LockstepError

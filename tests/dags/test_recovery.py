@@ -122,7 +122,7 @@ def test_a_run_that_points_to_a_persons_word_has_it_carried_out_before_it_recove
 ) -> None:
     from lockstep.orchestration import operators
 
-    word: dict[str, object] = {"pipeline": FLIGHTS, "resolve_epoch": 7, "resolve_sink": "delays", "resolve_word": 40}
+    word: dict[str, Any] = {"pipeline": FLIGHTS, "resolve_epoch": 7, "resolve_sink": "delays", "resolve_word": 40}
     recover(pipeline=FLIGHTS)
     recover(**word)
     assert done == [None, (7, "delays", 40), None]
@@ -133,7 +133,7 @@ def test_a_run_that_points_to_a_persons_word_has_it_carried_out_before_it_recove
     monkeypatch.setattr(operators, "resolve_as_asked", used_up)
     recover(**word)
     assert done[3:] == [None], "a retry goes on with the rest"
-    wrongs = [("resolve_epoch", wrong) for wrong in ("7", True, 10**30)]
+    wrongs: list[tuple[str, Any]] = [("resolve_epoch", wrong) for wrong in ("7", True, 10**30)]
     wrongs += [("resolve_word", 1 << 63), ("resolve_word", None), ("resolve_sink", None), ("pipeline", None)]
     for name, wrong in wrongs:
         with pytest.raises(IllegalTransition, match="to resolve say pipeline"):

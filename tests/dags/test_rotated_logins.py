@@ -189,7 +189,7 @@ def test_what_is_refused_as_it_stands_is_asked_for_once_more_and_told_without_th
         asked.append(conn_id)
         return get(conn_id)
 
-    told: list[Exception | None] = []
+    told: list[BaseException | None] = []
 
     def require_refused() -> None:
         with pytest.raises(SinkUnavailable, match="password authentication failed") as refused:

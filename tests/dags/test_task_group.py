@@ -207,8 +207,8 @@ def test_a_schedule_whose_runs_have_no_interval_is_refused_for_interval_pipeline
         with dag_of(schedule=schedule):
             group(NUMBERS)
     triggered = CronTriggerTimetable("@daily", interval=timedelta(days=1), **daily)
-    for schedule in (CronDataIntervalTimetable("@daily", **daily), triggered, None):
-        with dag_of(schedule=schedule):
+    for taken in (CronDataIntervalTimetable("@daily", **daily), triggered, None):
+        with dag_of(schedule=taken):
             assert group(ORDERS).children
 
 
@@ -251,25 +251,10 @@ def in_a_mapped_group() -> None:
     ],
 )
 def test_what_cant_go_well_is_refused_by_name(arguments: Any, make: Callable[[], object], why: str) -> None:
+    with pytest.raises(InvalidPipeline, match="stands in no DAG"):
+        group(ORDERS)
     with dag_of(**arguments), pytest.raises(InvalidPipeline, match=re.escape(why)):
         make()
-
-
-@cases("make", [lambda **where: group(ORDERS, **where), lambda **where: mapped([ORDERS], **where)])
-def test_a_group_finds_its_dag_in_an_argument(make: Callable[..., EpochTaskGroup]) -> None:
-    from airflow.sdk import DAG, TaskGroup
-
-    made = DAG("mine", schedule=None)
-    shop = TaskGroup("shop", dag=made)
-    by_dag = make(dag=made, group_id="by_dag")
-    assert by_dag.dag is made and "by_dag.moved" in made.task_ids
-    with pytest.raises(InvalidPipeline, match="is moved by DAG mine already"):
-        make(parent_group=shop, group_id="again")
-    other = DAG("other", schedule=None)
-    make(parent_group=TaskGroup("shop", dag=other), group_id="orders")
-    assert "shop.orders.moved" in other.task_ids
-    with pytest.raises(InvalidPipeline, match="stands in no DAG"):
-        make(group_id="orders")
 
 
 def test_many_pipelines_are_instances_of_one_mapped_task_by_their_names() -> None:
@@ -390,19 +375,3 @@ def test_an_interval_in_the_conf_is_for_the_interval_pipelines_of_a_dag() -> Non
     alone: Any = made.get_task("numbers.begin")
     with pytest.raises(InvalidPipeline, match="its epochs are numbers"):
         alone._interval(context_of(**span))
-
-
-def test_what_to_clear_names_the_pipeline_s_tasks_and_not_the_whole_run() -> None:
-    from airflow.cli.cli_config import DAGS_COMMANDS
-
-    from lockstep import remedies
-
-    part = RunKey("mine", "manual 1").part("orders")
-    told = "in Airflow clear the tasks of orders in run manual 1 of DAG mine"
-    assert remedies.clear(part.dag_id, part.run_id) == told
-    day = Interval(START, START + timedelta(days=1))
-    assert remedies.clear("mine", part.member(day, 0).run_id) == told
-    whole = RunKey("mine", "manual 1")
-    assert remedies.clear("mine", whole.member(day, 0).run_id) == remedies.clear("mine", whole.run_id)
-    assert (part.whole, part.moves, part.whole.moves) == (RunKey("mine", "manual 1"), "orders", None)
-    assert ("clear" in {command.name for command in DAGS_COMMANDS}) == remedies.HAS_DAGS_CLEAR
