@@ -100,7 +100,7 @@ COMBINATIONS = {
     "postgresql-14": Combination(postgresql="14"),
     "oldest": Combination(airflow="3.1", spark="4.0", postgresql="14", beside=_PROTOBUF),
 }
-_DAGS = ["tests/dags", "--deselect", "tests/dags/test_driver_lines.py"]
+_DAGS = ["tests/dags"]
 _IN_SPARK = [
     f"tests/spark/test_{name}.py"
     for name in (

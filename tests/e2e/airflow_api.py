@@ -51,11 +51,6 @@ class AirflowApi:
         body = {"logical_date": start, "data_interval_start": start, "data_interval_end": end, "conf": {}}
         return str(self._call("POST", f"/dags/{dag_id}/dagRuns", body)["dag_run_id"])
 
-    def trigger_at(self, dag_id: str, logical_date: str) -> str:
-        """As the trigger form does it by default, with nothing typed into its fields."""
-        body = {"logical_date": logical_date, "conf": {}}
-        return str(self._call("POST", f"/dags/{dag_id}/dagRuns", body)["dag_run_id"])
-
     def runs(self, dag_id: str) -> dict[str, str]:
         """{run id: state}"""
         found = self._call("GET", f"/dags/{dag_id}/dagRuns?limit=100")["dag_runs"]
@@ -121,9 +116,6 @@ class AirflowApi:
         }
         self._call("POST", f"/dags/{dag_id}/clearTaskInstances", body)
 
-    def make_pool(self, name: str, slots: int) -> None:
-        self._call("POST", "/pools", {"name": name, "slots": slots})
-
     def pool(self, name: str) -> dict[str, Any]:
         """How many slots it has, and how many task instances there are in each state."""
         found: dict[str, Any] = self._call("GET", f"/pools/{name}")
@@ -155,11 +147,6 @@ class AirflowApi:
         numbers = [asset["id"] for asset in known if asset["name"] == name]
         query = f"asset_id={numbers[0]}&order_by=timestamp&limit=100"
         return list(self._call("GET", f"/assets/events?{query}")["asset_events"]) if numbers else []
-
-    def connection_forms(self) -> dict[str, dict[str, Any]]:
-        """{type of connection: what the page for a new one asks for}"""
-        found = self._api.call("GET", "/connections/hook_meta", root="/ui")
-        return {form["connection_type"]: form for form in found}
 
     def _call(self, method: str, path: str, body: Any = None) -> Any:
         return self._api.call(method, path, json=body)

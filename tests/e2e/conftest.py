@@ -98,4 +98,4 @@ def world(stack: TestedStack) -> Iterator[World]:
     dsn = stack.environment["LOCKSTEP_LEDGER"]
     with closing(Ledger(dsn, "the tests")) as ledger:
         api = AirflowApi(stack.airflow.url, ADMIN, password)
-        yield World(stack.home.root, api, ledger, dsn, stack.environment["LOCKSTEP_WAREHOUSE"], stack.environment)
+        yield World(stack.home.root, api, ledger, dsn, stack.environment["LOCKSTEP_WAREHOUSE"])

@@ -1,16 +1,25 @@
-"""A user's own tasks, around groups that move epochs: what they do, and what is told of them."""
+"""What the pipelines of the end-to-end tests read; a user's own tasks around groups, and what is told of them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from airflow.sdk import BaseNotifier
 
 from lockstep.home import absolute
-from tests.e2e.landing import Row, write_rows
+
+Row = tuple[int, str, float]
+
+
+def write_rows(file: Path, rows: Iterable[Row]) -> None:
+    """An input, whole from the first look on."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = file.with_suffix(".tmp")
+    unfinished.write_text("id,day,amount\n" + "".join(f"{id},{day},{amount}\n" for id, day, amount in rows))
+    unfinished.rename(file)
 
 
 def rows_of(day: str) -> list[Row]:

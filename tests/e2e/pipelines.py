@@ -57,17 +57,14 @@ def _hold_at(gates: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Rec
 
 
 GATES = {
-    CrashPoint.BEGIN_AFTER_OPEN: "beginner",
     CrashPoint.STAGE_BEFORE_SEAL: "sealer",
     CrashPoint.PUBLISH_AFTER_WRITE: "publisher",
-    CrashPoint.PUBLISH_AFTER_RECORD: "recorded",
 }
 
 
 def hold_publisher(point: CrashPoint) -> None:
-    """Hold up who is the first to have rows in an open transaction while the file gates/publisher exists, or of whom
-    the ledger knows that they are shown while gates/recorded does, or who has opened an attempt while gates/beginner
-    does, or who is about to seal while gates/sealer does. Say which process that is."""
+    """Hold up who is the first to have rows in an open transaction while the file gates/publisher exists, or who is
+    about to seal while gates/sealer does. Say which process that is."""
     gate = Path(absolute("gates"), GATES.get(point, ""))
     if point not in GATES or not gate.exists():
         return
@@ -114,7 +111,6 @@ mistaken = pipeline_of("mistaken", mistaken_column)
 mistaken_submitted = pipeline_of("mistaken_submitted", mistaken_column)
 watched = pipeline_of("watched", files="*.csv")
 packed = pipeline_of("packed", gated)
-deferred = pipeline_of("deferred")
 left = pipeline_of("left")
 audited = pipeline_of("audited", audits=[row_count("orders", at_least=10)], keep_wal=10)
 grouped = pipeline_of("grouped", gated)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import signal
+import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
+from tests.e2e.airflow_api import wait_for
+from tests.e2e.conftest import TestedStack
+from tests.e2e.groups import Row
 from tests.e2e.world import World
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(900)]
@@ -23,14 +28,6 @@ def test_scheduled_runs_move_their_intervals(world: World) -> None:
         world.require_success("scheduled", run_id)
     for day in days:
         world.require_published_once("scheduled", day, landed[day])
-
-
-def test_a_trigger_with_a_data_interval_of_its_own_moves_that(world: World) -> None:
-    landed = world.land("orders", "2024-01-14")
-    world.api.unpause("orders")
-    run_id = world.api.trigger_interval("orders", "2024-01-14T00:00:00Z", "2024-01-15T00:00:00Z")
-    world.require_success("orders", run_id)
-    world.require_published_once("orders", "2024-01-14", landed)
 
 
 def test_a_trigger_with_params_moves_the_interval_that_they_name_and_tells_assets_of_epoch_and_rows(
@@ -64,17 +61,6 @@ def test_a_trigger_with_params_moves_the_interval_that_they_name_and_tells_asset
     assert len(world.api.asset_events("orders", run_id)) == len(events), "what they know they aren't told again"
 
 
-def test_a_worker_that_dies_between_what_it_shows_and_its_event_has_it_told_by_the_next_try(world: World) -> None:
-    world.land("orders", "2024-01-16")
-    world.hold_publisher("recorded")
-    run_id = world.trigger("orders", "2024-01-16")
-    os.kill(world.wait_for_held_publisher("recorded"), signal.SIGKILL)
-    world.release_publisher("recorded")
-    world.require_success("orders", run_id)
-    told = [event["name"] for event in world.api.asset_events("orders", run_id)]
-    assert sorted(told) == sorted({*told}) and {f"orders.{sink}" for sink in SINKS} <= {*told}
-
-
 def test_a_trigger_without_an_interval_is_refused_at_once_with_the_params_that_give_one(world: World) -> None:
     world.api.unpause("orders")
     run_id = world.api.trigger("orders")
@@ -82,14 +68,6 @@ def test_a_trigger_without_an_interval_is_refused_at_once_with_the_params_that_g
     assert world.api.tasks("orders", run_id)["begin"]["try_number"] == 1
     log = world.api.log("orders", run_id, "begin")
     assert "IntervalMissing" in log and "interval_start" in log and "interval_end" in log
-
-
-def test_a_run_outside_the_dags_dates_waits_for_its_input_instead_of_ending_green(world: World) -> None:
-    world.api.unpause("orders")
-    before_and_after = [world.api.trigger_at("orders", f"{year}-06-05T12:00:00Z") for year in (2023, 2026)]
-    for run_id in before_and_after:
-        world.api.wait_task("orders", run_id, "begin", {"up_for_reschedule"})
-        world.api.mark_run("orders", run_id, "failed")
 
 
 @pytest.mark.fault("H9")
@@ -183,3 +161,105 @@ def test_spark_submit_runs_the_same_pipeline_again_after_a_clear_and_doubles_not
     world.api.clear("submitted", run_id, "stage", downstream=True)
     world.require_success("submitted", run_id)
     world.require_published_once("submitted", "2024-01-12", landed)
+
+
+# --- packs: many epochs by one run of one task ---
+
+
+def test_a_backfill_puts_up_to_a_pack_of_its_intervals_into_a_run(world: World) -> None:
+    days = [f"2024-03-{day:02}" for day in range(4, 11)]  # from Monday to Sunday
+    landed = {day: world.land("packed", day) for day in days}
+    world.api.unpause("packed")
+    world.api.backfill("packed", days[0], days[-1])
+    runs = world.api.runs("packed")
+    assert list(runs.values()) == ["success"] * 3
+    for day in days:
+        world.require_published_once("packed", day, landed[day])
+    archived = [event["extra"] for event in world.api.events_of("packed.archive")]
+    assert sorted(len(extra["epochs"]) for extra in archived) == [1, 3, 3]
+    assert sum(extra["rows"]["orders"] for extra in archived) == sum(rows.total() for rows in landed.values())
+    if world.partitions:
+        require_a_week(world, days, landed)
+
+
+def require_a_week(world: World, days: list[str], landed: Mapping[str, Counter[Row]]) -> None:
+    """Each day is a partition, with what is of that day alone, and whoever waits for all of them has run, once."""
+    partitions = world.api.events_of("packed.archive:epochs")
+    told = {event["partition_key"]: event["extra"] for event in partitions}
+    assert len(partitions) == len(told) and set(told) == {f"{day}T00:00:00" for day in days}
+    for day in days:
+        extra, epoch = told[f"{day}T00:00:00"], world.epoch("packed", day)
+        assert epoch is not None
+        assert (extra["epoch"], extra["rows"]) == (epoch.id, {"orders": landed[day].total()})
+    wait_for(lambda: list(world.api.runs("weekly").values()) == ["success"], "the one run of the whole week")
+    [run_id] = world.api.runs("weekly")
+    assert "2024-03-04 to 2024-03-10, nothing is missing" in world.api.log("weekly", run_id, "ask")
+
+
+def test_kill_9_of_the_task_is_retried_and_each_epoch_is_shown_once(world: World) -> None:
+    days = ["2024-03-21", "2024-03-22", "2024-03-23"]
+    landed = {day: world.land("packed", day) for day in days}
+    world.close_gate(days[2])
+    run_id = world.trigger("packed", days[0], days[-1])
+    world.wait_at_gate(days[2])
+    world.wait_states("packed", days[:2], "cleaned")
+    world.kill_task("packed", run_id, "pack")
+    world.wait_at_gate(days[2])  # the second try, while Spark still runs the first one's job
+    world.open_gate(days[2])
+    world.require_success("packed", run_id)
+    assert world.api.tasks("packed", run_id)["pack"]["try_number"] == 2
+    for day in days:
+        world.require_published_once("packed", day, landed[day])
+    world.api.clear_run("packed", run_id)
+    world.require_success("packed", run_id)
+    for day in days:
+        world.require_published_once("packed", day, landed[day])
+
+
+# --- what a run tells those who only listen ---
+
+
+def heard(stack: TestedStack) -> list[str]:
+    """Every metric that has come since."""
+    found: list[str] = []
+    while True:
+        try:
+            found += stack.metrics.recv(65_536).decode().splitlines()
+        except BlockingIOError:
+            return found
+
+
+def completed(stack: TestedStack) -> dict[str, Any]:
+    """By its name the last event of each job that has ended well."""
+    lines = stack.lineage.read_text().splitlines() if stack.lineage.exists() else []
+    events = [json.loads(line) for line in lines if line.endswith("}")]
+    return {event["job"]["name"]: event for event in events if event["eventType"] == "COMPLETE"}
+
+
+def test_a_run_tells_lineage_and_metrics_what_its_sinks_show(world: World, stack: TestedStack) -> None:
+    day = "2024-02-20"
+    rows, told = world.land("orders", day).total(), heard(stack)
+    told.clear()
+    run_id = world.trigger("orders", day, dag_id="observed")
+
+    def all_told() -> bool:
+        told.extend(heard(stack))
+        rows_told = {f"airflow.lockstep.rows.orders.{sink}.orders:{rows}|c" for sink in SINKS}
+        return rows_told <= {*told} and {f"observed.publish.{sink}" for sink in SINKS} <= completed(stack).keys()
+
+    wait_for(all_told, "rows by StatsD, and events of both sinks")
+    world.require_success("observed", run_id)
+    epoch = world.epoch("orders", day)
+    assert epoch is not None
+    for sink in SINKS:
+        event = completed(stack)[f"observed.publish.{sink}"]
+        [output] = event["outputs"]
+        assert output["outputFacets"]["outputStatistics"]["rowCount"] == rows
+        made_of = output["facets"]["columnLineage"]["fields"]
+        assert {name: [one["field"] for one in told["inputFields"]] for name, told in made_of.items()} == {
+            name: [name] for name in ("id", "day", "amount")
+        }
+        [named] = event["run"]["facets"]["lockstep_epochs"]["epochs"]
+        assert (named["pipeline"], named["epoch"]) == ("orders", epoch.id)
+        assert any(line.startswith(f"airflow.lockstep.phase.duration.orders.publish.{sink}:") for line in told)
+    assert all(".".join(name.split(".")[:1]) == "observed" for name in completed(stack)), "nobody else asked for it"

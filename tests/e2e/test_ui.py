@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote
 import pytest
 from playwright.sync_api import FrameLocator, Locator, Page, expect
 
+from lockstep.epoch import Epoch
 from lockstep.ledger.report import Report
 from stack.airflow import ADMIN
 from tests.chromium import chromium, needs_chromium
@@ -179,16 +180,6 @@ def test_a_range_is_given_up_by_keyboard_alone(
     assert (entry.actor, entry.reason) == ("airflow-ui:admin", "the file <b>never</b> comes")
 
 
-@pytest.fixture(scope="module")
-def held(world: World) -> int:
-    """The number of an epoch that its audit holds."""
-    world.land("audited", "2024-06-01", 3)
-    assert world.api.wait_run("audited", world.trigger("audited", "2024-06-01")) == "failed"
-    epoch = world.epoch("audited", "2024-06-01")
-    assert epoch is not None
-    return epoch.id
-
-
 def ask_for(page: Page, deed: str, why: str, picture: str | None = None) -> str:
     """Press the button, say why, and follow the link to the run: its id. `picture`: of what is told before."""
     page.get_by_role("link", name=f"{deed}…").first.click()
@@ -202,44 +193,43 @@ def ask_for(page: Page, deed: str, why: str, picture: str | None = None) -> str:
     return unquote(page.url.rpartition("/")[2])
 
 
-def test_what_audits_hold_is_planned_anew_with_the_corrected_file_by_a_run(
-    page: Page, stack: TestedStack, world: World, held: int, refused: list[str]
+def test_a_day_is_replanned_restated_and_restored_by_runs_and_its_generations_tell_of_each_other(
+    page: Page, stack: TestedStack, world: World, runs: dict[str, str], refused: list[str]
 ) -> None:
-    page.goto(f"{stack.airflow.url}/lockstep/pipelines/audited/epochs/{held}")
+    day, pages = "2024-06-01", f"{stack.airflow.url}/lockstep/pipelines/audited/epochs"
+
+    def current() -> Epoch:
+        found = world.epoch("audited", day)
+        assert found is not None
+        return found
+
+    world.land("audited", day, 3)
+    assert world.api.wait_run("audited", world.trigger("audited", day)) == "failed"
+    page.goto(f"{pages}/{current().id}")
     expect(page.get_by_text("Held by row_count_orders").first).to_be_visible()
     expect(page.get_by_role("row", name=re.compile("^row_count_orders"))).to_contain_text("holds")
     take_picture(page, "ui-held")
-    rows = world.land("audited", "2024-06-01", 30)
+    rows = world.land("audited", day, 30)
     world.require_success("audited", ask_for(page, "Replan", "the whole file came"))
-    world.require_published_once("audited", "2024-06-01", rows)
+    world.require_published_once("audited", day, rows)
 
-
-def test_a_day_is_restated_by_a_run_and_both_generations_tell_of_each_other(
-    page: Page, stack: TestedStack, world: World, held: int, refused: list[str]
-) -> None:
-    old = world.epoch("audited", "2024-06-01")
-    assert old is not None
-    rows = world.land("audited", "2024-06-01", 40)
-    page.goto(f"{stack.airflow.url}/lockstep/pipelines/audited/epochs/{old.id}")
+    first = current().id
+    more = world.land("audited", day, 40)
+    page.goto(f"{pages}/{first}")
     world.require_success("audited", ask_for(page, "Restate", "ten more rows came", "ui-restate"))
-    world.require_published_once("audited", "2024-06-01", rows)
-    page.goto(f"{stack.airflow.url}/lockstep/pipelines/audited/epochs/{old.id}")
+    world.require_published_once("audited", day, more)
+    second = current()
+    assert second.generation is not None
+    page.goto(f"{pages}/{first}")
     expect(page.get_by_text("Its rows are shown no more")).to_contain_text("ten more rows came")
     page.get_by_role("link", name=re.compile(r"^epoch \d+$")).first.click()
     expect(page.get_by_text("Generation 1 of its range")).to_be_visible()
 
-
-def test_an_earlier_generation_is_shown_again_by_a_run_from_its_kept_rows(
-    page: Page, stack: TestedStack, world: World, held: int, refused: list[str]
-) -> None:
-    current = world.epoch("audited", "2024-06-01")
-    assert current is not None and current.generation is not None
-    rows = world.land("audited", "2024-06-01", 30)
-    world.land("audited", "2024-06-01", 50)
-    page.goto(f"{stack.airflow.url}/lockstep/pipelines/audited/epochs/{current.generation.replaces}")
+    world.land("audited", day, 50)
+    page.goto(f"{pages}/{second.generation.replaces}")
     world.require_success("audited", ask_for(page, "Restore", "the ten rows were another day's", "ui-restore"))
-    world.require_published_once("audited", "2024-06-01", rows)
-    page.goto(f"{stack.airflow.url}/lockstep/pipelines/audited/epochs/{current.id}")
+    world.require_published_once("audited", day, rows)
+    page.goto(f"{pages}/{second.id}")
     expect(page.get_by_text("Its rows are shown no more")).to_contain_text("the ten rows were another day's")
     page.get_by_role("link", name=re.compile(r"^epoch \d+$")).first.click()
     expect(page.get_by_text("Generation 2 of its range")).to_be_visible()
@@ -269,27 +259,3 @@ def test_a_range_of_days_is_restated_by_a_run_for_each(
         assert current is not None and current.generation is not None and current.generation.number == 1
         page.goto(f"{stack.airflow.url}/lockstep/pipelines/orders/epochs/{current.id}")
         expect(page.get_by_text("Generation 1 of its range")).to_contain_text("the shop sent corrected files")
-
-
-def test_recovery_is_a_run_of_its_dag_that_ends_well(
-    page: Page, stack: TestedStack, world: World, runs: dict[str, str], refused: list[str]
-) -> None:
-    world.api.unpause("lockstep_recovery")
-    before = world.api.runs("lockstep_recovery").keys()
-    page.goto(f"{stack.airflow.url}/lockstep/pipelines/orders/recover")
-    page.get_by_label("Why?").fill("after the power cut")
-    page.get_by_role("button", name="Recover").click()
-    page.get_by_role("link", name="To the run").click()
-    page.wait_for_url(re.compile(r"/dags/lockstep_recovery/runs/"))
-    [run_id] = world.api.runs("lockstep_recovery").keys() - before
-    world.api.wait_run("lockstep_recovery", run_id)
-    states = world.api.states("lockstep_recovery", run_id)
-    assert [state for task, state in states.items() if task.startswith("recover")] == ["success"], states
-
-
-def test_a_list_renews_itself(page: Page, stack: TestedStack, world: World, runs: dict[str, str]) -> None:
-    page.goto(f"{stack.airflow.url}/lockstep/pipelines/orders")
-    before = page.locator("tbody tr").count()
-    world.land("orders", "2024-06-04")
-    world.run("orders", "2024-06-04")
-    expect(page.locator("tbody tr")).to_have_count(before + 1, timeout=60_000)

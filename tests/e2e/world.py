@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Mapping
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -23,9 +20,8 @@ from lockstep.epoch import Epoch, Interval
 from lockstep.ledger import Ledger
 from lockstep.ledger.report import Report
 from lockstep.orchestration._airflow import HAS_PARTITIONS
-from stack.home import CHECKOUT
 from tests.e2e.airflow_api import AirflowApi, wait_for
-from tests.e2e.landing import Row, write_rows
+from tests.e2e.groups import Row, write_rows
 
 
 @dataclass(frozen=True)
@@ -37,7 +33,6 @@ class World:
     ledger: Ledger
     ledger_dsn: str
     warehouse_dsn: str
-    environment: Mapping[str, str]  #: of a command line
 
     @property
     def partitions(self) -> bool:
@@ -87,11 +82,6 @@ class World:
     def recovering(self, pipeline: str) -> AbstractContextManager[bool]:
         """As a round that takes long: until the block ends scheduled rounds leave the pipeline to it."""
         return self.ledger.recovering(pipeline)
-
-    def command(self, *arguments: str) -> None:
-        """What a person types: `lockstep …`."""
-        lockstep = str(Path(sys.executable).with_name("lockstep"))
-        subprocess.run([lockstep, *arguments], check=True, cwd=CHECKOUT, env={**os.environ, **self.environment})
 
     # --- what came of it ---
 
@@ -165,8 +155,7 @@ class World:
         (self.home / "gates" / day).unlink(missing_ok=True)
 
     def hold_publisher(self, gate: str = "publisher") -> None:
-        """Hold the next publisher up that has rows in an open transaction, or (`recorded`) that the ledger knows of; as
-        `beginner` the next one that has opened its attempt."""
+        """Hold the next publisher up that has rows in an open transaction, or (`sealer`) who is about to seal."""
         (self.home / "gates").mkdir(exist_ok=True)
         (self.home / "gates" / gate).touch()
 

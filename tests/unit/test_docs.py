@@ -172,7 +172,7 @@ def test_examples_compile_and_import_what_exists() -> None:
         if isinstance(node, ast.ImportFrom) and node.module not in OWN
         for alias in node.names
     }
-    # of ELSEWHERE nothing else here takes them: tests/dags/test_launchers.py has what stands for them
+    # of ELSEWHERE nothing else here takes them: tests/package/test_provider_hooks.py runs what does
     checked = {(module, name) for _, module, name in imported if not module.startswith(ELSEWHERE)}
     lacking = {(module, name) for module, name in checked if not _offers(module, name)}
     assert [one for one in imported if one[1:] in lacking] == []

@@ -11,7 +11,6 @@ from lockstep.orchestration.recovery import recovery_dag
 from tests.e2e.detached import DetachedLauncher
 from tests.e2e.pipelines import (
     audited,
-    deferred,
     held,
     left,
     mistaken,
@@ -44,12 +43,6 @@ mistaken_submitted_dag = epoch_dag(mistaken_submitted, spark_conn_id="spark_loca
 scheduled_dag = epoch_dag(scheduled, catchup=True, **{**YEAR, "end_date": datetime(2024, 1, 2, tzinfo=UTC)})
 watched_dag = epoch_dag(watched, default_args=QUICK)
 packed_dag = epoch_dag(packed, pack=3, **YEAR)
-deferred_dag = epoch_dag(
-    deferred,
-    max_active_runs=60,
-    default_args={"deferrable": True, "retry_delay": timedelta(seconds=1)},
-    task_args={"begin": {"pool": "landing"}},
-)
 left_dag = epoch_dag(
     left,
     launcher=DetachedLauncher(),
