@@ -84,7 +84,6 @@ SUITE = {
     "hdfs/test_staging.py": Part(ALL),
     "kept": Part(TEST),
     "kept/test_kept.py": Part(ALL),
-    "kept/test_manifests.py": Part(CHECK),
     "kept/test_type_names.py": Part(CHECK),
     "ledger": Part(CHECK),
     "ledger/test_durability.py": Part(TEST),
@@ -156,8 +155,7 @@ SUITE = {
     "ui/test_in_a_browser.py": Part(ALL, Share.FOLDER),
     "unit": Part(CHECK),
     "unit/test_extras.py": Part(TEST),
-    "unit/test_session_joining.py": Part(TEST),
-    "unit/test_site.py": Part(TEST),
+    "unit/test_computing.py": Part(TEST),
     "wal": Part(CHECK),
     "wal/test_seal_crash_states.py": Part(TEST),
 }
