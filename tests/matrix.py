@@ -115,7 +115,7 @@ _IN_SPARK = [
     )
 ]
 _IN_POSTGRES = [
-    *(f"tests/ledger/test_{name}.py" for name in ("durability", "guards", "lookups", "migrations", "report", "turns")),
+    *(f"tests/ledger/test_{name}.py" for name in ("durability", "guards", "lookups", "report")),
     *(f"tests/sinks/test_postgres_{name}.py" for name in ("modes", "refusals", "tokens", "trials", "types", "upserts")),
     "tests/sources/test_postgres_table.py",
     "tests/security/test_roles.py",

@@ -87,7 +87,6 @@ SUITE = {
     "kept/test_type_names.py": Part(CHECK),
     "ledger": Part(CHECK),
     "ledger/test_durability.py": Part(TEST),
-    "ledger/test_full_disk.py": Part(TEST),
     "ledger/test_lost_links.py": Part(TEST),
     "ledger/test_operator_machine.py": Part(TEST),
     "ledger/test_races.py": Part(TEST),

@@ -79,12 +79,6 @@ def finish(ledger: Ledger, *numbers: int) -> None:
 # --- what an older ledger has ---
 
 
-def migrated_up_to(dsn: str, version: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(migrating, "migrations", lambda: migrations()[:version])
-        migrate(dsn)
-
-
 OLD_ROWS = [
     "INSERT INTO lockstep.pipeline VALUES ('flights', 'interval', 7)",
     "INSERT INTO lockstep.epoch (pipeline, id, state, attempt, plan, wal, manifest_hash, span)"
@@ -100,7 +94,9 @@ OLD_ROWS = [
 def test_the_history_of_an_older_ledger_comes_over_whole(
     dsn: str, by_hand: Sql, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    migrated_up_to(dsn, 10, monkeypatch)
+    with monkeypatch.context() as patch:
+        patch.setattr(migrating, "migrations", lambda: migrations()[:10])
+        migrate(dsn)
     with by_hand.unwatched():
         for insert in OLD_ROWS:
             by_hand(insert)
@@ -121,41 +117,6 @@ def test_the_history_of_an_older_ledger_comes_over_whole(
     after = by_hand(told)
     assert after[: len(before)] == before
     assert [row[0] for row in after] == sorted(row[0] for row in after)
-
-
-def test_rights_on_the_history_stay_as_they_were(dsn: str, by_hand: Sql, monkeypatch: pytest.MonkeyPatch) -> None:
-    migrated_up_to(dsn, 10, monkeypatch)
-    by_hand("DO $$ BEGIN CREATE ROLE task LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
-    by_hand("ALTER DEFAULT PRIVILEGES IN SCHEMA lockstep GRANT ALL ON TABLES TO task")
-    by_hand("GRANT SELECT, INSERT ON lockstep.transition TO task")
-    by_hand("GRANT SELECT, UPDATE ON lockstep.participant TO task")
-    by_hand.commit()
-    migrate(dsn)
-    has = "SELECT r FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE']) r"
-    has += " WHERE has_table_privilege('task', %s, r)"
-    assert by_hand(has, "lockstep.transition") == [("SELECT",), ("INSERT",)]
-    assert by_hand(has, "lockstep.finished") == [("SELECT",), ("UPDATE",)]
-    parts = by_hand(
-        "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'lockstep.transition'::regclass"
-    )
-    assert len(parts) == 2
-    assert not any(by_hand(has, part) for (part,) in parts)
-    by_hand("DROP OWNED BY task")
-    by_hand("DROP ROLE task")
-    by_hand.commit()
-
-
-def test_a_row_of_a_clock_that_was_ahead_does_not_stop_the_migration(
-    dsn: str, by_hand: Sql, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    migrated_up_to(dsn, 10, monkeypatch)
-    with by_hand.unwatched():
-        by_hand(
-            "INSERT INTO lockstep.transition (pipeline, epoch, target_state, role, actor, at)"
-            " VALUES ('flights', 1, 'planned', 'begin', 'tester', now() + interval '5 days')"
-        )
-    migrate(dsn)
-    assert by_hand.one("SELECT count(*) FROM lockstep.transition") == 1
 
 
 # --- what nobody may do to it ---
@@ -186,7 +147,11 @@ def test_what_is_old_goes_by_whole_parts_and_the_rest_stays(kept: Ledger, dsn: s
     shift(by_hand, 40)
     assert prune(dsn).begun is not None
     finish(kept, 2)
+    before = by_hand("SELECT * FROM lockstep.transition ORDER BY id")
+    by_hand.commit()
     said = prune(dsn, 30 * DAY, dry_run=True)
+    assert by_hand("SELECT * FROM lockstep.transition ORDER BY id") == before
+    by_hand.commit()
     done = prune(dsn, 30 * DAY)
     assert names(said.dropped) == names(done.dropped) == ["transition_from_the_start"]
     history = Report(dsn)
@@ -197,25 +162,16 @@ def test_what_is_old_goes_by_whole_parts_and_the_rest_stays(kept: Ledger, dsn: s
     finish(kept, 3)
 
 
-def test_a_dry_run_changes_nothing(kept: Ledger, dsn: str, by_hand: Sql) -> None:
+def test_the_history_of_an_epoch_that_is_not_finished_stays(kept: Ledger, dsn: str, by_hand: Sql) -> None:
     finish(kept, 1)
+    planned(kept, 2)
     shift(by_hand, 500)
-    before = by_hand("SELECT * FROM lockstep.transition ORDER BY id")
-    by_hand.commit()
-    said = prune(dsn, dry_run=True)
-    assert (names(said.dropped), said.begun) == (["transition_from_the_start"], "")
-    assert by_hand("SELECT * FROM lockstep.transition ORDER BY id") == before
-
-
-@pytest.mark.parametrize("state", ["planned", "staged", "committed", "published"])
-def test_the_history_of_an_epoch_that_is_not_finished_stays(kept: Ledger, dsn: str, by_hand: Sql, state: str) -> None:
-    finish(kept, 1)
-    with by_hand.unwatched():
-        planned(kept, 2)
-        by_hand("UPDATE lockstep.epoch SET state = %s, wal = 'w', manifest_hash = repeat('a', 64) WHERE id = 2", state)
-    shift(by_hand, 500)
-    done = prune(dsn)
-    assert (done.dropped, done.held_by) == ((), f"{FLIGHTS} epoch 2")
+    for state in ("planned", "staged", "committed", "published"):
+        with by_hand.unwatched():
+            change = "UPDATE lockstep.epoch SET state = %s, wal = 'w', manifest_hash = repeat('a', 64) WHERE id = 2"
+            by_hand(change, state)
+        done = prune(dsn)
+        assert (done.dropped, done.held_by) == ((), f"{FLIGHTS} epoch 2"), state
     assert Report(dsn).history(FLIGHTS, 1)
 
 
