@@ -147,7 +147,6 @@ SUITE = {
     "spark/test_tutorial.py": Part(ALL, Share.FOLDER, rank=3),
     "spark/test_windows.py": Part(ALL, Share.FOLDER, rank=3),
     "stack": Part(TEST),
-    "stack/test_hdfs.py": Part(ALL),
     "stack/test_servers.py": Part(ALL),
     "testing": Part(ALL),
     "ui": Part(TEST, Share.FOLDER),

@@ -285,58 +285,53 @@ def lazy_dsn(request: pytest.FixtureRequest, migrated_dsn: str, sql: Sql) -> Ite
     sql.commit()
 
 
-def test_what_the_rows_holder_did_is_counted(ledger: Ledger, sql: Sql, lazy_dsn: str) -> None:
-    """Commit waits for the row while the last vote comes in: it must see it, or nobody decides."""
-    epoch = seal(ledger, planned(ledger))
-    vote(ledger, epoch, "warehouse")
-    holder, decider = Sql(psycopg2.connect(lazy_dsn)), Ledger(lazy_dsn)
+@contextmanager
+def holding_the_row(dsn: str, sql: Sql, epoch: Epoch, role: Role, told: list[object]) -> Iterator[Sql]:
+    """Somebody changes participants and holds the epoch's row; a commit waits for it, and its outcome is `told`."""
+    holder, decider = Sql(psycopg2.connect(dsn)), Ledger(dsn)
     decider.deployment()
     holder("BEGIN ISOLATION LEVEL READ COMMITTED")
     holder("SELECT FROM lockstep.epoch FOR UPDATE")
-    holder.act_as("prepare")
-    holder(
-        "UPDATE lockstep.participant SET state = 'prepared', attempt = %s, token = 99, target_id = 't'"
-        " WHERE sink = 'delays'",
-        epoch.attempt,
-    )
-    decided: list[Epoch] = []
-    thread = threading.Thread(target=lambda: decided.append(decider.commit_epoch(attempt_of(epoch))))
+    holder.act_as(role)
+    yield holder
+
+    def decide_it() -> None:
+        try:
+            told.append(decider.commit_epoch(attempt_of(epoch)).state)
+        except NotPrepared as error:
+            told.append(str(error))
+
+    thread = threading.Thread(target=decide_it)
     thread.start()
     wait_for_a_waiter(sql)
     holder.commit()
     thread.join(30)
-    assert [found.state for found in decided] == [EpochState.COMMITTED]
     holder.connection.close()
     decider.close()
+
+
+def test_what_the_rows_holder_did_is_counted(ledger: Ledger, sql: Sql, lazy_dsn: str) -> None:
+    """Commit waits for the row while the last vote comes in: it must see it, or nobody decides."""
+    epoch, told = seal(ledger, planned(ledger)), list[object]()
+    vote(ledger, epoch, "warehouse")
+    with holding_the_row(lazy_dsn, sql, epoch, Role.PREPARE, told) as holder:
+        holder(
+            "UPDATE lockstep.participant SET state = 'prepared', attempt = %s, token = 99, target_id = 't'"
+            " WHERE sink = 'delays'",
+            epoch.attempt,
+        )
+    assert told == [EpochState.COMMITTED]
 
 
 @pytest.mark.fault("D16")
 def test_a_vote_that_is_voided_while_commit_waits_is_not_counted(ledger: Ledger, sql: Sql, migrated_dsn: str) -> None:
-    epoch = seal(ledger, planned(ledger))
+    epoch, told = seal(ledger, planned(ledger)), list[object]()
     for sink in SINKS:
         vote(ledger, epoch, sink)
-    holder, decider = Sql(psycopg2.connect(migrated_dsn)), Ledger(migrated_dsn)
-    decider.deployment()
-    holder("SELECT FROM lockstep.epoch FOR UPDATE")
-    holder.act_as("abort")
-    holder("UPDATE lockstep.participant SET state = 'pending', token = NULL, attempt = NULL")
-    errors: list[BaseException] = []
-
-    def decide() -> None:
-        try:
-            decider.commit_epoch(attempt_of(epoch))
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=decide)
-    thread.start()
-    wait_for_a_waiter(sql)
-    holder.commit()
-    thread.join(30)
-    assert "lacks the vote of delays, warehouse" in str(errors)
+    with holding_the_row(migrated_dsn, sql, epoch, Role.ABORT, told) as holder:
+        holder("UPDATE lockstep.participant SET state = 'pending', token = NULL, attempt = NULL")
+    assert "lacks the vote of delays, warehouse" in str(told)
     assert ledger.epoch(FLIGHTS, epoch.id).state is EpochState.STAGED
-    holder.connection.close()
-    decider.close()
 
 
 def wait_for_a_waiter(sql: Sql) -> None:

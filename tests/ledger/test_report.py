@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -14,7 +13,7 @@ from lockstep.epoch import AuditResult, RunKey
 from lockstep.ledger import Ledger
 from lockstep.ledger._connection import LedgerConnection, Row
 from lockstep.ledger.measures import Measures, SinkMeasures, measure
-from lockstep.ledger.report import PATIENCE, EpochStatus, Report, Unproven, to_json
+from lockstep.ledger.report import PATIENCE, EpochStatus, Report, Unproven
 from lockstep.remedies import COMMAND, NOTEBOOK
 from lockstep.states import EpochState, Role
 from tests.ledger.epochs import (
@@ -83,16 +82,7 @@ def test_many_pipelines_are_asked_about_in_as_many_questions_as_one(
 
     monkeypatch.setattr(LedgerConnection, "read", counted)
     assert [len(found.epochs) for found in report.pipelines()] == [3, 3]
-    assert sorted(asked) == [
-        "count_kept_wals",
-        "count_states",
-        "find_holes",
-        "find_verified",
-        "list_epochs",
-        "list_pipelines",
-        "list_publishers",
-        "list_shown",
-    ]
+    assert len(asked) == len(set(asked)) == 8
 
 
 def verified(report: Report, pipeline: str = FLIGHTS) -> int:
@@ -266,28 +256,21 @@ def test_a_pipeline_tells_what_every_sink_shows_and_how_old_that_is(ledger: Ledg
     assert found is not None and found.shown is not None and found.shown.lag < timedelta(minutes=1)
 
 
-def test_a_pipeline_knows_the_dags_that_begin_its_epochs_and_a_dag_its_pipeline(ledger: Ledger, report: Report) -> None:
-    planned(ledger, 1)
-    planned(ledger, 2, RunKey("flights_again", "manual 1"))
+def test_a_pipeline_knows_its_dags_a_dag_every_pipeline_that_it_moves_and_a_run_the_epoch_of_each(
+    ledger: Ledger, report: Report
+) -> None:
+    shop = RunKey("shop", "manual 1")
+    flown = cleaned(ledger, planned(ledger, 1, shop.part(FLIGHTS)))
+    seen = clicked(ledger, 0, shop.part(CLICKS))
+    planned(ledger, 2, RunKey("again", "manual 2"))
     planned(ledger, 3, RunKey(NOTEBOOK, "a run of nobody's"))
-    assert report.dags([FLIGHTS, CLICKS]) == {FLIGHTS: {"flights", "flights_again"}}
-    old = cleaned(ledger, planned(ledger, 4))
     for number in range(12):
         run = RunKey(COMMAND, f"flights__{number}", restate="a late file")
-        new = ledger.plan_generation(old, a_plan(), {}, run, "a late file")
+        new = ledger.plan_generation(ledger.epoch(FLIGHTS, flown.id), a_plan(), {}, run, "a late file")
         assert new is not None
-        old = cleaned(ledger, new)
-    assert report.dags([FLIGHTS]) == {FLIGHTS: {"flights", "flights_again"}}, "whoever restates, the DAGs are whose"
-    assert report.pipelines_of_dag("flights_again") == [FLIGHTS]
-    assert report.pipelines_of_dag("nothing") == []
-
-
-def test_a_dag_knows_every_pipeline_that_it_moves_and_a_run_the_epoch_of_each(ledger: Ledger, report: Report) -> None:
-    shop = RunKey("shop", "manual 1")
-    flown = planned(ledger, 1, shop.part(FLIGHTS))
-    seen = clicked(ledger, 0, shop.part(CLICKS))
-    planned(ledger, 2, RunKey("shop", "manual 2").part(FLIGHTS))
-    assert report.pipelines_of_dag("shop") == [CLICKS, FLIGHTS]
+        ledger.void_epoch(FLIGHTS, new.id, "no")
+    assert report.dags([FLIGHTS, CLICKS]) == {FLIGHTS: {"shop", "again"}, CLICKS: {"shop"}}, "whoever restates"
+    assert report.pipelines_of_dag("shop") == [CLICKS, FLIGHTS] and report.pipelines_of_dag("nothing") == []
     assert report.epochs_of_run(shop, [CLICKS, FLIGHTS]) == [seen, flown]
     assert report.epochs_of_run(shop, [FLIGHTS]) == [flown]
     assert report.epochs_of_run(RunKey("flights", "manual 1"), [FLIGHTS]) == []
@@ -405,19 +388,6 @@ def test_an_epoch_that_waits_names_the_one_before(ledger: Ledger, report: Report
     for epoch in (first, second):
         committed(ledger, epoch)
     assert "epoch 1 before it is committed" in (status(report, CLICKS)[2].stuck or "")
-
-
-def test_a_report_is_json(ledger: Ledger, report: Report) -> None:
-    committed(ledger, planned(ledger))
-    clicked(ledger, 0)
-    found = json.loads(json.dumps(to_json(report.pipelines())))
-    epoch = found[1]["epochs"][0]
-    assert epoch["epoch"]["interval"] == {"start": "2013-01-01T00:00:00+00:00", "end": "2013-01-02T00:00:00+00:00"}
-    assert epoch["rows"] == {"flights": 7}
-    assert isinstance(epoch["age"], float)
-    assert {participant["state"] for participant in epoch["participants"]} == {"prepared"}
-    assert json.dumps(to_json(report.history(FLIGHTS, 1)))
-    assert attempt_of(ledger.epoch(FLIGHTS, 1)).token == epoch["epoch"]["attempt"]
 
 
 # --- what the exporter and Airflow's metrics tell ---

@@ -1,4 +1,4 @@
-"""The history in partitions: an older ledger's comes over whole, is guarded as ever, and goes by the oldest part."""
+"""The history in partitions: nobody changes it, it goes by the oldest part, and what is finished is counted once."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ import pytest
 from lockstep.epoch import Identity
 from lockstep.errors import LedgerRefused, LedgerUnavailable
 from lockstep.ledger import Ledger, migrate
-from lockstep.ledger import migrations as migrating
-from lockstep.ledger._statements import migrations
 from lockstep.ledger.report import Report
 from lockstep.ledger.retention import prune
 from lockstep.states import EpochState, Role
@@ -74,49 +72,6 @@ def names(parts: tuple[Any, ...]) -> list[str]:
 def finish(ledger: Ledger, *numbers: int) -> None:
     for number in numbers:
         cleaned(ledger, planned(ledger, number))
-
-
-# --- what an older ledger has ---
-
-
-OLD_ROWS = [
-    "INSERT INTO lockstep.pipeline VALUES ('flights', 'interval', 7)",
-    "INSERT INTO lockstep.epoch (pipeline, id, state, attempt, plan, wal, manifest_hash, span)"
-    " SELECT 'flights', n, CASE n WHEN 4 THEN 'void' WHEN 6 THEN 'published' ELSE 'cleaned' END, n,"
-    """ '{"format": 1, "sources": {}, "sinks": {}}', 'w',"""
-    " repeat('a', 64), tstzrange(day + n * interval '1 d', day + (n + 1) * interval '1 d')"
-    " FROM (VALUES ('2013-01-01'::timestamptz)) d (day), generate_series(1, 7) n WHERE n <> 3",
-    "INSERT INTO lockstep.transition (pipeline, epoch, target_state, role, actor, attempt)"
-    " SELECT 'flights', n, 'planned', 'begin', 'tester', n FROM generate_series(1, 7) n",
-]
-
-
-def test_the_history_of_an_older_ledger_comes_over_whole(
-    dsn: str, by_hand: Sql, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(migrating, "migrations", lambda: migrations()[:10])
-        migrate(dsn)
-    with by_hand.unwatched():
-        for insert in OLD_ROWS:
-            by_hand(insert)
-    told = (
-        "SELECT id, pipeline, epoch, sink, target_state, attempt, role, actor, at FROM lockstep.transition ORDER BY id"
-    )
-    before = by_hand(told)
-    by_hand.commit()
-    migrate(dsn)
-    assert by_hand(told) == before
-    by_hand.commit()
-    found = Report(dsn).pipeline(FLIGHTS)
-    assert found is not None
-    assert {state.value: count for state, count in found.counts.items()} == {"cleaned": 4, "void": 1, "published": 1}
-    assert [(hole.start.day, hole.end.day) for hole in found.holes] == [(4, 5)]
-    ledger = Ledger(dsn)
-    cleaned(ledger, planned(ledger, 20))
-    after = by_hand(told)
-    assert after[: len(before)] == before
-    assert [row[0] for row in after] == sorted(row[0] for row in after)
 
 
 # --- what nobody may do to it ---
