@@ -120,15 +120,6 @@ def test_what_is_replaced_stays_published(ledger: Ledger) -> None:
     assert [one.id for one in ledger.unfinished_epochs(FLIGHTS)] == [new.id]
 
 
-def test_a_pack_decides_generations_too(ledger: Ledger) -> None:
-    olds = [cleaned(ledger, planned(ledger, number, RunKey("flights", f"{number}"))) for number in (1, 2)]
-    news = [voted(ledger, restated(ledger, old, RunKey("flights", f"again {old.id}"))) for old in olds]
-    ledger.raise_attempt(FLIGHTS, news[0].id, Role.ABORT)
-    found = ledger.commit_epochs([attempt_of(one) for one in news])
-    assert [type(one) for one in found] == [Fenced, Epoch]
-    assert [ledger.epoch(FLIGHTS, old.id).state for old in olds] == [EpochState.CLEANED, EpochState.REPLACED]
-
-
 # --- of a cursor ---------------------------------------------------------------------------------------------------
 
 

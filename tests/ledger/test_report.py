@@ -67,22 +67,33 @@ def test_every_pipeline_stands_there_with_its_counts(ledger: Ledger, report: Rep
     assert report.pipeline("nobody") is None
 
 
-def test_many_pipelines_are_asked_about_in_as_many_questions_as_one(
+def test_many_pipelines_are_asked_about_in_as_many_questions_as_one_and_a_brief_list_reads_no_plan(
     ledger: Ledger, report: Report, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A plan may name ten thousand files."""
     for number in (1, 2, 3):
         cleaned(ledger, planned(ledger, number))
         cleaned(ledger, clicked(ledger, number - 1))
     asked: list[str] = []
+    fetched: list[Row] = []
     read = LedgerConnection.read
 
-    def counted(self: LedgerConnection, name: str, **parameters: Any) -> list[Row]:
+    def seen(self: LedgerConnection, name: str, **parameters: Any) -> list[Row]:
         asked.append(name)
-        return read(self, name, **parameters)
+        rows = read(self, name, **parameters)
+        fetched.extend(rows if name == "list_epochs" else [])
+        return rows
 
-    monkeypatch.setattr(LedgerConnection, "read", counted)
+    monkeypatch.setattr(LedgerConnection, "read", seen)
     assert [len(found.epochs) for found in report.pipelines()] == [3, 3]
     assert len(asked) == len(set(asked)) == 8
+    fetched.clear()
+    brief, whole = report.pipeline(FLIGHTS, brief=True), report.pipeline(FLIGHTS)
+    assert brief is not None and whole is not None
+    assert [row["plan"] for row in fetched[:3]] == [None] * 3
+    assert "digest" not in str(fetched[:3]) and "digest" in str(fetched[3:])
+    assert [one.rows for one in brief.epochs] == [one.rows for one in whole.epochs] == [{"flights": 7}] * 3
+    assert [one.stuck for one in brief.epochs] == [one.stuck for one in whole.epochs]
 
 
 def verified(report: Report, pipeline: str = FLIGHTS) -> int:
@@ -155,18 +166,6 @@ def test_a_persons_word_proves_nothing(ledger: Ledger, report: Report) -> None:
     assert verified(report) == 1
 
 
-def test_of_many_pipelines_fewer_epochs_are_shown_and_one_of_each_at_least(
-    ledger: Ledger, report: Report, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in (1, 2, 3):
-        cleaned(ledger, planned(ledger, number))
-        cleaned(ledger, clicked(ledger, number - 1))
-    for shown, each in ((6, 3), (5, 2), (1, 1)):
-        monkeypatch.setattr("lockstep.ledger.report.SHOWN", shown)
-        assert [len(found.epochs) for found in report.pipelines()] == [each, each]
-    assert [len(found.epochs) for found in report.pipelines(limit=3)] == [3, 3], "whoever says how many gets them"
-
-
 def test_holes_between_intervals_are_named_and_in_a_brief_report_the_first(
     ledger: Ledger, report: Report, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,29 +176,6 @@ def test_holes_between_intervals_are_named_and_in_a_brief_report_the_first(
     brief, whole = report.pipeline(FLIGHTS, brief=True), report.pipeline(FLIGHTS)
     assert brief is not None and whole is not None
     assert whole.holes == (day(3, 2), day(6, 3)) and brief.holes == whole.holes[:1]
-
-
-def test_what_is_brief_has_the_rows_and_neither_the_plan_nor_the_rest_of_the_seal(
-    ledger: Ledger, report: Report, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A plan may name ten thousand files: a list of epochs must not read them."""
-    fetched: list[Row] = []
-    read = LedgerConnection.read
-
-    def seen(self: LedgerConnection, name: str, **parameters: Any) -> list[Row]:
-        rows = read(self, name, **parameters)
-        fetched.extend(rows if name == "list_epochs" else [])
-        return rows
-
-    cleaned(ledger, planned(ledger, 1))
-    planned(ledger, 2)
-    monkeypatch.setattr(LedgerConnection, "read", seen)
-    brief, whole = report.pipeline(FLIGHTS, brief=True), report.pipeline(FLIGHTS)
-    assert brief is not None and whole is not None
-    assert [row["plan"] for row in fetched[:2]] == [None, None]
-    assert "digest" not in str(fetched[:2]) and "digest" in str(fetched[2:])
-    assert [one.rows for one in brief.epochs] == [one.rows for one in whole.epochs] == [{}, {"flights": 7}]
-    assert [one.stuck for one in brief.epochs] == [one.stuck for one in whole.epochs]
 
 
 def test_a_time_line_has_every_epoch_below_a_number_with_the_rows_of_all_its_outputs(

@@ -112,13 +112,12 @@ def test_no_role_but_begin_inserts_an_epoch_and_only_a_planned_one(
             )
 
 
-def test_what_was_recorded_stays(ledger: Ledger, sql: Sql, subtests: pytest.Subtests) -> None:
+def test_what_was_recorded_stays(ledger: Ledger, sql: Sql) -> None:
     committed(ledger, planned(ledger))
     sql.act_as("operator")
     for table in ("transition", "execution", "deployment", "epoch", "participant", "verdict"):
-        for verb in ("DELETE FROM lockstep.{}", "TRUNCATE lockstep.{} CASCADE"):
-            with subtests.test(verb.format(table)):
-                refused(sql, verb.format(table))
+        refused(sql, f"DELETE FROM lockstep.{table}")
+        refused(sql, f"TRUNCATE lockstep.{table} CASCADE")
 
 
 def test_a_decided_epoch_can_not_be_changed_by_hand(ledger: Ledger, sql: Sql, subtests: pytest.Subtests) -> None:

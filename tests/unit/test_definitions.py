@@ -290,13 +290,9 @@ def test_an_audit_asks_of_what_is_said_and_a_plan_freezes_it() -> None:
     with pytest.raises(InvalidPipeline, match=r"asks whether rows were conserved into \['refunds'\]: say in"):
         replace(pipeline_of(said), audits=[asked])
     replace(pipeline_of(said, rows_of("b").into("refunds")), audits=[asked])
-
-
-def test_a_one_to_one_join_says_as_much_of_the_partner() -> None:
-    said: Any = rows_of("a").joined("one_to_one", key={"id": "lower(id)"}, partner="b").into("paid")
-    assert said.mirrored == Conservation(("b",), ("paid",), key={"id": "lower(id)"})
-    assert rows_of("a").joined("many_to_one", key="id").into("paid").mirrored is None
-    pipeline_of(said, rows_of("b").into("refunds"))
+    joined: Any = rows_of("a").joined("one_to_one", key={"id": "lower(id)"}, partner="b").into("paid")
+    assert joined.mirrored == Conservation(("b",), ("paid",), key={"id": "lower(id)"})
+    pipeline_of(joined, rows_of("b").into("refunds"))
 
 
 # --- what a job says of its outputs' columns ----------------------------------------------------------------------

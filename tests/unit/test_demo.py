@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from datetime import date
 from io import BytesIO
@@ -10,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.sources.files._paths import is_finished
 from stack import landing
 from stack.landing import SOURCES, Landed, day_file, demo_days, land, open_data
 from stack.restatement import agreement, swapped
@@ -89,22 +87,6 @@ def test_flights_that_come_late_are_all_that_lacks_and_come_with_the_next_landin
     assert (len(early), len(whole)) == (1 + 677, 1 + 842)
     assert [line for line in whole if b",UA," not in line] == early
     assert land(tmp_path, FIRST_TWO, {FIRST_TWO[0]: "UA"}) == Landed(files=4, written=0), "a whole file stays whole"
-
-
-@pytest.mark.usefixtures("small")
-def test_a_landing_that_dies_while_it_writes_leaves_no_file_that_a_source_would_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def die(descriptor: int) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "fsync", die)
-    with pytest.raises(KeyboardInterrupt):
-        land(tmp_path, FIRST_TWO)
-    assert [path for path in tmp_path.rglob("*") if path.is_file() and is_finished(str(path))] == []
-    monkeypatch.undo()
-    assert land(tmp_path, FIRST_TWO) == Landed(files=4, written=4)
-    assert {path.suffix for path in tmp_path.rglob("*") if path.is_file()} == {".csv"}
 
 
 def test_a_day_is_swapped_where_readers_saw_the_old_rows_and_then_the_new_ones() -> None:

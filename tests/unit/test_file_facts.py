@@ -125,16 +125,8 @@ def test_each_row_groups_place_and_old_timestamps_are_noted() -> None:
 
 
 def test_what_is_not_facts_is_refused(subtests: pytest.Subtests) -> None:
-    cases: list[Any] = [
-        {},
-        {"columns": [], "offsets": []},
-        {"columns": [["x"]], "offsets": []},
-        {"columns": [["x", 1, 1, 0]], "offsets": []},
-        {"columns": [["x", 1, 1, 0, 1, 2, 3]], "offsets": []},
-        {"columns": 1, "offsets": []},
-    ]
-    for damage in cases:
-        with subtests.test(damage=damage):
-            schema = pa.schema({"x": pa.int64()})
-            with pytest.raises((KeyError, TypeError, ValueError)):
-                FileFacts.from_json(damage, 1, schema, leaves_of(schema))
+    columns: tuple[Any, ...] = ([["x"]], [["x", 1, 1, 0]], [["x", 1, 1, 0, 1, 2, 3]], [], 1)
+    schema = pa.schema({"x": pa.int64()})
+    for damage in ({}, *({"columns": found, "offsets": []} for found in columns)):
+        with subtests.test(damage=damage), pytest.raises((KeyError, TypeError, ValueError)):
+            FileFacts.from_json(damage, 1, schema, leaves_of(schema))
