@@ -115,7 +115,7 @@ _IN_SPARK = [
     )
 ]
 _IN_POSTGRES = [
-    *(f"tests/ledger/test_{name}.py" for name in ("durability", "guards", "lookups", "migrations", "report", "turns")),
+    *(f"tests/ledger/test_{name}.py" for name in ("durability", "guards", "lookups", "report")),
     *(f"tests/sinks/test_postgres_{name}.py" for name in ("behaviour", "refusals", "tokens")),
     *(f"tests/sinks/test_{name}.py" for name in ("table_faults", "table_types", "upserts")),
     "tests/sources/test_postgres_table.py",

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+import psycopg2
+
 from lockstep.epoch import Epoch, Interval, RunKey
 from lockstep.ledger import Ledger
 from lockstep.pipeline import Pipeline
@@ -87,6 +89,11 @@ class Deployment:
                 one.output: [told(row) for batch in one for row in batch.to_pylist()]
                 for one in wal.outputs(list(wal.manifest.outputs))
             }
+
+
+def execute(dsn: str, statements: str) -> None:
+    with closing(psycopg2.connect(dsn)) as connection, connection, connection.cursor() as cursor:
+        cursor.execute(statements)
 
 
 def interval_of(day: int) -> Interval:

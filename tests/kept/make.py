@@ -21,7 +21,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-import psycopg2
 from confluent_kafka import Producer
 
 from lockstep.ledger import migrate
@@ -36,7 +35,7 @@ from stack.mariadb import MariaDbServer
 from stack.postgres import PostgresServer
 from stack.processes import Processes
 from stack.spark import ConnectServer
-from tests.kept.deployment import FIRST_DAY, Deployment
+from tests.kept.deployment import FIRST_DAY, Deployment, execute
 from tests.kept.topics import dump
 from tests.sinks.append.receiving import receiving
 from tests.sinks.kafka_admin import cluster_of
@@ -308,15 +307,6 @@ class Making:
                         archive.addfile(member, content)
                 else:
                     archive.addfile(member)
-
-
-def execute(dsn: str, statement: str) -> None:
-    connection = psycopg2.connect(dsn)
-    try:
-        with connection, connection.cursor() as cursor:
-            cursor.execute(statement)
-    finally:
-        connection.close()
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg2
 import psycopg2.extras
@@ -32,7 +33,7 @@ from lockstep.roles.recover import RecoveryReport
 from stack.kafka import KafkaBroker
 from stack.mariadb import MariaDbServer
 from stack.postgres import PostgresServer
-from tests.kept.deployment import Deployment, Row, told
+from tests.kept.deployment import Deployment, Row, execute, told
 from tests.kept.topics import restore, values
 from tests.sinks.append.receiving import Receiver, receiving
 from tests.sinks.kafka_admin import cluster_of, delete
@@ -56,7 +57,6 @@ class Restored:
     stdout: Path
     accept: tuple[str, ...] = ()
     reports: dict[str, list[RecoveryReport]] = field(default_factory=dict)
-    status: dict[str, Any] = field(default_factory=dict)
 
     @property
     def home(self) -> Path:
@@ -143,10 +143,10 @@ def restored(name: str, folder: Path, ledger: PostgresServer, warehouse: Postgre
         archive.extractall(home, filter="data")
     dsns = [server.create_database(f"kept_{name}_{place}") for place, server in enumerate((ledger, warehouse))]
     for dsn, dump in zip(dsns, ("ledger.sql", "warehouse.sql"), strict=True):
-        _run(dsn, _text(kept / dump, home))
+        execute(dsn, _text(kept / dump, home))
     _go_beyond(dsns[1], "SELECT max(xid) FROM accounts")
     migrate(dsns[0])
-    _run(dsns[0], "UPDATE lockstep.epoch SET lease_until = NULL, attempted_at = now() - interval '1 hour'")
+    execute(dsns[0], "UPDATE lockstep.epoch SET lease_until = NULL, attempted_at = now() - interval '1 hour'")
     with ExitStack() as stack:
         receivers = {kind: stack.enter_context(receiving(kind, folder)) for kind in ("http", "tcp")}
         connections = {"warehouse": dsns[1], **{kind: one.url for kind, one in receivers.items()}}
@@ -183,7 +183,7 @@ def with_kafka(kept: Restored, broker: KafkaBroker) -> None:
     for old, new in now.items():
         statements.append(f"UPDATE lockstep.epoch SET plan = replace(plan::text, '{old}', '{new}')::jsonb")
         statements.append(f"UPDATE lockstep.participant SET target_id = replace(target_id, '{old}', '{new}')")
-    _run(kept.deployment.ledger_dsn, "; ".join(statements))
+    execute(kept.deployment.ledger_dsn, "; ".join(statements))
     kept.deployment.connections["kafka"] = broker.bootstrap
 
 
@@ -195,15 +195,6 @@ def _renamed(text: str, now: Mapping[str, str]) -> str:
     for old, new in now.items():
         text = text.replace(old, new)
     return text
-
-
-def _run(dsn: str, statements: str) -> None:
-    connection = psycopg2.connect(dsn)
-    try:
-        with connection, connection.cursor() as cursor:
-            cursor.execute(statements)
-    finally:
-        connection.close()
 
 
 def _go_beyond(dsn: str, transaction: str) -> None:
@@ -218,27 +209,21 @@ def _go_beyond(dsn: str, transaction: str) -> None:
 
 
 def _postgres_rows(dsn: str, table: str) -> list[dict[str, Any]]:
-    connection = psycopg2.connect(dsn, cursor_factory=psycopg2.extras.RealDictCursor)
-    try:
-        with connection, connection.cursor() as cursor:
-            cursor.execute(f"SELECT * FROM {table}")
-            rows = [dict(row) for row in cursor.fetchall()]
-            return [row for row in rows if not row.get("lockstep_deleted")]
-    finally:
-        connection.close()
+    factory = psycopg2.extras.RealDictCursor
+    with contextlib.closing(psycopg2.connect(dsn, cursor_factory=factory)) as connection, connection.cursor() as cursor:
+        cursor.execute(f"SELECT * FROM {table}")
+        rows = [dict(row) for row in cursor.fetchall()]
+        return [row for row in rows if not row.get("lockstep_deleted")]
 
 
 def _maria_rows(dsn: str, table: str) -> list[dict[str, Any]]:
-    login, _, place = dsn.removeprefix("mysql://").partition("@")
-    user, _, password = login.partition(":")
-    address, _, database = place.partition("/")
-    host, _, port = address.partition(":")
+    parts = urlsplit(dsn)
     connection = pymysql.connect(
-        host=host,
-        port=int(port),
-        user=user,
-        password=password,
-        database=database,
+        host=parts.hostname,
+        port=parts.port or 0,
+        user=parts.username,
+        password=parts.password or "",
+        database=parts.path[1:],
         ssl_disabled=True,
         cursorclass=pymysql.cursors.DictCursor,
     )

@@ -117,23 +117,15 @@ def invoke(deployment: Restored, monkeypatch: pytest.MonkeyPatch, *arguments: st
     return json.loads(result.stdout)
 
 
-def test_status_tells_every_kept_epoch(
+def test_what_was_decided_then_is_shown_now_once(
     deployment: Restored, pipelines: list[str], subtests: pytest.Subtests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for pipeline in pipelines:
         with subtests.test(pipeline):
-            if pipeline in deployment.reports:
-                pytest.skip("this one has been recovered: run the whole file")
-            [found] = invoke(deployment, monkeypatch, "status", pipeline)
-            states = {one["epoch"]["id"]: one["epoch"]["state"] for one in found["epochs"]}
-            assert states == {id: epoch["state"] for id, epoch in deployment.kept(pipeline).items()}
-
-
-def test_what_was_decided_then_is_shown_now_once(
-    deployment: Restored, pipelines: list[str], subtests: pytest.Subtests
-) -> None:
-    for pipeline in pipelines:
-        with subtests.test(pipeline):
+            if pipeline not in deployment.reports:
+                [status] = invoke(deployment, monkeypatch, "status", pipeline)
+                states = {one["epoch"]["id"]: one["epoch"]["state"] for one in status["epochs"]}
+                assert states == {id: epoch["state"] for id, epoch in deployment.kept(pipeline).items()}
             first, second = deployment.recovered(pipeline)
             assert first.complete and second.complete, (first.problems, first.busy)
             kept = deployment.kept(pipeline)
@@ -184,7 +176,7 @@ def require_marker(description: Sink, context: SinkContext, epoch: Epoch) -> Non
             assert of_span is not None and of_span.epoch == epoch.id
 
 
-def test_overrides_and_deployed_settings_are_in_force(deployment: Restored) -> None:
+def test_overrides_deployed_settings_and_runs_are_known(deployment: Restored) -> None:
     with deployment.deployment.runtime("orders") as runtime:
         epoch = runtime.ledger.epoch("orders", 4)
         assert runtime.sink_of(epoch, "warehouse").settings() == {"lock_timeout": 7.0}
@@ -193,6 +185,9 @@ def test_overrides_and_deployed_settings_are_in_force(deployment: Restored) -> N
         runtime = replace(runtime, definition=None)  # as recovery is
         sink = runtime.sink_of(runtime.ledger.epoch("tables", 3), "http")
         assert sink.settings()["records_per_request"] == 2
+    deployment.recovered("orders")
+    epoch = deployment.deployment.move("orders", 0, "begin")  # a run of then is known now
+    assert (epoch.id, epoch.interval, epoch.state.value) == (1, interval_of(0), "cleaned")
 
 
 def test_what_was_staged_or_planned_goes_on_and_the_next_epoch_follows(
@@ -294,9 +289,3 @@ def test_a_new_pipeline_begins_with_the_kept_savepoint(deployment: Restored, tmp
     epoch = deployment.deployment.move("again", 1, "begin")
     assert {name: one.start for name, one in epoch.plan.sources.items()} == found.positions
     require_asked_for_rows(deployment, "again", 1)
-
-
-def test_a_run_of_then_is_known_now(deployment: Restored) -> None:
-    deployment.recovered("orders")
-    epoch = deployment.deployment.move("orders", 0, "begin")
-    assert (epoch.id, epoch.interval, epoch.state.value) == (1, interval_of(0), "cleaned")

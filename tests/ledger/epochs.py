@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -100,10 +100,6 @@ def published(ledger: Ledger, epoch: Epoch) -> Epoch:
     for sink in SINKS:
         epoch = show(ledger, epoch, sink)
     return epoch
-
-
-#: brings a planned epoch to a later state
-Finish = Callable[[Ledger, Epoch], Epoch]
 
 
 def cleaned(ledger: Ledger, epoch: Epoch) -> Epoch:

@@ -1,4 +1,7 @@
-"""Leases, runs and abort: who may open an attempt, and what the others' tasks then see."""
+"""Leases, runs and people: who may open an attempt, what the others' tasks then see, and what a person may change.
+
+Who is refused in which state is `test_operator_machine.py`'s.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ from datetime import timedelta
 
 import pytest
 
-from lockstep.errors import EpochBusy, EpochVoid
+from lockstep.epoch import Epoch
+from lockstep.errors import EpochBusy, Fenced, IllegalTransition, NotPrepared, SourceClaimed
 from lockstep.ledger import Ledger
 from lockstep.states import EpochState, Role
 from tests.ledger.epochs import (
@@ -15,12 +19,15 @@ from tests.ledger.epochs import (
     OTHER_RUN,
     RUN,
     Sql,
+    a_plan,
     attempt_of,
     clicked,
     committed,
     let_lease_run_out,
     planned,
     seal,
+    voted,
+    whole_files,
 )
 
 ALWAYS = timedelta(0)
@@ -35,54 +42,25 @@ def age(sql: Sql, hours: float) -> None:
         )
 
 
-def test_another_run_waits_while_the_lease_lasts(ledger: Ledger) -> None:
-    epoch = planned(ledger)
-    with pytest.raises(EpochBusy, match="held by run scheduled 1 of flights"):
-        ledger.take_over(FLIGHTS, epoch.id, OTHER_RUN)
-    assert ledger.find_run(OTHER_RUN) is None
-
-
-def test_a_runs_own_retry_takes_over_at_once(ledger: Ledger) -> None:
-    epoch = planned(ledger)
-    again = ledger.take_over(FLIGHTS, epoch.id, RUN)
-    assert again.attempt > epoch.attempt
-    assert ledger.find_run(RUN) == attempt_of(again)
-
-
 @pytest.mark.fault("D12")
-def test_another_run_takes_over_after_the_lease(ledger: Ledger, sql: Sql) -> None:
-    epoch = planned(ledger)
-    let_lease_run_out(sql, epoch)
-    taken = ledger.take_over(FLIGHTS, epoch.id, OTHER_RUN)
-    assert taken.plan == epoch.plan
-    assert ledger.find_run(OTHER_RUN) == attempt_of(taken)
-    with pytest.raises(EpochBusy):
-        ledger.take_over(FLIGHTS, epoch.id, RUN)
-
-
-def test_a_running_task_keeps_the_lease(ledger: Ledger, sql: Sql) -> None:
-    epoch = planned(ledger)
-    let_lease_run_out(sql, epoch)
-    assert ledger.renew_lease(attempt_of(epoch), Role.STAGE)
-    with pytest.raises(EpochBusy):
-        ledger.take_over(FLIGHTS, epoch.id, OTHER_RUN)
-
-
-def test_a_superseded_runs_tasks_keep_their_own_attempt_and_renew_no_lease(ledger: Ledger, sql: Sql) -> None:
+def test_another_run_takes_over_after_the_lease_and_the_superseded_one_keeps_its_own_attempt(
+    ledger: Ledger, sql: Sql
+) -> None:
     """A task asks for the attempt of its run, never for the current one: so it finds out that it is fenced."""
     epoch = planned(ledger)
     let_lease_run_out(sql, epoch)
+    assert ledger.renew_lease(attempt_of(epoch), Role.STAGE)
+    with pytest.raises(EpochBusy, match="held by run scheduled 1 of flights"):
+        ledger.take_over(FLIGHTS, epoch.id, OTHER_RUN)
+    assert ledger.find_run(OTHER_RUN) is None
+    let_lease_run_out(sql, epoch)
     taken = ledger.take_over(FLIGHTS, epoch.id, OTHER_RUN)
+    assert (taken.plan, ledger.find_run(OTHER_RUN)) == (epoch.plan, attempt_of(taken))
     assert ledger.find_run(RUN) == attempt_of(epoch)
     assert not ledger.renew_lease(attempt_of(epoch), Role.STAGE)
     assert ledger.renew_lease(attempt_of(taken), Role.STAGE)
-
-
-def test_a_decided_epoch_has_no_lease(ledger: Ledger) -> None:
-    epoch = committed(ledger, planned(ledger))
-    assert not ledger.renew_lease(attempt_of(epoch), Role.PREPARE)
-    assert ledger.take_over(FLIGHTS, epoch.id, OTHER_RUN) == epoch
-    assert ledger.find_run(OTHER_RUN) == attempt_of(epoch)
+    committed(ledger, taken)
+    assert not ledger.renew_lease(attempt_of(taken), Role.PREPARE)
 
 
 @pytest.mark.fault("H24")
@@ -111,22 +89,6 @@ def test_a_task_that_works_beside_one_that_waits_does_not_cut_its_lease(ledger: 
     assert left > timedelta(minutes=4)
 
 
-def test_a_void_epoch_is_not_taken_over(ledger: Ledger) -> None:
-    epoch = planned(ledger)
-    ledger.void_epoch(FLIGHTS, epoch.id, "the airport was closed")
-    with pytest.raises(EpochVoid, match="the airport was closed"):
-        ledger.take_over(FLIGHTS, epoch.id, RUN)
-
-
-def test_abort_raises_only_the_attempt_it_was_told(ledger: Ledger) -> None:
-    old = planned(ledger)
-    new = ledger.take_over(FLIGHTS, old.id, RUN)
-    assert ledger.raise_attempt(FLIGHTS, old.id, Role.ABORT, only=old.attempt, reason="late") == new
-    aborted = ledger.raise_attempt(FLIGHTS, old.id, Role.ABORT, only=new.attempt, reason="disk full")
-    assert aborted.attempt > new.attempt
-    assert aborted.reason == "disk full"
-
-
 @pytest.mark.fault("A6")
 def test_an_aborted_epoch_is_open_to_the_next_run_with_its_plan_and_wal(ledger: Ledger) -> None:
     epoch = seal(ledger, planned(ledger))
@@ -136,26 +98,17 @@ def test_an_aborted_epoch_is_open_to_the_next_run_with_its_plan_and_wal(ledger: 
 
 
 @pytest.mark.fault("F3")
-def test_recover_leaves_a_young_or_leased_attempt_alone(ledger: Ledger, sql: Sql) -> None:
+def test_recover_leaves_a_young_leased_or_decided_attempt_alone(ledger: Ledger, sql: Sql) -> None:
     epoch = planned(ledger)
     assert ledger.abandoned_epochs(FLIGHTS, ALWAYS) == []
     let_lease_run_out(sql, epoch)
     assert ledger.abandoned_epochs(FLIGHTS, timedelta(hours=2)) == []
     age(sql, 3)
     assert [found.id for found in ledger.abandoned_epochs(FLIGHTS, timedelta(hours=2))] == [epoch.id]
-
-
-def test_hold_counts_from_the_last_sign_of_life_not_from_begin(ledger: Ledger, sql: Sql) -> None:
-    """A stage of three hours kept its lease; the task after it waits for a slot."""
-    epoch = planned(ledger)
-    age(sql, 3)
-    ledger.renew_lease(attempt_of(epoch), Role.STAGE)
+    ledger.renew_lease(attempt_of(epoch), Role.STAGE)  # after three hours of work, and now it waits for a slot
     let_lease_run_out(sql, epoch)
     assert ledger.abandoned_epochs(FLIGHTS, timedelta(hours=2)) == []
-
-
-def test_a_decided_epoch_is_never_abandoned(ledger: Ledger, sql: Sql) -> None:
-    committed(ledger, planned(ledger))
+    committed(ledger, epoch)
     age(sql, 24)
     assert ledger.abandoned_epochs(FLIGHTS, ALWAYS) == []
 
@@ -168,3 +121,70 @@ def test_a_new_run_of_a_cursor_pipeline_finds_the_lowest_abandoned_epoch(ledger:
     found = ledger.abandoned_epoch(CLICKS)
     assert found is not None
     assert found.id == first.id
+
+
+# --- people ---
+
+
+def test_void_keeps_claims_and_replan_releases_its_own_and_takes_none_of_another_epoch(ledger: Ledger) -> None:
+    first = planned(ledger, 1, claims={"landing": ["a"]})
+    second = planned(ledger, 2, OTHER_RUN, claims={"landing": ["b"]})
+    with pytest.raises(SourceClaimed, match="epoch 1"):
+        ledger.replan_epoch(FLIGHTS, second.id, a_plan(), whole_files({"landing": ["a"]}), "greedy")
+    assert ledger.find_claimed_paths(FLIGHTS, "landing", ["a", "b"]) == {"a", "b"}
+    assert ledger.epoch(FLIGHTS, second.id) == second
+    ledger.void_epoch(FLIGHTS, first.id, "no")
+    ledger.replan_epoch(FLIGHTS, second.id, a_plan(), whole_files({"landing": ["c"]}), "yes")
+    assert ledger.find_claimed_paths(FLIGHTS, "landing", ["a", "b", "c"]) == {"a", "c"}
+
+
+@pytest.mark.fault("H15")
+def test_replan_takes_new_sinks_and_forgets_the_wal(ledger: Ledger) -> None:
+    epoch = voted(ledger, planned(ledger))
+    new = ledger.replan_epoch(FLIGHTS, epoch.id, a_plan(end=20, sinks=["lake"]), {}, "warehouse is gone")
+    assert (new.state, new.wal, new.manifest_hash, new.summary) == (EpochState.PLANNED, None, None, None)
+    assert new.plan == a_plan(end=20, sinks=["lake"])
+    assert set(ledger.participants(FLIGHTS, epoch.id)) == {"lake"}
+    with pytest.raises(Fenced):
+        seal(ledger, epoch)
+    taken = seal(ledger, ledger.take_over(FLIGHTS, epoch.id, RUN))
+    with pytest.raises(NotPrepared, match="lake"):
+        ledger.commit_epoch(attempt_of(taken))
+
+
+def test_replan_keeps_cursor_ranges_joined(ledger: Ledger) -> None:
+    for after in range(3):
+        clicked(ledger, after)
+    with pytest.raises(IllegalTransition, match="source landing would end at 25 and go on at 20"):
+        ledger.replan_epoch(CLICKS, 2, a_plan(10, 25), {}, "more")
+    with pytest.raises(IllegalTransition, match="would end at 20 and go on at 15"):
+        ledger.replan_epoch(CLICKS, 3, a_plan(15, 30), {}, "more")
+    assert ledger.replan_epoch(CLICKS, 2, a_plan(10, 20, ["lake"]), {}, "other sinks").id == 2
+    assert ledger.replan_epoch(CLICKS, 3, a_plan(20, 35), {}, "more").plan == a_plan(20, 35)
+    assert clicked_from(ledger, 35).id == 4
+
+
+def test_replan_takes_no_source_away_that_a_later_epoch_goes_on_with(ledger: Ledger) -> None:
+    clicked(ledger, 0)
+    clicked(ledger, 1)
+    weather = a_plan(source="weather")
+    with pytest.raises(IllegalTransition, match="source landing would end at null and go on at 10"):
+        ledger.replan_epoch(CLICKS, 1, weather, {}, "another source")
+    assert ledger.replan_epoch(CLICKS, 2, weather, {}, "another source").plan == weather
+    with pytest.raises(IllegalTransition, match="would end at 10 and go on at 20"):
+        ledger.replan_epoch(CLICKS, 2, a_plan(20, 30), {}, "more")
+
+
+def clicked_from(ledger: Ledger, start: int) -> Epoch:
+    epoch = ledger.plan_epoch(CLICKS, a_plan(start, start + 10), {}, RUN, interval=None, after=3)
+    assert epoch is not None
+    return epoch
+
+
+def test_resolve_points_a_decided_sink_to_its_new_target_and_notes_it(ledger: Ledger, sql: Sql) -> None:
+    epoch = committed(ledger, planned(ledger))
+    ledger.retarget_participant(epoch, "warehouse", "restored", "restored from the backup of May")
+    found = ledger.participants(FLIGHTS, epoch.id)["warehouse"]
+    assert found.vote is not None and found.vote.target_id == "restored"
+    notes = sql("SELECT sink, role, reason FROM lockstep.transition WHERE role = 'operator'")
+    assert notes == [("warehouse", "operator", "restored from the backup of May")]

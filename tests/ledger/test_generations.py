@@ -17,7 +17,6 @@ from tests.ledger.epochs import (
     FLIGHTS,
     RUN,
     SINKS,
-    Finish,
     Sql,
     a_plan,
     attempt_of,
@@ -60,30 +59,29 @@ def test_the_decision_of_a_generation_ends_the_one_before(ledger: Ledger) -> Non
     assert ledger.successor(old) == new
     [before] = [one for one in Report(ledger._connection.dsn).history(FLIGHTS, old.id) if one.target == "replaced"]
     assert before.role == Role.COMMIT
+    for sink in SINKS:
+        new = show(ledger, new, sink)
+    third = restated(ledger, ledger.record_cleanup(new, Role.CLEANUP), RunKey("flights", "third"))
+    assert third.generation == Generation(root=old.id, number=2, replaces=new.id, because="a late file")
+    assert [one.id for one in ledger.generations(new)] == [old.id, new.id, third.id]
 
 
-def test_generations_follow_one_another(ledger: Ledger) -> None:
-    lives = [cleaned(ledger, planned(ledger))]
-    for number in (1, 2, 3):
-        lives.append(cleaned(ledger, restated(ledger, lives[-1], RunKey("flights", f"{number}"))))
-        assert lives[-1].generation == Generation(lives[0].id, number, lives[-2].id, "a late file")
-    found = ledger.generations(lives[2])
-    assert [one.id for one in found] == [one.id for one in lives]
-    assert [one.state for one in found] == [EpochState.REPLACED] * 3 + [EpochState.CLEANED]
-
-
-@pytest.mark.parametrize("bring", [voted, committed, published])
-def test_only_what_every_sink_shows_and_is_cleaned_up_can_be_replaced(ledger: Ledger, bring: Finish) -> None:
-    with pytest.raises(IllegalTransition, match="can't replace"):
-        restated(ledger, bring(ledger, planned(ledger)))
-
-
-def test_a_root_has_one_undecided_generation(ledger: Ledger) -> None:
+def test_only_what_every_sink_shows_and_is_cleaned_up_can_be_replaced_and_once_at_a_time(ledger: Ledger) -> None:
+    for number, bring in enumerate((voted, committed, published), 2):
+        with pytest.raises(IllegalTransition, match="can't replace"):
+            restated(ledger, bring(ledger, planned(ledger, number)))
     old = cleaned(ledger, planned(ledger))
     new = restated(ledger, old)
     assert ledger.plan_generation(old, a_plan(), {}, RUN, "another reason") is None
     assert ledger.rival_generation(old) == new
-    committed(ledger, new)
+    with pytest.raises(NotPrepared):
+        ledger.commit_epoch(attempt_of(seal(ledger, new)))
+    vote_all(ledger, new)
+    ledger.take_over(FLIGHTS, new.id, AGAIN)
+    with pytest.raises(Fenced):
+        ledger.commit_epoch(attempt_of(new))
+    assert ledger.epoch(FLIGHTS, old.id).state is EpochState.CLEANED
+    committed(ledger, ledger.epoch(FLIGHTS, new.id))
     assert ledger.plan_generation(old, a_plan(), {}, RUN, "another reason") is None
 
 
@@ -98,7 +96,7 @@ def test_a_generation_that_is_given_up_leaves_everything_as_it_was(ledger: Ledge
     assert committed(ledger, new).state is EpochState.COMMITTED
 
 
-def test_the_claims_of_a_range_are_those_of_all_its_lives(ledger: Ledger) -> None:
+def test_claims_and_interval_of_a_range_are_those_of_all_its_lives(ledger: Ledger) -> None:
     old = cleaned(ledger, planned(ledger, claims={"landing": ["a", "b"]}))
     neighbour = planned(ledger, 2, RUN, claims={"landing": ["c"]})
     with pytest.raises(SourceClaimed, match=f"c \\(epoch {neighbour.id}\\)"):
@@ -107,29 +105,9 @@ def test_the_claims_of_a_range_are_those_of_all_its_lives(ledger: Ledger) -> Non
     assert ledger.find_own_paths(FLIGHTS, "landing", ["a", "b", "c", "late"], [old.id, new.id]) == {"a", "b", "late"}
     with pytest.raises(SourceClaimed, match="late"):
         planned(ledger, 3, RunKey("flights", "3"), claims={"landing": ["late"]})
-
-
-def test_intervals_are_excluded_by_their_originals(ledger: Ledger) -> None:
-    restated(ledger, cleaned(ledger, planned(ledger)))
     with pytest.raises(IntervalOverlap):
         ledger.plan_epoch(FLIGHTS, a_plan(), {}, RunKey("flights", "wide"), interval=day(1, days=2), after=None)
     assert ledger.plan_epoch(FLIGHTS, a_plan(), {}, RunKey("flights", "same"), interval=day(1), after=None) is None
-
-
-def test_a_stale_attempt_decides_no_generation(ledger: Ledger) -> None:
-    old = cleaned(ledger, planned(ledger))
-    stale = voted(ledger, restated(ledger, old))
-    ledger.take_over(FLIGHTS, stale.id, AGAIN)
-    with pytest.raises(Fenced):
-        ledger.commit_epoch(attempt_of(stale))
-    assert ledger.epoch(FLIGHTS, old.id).state is EpochState.CLEANED
-
-
-def test_without_its_votes_a_generation_replaces_nothing(ledger: Ledger) -> None:
-    old = cleaned(ledger, planned(ledger))
-    with pytest.raises(NotPrepared):
-        ledger.commit_epoch(attempt_of(seal(ledger, restated(ledger, old))))
-    assert ledger.epoch(FLIGHTS, old.id).state is EpochState.CLEANED
 
 
 def test_what_is_replaced_stays_published(ledger: Ledger) -> None:
@@ -140,28 +118,6 @@ def test_what_is_replaced_stays_published(ledger: Ledger) -> None:
     assert show(ledger, old, "warehouse").state is EpochState.REPLACED
     assert ledger.record_cleanup(old, Role.RECOVER).state is EpochState.REPLACED
     assert [one.id for one in ledger.unfinished_epochs(FLIGHTS)] == [new.id]
-
-
-def test_a_pack_decides_generations_too(ledger: Ledger) -> None:
-    olds = [cleaned(ledger, planned(ledger, number, RunKey("flights", f"{number}"))) for number in (1, 2)]
-    news = [voted(ledger, restated(ledger, old, RunKey("flights", f"again {old.id}"))) for old in olds]
-    ledger.raise_attempt(FLIGHTS, news[0].id, Role.ABORT)
-    found = ledger.commit_epochs([attempt_of(one) for one in news])
-    assert [type(one) for one in found] == [Fenced, Epoch]
-    assert [ledger.epoch(FLIGHTS, old.id).state for old in olds] == [EpochState.CLEANED, EpochState.REPLACED]
-
-
-def test_the_report_counts_what_was_replaced(ledger: Ledger, sql: Sql) -> None:
-    old = cleaned(ledger, planned(ledger))
-    sql("INSERT INTO lockstep.finished VALUES (%s, %s, 1, 0, '{}')", FLIGHTS, old.id + 1)
-    sql.commit()
-    cleaned(ledger, restated(ledger, old))
-    found = Report(ledger._connection.dsn).pipeline(FLIGHTS)
-    assert found is not None
-    assert found.counts == {EpochState.CLEANED: 1, EpochState.REPLACED: 1}
-    assert found.stuck == () and found.holes == ()
-    sql("DELETE FROM lockstep.finished")
-    sql.commit()
 
 
 # --- of a cursor ---------------------------------------------------------------------------------------------------
@@ -186,48 +142,35 @@ def test_a_cursor_goes_on_where_the_last_original_ended(ledger: Ledger) -> None:
     assert committed(ledger, third).state is EpochState.COMMITTED
 
 
-def test_what_was_left_of_a_life_is_nobodys_who_does_not_ask_for_it(ledger: Ledger, sql: Sql) -> None:
+def test_what_is_left_of_a_life_of_a_cursors_epoch_is_nobodys_and_keeps_its_range(ledger: Ledger, sql: Sql) -> None:
     first = cleaned(ledger, clicked(ledger, after=0))
     aside = ledger.plan_generation(first, first.plan, {}, AGAIN, "a bug")
     assert aside is not None
     let_lease_run_out(sql, aside)
-    assert ledger.abandoned_epoch(CLICKS) is None
-
-
-def test_a_life_of_a_cursors_epoch_keeps_its_range(ledger: Ledger) -> None:
-    first = cleaned(ledger, clicked(ledger, after=0))
-    aside = ledger.plan_generation(first, first.plan, {}, AGAIN, "a bug")
-    assert aside is not None
+    assert ledger.abandoned_epoch(CLICKS) is None, "who doesn't ask for it doesn't get it"
     assert ledger.replan_epoch(CLICKS, aside.id, first.plan, {}, "again").plan.sources == first.plan.sources
-    moved = a_plan(start=10, end=30)
     with pytest.raises(IllegalTransition, match="another range"):
-        ledger.replan_epoch(CLICKS, aside.id, moved, {}, "again")
+        ledger.replan_epoch(CLICKS, aside.id, a_plan(start=10, end=30), {}, "again")
 
 
 # --- whoever writes by hand -----------------------------------------------------------------------------------------
 
 
-def test_by_hand_nobody_decides_a_generation_and_leaves_the_other_standing(ledger: Ledger, sql: Sql) -> None:
-    new = voted(ledger, restated(ledger, cleaned(ledger, planned(ledger))))
+def test_by_hand_nobody_replaces_without_a_decision_or_changes_whose_place_it_takes(ledger: Ledger, sql: Sql) -> None:
+    old = cleaned(ledger, planned(ledger))
+    new = voted(ledger, restated(ledger, old))
     sql.act_as("commit")
     sql("UPDATE lockstep.epoch SET state = 'committed' WHERE id = %s", new.id)
     with pytest.raises(psycopg2.Error, match="is not replaced"):
         sql.commit()
-
-
-def test_by_hand_nothing_is_replaced_by_nothing(ledger: Ledger, sql: Sql) -> None:
-    old = cleaned(ledger, planned(ledger))
-    vote_all(ledger, seal(ledger, restated(ledger, old)))
+    sql.rollback()
     sql.act_as("commit")
     with pytest.raises(psycopg2.Error, match="nothing takes the place"):
         sql("UPDATE lockstep.epoch SET state = 'replaced' WHERE id = %s", old.id)
-
-
-def test_by_hand_nobody_changes_whose_place_it_takes(ledger: Ledger, sql: Sql, subtests: pytest.Subtests) -> None:
-    new = restated(ledger, cleaned(ledger, planned(ledger)))
+    sql.rollback()
     for change in ("generation = 2", "replaces = id", "root = id", "restated_because = 'x'", "restores = replaces"):
         sql.act_as("operator")
-        with subtests.test(change), pytest.raises(psycopg2.Error, match="keeps its generation"):
+        with pytest.raises(psycopg2.Error, match="keeps its generation"):
             sql(f"UPDATE lockstep.epoch SET {change} WHERE id = %s", new.id)
         sql.rollback()
 
@@ -253,6 +196,8 @@ def test_what_was_amiss_goes_with_the_rows_and_what_is_left_of_them_is_amiss(led
     assert verified() == 0
     ledger.record_comparison(replaced, "delays", None)
     assert verified() == 2
+    found = Report(ledger._connection.dsn).pipeline(FLIGHTS)
+    assert found is not None and found.counts == {EpochState.PUBLISHED: 1, EpochState.REPLACED: 1} and not found.holes
 
 
 # --- the way back ----------------------------------------------------------------------------------------------------
@@ -286,16 +231,16 @@ def test_a_generation_refers_only_to_a_kept_wal_of_its_range(ledger: Ledger, sql
     restated(ledger, shown, RunKey("flights", "5"), claims=["a", "late"])  # they are the range's
 
 
-@pytest.mark.parametrize("by_hand", ["UPDATE {} SET expired_at = now()", "DELETE FROM {}"])
-def test_nobody_lets_go_of_a_wal_that_a_generation_refers_to(ledger: Ledger, sql: Sql, by_hand: str) -> None:
+def test_nobody_lets_go_of_a_wal_that_a_generation_refers_to(ledger: Ledger, sql: Sql) -> None:
     ledger.ensure_pipeline(FLIGHTS, Identity.INTERVAL)
     old = _kept(ledger, planned(ledger))
     current = cleaned(ledger, restated(ledger, old))
     again = _restored(ledger, current, old)
     assert ledger.due_wals(FLIGHTS) == [], "whatever the pipeline says of how long WALs stay"
-    with pytest.raises(psycopg2.Error, match="is referred to"):
-        sql(by_hand.format("lockstep.kept_wal"))
-    sql.rollback()
+    for by_hand in ("UPDATE lockstep.kept_wal SET expired_at = now()", "DELETE FROM lockstep.kept_wal"):
+        with pytest.raises(psycopg2.Error, match="is referred to"):
+            sql(by_hand)
+        sql.rollback()
     shown = _kept(ledger, again)
     assert [one.epoch for one in ledger.expire_wals(FLIGHTS, Role.RECOVER)] == [shown.id]
     assert [one.epoch for one in ledger.expire_wals(FLIGHTS, Role.RECOVER)] == [old.id, shown.id]

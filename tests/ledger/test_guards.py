@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import psycopg2
 import pytest
 
-from lockstep.epoch import Epoch, Vote
-from lockstep.errors import AlreadyDecided, Fenced, IllegalTransition, NotPrepared, OutOfOrder, UnknownEpoch
+from lockstep.epoch import Epoch, RunKey, Vote
+from lockstep.errors import Fenced, IllegalTransition, KeysHeld, NotPrepared, OutOfOrder, UnknownEpoch
 from lockstep.ledger import Ledger
-from lockstep.states import EpochState, ParticipantState, Role
+from lockstep.states import EpochState, Role
 from tests.ledger.epochs import (
     CLICKS,
     FLIGHTS,
@@ -18,31 +19,15 @@ from tests.ledger.epochs import (
     SINKS,
     Sql,
     attempt_of,
-    cleaned,
     clicked,
     committed,
     planned,
-    published,
     seal,
     show,
     vote,
     vote_all,
     voted,
 )
-
-
-def test_the_decision_wants_the_vote_of_every_planned_sink(ledger: Ledger) -> None:
-    epoch = seal(ledger, planned(ledger))
-    vote(ledger, epoch, "warehouse")
-    with pytest.raises(NotPrepared, match="lacks the vote of delays"):
-        ledger.commit_epoch(attempt_of(epoch))
-    vote(ledger, epoch, "delays")
-    assert ledger.commit_epoch(attempt_of(epoch)).state is EpochState.COMMITTED
-
-
-def test_the_decision_wants_a_sealed_wal(ledger: Ledger) -> None:
-    with pytest.raises(NotPrepared, match="not sealed"):
-        ledger.commit_epoch(attempt_of(planned(ledger)))
 
 
 def test_epochs_are_decided_in_one_transaction_but_for_those_that_may_not_be(ledger: Ledger, sql: Sql) -> None:
@@ -65,77 +50,35 @@ def test_a_cursors_epochs_are_decided_together_in_their_order(ledger: Ledger) ->
 
 
 @pytest.mark.fault("D11")
-def test_votes_of_mixed_attempts_are_no_decision(ledger: Ledger) -> None:
-    old = seal(ledger, planned(ledger))
-    vote(ledger, old, "warehouse")
-    new = ledger.take_over(FLIGHTS, old.id, RUN)
-    vote(ledger, new, "delays")
-    with pytest.raises(NotPrepared, match="warehouse"):
-        ledger.commit_epoch(attempt_of(new))
-
-
-@pytest.mark.fault("D11")
 def test_votes_of_mixed_attempts_are_no_decision_even_if_they_stand_in_the_table(ledger: Ledger, sql: Sql) -> None:
     epoch = voted(ledger, planned(ledger))
-    with sql.unwatched():
-        sql("UPDATE lockstep.participant SET attempt = attempt - 1 WHERE sink = 'delays'")
-    with pytest.raises(NotPrepared, match="delays"):
-        ledger.commit_epoch(attempt_of(epoch))
+    for by_hand in ("UPDATE lockstep.participant SET attempt = attempt - 1", "DELETE FROM lockstep.participant"):
+        with sql.unwatched():
+            sql(f"{by_hand} WHERE sink = 'delays'")
+        with pytest.raises(NotPrepared, match="delays"):
+            ledger.commit_epoch(attempt_of(epoch))
 
 
-@pytest.mark.fault("B19")
-def test_a_stale_attempt_can_not_seal(ledger: Ledger) -> None:
-    old = planned(ledger)
-    ledger.take_over(FLIGHTS, old.id, RUN)
+@pytest.mark.fault("B19", "C15", "D5")
+def test_a_stale_attempt_can_not_seal_vote_or_decide(ledger: Ledger) -> None:
+    unsealed = planned(ledger)
+    ledger.take_over(FLIGHTS, unsealed.id, RUN)
     with pytest.raises(Fenced, match="clear from begin"):
-        ledger.seal_epoch(attempt_of(old), "folder", HASH, {}, "v1")
-
-
-@pytest.mark.fault("C15")
-def test_a_stale_attempt_can_not_vote(ledger: Ledger) -> None:
-    old = seal(ledger, planned(ledger))
+        ledger.seal_epoch(attempt_of(unsealed), "folder", HASH, {}, "v1")
+    old = seal(ledger, planned(ledger, 2))
     token = ledger.take_token(attempt_of(old), Role.PREPARE, "warehouse")
-    ledger.take_over(FLIGHTS, old.id, RUN)
-    with pytest.raises(Fenced):
-        ledger.record_vote(attempt_of(old), "warehouse", Vote(token, "h", "t"))
+    new = ledger.take_over(FLIGHTS, old.id, RUN)
+    for stale in (
+        lambda: ledger.record_vote(attempt_of(old), "warehouse", Vote(token, "h", "t")),
+        lambda: ledger.require_current(attempt_of(old)),
+        lambda: ledger.take_token(attempt_of(old), Role.STAGE, "warehouse"),
+    ):
+        with pytest.raises(Fenced):
+            stale()
     assert ledger.participants(FLIGHTS, old.id)["warehouse"].vote is None
-
-
-@pytest.mark.fault("D5")
-def test_a_stale_attempt_can_not_decide(ledger: Ledger) -> None:
-    old = voted(ledger, planned(ledger))
-    vote_all(ledger, ledger.take_over(FLIGHTS, old.id, RUN))
+    vote_all(ledger, new)
     with pytest.raises(Fenced):
         ledger.commit_epoch(attempt_of(old))
-
-
-def test_a_new_attempt_voids_every_vote_and_a_stale_one_starts_no_execution(ledger: Ledger) -> None:
-    old = voted(ledger, planned(ledger))
-    ledger.take_over(FLIGHTS, old.id, RUN)
-    for participant in ledger.participants(FLIGHTS, old.id).values():
-        assert (participant.state, participant.vote, participant.execution) == (ParticipantState.PENDING, None, None)
-    for role in (Role.STAGE, Role.PREPARE):
-        with pytest.raises(Fenced):
-            ledger.take_token(attempt_of(old), role, "warehouse")
-    with pytest.raises(Fenced):
-        ledger.require_current(attempt_of(old))
-
-
-def test_the_younger_executions_vote_replaces_the_elders(ledger: Ledger) -> None:
-    epoch = seal(ledger, planned(ledger))
-    elder, younger = (vote(ledger, epoch, "warehouse") for _ in range(2))
-    assert elder.token < younger.token
-    assert ledger.participants(FLIGHTS, epoch.id)["warehouse"].vote == younger
-
-
-@pytest.mark.fault("C24")
-def test_an_elder_execution_can_not_vote_after_a_younger_has_started(ledger: Ledger) -> None:
-    epoch = seal(ledger, planned(ledger))
-    elder = ledger.take_token(attempt_of(epoch), Role.PREPARE, "warehouse")
-    younger = ledger.take_token(attempt_of(epoch), Role.PREPARE, "warehouse")
-    with pytest.raises(Fenced, match="younger"):
-        ledger.record_vote(attempt_of(epoch), "warehouse", Vote(elder, "h", "t"))
-    ledger.record_vote(attempt_of(epoch), "warehouse", Vote(younger, "h", "t"))
 
 
 @pytest.mark.fault("C24")
@@ -147,42 +90,10 @@ def test_an_elders_vote_does_not_count_once_a_younger_execution_has_started(ledg
     token = ledger.take_token(attempt_of(epoch), Role.PREPARE, "warehouse")
     with pytest.raises(NotPrepared, match="warehouse"):
         ledger.commit_epoch(attempt_of(epoch))
-    with pytest.raises(Fenced):
+    with pytest.raises(Fenced, match="younger"):
         ledger.record_vote(attempt_of(epoch), "warehouse", old)
     ledger.record_vote(attempt_of(epoch), "warehouse", Vote(token, "h", "t"))
     assert ledger.commit_epoch(attempt_of(epoch)).state is EpochState.COMMITTED
-
-
-def test_a_vote_may_be_repeated_before_and_after_the_decision(ledger: Ledger) -> None:
-    epoch = seal(ledger, planned(ledger))
-    votes = vote_all(ledger, epoch)
-    ledger.record_vote(attempt_of(epoch), "warehouse", votes["warehouse"])
-    ledger.commit_epoch(attempt_of(epoch))
-    ledger.record_vote(attempt_of(epoch), "warehouse", votes["warehouse"])
-
-
-def test_the_decision_freezes_the_votes(ledger: Ledger) -> None:
-    epoch = committed(ledger, planned(ledger))
-    before = ledger.participants(FLIGHTS, epoch.id)
-    with pytest.raises(AlreadyDecided, match="nothing left to do"):
-        ledger.take_token(attempt_of(epoch), Role.PREPARE, "warehouse")
-    with pytest.raises(Fenced, match="was decided with another vote"):
-        ledger.record_vote(attempt_of(epoch), "warehouse", Vote(10**9, "h", "t"))
-    assert ledger.participants(FLIGHTS, epoch.id) == before
-
-
-def test_a_sink_that_was_not_planned_has_no_vote(ledger: Ledger) -> None:
-    epoch = seal(ledger, planned(ledger))
-    with pytest.raises(UnknownEpoch, match="without sink stranger"):
-        ledger.record_vote(attempt_of(epoch), "stranger", Vote(99, "h", "t"))
-
-
-def test_the_decision_may_be_repeated_by_anybody(ledger: Ledger) -> None:
-    old = planned(ledger)
-    new = ledger.take_over(FLIGHTS, old.id, RUN)
-    decided = committed(ledger, new)
-    assert ledger.commit_epoch(attempt_of(new)) == decided
-    assert ledger.commit_epoch(attempt_of(old)) == decided
 
 
 @pytest.mark.fault("B18")
@@ -202,20 +113,6 @@ def test_only_the_decided_vote_is_published(ledger: Ledger) -> None:
         ledger.record_publication(epoch, "warehouse", 10**9, "sent", Role.PUBLISH)
 
 
-def test_an_epoch_is_published_with_its_last_sink_and_publication_may_be_repeated(ledger: Ledger) -> None:
-    epoch = committed(ledger, planned(ledger))
-    assert show(ledger, epoch, SINKS[0]).state is EpochState.COMMITTED
-    assert show(ledger, epoch, SINKS[0]).state is EpochState.COMMITTED
-    assert show(ledger, epoch, SINKS[1]).state is EpochState.PUBLISHED
-    assert show(ledger, epoch, SINKS[1]).state is EpochState.PUBLISHED
-
-
-def test_nothing_undecided_is_published(ledger: Ledger) -> None:
-    epoch = voted(ledger, planned(ledger))
-    with pytest.raises(IllegalTransition, match="staged, not committed"):
-        show(ledger, epoch, "warehouse")
-
-
 @pytest.mark.fault("F2", "F7")
 def test_cleanup_only_after_every_sink_has_published(ledger: Ledger) -> None:
     epoch = show(ledger, committed(ledger, planned(ledger)), SINKS[0])
@@ -226,13 +123,6 @@ def test_cleanup_only_after_every_sink_has_published(ledger: Ledger) -> None:
     left = ledger.record_cleanup(epoch, Role.RECOVER)
     assert left.state is EpochState.CLEANED
     assert (left.summary["outputs"]["flights"]["rows"], left.manifest_hash) == (7, HASH)
-
-
-def test_the_attempt_of_a_decided_epoch_is_not_raised(ledger: Ledger) -> None:
-    for number, finish in enumerate((committed, published, cleaned), 1):
-        epoch = finish(ledger, planned(ledger, number))
-        assert ledger.raise_attempt(FLIGHTS, epoch.id, Role.ABORT, reason="too late") == epoch, finish
-        assert ledger.take_over(FLIGHTS, epoch.id, RUN) == epoch, finish
 
 
 def test_an_unknown_epoch_has_a_name_in_the_error(ledger: Ledger) -> None:
@@ -247,29 +137,21 @@ def test_an_unknown_epoch_has_a_name_in_the_error(ledger: Ledger) -> None:
             ask()
 
 
-def test_a_discarded_seal_opens_a_new_attempt_of_the_same_run(ledger: Ledger) -> None:
+def test_a_discarded_seal_opens_a_new_attempt_of_the_same_run_and_no_vote_for_it_counts(ledger: Ledger) -> None:
     epoch = voted(ledger, planned(ledger))
+    token = ledger.take_token(attempt_of(epoch), Role.PREPARE, "warehouse")
     discarded = ledger.discard_seal(attempt_of(epoch), "part-0 has the wrong sha256")
     assert (discarded.state, discarded.wal, discarded.summary) == (EpochState.PLANNED, None, None)
     assert discarded.attempt > epoch.attempt
     assert ledger.find_run(RUN) == attempt_of(discarded)
     assert all(p.vote is None for p in ledger.participants(FLIGHTS, epoch.id).values())
     assert ledger.discard_seal(attempt_of(discarded), "again") == discarded
-
-
-def test_a_vote_for_a_discarded_wal_does_not_count_for_the_next(ledger: Ledger) -> None:
-    epoch = seal(ledger, planned(ledger))
-    token = ledger.take_token(attempt_of(epoch), Role.PREPARE, "warehouse")
-    discarded = ledger.discard_seal(attempt_of(epoch), "torn")
     seal(ledger, discarded, "another", "b" * 64)
     with pytest.raises(Fenced):
         ledger.record_vote(attempt_of(epoch), "warehouse", Vote(token, "h", "t"))
-
-
-def test_a_decided_wal_is_never_discarded(ledger: Ledger) -> None:
-    epoch = committed(ledger, planned(ledger))
+    decided = committed(ledger, planned(ledger, 2))
     with pytest.raises(IllegalTransition, match="committed, not staged"):
-        ledger.discard_seal(attempt_of(epoch), "torn")
+        ledger.discard_seal(attempt_of(decided), "torn")
 
 
 def test_only_issued_tokens_are_known(ledger: Ledger) -> None:
@@ -280,3 +162,69 @@ def test_only_issued_tokens_are_known(ledger: Ledger) -> None:
         epoch.attempt,
         token,
     }
+
+
+# --- epochs whose rows could collide take turns: from the validation to the publication ---
+
+
+def asking(ledger: Ledger, epoch: Epoch, sink: str = "warehouse") -> int:
+    """Start `prepare` and take the turn; the execution's token."""
+    token = ledger.take_token(attempt_of(epoch), Role.PREPARE, sink)
+    ledger.take_turn(attempt_of(epoch), sink, token)
+    return token
+
+
+def run_of(number: int) -> RunKey:
+    return RunKey("flights", f"day {number}")
+
+
+def staged(ledger: Ledger, number: int) -> Epoch:
+    return seal(ledger, planned(ledger, number, run_of(number)))
+
+
+def test_the_turn_lasts_until_the_epoch_is_shown_where_it_took_it(ledger: Ledger) -> None:
+    first, second = staged(ledger, 1), staged(ledger, 2)
+    token = asking(ledger, first)
+    vote(ledger, first, "delays")
+    ledger.record_vote(attempt_of(first), "warehouse", Vote(token, None, "target", {"flights": 7}))
+    with pytest.raises(KeysHeld, match="epoch 1 is prepared in warehouse"):
+        asking(ledger, second)
+    ledger.commit_epoch(attempt_of(first))
+    with pytest.raises(KeysHeld):
+        asking(ledger, second, "delays")  # the turn is the pipeline's
+    show(ledger, first, "warehouse")
+    asking(ledger, second)
+
+
+def test_a_vote_of_the_same_sink_counts_though_it_took_no_turn(ledger: Ledger) -> None:
+    """It was given before there were turns, or before the table had the unique key."""
+    first, second = staged(ledger, 1), staged(ledger, 2)
+    vote(ledger, first, "warehouse")
+    with pytest.raises(KeysHeld):
+        asking(ledger, second)
+    asking(ledger, second, "delays")
+
+
+def test_a_new_attempt_ends_the_turn_and_a_zombie_does_not_get_it_back(ledger: Ledger) -> None:
+    first, second = staged(ledger, 1), staged(ledger, 2)
+    token = asking(ledger, first)
+    ledger.take_over(FLIGHTS, 1, run_of(1))
+    asking(ledger, second)
+    with pytest.raises(Fenced):
+        ledger.take_turn(attempt_of(first), "warehouse", token)
+    older = ledger.take_token(attempt_of(second), Role.PREPARE, "warehouse")
+    asking(ledger, second)
+    with pytest.raises(Fenced, match="superseded"):
+        ledger.take_turn(attempt_of(second), "warehouse", older)
+    ledger.void_epoch(FLIGHTS, 2, "not needed")
+    with pytest.raises(Fenced):
+        ledger.record_vote(attempt_of(first), "warehouse", Vote(token, None, "target", {}))
+
+
+def test_the_database_itself_refuses_two_epochs_with_the_turn(ledger: Ledger, sql: Sql) -> None:
+    asking(ledger, staged(ledger, 1))
+    staged(ledger, 2)
+    with pytest.raises(psycopg2.errors.ExclusionViolation, match="one_epoch_has_the_turn"):
+        sql("UPDATE lockstep.participant SET turn = true WHERE epoch = 2 AND sink = 'delays'")
+    sql.rollback()
+    sql("UPDATE lockstep.participant SET turn = true WHERE epoch = 1 AND sink = 'delays'")

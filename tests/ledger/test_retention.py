@@ -1,4 +1,4 @@
-"""The history in partitions: an older ledger's comes over whole, is guarded as ever, and goes by the oldest part."""
+"""The history in partitions: nobody changes it, it goes by the oldest part, and what is finished is counted once."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ import pytest
 from lockstep.epoch import Identity
 from lockstep.errors import LedgerRefused, LedgerUnavailable
 from lockstep.ledger import Ledger, migrate
-from lockstep.ledger import migrations as migrating
-from lockstep.ledger._statements import migrations
 from lockstep.ledger.report import Report
 from lockstep.ledger.retention import prune
 from lockstep.states import EpochState, Role
@@ -76,88 +74,6 @@ def finish(ledger: Ledger, *numbers: int) -> None:
         cleaned(ledger, planned(ledger, number))
 
 
-# --- what an older ledger has ---
-
-
-def migrated_up_to(dsn: str, version: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(migrating, "migrations", lambda: migrations()[:version])
-        migrate(dsn)
-
-
-OLD_ROWS = [
-    "INSERT INTO lockstep.pipeline VALUES ('flights', 'interval', 7)",
-    "INSERT INTO lockstep.epoch (pipeline, id, state, attempt, plan, wal, manifest_hash, span)"
-    " SELECT 'flights', n, CASE n WHEN 4 THEN 'void' WHEN 6 THEN 'published' ELSE 'cleaned' END, n,"
-    """ '{"format": 1, "sources": {}, "sinks": {}}', 'w',"""
-    " repeat('a', 64), tstzrange(day + n * interval '1 d', day + (n + 1) * interval '1 d')"
-    " FROM (VALUES ('2013-01-01'::timestamptz)) d (day), generate_series(1, 7) n WHERE n <> 3",
-    "INSERT INTO lockstep.transition (pipeline, epoch, target_state, role, actor, attempt)"
-    " SELECT 'flights', n, 'planned', 'begin', 'tester', n FROM generate_series(1, 7) n",
-]
-
-
-def test_the_history_of_an_older_ledger_comes_over_whole(
-    dsn: str, by_hand: Sql, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    migrated_up_to(dsn, 10, monkeypatch)
-    with by_hand.unwatched():
-        for insert in OLD_ROWS:
-            by_hand(insert)
-    told = (
-        "SELECT id, pipeline, epoch, sink, target_state, attempt, role, actor, at FROM lockstep.transition ORDER BY id"
-    )
-    before = by_hand(told)
-    by_hand.commit()
-    migrate(dsn)
-    assert by_hand(told) == before
-    by_hand.commit()
-    found = Report(dsn).pipeline(FLIGHTS)
-    assert found is not None
-    assert {state.value: count for state, count in found.counts.items()} == {"cleaned": 4, "void": 1, "published": 1}
-    assert [(hole.start.day, hole.end.day) for hole in found.holes] == [(4, 5)]
-    ledger = Ledger(dsn)
-    cleaned(ledger, planned(ledger, 20))
-    after = by_hand(told)
-    assert after[: len(before)] == before
-    assert [row[0] for row in after] == sorted(row[0] for row in after)
-
-
-def test_rights_on_the_history_stay_as_they_were(dsn: str, by_hand: Sql, monkeypatch: pytest.MonkeyPatch) -> None:
-    migrated_up_to(dsn, 10, monkeypatch)
-    by_hand("DO $$ BEGIN CREATE ROLE task LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
-    by_hand("ALTER DEFAULT PRIVILEGES IN SCHEMA lockstep GRANT ALL ON TABLES TO task")
-    by_hand("GRANT SELECT, INSERT ON lockstep.transition TO task")
-    by_hand("GRANT SELECT, UPDATE ON lockstep.participant TO task")
-    by_hand.commit()
-    migrate(dsn)
-    has = "SELECT r FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE']) r"
-    has += " WHERE has_table_privilege('task', %s, r)"
-    assert by_hand(has, "lockstep.transition") == [("SELECT",), ("INSERT",)]
-    assert by_hand(has, "lockstep.finished") == [("SELECT",), ("UPDATE",)]
-    parts = by_hand(
-        "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'lockstep.transition'::regclass"
-    )
-    assert len(parts) == 2
-    assert not any(by_hand(has, part) for (part,) in parts)
-    by_hand("DROP OWNED BY task")
-    by_hand("DROP ROLE task")
-    by_hand.commit()
-
-
-def test_a_row_of_a_clock_that_was_ahead_does_not_stop_the_migration(
-    dsn: str, by_hand: Sql, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    migrated_up_to(dsn, 10, monkeypatch)
-    with by_hand.unwatched():
-        by_hand(
-            "INSERT INTO lockstep.transition (pipeline, epoch, target_state, role, actor, at)"
-            " VALUES ('flights', 1, 'planned', 'begin', 'tester', now() + interval '5 days')"
-        )
-    migrate(dsn)
-    assert by_hand.one("SELECT count(*) FROM lockstep.transition") == 1
-
-
 # --- what nobody may do to it ---
 
 
@@ -186,7 +102,11 @@ def test_what_is_old_goes_by_whole_parts_and_the_rest_stays(kept: Ledger, dsn: s
     shift(by_hand, 40)
     assert prune(dsn).begun is not None
     finish(kept, 2)
+    before = by_hand("SELECT * FROM lockstep.transition ORDER BY id")
+    by_hand.commit()
     said = prune(dsn, 30 * DAY, dry_run=True)
+    assert by_hand("SELECT * FROM lockstep.transition ORDER BY id") == before
+    by_hand.commit()
     done = prune(dsn, 30 * DAY)
     assert names(said.dropped) == names(done.dropped) == ["transition_from_the_start"]
     history = Report(dsn)
@@ -197,25 +117,16 @@ def test_what_is_old_goes_by_whole_parts_and_the_rest_stays(kept: Ledger, dsn: s
     finish(kept, 3)
 
 
-def test_a_dry_run_changes_nothing(kept: Ledger, dsn: str, by_hand: Sql) -> None:
+def test_the_history_of_an_epoch_that_is_not_finished_stays(kept: Ledger, dsn: str, by_hand: Sql) -> None:
     finish(kept, 1)
+    planned(kept, 2)
     shift(by_hand, 500)
-    before = by_hand("SELECT * FROM lockstep.transition ORDER BY id")
-    by_hand.commit()
-    said = prune(dsn, dry_run=True)
-    assert (names(said.dropped), said.begun) == (["transition_from_the_start"], "")
-    assert by_hand("SELECT * FROM lockstep.transition ORDER BY id") == before
-
-
-@pytest.mark.parametrize("state", ["planned", "staged", "committed", "published"])
-def test_the_history_of_an_epoch_that_is_not_finished_stays(kept: Ledger, dsn: str, by_hand: Sql, state: str) -> None:
-    finish(kept, 1)
-    with by_hand.unwatched():
-        planned(kept, 2)
-        by_hand("UPDATE lockstep.epoch SET state = %s, wal = 'w', manifest_hash = repeat('a', 64) WHERE id = 2", state)
-    shift(by_hand, 500)
-    done = prune(dsn)
-    assert (done.dropped, done.held_by) == ((), f"{FLIGHTS} epoch 2")
+    for state in ("planned", "staged", "committed", "published"):
+        with by_hand.unwatched():
+            change = "UPDATE lockstep.epoch SET state = %s, wal = 'w', manifest_hash = repeat('a', 64) WHERE id = 2"
+            by_hand(change, state)
+        done = prune(dsn)
+        assert (done.dropped, done.held_by) == ((), f"{FLIGHTS} epoch 2"), state
     assert Report(dsn).history(FLIGHTS, 1)
 
 

@@ -37,17 +37,6 @@ def judged(ledger: Ledger, epoch: Epoch, results: list[AuditResult]) -> Verdict:
     return ledger.record_verdict(attempt_of(epoch), epoch.manifest_hash or "", results)
 
 
-def test_the_plan_keeps_its_audits(ledger: Ledger, staged: Epoch) -> None:
-    assert ledger.epoch(FLIGHTS, staged.id).plan.audits == (SPEC,)
-
-
-@pytest.mark.parametrize(("results", "told"), [(PASSED[:1], "1 audit passed"), (PASSED, "2 audits passed")])
-def test_a_verdict_says_how_many_audits_passed(
-    ledger: Ledger, staged: Epoch, results: list[AuditResult], told: str
-) -> None:
-    assert str(judged(ledger, staged, results)) == told
-
-
 def test_without_a_verdict_no_sink_starts_votes_or_is_decided(ledger: Ledger, staged: Epoch) -> None:
     with pytest.raises(NotAudited, match="clear from audit"):
         ledger.take_token(attempt_of(staged), Role.PREPARE, "warehouse")
@@ -69,8 +58,14 @@ def test_rows_may_be_loaded_before_the_seal_and_their_vote_waits_for_the_verdict
 
 
 def test_what_passes_goes_on_and_keeps_what_was_found(ledger: Ledger, staged: Epoch) -> None:
+    assert ledger.epoch(FLIGHTS, staged.id).plan.audits == (SPEC,)
+    with pytest.raises(IllegalTransition, match="no audit holds it"):
+        ledger.release_epoch(FLIGHTS, staged.id, "why")
     verdict = judged(ledger, staged, PASSED)
+    assert str(verdict) == "2 audits passed"
     assert (verdict.outcome, verdict.results, verdict.manifest_hash) == (Outcome.PASSED, tuple(PASSED), HASH)
+    with pytest.raises(IllegalTransition, match="its audits passed"):
+        ledger.release_epoch(FLIGHTS, staged.id, "why")
     vote_all(ledger, staged)
     assert ledger.commit_epoch(attempt_of(staged)).state is EpochState.COMMITTED
     assert ledger.verdict(FLIGHTS, staged.id) == verdict
@@ -90,11 +85,15 @@ def test_what_is_held_waits_for_a_person_and_says_for_which(ledger: Ledger, stag
             refused()
 
 
-def test_a_verdict_is_given_once_whoever_asks_again(ledger: Ledger, staged: Epoch) -> None:
+def test_a_verdict_is_given_once_and_outlives_an_abort(ledger: Ledger, staged: Epoch) -> None:
     first = judged(ledger, staged, HELD)
     assert judged(ledger, staged, PASSED) == first
-    ledger.take_over(FLIGHTS, staged.id, RUN)
+    ledger.raise_attempt(FLIGHTS, staged.id, Role.ABORT)
+    again = ledger.take_over(FLIGHTS, staged.id, OTHER_RUN)
     assert judged(ledger, staged, PASSED) == first, "nor does a zombie change it"
+    ledger.release_epoch(FLIGHTS, staged.id, "looked")
+    vote_all(ledger, again)
+    assert ledger.commit_epoch(attempt_of(again)).state is EpochState.COMMITTED
 
 
 def test_a_release_lets_it_go_on_with_the_reason_in_the_history(
@@ -116,14 +115,6 @@ def test_a_release_lets_it_go_on_with_the_reason_in_the_history(
     assert told == [("audit", "held by some (0 rows, at least 1 expected)"), ("operator", "released: a strike")]
 
 
-def test_nothing_else_is_released(ledger: Ledger, staged: Epoch) -> None:
-    with pytest.raises(IllegalTransition, match="no audit holds it"):
-        ledger.release_epoch(FLIGHTS, staged.id, "why")
-    judged(ledger, staged, PASSED)
-    with pytest.raises(IllegalTransition, match="its audits passed"):
-        ledger.release_epoch(FLIGHTS, staged.id, "why")
-
-
 def stage_anew(ledger: Ledger, staged: Epoch, how: str) -> Epoch:
     """The same epoch with other rows sealed, behind a damaged WAL or another plan."""
     if how == "discarded":
@@ -139,6 +130,11 @@ def stage_anew(ledger: Ledger, staged: Epoch, how: str) -> Epoch:
 def test_rows_that_were_staged_after_somebody_looked_are_not_released(ledger: Ledger, staged: Epoch, how: str) -> None:
     judged(ledger, staged, HELD)
     again = stage_anew(ledger, staged, how)
+    assert ledger.verdict(FLIGHTS, staged.id) is None
+    with pytest.raises(NotAudited):
+        vote(ledger, again, "warehouse")
+    with pytest.raises(NotPrepared, match="isn't the one"):
+        ledger.record_verdict(attempt_of(again), HASH[:-1] + "c", PASSED)
     judged(ledger, again, [AuditResult("some", 2_000_000, True)])
     now = rf"held by some \(2,000,000 rows\).*`lockstep release flights 1 --manifest {OTHER_HASH[:12]} "
     for seen, why in (
@@ -156,27 +152,6 @@ def test_rows_that_were_staged_after_somebody_looked_are_not_released(ledger: Le
     with pytest.raises(IllegalTransition, match=r"manifest bbbbbbbbbbbb is released by .*: looked again"):
         ledger.release_epoch(FLIGHTS, staged.id, "a strike", only=HASH)
     vote_all(ledger, again)
-
-
-def test_a_verdict_outlives_an_abort_and_counts_in_the_next_attempt(ledger: Ledger, staged: Epoch) -> None:
-    judged(ledger, staged, HELD)
-    ledger.raise_attempt(FLIGHTS, staged.id, Role.ABORT)
-    ledger.release_epoch(FLIGHTS, staged.id, "looked")
-    again = ledger.take_over(FLIGHTS, staged.id, OTHER_RUN)
-    vote_all(ledger, again)
-    assert ledger.commit_epoch(attempt_of(again)).state is EpochState.COMMITTED
-
-
-@pytest.mark.parametrize("how", ["discarded", "replanned"])
-def test_what_is_staged_anew_has_no_verdict(ledger: Ledger, staged: Epoch, how: str) -> None:
-    judged(ledger, staged, HELD)
-    ledger.release_epoch(FLIGHTS, staged.id, "looked")
-    again = stage_anew(ledger, staged, how)
-    assert ledger.verdict(FLIGHTS, staged.id) is None
-    with pytest.raises(NotAudited):
-        vote(ledger, again, "warehouse")
-    with pytest.raises(NotPrepared, match="isn't the one"):
-        ledger.record_verdict(attempt_of(again), HASH[:-1] + "c", PASSED)
 
 
 def test_who_audited_a_wal_that_was_discarded_gives_no_verdict(ledger: Ledger, staged: Epoch) -> None:
@@ -207,9 +182,12 @@ def test_status_says_at_once_that_it_is_held_and_what_goes_on(ledger: Ledger, st
     [one] = found.epochs
     assert one.leased and one.held and found.trouble and one.verdict == ledger.verdict(FLIGHTS, staged.id)
     assert one.stuck and one.stuck.startswith("held by some (0 rows, at least 1 expected), and nothing of it is shown")
+    other = seal(ledger, planned(ledger, 2))
+    judged(ledger, other, HELD)
     ledger.release_epoch(FLIGHTS, staged.id, "looked")
+    ledger.void_epoch(FLIGHTS, other.id, "given up")
     found = Report(migrated_dsn).pipeline(FLIGHTS)
-    assert found is not None and not found.epochs[0].held and not found.epochs[0].stuck
+    assert found is not None and not any(one.held or one.stuck for one in found.epochs)
 
 
 def test_what_was_measured_is_the_history_of_later_epochs(ledger: Ledger) -> None:
@@ -226,28 +204,28 @@ def test_what_was_measured_is_the_history_of_later_epochs(ledger: Ledger) -> Non
     assert len(ledger.measured_before(last, 1)) == 1
 
 
-BY_HAND = {
-    "a vote": "UPDATE lockstep.participant SET state = 'prepared', token = execution, attempt = {attempt}, "
-    "target_id = 't' WHERE sink = 'warehouse'",
-    "the decision": "UPDATE lockstep.epoch SET state = 'committed'",
-}
-
-
-@pytest.mark.parametrize(("role", "what"), [("prepare", "a vote"), ("commit", "the decision")])
-def test_the_tables_refuse_it_from_whoever_writes_to_them(
-    ledger: Ledger, staged: Epoch, sql: Sql, role: str, what: str
+def test_the_tables_refuse_a_vote_and_a_decision_from_whoever_writes_to_them(
+    ledger: Ledger, staged: Epoch, sql: Sql
 ) -> None:
-    if what == "the decision":  # with all votes
-        judged(ledger, staged, PASSED)
-        vote_all(ledger, staged)
-        with sql.unwatched():
-            sql("DELETE FROM lockstep.verdict")
-    else:
-        with sql.unwatched():
-            sql("UPDATE lockstep.participant SET execution = 10000000")
-    sql.act_as(role)
+    with sql.unwatched():
+        sql("UPDATE lockstep.participant SET execution = 10000000")
+    sql.act_as("prepare")
     with pytest.raises(psycopg2.Error, match="no verdict of theirs"):
-        sql(BY_HAND[what].format(attempt=staged.attempt))
+        sql(
+            "UPDATE lockstep.participant SET state = 'prepared', token = execution, attempt = %s, target_id = 't'"
+            " WHERE sink = 'warehouse'",
+            staged.attempt,
+        )
+    sql.rollback()
+    with sql.unwatched():
+        sql("UPDATE lockstep.participant SET execution = NULL")
+    judged(ledger, staged, PASSED)
+    vote_all(ledger, staged)
+    with sql.unwatched():
+        sql("DELETE FROM lockstep.verdict")
+    sql.act_as("commit")
+    with pytest.raises(psycopg2.Error, match="no verdict of theirs"):
+        sql("UPDATE lockstep.epoch SET state = 'committed'")
 
 
 BEHIND_ITS_BACK = [
@@ -275,10 +253,3 @@ def test_a_verdict_changes_in_no_other_way(ledger: Ledger, staged: Epoch, sql: S
             with pytest.raises(psycopg2.Error):
                 sql(statement)
         sql.rollback()
-
-
-def test_a_void_epoch_is_not_held_any_more(ledger: Ledger, staged: Epoch, migrated_dsn: str) -> None:
-    judged(ledger, staged, HELD)
-    ledger.void_epoch(FLIGHTS, staged.id, "given up")
-    found = Report(migrated_dsn).pipeline(FLIGHTS)
-    assert found is not None and not found.stuck and not found.epochs[0].held

@@ -78,6 +78,8 @@ class World(NamedTuple):
 class Cursors:
     """`state`: whether epochs hand on state."""
 
+    start = World()
+
     def __init__(self, state: bool, knockout: Knockout | None = None, most_lives: int = 5) -> None:
         self.state, self.knockout, self.most_lives = state, knockout, most_lives
 
@@ -118,6 +120,9 @@ class Cursors:
         return tuple(n for n, _ in standing) if {state for _, state in standing} <= shown else ()
 
     # --- steps ---
+
+    def violation(self, world: World) -> str:
+        return broken(self, world) or unsettled(self, world)
 
     def successors(self, world: World) -> Iterator[tuple[str, World]]:
         if len(world.lives) < self.most_lives and len(world.processes) < 2:
@@ -232,30 +237,3 @@ def unsettled(protocol: Cursors, world: World) -> str:
         if world.shown == wanted
         else f"after recovery the sink shows {sorted(world.shown)}, decided are {sorted(wanted)}"
     )
-
-
-def explore(protocol: Cursors) -> tuple[int, str, list[str]]:
-    """Breadth first: how many worlds there are, the first rule that is broken, and the steps that lead there."""
-    start = World()
-    parents: dict[World, tuple[World, str] | None] = {start: None}
-    layer = [start]
-    while layer:
-        following = []
-        for world in layer:
-            for label, after in protocol.successors(world):
-                if after in parents:
-                    continue
-                parents[after] = (world, label)
-                if violation := broken(protocol, after) or unsettled(protocol, after):
-                    return len(parents), violation, _trace(parents, after)
-                following.append(after)
-        layer = following
-    return len(parents), "", []
-
-
-def _trace(parents: dict[World, tuple[World, str] | None], world: World) -> list[str]:
-    lines: list[str] = []
-    while (step := parents[world]) is not None:
-        lines.append(step[1])
-        world = step[0]
-    return [f"{number:>3}. {line}" for number, line in enumerate(reversed(lines), 1)]

@@ -108,10 +108,15 @@ Moves = Iterator[tuple[str, World, Process | None]]
 class Generations:
     """The protocol of replacing, with at most one planted bug. `most_lives`: those that were given up count, too."""
 
+    start = World()
+
     def __init__(self, knockout: Knockout | None = None, most_lives: int = 4, most_processes: int = 2) -> None:
         self.knockout, self.most_lives, self.most_processes = knockout, most_lives, most_processes
         self.arrows = {(arrow.source, arrow.target): arrow.roles for arrow in EPOCH_TRANSITIONS}
         self.exercised: set[tuple[type[StrEnum], StrEnum | None, StrEnum, Role]] = set()
+
+    def violation(self, world: World) -> str:
+        return broken(world) or unsettled(self, world)
 
     def successors(self, world: World) -> Iterator[tuple[str, World]]:
         if len(world.processes) < self.most_processes:
@@ -276,30 +281,3 @@ def unsettled(protocol: Generations, world: World) -> str:
         if world.sink(name).rows != {current}:
             return f"after recovery {name} shows {sorted(world.sink(name).rows)}, decided is life {current}"
     return ""
-
-
-def explore(protocol: Generations) -> tuple[int, str, list[str]]:
-    """Breadth first: how many worlds there are, the first rule that is broken, and the steps that lead there."""
-    start = World()
-    parents: dict[World, tuple[World, str] | None] = {start: None}
-    layer = [start]
-    while layer:
-        following = []
-        for world in layer:
-            for label, after in protocol.successors(world):
-                if after in parents:
-                    continue
-                parents[after] = (world, label)
-                if violation := broken(after) or unsettled(protocol, after):
-                    return len(parents), violation, _trace(parents, after)
-                following.append(after)
-        layer = following
-    return len(parents), "", []
-
-
-def _trace(parents: dict[World, tuple[World, str] | None], world: World) -> list[str]:
-    lines: list[str] = []
-    while (step := parents[world]) is not None:
-        lines.append(step[1])
-        world = step[0]
-    return [f"{number:>3}. {line}" for number, line in enumerate(reversed(lines), 1)]

@@ -87,8 +87,13 @@ class World(NamedTuple):
 class KeptWals:
     """The protocol, with at most one planted bug."""
 
+    start = World()
+
     def __init__(self, knockout: Knockout | None = None, most_lives: int = 3, most_processes: int = 2) -> None:
         self.knockout, self.most_lives, self.most_processes = knockout, most_lives, most_processes
+
+    def violation(self, world: World) -> str:
+        return broken(world)
 
     def successors(self, world: World) -> Iterator[tuple[str, World]]:
         yield from self.alone(world)
@@ -195,30 +200,3 @@ def broken(world: World) -> str:
         if life.state in (E.STAGED, E.PUBLISHED) and life.restores != NOBODY and not whole:
             return f"life {number} is {life.state}, and the files that it refers to are gone"
     return ""
-
-
-def explore(protocol: KeptWals) -> tuple[int, str, list[str]]:
-    """Breadth first: how many worlds there are, the first rule that is broken, and the steps that lead there."""
-    start = World()
-    parents: dict[World, tuple[World, str] | None] = {start: None}
-    layer = [start]
-    while layer:
-        following = []
-        for world in layer:
-            for label, after in protocol.successors(world):
-                if after in parents:
-                    continue
-                parents[after] = (world, label)
-                if violation := broken(after):
-                    return len(parents), violation, _trace(parents, after)
-                following.append(after)
-        layer = following
-    return len(parents), "", []
-
-
-def _trace(parents: dict[World, tuple[World, str] | None], world: World) -> list[str]:
-    lines: list[str] = []
-    while (step := parents[world]) is not None:
-        lines.append(step[1])
-        world = step[0]
-    return [f"{number:>3}. {line}" for number, line in enumerate(reversed(lines), 1)]

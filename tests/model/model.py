@@ -118,8 +118,8 @@ class Step(StrEnum):
     DELETE = "cleanup: delete the folders"
     RECORD_CLEANED = "cleanup: record"
     ROLL_BACK_LOWER = "roll back what carries lower tokens"
-    RAISE = "abort: raise the attempt, too late"
-    DISCARD = "begin: discard the WAL, too late"
+    RAISE_TOO_LATE = "abort: raise the attempt, too late"
+    DISCARD_TOO_LATE = "begin: discard the WAL, too late"
     ROLL_BACK = "sweep: roll back the branch"
     REMOVE = "sweep: remove the folder, and what it staged below a table"
     REMOVE_HERE = "sweep: remove the folder, and nothing below a table"
@@ -163,33 +163,7 @@ class Protocol:
         }
         self.exercised: set[tuple[type[StrEnum], StrEnum | None, StrEnum, Role]] = set()
         self.steps: dict[str, Callable[[World, Process], Moves]] = {
-            Step.WRITE_FOLDER: self.write_folder,
-            Step.SEAL: self.seal,
-            Step.JUDGE: self.judge,
-            Step.ASK_TOKEN: self.ask_token,
-            Step.INSERT: self.insert,
-            Step.INSERT_EARLY: self.insert,
-            Step.PROVE: self.prove,
-            Step.PREPARE: self.prepare,
-            Step.VOTE: self.vote,
-            Step.DECIDE: self.decide,
-            Step.DECIDE_BLINDLY: self.decide_blindly,
-            Step.LOOK_HANDLE: self.look_handle,
-            Step.COMMIT_PREPARED: self.commit_prepared,
-            Step.LOOK_MARKER: self.look_marker,
-            Step.REDO: self.redo,
-            Step.COMMIT_REDO: self.commit_redo,
-            Step.RECORD: self.record,
-            Step.ARCHIVE: self.archive,
-            Step.DELETE: self.delete,
-            Step.RECORD_CLEANED: self.record_cleaned,
-            Step.ROLL_BACK_LOWER: self.roll_back_lower,
-            Step.RAISE: self.raise_too_late,
-            Step.DISCARD: self.discard_too_late,
-            Step.ROLL_BACK: self.roll_back,
-            Step.REMOVE: self.remove,
-            Step.REMOVE_HERE: self.remove_here,
-            Step.EXPIRE: self.expire,
+            step: getattr(self, step.name.lower()) for step in Step
         }
 
     # --- the arrows of the table -------------------------------------------------------------------------------------
@@ -253,7 +227,10 @@ class Protocol:
         yield from self.raise_attempt(world, "begin/abort/recover: raise the attempt", raising, state)
         yield from self.raise_attempt(world, "a person voids the epoch", (Role.OPERATOR,), E.VOID)
         if state is E.STAGED and self.knockout is Knockout.DISCARD_KEEPS_VOTES:
-            yield "begin: the WAL fails its checks", world.plus(Process(Step.DISCARD, attempt=world.ledger.attempt))
+            yield (
+                "begin: the WAL fails its checks",
+                world.plus(Process(Step.DISCARD_TOO_LATE, attempt=world.ledger.attempt)),
+            )
         elif state is E.STAGED:
             roles = (Role.BEGIN, Role.OPERATOR)
             yield from self.raise_attempt(world, "begin finds the WAL corrupt/a person replans", roles, E.PLANNED)
@@ -440,6 +417,8 @@ class Protocol:
         then = Step.PROVE if me.step == Step.INSERT_EARLY else Step.PREPARE
         return [("prepare: insert the marker and the rows", world, me._replace(step=then))]
 
+    insert_early = insert
+
     def prove(self, world: World, me: Process) -> Moves:
         """What was loaded before the seal waits for it, and is rolled back unless it is what is sealed."""
         if world.ledger.state is E.PLANNED and me.attempt == world.ledger.attempt:
@@ -603,7 +582,9 @@ class Protocol:
             if folder < me.attempt and folder != me.wal:
                 moves.append(("remove a lower token's folder", self.without_folder(world, folder), me))
         too_early = self.knockout is Knockout.ROLLED_BACK_BEFORE_RAISE and me.attempt > world.ledger.attempt
-        return moves or [("nothing of lower tokens left", world, me._replace(step=Step.RAISE) if too_early else None)]
+        return moves or [
+            ("nothing of lower tokens left", world, me._replace(step=Step.RAISE_TOO_LATE) if too_early else None)
+        ]
 
     def raise_too_late(self, world: World, me: Process) -> Moves:
         if world.ledger.state not in UNDECIDED:

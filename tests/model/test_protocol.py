@@ -11,7 +11,7 @@ from lockstep.states import (
     Fence,
     ParticipantState,
 )
-from tests.model import generations
+from tests.model import generations, search
 from tests.model.checker import Exploration, explore, wander
 from tests.model.model import Arrow, Knockout, Protocol
 from tests.sampling import Sampling
@@ -42,7 +42,7 @@ def test_every_arrow_of_the_table_is_taken_by_each_of_its_roles(protocol: Protoc
         for role in arrow.roles
     }
     replacing = generations.Generations()
-    generations.explore(replacing)
+    search.explore(replacing)
     assert exploration.worlds and protocol.exercised | replacing.exercised == declared
 
 

@@ -6,8 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -15,6 +13,7 @@ import pytest
 
 from stack.errors import StackError
 from stack.processes import Processes, Started, wait_until
+from tests.waiting import until
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
 #: starts a child in a group of its own, tells its pid, and sleeps
@@ -28,13 +27,6 @@ time.sleep(600)
 
 def start(processes: Processes, folder: Path, command: list[str]) -> Started:
     return processes.start("one", command, environment=dict(os.environ), cwd=folder, log=folder / "one.log")
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def lives(pid: int) -> bool:
@@ -68,7 +60,7 @@ def test_a_reused_pid_is_never_signalled(tmp_path: Path, leads: bool) -> None:
 def test_what_a_killed_leader_left_behind_is_ended(tmp_path: Path, env: str) -> None:
     processes = Processes(tmp_path / "stack.json")
     leader = start(processes, tmp_path, [sys.executable, "-c", PARENT.format(env=env)])
-    wait_for(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text() != "")
+    until(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text() != "")
     child = int((tmp_path / "child").read_text())
     psutil.Process(leader.pid).kill()
     assert lives(child)

@@ -1,4 +1,4 @@
-"""The private S3 server, broker and YARN: on loopback, and what they acknowledged outlives them."""
+"""The private S3 server, broker, YARN and HDFS: on loopback, and what they acknowledged outlives them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ import pytest
 from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
+from lockstep.hdfs.address import HdfsAddress
+from lockstep.hdfs.file_system import HdfsFileSystem
+from stack.hadoop import VERSION
+from stack.hdfs import HDFS, HdfsServer
+from stack.jars import spark_jars
 from stack.kafka import KafkaBroker
 from stack.s3 import MISSING, S3Server, weed
 from stack.yarn import YarnCluster, fetched
@@ -77,3 +82,21 @@ def test_a_yarn_has_a_node_with_room(tmp_path_factory: pytest.TempPathFactory) -
         require_loopback(yarn.pids)
         [node] = yarn.ask("nodes")["nodes"]["node"]
         assert (node["state"], node["availMemoryMB"]) == ("RUNNING", 4096)
+
+
+@pytest.mark.skipif(not HDFS.present, reason="HDFS is not here: `make hdfs` fetches it")
+def test_a_killed_hdfs_comes_back_under_its_address_with_its_files(tmp_path_factory: pytest.TempPathFactory) -> None:
+    assert [jar.name for jar in spark_jars("hadoop-client-api")] == [f"hadoop-client-api-{VERSION}.jar"]
+    with HdfsServer(tmp_path_factory.mktemp("hdfs")).for_a_while() as server:
+        require_loopback(server.pids)
+        uri, files = server.uri, HdfsFileSystem.at(HdfsAddress.of(server.uri))
+        files.make_folder("/kept")
+        files.create("/kept/small", b"small")
+        files.create("/kept/large", bytes(range(256)) * 40_000)
+        server.kill()
+        assert not server.lives
+        server.start()
+        assert server.uri == uri
+        assert files.read("/kept/small") == b"small"
+        assert files.read("/kept/large") == bytes(range(256)) * 40_000
+        assert sorted(found.name for found in files.children("/kept")) == ["large", "small"]

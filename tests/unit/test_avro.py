@@ -100,17 +100,9 @@ def test_rows_of_every_type_come_back_equal_and_have_the_same_bytes_each_time() 
     assert {one[:5] for one in found.to_pylist()} == {b"\x00\x00\x00\x00\x07"}
     back = AvroReaders({7: text}).decode(found.to_pylist(), given.type)
     assert back.to_pylist() == given.to_pylist()
-
-
-def test_another_reader_of_avro_finds_the_values_and_their_meaning() -> None:
-    text, _ = schema_of(ROWS, "out")
-    [body] = AvroWriter(7, text).encode(structs([FULL]), named).to_pylist()
-    out = io.BytesIO(body[5:])
-    found: Any = fastavro.schemaless_reader(out, json.loads(text), None)
-    assert not out.read()
-    assert (found["at"], found["amount"], found["day"]) == (INSTANT, FULL["amount"], FULL["day"])
-    assert found["amounts"] == {"b": Decimal("1.25"), "a": None}
-    assert found["nested"]["inner"] == FULL["nested"]["inner"]
+    other: Any = fastavro.schemaless_reader(io.BytesIO(found[0].as_py()[5:]), json.loads(text), None)
+    assert (other["at"], other["amount"], other["day"]) == (INSTANT, FULL["amount"], FULL["day"])
+    assert other["nested"]["inner"] == FULL["nested"]["inner"]
 
 
 def test_what_avro_has_no_type_or_name_for_is_named(subtests: pytest.Subtests) -> None:
@@ -130,30 +122,16 @@ def test_what_avro_has_no_type_or_name_for_is_named(subtests: pytest.Subtests) -
             assert re.search(says, fault)
 
 
-def test_records_in_records_have_names_of_their_own() -> None:
+def test_records_have_names_of_their_own_that_every_reader_takes() -> None:
     inner = pa.struct([("c", pa.int32())])
-    rows = pa.schema(
-        [("a", pa.struct([("b", inner)])), ("a_b", inner), ("l", pa.list_(inner)), ("m", pa.map_(pa.string(), inner))]
-    )
+    rows = pa.schema([("a", pa.struct([("b", inner)])), ("a_b", inner), ("l", pa.list_(inner))])
     text, faults = schema_of(rows, "2-out")
     assert faults == []
-    assert AvroWriter(1, text).takes(structs([{"a": {"b": {"c": 1}}, "a_b": {"c": 2}, "l": [], "m": []}], rows))
-
-
-def test_a_record_has_a_name_that_every_reader_takes(subtests: pytest.Subtests) -> None:
-    cases: list[tuple[str, str]] = [
-        ("2-out", "_2_out"),
-        ("string", "_string"),
-        ("a.b", "a_b"),
-        ("Out", "Out"),
-        ("ä", "_"),
-    ]
-    for name, legal in cases:
-        with subtests.test(name=name, legal=legal):
-            rows = pa.schema([("a", pa.int32())])
-            texts = [schema_of(rows, name)[0], type_of(pa.field(name, pa.struct(list(rows))))[0]]
-            assert [json.loads(text)["name"] for text in texts] == [legal, legal]
-            assert AvroWriter(1, texts[0]).is_one()
+    assert AvroWriter(1, text).takes(structs([{"a": {"b": {"c": 1}}, "a_b": {"c": 2}, "l": []}], rows))
+    for name, legal in (("2-out", "_2_out"), ("string", "_string"), ("a.b", "a_b"), ("Out", "Out"), ("ä", "_")):
+        texts = [schema_of(rows, name)[0], type_of(pa.field(name, pa.struct(list(rows))))[0]]
+        assert [json.loads(text)["name"] for text in texts] == [legal, legal]
+        assert AvroWriter(1, texts[0]).is_one()
 
 
 # --- a schema that is there ------------------------------------------------------------------------------------------
@@ -228,7 +206,7 @@ def test_null_is_never_written_as_something_else(subtests: pytest.Subtests) -> N
             assert AvroReaders({1: both}).decode(found, struct).equals(rows)
 
 
-def test_null_within_a_value_that_is_there_is_refused_and_below_one_that_is_null_is_none() -> None:
+def test_null_within_a_value_and_a_key_that_a_map_has_twice_are_refused() -> None:
     items = {"type": "array", "items": "boolean"}
     writer = AvroWriter(1, record(("a", ["null", INNER_RECORD]), ("l", ["null", items])))
     dtype = pa.struct([("a", pa.struct([("b", pa.bool_())])), ("l", pa.list_(pa.bool_()))])
@@ -236,61 +214,36 @@ def test_null_within_a_value_that_is_there_is_refused_and_below_one_that_is_null
     assert writer.takes(pa.array([fine, {"a": None, "l": None}, fine], dtype))
     for strange in ({"a": {"b": None}}, {"l": [True, None]}):
         assert not writer.takes(pa.array([fine, {**fine, **strange}], dtype))
-
-
-def test_a_map_that_has_a_key_twice_is_refused() -> None:
-    writer = AvroWriter(1, record(("a", {"type": "map", "values": "long"})))
-    rows = pa.array(
-        [{"a": [("k", 1), ("l", 2)]}, {"a": [("k", 1), ("k", 2)]}], pa.struct([("a", pa.map_(pa.string(), pa.int64()))])
-    )
+    writer, maps = AvroWriter(1, record(("a", {"type": "map", "values": "long"}))), pa.map_(pa.string(), pa.int64())
+    rows = pa.array([{"a": [("k", 1), ("l", 2)]}, {"a": [("k", 1), ("k", 2)]}], pa.struct([("a", maps)]))
     with pytest.raises(SinkRejected, match=r"^row 1: a value of a doesn't fit"):
         writer.encode(rows, named)
 
 
-def test_nothing_is_nothing() -> None:
-    for schema in (GIVEN, "no schema"):
-        assert AvroWriter(300, schema).encode(given(), named).equals(pa.array([], pa.binary()))
-
-
 def test_a_schema_that_rows_dont_fit_is_told_by_column(subtests: pytest.Subtests) -> None:
-    cases: list[tuple[str, pa.DataType, str]] = [
-        (record(("a", "long"), ("b", "long")), pa.struct([("a", pa.int64())]), "b is a field of the schema, without"),
-        (record(("a", "long")), pa.struct([("a", pa.int64()), ("b", pa.int64())]), "b is no field of the schema"),
-        (record(("a", "int")), pa.struct([("a", pa.int64())]), "a is int64, the schema has int"),
-        (record(("a", "float")), pa.struct([("a", pa.float64())]), "a is double, the schema has float"),
-        (record(("a", "long")), pa.struct([("a", pa.timestamp("us", "UTC"))]), "a is timestamp"),
-        (record(("a", MILLIS)), pa.struct([("a", pa.timestamp("us"))]), r"has long \(timestamp-millis\)"),
-        (record(("a", MILLIS)), pa.struct([("a", pa.int64())]), r"has long \(timestamp-millis\)"),
-        (record(("a", MONEY)), pa.struct([("a", pa.decimal128(10, 4))]), r"has bytes \(decimal\)"),
-        (record(("a", MONEY)), pa.struct([("a", pa.decimal128(5, 5))]), r"has bytes \(decimal\)"),
-        (record(("a", MONEY)), pa.struct([("a", pa.binary())]), r"has bytes \(decimal\)"),
-        (
-            record(("a", {**MONEY, "type": "string"})),
-            pa.struct([("a", pa.decimal128(5, 2))]),
-            r"has string \(decimal\)",
-        ),
-        (
-            record(("a", {"type": "int", "logicalType": "time-micros"})),
-            pa.struct([("a", pa.time64("us"))]),
-            r"has int \(time-micros\)",
-        ),
-        (
-            record(("a", {"type": "long", "logicalType": "timestamp-fortnights"})),
-            pa.struct([("a", pa.timestamp("us", "UTC"))]),
-            r"\(timestamp-fortnights\)",
-        ),
-        (record(("a", ["null", "int", "string"])), pa.struct([("a", pa.int32())]), "a union of several types"),
-        (
-            record(("a", {"type": "array", "items": "int"})),
-            pa.struct([("a", pa.list_(pa.string()))]),
-            r"a\[\] is string",
-        ),
-        (
-            record(("a", {"type": "map", "values": "int"})),
-            pa.struct([("a", pa.int32())]),
-            "a is int32, the schema has map",
-        ),
-        ('"string"', pa.struct([("a", pa.int64())]), "the schema has string"),
+    items, values = {"type": "array", "items": "int"}, {"type": "map", "values": "int"}
+    unknown = {"type": "long", "logicalType": "timestamp-fortnights"}
+    columns: list[tuple[Any, pa.DataType, str]] = [
+        ("int", pa.int64(), "a is int64, the schema has int"),
+        ("float", pa.float64(), "a is double, the schema has float"),
+        ("long", pa.timestamp("us", "UTC"), "a is timestamp"),
+        (MILLIS, pa.timestamp("us"), r"has long \(timestamp-millis\)"),
+        (MILLIS, pa.int64(), r"has long \(timestamp-millis\)"),
+        (MONEY, pa.decimal128(10, 4), r"has bytes \(decimal\)"),
+        (MONEY, pa.decimal128(5, 5), r"has bytes \(decimal\)"),
+        (MONEY, pa.binary(), r"has bytes \(decimal\)"),
+        ({**MONEY, "type": "string"}, pa.decimal128(5, 2), r"has string \(decimal\)"),
+        (unknown, pa.timestamp("us", "UTC"), r"\(timestamp-fortnights\)"),
+        (["null", "int", "string"], pa.int32(), "a union of several types"),
+        (items, pa.list_(pa.string()), r"a\[\] is string"),
+        (values, pa.int32(), "a is int32, the schema has map"),
+    ]
+    cases = [(record(("a", kind)), pa.struct([("a", dtype)]), says) for kind, dtype, says in columns]
+    one, two = pa.struct([("a", pa.int64())]), pa.struct([("a", pa.int64()), ("b", pa.int64())])
+    cases += [
+        (record(("a", "long"), ("b", "long")), one, "b is a field of the schema, without"),
+        (record(("a", "long")), two, "b is no field of the schema"),
+        ('"string"', one, "the schema has string"),
     ]
     for schema, dtype, says in cases:
         with subtests.test(schema=schema, dtype=dtype, says=says):
@@ -304,21 +257,16 @@ def test_a_column_that_may_be_left_out_needs_no_field() -> None:
     assert writer.encode(pa.array([{"k": 1, "a": 2}], dtype), named).to_pylist() == [b"\0\0\0\0\x01\x04"]
 
 
-def test_a_key_is_a_value_by_itself_and_null_is_none() -> None:
+def test_a_key_is_a_value_by_itself_and_what_no_schema_has_written_is_unreadable() -> None:
     text, faults = type_of(pa.field("k", pa.int64()))
     assert (text, faults) == ('"long"', [])
-    writer = AvroWriter(9, text)
-    found = writer.encode(pa.array([1, None]), named).to_pylist()
+    found = AvroWriter(9, text).encode(pa.array([1, None]), named).to_pylist()
     assert found == [b"\0\0\0\0\x09\x02", None]
-    assert AvroReaders({9: text}).decode(found, pa.int64()).to_pylist() == [1, None]
-
-
-def test_what_these_schemas_cant_have_written_is_unreadable() -> None:
-    readers = AvroReaders({9: '"long"'})
-    with pytest.raises(TargetUnreadable, match="no schema or no field 8"):
-        readers.decode([b"\0\0\0\0\x08\x02"], pa.int64())
-    with pytest.raises(TargetUnreadable, match="isn't Avro of int64"):
-        readers.decode([b"\0\0\0\0\x09"], pa.int64())
+    readers = AvroReaders({9: text})
+    assert readers.decode(found, pa.int64()).to_pylist() == [1, None]
+    for data, told in ((b"\0\0\0\0\x08\x02", "no schema or no field 8"), (b"\0\0\0\0\x09", "isn't Avro of int64")):
+        with pytest.raises(TargetUnreadable, match=told):
+            readers.decode([data], pa.int64())
 
 
 # --- votes -----------------------------------------------------------------------------------------------------------

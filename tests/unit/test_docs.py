@@ -1,4 +1,4 @@
-"""The documentation against the code: diagrams, lists of names, links and examples."""
+"""The documentation against the code: diagrams, lists of names, links and examples, the site that is made of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -22,7 +23,13 @@ import lockstep.sinks
 from lockstep.crash import CrashPoint
 from lockstep.ledger.measures import GAUGES
 from lockstep.operations.exporter import LEDGER_UP, SCRAPE_SECONDS
+from lockstep.orchestration import OLDEST as OLDEST_AIRFLOW
+from lockstep.postgres.connection import OLDEST as OLDEST_POSTGRES
+from lockstep.spark.versions import NEWEST as NEWEST_SPARK
+from lockstep.spark.versions import OLDEST as OLDEST_SPARK
+from lockstep.spark.versions import line_of
 from lockstep.states import TRANSITIONS, EpochState, Fence, ParticipantState, Transition
+from tests import matrix
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DOCS = ROOT / "docs"
@@ -191,17 +198,11 @@ def _offers(module: str, name: str) -> bool:
 # --- links, words, deployment ----------------------------------------------------------------------------------------
 
 
-def test_links_between_pages_lead_somewhere() -> None:
+def test_links_lead_somewhere_and_each_page_is_in_the_readme_and_in_the_navigation() -> None:
     links = [(page, link) for page in PAGES for link in re.findall(r"\]\((?!https?:)([^)#\s]+)", page.read_text())]
     assert [(_named(page), link) for page, link in links if not (page.parent / link).exists()] == []
-
-
-def test_every_page_is_linked_from_the_readme() -> None:
     linked = set(re.findall(r"\]\((docs/[\w/.-]+)\)", (ROOT / "README.md").read_text()))
     assert {_named(page) for page in DOCS.rglob("*.md")} - linked == set(), "put it under 'Reading on'"
-
-
-def test_every_page_stands_once_in_the_navigation_of_the_site() -> None:
     navigation = (ROOT / "mkdocs.yml").read_text().partition("\nnav:")[2].partition("\nplugins:")[0]
     found = re.findall(r": ([\w/-]+\.md)$", navigation, re.M)
     assert sorted(found) == sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md"))
@@ -240,6 +241,25 @@ def test_every_metric_stands_in_the_table_and_alerts_are_of_such() -> None:
 
 def _metrics_in(text: str) -> set[str]:
     return set(re.findall(r"\blockstep_\w+", text))
+
+
+def test_every_alert_fires_in_one_of_the_cases_and_tells_what_they_say() -> None:
+    [group] = yaml.safe_load((DOCS / "lockstep.rules.yaml").read_text())["groups"]
+    cases = yaml.safe_load((DOCS / "lockstep.rules.test.yaml").read_text())["tests"]
+    fire = {
+        yaml.safe_load(sample["labels"].replace("=", ": "))["alertname"]
+        for case in cases
+        for asked in case.get("promql_expr_test", [])
+        for sample in asked["exp_samples"]
+    }
+    fire |= {one["alertname"] for case in cases for one in case.get("alert_rule_test", []) if one["exp_alerts"]}
+    assert {rule["alert"] for rule in group["rules"]} == fire
+    promtool = os.environ.get("PROMTOOL") or shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("promtool is not here: put the one of a Prometheus onto the PATH, or say where it is by PROMTOOL")
+    command = [promtool, "test", "rules", str(DOCS / "lockstep.rules.test.yaml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_every_sink_stands_in_the_table_of_guarantees() -> None:
@@ -303,15 +323,43 @@ def test_every_service_of_the_deployment_is_pinned_watched_and_started_again() -
             assert condition["condition"] in ("service_healthy", "service_completed_successfully")
 
 
-def test_every_volume_of_the_deployment_is_declared() -> None:
-    compose = _compose()
-    named = {
-        volume.split(":")[0]
-        for service in compose["services"].values()
-        for volume in service.get("volumes", [])
-        if not volume.startswith((".", "/", "$"))
-    }
-    assert named == set(compose["volumes"])
+# --- the site, and what runs have written -----------------------------------------------------------------------------
+
+BIN = Path(sys.executable).parent
+
+
+@pytest.mark.tier("all")
+def test_the_site_builds_and_no_link_in_it_leads_nowhere(tmp_path: Path) -> None:
+    shutil.copytree(DOCS, tmp_path / "docs")
+    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    (tmp_path / "plugins").symlink_to(ROOT / "plugins")
+    command = [str(BIN / "zensical"), "build", "--clean", "--strict"]
+    built = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stdout + built.stderr
+    reference = (tmp_path / "build" / "site" / "reference" / "python" / "index.html").read_text()
+    assert 'id="lockstep.sinks.PostgresSink"' in reference and "Tables of one PostgreSQL database" in reference
+
+
+@pytest.mark.tier("test")
+def test_the_reference_of_the_command_line_says_what_help_says(tmp_path: Path) -> None:
+    program = [str(BIN / "typer"), "lockstep.cli", "utils", "docs", "--name", "lockstep", "--title", "Command line"]
+    subprocess.run([*program, "--output", str(tmp_path / "cli.md")], capture_output=True, check=True)
+    told = DOCS / "reference" / "cli.md"
+    assert told.read_text() == (tmp_path / "cli.md").read_text(), "`make docs` writes it anew"
+
+
+def test_what_versions_are_taken_is_what_the_page_of_the_matrix_has_green_rows_of() -> None:
+    page = matrix.PAGE.read_text()
+    rows = matrix.read(page)
+    assert matrix.render(rows) in page and {row.failed for row in rows} == {"0"}
+    lines = {line_of(number) for row in rows for number in row.spark.split(", server ")}
+    assert (min(lines), max(lines)) == (OLDEST_SPARK, NEWEST_SPARK)
+    assert min(int(row.postgresql.partition(".")[0]) for row in rows) >= OLDEST_POSTGRES
+    assert min(row.airflow.rpartition(".")[0] for row in rows) == OLDEST_AIRFLOW
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    pythons = {one.rpartition(" :: ")[2] for one in project["classifiers"] if "Python :: 3." in one}
+    assert {row.python.rpartition(".")[0] for row in rows} == pythons
+    assert project["requires-python"] == f">={min(pythons)}"
 
 
 # --- an image of one's own --------------------------------------------------------------------------------------------
@@ -319,20 +367,14 @@ def test_every_volume_of_the_deployment_is_declared() -> None:
 ADDING = DOCS / "how-to" / "add-to-airflow.md"
 
 
-def test_the_image_begins_with_the_airflow_and_installs_the_version_that_the_docs_are_of() -> None:
-    [image] = _blocks(ADDING, "dockerfile")
+def test_the_image_and_the_chart_are_of_the_airflow_and_the_version_that_the_docs_are_of() -> None:
+    [image], [block] = _blocks(ADDING, "dockerfile"), _blocks(ADDING, "yaml")
     airflow = re.findall(r"^apache-airflow==(\S+)", (ROOT / "requirements.txt").read_text(), re.M)
     assert re.findall(r"^FROM apache/airflow:(.+)-python", image, re.M) == airflow
     assert set(re.findall(r"airflow_lockstep-([\d.]+)-py3", ADDING.read_text())) == {lockstep.__version__}
-
-
-def test_the_values_for_the_chart_deploy_that_image() -> None:
-    [image], [block] = _blocks(ADDING, "dockerfile"), _blocks(ADDING, "yaml")
     values = yaml.safe_load(block)
     assert f"--tag {values['defaultAirflowRepository']}:{values['defaultAirflowTag']} ." in image
     assert values["defaultAirflowTag"] == f"{values['airflowVersion']}-{lockstep.__version__}"
-    assert f"FROM apache/airflow:{values['airflowVersion']}-" in image
-    texts = [values[key] for key in ("executor", "airflowVersion", "defaultAirflowTag", "extraEnvFrom")]
-    assert all(isinstance(text, str) for text in [*texts, *(text for one in values["env"] for text in one.values())])
+    assert [values["airflowVersion"]] == airflow
     assert {tuple(one) for one in values["env"]} == {("name", "value")}  # the chart takes no valueFrom here
     assert yaml.safe_load(values["extraEnvFrom"]) == [{"secretRef": {"name": "lockstep"}}]  # the chart wants text

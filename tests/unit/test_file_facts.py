@@ -57,13 +57,6 @@ def test_bounds_of_every_type_come_back_as_they_were(subtests: pytest.Subtests) 
             assert found.type == type and not found.is_cut
 
 
-def test_floats_have_no_bounds_as_nan_is_beyond_them(subtests: pytest.Subtests) -> None:
-    for type in (pa.float16(), pa.float32(), pa.float64()):
-        with subtests.test(type=type):
-            found = facts_of([1.5, float("nan"), None], type)
-            assert (found.least, found.greatest, found.nulls) == (None, None, 1)
-
-
 def test_long_bounds_are_cut_and_never_to_the_same_text() -> None:
     same = "x" * LONGEST
     found = facts_of(["a", same + "bc"], pa.string())
@@ -84,33 +77,27 @@ def test_the_one_value_of_a_column_is_kept_whole_and_told_once(subtests: pytest.
             [column] = again(found).columns
             assert (column.least, column.greatest, column.is_cut) == (value, value, False)
             assert len(found.to_json()["columns"][0]) == 5
-
-
-def test_long_bounds_that_are_told_twice_and_equal_are_not_taken_for_one_value() -> None:
     schema, long = pa.schema({"x": pa.string()}), "x" * (LONGEST + 1)
-    for bounds, expected in (([long, long], None), ([long], long), (["x", "x"], "x")):
+    for bounds, expected in (([long, long], None), ([long], long), (["x", "x"], "x")):  # cut to the same text
         told = {"columns": [["x", 9, 2, 0, *bounds]], "offsets": [4]}
         [column] = FileFacts.from_json(told, 2, schema, leaves_of(schema)).columns
         assert (column.least, column.greatest) == (expected, expected)
 
 
-def test_a_row_group_that_does_not_tell_leaves_the_column_without_bounds() -> None:
+def test_what_a_row_group_does_not_tell_leaves_the_column_without_bounds_and_nulls_hide_none() -> None:
     long = "x" * 5000  # beyond some 4 kB writers leave bounds out
     found = facts_of(["a", "b", long], pa.string(), row_group_size=2)
     assert (found.least, found.greatest, found.nulls) == (None, None, 0)
     found = facts_of(["a", None], pa.string(), write_statistics=False)
     assert (found.least, found.nulls, found.values) == (None, None, 2)
-
-
-def test_a_row_group_of_nothing_but_nulls_hides_no_bounds() -> None:
     found = facts_of([None, None, "b", "c"], pa.string(), row_group_size=2)
     assert (found.least, found.greatest, found.nulls) == ("b", "c", 2)
-
-
-def test_dates_beyond_pythons_leave_the_column_without_bounds() -> None:
-    beyond = pa.array([10**9], pa.int32()).cast(pa.date32())
+    beyond = pa.array([10**9], pa.int32()).cast(pa.date32())  # dates that Python has none of
     [column] = FileFacts.of(footer_of(pa.table({"x": beyond}))).columns
     assert (column.least, column.greatest, column.nulls) == (None, None, 0)
+    for type in (pa.float16(), pa.float32(), pa.float64()):  # NaN is beyond the bounds that a footer has
+        found = facts_of([1.5, float("nan"), None], type)
+        assert (found.least, found.greatest, found.nulls) == (None, None, 1), type
 
 
 def test_parts_of_nested_columns_are_told_apart_from_columns_of_their_name() -> None:
@@ -133,24 +120,13 @@ def test_each_row_groups_place_and_old_timestamps_are_noted() -> None:
     facts = again(FileFacts.of(footer_of(table, row_group_size=1, use_deprecated_int96_timestamps=True)))
     assert len(facts.offsets) == 3 and facts.offsets[0] == 4 and sorted(facts.offsets) == list(facts.offsets)
     assert facts.int96 == ("x",)
-
-
-def test_a_file_without_rows_has_no_facts_but_its_columns() -> None:
-    found = again(FileFacts.of(footer_of(pa.table({"x": pa.array([], pa.int64())}))))
-    assert found.rows == 0 and found.columns[0].least is None
+    empty = again(FileFacts.of(footer_of(pa.table({"x": pa.array([], pa.int64())}))))
+    assert empty.rows == 0 and empty.columns[0].least is None
 
 
 def test_what_is_not_facts_is_refused(subtests: pytest.Subtests) -> None:
-    cases: list[Any] = [
-        {},
-        {"columns": [], "offsets": []},
-        {"columns": [["x"]], "offsets": []},
-        {"columns": [["x", 1, 1, 0]], "offsets": []},
-        {"columns": [["x", 1, 1, 0, 1, 2, 3]], "offsets": []},
-        {"columns": 1, "offsets": []},
-    ]
-    for damage in cases:
-        with subtests.test(damage=damage):
-            schema = pa.schema({"x": pa.int64()})
-            with pytest.raises((KeyError, TypeError, ValueError)):
-                FileFacts.from_json(damage, 1, schema, leaves_of(schema))
+    columns: tuple[Any, ...] = ([["x"]], [["x", 1, 1, 0]], [["x", 1, 1, 0, 1, 2, 3]], [], 1)
+    schema = pa.schema({"x": pa.int64()})
+    for damage in ({}, *({"columns": found, "offsets": []} for found in columns)):
+        with subtests.test(damage=damage), pytest.raises((KeyError, TypeError, ValueError)):
+            FileFacts.from_json(damage, 1, schema, leaves_of(schema))

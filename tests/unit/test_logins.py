@@ -109,14 +109,10 @@ def test_what_a_reader_says_of_its_uri_is_told_without_pieces_of_the_password(mo
     assert {
         password for password, said in told.items() if "somewhere:Reader: ValueError: no host " not in said
     } == set()
-
-
-def test_a_password_behind_its_name_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
     say('found hush, or hu\\"sh mute', monkeypatch)
     for value in "host=x password=hush", '{"secret": "hu\\"sh mute"}', "jdbc:x://h?user=u&password=hush&x=1":
-        with pytest.raises(SourceUnavailable) as raised:
+        with pytest.raises(SourceUnavailable, match=r"\*\*\*"):
             asked(SOMEWHERE)(value)
-        assert "***" in str(raised.value), value
 
 
 def say(message: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,16 +1,20 @@
-"""Sessions put together in this process, without Spark: many ways in which rows are cut into epochs."""
+"""What is computed in this process, without Spark: sessions over many cuts into epochs, and keys among others'."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from itertools import product
 from typing import Any, Literal
 
 import pyarrow as pa
+import pytest
 
 from lockstep import Sessions
+from lockstep.compute._key_hash import can_hash
+from lockstep.compute._key_matching import among
 from lockstep.compute._lateness import BEGAN, ROWS, SEEN
 from lockstep.compute._local_rows import arrow_schema
 from lockstep.compute._session_bounds import SessionBounds
@@ -138,3 +142,44 @@ def test_any_epochs_leave_the_sessions_of_one_batch_over_all_rows_that_were_not_
         assert not taken_back or lateness or emit == "updates", at
         absorbed += taken_back
     assert late > 100 and absorbed > 5, "too few were late, or absorbed"
+
+
+# --- keys among others', as SQL has it ---------------------------------------------------------------------------
+
+_VALUES: list[tuple[pa.DataType, list[Any]]] = [
+    (pa.bool_(), [True, False]),
+    (pa.int8(), [-1, 2, 3]),
+    (pa.int32(), [-1, 2, 3]),
+    (pa.int64(), [-(2**62), 2, 3]),
+    (pa.date32(), [date(1969, 1, 1), date(2026, 1, 1), date(9999, 1, 1)]),
+    (pa.timestamp("us", "UTC"), [datetime(1, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, 0, 0, 0, 1, tzinfo=UTC)]),
+    (pa.timestamp("us"), [datetime(1, 1, 1), datetime(2026, 1, 1)]),
+    (pa.decimal128(12, 2), [Decimal("-1.10"), Decimal("0.00")]),
+    (pa.decimal128(38, 10), [Decimal("-1.1000000000"), Decimal("9" * 28)]),
+    (pa.string(), ["", "a", "ä\0b"]),
+    (pa.binary(), [b"", b"\0", b"\xff"]),
+]
+
+
+def test_a_key_is_found_whatever_its_type(subtests: pytest.Subtests) -> None:
+    for kind, values in _VALUES:
+        for columns in (1, 2):
+            with subtests.test(kind=kind, values=values, columns=columns):
+                assert can_hash(kind)
+                key = ["k", "j"][:columns]
+                rows = pa.table(
+                    {"v": range(len(values)), "k": pa.array(values, kind), "j": pa.array([7] * len(values), pa.int64())}
+                )
+                for found in range(len(values)):
+                    wanted = [values[found], values[found], None]  # repeated keys and nulls do no harm
+                    others = pa.table({"j": pa.array([7, 7, None], pa.int64()), "k": pa.array(wanted, kind)})
+                    assert rows.filter(among(rows, others, key))["v"].to_pylist() == [found]
+                assert rows.filter(among(rows, others.slice(0, 0), key)).num_rows == 0
+                assert len(among(rows.slice(0, 0), others, key)) == 0
+
+
+def test_rows_keep_their_order_and_their_chunks_count_for_nothing() -> None:
+    rows = pa.concat_tables([pa.table({"a": [5, 4, 3], "b": [1, 1, 1]}), pa.table({"a": [2, 5], "b": [2, 2]})])
+    others = pa.concat_tables([pa.table({"a": [2], "b": [2]}), pa.table({"a": [5, 4], "b": [1, 1]})])
+    assert rows.filter(among(rows, others, ["a"]))["a"].to_pylist() == [5, 4, 2, 5]
+    assert rows.filter(among(rows, others, ["a", "b"]))["a"].to_pylist() == [5, 4, 2]

@@ -1,4 +1,4 @@
-"""The embedded server: it survives crashes, keeps its password to itself, and lives where its user can reach it."""
+"""The embedded databases: they survive kills, keep their passwords to themselves, and live where their user can be."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import stat
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg2
 import pytest
 
 from stack.errors import PortInUse, StackError
+from stack.mariadb import MariaDbServer
 from stack.postgres import DEFAULTS, PostgresServer
 
 
@@ -47,24 +49,13 @@ def test_a_prepared_transaction_outlives_a_killed_server(server: PostgresServer)
     server.kill()
     assert server.pid is None
     server.start()
+    running = server.pid
+    PostgresServer(server.home, passfile=server.passfile).start()
+    assert server.pid == running, "a second start leaves it alone"
     assert value_of(server.dsn(), "SELECT gid FROM pg_prepared_xacts") == "kept"
     with closing(psycopg2.connect(server.dsn())) as connection, connection.cursor() as cursor:
         connection.autocommit = True
         cursor.execute("ROLLBACK PREPARED 'kept'")
-
-
-def test_it_is_durable_and_a_restart_changes_settings_and_keeps_the_port(server: PostgresServer) -> None:
-    dsn = server.dsn()
-    assert (value_of(dsn, "SHOW fsync"), value_of(dsn, "SHOW max_prepared_transactions")) == ("on", "64")
-    server.restart("immediate", settings={"max_prepared_transactions": 0})
-    assert value_of(dsn, "SHOW max_prepared_transactions") == "0"
-    server.stop("immediate")
-
-
-def test_a_second_start_leaves_the_running_server_alone(server: PostgresServer) -> None:
-    before = server.pid
-    PostgresServer(server.home, passfile=server.passfile).start()
-    assert server.pid == before
 
 
 def test_a_pid_file_that_names_another_process_is_not_believed(server: PostgresServer) -> None:
@@ -90,17 +81,6 @@ def test_a_taken_port_and_a_wrong_setting_are_told_in_one_line(
     assert "\n" not in str(refused.value)
 
 
-def test_a_half_made_data_folder_is_made_again(memory_folder: Path, server_template: PostgresServer) -> None:
-    home = memory_folder / "half"
-    (home / "data.unfinished" / "base").mkdir(parents=True)
-    server = PostgresServer(home, template=server_template)
-    try:
-        server.start()
-        assert server.pid is not None
-    finally:
-        server.remove()
-
-
 def test_a_home_closed_to_the_system_user_links_to_a_place_that_is_not(
     tmp_path: Path, passfile: Path, server_template: PostgresServer
 ) -> None:
@@ -116,3 +96,24 @@ def test_a_home_closed_to_the_system_user_links_to_a_place_that_is_not(
     finally:
         server.remove()
     assert not server.place.exists()
+
+
+# --- MariaDB ---
+
+
+def test_a_prepared_branch_outlives_a_killed_server(mariadb_server: MariaDbServer, mariadb_dsn: str) -> None:
+    database = mariadb_dsn.rpartition("/")[2]
+    connection = mariadb_server.connect(database)
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE kept (id int) ENGINE = InnoDB")
+        for statement in ("XA START 'kept'", "INSERT INTO kept VALUES (1)", "XA END 'kept'", "XA PREPARE 'kept'"):
+            cursor.execute(statement)
+    mariadb_server.kill()
+    assert mariadb_server.pid is None
+    mariadb_server.start()
+    assert [row[3] for row in mariadb_server.execute("XA RECOVER")] == [b"kept"]
+    mariadb_server.execute("XA COMMIT 'kept'")
+    assert mariadb_server.execute(f"SELECT id FROM {database}.kept") == [(1,)]
+    assert mariadb_server.execute("SELECT @@bind_address") == [("127.0.0.1",)]
+    password = urlsplit(mariadb_server.dsn()).password or ""
+    assert len(password) > 20 and password not in mariadb_server.log.read_text()

@@ -1,9 +1,7 @@
-"""Landing: real rows, one file a day, whole or not there, and nothing changes the second time."""
+"""The demo: it lands real rows, one file a day, whole or not there; it judges what readers saw of a restated day."""
 
 from __future__ import annotations
 
-import os
-from collections import Counter
 from collections.abc import Iterator
 from datetime import date
 from io import BytesIO
@@ -11,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.sources.files._paths import is_finished
 from stack import landing
 from stack.landing import SOURCES, Landed, day_file, demo_days, land, open_data
+from stack.restatement import agreement, swapped
 
 FIRST_TWO = demo_days(2)
 
@@ -52,20 +50,6 @@ def small(few_lines: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(landing, "open_data", lambda source: BytesIO(few_lines[source]))
 
 
-@pytest.mark.tier("all")
-def test_the_files_of_a_year_hold_the_lines_of_the_wheel_each_once(tmp_path: Path) -> None:
-    assert land(tmp_path, demo_days(365)) == Landed(files=730, written=730)
-    for source, (header, rows) in data():
-        found = [day_file(tmp_path, source, day).read_bytes().splitlines(keepends=True) for day in demo_days(365)]
-        assert {file[0] for file in found} == {header}
-        assert Counter(line for file in found for line in file[1:]) == Counter(rows)
-
-
-def test_the_demo_days_start_with_the_year_and_can_cover_all_of_it() -> None:
-    assert demo_days(365)[0] == date(2013, 1, 1)
-    assert demo_days(365)[-1] == date(2013, 12, 31)
-
-
 @pytest.mark.usefixtures("small")
 def test_a_file_holds_the_rows_of_its_day_alone_and_all_of_them(tmp_path: Path, few_lines: dict[str, bytes]) -> None:
     days = [*demo_days(2), date(2013, 12, 31)]
@@ -79,24 +63,12 @@ def test_a_file_holds_the_rows_of_its_day_alone_and_all_of_them(tmp_path: Path, 
 
 
 @pytest.mark.usefixtures("small")
-def test_landing_again_changes_no_file(tmp_path: Path) -> None:
+def test_landing_again_leaves_the_files_that_are_there_and_mends_the_one_that_somebody_cut(tmp_path: Path) -> None:
     land(tmp_path, FIRST_TWO)
     before = facts(tmp_path)
     assert land(tmp_path, FIRST_TWO) == Landed(files=4, written=0)
-    assert facts(tmp_path) == before
-
-
-@pytest.mark.usefixtures("small")
-def test_landing_more_days_leaves_those_that_are_there(tmp_path: Path) -> None:
-    land(tmp_path, FIRST_TWO)
-    before = facts(tmp_path)
     assert land(tmp_path, demo_days(3)) == Landed(files=6, written=2)
     assert before.items() <= facts(tmp_path).items()
-
-
-@pytest.mark.usefixtures("small")
-def test_a_file_that_somebody_cut_is_landed_again(tmp_path: Path) -> None:
-    land(tmp_path, FIRST_TWO)
     cut = day_file(tmp_path, "flights", FIRST_TWO[1])
     whole = cut.read_bytes()
     cut.write_bytes(whole[: len(whole) // 2])
@@ -117,17 +89,13 @@ def test_flights_that_come_late_are_all_that_lacks_and_come_with_the_next_landin
     assert land(tmp_path, FIRST_TWO, {FIRST_TWO[0]: "UA"}) == Landed(files=4, written=0), "a whole file stays whole"
 
 
-@pytest.mark.usefixtures("small")
-def test_a_landing_that_dies_while_it_writes_leaves_no_file_that_a_source_would_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def die(descriptor: int) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "fsync", die)
-    with pytest.raises(KeyboardInterrupt):
-        land(tmp_path, FIRST_TWO)
-    assert [path for path in tmp_path.rglob("*") if path.is_file() and is_finished(str(path))] == []
-    monkeypatch.undo()
-    assert land(tmp_path, FIRST_TWO) == Landed(files=4, written=4)
-    assert {path.suffix for path in tmp_path.rglob("*") if path.is_file()} == {".csv"}
+def test_a_day_is_swapped_where_readers_saw_the_old_rows_and_then_the_new_ones() -> None:
+    old, new, nothing = {1: 677}, {15: 842}, dict[int, int]()
+    assert swapped("table", [(old, 40), (new, 2)], (old, new)).agrees
+    for seen in ([(old, 1), (nothing, 1), (new, 1)], [(old, 1), (new, 1), (old, 1), (new, 1)], [(old, 9)], [(new, 9)]):
+        assert not swapped("table", seen, (old, new)).agrees, seen
+    both, order = (nothing, nothing), ((old, old), (new, new))
+    assert swapped("cut", [((old, old), 5), (both, 1), ((new, new), 5)], order, between=both).agrees
+    assert not swapped("cut", [((old, old), 5), ((old, new), 1), ((new, new), 5)], order, between=both).agrees
+    assert all(check.agrees for check in agreement("after", new, new, new))
+    assert not any(check.agrees for check in agreement("after", old, old, new))
