@@ -61,7 +61,7 @@ MAGIC_COMMITTER = {
 }
 
 #: Each takes a second port for gRPC, which is told, too: its default is 10,000 above and may be taken.
-_SERVICES = ("master", "volume", "filer", "s3")
+_SERVICES = ("s3", "master", "volume", "filer")
 
 
 def weed() -> Path | None:
@@ -254,8 +254,9 @@ class S3Server(ThrowawayServer):
         (self.folder / "filer.toml").write_text(f'[leveldb2]\nenabled = true\ndir = "{self.folder}/names"\n')
         # a bucket has volumes of its own: one at first, not seven
         (self.folder / "master.toml").write_text("[master.volume_growth]\ncopy_1 = 3\n")
-        ports = {name: free_port() for service in _SERVICES for name in (service, f"{service}.grpc")}
-        ports |= {"s3": free_port(self._wanted_port), "iceberg": free_port()}
+        ports = {"s3": free_port(self._wanted_port)}
+        for name in [*_SERVICES[1:], *(f"{service}.grpc" for service in _SERVICES), "iceberg"]:
+            ports[name] = next(port for port in iter(free_port, None) if port not in ports.values())
         sockets = tempfile.mkdtemp(prefix="lockstep-s3-")
         self._settings.write_text(json.dumps({"ports": ports, "sockets": sockets}))
 
