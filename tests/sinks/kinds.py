@@ -14,6 +14,8 @@ from lockstep.sinks.kafka import KafkaSink
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.tables.sink import ProtocolName
+from stack.postgres import PostgresServer
+from tests.sinks.append.feed import Feed
 from tests.sinks.kafka_target import KafkaUnderTest
 from tests.sinks.mariadb_target import MariaDbUnderTest
 from tests.sinks.postgres_target import PostgresUnderTest, TableUnderTest
@@ -46,6 +48,14 @@ def sink_of(request: pytest.FixtureRequest, kind: str, folder: Path) -> tuple[Si
         shards=3 if "three" in kind else 1,
     )
     return sink, {"c": target.broker.bootstrap}
+
+
+def feed_of(request: pytest.FixtureRequest, kind: str, folder: Path, *, cursor: bool = False) -> Feed:
+    """A pipeline into one such sink."""
+    server: PostgresServer = request.getfixturevalue("memory_server")
+    server.start()
+    sink, connections = sink_of(request, kind, folder)
+    return Feed.of(server.create_database(f"feed_{folder.name}"), folder, [sink], connections, cursor=cursor)
 
 
 def table_under_test(request: pytest.FixtureRequest, place: str) -> TableUnderTest:

@@ -91,11 +91,6 @@ def rows_in(target: KafkaUnderTest) -> int:
     return len(committed(target.broker, target.topic))
 
 
-def frozen(feed: Feed, epoch: int = 1) -> Json:
-    with feed.runtime() as runtime:
-        return runtime.ledger.epoch("numbers", epoch).plan.sinks["rows"]["arguments"]
-
-
 def in_force(feed: Feed, epoch: int = 1) -> Json:
     """With what a role works that has no definition."""
     with feed.runtime() as runtime:
@@ -122,20 +117,15 @@ def test_an_epoch_that_outlived_its_transaction_is_published_with_the_timeout_th
     assert rows_in(target) == 2 * ROWS
 
 
-def busy(seconds: float) -> Callable[[], None]:
-    """Takes so much of the thread's CPU time."""
-
-    def work() -> None:
-        started = time.thread_time()
-        while time.thread_time() < started + seconds:
-            pass
-
-    return work
-
-
 @pytest.mark.fault("L9")
 def test_an_epoch_that_can_surely_not_be_sent_in_time_gets_no_vote(kafka_broker: KafkaBroker) -> None:
-    slow = [Interrupted(sealed(20)[0].table, batch_rows=10, action=busy(1.2))]
+    def work() -> None:
+        """Takes so much of the thread's CPU time."""
+        started = time.thread_time()
+        while time.thread_time() < started + 1.2:
+            pass
+
+    slow = [Interrupted(sealed(20)[0].table, batch_rows=10, action=work)]
     target = KafkaUnderTest(kafka_broker, transaction_timeout=1)
     with pytest.raises(PreflightRefused, match="lockstep override pipe rows transaction_timeout="):
         prepare(target, epoch(), slow)
@@ -192,7 +182,8 @@ def test_a_plan_of_an_older_version_is_published_by_what_is_deployed_now_or_else
     with monkeypatch.context() as older:  # it froze everything, and told the ledger nothing
         older.setattr(KafkaSink, "operational", frozenset())
         feed.decide(0)
-    assert frozen(feed)["shards"] == 3
+    with feed.runtime() as runtime:
+        assert runtime.ledger.epoch("numbers", 1).plan.sinks["rows"]["arguments"]["shards"] == 3
     assert in_force(feed) == {**OTHERS, "transaction_timeout": 7, "shards": 3}
     deployed = feed_of(transaction_timeout=LONG, shards=1)
     deployed.decide(1)

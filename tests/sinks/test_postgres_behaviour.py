@@ -119,17 +119,6 @@ def rows(dsns: dict[str, str]) -> int:
     return int(found)
 
 
-def crashed_after_the_rows(dsns: dict[str, str], given: PostgresSink, monkeypatch: pytest.MonkeyPatch) -> Vote:
-    """A publisher dies when its rows are durable and nobody has recorded it."""
-    vote = prepare(dsns, given)
-    monkeypatch.setenv("LOCKSTEP_TESTING", "1")
-    monkeypatch.setenv("LOCKSTEP_CRASH", f"{CrashPoint.PUBLISH_AFTER_SINK_COMMIT}:raise")
-    with pytest.raises(CrashInjected):
-        publish(dsns, given, vote)
-    assert rows(dsns) == ROWS
-    return vote
-
-
 REFUSED: list[tuple[ProtocolName, dict[str, Any], str]] = [
     ("two_phase", {"guarantee": "at_least_once", "committer": "/records"}, "exactly_once"),
     ("two_phase", {"guarantee": "none"}, "write_ahead"),
@@ -154,7 +143,13 @@ def test_at_least_once_sends_again_what_a_crash_left_unrecorded(
 ) -> None:
     arguments: dict[str, Any] = {**AT_LEAST_ONCE, **mode}
     given = sink(**arguments)
-    vote = crashed_after_the_rows(dsns, given, monkeypatch)
+    vote = prepare(dsns, given)
+    with monkeypatch.context() as dying:  # when its rows are durable and nobody has recorded it
+        dying.setenv("LOCKSTEP_TESTING", "1")
+        dying.setenv("LOCKSTEP_CRASH", f"{CrashPoint.PUBLISH_AFTER_SINK_COMMIT}:raise")
+        with pytest.raises(CrashInjected):
+            publish(dsns, given, vote)
+    assert rows(dsns) == ROWS
     assert publish(dsns, given, vote) is Publication.SENT
     assert rows(dsns) == (ROWS if mode else 2 * ROWS), "an upsert changes nothing the second time"
     assert publish(dsns, given, vote) is Publication.FOUND

@@ -13,19 +13,15 @@ from lockstep.epoch import Epoch
 from lockstep.errors import IllegalTransition, LedgerConflict
 from lockstep.operations.resolve import NothingAsked, Resolution, ask, resolve, resolve_as_asked
 from lockstep.testing._children import fork
-from stack.postgres import PostgresServer
 from tests.sinks.append.feed import Feed
-from tests.sinks.kinds import EXACT, sink_of
+from tests.sinks.kinds import EXACT, feed_of
 from tests.sinks.postgres_target import execute
 
 
 @pytest.fixture
-def feed(request: pytest.FixtureRequest, memory_server: PostgresServer, memory: Path) -> Feed:
+def feed(request: pytest.FixtureRequest, memory: Path) -> Feed:
     """Of one sink, by the name in the parameter."""
-    memory_server.start()
-    ledger = memory_server.create_database(f"resolving_{memory.name}")
-    sink, connections = sink_of(request, request.param, memory)
-    return Feed.of(ledger, memory, [sink], connections)
+    return feed_of(request, request.param, memory)
 
 
 def decided(feed: Feed) -> Epoch:

@@ -23,7 +23,7 @@ from stack.postgres import PostgresServer
 from tests.crash.world import interval_of, rows_of_day, write_others, write_parquet
 from tests.sinks import postgres_target
 from tests.sinks.append.feed import Feed
-from tests.sinks.kinds import EXACT, sink_of
+from tests.sinks.kinds import EXACT, feed_of
 from tests.sinks.mariadb_target import execute
 from tests.sinks.postgres_target import LOCK_TIMEOUT
 from tests.waiting import until
@@ -94,12 +94,9 @@ def refuse_second_day(request_uri: str) -> None:
 @pytest.mark.tier("all")
 @pytest.mark.parametrize("kind", EXACT)
 def test_behind_an_epoch_of_a_cursor_that_failed_none_is_begun_and_each_is_shown_once(
-    request: pytest.FixtureRequest, kind: str, memory_server: PostgresServer, memory: Path
+    request: pytest.FixtureRequest, kind: str, memory: Path
 ) -> None:
-    memory_server.start()
-    sink, connections = sink_of(request, kind, memory)
-    ledger = memory_server.create_database(f"packs_{memory.name}")
-    feed = Feed.of(ledger, memory, [sink], connections, cursor=True)
+    feed = feed_of(request, kind, memory, cursor=True)
     members = feed.move(DAYS, refuse_second_day)
     assert members[0].error is None
     assert isinstance(members[1].error, BadRecords)
