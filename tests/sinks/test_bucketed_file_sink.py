@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime
+from functools import partial
 from itertools import count
 from pathlib import Path
 from types import ModuleType
@@ -370,12 +371,14 @@ BAD_NAMES = [
 ]
 
 
+def into(name: str, batch: Any) -> pa.Array:
+    return pa.array([name] * batch.num_rows)
+
+
 def test_rows_whose_bucket_is_no_path_below_the_target_or_not_to_be_told_are_refused_before_the_vote(
     memory: Path, assigner: Any, subtests: pytest.Subtests
 ) -> None:
-    named: list[tuple[str, Callable[[Any], Any]]] = [
-        ("bucket", lambda batch, name=name: pa.array([name] * batch.num_rows)) for name in BAD_NAMES
-    ]
+    named: list[tuple[str, Callable[[Any], Any]]] = [("bucket", partial(into, name)) for name in BAD_NAMES]
     wavering: list[tuple[str, Callable[[Any], Any]]] = [
         (r"gave string\[1\] for 10 rows", lambda batch: pa.array(["a"])),
         (r"gave int64\[10\]", lambda batch: pa.array(range(10))),

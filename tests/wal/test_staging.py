@@ -170,7 +170,8 @@ def test_lineage_is_asked_for_and_told_only_where_somebody_wants_it_and_a_result
     assert "column_lineage" not in plain.to_json() and "column_lineage" not in result.to_json(), "as older versions"
     assert StageRequest.from_json(json.loads(json.dumps(asking.to_json()))) == asking
     assert StageResult.from_json(json.loads(json.dumps(telling.to_json()))) == telling
-    for told in (None, 3, ["rows"], {"rows": {}}, {"rows": {"columns": [["id", [["a", "b", "HOW"]]]]}}):
+    strange: list[object] = [None, 3, ["rows"], {"rows": {}}, {"rows": {"columns": [["id", [["a", "b", "HOW"]]]]}}]
+    for told in strange:
         assert StageResult.from_json({**result.to_json(), "column_lineage": told}) == result
 
 
@@ -221,7 +222,7 @@ def test_discard_takes_an_execution_or_those_of_an_epoch_and_nothing_else(staged
     staging, home = staged.staging, staged.root / DEPLOYMENT / "flights"
     staged.seal()
     for other in ({"token": 18}, {"epoch": 30}, {"pipeline": "flights2"}):
-        Staged(staging, staged.root, **other).fill()  # type: ignore[arg-type]
+        Staged(staging, staged.root, **other).fill()
     (home / "epoch=3" / "17x").mkdir()
     (home / "epoch=3" / "notes.txt").write_text("mine")
     left = {path for path in everything(staged.root) if path != FOLDER and not path.startswith(f"{FOLDER}/")}

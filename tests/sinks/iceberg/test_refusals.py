@@ -131,7 +131,7 @@ def test_a_table_at_a_place_that_some_would_unquote_is_neither_made_nor_written_
         with subtests.test(folder):
             for place in ({"folder": own / folder}, {"folder": own, "location": f"file://{own}/{folder}"}):
                 with pytest.raises(PreflightRefused, match="location of table"):
-                    preflight(IcebergUnderTest(catalog_dsn, **place))  # type: ignore[arg-type]
+                    preflight(IcebergUnderTest(catalog_dsn, **place))
             make(target, folder=folder)
             with opened(target) as sink, pytest.raises(PreflightRefused, match=rf"location of table {TABLE} has '.*'"):
                 sink.preflight(None)
