@@ -8,7 +8,8 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +17,15 @@ import psycopg2
 import pyarrow as pa
 import pytest
 
-from lockstep import Pipeline, run_epoch, run_epochs
 from lockstep.epoch import EpochReport
 from lockstep.errors import LockstepError
-from lockstep.sinks import DeltaSink, PostgresSink
+from lockstep.sinks import DeltaSink
 from lockstep.sources import FileSource
 from stack.delta import DELTA_SPARK
-from stack.postgres import PostgresServer
 from tests.apart import apart
 from tests.sinks.delta_target import Log, on_table
+from tests.spark.test_run_epoch import DAY, Shop
 
-DAY = datetime(2013, 1, 1, tzinfo=UTC)
 ROWS = 2000
 
 
@@ -35,46 +34,28 @@ def as_they_are(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"orders": orders.repartition(7).withColumn("at", orders["day"].cast("timestamp"))}
 
 
-class Shop:
+class Lake(Shop):
     """Orders into a Delta table and Postgres, by day."""
 
-    def __init__(self, spark: str, ledger: str, warehouse: str, folder: Path, **arguments: Any) -> None:
-        self.warehouse, self.log, self.folder = warehouse, Log(folder / "lake" / "orders"), folder
-        source = FileSource(
-            f"{folder}/landing/{{interval_start:%Y-%m-%d}}.csv",
-            format="csv",
-            schema="id BIGINT, customer STRING, amount DECIMAL(10,2), ratio DOUBLE, day DATE",
-        )
-        (folder / "landing").mkdir()
-        self.pipeline = Pipeline(
-            name="shop",
-            sources={"orders": source},
-            transform=as_they_are,
-            sinks=[
-                PostgresSink("warehouse", tables={"orders": "public.orders"}, connection="warehouse", create=True),
-                DeltaSink("lake", output="orders", path=str(self.log.root), create=True, **arguments),
-            ],
-        )
-        self._arguments: dict[str, Any] = {
-            "ledger": ledger,
-            "staging": str(folder / "staging"),
-            "connections": {"warehouse": warehouse},
-            "spark": spark,
-        }
+    def __init__(self, spark: str, ledger: str, warehouse: str, folder: Path) -> None:
+        super().__init__(spark, ledger, warehouse, folder)
+        self.log = Log(folder / "lake" / "orders")
+        schema = "id BIGINT, customer STRING, amount DECIMAL(10,2), ratio DOUBLE, day DATE"
+        source = FileSource(f"{folder}/landing/{{interval_start:%Y-%m-%d}}.csv", format="csv", schema=schema)
+        lake = DeltaSink("lake", output="orders", path=str(self.log.root), create=True)
+        self.change(sources={"orders": source}, transform=as_they_are, sinks=[self.pipeline.sinks[0], lake])
 
-    def land(self, day: int, rows: int = ROWS) -> None:
+    def change(self, **arguments: Any) -> None:
+        self.pipeline = replace(self.pipeline, **arguments)
+
+    def land_day(self, day: int, rows: int = ROWS) -> None:
         date = DAY + timedelta(days=day)
         lines = [f"{day * 10_000 + i},customer {i % 50},{i}.25,{i / 7},{date:%Y-%m-%d}" for i in range(rows)]
         text = "\n".join(["id,customer,amount,ratio,day", *lines, ""])
         (self.folder / "landing" / f"{date:%Y-%m-%d}.csv").write_text(text)
 
-    def run(self, day: int) -> EpochReport:
-        interval = (DAY + timedelta(days=day), DAY + timedelta(days=day + 1))
-        return apart(lambda: run_epoch(self.pipeline, interval=interval, **self._arguments))
-
-    def run_pack(self, *days: int) -> None:
-        intervals = [(DAY + timedelta(days=day), DAY + timedelta(days=day + 1)) for day in days]
-        apart(lambda: run_epochs(self.pipeline, intervals=intervals, **self._arguments) and None)
+    def run(self, day: int | None = None, run_id: str | None = None) -> EpochReport:
+        return apart(partial(super().run, day, run_id))
 
     def in_warehouse(self) -> list[tuple[int, int]]:
         """Rows by epoch."""
@@ -96,19 +77,13 @@ class Shop:
 
 
 @pytest.fixture
-def shop(spark_connect: str, ledger_server: PostgresServer, warehouse_server: PostgresServer, tmp_path: Path) -> Shop:
-    from lockstep.ledger import migrate
-
-    name = f"delta_{tmp_path.name.replace('-', '_')}_{tmp_path.parent.name.replace('-', '_')}"[:60]
-    ledger_server.create_database(name)
-    warehouse_server.create_database(name)
-    migrate(ledger_server.dsn(name))
-    return Shop(spark_connect, ledger_server.dsn(name), warehouse_server.dsn(name), tmp_path)
+def shop(spark_connect: str, ledger_dsn: str, warehouse_dsn: str, tmp_path: Path) -> Lake:
+    return Lake(spark_connect, ledger_dsn, warehouse_dsn, tmp_path)
 
 
-def test_days_go_into_the_table_and_postgres_by_one_decision_each(shop: Shop) -> None:
+def test_days_go_into_the_table_and_postgres_by_one_decision_each(shop: Lake) -> None:
     for day, rows in ((1, ROWS), (0, 10), (2, 0)):
-        shop.land(day, rows)
+        shop.land_day(day, rows)
         report = shop.run(day)
         assert (report.state, report.rows) == ("cleaned", {"orders": rows})
     again = shop.run(1)
@@ -118,27 +93,8 @@ def test_days_go_into_the_table_and_postgres_by_one_decision_each(shop: Shop) ->
     assert list((shop.folder / "staging").rglob("*.parquet")) == [], "the rows are written once, below the table"
 
 
-@pytest.mark.tier("all")
-def test_a_day_that_executors_have_read_is_adopted_as_any_other(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LOCKSTEP_SEAL_BYTES", "0")
-    shop.land(0)
-    shop.run(0)
-    assert shop.in_warehouse() == shop.in_table()
-    assert [count for _, count in shop.in_table()] == [ROWS]
-
-
-def test_a_pack_of_days_is_adopted_day_by_day(shop: Shop) -> None:
-    for day in range(3):
-        shop.land(day, 100)
-    shop.run_pack(0, 1, 2)
-    assert shop.in_warehouse() == shop.in_table()
-    assert [count for _, count in shop.in_table()] == [100] * 3
-    assert len(shop.log.files) == 3
-    assert list((shop.folder / "staging").rglob("*.parquet")) == []
-
-
-def test_a_small_epoch_is_one_file_with_statistics_whatever_its_partitions(shop: Shop) -> None:
-    shop.land(0)
+def test_a_small_epoch_is_one_file_with_statistics_whatever_its_partitions(shop: Lake) -> None:
+    shop.land_day(0)
     shop.run(0)
     [add] = shop.log.adds().values()
     told = json.loads(add["stats"])
@@ -147,40 +103,14 @@ def test_a_small_epoch_is_one_file_with_statistics_whatever_its_partitions(shop:
     assert (told["minValues"]["day"], told["maxValues"]["amount"]) == ("2013-01-01", ROWS - 1 + 0.25)
     assert told["nullCount"]["at"] == 0 and "at" in told["minValues"]
     assert "=" not in add["path"]
-
-
-def by_customer(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Some of nobody's."""
-    orders = inputs["orders"]
-    return {"orders": orders.withColumn("customer", orders["customer"].substr(0, 11)).replace("customer 4", None)}
-
-
-def test_an_epoch_of_several_partitions_is_a_file_for_each(shop: Shop) -> None:
-    object.__setattr__(shop.pipeline, "transform", by_customer)
-    [warehouse, lake] = shop.pipeline.sinks
-    assert isinstance(lake, DeltaSink)
-    object.__setattr__(shop.pipeline, "sinks", [warehouse, replace(lake, partition_by=["day", "customer"])])
-    for day, rows in ((0, 500), (1, 0), (2, 3)):
-        shop.land(day, rows)
-        assert shop.run(day).rows == {"orders": rows}
-    assert shop.in_warehouse() == shop.in_table()
-    told = [(add["partitionValues"]["day"], add["partitionValues"]["customer"]) for add in shop.log.adds().values()]
-    customers = {f"customer {n}" for n in range(50)} - {"customer 4"} | {None}
-    assert sorted(told, key=str) == sorted(
-        [*(("2013-01-01", one) for one in customers), *(("2013-01-03", f"customer {n}") for n in range(3))], key=str
-    )
-    assert not any("=" in path for path in shop.log.files)
-
-
-def test_a_column_by_the_name_of_the_epochs_is_refused_by_name(shop: Shop) -> None:
-    shop.land(0)
-    object.__setattr__(
-        shop.pipeline,
-        "transform",
-        lambda inputs: {"orders": inputs["orders"].withColumnRenamed("id", "Lockstep_Epoch")},
-    )
+    shop.change(transform=with_a_column_by_the_name_of_the_epochs)
+    shop.land_day(1)
     with pytest.raises(LockstepError, match="keeps for the epoch's number"):
-        shop.run(0)
+        shop.run(1)
+
+
+def with_a_column_by_the_name_of_the_epochs(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"orders": inputs["orders"].withColumnRenamed("id", "Lockstep_Epoch")}
 
 
 READ = """
@@ -208,11 +138,11 @@ print("TOLD " + json.dumps(told))
 
 @pytest.mark.tier("all")
 @pytest.mark.slow
-def test_delta_spark_reads_compacts_and_appends_beside_us(shop: Shop) -> None:
+def test_delta_spark_reads_compacts_and_appends_beside_us(shop: Lake) -> None:
     if not DELTA_SPARK.present:
         pytest.skip("delta-spark's jars are not here: `make delta` fetches them")
     for day in (0, 1):
-        shop.land(day)
+        shop.land_day(day)
         shop.run(day)
     jars = ",".join(map(str, DELTA_SPARK.paths()))
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
@@ -225,6 +155,6 @@ def test_delta_spark_reads_compacts_and_appends_beside_us(shop: Shop) -> None:
     assert (found["filtered"], found["by day"], found["by time"]) == (10, ROWS, ROWS)
     assert found["sum"] == str(2 * sum(range(ROWS)) + ROWS // 2) + ".00"
     assert (found["optimized"], found["appended"]) == (2 * ROWS, 2 * ROWS + 5)
-    shop.land(2)
+    shop.land_day(2)
     shop.run(2)
     assert len(shop.in_table()) == 4, "three epochs, and the rows of nobody's"

@@ -370,7 +370,7 @@ def failing(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
     }
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(120, func_only=True)
 def test_an_output_that_fails_ends_the_others(session: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(StageFailed, match=r"ValueError \(.*test_stage_epoch\.py.* in fail"):
         stage(session, tmp_path, pipeline_of(csv(tmp_path, GOOD), failing, ("rows", "others")))
