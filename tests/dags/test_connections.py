@@ -142,46 +142,39 @@ def test_staging_comes_from_the_environment_first_and_then_from_a_connection(mon
     assert staging_uri() == "file:///staging"
 
 
-@cases(
-    "spelling",
-    [
-        "spark-connect://127.0.0.1:15002",
-        json.dumps({"conn_type": "spark_connect", "host": "sc://127.0.0.1", "port": 15002}),
-        json.dumps({"conn_type": "spark", "host": "sc://127.0.0.1:15002"}),
-    ],
-)
-def test_spark_connect_is_understood_however_it_is_written(monkeypatch: pytest.MonkeyPatch, spelling: str) -> None:
-    monkeypatch.setenv("AIRFLOW_CONN_SPARK", spelling)
-    from lockstep.compute import auditing
-    from lockstep.orchestration._launching import ConnectLauncher, _url, asking
-
-    asked: list[Any] = []
-    monkeypatch.setattr(auditing, "ask_spark", lambda target, *arguments: asked.append((target, *arguments)))
-    assert isinstance(launcher(ORDERS), ConnectLauncher)
-    assert _url("spark").rstrip("/") == "sc://127.0.0.1:15002"
-    asking("spark")(*("wal", "orders", [], {}))  # type: ignore[arg-type]
-    assert asked == [(_url("spark"), "wal", "orders", [], {})]
+CONNECT = "sc://127.0.0.1:15002"
 
 
 @cases(
     "spelling, master",
     [
+        ("spark-connect://127.0.0.1:15002", None),
+        (json.dumps({"conn_type": "spark_connect", "host": "sc://127.0.0.1", "port": 15002}), None),
+        (json.dumps({"conn_type": "spark", "host": CONNECT}), None),
         ("spark://master:7077", "spark://master:7077"),
         (json.dumps({"conn_type": "spark", "host": "spark://master", "port": 7077}), "spark://master:7077"),
         (json.dumps({"conn_type": "spark", "host": "yarn"}), "yarn"),
     ],
 )
-def test_every_other_spark_goes_through_spark_submit(
-    monkeypatch: pytest.MonkeyPatch, spelling: str, master: str
+def test_spark_connect_is_understood_however_it_is_written_and_every_other_spark_goes_through_spark_submit(
+    monkeypatch: pytest.MonkeyPatch, spelling: str, master: str | None
 ) -> None:
-    monkeypatch.setenv("AIRFLOW_CONN_SPARK", spelling)
-    from lockstep.orchestration._launching import SubmitLauncher, asking
+    from lockstep.compute import auditing
+    from lockstep.orchestration._launching import ConnectLauncher, SubmitLauncher, _url, asking
 
-    found = launcher(ORDERS)
-    assert isinstance(found, SubmitLauncher)
-    assert found.master == master
-    with pytest.raises(NotConfigured, match="no Spark Connect server"):
-        asking("spark")(*("wal", "orders", [], {}))  # type: ignore[arg-type]
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK", spelling)
+    asked: list[Any] = []
+    monkeypatch.setattr(auditing, "ask_spark", lambda target, *arguments: asked.append((target, *arguments)))
+    found, audit = launcher(ORDERS), ("wal", "orders", [], {})
+    if master is None:
+        assert isinstance(found, ConnectLauncher)
+        assert _url("spark").rstrip("/") == CONNECT
+        asking("spark")(*audit)  # type: ignore[arg-type]
+        assert asked == [(_url("spark"), *audit)]
+    else:
+        assert isinstance(found, SubmitLauncher) and found.master == master
+        with pytest.raises(NotConfigured, match="no Spark Connect server"):
+            asking("spark")(*audit)  # type: ignore[arg-type]
 
 
 @cases("planned", [None, PostgresTableSource("events", connection="old_shop", order_by="xid").spec()])

@@ -225,8 +225,6 @@ HEAD = """
 '''An airflow dag file.'''
 from airflow.sdk import DAG
 from lockstep import epoch_dag
-from lockstep.orchestration.recovery import recovery_dag
-from tests.dags.airflow_parts import dag_bag
 from tests.dags.pipelines import ORDERS
 """
 

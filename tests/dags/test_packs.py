@@ -55,12 +55,15 @@ def test_what_is_no_size_of_a_pack_and_a_schedule_that_says_not_how_long_interva
             dag(schedule=schedule)
 
 
-def test_a_run_of_many_epochs_shows_no_earlier_rows_again() -> None:
-    asked = {"lockstep_restate": "a bug", "lockstep_restore": 7}
-    with pytest.raises(RestateRefused, match="`lockstep restore` does"):
-        dag().get_task("pack")._runs({"params": asked, "ti": SimpleNamespace(dag_id="orders", run_id="manual")})
-    asked = {"lockstep_replan": "a sink came", "lockstep_replan_epoch": 7}
-    with pytest.raises(IllegalTransition, match="`lockstep replan` does"):
+@cases(
+    "asked, refused, why",
+    [
+        ({"lockstep_restate": "a bug", "lockstep_restore": 7}, RestateRefused, "`lockstep restore` does"),
+        ({"lockstep_replan": "new", "lockstep_replan_epoch": 7}, IllegalTransition, "`lockstep replan` does"),
+    ],
+)
+def test_a_run_of_many_epochs_shows_no_earlier_rows_again(asked: Any, refused: Any, why: str) -> None:
+    with pytest.raises(refused, match=why):
         dag().get_task("pack")._runs({"params": asked, "ti": SimpleNamespace(dag_id="orders", run_id="manual")})
 
 

@@ -184,13 +184,6 @@ def test_a_triggerer_that_sees_what_the_task_does_not_wakes_it_once_and_not_for_
         wake(task, again[0], [other])
 
 
-def test_a_triggerer_that_fails_or_is_away_costs_no_try(no_ledger: list[timedelta]) -> None:
-    task = missing(MISSING_FILE, at_begin=True, deferrable=True)
-    for told in ({"error": "Trigger timeout"}, {"error": "Trigger failure", "traceback": ["ModuleNotFoundError"]}):
-        with rescheduled():
-            task.resume_execution("__fail__", dict(told), waiting_for(timedelta()))
-
-
 def trigger_at(place: str, lasts: timedelta) -> FilesTrigger:
     """As a triggerer makes it, from what was kept of one that another process made."""
     from lockstep.orchestration.triggers import FilesTrigger

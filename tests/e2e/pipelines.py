@@ -105,7 +105,6 @@ def pipeline_of(
 orders = pipeline_of("orders")
 held = pipeline_of("held", gated)
 refused = pipeline_of("refused")
-submitted = pipeline_of("submitted")
 scheduled = pipeline_of("scheduled")
 mistaken = pipeline_of("mistaken", mistaken_column)
 mistaken_submitted = pipeline_of("mistaken_submitted", mistaken_column)

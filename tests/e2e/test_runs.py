@@ -154,15 +154,6 @@ def test_a_mistake_in_a_transform_is_one_sentence_at_the_end_of_the_log(world: W
     assert set(after) <= {"::group::Post Execute", "Retry policy decision", "::endgroup::"}
 
 
-def test_spark_submit_runs_the_same_pipeline_again_after_a_clear_and_doubles_nothing(world: World) -> None:
-    landed = world.land("submitted", "2024-01-12")
-    run_id = world.run("submitted", "2024-01-12")
-    world.require_published_once("submitted", "2024-01-12", landed)
-    world.api.clear("submitted", run_id, "stage", downstream=True)
-    world.require_success("submitted", run_id)
-    world.require_published_once("submitted", "2024-01-12", landed)
-
-
 # --- packs: many epochs by one run of one task ---
 
 

@@ -19,6 +19,28 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = sorted(PROJECT["optional-dependencies"])
 #: "lowest-direct": the oldest versions that pyproject.toml allows, instead of those that are locked
 RESOLUTION = os.environ.get("LOCKSTEP_RESOLUTION", "")
+#: a pipeline of a user's, in `shop.py`
+SHOP = """
+from lockstep import Pipeline
+from lockstep.sinks import FileSink, PostgresSink
+from lockstep.sources import FileSource
+
+
+def split(inputs):
+    orders = inputs["orders"]
+    return {"paid": orders.where("amount >= 0"), "refunds": orders.where("amount < 0")}
+
+
+pipeline = Pipeline(
+    name="shop",
+    sources={"orders": FileSource("landing/{interval_start:%Y-%m-%d}.csv", schema="id BIGINT, amount DECIMAL(10,2)")},
+    transform=split,
+    sinks=[
+        PostgresSink("warehouse", tables={"paid": "public.paid"}, connection="warehouse", create=True),
+        FileSink("refunds", output="refunds", path="out/refunds"),
+    ],
+)
+"""
 #: of this process: its path, and what a session of Spark has left in it
 _OURS = ("PYTHONPATH", "SPARK_", "PYSPARK_")
 _UNREACHED = ("Failed to fetch", "error sending request", "dns error", "Could not connect", "client error")
