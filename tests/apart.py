@@ -21,11 +21,13 @@ def apart(call: Callable[[], T]) -> T:
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
-        os.close(reading)
-        with os.fdopen(writing, "wb") as answer:
-            pickle.dump(_outcome(call), answer)
-        sys.stdout.flush()
-        os._exit(0)
+        try:
+            os.close(reading)
+            with os.fdopen(writing, "wb") as answer:
+                answer.write(_pickled(*_outcome(call)))
+            sys.stdout.flush()
+        finally:
+            os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as answer:
         data = answer.read()
@@ -44,3 +46,13 @@ def _outcome(call: Callable[[], T]) -> tuple[T | None, BaseException | None]:
     except BaseException as error:
         error.add_note(traceback.format_exc())
         return None, error
+
+
+def _pickled(value: object, error: BaseException | None) -> bytes:
+    """An error of a library's own that can't be pickled becomes one that says the same."""
+    try:
+        return pickle.dumps((value, error))
+    except Exception:
+        if error is None:
+            raise
+        return pickle.dumps((None, AssertionError("".join(traceback.format_exception(error)))))
