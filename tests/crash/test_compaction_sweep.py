@@ -135,17 +135,6 @@ def preflight(world: AdoptingWorld) -> None:
         opened.preflight(None)
 
 
-@pytest.mark.tier("test")
-def test_what_a_dead_compaction_left_is_deleted_under_the_new_name(world: AdoptingWorld, tmp_path: Path) -> None:
-    days = publish(world)
-    struck = Hit("compact", CrashPoint.COMPACT_BEFORE_SINK_COMMIT, 1)
-    sacrifice([("compact", lambda: compacted(world))], struck, "kill", tmp_path / "victim.log")
-    assert len(dead(world)) == 1
-    now = renamed(world)
-    assert now.recover().swept == 1 and dead(now) == []
-    require_whole(now, days)
-
-
 @pytest.mark.fault("F9")
 def test_a_zombie_commits_nothing_that_was_deleted_while_its_sink_had_another_name(
     world: AdoptingWorld, tmp_path: Path

@@ -392,10 +392,9 @@ def test_a_sink_that_votes_for_new_columns_without_a_handle_is_completed_unless_
     """The first day's rows bring a column that the table lacks. They are in the folder, and in the table not yet."""
     made = make_world(databases.make("lost"), databases.make("warehouse"), databases.folder, "two_phase")
     made.execute(made.warehouse_dsn, "ALTER TABLE public.numbers DROP COLUMN label")
-    sinks = [
-        replace(one, on_new_columns="add") if isinstance(one, PostgresSink) else one for one in made.pipeline.sinks
-    ]
-    made = replace(made, pipeline=replace(made.pipeline, sinks=sinks))
+    tables, [_, folder] = {"numbers": "public.numbers"}, made.pipeline.sinks
+    warehouse = PostgresSink("warehouse", tables=tables, connection="warehouse", on_new_columns="add", lock_timeout=0.3)
+    made = replace(made, pipeline=replace(made.pipeline, sinks=[warehouse, folder]))
     made.run_until(_run(0), 0, "commit")
     assert made.prepared() == []
     made.run_task("publish.files", _run_of(made, 0), 0)

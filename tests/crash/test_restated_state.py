@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from lockstep import crash
-from lockstep.audits import row_count, steady, volume
 from lockstep.crash import CrashPoint
-from lockstep.epoch import Epoch, Outcome, RunKey
+from lockstep.epoch import Epoch, RunKey
 from lockstep.errors import EpochBusy, OutOfOrder, RestateRefused, SourceRefused
 from lockstep.ledger import Ledger
 from lockstep.operations.as_of import as_of
@@ -217,28 +216,6 @@ def test_a_state_that_is_no_longer_kept_is_named(states: RestatedState) -> None:
     states.restate(states.asking(1, "from the first on"))  # it starts from nothing
     assert before is not None and states.standing[-1].generation is not None
     states.require_true()
-
-
-def test_audits_of_single_epochs_hold_neither_one_in_the_place_of_several_nor_those_behind_it(
-    states: RestatedState,
-) -> None:
-    """Each epoch has one row here, and the one that takes the place of three has three."""
-    exact = [volume("totals", within=0), steady("totals", "count(*)", within=0), row_count("totals", at_most=1)]
-    audited = dataclasses.replace(states.world.pipeline, audits=exact)
-    states.world = dataclasses.replace(states.world, pipeline=audited)
-    for _ in range(3):
-        states.go_on()
-    for first in (1, 4):  # the second time it is that one alone, which stands for all
-        states.restate(states.asking(first))
-        verdict = states.ledger.verdict("adding", states.standing[-1].id)
-        assert verdict is not None and verdict.outcome is Outcome.PASSED
-        assert [one.value for one in verdict.results] == [3, None, None]
-        assert ["several" in (one.told or "") for one in verdict.results] == [False, True, True]
-    states.go_on()
-    states.require_true()
-    states.restate(states.asking(states.standing[-1].id))  # in the place of one: audited as that was
-    verdict = states.ledger.verdict("adding", states.standing[-1].id)
-    assert verdict is not None and [one.told for one in verdict.results] == [None, None, None]
 
 
 def test_ranges_that_can_not_be_read_as_one_are_refused(

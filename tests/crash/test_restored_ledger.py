@@ -86,22 +86,6 @@ def _require_nothing_twice(world: World, *days: int) -> None:
             assert by_day.get(day, Counter()) in (Counter(), Counter(rows_of_day(day))), f"day {day} in {place}"
 
 
-ORDERS = {"in order": FORGOTTEN, "backwards": FORGOTTEN[::-1], "after others": (5, 6, 7, *FORGOTTEN)}
-
-
-@pytest.mark.fault("L3")
-def test_intervals_that_a_restored_ledger_has_forgotten_are_not_shown_twice(
-    restored: World, copies: Copies, subtests: pytest.Subtests
-) -> None:
-    for how, order in ORDERS.items():
-        again = copies.of(restored)
-        with subtests.test(how):
-            for day in order:
-                with suppress(LedgerConflict):
-                    again.run(_run(day), day)
-            _require_nothing_twice(again, *range(8))
-
-
 def _renumbered(world: World, *, unprotected: bool = False) -> Renumbering:
     return renumber(world.runtime(), "the disk of the ledger was lost", unprotected=unprotected)
 
@@ -338,33 +322,3 @@ def test_no_number_is_given_out_twice_and_the_history_says_who_lifted_them(resto
     assert kept == [("renumbered", "the disk of the ledger was lost", found.token)] * 2
     [(taken,)] = restored.execute(restored.ledger_dsn, "SELECT max(token) FROM lockstep.execution")
     assert taken > found.token
-
-
-@pytest.mark.fault("L3")
-@pytest.mark.parametrize("world", ["write_ahead"], indirect=True)
-@pytest.mark.parametrize("manifest", ["0" * 64, None], ids=["another manifest", "another number"])
-def test_a_write_ahead_sink_gives_no_vote_to_what_its_target_shows_by_another_word(
-    world: World, manifest: str | None
-) -> None:
-    run = _run(6)
-    world.run_until(run, 6, "stage")
-    epoch = world.epoch_of(6)
-    owner = (world._looking.deployment(), "numbers", "warehouse")
-    number = epoch.id if manifest else epoch.id + 7
-    world.execute(
-        world.warehouse_dsn,
-        "INSERT INTO lockstep_marker (deployment, pipeline, sink, epoch, token, manifest_hash) "
-        "VALUES (%s, %s, %s, %s, 999999, %s)",
-        (*owner, number, manifest or "1" * 64),
-    )
-    if manifest is None:
-        span = world.runtime().sink_epoch(epoch, 1).span
-        world.execute(
-            world.warehouse_dsn,
-            "INSERT INTO lockstep_range VALUES (%s, %s, %s, %s, %s, 999999)",
-            (*owner, span, number),
-        )
-    with pytest.raises(LedgerConflict, match="can't be taken"):
-        world.run_task("prepare.warehouse", run, 6)
-    assert world._looking.participants("numbers", epoch.id)["warehouse"].vote is None
-    assert world.prepared() == []
