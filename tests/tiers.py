@@ -140,7 +140,6 @@ SUITE = {
     "spark/test_kafka.py": Part(ALL, Share.FOLDER, rank=3),
     "spark/test_kafka_login.py": Part(ALL, Share.FOLDER, rank=3),
     "spark/test_kafka_registry.py": Part(ALL, Share.FOLDER, rank=3),
-    "spark/test_s3_files.py": Part(ALL, Share.FOLDER, rank=3),
     "spark/test_s3_staging.py": Part(ALL, Share.FOLDER, rank=3),
     "spark/test_kafka_windows.py": Part(ALL, Share.FOLDER, rank=3),
     "spark/test_sessions.py": Part(ALL, Share.FOLDER, rank=3),
