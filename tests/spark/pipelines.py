@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lockstep import enrich, rows_of
+from lockstep import enrich
 from lockstep.pipeline import Pipeline
 from lockstep.sinks.base import Sink
 from lockstep.sinks.open_sink import OpenSink
@@ -108,19 +108,6 @@ def slowly(seconds: float) -> Transform:
 growing_pipeline = pipeline_of(FileSource("landing", grow=True, schema=SCHEMA), with_lookup, ("rows", "total"))
 
 
-def without_the_first(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
-    """Loses what has no id, too."""
-    return {"rows": inputs["input"].where("id > 1")}
-
-
-#: For another process: a transform that doesn't do what is said of it with a row that has no id.
-conserving_pipeline = Pipeline(
-    "test",
-    {"input": FileSource("landing/{interval_start:%Y-%m-%d}.csv", schema=SCHEMA)},
-    without_the_first,
-    [Nowhere("nowhere")],
-    conservation=[rows_of("input").filtered("first", "id = 1").joined("many_to_one", key="id").into("rows")],
-)
 #: For another process: reads what LOCKSTEP_HOME holds.
 udf_pipeline = pipeline_of(
     FileSource("landing/{interval_start:%Y-%m-%d}.csv", schema=SCHEMA), with_udf, ("rows", "total")

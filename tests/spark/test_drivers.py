@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,19 +17,21 @@ import pytest
 
 from lockstep.compute._local_rows import VARIABLE
 from lockstep.compute.stage import stage_epoch
-from lockstep.errors import BadRecords, InvalidPipeline, SparkRefused, SparkUnavailable, StageFailed, Unbalanced
+from lockstep.errors import BadRecords, InvalidPipeline, SparkRefused, StageFailed
+from lockstep.pipeline import Pipeline
 from lockstep.spark.session import cancel, connect
 from lockstep.wal.found_files import FILES, FoundFiles
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import ERROR, REQUEST, RESULT, StageRequest, StageResult, read_error
 from stack.processes import Processes
 from stack.spark import StandaloneCluster, spark_environment
-from tests.spark.pipelines import conserving_pipeline, growing_pipeline, pipeline_of, slowly, udf_pipeline
+from tests.spark.pipelines import growing_pipeline, pipeline_of, slow_pipeline, slowly, udf_pipeline
 from tests.spark.staged import csv, request_of, rows_in, stage
 from tests.waiting import until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
 
 ROOT = Path(__file__).parents[2]
 NOON = "2013-01-02T12:00:00Z"
@@ -82,23 +84,6 @@ def test_spark_submit_writes_down_why_it_failed(tmp_path: Path, monkeypatch: pyt
     assert isinstance(error, BadRecords)
     assert "2013-01-02.csv:4: another number of values than the schema's" in str(error)
     assert not (folder / RESULT).exists()
-
-
-def test_a_driver_proves_how_rows_travel_and_writes_down_where_they_did_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    land(tmp_path, GOOD, monkeypatch)
-    reference = "tests.spark.pipelines:conserving_pipeline"
-    sound = asked(request_of(tmp_path, conserving_pipeline, reference=reference))
-    assert submit("local[2]", sound, tmp_path).returncode == 0
-    result = StageResult.from_json(json.loads((sound / RESULT).read_text()))
-    assert result.balances == {"input into rows": {"in": 2, "first": 1, "rows": 1}}
-    (tmp_path / "landing" / "2013-01-02.csv").write_text(f"{GOOD},z,{NOON}\n")
-    lossy = asked(request_of(tmp_path, conserving_pipeline, reference=reference))
-    assert submit("local[2]", lossy, tmp_path).returncode == 1
-    error = read_error((lossy / REQUEST).as_uri())
-    assert isinstance(error, Unbalanced)
-    assert "in must be rows + first, found 3 in, 1 first, 1 rows, 1 lost; nothing was sealed" in str(error)
 
 
 @pytest.mark.cluster
@@ -200,23 +185,6 @@ def test_a_killed_client_leaves_a_folder_without_a_result(
     assert len(stage(session, tmp_path, pipeline_of(csv(tmp_path, GOOD))).rows()) == 2
 
 
-LEFT_OPEN = """
-import sys
-from lockstep.spark.session import connect
-first, second = connect(sys.argv[1]), connect(sys.argv[1])
-first.range(1).collect()
-"""
-
-
-def test_a_client_that_leaves_its_session_open_ends(spark_connect: str) -> None:
-    subprocess.run([sys.executable, "-c", LEFT_OPEN, spark_connect], env=spark_environment(), check=True, timeout=60)
-
-
-def test_a_server_that_is_not_there_is_told_at_once() -> None:
-    with pytest.raises(SparkUnavailable, match=r"127\.0\.0\.1:9"):
-        connect("sc://127.0.0.1:9")
-
-
 def test_a_java_that_is_too_old_is_named(tmp_path: Path) -> None:
     old = tmp_path / "bin" / "java"
     old.parent.mkdir()
@@ -238,29 +206,99 @@ def refusal_of_a_driver(**environment: str) -> str:
 IVY = '<ivysettings><settings defaultResolver="away"/><resolvers><filesystem name="away"/></resolvers></ivysettings>'
 
 
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("options", ["--packages org.nowhere:nothing:1.0", "--driver-memory 130000g"])
-def test_a_driver_that_may_start_next_time_is_tried_again(tmp_path: Path, options: str) -> None:
-    (tmp_path / "ivy.xml").write_text(IVY)
-    settings = f"--conf spark.jars.ivySettings={tmp_path}/ivy.xml --conf spark.jars.ivy={tmp_path}/ivy"
-    said = refusal_of_a_driver(PYSPARK_SUBMIT_ARGS=f"{settings} {options} pyspark-shell")
-    assert "SparkUnavailable: Spark's Java didn't start, found " in said
+REFUSED = "SparkRefused: Spark's Java didn't start; its options are refused: "
 
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ("--bogus hunter2", "Unrecognized option: --bogus"),
-        ("--conf hunter2", "Invalid argument to --conf"),
-        ("--driver-memory hunter2", "Invalid maximum heap size"),
+        ("--packages org.nowhere:nothing:1.0", "SparkUnavailable: Spark's Java didn't start, found "),
+        ("--driver-memory 130000g", "SparkUnavailable: Spark's Java didn't start, found "),
+        ("--bogus hunter2", f"{REFUSED}Unrecognized option: --bogus"),
+        ("--conf hunter2", f"{REFUSED}Invalid argument to --conf"),
+        ("--driver-memory hunter2", f"{REFUSED}Invalid maximum heap size"),
     ],
 )
-def test_an_option_without_a_meaning_ends_the_tries_and_no_value_is_told(options: str, told: str) -> None:
-    said = refusal_of_a_driver(PYSPARK_SUBMIT_ARGS=f"{options} pyspark-shell")
-    assert said.endswith(f"SparkRefused: Spark's Java didn't start; its options are refused: {told}")
+def test_a_driver_that_may_start_next_time_is_tried_again_and_no_option_is_told(
+    tmp_path: Path, options: str, told: str
+) -> None:
+    (tmp_path / "ivy.xml").write_text(IVY)
+    settings = f"--conf spark.jars.ivySettings={tmp_path}/ivy.xml --conf spark.jars.ivy={tmp_path}/ivy"
+    said = refusal_of_a_driver(PYSPARK_SUBMIT_ARGS=f"{settings} {options} pyspark-shell")
+    assert told in said and "hunter2" not in said
 
 
 def test_a_connect_client_cannot_become_a_driver(session: SparkSession) -> None:
     with pytest.raises(SparkRefused, match="Connect client"):
         connect("local[1]")
+
+
+Start = Callable[[Path], "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def start(spark_connect: str, tmp_path: Path) -> Iterator[Start]:
+    """Starts the application for the request in a folder."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(folder: Path) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "lockstep.compute.submit.stage_epoch"]
+        command += ["--request", (folder / REQUEST).as_uri()]
+        variables = {**spark_environment(), "SPARK_REMOTE": spark_connect, VARIABLE: "0"}  # Spark writes
+        process = subprocess.Popen(command, cwd=tmp_path, env=variables, stderr=subprocess.PIPE, text=True)
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def requested(home: Path, pipeline: Pipeline, name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    land(home, text, monkeypatch)
+    return asked(request_of(home, pipeline, reference=f"tests.spark.pipelines:{name}"))
+
+
+def test_a_client_of_its_own_stages_what_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: Start
+) -> None:
+    folder = requested(tmp_path, udf_pipeline, "udf_pipeline", GOOD, monkeypatch)
+    client = start(folder)
+    _, said = client.communicate(timeout=240)
+    assert client.returncode == 0, said
+    result = StageResult.from_json(json.loads((folder / RESULT).read_text()))
+    assert (result.rows, result.sources) == ({"rows": 2, "total": 1}, {"input": SourceCount(2)})
+    assert sorted(row["id"] for row in rows_in(folder / "rows")) == [1001, 1002]
+
+
+def terminate(client: subprocess.Popen[str], folder: Path) -> None:
+    client.send_signal(signal.SIGTERM)
+
+
+def withdraw(client: subprocess.Popen[str], folder: Path) -> None:
+    """As recovery does with an attempt that is void."""
+    (folder / REQUEST).unlink()
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("end", [terminate, withdraw])
+def test_what_runs_for_a_client_that_is_ended_ends_at_the_server(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    start: Start,
+    end: Callable[[subprocess.Popen[str], Path], None],
+) -> None:
+    folder = requested(tmp_path, slow_pipeline, "slow_pipeline", GOOD, monkeypatch)
+    client = start(folder)
+
+    def writing() -> bool:
+        return any((folder / "rows").rglob("*.parquet"))
+
+    until(writing, seconds=90)
+    end(client, folder)
+    client.wait(60)
+    until(lambda: not writing(), "the server works on")
+    assert not (folder / RESULT).exists()
+    assert not (folder / ERROR).exists()

@@ -6,10 +6,10 @@ import json
 import math
 import struct
 from base64 import b64encode
-from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,9 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from lockstep import Pipeline, run_epoch
 from lockstep.epoch import RunKey, SourceRange
-from lockstep.errors import BadRecords, OffsetsExpired, TopicRecreated
+from lockstep.errors import BadRecords, InvalidPipeline, OffsetsExpired, TopicRecreated
+from lockstep.kafka.cluster import Cluster
+from lockstep.kafka.connection import Asker, settings_of
 from lockstep.kafka.java_client import java_settings
 from lockstep.ledger import Ledger, migrate
 from lockstep.pipeline import Transform
@@ -28,12 +30,16 @@ from lockstep.roles.begin import begin
 from lockstep.roles.stage import stage as run_stage
 from lockstep.run import in_process
 from lockstep.runtime import Runtime
-from lockstep.sinks import FileSink, KafkaSink
+from lockstep.sinks import FileSink
 from lockstep.sources import KafkaSource
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.staging import Staging
+from spark_apps.kafka_windows import pipeline
+from stack.flight_feed import ORIGINS, Told, events
 from stack.kafka import SPARK_AVRO, KafkaBroker
-from tests.sinks.kafka_admin import delete, is_compacted
+from stack.landing import FIRST_DAY
+from stack.window_proof import checks
+from tests.sinks.kafka_admin import PLAIN, delete, is_compacted
 from tests.sinks.kafka_target import committed
 from tests.sources.test_kafka_source import Topics, expire, opened
 from tests.spark.kafka_decoders import decode
@@ -44,41 +50,13 @@ from tests.waiting import until
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+
 SCHEMA = "id BIGINT, name STRING"
 
 
 @pytest.fixture
 def topics(kafka_broker: KafkaBroker) -> Topics:
     return Topics(kafka_broker)
-
-
-def test_aborted_and_later_records_are_not_read(topics: Topics, session: SparkSession) -> None:
-    topic = topics.create("a", 1)
-    writer = Producer({"bootstrap.servers": topics.broker.bootstrap, "transactional.id": topic, "log_level": 0})
-    writer.init_transactions(30)
-    for number, end in enumerate([writer.commit_transaction, writer.abort_transaction, writer.commit_transaction]):
-        writer.begin_transaction()
-        for record in range(3):
-            writer.produce(topic, f"{number}/{record}".encode())
-        writer.flush(30)
-        end(30)
-    source = topics.source(topic, value="string")
-    position = source.latest(None, None)
-    topics.send(topic, 0, ["later"])
-    rows = source.read(session, None, position).orderBy("offset").collect()
-    assert [row.value for row in rows] == ["0/0", "0/1", "0/2", "2/0", "2/1", "2/2"]
-
-
-def test_a_topic_of_many_small_partitions_is_read_by_few_tasks(topics: Topics, session: SparkSession) -> None:
-    topic = topics.create("a", 30)
-    for number in range(30):
-        topics.send(topic, number, range(number % 3))
-    source = topics.source(topic, value="string")
-    found = source.read(session, None, source.latest(None, None))
-    rows = found.selectExpr("partition", "offset", "value", "spark_partition_id() AS task").collect()
-    assert Counter(row.partition for row in rows) == {number: number % 3 for number in range(30) if number % 3}
-    assert len({row.task for row in rows}) == 8
-    assert len({(row.partition, row.task) for row in rows}) == 20  # none is read by two
 
 
 AVRO = json.dumps(
@@ -185,62 +163,10 @@ def _is_text(value: bytes) -> bool:
     return True
 
 
-def upper(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"rows": inputs["events"].selectExpr("key", "to_json(struct(value.id, upper(value.name) AS name)) AS value")}
-
-
-def test_epochs_move_from_topic_to_topic_once(
-    topics: Topics, spark_connect: str, ledger_dsn: str, tmp_path: Path, kafka_broker: KafkaBroker
-) -> None:
-    read, written = topics.create("in", 2), topics.create("out", 3)
-    migrate(ledger_dsn)
-    pipeline = Pipeline(
-        name="events",
-        sources={"events": _source(read)},
-        transform=upper,
-        sinks=[KafkaSink("out", output="rows", topic=written, connection="kafka", key="key", value="value")],
-    )
-
-    def run() -> Any:
-        return run_epoch(
-            pipeline,
-            ledger=ledger_dsn,
-            staging=str(tmp_path),
-            spark=spark_connect,
-            connections={"kafka": kafka_broker.bootstrap},
-        )
-
-    topics.send(read, 0, ({"id": n, "name": f"n{n}"} for n in range(20)))
-    assert run().rows == {"rows": 20}
-    topics.send(read, 1, ({"id": n, "name": f"n{n}"} for n in range(20, 25)))
-    assert run().rows == {"rows": 5}
-    assert run().rows == {"rows": 0}
-    found = Counter(json.loads(message.value())["name"] for message in committed(kafka_broker, written))
-    assert found == Counter(f"N{n}" for n in range(25))
-    assert _group_offsets(kafka_broker, read) == {0: 20, 1: 5}
-
-
 def _group_offsets(broker: KafkaBroker, group: str) -> dict[int, int]:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     found = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result(30)
     return {place.partition: place.offset for place in found.topic_partitions}
-
-
-def _source(topic: str) -> KafkaSource:
-    return KafkaSource(topic, connection="kafka", value="json", value_schema=SCHEMA, group=topic)
-
-
-def test_bad_records_go_to_quarantine_by_their_place(
-    topics: Topics, session: SparkSession, tmp_path: Path, kafka_broker: KafkaBroker
-) -> None:
-    read = topics.create("in", 1)
-    topics.send(read, 0, [{"id": 1}, "nonsense", {"id": 2}])
-    source = KafkaSource(read, connection="kafka", value="json", value_schema=SCHEMA, on_bad_records="quarantine")
-    found = stage(session, tmp_path, _pipeline(source, upper), _range(topics, source), _connections(topics))
-    assert found.result.sources == {"events": SourceCount(3, 1)}
-    assert [json.loads(row["value"])["id"] for row in found.rows()] == [1, 2]
-    [kept] = [path for path in found.folder.rglob("*.json") if path.parent.name == "events"]
-    assert json.loads(kept.read_text()) == {"file": f"kafka:{read}/0@1", "record": '{"value":"\\"nonsense\\""}'}
 
 
 @pytest.mark.fault("J20")
@@ -423,7 +349,52 @@ def test_javas_client_gets_the_same_login() -> None:
     assert found["sasl.jaas.config"].endswith('ScramLoginModule required username="u" password="p\\"w";')
     assert found["x"] == "y"
     assert "sasl.password" not in found
+    for config in (f'{PLAIN} required username="u" password="hush"', f"{PLAIN} hush;", "hush"):
+        with pytest.raises(InvalidPipeline) as told:
+            java_settings({"bootstrap.servers": "a:1", "java.sasl.jaas.config": config}, "source s")
+        assert "hush" not in str(told.value), "Java would repeat it in its errors"
+    right = f'{PLAIN} required username="u" password="a\\"b;c" x=y ;'
+    assert java_settings({"java.sasl.jaas.config": right}, "source s")["sasl.jaas.config"] == right
 
 
-def test_a_source_says_which_connections_it_needs() -> None:
-    assert KafkaSource("a", connection="kafka").connections == ("kafka",)
+DAYS, EPOCHS = 2, 5
+
+
+def _send(broker: KafkaBroker, told: list[Told]) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for one in told:
+        producer.produce("departures", one.value, one.origin, ORIGINS.index(one.origin))
+    producer.flush()
+
+
+def test_hours_that_are_told_about_out_of_order_and_late_are_those_of_a_batch(
+    spark_connect: str, kafka_broker: KafkaBroker, ledger_dsn: str, warehouse_dsn: str, tmp_path: Path
+) -> None:
+    cluster = Cluster(settings_of(kafka_broker.bootstrap, "test"), Asker("test"))
+    for topic in ("departures", "hourly_departures"):
+        cluster.create_topic(topic, len(ORIGINS), {})
+    cluster.close()
+    source = pipeline.sources["departures"]
+    assert isinstance(source, KafkaSource)
+    grouped = replace(pipeline, sources={"departures": replace(source, group="shown")})
+    told = events(DAYS)
+    for number in range(EPOCHS):
+        _send(kafka_broker, told[len(told) * number // EPOCHS : len(told) * (number + 1) // EPOCHS])
+        run_epoch(
+            grouped,
+            spark=spark_connect,
+            ledger=ledger_dsn,
+            staging=str(tmp_path / "staging"),
+            connections={"warehouse": warehouse_dsn, "kafka": kafka_broker.bootstrap},
+        )
+    ledger = Ledger(ledger_dsn)
+    epochs = ledger.sealed_epochs(pipeline.name, 1)
+    ledger.close()
+    until = datetime.combine(FIRST_DAY + timedelta(days=DAYS), datetime.min.time(), UTC)
+    topics = ("departures", "hourly_departures")
+    found = checks(epochs, warehouse_dsn, kafka_broker.bootstrap, topics, len(told), until)
+    assert [check for check in found if not check.agrees] == []
+    counts = [epoch.summary["balances"]["windows"] for epoch in epochs]
+    assert len(epochs) == EPOCHS and all(one["in"] for one in counts)
+    assert sum(one["late"] for one in counts) and sum(one["corrected"] for one in counts)
+    assert sum(_group_offsets(kafka_broker, "shown").values()) == len(told)

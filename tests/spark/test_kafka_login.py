@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -14,24 +14,24 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from confluent_kafka import Producer
 
+from lockstep import Pipeline
 from lockstep.epoch import SourceRange
-from lockstep.errors import InvalidPipeline
 from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.connection import Asker
-from lockstep.kafka.java_client import java_settings
-from lockstep.sources import SourceContext
+from lockstep.sources import KafkaSource, SourceContext
 from lockstep.sources.open_source import OpenSource
-from lockstep.wal.request import ERROR, REQUEST, RESULT
+from lockstep.wal.request import REQUEST, RESULT
 from stack.kafka import SPARK_CONNECTOR, KafkaBroker
 from stack.spark import connectors, spark_environment
-from tests.sinks.kafka_admin import PLAIN, asking_for
-from tests.spark.kafka_pipeline import TOPIC, pipeline
+from tests.sinks.kafka_admin import asking_for
+from tests.spark.pipelines import Nowhere
 from tests.spark.staged import request_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
     from pyspark.sql.connect.session import SparkSession as ConnectSession
+
 
 ROOT = Path(__file__).parents[2]
 PASSWORD = "plugh-xyzzy"
@@ -103,20 +103,12 @@ def test_spark_connect_shows_no_password_with_its_requests(login: Login, session
 def test_a_driver_of_its_own_reads_with_the_jars_it_is_given_and_shows_no_password(
     login: Login, tmp_path: Path
 ) -> None:
-    folder = login.asked(tmp_path, "tests.spark.kafka_pipeline:pipeline")
+    folder = login.asked(tmp_path, "tests.spark.test_kafka_login:pipeline")
     done = _submit(folder, {**_events(tmp_path), **connectors()}, login.connection)
     assert done.returncode == 0, done.stderr
     assert json.loads((folder / RESULT).read_text())["rows"] == {"rows": 3}
     assert PASSWORD not in done.stdout + done.stderr
     assert _tellers(tmp_path) == []
-
-
-def test_a_spark_without_the_connector_says_what_it_lacks(login: Login, tmp_path: Path) -> None:
-    folder = login.asked(tmp_path, "tests.spark.kafka_pipeline:pipeline")
-    assert _submit(folder, {}, login.connection).returncode == 1
-    told = json.loads((folder / ERROR).read_text())
-    assert told["error"] == "SparkRefused"
-    assert "--packages org.apache.spark:spark-sql-kafka-0-10_2.13:" in told["message"]
 
 
 def _submit(folder: Path, configuration: dict[str, str], connection: str) -> subprocess.CompletedProcess[str]:
@@ -129,10 +121,16 @@ def _submit(folder: Path, configuration: dict[str, str], connection: str) -> sub
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240)
 
 
-def test_a_login_in_javas_words_that_java_would_repeat_in_its_errors_is_refused() -> None:
-    for config in (f'{PLAIN} required username="u" password="{PASSWORD}"', f"{PLAIN} {PASSWORD};", PASSWORD):
-        with pytest.raises(InvalidPipeline) as told:
-            java_settings({"bootstrap.servers": "a:1", "java.sasl.jaas.config": config}, "source s")
-        assert PASSWORD not in str(told.value)
-    right = f'{PLAIN} required username="u" password="a\\"b;c" {"x=y"} ;'
-    assert java_settings({"java.sasl.jaas.config": right}, "source s")["sasl.jaas.config"] == right
+TOPIC = "login"
+
+
+def as_they_are(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+    return {"rows": inputs["events"]}
+
+
+pipeline = Pipeline(
+    name="login",
+    sources={"events": KafkaSource(TOPIC, connection="kafka")},
+    transform=as_they_are,
+    sinks=[Nowhere("to")],
+)

@@ -212,38 +212,6 @@ def test_a_record_of_another_name_is_none_of_the_readers_wherever_it_stands(
     assert told == {None, *(f"the value is a {one}, and not com.shop.Order" for one in others)}
 
 
-@pytest.mark.parametrize("space", ["", "com.shop"])
-def test_names_are_those_of_the_namespace_that_they_stand_in(
-    space: str, topics: Topics, registry: Registry, session: SparkSession
-) -> None:
-    topic = topics.create("a", 1)
-    kind = {**KIND, "namespace": ""}
-    inner = {"type": "record", "name": "com.x.Inner", "fields": [of("kind", kind), of("other", PERSON)]}
-    mine = {**order(of("inner", inner), of("kind", "Kind"), of("other", "com.x.Person")), "name": "Order"}
-    reader = {**mine, "namespace": space}
-    registry.register(f"{topic}-value", 7, json.dumps(reader))
-    registry.register(f"{topic}-value", 8, json.dumps({**mine, "namespace": "com.else"}))
-    topics.send_raw(topic, [{"value": written(id, b"\x02\x02a\x00\x02b")} for id in (7, 8)])
-    source = opened(topics, registry, topic, value="avro", value_schema=json.dumps(reader))
-    records = source.read_records(session, None, source.latest(None, None))
-    assert [row.value for row in records.good().collect()] == [(("B", ("a",)), "A", ("b",))]
-    assert records.bad().count() == 1
-
-
-def test_a_record_of_two_types_that_an_alias_has_for_one_is_that_one(
-    topics: Topics, registry: Registry, session: SparkSession
-) -> None:
-    topic = topics.create("a", 1)
-    person = {**PERSON, "aliases": ["Human"]}
-    two = order(of("a", PERSON), of("b", {**PERSON, "name": "Human"}), of("c", "Human"))
-    registry.register(f"{topic}-value", 7, json.dumps(two))
-    topics.send_raw(topic, [{"value": written(7, b"\x02a\x02b\x02c")}])
-    reader = order(of("a", person), of("b", "Person"), of("c", "Person"))
-    source = opened(topics, registry, topic, value="avro", value_schema=json.dumps(reader))
-    records = source.read_records(session, None, source.latest(None, None))
-    assert [row.value for row in records.good().collect()] == [(("a",), ("b",), ("c",))]
-
-
 def test_subjects_may_be_named_and_schemas_be_of_single_values(
     topics: Topics, registry: Registry, session: SparkSession
 ) -> None:
