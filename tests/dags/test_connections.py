@@ -165,16 +165,17 @@ def test_spark_connect_is_understood_however_it_is_written_and_every_other_spark
     monkeypatch.setenv("AIRFLOW_CONN_SPARK", spelling)
     asked: list[Any] = []
     monkeypatch.setattr(auditing, "ask_spark", lambda target, *arguments: asked.append((target, *arguments)))
-    found, audit = launcher(ORDERS), ("wal", "orders", [], {})
+    found = launcher(ORDERS)
+    audit: tuple[Any, ...] = ("wal", "orders", [], {})
     if master is None:
         assert isinstance(found, ConnectLauncher)
         assert _url("spark").rstrip("/") == CONNECT
-        asking("spark")(*audit)  # type: ignore[arg-type]
+        asking("spark")(*audit)
         assert asked == [(_url("spark"), *audit)]
     else:
         assert isinstance(found, SubmitLauncher) and found.master == master
         with pytest.raises(NotConfigured, match="no Spark Connect server"):
-            asking("spark")(*audit)  # type: ignore[arg-type]
+            asking("spark")(*audit)
 
 
 @cases("planned", [None, PostgresTableSource("events", connection="old_shop", order_by="xid").spec()])
