@@ -49,6 +49,7 @@ SUITE = {
     "audits": Part(CHECK),
     "audits/test_matching.py": Part(TEST),
     "cli": Part(TEST),
+    "compose": Part(ALL, Share.FOLDER, rank=2),
     "crash": Part(TEST),
     "crash/test_compaction.py": Part(ALL),
     "crash/test_delta.py": Part(ALL, rank=3),
