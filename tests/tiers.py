@@ -53,6 +53,7 @@ SUITE = {
     "crash": Part(TEST),
     "crash/test_compaction.py": Part(ALL),
     "crash/test_delta.py": Part(ALL, rank=3),
+    "crash/test_delta_on_s3.py": Part(ALL, rank=3),
     "crash/test_expiry.py": Part(ALL),
     "crash/test_faults.py": Part(TEST, rank=4),
     "crash/test_hdfs.py": Part(ALL, rank=3),

@@ -23,6 +23,7 @@ from lockstep.operations.rebuild import Rebuilding, look, rebuild
 from lockstep.operations.verify import verify
 from lockstep.roles.begin import begin
 from lockstep.sinks.files import FileSink, files
+from lockstep.sinks.files._open_sink import OpenFileSink
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.sinks.values import SinkEpoch
@@ -705,3 +706,17 @@ def test_what_could_still_be_finished_keeps_a_cursor_from_reading_it_again(
 def _id(world: StateWorld) -> str:
     with closing(Ledger(world.ledger_dsn)) as ledger:
         return ledger.deployment()
+
+
+def test_what_is_shown_in_part_is_refused(world: World, databases: Databases, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Kafka shows an epoch of which some shards are committed: a marker is listed, the whole isn't found."""
+    day = next(world.days)
+    world.run_until(_run(day), day, "publish.files")
+    real, runtime = OpenFileSink.find_marker, world.runtime()
+    [files] = [sink for sink in world.pipeline.sinks if sink.name == "files"]
+    with closing(runtime.ledger), runtime.opened(files) as opened:
+        real_markers = list(opened.markers())
+    world = lost(world, databases)
+    monkeypatch.setattr(OpenFileSink, "find_marker", lambda sink, epoch: real(sink, epoch) if epoch < 3 else None)
+    monkeypatch.setattr(OpenFileSink, "markers", lambda sink: real_markers)
+    assert "files shows epoch 3 in part" in " ".join(looked(world).refused)

@@ -216,3 +216,14 @@ def test_an_epoch_is_swapped_once_wherever_a_process(
     shown = world.shown().values()
     for day in range(next(world.days)):
         assert all(days[day] == world.expected(day) for days in shown), day
+
+
+def test_monitors_of_the_source_are_not_told_of_a_range_behind_them(
+    world: CursorWorld, day: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Position] = []
+    monkeypatch.setattr(OpenFollowing, "report_published", lambda self, start, end: told.append(end))
+    world.restate(day)
+    assert told == []
+    later = world.go_on()
+    assert told == [{"day": later}]

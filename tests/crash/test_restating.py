@@ -13,7 +13,7 @@ import pytest
 
 from lockstep import crash
 from lockstep.crash import CrashPoint
-from lockstep.epoch import Input, Plan, RunKey
+from lockstep.epoch import Epoch, Input, Plan, RunKey
 from lockstep.errors import (
     EpochBusy,
     EpochVoid,
@@ -23,6 +23,7 @@ from lockstep.errors import (
     RestateRefused,
     Terminal,
 )
+from lockstep.ledger import Ledger
 from lockstep.operations.as_of import as_of
 from lockstep.operations.replan import replan, void
 from lockstep.operations.verify import verify
@@ -487,3 +488,30 @@ def test_a_prepared_branch_that_was_lost_after_the_decision_swaps_from_the_wal(w
     world.restate(day, "publish.numbers")
     world.require_exactly_once(day)
     assert world.publications(day) == {"numbers": "repaired", "archive": "sent"}
+
+
+def test_a_replacement_that_is_shown_while_a_cut_is_made_is_in_it(
+    world: RestatingWorld, day: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.publish_wrong(next(world.days))  # the newest
+    tasks, run = world.tasks(), world.restating_run(day)
+    until = tasks.index("commit") + 1
+    for task in tasks[:until]:
+        world.run_task(task, run, day)
+    asked, unfinished = list[str](), Ledger.unfinished_epochs
+
+    def late(ledger: Ledger, pipeline: str) -> list[Epoch]:
+        asked.append(pipeline)
+        for task in tasks[until:] if len(asked) == 1 else ():
+            world.run_task(task, run, day)
+        return unfinished(ledger, pipeline)
+
+    monkeypatch.setattr(Ledger, "unfinished_epochs", late)
+    found = as_of("numbers", ledger=world.ledger_dsn, connections={"warehouse": world.warehouse_dsn})
+    assert found.epoch == world.epoch_of(day).id
+    for sink in world.pipeline.sinks:
+        cut = found.sinks[sink.name]["numbers"]
+        rows = world.execute(
+            world.warehouse_dsn, f"SELECT day, number, label FROM {cut.target} WHERE {cut.predicate} AND day = {day}"
+        )
+        assert Counter(rows) == Counter(rows_of_day(day))

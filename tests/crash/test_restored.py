@@ -15,6 +15,7 @@ from lockstep.audits import Audit, in_range, none_where, unique
 from lockstep.crash import CrashPoint
 from lockstep.epoch import Epoch, Input, RunKey
 from lockstep.errors import EpochBusy, EpochHeld, PreflightRefused, RestateRefused, WalCorrupt, WalGone
+from lockstep.operations.doctor import Surroundings, examine
 from lockstep.operations.replan import release, void
 from lockstep.operations.verify import verify
 from lockstep.operations.wal_log import open_output
@@ -344,3 +345,27 @@ def test_no_two_side_effects_of_showing_rows_again_fall_between_the_same_crash_p
             with recorded(monkeypatch, world.folder) as recording:
                 world.run_task(task, restoring(world, day), day)
             assert recording.unseparated() == []
+
+
+def test_the_doctor_knows_which_audits_it_was_planned_with(world: RestatingWorld, day: int) -> None:
+    audits = [in_range("numbers", "number", at_most=99, name="small", blocking=False, quarantine=True)]
+    audited = replace(world, pipeline=replace(world.pipeline, audits=audits))
+    go(audited, restoring(audited, day), day, last="stage")
+
+    def drift(defined: RestatingWorld) -> list[str]:
+        found = Surroundings(
+            world.ledger_dsn,
+            str(world.staging_folder),
+            None,
+            {"warehouse": world.warehouse_dsn},
+            lambda _: defined.pipeline,
+        )
+        return [one.says for one in examine(found, only="numbers") if one.check == "drift"]
+
+    assert drift(audited) == []
+    [said] = drift(world)
+    assert "was planned with other audits" in said
+    spark = none_where("numbers", "label rlike '^row'", name="spark", quarantine=True)
+    [said] = drift(replace(world, pipeline=replace(world.pipeline, audits=[spark])))
+    assert "was planned with other audits" in said
+    go(audited, restoring(audited, day), day, "audit")
