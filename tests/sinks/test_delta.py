@@ -79,6 +79,12 @@ def make_table(root: Path, schema: pa.Schema = TABLE, **options: Any) -> None:
     apart(run)
 
 
+@pytest.fixture
+def stride() -> int:
+    """Adopting sinks differ in what they send, not in their steps; each call here is a fork or two."""
+    return 6
+
+
 def test_delta_sink(case: Case) -> None:
     for behaviour in behaviours(DeltaUnderTest):
         with case(behaviour.__name__) as target:

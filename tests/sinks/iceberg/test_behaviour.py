@@ -22,6 +22,12 @@ from tests.sinks.iceberg.iceberg_target import IcebergUnderTest
 from tests.sinks.iceberg.publishers import publish_at_once
 
 
+@pytest.fixture
+def stride() -> int:
+    """Adopting sinks differ in what they send, not in their steps; each call here is a fork or two."""
+    return 6
+
+
 def test_catalog_in_postgres(catalog_dsn: str, memory: Path, subtests: pytest.Subtests) -> None:
     for behaviour in behaviours(IcebergUnderTest):
         with subtests.test(behaviour.__name__):
