@@ -77,7 +77,7 @@ def test_every_row_is_shown_once_wherever_a_process(
     reached = apart(lambda: hits(world, monkeypatch))
     next(world.days)  # the dry run's, which only its process has counted
     its_own = [hit for hit in reached if SINK in hit.task or hit.task in ("stage", "cleanup")]
-    strike_each(world, in_turn(sampling, its_own, SWEEPS, every=3), tmp_path, subtests)
+    strike_each(world, in_turn(sampling, its_own, SWEEPS, every=8), tmp_path, subtests)
 
 
 def test_an_epoch_goes_into_both_and_verifies_until_it_is_rolled_back(world: DeltaWorld) -> None:

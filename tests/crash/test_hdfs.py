@@ -41,6 +41,7 @@ def world(
 
 
 @pytest.mark.parametrize("resume", sorted(RESUMES))
+@pytest.mark.sample(1)
 def test_every_row_is_shown_once_wherever_a_process_is_killed_whose_wal_and_files_are_on_hdfs(
     world: HdfsWorld, resume: str, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests, sampling: Sampling
 ) -> None:

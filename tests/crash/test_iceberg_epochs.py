@@ -75,6 +75,6 @@ def test_every_row_is_shown_once_wherever_a_process(
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the epoch."""
     shares = [hit for hit in hits(world, monkeypatch) if "warehouse" not in hit.task]
-    days = strike_each(world, in_turn(sampling, shares, SWEEPS, every=3), tmp_path, subtests)
+    days = strike_each(world, in_turn(sampling, shares, SWEEPS, every=8), tmp_path, subtests)
     for day in days:
         assert all(one.agrees and one.compared for one in verify(world.runtime(), world.epoch_of(day)))

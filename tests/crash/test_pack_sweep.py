@@ -73,7 +73,7 @@ RESUMES: dict[str, Callable[[World, RunKey, Sequence[int]], None]] = {
     "one alone": _one_alone,
     "recovery": _recovery,
 }
-EVERY = 3  #: so many-th place of a protocol is struck, in one of its ways
+EVERY = 6  #: so many-th place of a protocol is struck, in one of its ways
 SWEEPS = [
     ("two_phase", "kill", "retry"),
     ("two_phase", "kill", "one alone"),

@@ -432,7 +432,7 @@ def test_a_day_is_swapped_once_wherever_a_process(
     sampling: Sampling,
 ) -> None:
     """… is killed, or hangs and is released after another one has finished the restatement."""
-    strike_each(world, in_turn(sampling, hits(world, monkeypatch), SWEEPS, every=5), tmp_path, subtests)
+    strike_each(world, in_turn(sampling, hits(world, monkeypatch), SWEEPS, every=10), tmp_path, subtests)
 
 
 LATE = [

@@ -334,7 +334,7 @@ def test_rows_come_back_once_wherever_a_process(
     """… is killed, or hangs and is released after another one has finished. Between stage and cleanup it is an epoch
     like any that takes another's place: see test_restating.py."""
     reached = [hit for hit in hits(world, monkeypatch) if hit.task in ("begin", "stage", "commit", "cleanup")]
-    strike_each(world, in_turn(sampling, reached, WAYS, every=6), tmp_path, subtests)
+    strike_each(world, in_turn(sampling, reached, WAYS, every=12), tmp_path, subtests)
 
 
 def test_no_two_side_effects_of_showing_rows_again_fall_between_the_same_crash_points(

@@ -129,7 +129,8 @@ def test_what_is_missing_names_its_extra(installed: Callable[[str], Installed], 
     assert f"pip install 'airflow-lockstep[{NEEDS[script]}]'" in done.stderr.splitlines()[-1]
 
 
-@cases("extra", EXTRAS)
+@pytest.mark.parametrize("extra", EXTRAS)
+@pytest.mark.sample(4)
 def test_each_extra_alone_brings_what_it_is_for(installed: Callable[[str], Installed], extra: str) -> None:
     environment = installed(extra)
     packages = [package for package, brings in _EXTRAS.items() if brings == extra]
