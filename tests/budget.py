@@ -37,8 +37,8 @@ class Budget:
     clock: float
 
 
-#: measured were about 100, 830 and 5,200 s of work
-BUDGETS = {Tier.CHECK: Budget(150, 90), Tier.TEST: Budget(1200, 600), Tier.ALL: Budget(6600, 3300)}
+#: measured were about 80, 1,000 and 4,500 s of work
+BUDGETS = {Tier.CHECK: Budget(120, 60), Tier.TEST: Budget(1200, 600), Tier.ALL: Budget(5600, 2700)}
 
 
 @dataclass(frozen=True)
