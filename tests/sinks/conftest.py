@@ -13,6 +13,7 @@ from lockstep.testing import _behaviour as behaviour
 from stack.mariadb import MariaDbServer
 from stack.postgres import PostgresServer
 from tests.apart import apart
+from tests.clean_process import CleanProcess
 from tests.sampling import Sampling
 
 ACTIONS = [signal.SIGKILL, signal.SIGSTOP]
@@ -46,6 +47,12 @@ def sampled_steps(sampling: Sampling, stride: int, monkeypatch: pytest.MonkeyPat
         return sampling.share(range(len(steps)), ACTIONS.index(action) * stride // len(ACTIONS), stride)
 
     monkeypatch.setattr(behaviour, "select", select)
+
+
+@pytest.fixture(scope="module")
+def clean() -> Iterator[CleanProcess]:
+    with CleanProcess() as process:
+        yield process
 
 
 @pytest.fixture

@@ -22,12 +22,6 @@ from tests.sinks.delta_on_s3 import DeltaOnS3UnderTest, behave, looked_at, prefl
 from tests.sinks.iceberg.publishers import publish_at_once
 
 
-@pytest.fixture(scope="module")
-def clean() -> Iterator[CleanProcess]:
-    with CleanProcess() as process:
-        yield process
-
-
 @pytest.fixture
 def proxy(s3_environment: S3Server) -> Iterator[S3Proxy]:
     with S3Proxy(s3_environment.endpoint) as proxy:

@@ -58,12 +58,6 @@ from tests.sinks.in_clean_process import (
 ROWS = 1000
 
 
-@pytest.fixture(scope="module")
-def clean() -> Iterator[CleanProcess]:
-    with CleanProcess() as process:
-        yield process
-
-
 @pytest.fixture
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_format, "ROWS_PER_GROUP", 100)  # several groups a file

@@ -388,12 +388,6 @@ def test_a_range_is_shown_under_one_number_only(target: S3FilesUnderTest) -> Non
     assert digest(target.bare()) == digest(target.visible())
 
 
-@pytest.fixture(scope="module")
-def clean() -> Iterator[CleanProcess]:
-    with CleanProcess() as process:
-        yield process
-
-
 @pytest.mark.parametrize("behaviour", WITHOUT_CRASHES)
 @pytest.mark.sample(3)  # of a mounted folder they are run whole
 def test_file_sink_on_s3(clean: CleanProcess, s3_uri: str, behaviour: str) -> None:
