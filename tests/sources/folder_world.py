@@ -31,12 +31,7 @@ from lockstep.ledger import Ledger, migrate
 from lockstep.operations.replan import replan
 from lockstep.pipeline import Pipeline
 from lockstep.roles.begin import begin
-from lockstep.roles.cleanup import cleanup
-from lockstep.roles.commit import commit
-from lockstep.roles.prepare import prepare
-from lockstep.roles.publish import publish
 from lockstep.roles.recover import recover
-from lockstep.roles.stage import stage
 from lockstep.runtime import Runtime
 from lockstep.sinks import FileSink
 from lockstep.sources import FileSource
@@ -45,6 +40,7 @@ from lockstep.wal.request import RESULT, StageRequest, StageResult
 from lockstep.wal.staging import Staging
 from stack.postgres import PostgresServer
 from tests.crash.victims import Hit
+from tests.crash.world import perform
 
 _numbers = count(1)
 Make = Callable[..., "FolderWorld"]
@@ -123,21 +119,9 @@ class FolderWorld:
 
     def task(self, name: str, run: str | RunKey, interval: Interval | None = None) -> None:
         """One task, as Airflow runs it."""
-        key = key_of(run)
+        task = f"{name}.out" if name in ("prepare", "publish") else name
         with closing((runtime := self.runtime()).ledger):
-            match name:
-                case "begin":
-                    begin(runtime, key, interval)
-                case "stage":
-                    stage(runtime, key, write_lines)
-                case "prepare":
-                    prepare(runtime, key, "out")
-                case "commit":
-                    commit(runtime, key)
-                case "publish":
-                    publish(runtime, key, "out")
-                case "cleanup":
-                    cleanup(runtime, key)
+            perform(runtime, task, key_of(run), write_lines, interval)
 
     def run(self, run: str | RunKey, start: str = "begin", interval: Interval | None = None, upto: str = "") -> None:
         """Every task of one DAG run from `start` on, to `upto` at most."""
