@@ -61,7 +61,7 @@ MAGIC_COMMITTER = {
 }
 
 #: Each takes a second port for gRPC, which is told, too: its default is 10,000 above and may be taken.
-_SERVICES = ("s3", "master", "volume", "filer")
+_SERVICES = ("master", "volume", "filer", "s3")
 
 
 def weed() -> Path | None:
@@ -255,8 +255,8 @@ class S3Server(ThrowawayServer):
         # a bucket has volumes of its own: one at first, not seven
         (self.folder / "master.toml").write_text("[master.volume_growth]\ncopy_1 = 3\n")
         ports = {"s3": free_port(self._wanted_port)}
-        for name in [*_SERVICES[1:], *(f"{service}.grpc" for service in _SERVICES), "iceberg"]:
-            ports[name] = next(port for port in iter(free_port, None) if port not in ports.values())
+        for name in ("iceberg", *(name for service in _SERVICES for name in (service, f"{service}.grpc"))):
+            ports.setdefault(name, next(port for port in iter(free_port, None) if port not in ports.values()))
         sockets = tempfile.mkdtemp(prefix="lockstep-s3-")
         self._settings.write_text(json.dumps({"ports": ports, "sockets": sockets}))
 
