@@ -100,14 +100,6 @@ def memory(memory_folder: Path) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def memory_server(memory_folder: Path, passfile: Path, server_template: PostgresServer) -> Iterator[PostgresServer]:
-    """A server for ledgers whose tests want many quick transactions; fsync is on, and costs nothing there."""
-    server = PostgresServer(memory_folder / "ledgers", passfile=passfile, template=server_template)
-    with server.for_a_while():
-        yield server
-
-
-@pytest.fixture(scope="session")
 def mariadb_server(memory_folder: Path) -> Iterator[MariaDbServer]:
     """A MariaDB server in memory, durable as it is by default. A test that stops it starts it again."""
     if mariadbd() is None:
@@ -188,7 +180,8 @@ def empty_dsn(ledger_server: PostgresServer) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def _migrated(ledger_server: PostgresServer) -> str:
+def migrated(ledger_server: PostgresServer) -> str:
+    """Name of a database with an empty ledger, to copy."""
     from lockstep.ledger import migrate
 
     migrate(ledger_server.create_database(name := "migrated"))
@@ -196,11 +189,11 @@ def _migrated(ledger_server: PostgresServer) -> str:
 
 
 @pytest.fixture
-def ledger_dsn(ledger_server: PostgresServer, _migrated: str) -> Iterator[str]:
+def ledger_dsn(ledger_server: PostgresServer, migrated: str) -> Iterator[str]:
     """DSN of a ledger without epochs: a copy of a migrated database, which takes a quarter of a migration's time."""
     from tests.worlds import as_another_deployment
 
-    yield from map(as_another_deployment, _fresh_database(ledger_server, _migrated))
+    yield from map(as_another_deployment, _fresh_database(ledger_server, migrated))
 
 
 @pytest.fixture

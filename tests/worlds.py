@@ -6,22 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 
-import pytest
-
-from lockstep.ledger import migrate
 from stack.postgres import PostgresServer
 from tests.crash.world import World
 
 _numbers = count(1)
-
-
-@pytest.fixture(scope="package")
-def migrated(memory_server: PostgresServer) -> Iterator[str]:
-    """A database with an empty ledger, for a conftest to import."""
-    name = f"migrated_{next(_numbers)}"
-    migrate(memory_server.create_database(name))
-    yield name
-    memory_server.drop_database(name)
 
 
 @contextmanager

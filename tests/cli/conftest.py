@@ -14,9 +14,7 @@ from typer.testing import CliRunner, Result
 from lockstep.cli import app
 from stack.postgres import PostgresServer
 from tests.crash.world import World, make_world
-from tests.worlds import migrated, two_databases
-
-__all__ = ["migrated"]
+from tests.worlds import two_databases
 
 Lockstep = Callable[..., Result]
 
@@ -36,8 +34,8 @@ def point_to(world: World, environment: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def databases(memory_server: PostgresServer, migrated: str) -> Iterator[dict[str, str]]:
-    with two_databases(memory_server, migrated) as made:
+def databases(ledger_server: PostgresServer, migrated: str) -> Iterator[dict[str, str]]:
+    with two_databases(ledger_server, migrated) as made:
         yield made
 
 

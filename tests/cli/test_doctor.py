@@ -40,8 +40,8 @@ def amiss(lockstep: Lockstep) -> Amiss:
 
 
 @pytest.fixture(scope="module")
-def shared(memory_server: PostgresServer, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    with two_databases(memory_server, migrated) as databases:
+def shared(ledger_server: PostgresServer, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with two_databases(ledger_server, migrated) as databases:
         folder = tmp_path_factory.mktemp("moved")
         found = make_world(databases["ledger"], databases["warehouse"], folder, "two_phase")
         found.run(RUN, next(found.days))
@@ -113,13 +113,13 @@ def test_folders_of_dead_attempts_are_told_and_swept_and_those_of_strangers_told
 
 
 def test_what_nobody_said_is_told_by_its_variable_and_an_empty_ledger_is_migrated_when_asked(
-    memory_server: PostgresServer, tmp_path: Path, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch
+    ledger_server: PostgresServer, tmp_path: Path, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for variable in ("LOCKSTEP_LEDGER", "LOCKSTEP_STAGING", "LOCKSTEP_SPARK"):
         monkeypatch.delenv(variable, raising=False)
     said = lockstep("doctor").output
     assert "set LOCKSTEP_LEDGER" in said and "set LOCKSTEP_STAGING" in said
-    arguments = ["doctor", "--ledger", memory_server.create_database("doctor_empty"), "--staging", tmp_path]
+    arguments = ["doctor", "--ledger", ledger_server.create_database("doctor_empty"), "--staging", tmp_path]
     told = lockstep(*arguments)
     assert told.exit_code == 1
     assert "the ledger isn't there yet" in told.output and "→ lockstep migrate" in told.output

@@ -74,20 +74,20 @@ def test_a_scrape_tells_of_each_pipeline_what_status_tells(world: World) -> None
 
 
 def test_a_ledger_that_is_away_is_told_as_down_with_no_number_beside_it_and_comes_back(
-    memory_server: PostgresServer, world: World, caplog: pytest.LogCaptureFixture
+    ledger_server: PostgresServer, world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.run(RunKey("cli", "run"), next(world.days))
     exporter = Exporter(world.ledger_dsn, 20)
     registry = registry_of(exporter)
     there = samples(as_text(registry))
     [[name]] = world.execute(world.ledger_dsn, "SELECT current_database()")
-    world.execute(memory_server.dsn(), f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false")
+    world.execute(ledger_server.dsn(), f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false")
     for _ in range(2):
         away = samples(as_text(registry))
         assert {metric for metric, _ in away} == {LEDGER_UP, SCRAPE_SECONDS}
         assert away[LEDGER_UP, frozenset()] == 0
     assert caplog.text.count("LedgerUnavailable") == 1, "told once, however often it is scraped"
-    world.execute(memory_server.dsn(), f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true")
+    world.execute(ledger_server.dsn(), f"ALTER DATABASE {name} WITH ALLOW_CONNECTIONS true")
     back = samples(as_text(registry))
     assert back.keys() == there.keys() and back[LEDGER_UP, frozenset()] == 1
 

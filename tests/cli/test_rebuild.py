@@ -21,12 +21,12 @@ DEFINED = ("--definition", "numbers_definition:pipeline")
 
 
 @pytest.fixture
-def lost(world: World, lockstep: Lockstep, memory_server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> World:
+def lost(world: World, lockstep: Lockstep, ledger_server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> World:
     """Two days are published, the third half, and the ledger is another one, empty."""
     for last in ("cleanup", "cleanup", "publish.warehouse"):
         day = next(world.days)
         world.run_until(RunKey("rebuild", f"run {day}"), day, last)
-    ledger = memory_server.create_database(f"{world.ledger_dsn.rpartition('/')[2]}_rebuilt")
+    ledger = ledger_server.create_database(f"{world.ledger_dsn.rpartition('/')[2]}_rebuilt")
     migrate(ledger)
     monkeypatch.setenv("LOCKSTEP_LEDGER", ledger)
     module: Any = ModuleType("numbers_definition")

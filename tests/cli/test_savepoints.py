@@ -32,8 +32,8 @@ from tests.sinks.append.feed import Days, Feed
 
 
 @pytest.fixture
-def dsn(memory_server: PostgresServer) -> str:
-    return memory_server.create_database(f"saved_{uuid.uuid4().hex[:12]}")
+def dsn(ledger_server: PostgresServer) -> str:
+    return ledger_server.create_database(f"saved_{uuid.uuid4().hex[:12]}")
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_an_older_epoch_and_one_that_was_replaced_end_where_they_did(feed: Feed,
     assert ends == {"last": 1, "second": 1, "first": 0, "instead of it": 0}
 
 
-def test_what_nothing_goes_on_from_is_refused_by_name(feed: Feed, memory: Path, memory_server: PostgresServer) -> None:
+def test_what_nothing_goes_on_from_is_refused_by_name(feed: Feed, memory: Path, ledger_server: PostgresServer) -> None:
     saved = str(memory / "saved")
     with feed.runtime() as runtime:
         export(runtime, saved)
@@ -118,7 +118,7 @@ def test_what_nothing_goes_on_from_is_refused_by_name(feed: Feed, memory: Path, 
             start(runtime, saved)
         with pytest.raises(UnknownEpoch, match="no decided epoch"):
             export(runtime, str(memory / "nothing"))
-    of_days = feed_of(memory_server.create_database(f"saved_{uuid.uuid4().hex[:12]}"), memory / "days", cursor=False)
+    of_days = feed_of(ledger_server.create_database(f"saved_{uuid.uuid4().hex[:12]}"), memory / "days", cursor=False)
     move(of_days, 0)
     with of_days.runtime() as runtime, pytest.raises(InvalidPipeline, match="is an interval's"):
         export(runtime, saved)

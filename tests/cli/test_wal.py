@@ -47,9 +47,9 @@ def as_the_first_day_but_one(request_uri: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def shared(memory_server: PostgresServer, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def shared(ledger_server: PostgresServer, migrated: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """And two that are staged, the second with the rows of the first day, but one."""
-    with two_databases(memory_server, migrated) as databases:
+    with two_databases(ledger_server, migrated) as databases:
         folder = tmp_path_factory.mktemp("kept")
         found = keeping(make_world(databases["ledger"], databases["warehouse"], folder, "two_phase"))
         for job in (write_parquet, as_the_first_day_but_one):

@@ -53,9 +53,9 @@ def lake_world(kind: str, server: PostgresServer, memory_folder: Path) -> Adopti
 
 
 @pytest.fixture(scope="module", params=["delta", "iceberg"])
-def world(request: pytest.FixtureRequest, memory_server: PostgresServer, memory_folder: Path) -> AdoptingWorld:
+def world(request: pytest.FixtureRequest, ledger_server: PostgresServer, memory_folder: Path) -> AdoptingWorld:
     """What one test leaves is the next one's: its small files, and a compacted one."""
-    return lake_world(request.param, memory_server, memory_folder)
+    return lake_world(request.param, ledger_server, memory_folder)
 
 
 def publish(world: AdoptingWorld, days: int = 1) -> list[int]:

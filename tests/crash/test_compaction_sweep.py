@@ -26,13 +26,13 @@ RENAMED = "lake2"
 
 
 @pytest.fixture
-def copies(memory_server: PostgresServer) -> Copies:
-    return Copies(memory_server)
+def copies(ledger_server: PostgresServer) -> Copies:
+    return Copies(ledger_server)
 
 
 @pytest.fixture(params=["delta", "iceberg"])
-def world(request: pytest.FixtureRequest, memory_server: PostgresServer, memory_folder: Path) -> AdoptingWorld:
-    return lake_world(request.param, memory_server, memory_folder)
+def world(request: pytest.FixtureRequest, ledger_server: PostgresServer, memory_folder: Path) -> AdoptingWorld:
+    return lake_world(request.param, ledger_server, memory_folder)
 
 
 def named(world: AdoptingWorld, name: str) -> AdoptingWorld:

@@ -34,8 +34,8 @@ UNTIL_NOW = timedelta(0)
 
 
 @pytest.fixture(params=["delta", "iceberg"])
-def world(request: pytest.FixtureRequest, memory_server: PostgresServer, memory_folder: Path) -> AdoptingWorld:
-    return lake_world(request.param, memory_server, memory_folder)
+def world(request: pytest.FixtureRequest, ledger_server: PostgresServer, memory_folder: Path) -> AdoptingWorld:
+    return lake_world(request.param, ledger_server, memory_folder)
 
 
 def expired(world: AdoptingWorld, retention: timedelta, *, dry_run: bool = False) -> Expiry:

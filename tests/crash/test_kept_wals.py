@@ -35,13 +35,13 @@ EXPIRING = tuple(point for point in CrashPoint if point.startswith("expire."))
 
 
 @pytest.fixture
-def world(memory_server: PostgresServer, memory_folder: Path) -> Iterator[World]:
+def world(ledger_server: PostgresServer, memory_folder: Path) -> Iterator[World]:
     folder = Path(tempfile.mkdtemp(dir=memory_folder))
     names = [f"{kind}_{folder.name.lower()}" for kind in ("kept", "warehouse")]
-    ledger, warehouse = (memory_server.create_database(name) for name in names)
+    ledger, warehouse = (ledger_server.create_database(name) for name in names)
     yield make_world(ledger, warehouse, folder, "two_phase")
     for name in names:
-        memory_server.drop_database(name)
+        ledger_server.drop_database(name)
 
 
 def keeping(world: World, keep_wal: timedelta | int | None) -> World:
@@ -225,11 +225,11 @@ def test_no_two_side_effects_of_letting_go_fall_between_the_same_crash_points(
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("keep_wal", [None, DAY])
 def test_of_an_output_that_a_table_has_adopted_the_tables_files_are_read_whatever_is_kept(
-    memory_server: PostgresServer, memory_folder: Path, keep_wal: timedelta | None
+    ledger_server: PostgresServer, memory_folder: Path, keep_wal: timedelta | None
 ) -> None:
     folder = Path(tempfile.mkdtemp(dir=memory_folder))
     names = [f"{kind}_{folder.name.lower()}" for kind in ("kept", "warehouse")]
-    ledger, warehouse = (memory_server.create_database(name) for name in names)
+    ledger, warehouse = (ledger_server.create_database(name) for name in names)
     made = make_delta_world(ledger, warehouse, folder)
     world = replace(made, pipeline=replace(made.pipeline, keep_wal=keep_wal))
     day = next(world.days)

@@ -33,21 +33,21 @@ def _run(day: int) -> RunKey:
 
 
 @pytest.fixture(scope="module")
-def originals(memory_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Originals[World]:
+def originals(ledger_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Originals[World]:
     """Day 0 is published. On the server that makes databases soonest: nothing here is about power or disks."""
 
     def make(protocol: str) -> World:
         ledger, warehouse = (f"lost_{kind}_{next(_numbers)}" for kind in ("ledger", "warehouse"))
         made = make_world(
-            memory_server.create_database(ledger),
-            memory_server.create_database(warehouse),
+            ledger_server.create_database(ledger),
+            ledger_server.create_database(warehouse),
             tmp_path_factory.mktemp("lost"),
             protocol,  # type: ignore[arg-type]
         )
         made.run(_run(0), 0)
         return made
 
-    return Originals(memory_server, make)
+    return Originals(ledger_server, make)
 
 
 @pytest.fixture
@@ -71,9 +71,9 @@ class Past:
 
 
 @pytest.fixture
-def past(world: World, memory_server: PostgresServer) -> Past:
+def past(world: World, ledger_server: PostgresServer) -> Past:
     """Day 1 is published since."""
-    found = Past.of(world, memory_server)
+    found = Past.of(world, ledger_server)
     world.run(_run(1), 1)
     return found
 
@@ -200,12 +200,12 @@ def test_a_person_says_that_what_is_lost_stays_away_and_it_goes_on(
 
 @pytest.mark.fault("L17")
 def test_the_last_epoch_is_the_one_that_was_shown_last_whatever_its_number(
-    world: World, memory_server: PostgresServer
+    world: World, ledger_server: PostgresServer
 ) -> None:
     behind = _run(1)
     world.run_until(behind, 1, "begin")
     world.run(_run(2), 2)
-    past = Past.of(world, memory_server)
+    past = Past.of(world, ledger_server)
     world.run(behind, 1, "stage")
     for lose in (_older_folder, _older_warehouse):
         with lose(world, past) as lost, pytest.raises(LedgerConflict, match=r"of epoch 2 .* the target has no marker"):

@@ -73,16 +73,16 @@ def several_statements(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def databases(memory_server: PostgresServer, memory_folder: Path) -> Databases:
-    return Databases(memory_server, Path(tempfile.mkdtemp(dir=memory_folder)))
+def databases(ledger_server: PostgresServer, memory_folder: Path) -> Databases:
+    return Databases(ledger_server, Path(tempfile.mkdtemp(dir=memory_folder)))
 
 
 @pytest.fixture(scope="module")
-def originals(memory_server: PostgresServer, memory_folder: Path) -> Originals[World]:
+def originals(ledger_server: PostgresServer, memory_folder: Path) -> Originals[World]:
     """Two days are published."""
 
     def make(protocol: str) -> World:
-        databases = Databases(memory_server, Path(tempfile.mkdtemp(dir=memory_folder)))
+        databases = Databases(ledger_server, Path(tempfile.mkdtemp(dir=memory_folder)))
         dsns = databases.make("lost"), databases.make("warehouse")
         found = make_world(*dsns, databases.folder, protocol)  # type: ignore[arg-type]
         for _ in range(2):
@@ -90,7 +90,7 @@ def originals(memory_server: PostgresServer, memory_folder: Path) -> Originals[W
             found.run(_run(day), day)
         return found
 
-    return Originals(memory_server, make)
+    return Originals(ledger_server, make)
 
 
 @pytest.fixture
@@ -590,11 +590,11 @@ def test_a_ledger_of_several_is_named(world: World, databases: Databases) -> Non
 
 
 @pytest.fixture(scope="module")
-def original_states(memory_server: PostgresServer, memory_folder: Path) -> Originals[StateWorld]:
+def original_states(ledger_server: PostgresServer, memory_folder: Path) -> Originals[StateWorld]:
     """Three epochs are published, in two folders."""
 
     def make(_name: str) -> StateWorld:
-        databases = Databases(memory_server, Path(tempfile.mkdtemp(dir=memory_folder)))
+        databases = Databases(ledger_server, Path(tempfile.mkdtemp(dir=memory_folder)))
         made = StateWorld.make(databases.make("lost"), databases.folder)
         second = FileSink("second", output="totals", path=str(databases.folder / "second"), format="parquet")
         made = replace(made, pipeline=replace(made.pipeline, sinks=[*made.pipeline.sinks, second]))
@@ -602,7 +602,7 @@ def original_states(memory_server: PostgresServer, memory_folder: Path) -> Origi
             run_state(made)
         return made
 
-    return Originals(memory_server, make)
+    return Originals(ledger_server, make)
 
 
 @pytest.fixture

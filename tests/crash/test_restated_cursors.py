@@ -78,9 +78,9 @@ class CursorWorld(RestatingWorld):
 
 
 @pytest.fixture(scope="module")
-def world(memory_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CursorWorld]:
+def world(ledger_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CursorWorld]:
     folder = tmp_path_factory.mktemp("restated_cursors")
-    dsns = [memory_server.create_database(f"restated_cursors_{name}") for name in ("ledger", "warehouse")]
+    dsns = [ledger_server.create_database(f"restated_cursors_{name}") for name in ("ledger", "warehouse")]
     made = make_restating_world(dsns[0], dsns[1], folder, Following())
     yield CursorWorld(**{one.name: getattr(made, one.name) for one in dataclasses.fields(made)})
 
@@ -189,10 +189,10 @@ def test_with_state_it_is_refused(world: CursorWorld, day: int, monkeypatch: pyt
     world.restate(begun, "stage")
 
 
-def test_a_lost_ledger_is_not_rebuilt_past_it(world: CursorWorld, day: int, memory_server: PostgresServer) -> None:
+def test_a_lost_ledger_is_not_rebuilt_past_it(world: CursorWorld, day: int, ledger_server: PostgresServer) -> None:
     """Which life is in force, and so where the cursor ended, isn't found again."""
     world.restate(day)
-    dsn = memory_server.create_database("restated_cursors_rebuilt")
+    dsn = ledger_server.create_database("restated_cursors_rebuilt")
     migrate(dsn)
     staging = Staging(str(world.staging_folder))
     runtime = Runtime.of(world.pipeline, Ledger(dsn), staging, {"warehouse": world.warehouse_dsn})

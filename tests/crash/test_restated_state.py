@@ -86,15 +86,15 @@ class RestatedState:
 
 
 @pytest.fixture(scope="module")
-def originals(memory_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Originals[StateWorld]:
+def originals(ledger_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Originals[StateWorld]:
     def make(name: str) -> StateWorld:
-        dsn = memory_server.create_database(f"restated_state_{next(_runs)}")
+        dsn = ledger_server.create_database(f"restated_state_{next(_runs)}")
         made = StateWorld.make(dsn, tmp_path_factory.mktemp("restated_state"))
         if name == "wronged":
             assert RestatedState(made).wrong_from(2) == FIRST_WRONG
         return made
 
-    return Originals(memory_server, make)
+    return Originals(ledger_server, make)
 
 
 @pytest.fixture

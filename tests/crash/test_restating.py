@@ -45,9 +45,9 @@ from tests.sampling import Sampling
 
 
 @pytest.fixture(scope="module")
-def world(memory_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestatingWorld]:
+def world(ledger_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestatingWorld]:
     folder = tmp_path_factory.mktemp("restating")
-    dsns = [memory_server.create_database(f"restating_{name}") for name in ("ledger", "warehouse")]
+    dsns = [ledger_server.create_database(f"restating_{name}") for name in ("ledger", "warehouse")]
     yield make_restating_world(dsns[0], dsns[1], folder)
 
 

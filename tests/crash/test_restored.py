@@ -62,9 +62,9 @@ class RestoringWorld(RestatingWorld):
 
 
 @pytest.fixture(scope="module")
-def world(memory_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestatingWorld]:
+def world(ledger_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestatingWorld]:
     folder = tmp_path_factory.mktemp("restoring")
-    dsns = [memory_server.create_database(f"restoring_{name}") for name in ("ledger", "warehouse")]
+    dsns = [ledger_server.create_database(f"restoring_{name}") for name in ("ledger", "warehouse")]
     made = make_restating_world(dsns[0], dsns[1], folder)
     files = FileSink("files", output="numbers", path=str(folder / "out"), format="parquet")
     pipeline = replace(made.pipeline, sinks=[*made.pipeline.sinks, files], keep_wal=DAY)

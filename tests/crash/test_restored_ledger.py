@@ -35,8 +35,8 @@ def _run(day: int) -> RunKey:
 
 
 @pytest.fixture(scope="module")
-def copies(memory_server: PostgresServer) -> Copies:
-    return Copies(memory_server)
+def copies(ledger_server: PostgresServer) -> Copies:
+    return Copies(ledger_server)
 
 
 def _published(server: PostgresServer, folder: Path, protocol: ProtocolName) -> World:

@@ -34,9 +34,9 @@ WHY = "each number was counted twice"
 
 
 @pytest.fixture
-def states(memory_server: PostgresServer, memory: Path) -> Iterator[RestatedState]:
+def states(ledger_server: PostgresServer, memory: Path) -> Iterator[RestatedState]:
     """Of two epochs the state is kept."""
-    made = RestatedState(StateWorld.make(memory_server.create_database(f"rewound_{uuid.uuid4().hex[:12]}"), memory))
+    made = RestatedState(StateWorld.make(ledger_server.create_database(f"rewound_{uuid.uuid4().hex[:12]}"), memory))
     made.world = dataclasses.replace(made.world, pipeline=dataclasses.replace(made.world.pipeline, keep_state=2))
     yield made
     made.ledger.close()
@@ -179,9 +179,9 @@ def test_a_damaged_savepoint_rewinds_nothing(states: RestatedState) -> None:
     assert [one.id for one in states.standing] == [1, 2, 3, 4, 5]
 
 
-def test_without_state_each_later_epoch_is_restated_by_itself(memory: Path, memory_server: PostgresServer) -> None:
+def test_without_state_each_later_epoch_is_restated_by_itself(memory: Path, ledger_server: PostgresServer) -> None:
     sink = FileSink("out", output="numbers", path=str(memory / "out"))
-    feed = Feed.of(memory_server.create_database(f"rewound_{uuid.uuid4().hex[:12]}"), memory, [sink], {}, cursor=True)
+    feed = Feed.of(ledger_server.create_database(f"rewound_{uuid.uuid4().hex[:12]}"), memory, [sink], {}, cursor=True)
     for run in range(4):
         feed.decide(run)
         feed.finish(run)

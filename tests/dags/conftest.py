@@ -18,9 +18,7 @@ from lockstep.ledger import Ledger
 from stack.postgres import PostgresServer
 from tests.crash.world import make_world
 from tests.dags.observed import Observed
-from tests.worlds import migrated, two_databases
-
-__all__ = ["migrated"]
+from tests.worlds import two_databases
 
 _home = tempfile.TemporaryDirectory(prefix="lockstep-airflow-")
 os.environ.setdefault("AIRFLOW_HOME", _home.name)
@@ -34,9 +32,9 @@ def airflow() -> None:
 
 
 @pytest.fixture
-def ledger(memory_server: PostgresServer, migrated: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
+def ledger(ledger_server: PostgresServer, migrated: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
     """An empty ledger, and Airflow's Connection to it."""
-    dsn = memory_server.create_database(f"ledger_{uuid4().hex}", migrated)
+    dsn = ledger_server.create_database(f"ledger_{uuid4().hex}", migrated)
     monkeypatch.setenv("AIRFLOW_CONN_LOCKSTEP_LEDGER", dsn.replace("postgresql://", "postgres://"))
     with closing(Ledger(dsn)) as opened:
         yield opened
@@ -44,10 +42,10 @@ def ledger(memory_server: PostgresServer, migrated: str, monkeypatch: pytest.Mon
 
 @pytest.fixture
 def observed(
-    memory_server: PostgresServer, migrated: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ledger_server: PostgresServer, migrated: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Observed]:
     """Operators on a real ledger, a table and a folder, which Airflow's Connections name."""
-    with two_databases(memory_server, migrated) as databases:
+    with two_databases(ledger_server, migrated) as databases:
         world = make_world(databases["ledger"], databases["warehouse"], tmp_path, "two_phase")
         monkeypatch.setenv("LOCKSTEP_STAGING", str(world.staging_folder))
         for name, dsn in (("LOCKSTEP_LEDGER", world.ledger_dsn), ("WAREHOUSE", world.warehouse_dsn)):

@@ -261,7 +261,7 @@ def test_every_type_of_connection_has_a_hook_and_a_form_that_airflow_takes(caplo
 
 
 def test_the_ledger_s_and_the_staging_s_connections_can_be_tried(
-    memory_server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ledger_server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from airflow.sdk import Connection
 
@@ -272,7 +272,7 @@ def test_the_ledger_s_and_the_staging_s_connections_can_be_tried(
         worked, told = Connection.get(conn_id).get_hook().test_connection()
         return bool(worked), str(told)
 
-    dsn = memory_server.create_database("tried")
+    dsn = ledger_server.create_database("tried")
     migrate(dsn)
     given = parse_dsn(dsn)
     ledger = {"conn_type": "lockstep_ledger", "host": given["host"], "port": int(given["port"]), "login": given["user"]}

@@ -26,17 +26,17 @@ def own_server(memory_folder: Path, passfile: Path, server_template: PostgresSer
 
 
 @pytest.fixture(scope="module")
-def module_dsn(memory_server: PostgresServer) -> Iterator[str]:
+def module_dsn(ledger_server: PostgresServer) -> Iterator[str]:
     """One database for the tests of a module: to make one for each costs more than the tests."""
     name = f"ledger_{next(_numbers)}"
-    dsn = memory_server.create_database(name)
+    dsn = ledger_server.create_database(name)
     migrate(dsn)
     ledger = Ledger(dsn)
     ledger.ensure_pipeline(FLIGHTS, Identity.INTERVAL)
     ledger.ensure_pipeline(CLICKS, Identity.CURSOR)
     ledger.close()
     yield dsn
-    memory_server.drop_database(name)
+    ledger_server.drop_database(name)
 
 
 @pytest.fixture

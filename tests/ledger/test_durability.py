@@ -172,11 +172,11 @@ def test_a_read_only_session_is_refused(ledger: Ledger, migrated_dsn: str, sql: 
 # --- another schema than this version's ---
 
 
-def test_a_database_without_a_ledger_is_refused(memory_server: PostgresServer) -> None:
+def test_a_database_without_a_ledger_is_refused(ledger_server: PostgresServer) -> None:
     with pytest.raises(LedgerRefused, match="holds no ledger: run `lockstep migrate`"):
-        Ledger(memory_server.dsn("postgres")).deployment()
+        Ledger(ledger_server.dsn("postgres")).deployment()
     with pytest.raises(LedgerUnavailable, match='database "nowhere" does not exist'):
-        migrate(memory_server.dsn("nowhere"))
+        migrate(ledger_server.dsn("nowhere"))
 
 
 @pytest.mark.fault("G5", "J9")

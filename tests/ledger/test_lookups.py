@@ -125,9 +125,9 @@ ROWS = [
 
 
 @pytest.fixture(scope="module")
-def full(memory_server: PostgresServer) -> Iterator[Sql]:
+def full(ledger_server: PostgresServer) -> Iterator[Sql]:
     """A ledger whose epochs are all cleaned but the last ten."""
-    dsn = memory_server.create_database("full")
+    dsn = ledger_server.create_database("full")
     migrate(dsn)
     connection = psycopg2.connect(dsn)
     sql = Sql(connection)

@@ -38,8 +38,8 @@ T = TypeVar("T")
 
 
 @pytest.fixture
-def proxy(memory_server: PostgresServer, tmp_path: Path) -> Iterator[LosingProxy]:
-    proxy = LosingProxy(memory_server, tmp_path / "pgpass")
+def proxy(ledger_server: PostgresServer, tmp_path: Path) -> Iterator[LosingProxy]:
+    proxy = LosingProxy(ledger_server, tmp_path / "pgpass")
     yield proxy
     proxy.close()
 
@@ -146,8 +146,8 @@ SECRETIVE: dict[str, type[LockstepError]] = {
 }
 
 
-def test_no_error_tells_the_password(memory_server: PostgresServer) -> None:
-    wrong = f"postgresql://postgres:{SECRET}@127.0.0.1:{memory_server.port}/postgres"
+def test_no_error_tells_the_password(ledger_server: PostgresServer) -> None:
+    wrong = f"postgresql://postgres:{SECRET}@127.0.0.1:{ledger_server.port}/postgres"
     for dsn, expected in {**SECRETIVE, wrong: LedgerUnavailable}.items():
         for connect in (Ledger(dsn).deployment, partial(migrate, dsn)):
             with pytest.raises(expected) as caught:

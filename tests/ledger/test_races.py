@@ -262,8 +262,8 @@ def test_of_two_that_ask_at_once_one_gets_the_turn(migrated_dsn: str, sql: Sql) 
     assert first and second, "one side won every round: no race at all"
 
 
-def test_two_processes_migrate_once(memory_server: PostgresServer) -> None:
-    dsn = memory_server.create_database("migrated_twice")
+def test_two_processes_migrate_once(ledger_server: PostgresServer) -> None:
+    dsn = ledger_server.create_database("migrated_twice")
     first, second = race(*[(migrating, (dsn,))] * 2)
     assert sorted([first, second]) == [[], [name for _, name, _ in migrations()]]
     assert [version for version, _, _ in migrations()] == list(range(1, len(migrations()) + 1))

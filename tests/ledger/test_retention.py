@@ -23,9 +23,9 @@ DAY = timedelta(days=1)
 
 
 @pytest.fixture
-def dsn(memory_server: PostgresServer) -> Iterator[str]:
-    yield memory_server.create_database("pruned")
-    memory_server.drop_database("pruned")
+def dsn(ledger_server: PostgresServer) -> Iterator[str]:
+    yield ledger_server.create_database("pruned")
+    ledger_server.drop_database("pruned")
 
 
 @pytest.fixture

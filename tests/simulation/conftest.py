@@ -12,9 +12,9 @@ from tests.simulation.baton import standing_at_crash_points
 
 
 @pytest.fixture(scope="session")
-def simulated_ledger(memory_server: PostgresServer) -> Iterator[str]:
+def simulated_ledger(ledger_server: PostgresServer) -> Iterator[str]:
     """DSN of a migrated ledger that every simulation empties first."""
-    dsn = memory_server.create_database("simulation")
+    dsn = ledger_server.create_database("simulation")
     migrate(dsn)
     yield dsn
 

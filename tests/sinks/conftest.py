@@ -71,16 +71,16 @@ def other_mariadb_dsn(mariadb_server: MariaDbServer) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def _catalogs(memory_server: PostgresServer) -> str:
-    return memory_server.create_database("catalogs")
+def _catalogs(ledger_server: PostgresServer) -> str:
+    return ledger_server.create_database("catalogs")
 
 
 @pytest.fixture
-def catalog_dsn(memory_server: PostgresServer, _catalogs: str) -> Iterator[str]:
+def catalog_dsn(ledger_server: PostgresServer, _catalogs: str) -> Iterator[str]:
     """DSN of a database in memory in which a test's Iceberg catalogs are the only ones."""
-    memory_server.start()  # a test before this one may have left it stopped
+    ledger_server.start()  # a test before this one may have left it stopped
     yield _catalogs
-    memory_server.start()
+    ledger_server.start()
     with psycopg2.connect(_catalogs) as connection, connection.cursor() as cursor:
         cursor.execute("DROP TABLE IF EXISTS iceberg_tables, iceberg_namespace_properties")
     connection.close()

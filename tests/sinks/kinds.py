@@ -52,7 +52,7 @@ def sink_of(request: pytest.FixtureRequest, kind: str, folder: Path) -> tuple[Si
 
 def feed_of(request: pytest.FixtureRequest, kind: str, folder: Path, *, cursor: bool = False) -> Feed:
     """A pipeline into one such sink."""
-    server: PostgresServer = request.getfixturevalue("memory_server")
+    server: PostgresServer = request.getfixturevalue("ledger_server")
     server.start()
     sink, connections = sink_of(request, kind, folder)
     return Feed.of(server.create_database(f"feed_{folder.name}"), folder, [sink], connections, cursor=cursor)

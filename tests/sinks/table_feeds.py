@@ -58,9 +58,9 @@ TableFeeds: TypeAlias = Callable[..., TableFeed]
 
 
 @pytest.fixture
-def table_feeds(request: pytest.FixtureRequest, memory_server: PostgresServer, memory: Path) -> TableFeeds:
-    memory_server.start()
-    ledger = memory_server.create_database(f"tables_{memory.name}")
+def table_feeds(request: pytest.FixtureRequest, ledger_server: PostgresServer, memory: Path) -> TableFeeds:
+    ledger_server.start()
+    ledger = ledger_server.create_database(f"tables_{memory.name}")
 
     def made(database: str, ddl: str, *others: dict[str, Any], **arguments: Any) -> TableFeed:
         mariadb = database == "mariadb"

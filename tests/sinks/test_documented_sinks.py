@@ -112,16 +112,16 @@ def open_class() -> Any:
 
 
 @pytest.fixture
-def world(memory_server: PostgresServer, tmp_path: Path) -> Iterator[World]:
+def world(ledger_server: PostgresServer, tmp_path: Path) -> Iterator[World]:
     name = f"timeout_{next(_databases)}"
-    dsn = memory_server.create_database(name)
+    dsn = ledger_server.create_database(name)
     migrate(dsn)
     sink = module_of("transactional_file_sink").TransactionalFileSink(
         "files", output="numbers", path=str(tmp_path / "out")
     )
     pipeline = Pipeline("numbers", sources={"numbers": Numbers()}, transform=untouched, sinks=[sink])
     yield World(dsn, "", tmp_path, pipeline, tmp_path / "staging")
-    memory_server.drop_database(name)
+    ledger_server.drop_database(name)
 
 
 def shown(world: World) -> Counter[tuple[Any, ...]]:

@@ -206,10 +206,10 @@ def test_shards_may_change_wherever_a_publisher_is_struck(
 
 
 @pytest.fixture
-def feed_of(memory_server: PostgresServer, memory: Path, kafka_broker: KafkaBroker) -> Callable[..., Feed]:
+def feed_of(ledger_server: PostgresServer, memory: Path, kafka_broker: KafkaBroker) -> Callable[..., Feed]:
     """A pipeline as it is deployed with these arguments of its sink; every call deploys it anew."""
     target = KafkaUnderTest(kafka_broker)
-    ledger = memory_server.create_database(f"shards_{uuid.uuid4().hex[:12]}")
+    ledger = ledger_server.create_database(f"shards_{uuid.uuid4().hex[:12]}")
 
     def deploy(*, cursor: bool = False, **arguments: Any) -> Feed:
         sink = KafkaSink(

@@ -43,9 +43,9 @@ def target(kafka_broker: KafkaBroker) -> KafkaUnderTest:
 
 
 @pytest.fixture
-def feed_of(memory_server: PostgresServer, memory: Path, target: KafkaUnderTest) -> Callable[..., Feed]:
+def feed_of(ledger_server: PostgresServer, memory: Path, target: KafkaUnderTest) -> Callable[..., Feed]:
     """A pipeline as it is deployed with these arguments of its sink; every call deploys it anew."""
-    ledger = memory_server.create_database(f"settings_{target.topic.partition('-')[2]}")
+    ledger = ledger_server.create_database(f"settings_{target.topic.partition('-')[2]}")
 
     def deploy(**arguments: Any) -> Feed:
         sink = KafkaSink(

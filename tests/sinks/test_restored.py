@@ -32,9 +32,9 @@ OTHERS = Counter([(0, 0, "!"), *rows_of_day(0)[1:]])
 
 
 def test_rows_are_shown_and_come_back_by_one_decision_wherever_they_are(
-    memory_server: PostgresServer, warehouse_dsn: str, mariadb_dsn: str, memory: Path, capsysbinary: Any
+    ledger_server: PostgresServer, warehouse_dsn: str, mariadb_dsn: str, memory: Path, capsysbinary: Any
 ) -> None:
-    ledger = memory_server.create_database(f"restored_{mariadb_dsn.rsplit('_', 1)[1]}")
+    ledger = ledger_server.create_database(f"restored_{mariadb_dsn.rsplit('_', 1)[1]}")
     mart: dict[str, Any] = {"connection": "mart", "create": True, "lock_timeout": LOCK_TIMEOUT}
     sinks = [
         PostgresSink("warehouse", tables={"numbers": "public.numbers"}, connection="warehouse", create=True),

@@ -116,8 +116,8 @@ def test_a_row_without_key_order_or_deleted_is_refused() -> None:
 
 
 @pytest.fixture
-def postgres(memory_server: PostgresServer) -> Iterator[UpsertedDatabase]:
-    with fresh(UpsertedPostgres, memory_server) as found:
+def postgres(ledger_server: PostgresServer) -> Iterator[UpsertedDatabase]:
+    with fresh(UpsertedPostgres, ledger_server) as found:
         yield found
 
 

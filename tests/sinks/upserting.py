@@ -183,8 +183,8 @@ def fresh(kind: Database, server: Server) -> Iterator[UpsertedDatabase]:
 
 
 PLACES: dict[str, tuple[Database, str, ProtocolName]] = {
-    "postgres two_phase": (UpsertedPostgres, "memory_server", "two_phase"),
-    "postgres write_ahead": (UpsertedPostgres, "memory_server", "write_ahead"),
+    "postgres two_phase": (UpsertedPostgres, "ledger_server", "two_phase"),
+    "postgres write_ahead": (UpsertedPostgres, "ledger_server", "write_ahead"),
     "mariadb two_phase": (UpsertedMariaDb, "mariadb_server", "two_phase"),
     "mariadb write_ahead": (UpsertedMariaDb, "mariadb_server", "write_ahead"),
 }

@@ -32,6 +32,6 @@ def proxy(s3_environment: S3Server) -> Iterator[S3Proxy]:
 
 
 @pytest.fixture
-def make(memory_server: PostgresServer, memory: Path) -> Iterator[Make]:
-    with worlds(memory_server, memory) as make:
+def make(ledger_server: PostgresServer, migrated: str, memory: Path) -> Iterator[Make]:
+    with worlds(ledger_server, migrated, memory) as make:
         yield make

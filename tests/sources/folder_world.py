@@ -47,11 +47,10 @@ Make = Callable[..., "FolderWorld"]
 
 
 @contextmanager
-def worlds(server: PostgresServer, folder: Path) -> Iterator[Make]:
+def worlds(server: PostgresServer, migrated: str, folder: Path) -> Iterator[Make]:
     """What makes worlds in `folder`, with a database of their own for as long as this lasts."""
-    migrate(server.create_database("folders_template"))
     name = f"folders_{next(_numbers)}"
-    dsn = server.create_database(name, template="folders_template")
+    dsn = server.create_database(name, template=migrated)
     yield lambda **arguments: FolderWorld.make(dsn, folder, **arguments)
     server.drop_database(name)
 

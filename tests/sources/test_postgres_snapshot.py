@@ -18,14 +18,14 @@ numbers = iter(range(1000))
 
 
 @pytest.fixture
-def shop(memory_server: PostgresServer) -> Iterator[str]:
+def shop(ledger_server: PostgresServer) -> Iterator[str]:
     """A database with a table `events` of three rows, of two transactions."""
     name = f"snapshot_shop_{next(numbers)}"
-    dsn = memory_server.create_database(name)
+    dsn = ledger_server.create_database(name)
     run(dsn, EVENTS)
     fill(dsn)
     yield dsn
-    memory_server.drop_database(name)
+    ledger_server.drop_database(name)
 
 
 def fill(dsn: str) -> None:

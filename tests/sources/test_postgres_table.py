@@ -33,13 +33,13 @@ numbers = iter(range(1000))
 
 
 @pytest.fixture
-def shop(memory_server: PostgresServer) -> Iterator[str]:
+def shop(ledger_server: PostgresServer) -> Iterator[str]:
     """A database with an empty table `events`."""
     name = f"shop_{next(numbers)}"
-    dsn = memory_server.create_database(name)
+    dsn = ledger_server.create_database(name)
     run(dsn, EVENTS)
     yield dsn
-    memory_server.drop_database(name)
+    ledger_server.drop_database(name)
 
 
 def run(dsn: str, statement: str, *parameters: Any) -> list[Any]:
@@ -230,7 +230,7 @@ def test_rows_that_come_into_a_frozen_range_of_a_column_are_noticed(shop: str) -
 
 
 @pytest.mark.fault("A13")
-def test_another_server_is_no_continuation_until_a_person_says_so(shop: str, memory_server: PostgresServer) -> None:
+def test_another_server_is_no_continuation_until_a_person_says_so(shop: str, ledger_server: PostgresServer) -> None:
     Writer(shop).insert("here").commit()
     found = source_of(shop).latest(None, None)
     run(shop, "ALTER TABLE events RENAME TO before")

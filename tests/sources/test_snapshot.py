@@ -317,12 +317,12 @@ def test_two_pipelines_that_share_no_more_than_a_snapshot_are_two(world: Joining
         world.begin("two")
 
 
-def test_a_lost_ledger_is_rebuilt_whatever_a_snapshot_was(world: JoiningWorld, memory_server: PostgresServer) -> None:
+def test_a_lost_ledger_is_rebuilt_whatever_a_snapshot_was(world: JoiningWorld, ledger_server: PostgresServer) -> None:
     for number in (1, 2):
         world.land(str(number))
         world.name(f"more {number}", "b")
         world.run(f"run {number}")
-    dsn = memory_server.create_database("snapshot_rebuilt")
+    dsn = ledger_server.create_database("snapshot_rebuilt")
     migrate(dsn)
     with closing(Ledger(world.ledger_dsn)) as lost, closing(Ledger(dsn)) as empty:
         staging = Staging(str(world.folder / "staging"))

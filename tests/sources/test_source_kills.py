@@ -226,9 +226,9 @@ POSTGRES = """
     ],
 )
 def test_postgres_rows_arrive_once(
-    arguments: dict[str, Any], on_stuck: Literal["resume", "merge"], memory_server: PostgresServer, memory: Path
+    arguments: dict[str, Any], on_stuck: Literal["resume", "merge"], ledger_server: PostgresServer, memory: Path
 ) -> None:
-    dsn, ledger = (memory_server.create_database(f"kills_{kind}_{next(numbers)}") for kind in ("shop", "ledger"))
+    dsn, ledger = (ledger_server.create_database(f"kills_{kind}_{next(numbers)}") for kind in ("shop", "ledger"))
     execute(dsn, POSTGRES)
     migrate(ledger)
     source = PostgresTableSource("public.events", connection="shop", columns=("name",), **arguments)

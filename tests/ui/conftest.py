@@ -169,12 +169,12 @@ def point_to(dsn: str, monkeypatch: pytest.MonkeyPatch, password: str | None = N
 
 
 @pytest.fixture(scope="module")
-def module_dsn(memory_server: PostgresServer) -> Iterator[str]:
+def module_dsn(ledger_server: PostgresServer) -> Iterator[str]:
     name = f"ui_{next(_numbers)}"
-    dsn = memory_server.create_database(name)
+    dsn = ledger_server.create_database(name)
     migrate(dsn)
     yield dsn
-    memory_server.drop_database(name)
+    ledger_server.drop_database(name)
 
 
 @pytest.fixture

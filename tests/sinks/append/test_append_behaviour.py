@@ -61,10 +61,10 @@ def test_sinks_that_send_at_most_once(counter: Receiver, memory: Path, behaviour
 @pytest.mark.parametrize("behaviour", BEHAVIOURS, ids=lambda one: one.__name__)
 @pytest.mark.sample(3)
 def test_a_table_remembers_what_has_begun(
-    memory: Path, memory_server: PostgresServer, behaviour: Behaviour, monkeypatch: pytest.MonkeyPatch
+    memory: Path, ledger_server: PostgresServer, behaviour: Behaviour, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = StdoutUnderTest(memory, "postgres:records", guarantee="at_most_once")
-    dsn = memory_server.create_database(f"begun_{uuid.uuid4().hex[:12]}")
+    dsn = ledger_server.create_database(f"begun_{uuid.uuid4().hex[:12]}")
     monkeypatch.setattr(target, "connections", lambda: {"records": dsn})
     with target.redirected():
         behaviour(target)

@@ -46,13 +46,13 @@ Make = Callable[..., OutsideCommitter]
 
 
 @pytest.fixture(params=["folder", "table"])
-def make(request: pytest.FixtureRequest, memory: Path, memory_server: PostgresServer) -> Make:
+def make(request: pytest.FixtureRequest, memory: Path, ledger_server: PostgresServer) -> Make:
     """A committer as each process makes its own."""
     connections: dict[str, str] = {}
     setting = str(memory / "sent")
     if request.param == "table":
         setting = "postgres:records"
-        connections["records"] = memory_server.create_database(f"sent_{uuid.uuid4().hex[:12]}")
+        connections["records"] = ledger_server.create_database(f"sent_{uuid.uuid4().hex[:12]}")
 
     def made(sink: str = "feed", pipeline: str = "pipe") -> OutsideCommitter:
         return open_committer(sink, setting, SinkContext(DEPLOYMENT, pipeline, connections))

@@ -49,8 +49,8 @@ def http(memory: Path) -> Iterator[Receiver]:
 
 
 @pytest.fixture
-def connections(memory_server: PostgresServer, warehouse_dsn: str, http: Receiver) -> dict[str, str]:
-    ledger = memory_server.create_database(f"beside_{http.port}")
+def connections(ledger_server: PostgresServer, warehouse_dsn: str, http: Receiver) -> dict[str, str]:
+    ledger = ledger_server.create_database(f"beside_{http.port}")
     return {"ledger": ledger, "warehouse": warehouse_dsn, "receiver": http.url}
 
 
@@ -140,10 +140,10 @@ def epochs_of(script: Script) -> list[int]:
 
 @pytest.mark.parametrize("committer", ["{memory}/sent", "postgres:ledger"], ids=["folder", "table"])
 def test_a_later_epoch_waits_until_the_failed_one_was_sent(
-    memory: Path, memory_server: PostgresServer, committer: str
+    memory: Path, ledger_server: PostgresServer, committer: str
 ) -> None:
     with scripted("tcp", hang_up) as script:
-        feed = cursor_to(script, memory, memory_server, committer.format(memory=memory))
+        feed = cursor_to(script, memory, ledger_server, committer.format(memory=memory))
         feed.decide(1)
         with pytest.raises(SinkUnavailable):
             feed.publish(1, "feed")
@@ -168,10 +168,10 @@ def test_a_later_epoch_waits_until_the_failed_one_was_sent(
 
 @pytest.mark.fault("G6")
 def test_an_epoch_behind_one_that_is_being_published_is_no_problem_for_recovery(
-    memory: Path, memory_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+    memory: Path, ledger_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with scripted("tcp", line("ok\n")) as script:
-        feed = cursor_to(script, memory, memory_server)
+        feed = cursor_to(script, memory, ledger_server)
         for run in (1, 2):
             feed.decide(run)
         feed.publish(1, "other")
@@ -227,9 +227,9 @@ KILLS = [
 @pytest.mark.fault("E29")
 @pytest.mark.parametrize("counter", ["http"], indirect=True)
 def test_a_killed_publisher_is_followed_by_one_who_says_what_may_be_missing(
-    counter: Receiver, memory: Path, memory_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+    counter: Receiver, memory: Path, ledger_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dsn = memory_server.create_database(f"amo_{counter.port}")
+    dsn = ledger_server.create_database(f"amo_{counter.port}")
     connections = {"ledger": dsn, "receiver": counter.url}
     sink = HttpSink(
         "feed", output="numbers", connection="receiver", committer="postgres:ledger", guarantee="at_most_once"
@@ -275,18 +275,18 @@ def test_a_killed_publisher_is_followed_by_one_who_says_what_may_be_missing(
 
 @pytest.mark.fault("E29")
 @pytest.mark.parametrize("recorded", [True, False], ids=["recorded as cut off", "begun"])
-def test_a_rebuilt_ledger_sends_nothing_again(recorded: bool, memory: Path, memory_server: PostgresServer) -> None:
+def test_a_rebuilt_ledger_sends_nothing_again(recorded: bool, memory: Path, ledger_server: PostgresServer) -> None:
     _batches.clear()
     sink = FunctionSink(
         "own", output="numbers", function=fail, guarantee="at_most_once", committer=str(memory / "sent")
     )
-    feed = Feed.of(memory_server.create_database(f"lost_{uuid.uuid4().hex[:12]}"), memory, [sink], {})
+    feed = Feed.of(ledger_server.create_database(f"lost_{uuid.uuid4().hex[:12]}"), memory, [sink], {})
     feed.decide(0)
     with pytest.raises(SinkUnavailable, match="what has not come is not sent again"):
         feed.publish(0, "own")
     if recorded:
         feed.publish(0, "own")
-    feed = dataclasses.replace(feed, ledger_dsn=memory_server.create_database(f"rebuilt_{uuid.uuid4().hex[:12]}"))
+    feed = dataclasses.replace(feed, ledger_dsn=ledger_server.create_database(f"rebuilt_{uuid.uuid4().hex[:12]}"))
     migrate(feed.ledger_dsn)
     with feed.runtime() as runtime:
         found = rebuild(runtime, "its disk is gone")

@@ -59,8 +59,8 @@ ROWS = 60
 
 
 @pytest.fixture
-def proxy(memory_server: PostgresServer, tmp_path: Path) -> Iterator[LosingProxy]:
-    found = LosingProxy(memory_server, tmp_path / "pgpass")
+def proxy(ledger_server: PostgresServer, tmp_path: Path) -> Iterator[LosingProxy]:
+    found = LosingProxy(ledger_server, tmp_path / "pgpass")
     yield found
     found.close()
 
