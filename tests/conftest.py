@@ -34,7 +34,7 @@ settings.load_profile("untimed")
 
 MEMORY, ROOM = Path("/dev/shm"), 4 * 2**30
 
-pytest_plugins = ["tests.suite"]
+pytest_plugins = ["tests.suite", "tests.sessions"]
 _numbers = count(1)
 
 
@@ -183,8 +183,10 @@ def empty_dsn(ledger_server: PostgresServer) -> Iterator[str]:
 def migrated(ledger_server: PostgresServer) -> str:
     """Name of a database with an empty ledger, to copy."""
     from lockstep.ledger import migrate
+    from tests.sessions import POOL
 
     migrate(ledger_server.create_database(name := "migrated"))
+    POOL.drain()  # a database that has sessions can't be copied
     return name
 
 

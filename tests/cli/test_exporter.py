@@ -73,6 +73,7 @@ def test_a_scrape_tells_of_each_pipeline_what_status_tells(world: World) -> None
     assert of(found, "lockstep_lag_seconds") > 0
 
 
+@pytest.mark.usefixtures("new_sessions")
 def test_a_ledger_that_is_away_is_told_as_down_with_no_number_beside_it_and_comes_back(
     ledger_server: PostgresServer, world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
