@@ -1,4 +1,4 @@
-"""A private Apache Kafka broker (KRaft) on loopback, from the jars of Maven Central: alone, or a node of a cluster.
+"""A private Apache Kafka broker (KRaft) on loopback, from the jars of Maven Central.
 
 python3 -m stack.kafka        fetches the broker, its tools, Spark's connector and its Avro into the environment
 """
@@ -12,7 +12,6 @@ import sys
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from stack.errors import StackError
@@ -46,7 +45,8 @@ DEFAULTS: Mapping[str, Setting] = {
     "process.roles": "broker,controller",
     "controller.listener.names": "CONTROLLER",
     "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-    # one node is all the replicas there are, unless somebody says otherwise
+    # one node is all the replicas there are
+    "node.id": 1,
     "default.replication.factor": 1,
     "offsets.topic.replication.factor": 1,
     "transaction.state.log.replication.factor": 1,
@@ -65,24 +65,6 @@ DEFAULTS: Mapping[str, Setting] = {
 }
 
 
-@dataclass(frozen=True)
-class Quorum:
-    """The nodes that are one cluster. `controllers`: where each node's listens, node → port."""
-
-    cluster: str
-    controllers: Mapping[int, int]
-
-    @classmethod
-    def of(cls, nodes: int) -> Quorum:
-        """A new cluster."""
-        cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        return cls(cluster, {node: free_port() for node in range(1, nodes + 1)})
-
-    @property
-    def voters(self) -> str:
-        return ",".join(f"{node}@{HOST}:{port}" for node, port in self.controllers.items())
-
-
 class KafkaBroker(ThrowawayServer):
     """One broker with data, log and settings under `folder`."""
 
@@ -93,16 +75,9 @@ class KafkaBroker(ThrowawayServer):
         port: int = 0,
         settings: Mapping[str, Setting] | None = None,
         optimised: bool = False,
-        quorum: Quorum | None = None,
-        node: int = 1,
     ) -> None:
-        """`port` 0 takes a free one and keeps it. `optimised`: as fast as Java gets, and slower to start.
-
-        `quorum`, `node`: the cluster that it belongs to, and which of its nodes it is; without, it is a cluster alone,
-        and with, it serves once most of the others have started.
-        """
+        """`port` 0 takes a free one and keeps it. `optimised`: as fast as Java gets, and slower to start."""
         self.folder, self._optimised = folder.absolute(), optimised
-        self._quorum, self._node = quorum, node
         self.settings: dict[str, Setting] = {**DEFAULTS, **(settings or {})}
         self._processes = Processes(self.folder / "kafka.json")
         self._wanted_port = port
@@ -173,19 +148,19 @@ class KafkaBroker(ThrowawayServer):
 
     def _format(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        port, quorum = free_port(self._wanted_port), self._quorum or Quorum.of(1)
+        port, controller = free_port(self._wanted_port), free_port()
+        cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         unfinished = self.folder / "server.properties.unfinished"
         lines = {
             **self.settings,
-            "node.id": self._node,
-            "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{quorum.controllers[self._node]}",
-            "controller.quorum.voters": quorum.voters,
+            "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller}",
+            "controller.quorum.voters": f"1@{HOST}:{controller}",
             "log.dirs": str(self.folder / "data"),
         }
         unfinished.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
         (self.folder / "port").write_text(str(port))
         # with "=": the id may begin with a dash
-        format_it = ["format", f"--cluster-id={quorum.cluster}", "--config", str(unfinished)]
+        format_it = ["format", f"--cluster-id={cluster}", "--config", str(unfinished)]
         self.run_tool("kafka.tools.StorageTool", format_it)
         unfinished.rename(self._properties)
 
