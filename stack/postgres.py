@@ -39,6 +39,7 @@ HOST = "127.0.0.1"
 START_SECONDS = 60
 STOP_SECONDS = 60
 FREE_PORTS = range(15_000, 30_000)  # below what Linux gives to outgoing connections
+_drawn: set[int] = set()
 
 Setting = str | int
 StopMode = Literal["smart", "fast", "immediate"]
@@ -292,12 +293,17 @@ class PostgresServer(ThrowawayServer):
 
 
 def free_port(wanted: int = 0) -> int:
-    """`wanted`, or for 0 any free port of the loopback that no outgoing connection takes. Raises PortInUse."""
+    """`wanted`, or for 0 a free port of the loopback that no outgoing connection takes and that this process hasn't
+    drawn before: a server takes its port some time later. Raises PortInUse."""
     if wanted:
         if not _is_free(wanted):
             raise PortInUse(wanted)
+        _drawn.add(wanted)
         return wanted
-    return next(port for port in iter(lambda: secrets.choice(FREE_PORTS), None) if _is_free(port))
+    while (port := secrets.choice(FREE_PORTS)) in _drawn or not _is_free(port):
+        pass
+    _drawn.add(port)
+    return port
 
 
 def listens(port: int) -> bool:

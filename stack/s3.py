@@ -254,9 +254,9 @@ class S3Server(ThrowawayServer):
         (self.folder / "filer.toml").write_text(f'[leveldb2]\nenabled = true\ndir = "{self.folder}/names"\n')
         # a bucket has volumes of its own: one at first, not seven
         (self.folder / "master.toml").write_text("[master.volume_growth]\ncopy_1 = 3\n")
-        ports = {"s3": free_port(self._wanted_port)}
-        for name in ("iceberg", *(name for service in _SERVICES for name in (service, f"{service}.grpc"))):
-            ports.setdefault(name, next(port for port in iter(free_port, None) if port not in ports.values()))
+        s3 = free_port(self._wanted_port)
+        services = [name for service in _SERVICES for name in (service, f"{service}.grpc")]
+        ports = {**{name: free_port() for name in ("iceberg", *services)}, "s3": s3}
         sockets = tempfile.mkdtemp(prefix="lockstep-s3-")
         self._settings.write_text(json.dumps({"ports": ports, "sockets": sockets}))
 

@@ -15,6 +15,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
+from stack import postgres
 from tests.sampling import Sampling, seed_of
 from tests.seconds import CACHE
 from tests.tiers import TESTS, Share, Tier, files, part_of, tier_of
@@ -40,6 +41,8 @@ def pytest_configure(config: pytest.Config) -> None:
     options = config.option
     if workerinput := getattr(config, "workerinput", None):  # of the process that shares the tests out
         options.tier, options.seed = workerinput["tier"], workerinput["seed"]
+        number, count = int(workerinput["workerid"].removeprefix("gw")), workerinput["workercount"]
+        postgres.FREE_PORTS = postgres.FREE_PORTS[number::count]  # no two processes draw the same
         return
     if options.tier is None:
         named = config.args_source is pytest.Config.ArgsSource.ARGS
