@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from lockstep.epoch import RunKey
-from lockstep.operations.doctor import Severity, Surroundings, examine
+from lockstep.operations.doctor import Finding, Severity, Surroundings, examine
 from lockstep.operations.replan import replan
 from lockstep.sinks.files import FileSink
 from stack.postgres import PostgresServer
@@ -246,3 +246,21 @@ def test_a_spark_that_does_not_answer_or_whose_address_cant_be_read_is_told_with
 
 def _deployment(world: World) -> str:
     return next(world.staging_folder.iterdir()).name
+
+
+def test_packages_and_a_spark_of_another_version_than_was_tried_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def told() -> list[Finding]:
+        found = examine(Surroundings(None, None, None, {}))
+        return [one for one in found if one.check == "versions" and one.severity is not Severity.FINE]
+
+    assert told() == []
+    monkeypatch.setattr("lockstep.spark.versions.NEWEST", (4, 0))
+    [newer] = told()
+    assert newer.severity is Severity.WARNING and "ran with is 4.0" in newer.says
+    monkeypatch.setattr("lockstep.spark.versions.OLDEST", (4, 99))
+    [older] = told()
+    assert older.severity is Severity.BROKEN and "4.99 or newer is needed" in older.says
+    monkeypatch.undo()
+    monkeypatch.setattr("importlib.metadata.requires", lambda _: ["typer>=9000", "tenacity", "no-such-package>=1"])
+    [package] = told()
+    assert package.command == "pip install 'typer>=9000'"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import logging
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,21 @@ def test_requests_that_are_cut_otherwise_at_the_next_try_are_no_repeats(tmp_path
         to(script, tmp_path, records_per_request=20).publish()
     bodies = {request.headers["Idempotency-Key"]: request.ordinals for request in script.requests}
     assert [len(body) for body in bodies.values()] == [5, 5, 20]
+
+
+def test_requests_at_once_are_as_many_as_allowed(tmp_path: Path) -> None:
+    together = threading.Barrier(3)
+    waiting: list[int] = []
+
+    def answer(handler: Any, request: Request) -> None:
+        together.wait(20)  # broken, if there are fewer
+        waiting.append(together.n_waiting)
+        status(200)(handler, request)
+
+    with scripted("http", answer) as script:
+        to(script, tmp_path, rows=60, records_per_request=5, requests_at_once=3).publish()
+    assert max(waiting) < 3
+    assert sorted(ordinal for request in script.requests for ordinal in request.ordinals) == list(range(60))
 
 
 def test_the_receiver_says_how_long_to_wait_and_a_long_wait_is_left_to_the_retries_of_the_task(tmp_path: Path) -> None:

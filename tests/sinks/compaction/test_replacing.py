@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -18,7 +19,7 @@ from lockstep.sinks import compacting
 from lockstep.sinks.compacting import TableFile
 from lockstep.sinks.lifting import Lifted, Lifting
 from lockstep.sinks.values import Publication, Replaced, SinkEpoch
-from lockstep.testing._sealed_rows import sealed
+from lockstep.testing._sealed_rows import SealedRows, sealed
 from lockstep.testing._under_test import epoch, expect_proof, expect_replaced, expect_rows, opened, prepare, publish
 from tests.apart import apart
 from tests.sinks.compaction.lakes import ROWS, DeltaLake, Lake
@@ -205,3 +206,18 @@ def test_a_delta_table_that_only_grows_is_refused_before_anything_is_planned(tmp
         sink.preflight(None)
         with pytest.raises(PreflightRefused, match="appendOnly"):
             sink.require_replaceable()
+
+
+def test_delta_removes_files_with_the_partitions_that_they_were_added_with(tmp_path: Path) -> None:
+    lake = DeltaLake(tmp_path, partition_by=["ok"])
+    one = [SealedRows(sealed(ROWS)[0].table.slice(0, 1))]
+    lake.publish(1, one)
+    added = lake.target.log.adds()  # type: ignore[attr-defined]
+    new = epoch(2, token=20, manifest="2", replaced=[at(1)])
+    publish(lake.target, new, prepare(lake.target, new, one), one)
+    entry = max((lake.root / "_delta_log").glob("*.json")).read_text().splitlines()
+    removes = [action["remove"] for action in map(json.loads, entry) if "remove" in action]
+    assert [(remove["path"], remove["partitionValues"]) for remove in removes] == [
+        (path, add["partitionValues"]) for path, add in added.items()
+    ]
+    assert all(remove["partitionValues"] for remove in removes)
