@@ -391,6 +391,7 @@ def test_every_pipeline_is_measured_by_its_own_epochs_and_has_zeros_and_no_ages_
     assert (found.epochs, found.sinks) == (dict.fromkeys(EpochState, 0), {})
     assert (found.stuck, found.held, found.holes, found.verified_through, found.unproven) == (0, 0, 0, 0, False)
     assert (found.oldest_undecided, found.oldest_unpublished, found.lag, found.shown) == (None, None, None, None)
+    assert (found.kept_wals, found.kept_bytes) == (0, 0)
     cleaned(ledger, clicked(ledger, 0))
     planned(ledger, 1)
     clicks, flights = measure(report)

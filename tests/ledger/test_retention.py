@@ -173,14 +173,16 @@ def test_whoever_holds_the_history_is_not_waited_for_long(
 
 def counted(dsn: str, sql: Sql) -> tuple[Any, Any]:
     """What status tells, with what was counted once, and without."""
-    told = []
+    told, lags = [], []
     for forget in (False, True):
         if forget:
             sql("DELETE FROM lockstep.finished")
             sql.commit()
         found = Report(dsn).pipeline(FLIGHTS)
-        assert found is not None
-        told.append((found.counts, found.holes))
+        assert found is not None and found.shown is not None
+        told.append((found.counts, found.holes, found.shown.epoch))
+        lags.append(found.shown.lag)
+    assert abs(lags[1] - lags[0]) < timedelta(minutes=1)
     return told[0], told[1]
 
 
@@ -199,7 +201,7 @@ def test_what_is_finished_is_counted_once_and_status_tells_the_same(
     first, again = counted(dsn, by_hand)
     assert first == again
     kept.record_cleanup(stuck, Role.CLEANUP)
-    finish(kept, 30)
+    finish(kept, 30, 29, 28)
     first, again = counted(dsn, by_hand)
     assert first == again
     assert len(first[1]) == 7
