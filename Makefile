@@ -71,7 +71,7 @@ test: ## the same, and every kind of test: before a change lands (SEED=… sampl
 test-all: ## every test; WHOLE=1 runs sweeps whole, for nights and releases
 	@$(MAKE) --no-print-directory tier TIER=all
 
-mutants: setup ## plant 120 small bugs in the library and count those that `make test` finds; hours
+mutants: setup ## plant 120 small bugs in the library and count those that `make test` finds; half an hour
 	@$(BIN)/python -m tests.mutants cover
 	@$(BIN)/python -m tests.mutants run
 
