@@ -8,7 +8,6 @@ outlives its test. A forked child begins without any. What must see a session be
 from __future__ import annotations
 
 import os
-import select
 import threading
 from collections import defaultdict
 from collections.abc import Iterator
@@ -54,9 +53,7 @@ class Session(Connection):
         try:
             self.rollback()
             self.set_session("default", "default", "default", autocommit=True)
-            with super().cursor() as cursor:
-                cursor.execute("DISCARD ALL")
-            self.autocommit = False
+            self._run("DISCARD ALL")
         except psycopg2.Error:
             return False
         for left in (self.notices, self.notifies, self.string_types, self.binary_types):
@@ -64,8 +61,17 @@ class Session(Connection):
         return True
 
     def answers(self) -> bool:
-        """Whether the server has not ended it."""
-        return not select.select([self.fileno()], [], [], 0)[0]
+        """Whether nobody has ended it meanwhile."""
+        try:
+            self._run("SELECT 1")
+        except psycopg2.Error:
+            return False
+        self.autocommit = False
+        return True
+
+    def _run(self, statement: str) -> None:
+        with super().cursor() as cursor:
+            cursor.execute(statement)
 
 
 class Pool:
