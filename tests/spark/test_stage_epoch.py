@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -17,11 +18,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import PySparkException
 
 from lockstep.compute._by_value import ship_by_value
 from lockstep.compute.stage import committing
 from lockstep.errors import BadRecords, InvalidPipeline, PlanMismatch, SourceChanged, StageFailed
 from lockstep.sources import FileSource, SourceContext
+from lockstep.spark.session import release_later
 from lockstep.wal.manifest import SourceCount
 from tests.spark import pipelines
 from tests.spark.pipelines import Transform, pipeline_of
@@ -257,6 +260,36 @@ def test_two_outputs_come_from_one_read_though_the_file_is_replaced_between_them
     assert sum(row["id"] for row in staged.rows()) == 3
     assert staged.rows("total") == [{"total": 3}]
     assert staged.result.sources == {"input": SourceCount(2)}
+
+
+def test_what_is_kept_for_two_outputs_is_released_at_the_end_and_by_no_finalizer(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A finalizer of PySpark's asks the server wherever garbage is collected, and waits without a deadline."""
+    from pyspark.sql.connect import dataframe
+    from pyspark.sql.connect.plan import CachedRemoteRelation
+
+    asked, kept = [], list[str]()
+    finalize = CachedRemoteRelation.__del__
+    monkeypatch.setattr(CachedRemoteRelation, "__del__", lambda self: asked.append(self._spark_session))
+
+    def twice(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+        return {"rows": inputs["input"].where("id = 1"), "rest": inputs["input"].where("id = 2")}
+
+    def noting(checkpoint: Any) -> None:
+        kept.append(checkpoint._plan._relation_id)
+        release_later(checkpoint)
+
+    monkeypatch.setattr("lockstep.compute._inputs.release_later", noting)
+    staged = stage(session, tmp_path, pipeline_of(csv(tmp_path, GOOD), twice, ("rows", "rest")))
+    assert [len(staged.rows(name)) for name in ("rows", "rest")] == [1, 1]
+    gc.collect()
+    assert asked == [None] * len(kept) != []
+    monkeypatch.setattr(CachedRemoteRelation, "__del__", finalize)
+    for relation in kept:
+        again: Any = dataframe.DataFrame(CachedRemoteRelation(relation, None), session)  # type: ignore[arg-type]
+        with pytest.raises(PySparkException, match="No DataFrame with id"):
+            again.collect()
 
 
 def test_a_read_that_the_optimizer_cuts_out_is_counted_all_the_same(session: SparkSession, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from lockstep.errors import StageFailed
 from lockstep.sources.open_source import OpenSource
 from lockstep.sources.records import BAD, FILE, WHY, OpenRecordSource, Records
 from lockstep.spark._pyspark import allow_twice_observed, counted_in_driver
-from lockstep.spark.session import active, is_remote
+from lockstep.spark.session import active, is_remote, release_later
 
 _SECONDS = 5.0  #: a driver hears of its metrics from another thread, a moment after the job
 
@@ -93,7 +93,7 @@ class ObservedFrame:
         self.frame.agg(F.count(F.lit(1))).collect()
 
     def checkpoint(self) -> DataFrame:
-        """Run the plan now and keep its rows in Spark for as long as somebody refers to them."""
+        """Run the plan now and keep its rows in Spark, at Spark Connect until the epoch is staged."""
         if not is_remote(self.frame.sparkSession):
             return self.frame.localCheckpoint(eager=True)
         from pyspark.sql.connect import plan
@@ -103,7 +103,9 @@ class ObservedFrame:
         command = plan.Checkpoint(child=logical, local=True, eager=True)
         with active(self.frame.sparkSession):  # the client takes the session of the answer from there
             _, properties, _ = client.execute_command(command.command(client), observations=logical.observations)
-        return cast(DataFrame, properties["checkpoint_command_result"])
+        checkpoint = cast(DataFrame, properties["checkpoint_command_result"])
+        release_later(checkpoint)
+        return checkpoint
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ from lockstep.pipeline import Pipeline
 from lockstep.sources.base import SourceContext, planned_source
 from lockstep.sources.open_source import OpenSource
 from lockstep.spark.failures import translate_errors
-from lockstep.spark.session import cancel, is_remote, run_in_session, tag_operations
+from lockstep.spark.session import cancel, is_remote, releasing_checkpoints, run_in_session, tag_operations
 from lockstep.wal.job_files import JobFiles
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import HomeRequest, StageRequest, StageResult, read_request, write_error, write_result
@@ -135,6 +135,7 @@ def stage_epoch(
     with (
         _open_sources(pipeline, request, connections) as sources,
         tag_operations(spark, request.token),
+        releasing_checkpoints(spark),
         _checking_sources(sources, request),
         translate_errors(f"pipeline {pipeline.name}"),
         ExitStack() as held,

@@ -8,8 +8,9 @@ a frame that is observed could be read only once in a plan. 4.1 has a driver tol
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import wait
+from contextlib import suppress
 from functools import cache
 from threading import Barrier, Lock
 from typing import TYPE_CHECKING, Any, cast
@@ -75,6 +76,7 @@ __all__ = [
     "default_limit_of",
     "end_of_simple",
     "is_simple",
+    "release_checkpoints",
     "requests_of",
     "set_all",
     "to_arrow_schema",
@@ -89,6 +91,16 @@ def to_arrow_schema(schema: StructType) -> pa.Schema:
     if "timezone" in inspect.signature(types.to_arrow_schema).parameters:
         return types.to_arrow_schema(schema, timezone="UTC")
     return cast(Any, types).to_arrow_schema(schema)
+
+
+def release_checkpoints(client: Any, relations: Iterable[str], seconds: float) -> None:
+    """Let the server forget checkpoints by their ids, as far as it answers within `seconds` each."""
+    with suppress(Exception):  # they go with the session otherwise
+        for relation in relations:
+            request = client._execute_plan_request_with_metadata()
+            request.plan.command.remove_cached_remote_relation_command.relation.relation_id = relation
+            for _ in client._stub.ExecutePlan(request, metadata=client._builder.metadata(), timeout=seconds):
+                pass
 
 
 def await_releases(client: Any, seconds: float) -> None:

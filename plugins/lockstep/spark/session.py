@@ -8,17 +8,18 @@ import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import pyspark
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from lockstep.errors import SparkRefused, SparkUnavailable
 from lockstep.spark import _java as java
-from lockstep.spark._pyspark import set_all
+from lockstep.spark._pyspark import release_checkpoints, set_all
 from lockstep.spark.address import listens_at
 from lockstep.spark.versions import require_code, require_server
 
@@ -39,6 +40,8 @@ _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
 #: How a server says that it has ended the session of an id, and takes no other of that id.
 _ENDED = ("SESSION_CLOSED", "SESSION_CHANGED", "SESSION_NOT_FOUND")
 _touching: set[str] = set()  #: names of shared sessions whose work changes its session
+#: ids of a stage's checkpoints at Spark Connect
+_checkpoints: ContextVar[list[str] | None] = ContextVar("checkpoints", default=None)
 _closers: dict[int, Callable[[], None]] = {}  # by the id of a session that they keep alive
 
 
@@ -150,6 +153,31 @@ def tag_operations(spark: SparkSession, token: int) -> Iterator[None]:
             yield
     finally:
         spark.removeTag(_tag(token))
+
+
+@contextmanager
+def releasing_checkpoints(spark: SparkSession) -> Iterator[None]:
+    """Release at the end what `release_later` is given, in this thread."""
+    checkpoints: list[str] = []
+    token = _checkpoints.set(checkpoints)
+    try:
+        yield
+    finally:
+        _checkpoints.reset(token)
+        if checkpoints:
+            release_checkpoints(cast(Any, spark).client, checkpoints, CONNECT_SECONDS)
+
+
+def release_later(checkpoint: DataFrame) -> None:
+    """Leave a Connect client's checkpoint to `releasing_checkpoints`, where that is open.
+
+    PySpark releases it in a finalizer, and waits there for an answer without a deadline (SPARK-58846): an answer that
+    is lost, and garbage that is collected within another call of gRPC, would hold the process for ever.
+    """
+    checkpoints, relation = _checkpoints.get(), cast(Any, checkpoint)._plan
+    if checkpoints is not None:
+        checkpoints.append(relation._relation_id)
+        relation._spark_session = None  # without it the finalizer does nothing
 
 
 def cancel(spark: SparkSession, token: int) -> None:

@@ -14,7 +14,6 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import grpc
@@ -22,7 +21,7 @@ from pyspark.sql.connect.client import DefaultChannelBuilder
 from pyspark.sql.connect.proto import base_pb2 as pb2
 from pyspark.sql.connect.session import SparkSession
 
-from lockstep.spark._pyspark import await_releases, requests_of
+from lockstep.spark._pyspark import await_releases, release_checkpoints, requests_of
 from lockstep.spark.address import reading_address
 from lockstep.version import __version__
 
@@ -84,12 +83,7 @@ class SharedSession:
 
     def forget(self, spark: SparkSession) -> None:
         """Let the server forget what this process still keeps there: it would stay as long as the session."""
-        with suppress(Exception):  # it goes with the session otherwise
-            for relation in self._guard.kept():
-                request = spark.client._execute_plan_request_with_metadata()
-                getattr(request.plan.command, _FORGET).relation.relation_id = relation
-                for _ in spark.client._stub.ExecutePlan(request, metadata=spark.client._builder.metadata()):
-                    pass
+        release_checkpoints(spark.client, self._guard.kept(), _SECONDS)
 
 
 class _Guard(  # grpc has no types
