@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path, PurePosixPath
 
 import pytest
+from hypothesis import core
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
@@ -41,6 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
     options = config.option
     if workerinput := getattr(config, "workerinput", None):  # of the process that shares the tests out
         options.tier, options.seed = workerinput["tier"], workerinput["seed"]
+        core.global_force_seed = options.seed  # Hypothesis draws the same examples, too
         number, count = int(workerinput["workerid"].removeprefix("gw")), workerinput["workercount"]
         postgres.FREE_PORTS = postgres.FREE_PORTS[number::count]  # no two processes draw the same
         return
@@ -49,6 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
         options.tier = (Tier.ALL if named else Tier.CHECK).value
     if options.seed is None:
         options.seed = seed_of(TESTS.parent)
+    core.global_force_seed = options.seed
     config.pluginmanager.register(EarlyFailures(config))
     config.pluginmanager.register(Seconds())
 

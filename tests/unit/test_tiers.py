@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
+import pytest
+from hypothesis import core, settings
+
 from tests.tiers import SUITE, TESTS, Tier, files, part_of
 
 
@@ -20,3 +23,8 @@ def test_every_test_file_is_in_the_last_tier_and_a_tier_holds_the_one_before() -
     assert tiers[-1] == {PurePosixPath(path.relative_to(TESTS)) for path in TESTS.rglob("test_*.py")}
     assert tiers[0] < tiers[1] < tiers[2]
     assert all(part_of(path).tier is Tier.CHECK for path in tiers[0])
+
+
+def test_a_commit_draws_the_same_examples(request: pytest.FixtureRequest) -> None:
+    assert core.global_force_seed == request.config.option.seed
+    assert settings().database is None
