@@ -38,7 +38,7 @@ class Budget:
 
 
 #: measured were about 80, 1,000 and 4,500 s of work
-BUDGETS = {Tier.CHECK: Budget(120, 60), Tier.TEST: Budget(1200, 600), Tier.ALL: Budget(5600, 2700)}
+BUDGETS = {Tier.CHECK: Budget(75, 60), Tier.TEST: Budget(1050, 600), Tier.ALL: Budget(4800, 2700)}
 
 
 @dataclass(frozen=True)
