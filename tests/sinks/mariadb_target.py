@@ -16,6 +16,7 @@ from lockstep.sinks.mariadb._branches import xid
 from lockstep.testing._sealed_rows import SCHEMA
 from stack.mariadb import MariaDbServer
 from tests.sinks.postgres_target import TableUnderTest
+from tests.waiting import still_there
 
 
 @contextmanager
@@ -60,10 +61,10 @@ class MariaDbUnderTest(TableUnderTest):
     def unsettled(self) -> list[str]:
         database = parse_dsn("by hand", self.dsn)["database"]
         prepared = [row[3].decode() for row in execute(self.dsn, "XA RECOVER")]
-        sessions = execute(
-            self.dsn, "SELECT id FROM information_schema.processlist WHERE db = %s AND id <> connection_id()", database
-        )
-        return [*prepared, *(f"session {number}" for (number,) in sessions)]
+        if prepared:
+            return prepared
+        statement = "SELECT id FROM information_schema.processlist WHERE db = %s AND id <> connection_id()"
+        return [f"session {number}" for (number,) in still_there(lambda: execute(self.dsn, statement, database))]
 
     def lose(self, handle: str) -> None:
         with suppress(pymysql.err.OperationalError):  # lost before

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from lockstep.testing._sealed_rows import OUTPUT, SCHEMA
 from lockstep.testing._under_test import SinkUnderTest
 from stack.mariadb import MariaDbServer
 from stack.postgres import PostgresServer
+from tests.waiting import still_there
 
 LOCK_TIMEOUT = 0.3  # seconds: what is stopped in a test stays stopped
 
@@ -141,18 +141,12 @@ class PostgresUnderTest(TableUnderTest):
 
     def unsettled(self) -> list[str]:
         prepared = execute(self.dsn, "SELECT gid FROM pg_prepared_xacts WHERE database = current_database()")
-        left = [name for (name,) in [*prepared, *self._sessions()]]
-        deadline = time.monotonic() + 10
-        while not prepared and left and time.monotonic() < deadline:  # one that was closed ends a moment later
-            left = [name for (name,) in self._sessions()]
-        return left
-
-    def _sessions(self) -> list[tuple[Any, ...]]:
-        sessions = (
+        statement = (
             "SELECT application_name FROM pg_stat_activity "
             "WHERE application_name LIKE 'lockstep:%' AND datname = current_database()"
         )
-        return execute(self.dsn, sessions)
+        sessions = prepared or still_there(lambda: execute(self.dsn, statement))
+        return [name for (name,) in sessions]
 
     def lose(self, handle: str) -> None:
         with connected(self.dsn) as cursor:
