@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from stack.postgres import PostgresServer
 from stack.s3 import S3Server
 from tests.s3_proxy import S3Proxy
-from tests.sources.folder_world import Make, worlds
+from tests.sources.folder_world import FolderWorld, Make
 from tests.sources.landings import Landing, Mounted, OnHdfs, OnS3
 
 
@@ -32,6 +32,6 @@ def proxy(s3_environment: S3Server) -> Iterator[S3Proxy]:
 
 
 @pytest.fixture
-def make(ledger_server: PostgresServer, migrated: str, memory: Path) -> Iterator[Make]:
-    with worlds(ledger_server, migrated, memory) as make:
-        yield make
+def make(ledger_dsn: str, memory: Path) -> Make:
+    """Makes worlds in one folder, with one ledger."""
+    return partial(FolderWorld.make, ledger_dsn, memory)

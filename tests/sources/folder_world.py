@@ -8,12 +8,11 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from lockstep import files
 from lockstep.cli import app
 from lockstep.crash import CrashPoint, observe
 from lockstep.epoch import Epoch, Interval, RunKey
-from lockstep.ledger import Ledger, migrate
+from lockstep.ledger import Ledger
 from lockstep.operations.replan import replan
 from lockstep.pipeline import Pipeline
 from lockstep.roles.begin import begin
@@ -38,21 +37,10 @@ from lockstep.sources import FileSource
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import RESULT, StageRequest, StageResult
 from lockstep.wal.staging import Staging
-from stack.postgres import PostgresServer
 from tests.crash.victims import Hit
 from tests.crash.world import perform
 
-_numbers = count(1)
 Make = Callable[..., "FolderWorld"]
-
-
-@contextmanager
-def worlds(server: PostgresServer, migrated: str, folder: Path) -> Iterator[Make]:
-    """What makes worlds in `folder`, with a database of their own for as long as this lasts."""
-    name = f"folders_{next(_numbers)}"
-    dsn = server.create_database(name, template=migrated)
-    yield lambda **arguments: FolderWorld.make(dsn, folder, **arguments)
-    server.drop_database(name)
 
 
 def key_of(run: str | RunKey) -> RunKey:
@@ -93,7 +81,6 @@ class FolderWorld:
 
     @classmethod
     def make(cls, ledger_dsn: str, folder: Path, **arguments: Any) -> FolderWorld:
-        migrate(ledger_dsn)
         (folder / "landing").mkdir()
         source = FileSource(f"{folder}/landing/*.txt", **{"format": "text", **arguments})
         sink = FileSink("out", output="lines", path=str(folder / "out"), format="parquet")
