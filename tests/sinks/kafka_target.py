@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from contextlib import closing
 from typing import Any
@@ -18,6 +17,7 @@ from lockstep.sinks.kafka._records import RecordColumns
 from lockstep.sinks.values import Guarantee, SinkContext
 from lockstep.testing import OUTPUT, SCHEMA, SinkUnderTest
 from tests.sinks.kafka_admin import Brokers, held
+from tests.waiting import still_there
 
 PARTITIONS = 3
 SECONDS_TO_SETTLE = 3.0
@@ -78,10 +78,7 @@ def left_held(broker: Brokers, topic: str) -> list[int]:
 
     A broker answers when it has decided, and tells the partitions a moment later.
     """
-    deadline = time.monotonic() + SECONDS_TO_SETTLE
-    while (found := held(broker, topic, PARTITIONS)) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return found
+    return still_there(lambda: held(broker, topic, PARTITIONS), SECONDS_TO_SETTLE)
 
 
 def committed(broker: Brokers, topic: str, *, now: bool = False) -> list[Any]:

@@ -61,10 +61,9 @@ class MariaDbUnderTest(TableUnderTest):
     def unsettled(self) -> list[str]:
         database = parse_dsn("by hand", self.dsn)["database"]
         prepared = [row[3].decode() for row in execute(self.dsn, "XA RECOVER")]
-        if prepared:
-            return prepared
         statement = "SELECT id FROM information_schema.processlist WHERE db = %s AND id <> connection_id()"
-        return [f"session {number}" for (number,) in still_there(lambda: execute(self.dsn, statement, database))]
+        sessions = still_there(lambda: execute(self.dsn, statement, database))
+        return [*prepared, *(f"session {number}" for (number,) in sessions)]
 
     def lose(self, handle: str) -> None:
         with suppress(pymysql.err.OperationalError):  # lost before

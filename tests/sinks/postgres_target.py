@@ -145,8 +145,7 @@ class PostgresUnderTest(TableUnderTest):
             "SELECT application_name FROM pg_stat_activity "
             "WHERE application_name LIKE 'lockstep:%' AND datname = current_database()"
         )
-        sessions = prepared or still_there(lambda: execute(self.dsn, statement))
-        return [name for (name,) in sessions]
+        return [name for (name,) in [*prepared, *still_there(lambda: execute(self.dsn, statement))]]
 
     def lose(self, handle: str) -> None:
         with connected(self.dsn) as cursor:
