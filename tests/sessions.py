@@ -118,8 +118,9 @@ class Pool:
 
     def drain(self) -> None:
         """End all that are idle."""
-        idle = [session for sessions in self._idle.values() for session in sessions]
-        self._idle.clear()
+        with self._lock:
+            idle = [session for sessions in self._idle.values() for session in sessions]
+            self._idle.clear()
         for session in idle:
             session.end()
 
