@@ -37,7 +37,7 @@ class Budget:
     clock: float
 
 
-#: measured were about 80, 1,000 and 4,500 s of work
+#: measured were about 54, 730 to 930 and 4,020 s of work
 BUDGETS = {Tier.CHECK: Budget(75, 60), Tier.TEST: Budget(1050, 600), Tier.ALL: Budget(4800, 2700)}
 
 
