@@ -195,9 +195,11 @@ class _Pack:
         try:
             with self._runtime.beside() as runtime:
                 while (member := self._next(runtime)) is not None:
-                    self._bring(runtime, member)
-                    if self._broken.is_set():
-                        member._lease.close()
+                    try:
+                        self._bring(runtime, member)
+                    finally:
+                        if self._broken.is_set():
+                            member._lease.close()
                     self._ready.put(member)
             self._ready.put(None)
         except BaseException as error:  # raised again where it is waited for

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from itertools import count
+from typing import Any
 
 import pytest
 
-from lockstep import crash
+from lockstep import crash, pack
 from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
 from lockstep.errors import BadRecords, PackFailed, TargetFull
 from lockstep.pack import Member, move_pack, require_all_moved
+from lockstep.roles.begin import begin_unless_idle
 from lockstep.roles.prepare import prepare
 from lockstep.runtime import Runtime
 from lockstep.states import UNDECIDED
@@ -130,22 +133,32 @@ def _undecided(runtime: Runtime, run: RunKey) -> bool:
     return runtime.epoch_of(runtime.attempt_of(run)).state in UNDECIDED
 
 
-def test_a_pack_that_is_interrupted_holds_no_lease(world: World) -> None:
-    days = days_of_pack(world)
+def test_a_pack_that_is_interrupted_holds_no_lease(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each worker is, the second one where it has begun its epoch after the pack has given up."""
+    days, given_up, calls = days_of_pack(world), threading.Event(), count()
+    begin, give_up = begin_unless_idle, pack._Pack._give_up
 
-    struck = threading.Lock()  # one worker: what interrupts another one while the first gives up leaves its lease
+    def begin_later(*arguments: Any, **options: Any) -> Any:
+        if next(calls):
+            assert given_up.wait(30)
+        return begin(*arguments, **options)
+
+    def give_up_first(self: Any, workers: int) -> None:
+        give_up(self, workers)
+        given_up.set()
 
     def interrupted(request_uri: str) -> None:
-        if struck.acquire(blocking=False):
-            raise KeyboardInterrupt
-        write_parquet(request_uri)
+        raise KeyboardInterrupt
 
+    monkeypatch.setattr(pack, "begin_unless_idle", begin_later)
+    monkeypatch.setattr(pack._Pack, "_give_up", give_up_first)
     with pytest.raises(KeyboardInterrupt):
         move(world, RunKey("packs", f"interrupted {days[0]}"), days, interrupted)
     for thread in threading.enumerate():
         if thread.name in ("pack", "lease"):
             thread.join(timeout=30)
             assert not thread.is_alive()
+    monkeypatch.undo()
     world.expire_leases()
     move_all(world, RunKey("packs", f"after the interrupt {days[0]}"), days)
     for day in days:
