@@ -4,8 +4,8 @@
 
 PLAN is a JSON file: `services` by name, `addresses` of its databases. Once all are up it says so on a line of its own;
 then it takes commands, each a line of JSON: `service`, `command`, and answers each by a line: `code`, `output`. It ends
-with its input. Images of other people can't be had without a registry: what stands in for them answers to the same
-names and logins.
+with its input. PostgreSQL's image can't be had without a registry: the server of the environment stands in for it, by
+the same name and login.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from typing import Any
 import psycopg2
 
 from stack.postgres import programs
-from stack.s3 import S3Server
 from stack.secret_file import write_secret
 
 SECONDS = 240
@@ -37,7 +36,6 @@ class Composition:
         self._addresses = addresses
         self._logs = logs
         self._running: dict[str, subprocess.Popen[bytes]] = {}
-        self._s3: S3Server | None = None
 
     def up(self) -> None:
         """Everything, as it is needed. Raises RuntimeError: which service did not get as far as others need it."""
@@ -78,8 +76,6 @@ class Composition:
         """Empty if so, otherwise what was said."""
         if name in self._addresses:
             return _takes_logins(self._addresses[name], self._services[name]["environment"])
-        if self._s3 is not None and self._services[name]["image"].startswith("minio/"):
-            return "" if self._s3.lives else "it doesn't run"
         done = self.run(name, self._services[name]["health"])
         return "" if done.returncode == 0 else done.stdout.decode() or f"code {done.returncode}"
 
@@ -89,18 +85,8 @@ class Composition:
 
     def _start(self, name: str) -> None:
         service = self._services[name]
-        match service["image"].split(":")[0]:
-            case "postgres":
-                command = _postgres(name, self._addresses[name], service)
-            case "minio/minio":
-                self._s3 = _s3(service["environment"])
-                command = ["sleep", "infinity"]
-            case "minio/mc":
-                assert self._s3 is not None
-                self._s3.create_bucket("lockstep-staging")
-                command = ["true"]
-            case _:
-                command = service["command"]
+        is_database = name in self._addresses
+        command = _postgres(name, self._addresses[name], service) if is_database else service["command"]
         with self._log(name).open("ab") as log:
             self._running[name] = subprocess.Popen(
                 command, env=self._environment(name), stdin=subprocess.DEVNULL, stdout=log, stderr=log
@@ -142,13 +128,6 @@ def _takes_logins(address: str, environment: Mapping[str, str]) -> str:
     except psycopg2.OperationalError as error:
         return str(error)
     return ""
-
-
-def _s3(environment: Mapping[str, str]) -> S3Server:
-    login = (environment["MINIO_ROOT_USER"], environment["MINIO_ROOT_PASSWORD"])
-    server = S3Server(DATA / "s3", port=9000, login=login)
-    server.start()
-    return server
 
 
 def main() -> None:

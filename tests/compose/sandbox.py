@@ -150,7 +150,7 @@ def _programs(folder: Path) -> Path:
     """What pip puts into /usr/local/bin of the image, from the environment of this checkout."""
     place = folder / "bin"
     place.mkdir()
-    for name in ("python", "airflow", "lockstep"):
+    for name in ("python", "airflow", "lockstep", "weed"):
         program = place / name
         program.write_text(f'#!/bin/sh\nexec {Path(sys.prefix) / "bin" / name} "$@"\n')
         program.chmod(0o755)
