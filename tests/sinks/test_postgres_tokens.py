@@ -53,7 +53,7 @@ def redo(warehouse_dsn: str) -> PostgresUnderTest:
 def test_only_this_epochs_branches_of_lower_tokens_are_rolled_back(target: PostgresUnderTest) -> None:
     prepare(target, epoch(2, token=5), sealed(10))
     prepare(target, epoch(1, token=10), sealed(10))
-    with pytest.raises(SinkUnavailable, match="in the way: prepared lockstep:"):
+    with pytest.raises(SinkUnavailable, match=r"in the way: .*prepared lockstep:"):
         prepare(target, epoch(1, token=9), sealed(10))
     prepare(target, epoch(1, token=11), sealed(10))
     assert sorted((txn.epoch, txn.token) for txn in pending(target)) == [(1, 11), (2, 5)]
