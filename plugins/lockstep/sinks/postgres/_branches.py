@@ -153,8 +153,12 @@ class PostgresBranches(TableBranches[Cursor]):
         return cursor.fetchall()
 
     def in_the_way(self, epoch: SinkEpoch) -> str:
-        """Who else works on this epoch, for a message."""
-        sessions = "SELECT application_name FROM pg_stat_activity WHERE starts_with(application_name, %s)"
+        """Who else works on this epoch, for a message: not the attempt's own session, which holds nothing any more and
+        is listed until its process has gone."""
+        sessions = (
+            "SELECT a.application_name FROM pg_stat_activity a WHERE starts_with(a.application_name, %s) AND EXISTS "
+            "(SELECT FROM pg_locks l WHERE l.pid = a.pid AND l.locktype = 'transactionid' AND l.granted)"
+        )
         with self.database.transaction("looking who is in the way") as cursor:
             cursor.execute(sessions, (self.owner.session_prefix(epoch.id),))
             names = [f"session {name}" for (name,) in cursor.fetchall()]
