@@ -76,12 +76,9 @@ SOME_BYTES = b"served"  #: an empty object would need no volume
 class S3Server(ThrowawayServer):
     """One server with data, login, log and settings under `folder`."""
 
-    def __init__(self, folder: Path, *, port: int = 0, login: tuple[str, str] | None = None) -> None:
-        """`port`: of S3; 0 takes a free one and keeps it. `login`: the keys, instead of new ones."""
+    def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
         self._processes = Processes(self.folder / "s3.json")
-        self._wanted_port = port
-        self._wanted_login = login
         self._started: Started | None = None
 
     # --- how it is reached ---
@@ -246,17 +243,15 @@ class S3Server(ThrowawayServer):
         (self.folder / "data").mkdir(parents=True, exist_ok=True)
         if self._settings.exists():
             return
-        access_key, secret_key = self._wanted_login or (secrets.token_hex(10), secrets.token_hex(20))
-        login = {"accessKey": access_key, "secretKey": secret_key}
+        login = {"accessKey": secrets.token_hex(10), "secretKey": secrets.token_hex(20)}
         actions = ["Admin", "Read", "Write", "List", "Tagging"]
         identity = {"name": "lockstep", "credentials": [login], "actions": actions}
         write_secret(self.folder / "login.json", json.dumps({"identities": [identity]}))
         (self.folder / "filer.toml").write_text(f'[leveldb2]\nenabled = true\ndir = "{self.folder}/names"\n')
         # a bucket has volumes of its own: one at first, not seven
         (self.folder / "master.toml").write_text("[master.volume_growth]\ncopy_1 = 3\n")
-        s3 = free_port(self._wanted_port)
         services = [name for service in _SERVICES for name in (service, f"{service}.grpc")]
-        ports = {**{name: free_port() for name in ("iceberg", *services)}, "s3": s3}
+        ports = {name: free_port() for name in ("s3", "iceberg", *services)}
         sockets = tempfile.mkdtemp(prefix="lockstep-s3-")
         self._settings.write_text(json.dumps({"ports": ports, "sockets": sockets}))
 
