@@ -42,18 +42,17 @@ def pytest_configure(config: pytest.Config) -> None:
     options = config.option
     if workerinput := getattr(config, "workerinput", None):  # of the process that shares the tests out
         options.tier, options.seed = workerinput["tier"], workerinput["seed"]
-        core.global_force_seed = options.seed  # Hypothesis draws the same examples, too
         number, count = int(workerinput["workerid"].removeprefix("gw")), workerinput["workercount"]
         postgres.FREE_PORTS = postgres.FREE_PORTS[number::count]  # no two processes draw the same
-        return
-    if options.tier is None:
-        named = config.args_source is pytest.Config.ArgsSource.ARGS
-        options.tier = (Tier.ALL if named else Tier.CHECK).value
-    if options.seed is None:
-        options.seed = seed_of(TESTS.parent)
-    core.global_force_seed = options.seed
-    config.pluginmanager.register(EarlyFailures(config))
-    config.pluginmanager.register(Seconds())
+    else:
+        if options.tier is None:
+            named = config.args_source is pytest.Config.ArgsSource.ARGS
+            options.tier = (Tier.ALL if named else Tier.CHECK).value
+        if options.seed is None:
+            options.seed = seed_of(TESTS.parent)
+        config.pluginmanager.register(EarlyFailures(config))
+        config.pluginmanager.register(Seconds())
+    core.global_force_seed = options.seed  # Hypothesis draws the same examples, too
 
 
 @pytest.hookimpl(optionalhook=True)
