@@ -178,8 +178,9 @@ class Seconds:
         self._seconds[report.nodeid] += report.duration
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if session.config.cache is not None and self._seconds:
-            session.config.cache.set(CACHE, {test: round(took, 3) for test, took in self._seconds.items()})
+        cache = getattr(session.config, "cache", None)  # none with -p no:cacheprovider
+        if cache is not None and self._seconds:
+            cache.set(CACHE, {test: round(took, 3) for test, took in self._seconds.items()})
 
 
 class ByServers(LoadScopeScheduling):

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -246,6 +247,17 @@ def look(runtime: Runtime, jobs: Any) -> Epoch:
     return stage(runtime, RUN, unexpected, runtime.defined.reference(), leaving=Leaving(jobs))
 
 
+def wait_for_gate(yarn: YarnCluster, jobs: Any, handle: str, gate: Path) -> None:
+    """Wait until the job stands at its gate; fail with YARN's report and logs when it ends before, or never comes."""
+    deadline = time.monotonic() + SECONDS
+    while not gate.with_suffix(".reached").exists():
+        if jobs.state(handle) is not JobState.RUNNING or time.monotonic() > deadline:
+            logs = [*yarn.folder.glob("*.log"), *yarn.folder.glob(f"log/{handle}/*/std*")]
+            tails = [f"--- {log.relative_to(yarn.folder)}\n{log.read_text(errors='replace')[-4000:]}" for log in logs]
+            pytest.fail("\n".join([f"{handle} is not at its gate: {yarn.ask(f'apps/{handle}')}", *tails]))
+        time.sleep(0.2)
+
+
 def leave(runtime: Runtime, jobs: Any) -> tuple[str, str]:
     """A job's handle, and the address of its request."""
     with pytest.raises(JobAtWork) as left:
@@ -259,11 +271,15 @@ def leave(runtime: Runtime, jobs: Any) -> tuple[str, str]:
 
 @in_yarn
 def test_a_job_of_yarn_is_sealed_by_another_process_when_it_has_ended(
-    runtime: Runtime, pipeline: Pipeline, jobs_of: Callable[[Pipeline], Any], tmp_path: Path
+    yarn: YarnCluster,
+    runtime: Runtime,
+    pipeline: Pipeline,
+    jobs_of: Callable[[Pipeline], Any],
+    tmp_path: Path,
 ) -> None:
     handle, request = leave(runtime, jobs_of(pipeline))
     jobs = jobs_of(pipeline)
-    until((tmp_path / "gate.reached").exists, seconds=SECONDS)
+    wait_for_gate(yarn, jobs, handle, tmp_path / "gate")
     assert jobs.state(handle) is JobState.RUNNING
     with pytest.raises(JobAtWork, match=handle):
         look(runtime, jobs)
@@ -284,7 +300,7 @@ def test_a_job_ends_when_it_is_cancelled_and_by_itself_when_its_attempt_is_void(
 ) -> None:
     jobs = jobs_of(pipeline)
     unwanted, _ = leave(runtime, jobs)
-    until((tmp_path / "gate.reached").exists, seconds=SECONDS)
+    wait_for_gate(yarn, jobs, unwanted, tmp_path / "gate")
     abort(runtime, RUN, "a test")
     until(lambda: bool(jobs.state(unwanted) is JobState.FAILED), seconds=SECONDS)
     assert (tmp_path / "gate").exists(), "it was held up all the time"
