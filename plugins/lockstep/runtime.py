@@ -36,7 +36,6 @@ class Runtime:
     connections: Mapping[str, str]
     definition: Pipeline | None = None
     kept: KeptSinks | None = None  #: where sinks stay open from one epoch to the next
-    column_lineage: bool = False  #: whether a job is asked what the outputs' columns are made of
 
     @classmethod
     def of(cls, definition: Pipeline, ledger: Ledger, staging: Staging, connections: Mapping[str, str]) -> Runtime:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from lockstep.column_lineage import ColumnLineage, How, Part
 from lockstep.dataset import Dataset
 from lockstep.errors import NotPrepared
-from lockstep.wal.manifest import Manifest
-from lockstep.wal.staging import Staging
 from tests.dags.observed import DAY, RUN, Observed
 
 if TYPE_CHECKING:
@@ -106,72 +102,14 @@ def test_a_start_names_no_epoch_and_every_operator_can_be_asked(observed: Observ
 
 def test_a_place_that_cannot_be_named_fails_no_task(observed: Observed, monkeypatch: pytest.MonkeyPatch) -> None:
     observed.decide()
-    monkeypatch.setattr("lockstep.orchestration._lineage._sealed", lambda *_: 1 / 0)
+    monkeypatch.setattr("lockstep.orchestration._lineage._schemas", lambda *_: 1 / 0)
     found = told(observed.run("Publish", sink="warehouse"))
     assert found.outputs == []
     assert observed.world.shown_in_warehouse(DAY)
 
 
-COLUMNS = ColumnLineage(
-    {
-        "day": frozenset({Part("numbers", "day", How.IDENTITY)}),
-        "number": None,
-        "label": frozenset({Part("numbers", "day", How.CONDITIONAL), Part("numbers", "number", How.TRANSFORMATION)}),
-    },
-    frozenset({Part("numbers", "number", How.FILTER)}),
-)
-
-
-def sealed_with(monkeypatch: pytest.MonkeyPatch, lineage: ColumnLineage) -> None:
-    """Every manifest has it of all outputs."""
-    read = Staging.manifest
-
-    def manifest(staging: Staging, wal: str, manifest_hash: str) -> Manifest:
-        found = read(staging, wal, manifest_hash)
-        return replace(found, column_lineage=dict.fromkeys(found.outputs, lineage))
-
-    monkeypatch.setattr(Staging, "manifest", manifest)
-
-
-def told_of(field: Any) -> list[tuple[str, str, str, list[tuple[str, str]]]]:
-    return [
-        (one.namespace, one.name, one.field, [(how.type, how.subtype) for how in one.transformations]) for one in field
-    ]
-
-
-def test_publish_tells_of_which_columns_of_its_inputs_an_output_s_columns_are_made(
-    observed: Observed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sealed_with(monkeypatch, COLUMNS)
-    observed.decide()
-    found = told(observed.run("Publish", sink="warehouse"))
-    [shown], [read] = found.outputs, found.inputs
-    place = read.namespace, read.name
-    made: Any = shown.facets["columnLineage"]
-    assert {name: told_of(one.inputFields) for name, one in made.fields.items()} == {
-        "day": [(*place, "day", [("DIRECT", "IDENTITY")])],
-        "label": [
-            (*place, "day", [("INDIRECT", "CONDITIONAL")]),
-            (*place, "number", [("DIRECT", "TRANSFORMATION")]),
-        ],
-    }
-    assert told_of(made.dataset) == [(*place, "number", [("INDIRECT", "FILTER")])]
-    from openlineage.client.serde import Serde
-
-    event = json.loads(Serde.to_json(shown))
-    assert set(event["facets"]["columnLineage"]["fields"]) == {"day", "label"}
-
-
-def test_a_job_is_asked_for_columns_and_anything_noted_where_somebody_listens_and_only_there(
-    observed: Observed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from lockstep.orchestration.operators import open_runtime
-
-    task = observed.operator("Begin")
-    for disabled in ("False", "True"):
-        monkeypatch.setenv("AIRFLOW__OPENLINEAGE__DISABLED", disabled)
-        with open_runtime("numbers", observed.world.pipeline, observed.context(task)) as runtime:
-            assert runtime.column_lineage == (disabled == "False")
+def test_nothing_is_noted_where_the_provider_is_disabled(observed: Observed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__OPENLINEAGE__DISABLED", "True")
     assert cast("Any", observed.run("Begin")).lineage is None
 
 
@@ -195,7 +133,7 @@ def test_sparks_own_lineage_gets_its_parent_where_the_provider_is_to_say_it(
     assert with_parent_run({}, context) == {"conf": {"spark.openlineage.parentRunId": "the run"}}
 
 
-def test_of_several_places_each_is_told_with_its_part_in_a_column_and_nobody_counts_what_is_where(
+def test_of_several_places_each_is_an_output_and_none_has_a_row_count(
     observed: Observed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from lockstep.sinks.files import FileSink
@@ -204,13 +142,9 @@ def test_of_several_places_each_is_told_with_its_part_in_a_column_and_nobody_cou
     named = [(one.namespace, one.name) for one in places]
     monkeypatch.setattr(FileSink, "datasets", lambda sink, connections: {sink.output: places})
     monkeypatch.setattr(type(observed.world.pipeline.sources["numbers"]), "datasets", lambda *_: places)
-    sealed_with(monkeypatch, replace(COLUMNS, rows=None))
     observed.decide()
     shown = told(observed.run("Publish", sink="files")).outputs
     assert [(one.namespace, one.name) for one in shown] == named
     for one in shown:
         counted: Any = one.outputFacets["outputStatistics"]
-        made: Any = one.facets["columnLineage"]
         assert "schema" in one.facets and (counted.rowCount, counted.size) == (None, None)
-        assert told_of(made.fields["day"].inputFields) == [(*place, "day", [("DIRECT", "IDENTITY")]) for place in named]
-        assert made.dataset is None, "by what rows are chosen isn't known"

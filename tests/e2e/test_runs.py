@@ -248,10 +248,6 @@ def test_a_run_tells_lineage_and_metrics_what_its_sinks_show(world: World, stack
         event = told_of(stack, "COMPLETE")[f"observed.publish.{sink}"]
         [output] = event["outputs"]
         assert output["outputFacets"]["outputStatistics"]["rowCount"] == rows
-        made_of = output["facets"]["columnLineage"]["fields"]
-        assert {name: [one["field"] for one in told["inputFields"]] for name, told in made_of.items()} == {
-            name: [name] for name in ("id", "day", "amount")
-        }
         [named] = event["run"]["facets"]["lockstep_epochs"]["epochs"]
         assert (named["pipeline"], named["epoch"]) == ("orders", epoch.id)
         assert any(line.startswith(f"airflow.lockstep.phase.duration.orders.publish.{sink}:") for line in told)

@@ -9,7 +9,6 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from lockstep.column_lineage import ColumnLineage, How, Part
 from lockstep.errors import FormatUnknown, WalCorrupt
 from lockstep.wal.manifest import RESTORED_FORMAT, Manifest, OutputManifest, SourceCount, WalFile, canonical
 from tests.cases import cases
@@ -48,16 +47,6 @@ def test_a_manifest_survives_its_bytes() -> None:
     assert Manifest.from_bytes(data).hash != MANIFEST.hash
     changed = replace(Manifest.from_bytes(MANIFEST.to_bytes()), epoch=4)
     assert json.loads(changed.to_bytes())["epoch"] == 4
-
-
-def test_lineage_survives_the_bytes_in_one_order_and_whoever_does_not_want_it_has_none_in_them() -> None:
-    parts = frozenset(Part("landing", f"c{number}", How.IDENTITY) for number in range(100))
-    manifest = replace(MANIFEST, column_lineage={"flights": ColumnLineage({"id": parts, "at": None})})
-    assert Manifest.from_bytes(manifest.to_bytes()) == manifest
-    [[_, told], _] = json.loads(manifest.to_bytes())["column_lineage"]["flights"]["columns"]
-    assert told == sorted(told) and len(told) == len(parts), "the hash is the same in any process"
-    assert b"column_lineage" not in MANIFEST.to_bytes()
-    assert manifest.summary() == MANIFEST.summary(), "the ledger has none of it"
 
 
 def test_the_summary_keeps_counts_and_digests_and_tells_other_columns_apart() -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count, pairwise
 from pathlib import Path
@@ -14,7 +12,6 @@ from urllib.parse import unquote
 
 import pytest
 
-from lockstep.column_lineage import ColumnLineage, How, Part
 from lockstep.crash import CrashInjected, CrashPoint, observe
 from lockstep.epoch import SourceRange
 from lockstep.errors import InvalidPipeline, SourceChanged, StageFailed, StagingRefused, StagingUnavailable
@@ -160,19 +157,6 @@ def test_the_job_finds_its_request_whatever_the_staging_folder_is_called(tmp_pat
     write_error(uri, SourceChanged("it grew"))
     with pytest.raises(SourceChanged, match="it grew"):
         raise read_error(uri)
-
-
-def test_lineage_is_asked_for_and_told_only_where_somebody_wants_it_and_a_result_is_read_whatever_it_says() -> None:
-    part = frozenset({Part("numbers", "id", How.IDENTITY)})
-    lineage = ColumnLineage({"id": part, "x": None}, frozenset({Part("numbers", "id", How.SORT)}))
-    plain, result = _request("file:///x"), StageResult({"rows": 1}, {}, "v1")
-    asking, telling = replace(plain, column_lineage=True), replace(result, column_lineage={"rows": lineage})
-    assert "column_lineage" not in plain.to_json() and "column_lineage" not in result.to_json(), "as older versions"
-    assert StageRequest.from_json(json.loads(json.dumps(asking.to_json()))) == asking
-    assert StageResult.from_json(json.loads(json.dumps(telling.to_json()))) == telling
-    strange: list[object] = [None, 3, ["rows"], {"rows": {}}, {"rows": {"columns": [["id", [["a", "b", "HOW"]]]]}}]
-    for told in strange:
-        assert StageResult.from_json({**result.to_json(), "column_lineage": told}) == result
 
 
 @cases("bucket", ["bucket/lockstep", "bucket/two%20words"])

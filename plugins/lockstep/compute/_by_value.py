@@ -13,7 +13,6 @@ from functools import partial
 from pyspark import cloudpickle
 
 from lockstep import (
-    column_lineage,
     epoch,
     errors,
     extras,
@@ -43,7 +42,6 @@ OURS = (
     errors,
     extras,
     login,
-    column_lineage,
 )
 
 

@@ -22,7 +22,6 @@ from lockstep.compute import _adoptable
 from lockstep.compute._bad_records import settle
 from lockstep.compute._balances import Balances, collecting_balances
 from lockstep.compute._by_value import ship_by_value
-from lockstep.compute._column_lineage import column_lineage
 from lockstep.compute._conserving import conserved
 from lockstep.compute._file_reading import read_in_executors
 from lockstep.compute._inputs import Input, ObservedFrame
@@ -165,9 +164,7 @@ def stage_epoch(
         settled = balances.settle_counts(frames.by_name().values())
         away = quarantining.settle(rows, partial(_write_away, request.folder))
         found = read_in_executors(spark, request, options)
-        read = {one.name: one.frame for one in inputs}
-        lineage = column_lineage(read, frames.outputs) if request.column_lineage else {}
-    return StageResult(rows, {**early, **late}, pipeline.code_version(), written, settled, found, away, lineage)
+    return StageResult(rows, {**early, **late}, pipeline.code_version(), written, settled, found, away)
 
 
 def _plan_held(

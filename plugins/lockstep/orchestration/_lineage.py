@@ -11,14 +11,13 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from airflow.configuration import conf
 from airflow.sdk import Context
 
-from lockstep.column_lineage import ColumnLineage, Parts
 from lockstep.dataset import Dataset
 from lockstep.epoch import Epoch, Json
 from lockstep.errors import LockstepError
@@ -28,7 +27,6 @@ from lockstep.sources.base import planned_source
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from openlineage.client.event_v2 import InputDataset, OutputDataset
-    from openlineage.client.facet_v2 import column_lineage_dataset
 
 _log = logging.getLogger(__name__)
 _LONGEST = 4000  #: characters of a position in an event: that of ten thousand files is for the ledger
@@ -52,8 +50,6 @@ class Shown:
     rows: int | None
     size: int | None  #: bytes in the WAL
     schema: pa.Schema | None
-    columns: ColumnLineage | None = None  #: what they are made of, where that is known
-    sources: Mapping[str, Sequence[Dataset]] = field(default_factory=dict)  #: the places of what they are made of
 
 
 @dataclass(frozen=True)
@@ -88,9 +84,8 @@ def note(
     try:
         found = Lineage()
         for epoch in epochs:
-            places = _places(runtime, epoch) if reads or sinks else {}
-            inputs = _inputs(epoch, places) if reads else ()
-            outputs = [shown for sink in sinks for shown in _outputs(runtime, epoch, sink, places)]
+            inputs = _inputs(epoch, _places(runtime, epoch)) if reads else ()
+            outputs = [shown for sink in sinks for shown in _outputs(runtime, epoch, sink)]
             found = replace(
                 found,
                 epochs=(*found.epochs, epoch),
@@ -127,7 +122,7 @@ def _places(runtime: Runtime, epoch: Epoch) -> dict[str, Sequence[Dataset]]:
     return found
 
 
-def _outputs(runtime: Runtime, epoch: Epoch, name: str, sources: Mapping[str, Sequence[Dataset]]) -> list[Shown]:
+def _outputs(runtime: Runtime, epoch: Epoch, name: str) -> list[Shown]:
     if name not in epoch.plan.sinks:
         return []
     sink = runtime.sink_of(epoch, name)
@@ -136,27 +131,26 @@ def _outputs(runtime: Runtime, epoch: Epoch, name: str, sources: Mapping[str, Se
     except LockstepError as error:
         _log.debug("sink %s has no name in lineage: %s", name, error)
         places = {}
-    counts, (schemas, columns) = epoch.counted, _sealed(runtime, epoch)
+    counts, schemas = epoch.counted, _schemas(runtime, epoch)
     found = []
     for output in sink.outputs:
         told = places.get(output) or Dataset(f"lockstep://{epoch.pipeline}", f"{name}/{output}")
         several = told if isinstance(told, tuple) else (told,)
         count = counts.get(output, {}) if len(several) == 1 else {}
-        sealed = schemas.get(output), columns.get(output), sources
-        found += [Shown(place, count.get("rows"), count.get("bytes"), *sealed) for place in several]
+        found += [Shown(place, count.get("rows"), count.get("bytes"), schemas.get(output)) for place in several]
     return found
 
 
-def _sealed(runtime: Runtime, epoch: Epoch) -> tuple[Mapping[str, pa.Schema], Mapping[str, ColumnLineage]]:
-    """By output its columns, and what they are made of; none once the WAL is gone."""
+def _schemas(runtime: Runtime, epoch: Epoch) -> Mapping[str, pa.Schema]:
+    """The sealed columns of each output; none once the WAL is gone."""
     if epoch.wal is None:
-        return {}, {}
+        return {}
     try:
         manifest = runtime.staging.manifest(epoch.wal, epoch.manifest_hash or "")
     except (LockstepError, OSError) as error:
         _log.debug("%s: its columns aren't told: %s", epoch, error)
-        return {}, {}
-    return {name: output.schema for name, output in manifest.outputs.items()}, manifest.column_lineage
+        return {}
+    return {name: output.schema for name, output in manifest.outputs.items()}
 
 
 def with_parent_run(submit: Mapping[str, Any], context: Context) -> dict[str, Any]:
@@ -220,36 +214,12 @@ def _output(shown: Shown) -> OutputDataset:
     if shown.schema is not None:
         columns = [schema_dataset.SchemaDatasetFacetFields(name=one.name, type=str(one.type)) for one in shown.schema]
         facets["schema"] = schema_dataset.SchemaDatasetFacet(fields=columns)
-    if (made := _column_lineage(shown)) is not None:
-        facets["columnLineage"] = made
     return OutputDataset(
         namespace=shown.place.namespace,
         name=shown.place.name,
         facets=facets,
         outputFacets={"outputStatistics": counted},
     )
-
-
-def _column_lineage(shown: Shown) -> column_lineage_dataset.ColumnLineageDatasetFacet | None:
-    """Without columns of which nothing is known, and those that no source has a part in; of a source that is several
-    places each has its part."""
-    from openlineage.client.facet_v2 import column_lineage_dataset as facet
-
-    def fields(parts: Parts) -> list[facet.InputField]:
-        found: dict[tuple[str, str], list[facet.Transformation]] = {}
-        for one in sorted(parts):
-            kind = "DIRECT" if one.how.is_direct else "INDIRECT"
-            found.setdefault((one.source, one.column), []).append(facet.Transformation(kind, one.how.value))
-        return [
-            facet.InputField(place.namespace, place.name, column, each)
-            for (source, column), each in found.items()
-            for place in shown.sources.get(source, ())
-        ]
-
-    if (told := shown.columns) is None:
-        return None
-    columns = {name: facet.Fields(fields(parts)) for name, parts in told.columns.items() if parts}
-    return facet.ColumnLineageDatasetFacet(columns, fields(told.rows) if told.rows else None) if columns else None
 
 
 def _position(value: Json) -> str:

@@ -78,7 +78,7 @@ def open_runtime(name: str, definition: Pipeline | None, context: Context) -> It
     """The runtime of one try of a task: ledger and sinks from Airflow's Connections, the try as the ledger's actor."""
     with closing(Ledger(login(LEDGER), actor_of(context["ti"]))) as ledger:
         connections = AirflowConnections()
-        yield Runtime(name, ledger, Staging(staging_uri()), connections, definition, column_lineage=wanted())
+        yield Runtime(name, ledger, Staging(staging_uri()), connections, definition)
 
 
 class EpochOperator(WaitingOperator):

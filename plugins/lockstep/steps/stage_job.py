@@ -119,7 +119,6 @@ def seal_written(
         homes={output: found.home for output, found in request.homes.items()},
         known=result.files if result.files is not None else NOTHING_KNOWN,
         quarantined=_quarantined(epoch, result),
-        column_lineage=result.column_lineage if request.column_lineage else {},
     )
     return WrittenWal(folder, manifest, result.code_version)
 
@@ -152,7 +151,6 @@ def _request(
         conserved=outputs_conserved(epoch.plan.audits),
         quarantine=quarantining(epoch.plan.audits),
         task_seals=task_seals(),
-        column_lineage=runtime.column_lineage,
     )
 
 

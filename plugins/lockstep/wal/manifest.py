@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from lockstep.column_lineage import ColumnLineage, lineage_from_json, lineage_to_json
 from lockstep.epoch import Json
 from lockstep.errors import FormatUnknown, WalCorrupt
 from lockstep.file_facts import FileFacts, Leaves, leaves_of
@@ -125,7 +124,6 @@ class Manifest:
     facts: str | None = None
     quarantined: Mapping[str, Quarantined] = field(default_factory=dict)  #: by output whose rows audits may send there
     rows_in: str | None = None
-    column_lineage: Mapping[str, ColumnLineage] = field(default_factory=dict)  #: by output, where somebody wants it
     _bytes: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -195,8 +193,6 @@ def _to_json(manifest: Manifest) -> Json:
         value["facts"] = manifest.facts
     if manifest.quarantined:
         value["quarantined"] = {name: _quarantined(found) for name, found in manifest.quarantined.items()}
-    if manifest.column_lineage:
-        value["column_lineage"] = lineage_to_json(manifest.column_lineage)
     return value
 
 
@@ -247,7 +243,6 @@ def _from_json(value: Json) -> Manifest:
         facts=text(value["facts"]) if "facts" in value else None,
         quarantined={name: _quarantined_of(name, found) for name, found in value.get("quarantined", {}).items()},
         rows_in=text(value["rows_in"]) if "rows_in" in value else None,
-        column_lineage=lineage_from_json(value.get("column_lineage", {})),
     )
 
 

@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 
 from lockstep import errors
-from lockstep.column_lineage import ColumnLineage, lineage_from_json, lineage_to_json
 from lockstep.epoch import Interval, Json, SourceRange
 from lockstep.errors import LockstepError, StageFailed
 from lockstep.hdfs.address import is_hdfs
@@ -101,7 +100,6 @@ class StageRequest:
     conserved: tuple[str, ...] = ()  #: outputs of which audits tell whether rows were conserved
     quarantine: tuple[Json, ...] = ()  #: audits by which rows leave an output before the seal, as the plan froze them
     task_seals: int | None = None  #: bytes of all outputs up to which the task reads them; None: however many
-    column_lineage: bool = False  #: whether somebody wants to know what the outputs' columns are made of
 
     def to_json(self) -> Json:
         return {
@@ -118,7 +116,6 @@ class StageRequest:
             **({"conserved": list(self.conserved)} if self.conserved else {}),
             **({"quarantine": list(self.quarantine)} if self.quarantine else {}),
             **({"task_seals": self.task_seals} if self.task_seals is not None else {}),
-            **({"column_lineage": True} if self.column_lineage else {}),
         }
 
     @classmethod
@@ -138,7 +135,6 @@ class StageRequest:
             conserved=tuple(value.get("conserved", ())),
             quarantine=tuple(value.get("quarantine", ())),
             task_seals=value.get("task_seals"),
-            column_lineage=value.get("column_lineage", False),
         )
 
 
@@ -162,7 +158,6 @@ class StageResult:
     balances: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     files: FoundFiles | None = None  #: what executors have read of them; in a file of its own
     quarantined: Mapping[str, QuarantineCount] = field(default_factory=dict)  #: by output that has such audits
-    column_lineage: Mapping[str, ColumnLineage] = field(default_factory=dict)  #: by output of which the plan tells it
 
     def to_json(self) -> Json:
         return {
@@ -173,7 +168,6 @@ class StageResult:
             "balances": {name: dict(counts) for name, counts in self.balances.items()},
             **({"files": FILES} if self.files is not None else {}),
             **({"quarantined": {n: asdict(one) for n, one in self.quarantined.items()}} if self.quarantined else {}),
-            **({"column_lineage": lineage_to_json(self.column_lineage)} if self.column_lineage else {}),
         }
 
     @classmethod
@@ -182,8 +176,7 @@ class StageResult:
         state = {name: WrittenState.from_json(written) for name, written in value["state"].items()}
         quarantined = {name: QuarantineCount(**one) for name, one in value.get("quarantined", {}).items()}
         found = cls(dict(value["rows"]), counts, value["code_version"], state, dict(value["balances"]))
-        lineage = lineage_from_json(value.get("column_lineage", {}))
-        return replace(found, quarantined=quarantined, column_lineage=lineage)
+        return replace(found, quarantined=quarantined)
 
 
 def read_request(request_uri: str) -> StageRequest:

@@ -18,7 +18,6 @@ from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from lockstep.column_lineage import ColumnLineage, sealed_lineage
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Json, require_name
 from lockstep.errors import (
@@ -170,7 +169,6 @@ class Staging:
         homes: Mapping[str, OutputHome] = MappingProxyType({}),
         known: KnownFiles = NOTHING_KNOWN,
         quarantined: Mapping[str, tuple[int, Mapping[str, int]]] = MappingProxyType({}),
-        column_lineage: Mapping[str, ColumnLineage] = MappingProxyType({}),
     ) -> Manifest:
         """Make the WAL of what a finished job left in `folder`: durable, hashed, counted, its manifest created last.
 
@@ -207,9 +205,6 @@ class Staging:
             balances or {},
             self._note(folder, facts_of(sealed_outputs)),
             {name: Quarantined(dict(audits), away.get(name)) for name, (_, audits) in quarantined.items()},
-            column_lineage=sealed_lineage(
-                column_lineage, {name: found.schema.names for name, found in sealed_outputs.items()}, sources
-            ),
         )
         reach(CrashPoint.STAGE_BEFORE_MANIFEST)
         self._create(f"{folder}/{MANIFEST}", manifest.to_bytes())
@@ -251,7 +246,6 @@ class Staging:
             balances=of.manifest.balances,
             facts=self._note(folder, facts_of(sealed)),
             rows_in=rows_in,
-            column_lineage=of.manifest.column_lineage,
         )
         reach(CrashPoint.STAGE_BEFORE_MANIFEST)
         self._create(f"{folder}/{MANIFEST}", manifest.to_bytes())
