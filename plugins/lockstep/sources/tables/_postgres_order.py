@@ -13,7 +13,15 @@ from psycopg2.extensions import cursor as Cursor
 
 from lockstep.errors import SourceChanged, SourceRefused
 from lockstep.sources.tables._postgres_columns import SourceColumn
-from lockstep.sources.tables.source import Span, why_restarted, youth
+from lockstep.sources.tables.source import (
+    CLOCKS,
+    EASTERNMOST,
+    Span,
+    describe_unsettled,
+    refuse_ahead,
+    why_restarted,
+    youth,
+)
 
 _log = logging.getLogger(__name__)
 _LONG = timedelta(minutes=1)  #: what a transaction may hold rows back without being named
@@ -70,8 +78,8 @@ class Order(Protocol):
     def restarted(self, cursor: Cursor, table: sql.Identifier, oid: int, after: str) -> str | None:
         """Why rows that come now may have numbers up to `after`; None if nothing says so."""
 
-    def held_by(self, cursor: Cursor) -> str | None:
-        """Who has kept rows from being read for long, and for how long."""
+    def held_by(self, cursor: Cursor, table: sql.Identifier, after: str | None) -> str | None:
+        """What keeps rows behind `after` from being read for long."""
 
     def capped(self, cursor: Cursor, table: sql.Identifier, span: Span, rows: int) -> str | None:
         """Where a range of about `rows` rows ends that starts as `span` does."""
@@ -139,7 +147,7 @@ class CommitOrder:
     def restarted(self, cursor: Cursor, table: sql.Identifier, oid: int, after: str) -> str | None:
         return None  # `end` compares with the server's own numbers
 
-    def held_by(self, cursor: Cursor) -> str | None:
+    def held_by(self, cursor: Cursor, table: sql.Identifier, after: str | None) -> str | None:
         cursor.execute(_HOLDER)
         for holder, age in cursor.fetchall():
             if age is None:
@@ -162,11 +170,17 @@ class CommitOrder:
 
 @dataclass(frozen=True)
 class GrowingColumn:
-    """By a column that only grows: (after, upto], where every row is older than `young_for`."""
+    """By a column that only grows: (after, upto], where every row is older than `young_for`.
 
+    `accepted`: values of the column, of rows that a person has looked at. `clocked`: no row ahead of the clock is read.
+    """
+
+    where: str
     column: SourceColumn
     young_for: timedelta
     settled_by: str
+    accepted: list[str]
+    clocked: bool
 
     @classmethod
     def of(
@@ -176,6 +190,9 @@ class GrowingColumn:
         order_by: str,
         settle: timedelta | None,
         settled_by: str | None,
+        accepted: list[str],
+        *,
+        clocked: bool,
     ) -> GrowingColumn:
         """Raises `SourceRefused` if it isn't said, or can't be seen, when a row has settled."""
         column = columns[order_by]
@@ -190,18 +207,41 @@ class GrowingColumn:
                 f"{where}: settled_by= has to name a timestamptz column, set by the server (a timestamp without time "
                 f"zone is the clock of whoever wrote it); is {by!r}"
             )
-        return cls(column, youth(settle, order_by, by), by)
+        clocked = clocked and column.type_name in _MOMENTS
+        return cls(where, column, youth(settle, order_by, by), by, accepted, clocked)
 
     def within(self, span: Span) -> sql.Composable:
         return _between(self.column.name, ">", span.after, "<=", span.upto, self.column.type_name)
 
     def end(self, cursor: Cursor, table: sql.Identifier, after: str | None) -> str | None:
-        found = self._last(cursor, table, Span(after, None), self._settled(cursor, table, after))
-        return after if found is None else found
+        settled = self._settled(cursor, table, after)
+        end = self._last(cursor, table, Span(after, None), settled)
+        if end is not None and self.clocked:
+            if end not in self.accepted and (now := self._clock_below(cursor, end)):
+                raise refuse_ahead(self.where, self.column.name, end, now)
+            reached = sql.SQL("{} AND {} <= {}").format(settled, sql.Identifier(self.column.name), self._clock)
+            end = self._last(cursor, table, Span(after, None), reached)
+        return after if end is None else end
+
+    @property
+    def _clock(self) -> sql.Composable:
+        """The server's clock as the column's type has it."""
+        naive = sql.SQL("timezone('UTC', clock_timestamp()) + {}").format(sql.Literal(EASTERNMOST))
+        return naive if self.column.type_name == "timestamp" else sql.SQL("clock_timestamp()")
+
+    def _clock_below(self, cursor: Cursor, value: str) -> str | None:
+        """The server's clock, if `value` is ahead of it by more than clocks differ."""
+        ahead = sql.SQL("SELECT clock_timestamp()::text WHERE {}::text::{} > {} + {}").format(
+            sql.Literal(value), sql.SQL(self.column.type_name), self._clock, sql.Literal(CLOCKS)
+        )
+        cursor.execute(ahead)
+        row: tuple[str] | None = cursor.fetchone()
+        return row and row[0]
 
     def restarted(self, cursor: Cursor, table: sql.Identifier, oid: int, after: str) -> str | None:
         if self.column.type_name not in _INTEGERS:
-            return None
+            now = self._clock_below(cursor, after) if self.clocked else None
+            return f"the server's clock is at {now}" if now else None
         largest = self._last(cursor, table, Span(None, None), sql.SQL("true"))
         return why_restarted(self.column.name, after, largest, self._following(cursor, oid))
 
@@ -214,15 +254,37 @@ class GrowingColumn:
             return int(last) + (int(increment) if called else 0)
         return None
 
-    def held_by(self, cursor: Cursor) -> str | None:
-        return None  # the clock does
+    def held_by(self, cursor: Cursor, table: sql.Identifier, after: str | None) -> str | None:
+        """The first row whose moment is NULL, or one that the clock has yet to reach."""
+        if not self.young_for:
+            return None
+        query = sql.SQL(
+            "SELECT {order}::text, {by}::text, clock_timestamp()::text FROM {table} WHERE {within} "
+            "AND ({by} > clock_timestamp()) IS NOT FALSE AND {order}::text <> ALL ({accepted}) ORDER BY {order} LIMIT 1"
+        ).format(
+            order=sql.Identifier(self.column.name),
+            by=sql.Identifier(self.settled_by),
+            table=table,
+            within=self.within(Span(after, None)),
+            accepted=self._accepted_texts,
+        )
+        cursor.execute(query)
+        row: tuple[str, str | None, str] | None = cursor.fetchone()
+        return row and describe_unsettled(self.column.name, row[0], self.settled_by, *row[1:])
+
+    @property
+    def _accepted_texts(self) -> sql.Composable:
+        return sql.SQL("{}::text[]").format(sql.Literal(self.accepted))
 
     def _settled(self, cursor: Cursor, table: sql.Identifier, after: str | None) -> sql.Composable:
         """The rows below the first that is too young."""
         if not self.young_for:
             return sql.SQL("true")
-        young = sql.SQL("({} > now() - {}) IS NOT FALSE").format(
-            sql.Identifier(self.settled_by), sql.Literal(self.young_for)
+        young = sql.SQL("({} > now() - {}) IS NOT FALSE AND {}::text <> ALL ({})").format(
+            sql.Identifier(self.settled_by),
+            sql.Literal(self.young_for),
+            sql.Identifier(self.column.name),
+            self._accepted_texts,
         )
         condition = sql.SQL("{} AND {}").format(self.within(Span(after, None)), young)
         first = _nth(cursor, table, self.column.name, condition, 0)

@@ -24,7 +24,18 @@ from lockstep.mariadb.refusals import describe
 from lockstep.sources.base import SourceContext
 from lockstep.sources.tables._mariadb_columns import COLUMNS, INTEGERS, MOMENTS, SourceColumn, quoted
 from lockstep.sources.tables._mariadb_reading import SETTINGS, SelectOut
-from lockstep.sources.tables.source import OpenTableSource, Span, TableSession, TableSource, why_restarted, youth
+from lockstep.sources.tables.source import (
+    CLOCKS,
+    EASTERNMOST,
+    OpenTableSource,
+    Span,
+    TableSession,
+    TableSource,
+    describe_unsettled,
+    refuse_ahead,
+    why_restarted,
+    youth,
+)
 
 _log = logging.getLogger(__name__)
 _SERVER = "SELECT @@server_id, DATABASE()"
@@ -191,6 +202,10 @@ class _Session:
         column, span = quoted(self._order.name), Span(after, None)
         query = f"SELECT CAST(MAX({column}) AS CHAR) FROM {self._table} WHERE {self._within(span)} AND {below}"  # noqa: S608
         [(end,)] = self._rows(query)
+        if end is not None and self._order.type_name in MOMENTS:
+            if end not in self.source.accepted_rows and self._is_ahead(end):
+                raise refuse_ahead(self._where, self._order.name, end, self.now)
+            [(end,)] = self._rows(f"{query} AND {column} <= {self._clock()}")
         cap = self.source.max_rows_per_epoch
         if end is None or cap is None:
             return after if end is None else str(end)
@@ -198,13 +213,37 @@ class _Session:
 
     def restarted(self, after: str) -> str | None:
         if self._order.type_name not in INTEGERS:
-            return None
+            return f"the server's clock is at {self.now}" if self._is_ahead(after) else None
         [(largest,)] = self._rows(f"SELECT MAX({quoted(self._order.name)}) FROM {self._table}")  # noqa: S608
         found = self._rows(_NEXT, self.source.table, self._order.name)
         return why_restarted(self._order.name, after, largest, int(found[0][0] or 1) if found else None)
 
-    def held_by(self) -> str | None:
-        return None  # the clock does
+    def _clock(self, later: timedelta = timedelta(0)) -> str:
+        """The server's clock as the ordering column's type has it, and as much later."""
+        later += EASTERNMOST if self._order.type_name == "datetime" else timedelta(0)
+        return f"TIMESTAMP'{self.now}' + INTERVAL {int(later.total_seconds())} SECOND"
+
+    def _is_ahead(self, value: str) -> bool:
+        """Whether the clock has yet to reach a moment, by more than clocks differ."""
+        return bool(self._rows(f"SELECT {self._order.literal(value)} > {self._clock(CLOCKS)}")[0][0])
+
+    def held_by(self, after: str | None) -> str | None:
+        """The first row whose moment is NULL, or one that the clock has yet to reach."""
+        if not self.source.settle:
+            return None
+        order, by = quoted(self._order.name), quoted(self.source.settled_by or self._order.name)
+        rows = self._rows(
+            f"SELECT CAST({order} AS CHAR), CAST({by} AS CHAR), CAST(NOW(6) AS CHAR) FROM {self._table} "  # noqa: S608
+            f"WHERE {self._within(Span(after, None))} AND ({by} IS NULL OR {by} > NOW(6)) AND {self._not_accepted} "
+            f"ORDER BY {order} LIMIT 1"
+        )
+        settled_by = self.source.settled_by or self._order.name
+        return describe_unsettled(self._order.name, rows[0][0], settled_by, *rows[0][1:]) if rows else None
+
+    @property
+    def _not_accepted(self) -> str:
+        texts = ", ".join(self.connection.escape(text) for text in ("", *self.source.accepted_rows))
+        return f"CAST({quoted(self._order.name)} AS CHAR) NOT IN ({texts})"
 
     def _first_young(self, after: str | None) -> str | None:
         settle = self.source.settle
@@ -214,7 +253,7 @@ class _Session:
         young_for = youth(settle, self._order.name, settled_by)
         age = (young_for + timedelta(seconds=1)) // timedelta(microseconds=1)  # a TIMESTAMP may have no fractions
         by = quoted(settled_by)
-        young = f"({by} IS NULL OR {by} > TIMESTAMP'{self.now}' - INTERVAL {age} MICROSECOND)"
+        young = f"({by} IS NULL OR {by} > TIMESTAMP'{self.now}' - INTERVAL {age} MICROSECOND) AND {self._not_accepted}"
         return self._nth(f"{self._within(Span(after, None))} AND {young}", 0)
 
     def _nth(self, condition: str, offset: int) -> str | None:

@@ -53,6 +53,28 @@ def youth(settle: timedelta, order_by: str, settled_by: str) -> timedelta:
     return settle if order_by == settled_by else 2 * settle
 
 
+CLOCKS = timedelta(minutes=1)  #: by how much the clocks of writers and server may differ
+EASTERNMOST = timedelta(hours=14)  #: of a moment without time zone: by how much local time may be ahead of UTC
+
+
+def describe_unsettled(order_by: str, row: str, settled_by: str, value: str | None, now: str) -> str:
+    """What `held_by` reports of a row that no time lets settle."""
+    when = "is NULL" if value is None else f"is {value}, ahead of the server's clock ({now})"
+    return (
+        f"the row with {order_by} {row}: its {settled_by} {when}, so neither it nor any row above it is read; "
+        f"UPDATE its {settled_by}, or say accept={f'{order_by} {row}'!r} in the source to take it for settled"
+    )
+
+
+def refuse_ahead(where: str, order_by: str, row: str, now: str) -> SourceRefused:
+    """The error for a row whose value of `order_by` the server's clock has yet to reach."""
+    return SourceRefused(
+        f"{where}: the row with {order_by} {row} is ahead of the server's clock ({now}): an epoch that ended there "
+        f"would leave every later row with a smaller {order_by} unread; correct its {order_by}, or say "
+        f"accept={f'{order_by} {row}'!r} in the source, and rows ahead of the clock wait until it has reached them"
+    )
+
+
 def why_restarted(column: str, after: str, largest: str | None, following: int | None) -> str | None:
     """Why numbers up to `after` may be given again: the table has none so large any more, nor does the server give
     larger ones next, where that can be asked (`following`). Rows that were read may have been deleted."""
@@ -81,8 +103,8 @@ class TableSession(Protocol):
     def upto(self, after: str | None) -> str | None:
         """Where an epoch that starts at `after` ends; `after` if nothing has come that may be read."""
 
-    def held_by(self) -> str | None:
-        """Who has kept rows from being read for long, if that can be known."""
+    def held_by(self, after: str | None) -> str | None:
+        """What keeps rows behind `after` from being read for long, if that can be known."""
 
     def count(self, span: Span) -> int:
         """The rows of the span."""
@@ -139,6 +161,12 @@ class TableSource(Source):
     def connections(self) -> tuple[str, ...]:
         return (self.connection,)
 
+    @property
+    def accepted_rows(self) -> list[str]:
+        """Values of `order_by`, of the rows that `accept` names."""
+        prefix = f"{self.order_by} "
+        return [text.removeprefix(prefix) for text in self.accept or () if text.startswith(prefix)]
+
 
 class Connect(Protocol):
     """A connection with one transaction. `durable`: at its end, what it has seen outlives a crash of the server.
@@ -177,7 +205,7 @@ class OpenTableSource(OpenSource):
                 "upto": span.upto,
             }
             position |= self._facts(session, span)
-            if (holder := session.held_by()) is not None:
+            if (holder := session.held_by(after)) is not None:
                 _log.warning("source %s: rows wait for %s", self._name, holder)
                 position[HELD_BY] = holder
             return position
