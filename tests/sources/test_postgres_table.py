@@ -532,10 +532,20 @@ def test_a_value_that_cant_be_read_is_not_told_but_to_who_asks(
         rows_of(source, source.latest(None, None))
 
 
+@pytest.mark.fault("X3")
+def test_a_row_of_more_bytes_than_are_parsed_at_a_time_is_read(shop: str) -> None:
+    run(shop, "INSERT INTO events (name) VALUES ('a'), (repeat('é', 9000000)), ('bc')")
+    source = source_of(shop, columns=("name",))
+    assert [len(name) for name in names(source, source.latest(None, None))] == [1, 2, 9_000_000]
+
+
+@pytest.mark.fault("X4")
 def test_a_value_that_no_spark_type_holds_stops_the_epoch(shop: str, subtests: pytest.Subtests) -> None:
-    for kind, value in (("timestamptz", "infinity"), ("date", "-infinity"), ("numeric(5,2)", "NaN")):
+    odd = [("timestamptz", "infinity"), ("date", "-infinity"), ("numeric(5,2)", "NaN"), ("timestamp", "-infinity")]
+    for kind, value in (*odd, ("timestamp", "294276-12-31 00:00:00")):
         run(shop, f"DROP TABLE events; {EVENTS}; ALTER TABLE events ADD odd {kind}")
         run(shop, f"INSERT INTO events (odd) VALUES ('{value}')")
-        source = source_of(shop)
-        with subtests.test(kind=kind), pytest.raises(BadRecords, match="UNREADABLE_VALUE"):
+        source = source_of(shop, order_by="id", settle=timedelta(0))
+        named = f"UNREADABLE_VALUE: column odd is {value} where id is 1, and "
+        with subtests.test(kind=kind), pytest.raises(BadRecords, match=named):
             rows_of(source, source.latest(None, None))

@@ -238,7 +238,7 @@ class _Session:
     # --- reading ---
 
     def query(self, span: Span) -> str:
-        selected = sql.SQL(", ").join(column.select for column in self._chosen)
+        selected = sql.SQL(", ").join(column.select(self.source.order_by) for column in self._chosen)
         statement = sql.SQL("SELECT {} FROM {} WHERE {}")
         within = self._order.within(span)
         return statement.format(selected, self._relation[0], within).as_string(self.connection)
