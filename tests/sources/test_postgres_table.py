@@ -189,7 +189,7 @@ def test_a_row_that_never_settles_is_reported_by_its_key_and_can_be_accepted(
     for position in (first, source.latest(first, None)):
         assert position["upto"] == "1"
         assert f"the row with id 2: its at is {moment or 'NULL'}" in position["held_by"]
-        assert source.held_back_by(None, position) in caplog.text
+        assert str(source.held_back_by(None, position)) in caplog.text
     accepted = source_of(shop, **settled, accept="id 2").latest(first, None)
     assert (accepted["upto"], accepted.get("held_by")) == ("3", None)
     run(shop, "UPDATE events SET at = now() - interval '1 hour'")
