@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from queue import Empty, Full, Queue
 from typing import Any, TypeAlias, cast
 
@@ -24,7 +25,7 @@ from lockstep.sinks.postgres._encoders import BY_TEXT, CsvEncoder, Encoder, copy
 from lockstep.sinks.postgres._harmless import takes_text, takes_what_fits
 from lockstep.sinks.postgres._new_columns import add_columns
 from lockstep.sinks.postgres._tables import Table, find_table
-from lockstep.sinks.postgres._types import Column, PgType, Unfit, postgres_type, to_wire
+from lockstep.sinks.postgres._types import Column, PgType, postgres_type, to_wire
 from lockstep.sinks.tables.load import TableLoad
 from lockstep.sinks.values import Batches
 
@@ -155,12 +156,11 @@ class Encoding:
             )
 
     def wire(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        arrays = []
-        for name, kind, column in self.fields:
-            try:
-                arrays.append(to_wire(batch.column(name), kind, column, f"{self.where}: column {name}"))
-            except Unfit as unfit:
-                raise SinkRejected(f"{self.where}: column {name}, {self._row(batch, unfit.row)}: {unfit}") from None
+        describe = partial(self._row, batch)
+        arrays = [
+            to_wire(batch.column(name), kind, column, f"{self.where}: column {name}", describe)
+            for name, kind, column in self.fields
+        ]
         if self.epoch_column:
             # pa.array and pa.repeat would import pandas first, which takes a second
             epochs = pa.py_buffer(np.full(batch.num_rows, self.epoch, np.int64))

@@ -135,16 +135,14 @@ class Column:
         return self.not_null and not self.has_default and not self.generated
 
     @property
+    def digits(self) -> tuple[int, int]:
+        """p and s of numeric(p,s)."""
+        return (self.modifier - 4) >> 16 & 0xFFFF, ((self.modifier - 4 & 0x7FF) ^ 1024) - 1024
+
+    @property
     def max_chars(self) -> int | None:
         """n of varchar(n)."""
         return self.modifier - 4 if self.type_name in ("varchar", "bpchar") and self.modifier >= 0 else None
-
-    @property
-    def decimal(self) -> pa.DataType | None:
-        """The values of numeric(p,s)."""
-        if self.type_name != "numeric" or self.modifier < 0:
-            return None
-        return pa.decimal128(min((self.modifier - 4) >> 16 & 0xFFFF, 38), ((self.modifier - 4 & 0x7FF) ^ 1024) - 1024)
 
 
 def refusal(field: pa.Field, column: Column) -> str | None:
@@ -165,15 +163,16 @@ def refusal(field: pa.Field, column: Column) -> str | None:
 
 
 def _numeric_refusal(wanted: PgType, column: Column) -> str | None:
-    dtype = wanted.wire.value_type
-    precision, scale = (column.modifier - 4) >> 16 & 0xFFFF, ((column.modifier - 4 & 0x7FF) ^ 1024) - 1024
+    dtype = wanted.wire.value_type if wanted.is_list else wanted.wire
+    precision, scale = column.digits
     if scale < dtype.scale or precision - scale < dtype.precision - dtype.scale:
         return f"the table has {column.type_text}, which can't hold every {dtype}: it needs {wanted.ddl} or numeric"
     return None
 
 
-def to_wire(array: pa.Array, kind: PgType, column: Column, where: str) -> pa.Array:
-    """`array` as it is encoded; raises `SinkRejected` for values that Postgres would change without a word."""
+def to_wire(array: pa.Array, kind: PgType, column: Column, where: str, describe: Callable[[int], str]) -> pa.Array:
+    """`array` as it is encoded; raises `SinkRejected` for values that Postgres would change without a word. `describe`:
+    names a row by its number."""
     if types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if array.type != kind.wire:
@@ -182,7 +181,8 @@ def to_wire(array: pa.Array, kind: PgType, column: Column, where: str) -> pa.Arr
         _check_bounds(array.flatten() if kind.is_list else array, kind, where)
     for fits, why in _checks(kind, column):
         if not fits(array):
-            raise Unfit(next(row for row in range(len(array)) if not fits(array.slice(row, 1))), why)
+            row = next(row for row in range(len(array)) if not fits(array.slice(row, 1)))
+            raise SinkRejected(f"{where}, {describe(row)}: {why}")
     return array
 
 
@@ -195,16 +195,9 @@ def _checks(kind: PgType, column: Column) -> Iterator[tuple[Callable[[pa.Array],
         )
     if column.type_name in _FITS:
         yield _FITS[column.type_name]
-    if kind.name == "numeric" and (dtype := column.decimal) is not None:
+    if kind.name == "numeric" and column.modifier >= 0 and _numeric_refusal(kind, column):
+        dtype = pa.decimal128(min(column.digits[0], 38), column.digits[1])
         yield lambda numbers: _casts(numbers, dtype), f"{column.type_text} can't hold it"
-
-
-class Unfit(Exception):
-    """A value that the column's type would change, in row `row` of the batch."""
-
-    def __init__(self, row: int, why: str) -> None:
-        super().__init__(why)
-        self.row = row
 
 
 def _casts(array: pa.Array, dtype: pa.DataType) -> bool:

@@ -111,20 +111,23 @@ def _with_times(
     between the first and the last such record is read here."""
     before, behind, rows = dict[str, TopicRange](), dict[str, TopicRange](), list[tuple[Any, ...]]()
     for name, range in ranges.items():
-        firsts, read, lasts = _firsts(cluster, name, range, _UNREADABLE), list[Any](), dict[int, int]()
+        firsts, read, odd = _firsts(cluster, name, range, _UNREADABLE), list[Any](), dict[int, list[int]]()
         starts = {n: max(at, range.partitions[n][0]) for n, at in firsts.items()}
         with cluster.who.naming(f"reading {name}"):
             for records in committed_records(cluster.settings, name, starts, {n: range.ends[n] for n in starts}):
-                lasts |= {one.partition(): one.offset() for one in records if one.timestamp()[1] >= _UNREADABLE}
-                read += records
+                for record in records:
+                    if record.timestamp()[1] >= _UNREADABLE:
+                        odd.setdefault(record.partition(), []).append(record.offset())
+                    if record.partition() in odd:
+                        read.append(record)
         rows += [
-            (one.key(), one.value(), name, one.partition(), one.offset(), one.headers(), one.timestamp()[1])
-            for one in read
-            if one.offset() <= lasts.get(one.partition(), -1)
+            (record.key(), record.value(), name, n, record.offset(), record.headers(), record.timestamp()[1])
+            for record in read
+            if record.offset() <= odd[n := record.partition()][-1]
         ]
-        cut = {n: (first, starts[n] if n in lasts else end) for n, (first, end) in range.partitions.items()}
+        cut = {n: (first, odd[n][0] if n in odd else end) for n, (first, end) in range.partitions.items()}
         before[name] = replace(range, partitions=cut)
-        behind[name] = replace(range, partitions={n: (last + 1, range.ends[n]) for n, last in lasts.items()})
+        behind[name] = replace(range, partitions={n: (offsets[-1] + 1, range.ends[n]) for n, offsets in odd.items()})
     frame = _raw(spark, before, options).unionByName(_raw(spark, behind, options), allowMissingColumns=True)
     frame = frame.selectExpr("*", f"unix_millis(timestamp) AS {_TIME}")
     if not rows:

@@ -24,18 +24,7 @@ from lockstep.mariadb.refusals import describe
 from lockstep.sources.base import SourceContext
 from lockstep.sources.tables._mariadb_columns import COLUMNS, INTEGERS, MOMENTS, SourceColumn, quoted
 from lockstep.sources.tables._mariadb_reading import SETTINGS, SelectOut
-from lockstep.sources.tables.source import (
-    CLOCKS,
-    EASTERNMOST,
-    OpenTableSource,
-    Span,
-    TableSession,
-    TableSource,
-    describe_unsettled,
-    refuse_ahead,
-    why_restarted,
-    youth,
-)
+from lockstep.sources.tables.source import OpenTableSource, Span, TableSession, TableSource, why_restarted, youth
 
 _log = logging.getLogger(__name__)
 _SERVER = "SELECT @@server_id, DATABASE()"
@@ -204,8 +193,8 @@ class _Session:
         [(end,)] = self._rows(query)
         if end is not None and self._order.type_name in MOMENTS:
             if end not in self.source.accepted_rows and self._is_ahead(end):
-                raise refuse_ahead(self._where, self._order.name, end, self.now)
-            [(end,)] = self._rows(f"{query} AND {column} <= {self._clock()}")
+                raise self.source.refuse_ahead(self._where, end, self.now)
+            [(end,)] = self._rows(f"{query} AND {column} <= {self._clock}")
         cap = self.source.max_rows_per_epoch
         if end is None or cap is None:
             return after if end is None else str(end)
@@ -218,14 +207,14 @@ class _Session:
         found = self._rows(_NEXT, self.source.table, self._order.name)
         return why_restarted(self._order.name, after, largest, int(found[0][0] or 1) if found else None)
 
-    def _clock(self, later: timedelta = timedelta(0)) -> str:
-        """The server's clock as the ordering column's type has it, and as much later."""
-        later += EASTERNMOST if self._order.type_name == "datetime" else timedelta(0)
-        return f"TIMESTAMP'{self.now}' + INTERVAL {int(later.total_seconds())} SECOND"
+    @property
+    def _clock(self) -> str:
+        """The server's clock as the ordering column's type has it; local time may be 14 hours ahead of UTC."""
+        return f"TIMESTAMP'{self.now}' + INTERVAL {14 if self._order.type_name == 'datetime' else 0} HOUR"
 
     def _is_ahead(self, value: str) -> bool:
         """Whether the clock has yet to reach a moment, by more than clocks differ."""
-        return bool(self._rows(f"SELECT {self._order.literal(value)} > {self._clock(CLOCKS)}")[0][0])
+        return bool(self._rows(f"SELECT {self._order.literal(value)} > {self._clock} + INTERVAL 1 MINUTE")[0][0])
 
     def held_by(self, after: str | None) -> str | None:
         """The first row whose moment is NULL, or one that the clock has yet to reach."""
@@ -237,8 +226,7 @@ class _Session:
             f"WHERE {self._within(Span(after, None))} AND ({by} IS NULL OR {by} > NOW(6)) AND {self._not_accepted} "
             f"ORDER BY {order} LIMIT 1"
         )
-        settled_by = self.source.settled_by or self._order.name
-        return describe_unsettled(self._order.name, rows[0][0], settled_by, *rows[0][1:]) if rows else None
+        return self.source.describe_unsettled(*rows[0]) if rows else None
 
     @property
     def _not_accepted(self) -> str:

@@ -162,9 +162,7 @@ class _Session:
         with self.connection.cursor() as cursor:
             if column.type_name == "xid8":
                 return CommitOrder.of(cursor, self._where, self._oid, self._relation[2], column.name)
-        source = self.source
-        told = (column.name, source.settle, source.settled_by, source.accepted_rows)
-        return GrowingColumn.of(self._where, self._columns, *told, clocked=not self.whole)
+        return GrowingColumn.of(self._where, self._columns, self.source, clocked=not self.whole)
 
     # --- ranges ---
 

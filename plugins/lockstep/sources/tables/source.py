@@ -53,28 +53,6 @@ def youth(settle: timedelta, order_by: str, settled_by: str) -> timedelta:
     return settle if order_by == settled_by else 2 * settle
 
 
-CLOCKS = timedelta(minutes=1)  #: by how much the clocks of writers and server may differ
-EASTERNMOST = timedelta(hours=14)  #: of a moment without time zone: by how much local time may be ahead of UTC
-
-
-def describe_unsettled(order_by: str, row: str, settled_by: str, value: str | None, now: str) -> str:
-    """What `held_by` reports of a row that no time lets settle."""
-    when = "is NULL" if value is None else f"is {value}, ahead of the server's clock ({now})"
-    return (
-        f"the row with {order_by} {row}: its {settled_by} {when}, so neither it nor any row above it is read; "
-        f"UPDATE its {settled_by}, or say accept={f'{order_by} {row}'!r} in the source to take it for settled"
-    )
-
-
-def refuse_ahead(where: str, order_by: str, row: str, now: str) -> SourceRefused:
-    """The error for a row whose value of `order_by` the server's clock has yet to reach."""
-    return SourceRefused(
-        f"{where}: the row with {order_by} {row} is ahead of the server's clock ({now}): an epoch that ended there "
-        f"would leave every later row with a smaller {order_by} unread; correct its {order_by}, or say "
-        f"accept={f'{order_by} {row}'!r} in the source, and rows ahead of the clock wait until it has reached them"
-    )
-
-
 def why_restarted(column: str, after: str, largest: str | None, following: int | None) -> str | None:
     """Why numbers up to `after` may be given again: the table has none so large any more, nor does the server give
     larger ones next, where that can be asked (`following`). Rows that were read may have been deleted."""
@@ -167,6 +145,23 @@ class TableSource(Source):
         prefix = f"{self.order_by} "
         return [text.removeprefix(prefix) for text in self.accept or () if text.startswith(prefix)]
 
+    def describe_unsettled(self, row: str, value: str | None, now: str) -> str:
+        """What `held_by` reports of a row that no time lets settle."""
+        by = self.settled_by or self.order_by
+        return (
+            f"the row with {self.order_by} {row}: its {by} is {value or 'NULL'}, by the server's clock it is {now}, so "
+            f"neither it nor any row above it is read; UPDATE its {by}, or say accept={f'{self.order_by} {row}'!r} in "
+            "the source to take it for settled"
+        )
+
+    def refuse_ahead(self, where: str, row: str, now: str) -> SourceRefused:
+        """The error for a row whose value of `order_by` the server's clock has yet to reach."""
+        return SourceRefused(
+            f"{where}: the row with {self.order_by} {row} is ahead of the server's clock ({now}): an epoch that ended "
+            f"there would leave every later row with a smaller {self.order_by} unread; correct its {self.order_by}, or "
+            f"say accept={f'{self.order_by} {row}'!r} in the source: rows ahead wait until the clock has reached them"
+        )
+
 
 class Connect(Protocol):
     """A connection with one transaction. `durable`: at its end, what it has seen outlives a crash of the server.
@@ -205,7 +200,7 @@ class OpenTableSource(OpenSource):
                 "upto": span.upto,
             }
             position |= self._facts(session, span)
-            if (holder := session.held_by(after)) is not None:
+            if (holder := session.held_by(span.upto)) is not None:
                 _log.warning("source %s: rows wait for %s", self._name, holder)
                 position[HELD_BY] = holder
             return position
