@@ -223,26 +223,24 @@ class _Session:
         order, by = quoted(self._order.name), quoted(self.source.settled_by or self._order.name)
         rows = self._rows(
             f"SELECT CAST({order} AS CHAR), CAST({by} AS CHAR), CAST(NOW(6) AS CHAR) FROM {self._table} "  # noqa: S608
-            f"WHERE {self._within(Span(after, None))} AND ({by} IS NULL OR {by} > NOW(6)) AND {self._not_accepted} "
-            f"ORDER BY {order} LIMIT 1"
+            f"WHERE {self._younger(after, 'NOW(6)')} ORDER BY {order} LIMIT 1"
         )
         return self.source.describe_unsettled(*rows[0]) if rows else None
 
-    @property
-    def _not_accepted(self) -> str:
+    def _younger(self, after: str | None, moment: str) -> str:
+        """The rows behind `after` that aren't known to be older, and that no person has accepted."""
+        order, by = quoted(self._order.name), quoted(self.source.settled_by or self._order.name)
         texts = ", ".join(self.connection.escape(text) for text in ("", *self.source.accepted_rows))
-        return f"CAST({quoted(self._order.name)} AS CHAR) NOT IN ({texts})"
+        young = f"({by} IS NULL OR {by} > {moment}) AND CAST({order} AS CHAR) NOT IN ({texts})"
+        return f"{self._within(Span(after, None))} AND {young}"
 
     def _first_young(self, after: str | None) -> str | None:
         settle = self.source.settle
         if not settle:
             return None
-        settled_by = self.source.settled_by or self._order.name
-        young_for = youth(settle, self._order.name, settled_by)
+        young_for = youth(settle, self._order.name, self.source.settled_by or self._order.name)
         age = (young_for + timedelta(seconds=1)) // timedelta(microseconds=1)  # a TIMESTAMP may have no fractions
-        by = quoted(settled_by)
-        young = f"({by} IS NULL OR {by} > TIMESTAMP'{self.now}' - INTERVAL {age} MICROSECOND) AND {self._not_accepted}"
-        return self._nth(f"{self._within(Span(after, None))} AND {young}", 0)
+        return self._nth(self._younger(after, f"TIMESTAMP'{self.now}' - INTERVAL {age} MICROSECOND"), 0)
 
     def _nth(self, condition: str, offset: int) -> str | None:
         column = quoted(self._order.name)
