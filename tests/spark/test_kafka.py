@@ -192,6 +192,7 @@ def test_what_a_function_cant_decode_goes_to_quarantine_with_the_reason_and_noth
     assert "secret" not in str(failure.value)
 
 
+@pytest.mark.tier("all")
 @pytest.mark.fault("X5")
 def test_records_whose_time_is_in_smaller_units_go_to_quarantine_with_their_place(
     topics: Topics, session: SparkSession, tmp_path: Path
