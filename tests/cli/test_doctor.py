@@ -16,9 +16,10 @@ from lockstep.epoch import RunKey
 from lockstep.operations.doctor import Finding, Severity, Surroundings, examine
 from lockstep.operations.replan import replan
 from lockstep.sinks.files import FileSink
+from lockstep.sources.open_source import OpenSource
 from stack.postgres import PostgresServer
 from tests.cli.conftest import Lockstep, point_to
-from tests.crash.world import World, make_world
+from tests.crash.world import Numbers, World, make_world
 from tests.worlds import two_databases
 
 RUN = RunKey("cli", "run")
@@ -93,6 +94,19 @@ def test_a_decided_epoch_that_nobody_publishes_is_told_with_the_command_and_fixe
     assert "mended 1, once more:" in lockstep("doctor", "--fix").output
     world.require_exactly_once(day)
     assert amiss() == []
+
+
+@pytest.mark.fault("X1")
+def test_what_holds_rows_of_a_source_back_is_told(
+    moved: World, lockstep: Lockstep, amiss: Amiss, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OpenSource, "held_back_by", lambda *_: "the row with id 5: its at is NULL")
+    for module in ("lockstep.runtime", "lockstep.cli._commands"):
+        monkeypatch.setattr(f"{module}.planned_source", lambda *_: Numbers())
+    [finding] = amiss()
+    assert (finding["severity"], finding["about"]) == ("warning", moved.pipeline.name)
+    assert "rows waited for the row with id 5: its at is NULL" in finding["says"]
+    assert "rows waited for the row with id 5: its at is NULL" in lockstep("status").output
 
 
 def test_folders_of_dead_attempts_are_told_and_swept_and_those_of_strangers_told(

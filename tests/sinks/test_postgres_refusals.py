@@ -202,11 +202,11 @@ COLUMNS = [
     ("id bigint, name text, must integer NOT NULL", "column must: it is NOT NULL without a default"),
     ("id integer, name text", "column id: the table has integer"),
     ("id double precision, name text", "column id: the table has double precision"),
-    ("id bigint, name char(3)", "column name: the table has character(3)"),
+    ("id bigint, name int4range", "column name: the table has int4range"),
     ("id bigint[], name text", "column id: the table has bigint[]"),
     ("name text, id bigint GENERATED ALWAYS AS (length(name)) STORED", "column id: it is a generated column"),
     ("id bigint, name text, lockstep_epoch integer", "column lockstep_epoch: it has to be a plain bigint"),
-    ("id positive, name text", "column id: the table has positive"),
+    ("id small, name text", "column id: the table has small"),
 ]
 
 
@@ -214,9 +214,7 @@ NUMBERS = [
     ("numeric(10,2)", pa.decimal128(10, 2), True),
     ("numeric", pa.decimal128(38, 10), True),
     ("numeric(12,4)", pa.decimal128(10, 2), True),
-    ("numeric(10,1)", pa.decimal128(10, 2), False),
-    ("numeric(10,2)", pa.decimal128(12, 2), False),
-    ("numeric(5,-2)", pa.decimal128(5, 0), False),
+    ("numeric(10,1)[]", pa.list_(pa.decimal128(10, 2)), False),
     ("timestamptz", pa.timestamp("us", "UTC"), True),
     ("timestamptz", pa.timestamp("us"), False),
     ("timestamp", pa.timestamp("us", "UTC"), False),
@@ -233,7 +231,7 @@ NUMBERS = [
 def test_a_column_that_would_not_give_values_back_is_refused_by_name(
     warehouse_dsn: str, subtests: pytest.Subtests
 ) -> None:
-    execute(warehouse_dsn, "CREATE DOMAIN positive AS bigint CHECK (value > 0)")
+    execute(warehouse_dsn, "CREATE DOMAIN small AS int CHECK (value < 9)")
     for columns, told in COLUMNS:
         with subtests.test(columns):
             execute(warehouse_dsn, f"DROP TABLE IF EXISTS target; CREATE TABLE target ({columns})")
@@ -370,7 +368,7 @@ REFUSED = [
     (
         "ALTER TABLE target ALTER name TYPE varchar(3)",
         pa.table([[1], ["abc  "]], SCHEMA),
-        "column name: a text has 5 characters, the table takes 3",
+        "column name, the row with id 1: a text has more than 3 characters",
     ),
     ("ALTER TABLE target ALTER name SET NOT NULL", pa.table([[1], pa.nulls(1, pa.string())], SCHEMA), "null value"),
     ("CREATE INDEX ON target (name)", pa.table([[1], [LONG]], SCHEMA), "index row"),

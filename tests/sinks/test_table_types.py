@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 from psycopg2 import sql
 
-from lockstep.errors import PreflightRefused, SinkRejected
+from lockstep.errors import PreflightRefused, SinkRejected, TargetUnreadable
 from lockstep.mariadb.sql import compose
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.mariadb._types import mariadb_type
@@ -328,6 +328,70 @@ def test_a_value_that_the_server_would_change_is_rejected(place: Typed, subtests
             with pytest.raises(SinkRejected, match=r"output rows into table \w+\.types"):
                 place.published(pa.table({"value": pa.array([value], dtype)}))
             assert place.execute(place.dsn, "SELECT count(*) FROM types") == [(0,)]
+
+
+# --- columns of PostgreSQL that read texts, or are narrower ----------------------------------------------------------
+
+READING = """
+    CREATE TYPE mood AS ENUM ('sad', 'fine'); CREATE DOMAIN positive AS bigint CHECK (value > 0);
+    CREATE DOMAIN code AS varchar(5) CHECK (value ~ '^[A-Z]+$')
+"""
+#: column of the table; what it keeps; what is no value of it; whether what was written can be compared
+READ: list[tuple[str, pa.Array, object, bool]] = [
+    ("uuid", pa.array(["00000000-0000-0000-0000-00000000000a", None]), "no uuid", True),
+    ("uuid", pa.array(["00000000-0000-0000-0000-00000000000a"]), "{00000000-0000-0000-0000-00000000000A}", True),
+    ("json", pa.array(['{ "a":  1.0}\n', "[1]"]), "{", True),
+    ("jsonb", pa.array(['{"a":1.50, "b": [null]}']), '{"a": nan}', False),
+    ("jsonb", pa.array(["7"]), '[{"a": 1, "a": 2}]', False),
+    ("mood", pa.array(["fine", None, "sad"]), "happy", True),
+    ("inet", pa.array(["10.0.0.1", "fe80::1/64"]), "10.0.0.256", False),
+    ("char(3)", pa.array(["ab", "abc", ""]), "abcd", False),
+    ("char(3)", pa.array(["a b"]), "ab ", False),
+    ("varchar(3)", pa.array(["ab", "ab "]), "ab  ", True),
+    ("positive", pa.array([1, None, 1 << 62]), 0, True),
+    ("code", pa.array(["A", "AB"]), "xyz", True),
+    ("numeric(5,1)", pa.array([Decimal("9999.90"), Decimal("-0.10")], pa.decimal128(10, 2)), Decimal("0.05"), True),
+    ("numeric(5,1)", pa.array([None], pa.decimal128(10, 2)), Decimal("10000.00"), True),
+    ("numeric(3,-2)", pa.array([Decimal(99900)], pa.decimal128(8, 0)), Decimal(99950), True),
+]
+
+
+@pytest.mark.fault("X6")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        pytest.param({"protocol": "write_ahead"}, marks=pytest.mark.tier("all")),
+        pytest.param({"mode": "upsert", "key": ["id"]}, marks=pytest.mark.tier("all")),
+    ],
+    ids=str,
+)
+def test_texts_become_values_by_the_types_own_function_and_every_one_is_checked_before_the_vote(
+    postgres: Typed, arguments: dict[str, Any], subtests: pytest.Subtests
+) -> None:
+    order = ", lockstep_order bigint NOT NULL" if arguments.get("mode") else ""
+    for column, good, odd, comparable in READ:
+        ddl = f"CREATE TABLE types (id bigint PRIMARY KEY, value {column}, lockstep_epoch bigint NOT NULL{order})"
+        postgres.execute(postgres_target.empty(postgres.dsn), f"{READING}; {ddl}")
+        rows = pa.table({"id": pa.array(range(len(good))), "value": good})
+        with subtests.test(f"{column} {good}"):
+            if comparable:
+                assert digest(postgres.published(rows, **arguments)) == digest(rows)
+            else:
+                with pytest.raises(TargetUnreadable, match=r"value \("):
+                    postgres.published(rows, **arguments)
+            assert postgres.execute(postgres.dsn, "SELECT count(*), count(value) FROM types") == [
+                (len(good), len(good) - good.null_count)
+            ]
+        bad = pa.table({"id": pa.array([7, 8, 9]), "value": pa.array([good[0].as_py(), odd, None], good.type)})
+        schemas = [{}, {"validate": "schema"}] if arguments.get("protocol") else [{}]
+        for more in schemas:
+            sink = postgres.sink(**arguments, **more)
+            with subtests.test(f"{column} {odd}"), sink.opened(context(postgres.dsn)) as live:
+                with pytest.raises(SinkRejected, match=r"id 8\b") as refused:
+                    live.prepare(epoch(2), [SealedRows(bad)])
+                assert "column value" in str(refused.value)
+                assert str(odd) not in str(refused.value).replace("id 8", "")
 
 
 # --- columns of MariaDB that are narrower ----------------------------------------------------------------------------

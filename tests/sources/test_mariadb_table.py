@@ -86,6 +86,25 @@ def test_a_young_row_holds_back_everything_above_it(shop: Shop) -> None:
     assert source.is_empty(first, source.latest(first, None))
 
 
+@pytest.mark.fault("X1", "X2")
+def test_a_row_of_the_future_is_named_and_can_be_accepted(shop: Shop) -> None:
+    shop.run("ALTER TABLE events MODIFY at timestamp(6) NULL, ADD moment datetime NOT NULL DEFAULT CURRENT_TIMESTAMP")
+    shop.run("INSERT INTO events (name, at) VALUES ('a', now() - INTERVAL 3 HOUR), ('b', NULL), ('c', '2037-01-01')")
+    settled: dict[str, Any] = {"settle": HOUR, "settled_by": "at"}
+    first = shop.source(**settled).latest(None, None)
+    assert (first["upto"], first["held_by"].partition(", ")[0]) == ("1", "the row with id 2: its at is NULL")
+    second = shop.source(**settled, accept="id 2").latest(first, None)
+    assert (second["upto"], "id 3: its at is 2037-01-01 00:00:00" in second["held_by"]) == ("2", True)
+    shop.run("INSERT INTO events (name, moment) VALUES ('far', '9999-12-31')")
+    with pytest.raises(SourceRefused, match="the row with moment 9999-12-31 00:00:00 is ahead of the server's clock"):
+        shop.source(order_by="moment").latest(None, None)
+    source = shop.source(order_by="moment", accept="moment 9999-12-31 00:00:00")
+    found = source.latest(None, None)
+    assert names(source, found) == ["a", "b", "c"]
+    with pytest.raises(SourceChanged, match="the server's clock is at"):
+        source.latest(found | {"upto": "9999-12-31 00:00:00"}, None)
+
+
 def test_a_capped_epoch_goes_on_where_it_ended_and_its_pieces_are_the_whole(shop: Shop) -> None:
     shop.run(*(f"INSERT INTO events (name) VALUES ('{n}')" for n in range(9)))
     source = shop.source(max_rows_per_epoch=5)

@@ -175,6 +175,47 @@ def test_a_timestamp_without_time_zone_tells_no_age_but_may_order_rows(shop: str
     assert names(source, source.latest(None, None)) == ["hours old at once"]
 
 
+@pytest.mark.fault("X1")
+@pytest.mark.parametrize("moment", [None, "infinity", "2900-01-01 00:00:00+00"])
+def test_a_row_that_never_settles_is_reported_by_its_key_and_can_be_accepted(
+    shop: str, moment: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    run(shop, "ALTER TABLE events ALTER at DROP NOT NULL")
+    run(shop, "INSERT INTO events (id, name, at) SELECT i, 'row', now() - interval '1h' FROM generate_series(1, 3) i")
+    run(shop, "UPDATE events SET at = %s WHERE id = 2", moment)
+    settled: dict[str, Any] = {"order_by": "id", "settle": timedelta(minutes=10), "settled_by": "at"}
+    source = source_of(shop, **settled)
+    first = source.latest(None, None)
+    for position in (first, source.latest(first, None)):
+        assert position["upto"] == "1"
+        assert f"the row with id 2: its at is {moment or 'NULL'}" in position["held_by"]
+        assert str(source.held_back_by(None, position)) in caplog.text
+    accepted = source_of(shop, **settled, accept="id 2").latest(first, None)
+    assert (accepted["upto"], accepted.get("held_by")) == ("3", None)
+    run(shop, "UPDATE events SET at = now() - interval '1 hour'")
+    assert source.latest(first, None) == accepted
+
+
+@pytest.mark.fault("X2")
+@pytest.mark.parametrize(("kind", "value"), [("timestamptz", "infinity"), ("timestamp", "2900-01-01 00:00:00")])
+def test_an_epoch_does_not_end_ahead_of_the_servers_clock(shop: str, kind: str, value: str) -> None:
+    run(shop, f"ALTER TABLE events ADD moment {kind} NOT NULL DEFAULT clock_timestamp()")
+    run(shop, "INSERT INTO events (name) VALUES ('past')")
+    run(shop, "INSERT INTO events (name, moment) VALUES ('future', %s)", value)
+    ordered: dict[str, Any] = {"order_by": "moment", "settle": timedelta(0)}
+    with pytest.raises(SourceRefused, match=f"the row with moment {value}.* ahead of the server's clock"):
+        source_of(shop, **ordered).latest(None, None)
+    source = source_of(shop, **ordered, accept=f"moment {value}", columns=("name",))
+    first = source.latest(None, None)
+    run(shop, "INSERT INTO events (name) VALUES ('later')")
+    assert (names(source, first), names(source, source.latest(first, None))) == (["past"], ["later"])
+    with pytest.raises(SourceChanged, match=f"up to moment {value}, and the server's clock is at"):
+        source_of(shop, **ordered).latest(first | {"upto": value}, None)
+    snapshot = PostgresTableSource("events", connection="shop", order_by="moment")
+    context = SourceContext("pipeline", "events", lambda paths: set(), {"shop": shop})
+    assert snapshot.open_snapshot(context).latest(None, None)["rows"] == 3
+
+
 def test_a_capped_epoch_takes_whole_transactions(shop: str) -> None:
     for size in (1, 1, 5, 1):
         run(shop, "INSERT INTO events (name) SELECT %s FROM generate_series(1, %s)", str(size), size)
@@ -389,6 +430,9 @@ def test_what_a_table_lacks_is_named(shop: str, subtests: pytest.Subtests) -> No
         run(shop, f"DROP TABLE events; {EVENTS}; {change}")
         with subtests.test(told), pytest.raises(SourceRefused, match=told):
             source_of(shop, **arguments).latest(None, None)
+    run(shop, "INSERT INTO events DEFAULT VALUES; CREATE VIEW partly AS SELECT nullif(id, 1) AS n FROM events")
+    with pytest.raises(SourceRefused, match="NULL in n"):
+        source_of(shop, table="partly", order_by="n", settle=timedelta(0)).latest(None, None)
 
 
 def test_a_role_without_rights_is_told_and_no_password_is(shop: str) -> None:
@@ -488,10 +532,20 @@ def test_a_value_that_cant_be_read_is_not_told_but_to_who_asks(
         rows_of(source, source.latest(None, None))
 
 
+@pytest.mark.fault("X3")
+def test_a_row_of_more_bytes_than_are_parsed_at_a_time_is_read(shop: str) -> None:
+    run(shop, "INSERT INTO events (name) VALUES ('a'), (repeat('é', 9000000)), ('bc')")
+    source = source_of(shop, columns=("name",))
+    assert [len(name) for name in names(source, source.latest(None, None))] == [1, 2, 9_000_000]
+
+
+@pytest.mark.fault("X4")
 def test_a_value_that_no_spark_type_holds_stops_the_epoch(shop: str, subtests: pytest.Subtests) -> None:
-    for kind, value in (("timestamptz", "infinity"), ("date", "-infinity"), ("numeric(5,2)", "NaN")):
+    odd = [("timestamptz", "infinity"), ("date", "-infinity"), ("numeric(5,2)", "NaN"), ("timestamp", "-infinity")]
+    for kind, value in (*odd, ("timestamp", "294276-12-31 00:00:00")):
         run(shop, f"DROP TABLE events; {EVENTS}; ALTER TABLE events ADD odd {kind}")
         run(shop, f"INSERT INTO events (odd) VALUES ('{value}')")
-        source = source_of(shop)
-        with subtests.test(kind=kind), pytest.raises(BadRecords, match="UNREADABLE_VALUE"):
+        source = source_of(shop, order_by="id", settle=timedelta(0))
+        named = f"UNREADABLE_VALUE: column odd is {value} where id is 1, and "
+        with subtests.test(kind=kind), pytest.raises(BadRecords, match=named):
             rows_of(source, source.latest(None, None))

@@ -192,6 +192,33 @@ def test_what_a_function_cant_decode_goes_to_quarantine_with_the_reason_and_noth
     assert "secret" not in str(failure.value)
 
 
+@pytest.mark.tier("all")
+@pytest.mark.fault("X5")
+def test_records_whose_time_is_in_smaller_units_go_to_quarantine_with_their_place(
+    topics: Topics, session: SparkSession, tmp_path: Path
+) -> None:
+    """Spark reads microseconds as the year 57971, and fails at nanoseconds."""
+    read = topics.create("in", 2, message_timestamp_after_max_ms=str((1 << 63) - 1))
+    good, micros, nanos = 1_767_225_600_000, 1_767_225_600_000_000, 1_767_225_600_000_000_000
+    times = [good, micros, nanos, good + 1, nanos, good + 2, 253_402_300_799_999]
+    topics.send_raw(read, [{"value": b"%d" % n, "timestamp": t, "partition": 0} for n, t in enumerate(times)])
+    topics.send_raw(read, [{"value": b"x", "timestamp": good, "partition": 1, "headers": [("a", b"b")]}])
+    source = KafkaSource(read, connection="kafka", on_bad_records="quarantine", value="string", headers=True)
+    planned = _range(topics, source)
+    found = stage(session, tmp_path, _pipeline(source), planned, _connections(topics))
+    assert found.result.sources == {"events": SourceCount(8, 3)}
+    rows = {(row["partition"], row["offset"]): row["timestamp"] for row in found.rows()}
+    assert rows[0, 3] == datetime(2026, 1, 1, microsecond=1000, tzinfo=UTC)
+    assert sorted(rows) == [(0, 0), (0, 3), (0, 5), (0, 6), (1, 0)]
+    kept = [path for path in found.folder.rglob("*.json") if path.parent.name == "events"]
+    told = [json.loads(line) for path in kept for line in path.read_text().splitlines()]
+    assert {one["file"]: int(one["why"].split()[3]) for one in told} == {
+        f"kafka:{read}/0@{offset}": times[offset] for offset in (1, 2, 4)
+    }
+    with pytest.raises(BadRecords, match=f"/0@2: its time is {nanos} ms after 1970"):
+        stage(session, tmp_path, _pipeline(KafkaSource(read, connection="kafka")), planned, _connections(topics))
+
+
 @pytest.mark.fault("J20")
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(

@@ -140,9 +140,10 @@ class Cluster:
         """The offset of the oldest record that each partition still has; its end if it has none."""
         return self._offsets(topic, partitions, OffsetSpec.earliest(), False)
 
-    def offsets_at(self, topic: str, partitions: Iterable[int], time: datetime) -> dict[int, int | None]:
-        """The first offset of each partition with this timestamp or a later one; None if there is none."""
-        spec = OffsetSpec.for_timestamp(int(time.timestamp() * 1000))
+    def offsets_at(self, topic: str, partitions: Iterable[int], time: datetime | int) -> dict[int, int | None]:
+        """The first offset of each partition with this timestamp or a later one; None if there is none. `time`: a
+        number is milliseconds since 1970."""
+        spec = OffsetSpec.for_timestamp(time if isinstance(time, int) else int(time.timestamp() * 1000))
         found = self._offsets(topic, partitions, spec, False)
         return {number: offset if offset >= 0 else None for number, offset in found.items()}
 

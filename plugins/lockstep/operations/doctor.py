@@ -33,6 +33,7 @@ from lockstep.spark import versions as spark
 from lockstep.spark.address import listens_at
 from lockstep.states import DECIDED, UNDECIDED
 from lockstep.steps.identity import require_known_markers
+from lockstep.steps.input_report import report_input
 from lockstep.steps.planned_sinks import find_changed_sinks
 from lockstep.steps.restoring import plan_restored
 from lockstep.steps.sweep import Clearance, find_rubbish, kept_epochs, require_known_epoch
@@ -239,6 +240,7 @@ def _pipelines(surroundings: Surroundings, only: str | None) -> Iterator[Finding
         for status in statuses:
             yield from _epochs(status)
             with _runtime(surroundings, status.name) as runtime:
+                yield from _held_back(runtime)
                 yield from _sinks(runtime)
                 yield from _guarded("sinks", status.name, partial(_unshown, runtime))
                 yield from _guarded("staging", status.name, partial(_leftovers, runtime))
@@ -270,6 +272,14 @@ def _epochs(status: PipelineStatus) -> Iterator[Finding]:
     if not status.stuck:
         counts = ", ".join(f"{count:,} {state}" for state, count in status.counts.items())
         yield _fine("epochs", status.name, f"{counts or 'no epochs'}; nothing is stuck")
+
+
+def _held_back(runtime: Runtime) -> Iterator[Finding]:
+    """What kept rows of each source out of the newest epoch when it was planned."""
+    if (last := runtime.ledger.last_epoch(runtime.pipeline)) is not None:
+        for source, holder in report_input(last, runtime.open_source).held_back.items():
+            says = f"when source {source} was last planned, rows waited for {holder}"
+            yield Finding("epochs", runtime.pipeline, Severity.WARNING, says)
 
 
 def _sinks(runtime: Runtime) -> Iterator[Finding]:

@@ -23,6 +23,12 @@ def quotes_row(error: psycopg2.Error) -> bool:
     return error.pgcode is not None and (_is_raised(error) or not error.pgcode.startswith(ROWLESS))
 
 
+def line_of(error: psycopg2.Error) -> int | None:
+    """The line of COPY's input that the server refused."""
+    place = _PLACE.search(error.diag.context or "")
+    return int(place["line"]) if place else None
+
+
 def describe(error: psycopg2.Error) -> str:
     """The error's text on one line; of a refused row only names."""
     if rows_shown() or not quotes_row(error):

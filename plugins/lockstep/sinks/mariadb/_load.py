@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -70,6 +70,7 @@ class Load(TableLoad[Cursor, "LoadText"]):
 class LoadText:
     """How an output's batches become lines: by name, in the order of `fields`, the epoch last."""
 
+    by_text: ClassVar[bool] = False
     fields: tuple[tuple[str, MariaDbType], ...]
     epoch_column: str | None
     epoch: int

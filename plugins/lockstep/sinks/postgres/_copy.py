@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from queue import Empty, Full, Queue
 from typing import Any, TypeAlias, cast
 
@@ -15,11 +16,12 @@ import pyarrow as pa
 from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor
 
-from lockstep.disclosure import cause, describe_error
+from lockstep.disclosure import cause, describe_error, rows_shown, with_hint
 from lockstep.errors import PreflightRefused, SinkRejected
 from lockstep.postgres.connection import Database
+from lockstep.postgres.refusals import line_of, quotes_row
 from lockstep.relation import Relation
-from lockstep.sinks.postgres._encoders import Encoder, copy_options, encoder_of
+from lockstep.sinks.postgres._encoders import BY_TEXT, CsvEncoder, Encoder, copy_options, encoder_of
 from lockstep.sinks.postgres._harmless import takes_text, takes_what_fits
 from lockstep.sinks.postgres._new_columns import add_columns
 from lockstep.sinks.postgres._tables import Table, find_table
@@ -49,7 +51,7 @@ class Copy(TableLoad[Cursor, "Encoding"]):
 
     def send(self, cursor: Cursor, encoding: Encoding, into: Relation, batches: Batches) -> int:
         with self.database.naming(self.what, self.rejected), _EncodedStream(encoding, batches) as stream:
-            self._copy(cursor, encoding, into, stream)
+            self._copy(cursor, encoding, into, stream, batches)
         if not cursor.rowcount == stream.rows == batches.rows:
             raise self.rejection(
                 f"the server took {cursor.rowcount} of {stream.rows} rows, the manifest has {batches.rows}: a trigger "
@@ -57,15 +59,21 @@ class Copy(TableLoad[Cursor, "Encoding"]):
             )
         return stream.rows
 
-    def _copy(self, cursor: Cursor, encoding: Encoding, into: Relation, stream: _EncodedStream) -> None:
+    def _copy(
+        self, cursor: Cursor, encoding: Encoding, into: Relation, stream: _EncodedStream, batches: Batches
+    ) -> None:
         columns = sql.SQL(", ").join(map(sql.Identifier, encoding.names))
-        statement = sql.SQL("COPY {} ({}) FROM STDIN ({})").format(sql.Identifier(*into.names), columns, copy_options())
+        options = sql.SQL(BY_TEXT) if encoding.by_text else copy_options()
+        statement = sql.SQL("COPY {} ({}) FROM STDIN ({})").format(sql.Identifier(*into.names), columns, options)
         try:
             cursor.copy_expert(statement, cast(Any, stream))  # read() is all that COPY FROM uses
-        except psycopg2.Error:
+        except psycopg2.Error as error:
             if stream.failure is not None:  # what broke off the stream is the cause, the server only echoes it
                 raise stream.failure from None
-            raise
+            if not encoding.by_text or (line := line_of(error)) is None:
+                raise
+            row = encoding.row_at(batches, line)
+            raise self.database.named(error, f"{self.what}: {row}", self.rejected) from cause(error, quotes_row(error))
 
     def _takes_what_fits(self, cursor: Cursor, encoding: Encoding) -> bool:
         return takes_what_fits(cursor, self.relation, encoding.names)
@@ -103,6 +111,10 @@ class Encoding:
         return cls(fields, table.epoch_column(epoch_column), epoch, where)
 
     @property
+    def by_text(self) -> bool:
+        return any(column.reads_text for _, _, column in self.fields)
+
+    @property
     def names(self) -> list[str]:
         return [name for name, _, _ in self.fields] + ([self.epoch_column] if self.epoch_column else [])
 
@@ -113,7 +125,7 @@ class Encoding:
 
     def pieces(self, batches: Batches) -> Iterator[tuple[bytes, int]]:
         """(bytes, rows) of one COPY stream, header and trailer included. Raises `SinkRejected` for unsafe values."""
-        encoder = encoder_of(self.schema)
+        encoder = self._encoder()
         yield encoder.write_header(), 0
         for batch in batches:
             wired = self.wire(batch)
@@ -125,12 +137,15 @@ class Encoding:
     def check(self, batches: Batches) -> int:
         """Rows, of which each is made fit for the encoder; it is tried with the first of each batch, as its types
         decide what it takes."""
-        encoder, rows = encoder_of(self.schema), 0
+        encoder, rows = self._encoder(), 0
         encoder.write_header()
         for batch in batches:
             self._encoded(encoder, self.wire(batch).slice(0, _ROWS))
             rows += batch.num_rows
         return rows
+
+    def _encoder(self) -> Encoder:
+        return CsvEncoder() if self.by_text else encoder_of(self.schema)
 
     def _encoded(self, encoder: Encoder, piece: pa.RecordBatch) -> bytes:
         try:
@@ -141,8 +156,9 @@ class Encoding:
             )
 
     def wire(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        describe = partial(self._row, batch)
         arrays = [
-            to_wire(batch.column(name), kind, column, f"{self.where}: column {name}")
+            to_wire(batch.column(name), kind, column, f"{self.where}: column {name}", describe)
             for name, kind, column in self.fields
         ]
         if self.epoch_column:
@@ -150,6 +166,33 @@ class Encoding:
             epochs = pa.py_buffer(np.full(batch.num_rows, self.epoch, np.int64))
             arrays.append(pa.Array.from_buffers(pa.int64(), batch.num_rows, [None, epochs]))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def row_at(self, batches: Batches, line: int) -> str:
+        """The row that a COPY by text ends at that line, by its key. The server takes the first row's line feeds for
+        none, and its carriage returns for some, as it doesn't know yet what ends a line."""
+        first = True
+        for batch in batches:
+            wired, encoder = self.wire(batch), self._encoder()
+            if first and batch.num_rows:
+                text, first = encoder.write_batch(wired.slice(0, 1)), False
+                line += text.count(b"\n") - 1 - text.count(b"\r")
+            lines = encoder.write_batch(wired).count(b"\n")
+            if lines < line:
+                line -= lines
+                continue
+            for row in range(batch.num_rows):
+                line -= encoder.write_batch(wired.slice(row, 1)).count(b"\n")
+                if line <= 0:
+                    return self._row(batch, row)
+        return "a row"
+
+    def _row(self, batch: pa.RecordBatch, row: int) -> str:
+        """A row by its primary key, or by the output's first column; a key that isn't a number is a value of the row
+        that may not be shown."""
+        names = [name for name, _, column in self.fields if column.in_key] or [self.fields[0][0]]
+        if not rows_shown() and not all(pa.types.is_integer(batch.schema.field(name).type) for name in names):
+            return with_hint(f"a row with some {', '.join(names)}")
+        return "the row with " + ", ".join(f"{name} {batch.column(name)[row]}" for name in names)
 
 
 class _EncodedStream:

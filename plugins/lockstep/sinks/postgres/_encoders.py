@@ -23,6 +23,7 @@ except ImportError:
 
 _log = logging.getLogger(__name__)
 _QUOTED = csv.WriteOptions(include_header=False, quoting_style="all_valid")  # what isn't quoted is null
+BY_TEXT = "FORMAT csv, ENCODING 'UTF8'"  #: how COPY is told what `CsvEncoder` writes
 _DAY = 86_400 * 1_000_000  # in microseconds
 _FOUR_DIGITS = (-719_162, 2_932_896)  #: days of the years 1 to 9999, since 1970
 _MICROS = {"s": 1_000_000, "ms": 1_000, "us": 1}
@@ -49,7 +50,7 @@ def encoder_of(schema: pa.Schema) -> Encoder:
 
 def copy_options() -> sql.SQL:
     """How COPY is told what `encoder_of` writes."""
-    return sql.SQL("FORMAT binary" if pgpq is not None else "FORMAT csv, ENCODING 'UTF8'")
+    return sql.SQL("FORMAT binary" if pgpq is not None else BY_TEXT)
 
 
 @cache

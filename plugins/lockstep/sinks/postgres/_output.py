@@ -9,7 +9,7 @@ import pyarrow as pa
 from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor
 
-from lockstep.errors import LockstepError, SinkRejected
+from lockstep.errors import LockstepError, SinkRejected, TargetUnreadable
 from lockstep.postgres.connection import Database, close_quietly
 from lockstep.sinks.postgres._copy import Copy
 from lockstep.sinks.postgres._new_columns import require_addable
@@ -17,6 +17,7 @@ from lockstep.sinks.postgres._own_tables import PostgresOwnTables
 from lockstep.sinks.postgres._read import read_rows
 from lockstep.sinks.postgres._rights import require_rights
 from lockstep.sinks.postgres._tables import Table, create_table, find_table, find_unique_keys, has_triggers
+from lockstep.sinks.postgres._types import REWRITTEN
 from lockstep.sinks.postgres._upsert import Upsert, require_staging, require_upsertable
 from lockstep.sinks.tables.output import TableOutput, Tally, UniqueKey, refuse_referred
 from lockstep.sinks.tables.upserts import DELETED_COLUMN, ORDER_COLUMN
@@ -112,6 +113,13 @@ class PostgresOutput(TableOutput[Cursor]):
         return [Tally(*row) for row in cursor.fetchall()]
 
     def _read(self, epoch_column: str, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        with self.database.transaction(f"looking at table {self.relation}") as cursor:
+            table = self._find(cursor)
+        types = {name: table.columns[name].type_name for name in schema.names if table and name in table.columns}
+        if rewritten := [f"{name} ({kind})" for name, kind in types.items() if kind in REWRITTEN]:
+            raise TargetUnreadable(
+                f"{self.where}: {self.relation} has texts in a form of its own: {', '.join(rewritten)}"
+            )
         return read_rows(self.database, self.relation, epoch_column, epoch, schema)
 
     def _quoted(self, cursor: Cursor, *names: str) -> str:

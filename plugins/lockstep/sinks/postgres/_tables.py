@@ -28,10 +28,15 @@ _FIND = """
 """
 
 _COLUMNS = """
-    SELECT a.attname, CASE WHEN n.nspname = 'pg_catalog' THEN t.typname::text ELSE n.nspname || '.' || t.typname END,
-           format_type(a.atttypid, a.atttypmod), a.atttypmod, a.attnotnull, a.atthasdef OR a.attidentity <> '',
-           a.attgenerated <> ''
-    FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid JOIN pg_namespace n ON n.oid = t.typnamespace
+    SELECT a.attname, CASE WHEN t.typtype = 'e' THEN 'enum' WHEN n.nspname = 'pg_catalog' THEN t.typname::text
+                           ELSE n.nspname || '.' || t.typname END,
+           format_type(a.atttypid, a.atttypmod), CASE d.typtype WHEN 'd' THEN d.typtypmod ELSE a.atttypmod END,
+           a.attnotnull, a.atthasdef OR a.attidentity <> '', a.attgenerated <> '',
+           d.typtype = 'd',
+           EXISTS (SELECT FROM pg_index i WHERE i.indrelid = a.attrelid AND i.indisprimary AND a.attnum = ANY (indkey))
+    FROM pg_attribute a JOIN pg_type d ON d.oid = a.atttypid
+    JOIN pg_type t ON t.oid = CASE d.typtype WHEN 'd' THEN d.typbasetype ELSE d.oid END
+    JOIN pg_namespace n ON n.oid = t.typnamespace
     WHERE a.attrelid = %s::bigint::oid AND a.attnum > 0 AND NOT a.attisdropped
     ORDER BY a.attnum
 """

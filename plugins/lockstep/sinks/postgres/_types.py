@@ -6,6 +6,9 @@ column is written only if its type is the very one that the encoder produces, an
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -22,6 +25,11 @@ _LAST_MICRO = (1 << 63) - 2  # extract(epoch …) rounds the very last one
 _DAYS = (-2_440_588, 2_145_042_905)  # 4713-11-24 BC to 5874897-12-31
 
 Bounds: TypeAlias = tuple[int, int]
+
+#: types that take a text by their input function
+_FROM_TEXT = ("uuid", "json", "jsonb", "inet", "cidr", "bpchar", "enum")
+#: types that write a text in a way of their own, so that nobody can compare it with what was sealed
+REWRITTEN = ("jsonb", "inet", "cidr", "bpchar")
 
 
 @dataclass(frozen=True)
@@ -105,24 +113,36 @@ def _bytes(dtype: pa.DataType) -> PgType | None:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a target table as pg_attribute has it. `modifier`: atttypmod, -1 for none."""
+    """A column of a target table as pg_attribute has it, a domain's as its type. `modifier`: atttypmod, -1 for none."""
 
     name: str
-    type_name: str  #: pg_type.typname, schema-qualified unless of pg_catalog
+    type_name: str  #: pg_type.typname, schema-qualified unless of pg_catalog; enum for every one
     type_text: str  #: as a person writes it
     modifier: int = -1
     not_null: bool = False
     has_default: bool = False
     generated: bool = False
+    is_domain: bool = False
+    in_key: bool = False  #: the primary one
+
+    @property
+    def reads_text(self) -> bool:
+        """Whether the type's input function has to make the value of a text, and may refuse it."""
+        return self.is_domain or self.type_name in _FROM_TEXT
 
     @property
     def needed(self) -> bool:
         return self.not_null and not self.has_default and not self.generated
 
     @property
+    def digits(self) -> tuple[int, int]:
+        """p and s of numeric(p,s)."""
+        return (self.modifier - 4) >> 16 & 0xFFFF, ((self.modifier - 4 & 0x7FF) ^ 1024) - 1024
+
+    @property
     def max_chars(self) -> int | None:
         """n of varchar(n)."""
-        return self.modifier - 4 if self.type_name == "varchar" and self.modifier >= 0 else None
+        return self.modifier - 4 if self.type_name in ("varchar", "bpchar") and self.modifier >= 0 else None
 
 
 def refusal(field: pa.Field, column: Column) -> str | None:
@@ -132,10 +152,10 @@ def refusal(field: pa.Field, column: Column) -> str | None:
         return f"Arrow type {field.type} has no Postgres type that gives it back: cast it in the transform"
     if column.generated:
         return "it is a generated column: leave it out of the output"
-    alike = {wanted.name, "varchar"} if wanted.name == "text" else {wanted.name}
+    alike = {wanted.name, "varchar", *_FROM_TEXT} if wanted.name == "text" else {wanted.name}
     if column.type_name not in alike:
         return f"the table has {column.type_text}, the output's {field.type} needs {wanted.ddl}: change one of them"
-    if wanted.name in ("numeric", "_numeric") and column.modifier >= 0:
+    if wanted.name == "_numeric" and column.modifier >= 0:
         return _numeric_refusal(wanted, column)
     if wanted.name.lstrip("_").startswith("time") and column.modifier >= 0:
         return f"the table has {column.type_text}, which rounds: use {wanted.ddl} without a precision"
@@ -144,23 +164,72 @@ def refusal(field: pa.Field, column: Column) -> str | None:
 
 def _numeric_refusal(wanted: PgType, column: Column) -> str | None:
     dtype = wanted.wire.value_type if wanted.is_list else wanted.wire
-    precision, scale = (column.modifier - 4) >> 16 & 0xFFFF, ((column.modifier - 4 & 0x7FF) ^ 1024) - 1024
+    precision, scale = column.digits
     if scale < dtype.scale or precision - scale < dtype.precision - dtype.scale:
         return f"the table has {column.type_text}, which can't hold every {dtype}: it needs {wanted.ddl} or numeric"
     return None
 
 
-def to_wire(array: pa.Array, kind: PgType, column: Column, where: str) -> pa.Array:
-    """`array` as it is encoded; raises `SinkRejected` for values that Postgres would change without a word."""
+def to_wire(array: pa.Array, kind: PgType, column: Column, where: str, describe: Callable[[int], str]) -> pa.Array:
+    """`array` as it is encoded; raises `SinkRejected` for values that Postgres would change without a word. `describe`:
+    names a row by its number."""
     if types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if array.type != kind.wire:
         array = array.cast(kind.wire)
     if kind.bounds:
         _check_bounds(array.flatten() if kind.is_list else array, kind, where)
-    if column.max_chars is not None:
-        _check_length(array, column.max_chars, where)
+    for fits, why in _checks(kind, column):
+        if not fits(array):
+            row = next(row for row in range(len(array)) if not fits(array.slice(row, 1)))
+            raise SinkRejected(f"{where}, {describe(row)}: {why}")
     return array
+
+
+def _checks(kind: PgType, column: Column) -> Iterator[tuple[Callable[[pa.Array], bool], str]]:
+    """What values of a column's type have to satisfy beyond those of `kind`, and what to say of one that doesn't."""
+    if (most := column.max_chars) is not None:
+        yield (
+            lambda texts: (pc.max(pc.utf8_length(texts)).as_py() or 0) <= most,
+            f"a text has more than {most} characters",
+        )
+    if column.type_name in _FITS:
+        yield _FITS[column.type_name]
+    if kind.name == "numeric" and column.modifier >= 0 and _numeric_refusal(kind, column):
+        dtype = pa.decimal128(min(column.digits[0], 38), column.digits[1])
+        yield lambda numbers: _casts(numbers, dtype), f"{column.type_text} can't hold it"
+
+
+def _casts(array: pa.Array, dtype: pa.DataType) -> bool:
+    try:
+        array.cast(dtype)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _has_names_once(array: pa.Array) -> bool:
+    """Whether no object in these JSON texts has a name twice. What is no JSON the server refuses."""
+    twice: list[bool] = []
+    for text in array.drop_null().to_pylist():
+        with suppress(ValueError, RecursionError):
+            json.loads(text, object_pairs_hook=lambda pairs: twice.append(len(dict(pairs)) < len(pairs)))
+    return not any(twice)
+
+
+_UUID = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
+#: type → whether it keeps all of these texts, and what is to be said where it doesn't
+_FITS: dict[str, tuple[Callable[[pa.Array], bool], str]] = {
+    "uuid": (
+        lambda texts: pc.all(pc.match_substring_regex(texts, _UUID)).as_py() is not False,
+        "not a uuid in lower case with hyphens",
+    ),
+    "bpchar": (
+        lambda texts: not pc.any(pc.ends_with(texts, " ")).as_py(),
+        "char(n) keeps no space at the end: trim it",
+    ),
+    "jsonb": (_has_names_once, "an object has a name twice, and jsonb drops one of the values"),
+}
 
 
 def _check_bounds(array: pa.Array, kind: PgType, where: str) -> None:
@@ -172,9 +241,3 @@ def _check_bounds(array: pa.Array, kind: PgType, where: str) -> None:
         found = f"values from {low} to {high} ({array.type}, since 1970)"
         found = found if rows_shown() else with_hint(f"values of {array.type}")
         raise SinkRejected(f"{where}: {found} are outside what Postgres can hold")
-
-
-def _check_length(array: pa.Array, limit: int, where: str) -> None:
-    longest = pc.max(pc.utf8_length(array)).as_py()
-    if longest is not None and longest > limit:
-        raise SinkRejected(f"{where}: a text has {longest} characters, the table takes {limit}")

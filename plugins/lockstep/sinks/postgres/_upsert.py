@@ -143,7 +143,7 @@ class Upsert(TableUpsert[Cursor, Encoding]):
     ) -> sql.Composable:
         """`by_bytes`: sorted as held rows are, so that those who insert and those who update don't deadlock."""
         key, by_column = _names(self._key), self.upserts.order is Order.COLUMN
-        texts = {name for name, kind, _ in encoding.fields if kind.name == "text" and by_bytes}
+        texts = {name for name, _, column in encoding.fields if column.type_name in ("text", "varchar") and by_bytes}
         sorted_by = sql.SQL(", ").join(
             sql.SQL('{} COLLATE "C"' if name in texts else "{}").format(sql.Identifier(name)) for name in self._key
         )

@@ -32,6 +32,10 @@ class RowEncoding(Protocol):
     def names(self) -> list[str]:
         """The columns that are filled, in their order."""
 
+    @property
+    def by_text(self) -> bool:
+        """Whether types of the server make values of texts, so that only it can tell which ones they refuse."""
+
     def pieces(self, batches: Batches) -> Iterator[tuple[Any, int]]:
         """What is sent, and how many rows each piece has. Raises `SinkRejected` for values that would change."""
 
@@ -115,7 +119,7 @@ class TableLoad(ABC, Generic[Cursor, Encoding]):
         refuse rows whose types fit, nor anything of their values, none is sent. Returns the rows counted."""
         with self.database.naming(self.what, self.rejected):
             encoding = self.encoding(cursor, batches.schema)
-            if not self._takes_what_fits(cursor, encoding):
+            if encoding.by_text or not self._takes_what_fits(cursor, encoding):
                 return self.send(cursor, encoding, self.relation, batches)
         looked_at = HarmlessBatches(batches, lambda batch: self._is_harmless(cursor, encoding, batch))
         rows = encoding.check(looked_at)
@@ -140,10 +144,13 @@ class TableLoad(ABC, Generic[Cursor, Encoding]):
         return self._compare(cursor, schema)
 
     def try_encoding(self, cursor: Cursor, batches: Batches) -> int:
-        """Check types, values and count without sending a row; returns the rows counted."""
+        """Check types, values and count, without sending a row where that can be done; returns the rows counted. The
+        cursor's transaction is to be rolled back."""
         with self.database.naming(self.what, self.rejected):
             self._make_fit(cursor, batches.schema)
             encoding = self._compare(cursor, batches.schema)
+            if encoding.by_text:
+                return self.send(cursor, encoding, self.relation, batches)
         rows = encoding.check(batches)
         self.require_whole(rows, batches)
         return rows
@@ -230,7 +237,7 @@ class TableUpsert(ABC, Generic[Cursor, Encoding]):
         """Check types, values, count and keys without touching the table; returns the rows counted."""
         with self.load.database.naming(self.load.what, self.load.rejected):
             encoding, rows = self._read(cursor, batches)
-        if isinstance(rows, HeldRows) and self._surely_takes(cursor, rows):
+        if isinstance(rows, HeldRows) and not encoding.by_text and self._surely_takes(cursor, rows):
             self.load.require_whole(encoding.check(rows), rows)
             return rows.rows
         with self._stage(cursor, encoding, rows):

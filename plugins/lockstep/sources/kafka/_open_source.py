@@ -114,7 +114,7 @@ class OpenKafkaSource(OpenRecordSource):
         ranges = ranges_of(end)
         subjects = {part.column: self._subjects(part, ranges) for part in (self.key, self.value)}
         key, value = (self._with_writers(part, subjects[part.column]) for part in (self.key, self.value))
-        records = read_ranges(spark, ranges, settings, key, value, headers=self.headers)
+        records = read_ranges(spark, ranges, settings, key, value, self.cluster, headers=self.headers)
         asked = [(part, subjects[part.column]) for part in (key, value) if part.writers is not None]
         confirming = partial(confirm_bad, self.registry, asked) if self.registry and asked else None
         return replace(records, confirm_bad=confirming)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
+from lockstep.kafka.cluster import Cluster
+from lockstep.kafka.reading import committed_records
 from lockstep.sources.kafka._decoding import Decoding
 from lockstep.sources.kafka._ranges import TopicRange
 from lockstep.sources.records import BAD, FILE, WHY, Records
@@ -20,6 +23,14 @@ _RAW = (
     "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, timestampType INT, "
     "headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
 )
+_READ_HERE = (
+    "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, "
+    "headers ARRAY<STRUCT<key: STRING, value: BINARY>>, _lockstep_time BIGINT"
+)
+_TIME = "_lockstep_time"  #: milliseconds since 1970
+_YEAR_10000 = 253_402_300_800_000
+_UNREADABLE = (1 << 63) // 1000 + 1  #: as many milliseconds have more microseconds than 64 bits hold
+_ODD_TIME = f"{_TIME} >= {_YEAR_10000}"
 _OFFSETS_A_TASK, _FEWEST_TASKS = 50_000, 8
 #: After every poll Spark asks for the partition's ends, which drops what was fetched ahead: with 500 records a poll, as
 #: by default, brokers send most records many times. And the question waits behind a fetch at the partition's end. More
@@ -33,30 +44,33 @@ def read_ranges(
     settings: Mapping[str, str],
     key: Decoding,
     value: Decoding,
+    cluster: Cluster,
     *,
     headers: bool,
 ) -> Records:
     """Exactly the committed records of the ranges: key, value, topic, partition, offset, timestamp[, headers].
 
-    A record that isn't what `key` or `value` say has BAD: a JSON object of its `key` and `value`, or `key_base64` and
-    `value_base64` where they are no text; and WHY where functions or registries tell it. Raises `InvalidPipeline` for a
-    function that can't be imported.
+    A record that isn't what `key` or `value` say, or whose time is beyond the year 9999, has BAD: a JSON object of its
+    `key` and `value`, or `key_base64` and `value_base64` where they are no text; and WHY where functions or registries
+    tell it, or its time is at fault. Raises `InvalidPipeline` for a function that can't be imported.
     """
     columns = ("key", "value", *OTHERS, *(["headers"] if headers else []))
     clients = {f"kafka.{name}": value for name, value in (_FETCHING | dict(settings)).items()}
-    raw = _raw(spark, ranges, {**clients, "includeHeaders": str(headers).lower()})
-    if not (key.may_fail or value.may_fail):
+    options = {**clients, "includeHeaders": str(headers).lower()}
+    odd = any(_firsts(cluster, name, range, _YEAR_10000) for name, range in ranges.items())
+    raw = _with_times(spark, ranges, options, cluster) if odd else _raw(spark, ranges, options)
+    if not (key.may_fail or value.may_fail or odd):
         return Records(raw.select(*columns), columns)
-    raw = _given(raw.select(*columns), key, value)
+    raw = _given(raw.select(*columns, *([_TIME] if odd else [])), key, value)
     frame = raw.selectExpr("*", f"{key.decode_sql} AS {_KEY}", f"{value.decode_sql} AS {_VALUE}")
-    bad = f"({key.fault_sql(_KEY)} OR {value.fault_sql(_VALUE)})"
+    bad = f"({key.fault_sql(_KEY)} OR {value.fault_sql(_VALUE)}{f' OR {_ODD_TIME}' if odd else ''})"
     frame = frame.selectExpr(
         f"{key.cast_sql(_KEY)} AS key",
         f"{value.cast_sql(_VALUE)} AS value",
         *columns[2:],
         f"CASE WHEN {bad} THEN to_json(struct({key.raw_sql}, {value.raw_sql})) END AS {BAD}",
         f"CASE WHEN {bad} THEN {PLACE} END AS {FILE}",
-        *_why(key, value),
+        *_why(key, value, odd=odd),
     )
     for part in (key, value):
         if part.wrapper_field:
@@ -77,10 +91,50 @@ def _given(raw: DataFrame, *parts: Decoding) -> DataFrame:
     return with_decoded(raw, found)
 
 
-def _why(*parts: Decoding) -> list[str]:
-    """What is told of malformed bytes, if that may be something."""
-    told = [part.why_sql for part in parts if part.why_sql]
+def _why(*parts: Decoding, odd: bool) -> list[str]:
+    """What is told of malformed bytes and times, if that may be something."""
+    time = f"CASE WHEN {_ODD_TIME} THEN concat('its time is ', {_TIME}, ' ms after 1970, beyond the year 9999') END"
+    told = [time] * odd + [part.why_sql for part in parts if part.why_sql]
     return [f"coalesce({', '.join(told)}) AS {WHY}"] if told else []
+
+
+def _firsts(cluster: Cluster, name: str, range: TopicRange, time: int) -> dict[int, int]:
+    """The first offset of this time or a later one in each partition whose range may have such a record."""
+    firsts = cluster.offsets_at(name, range.partitions, time) if range.offsets else {}
+    return {n: at for n, at in firsts.items() if at is not None and at < range.partitions[n][1]}
+
+
+def _with_times(
+    spark: SparkSession, ranges: Mapping[str, TopicRange], options: Mapping[str, str], cluster: Cluster
+) -> DataFrame:
+    """As `_raw`, with _TIME. Spark fails at a time that has too many microseconds: in each partition, what stands
+    between the first and the last such record is read here."""
+    before, behind, rows = dict[str, TopicRange](), dict[str, TopicRange](), list[tuple[Any, ...]]()
+    for name, range in ranges.items():
+        firsts, read, odd = _firsts(cluster, name, range, _UNREADABLE), list[Any](), dict[int, list[int]]()
+        starts = {n: max(at, range.partitions[n][0]) for n, at in firsts.items()}
+        with cluster.who.naming(f"reading {name}"):
+            for records in committed_records(cluster.settings, name, starts, {n: range.ends[n] for n in starts}):
+                for record in records:
+                    if record.timestamp()[1] >= _UNREADABLE:
+                        odd.setdefault(record.partition(), []).append(record.offset())
+                    if record.partition() in odd:
+                        read.append(record)
+        rows += [
+            (record.key(), record.value(), name, n, record.offset(), record.headers(), record.timestamp()[1])
+            for record in read
+            if record.offset() <= odd[n := record.partition()][-1]
+        ]
+        cut = {n: (first, odd[n][0] if n in odd else end) for n, (first, end) in range.partitions.items()}
+        before[name] = replace(range, partitions=cut)
+        behind[name] = replace(range, partitions={n: (offsets[-1] + 1, range.ends[n]) for n, offsets in odd.items()})
+    frame = _raw(spark, before, options).unionByName(_raw(spark, behind, options), allowMissingColumns=True)
+    frame = frame.selectExpr("*", f"unix_millis(timestamp) AS {_TIME}")
+    if not rows:
+        return frame
+    time = f"CASE WHEN {_TIME} < {_UNREADABLE} THEN timestamp_millis({_TIME}) END AS timestamp"
+    here = spark.createDataFrame(rows, _READ_HERE).selectExpr("*", time)
+    return frame.unionByName(here, allowMissingColumns=True)
 
 
 def _raw(spark: SparkSession, ranges: Mapping[str, TopicRange], options: Mapping[str, str]) -> DataFrame:

@@ -30,6 +30,14 @@ _EXACT: dict[str, tuple[str, pa.DataType]] = {
     "xid8": ("{}::text::bigint", pa.int64()),
 }
 
+#: type of pg_catalog → the values that its Arrow type can't hold
+_UNHELD = {
+    "numeric": "{} = 'NaN'",
+    "date": "NOT isfinite({})",
+    "timestamp": "NOT isfinite({}) OR {} > '294246-12-31'",
+    "timestamptz": "NOT isfinite({}) OR {} > '294246-12-31'",
+}
+
 COLUMNS = """
     SELECT a.attname, CASE WHEN n.nspname = 'pg_catalog' THEN t.typname::text ELSE '' END, t.typtype::text,
            format_type(a.atttypid, a.atttypmod), a.atttypmod, a.attnotnull
@@ -76,8 +84,12 @@ class SourceColumn:
         precision, scale = (self.modifier - 4) >> 16 & 0xFFFF, ((self.modifier - 4 & 0x7FF) ^ 1024) - 1024
         return pa.decimal128(precision, scale) if 0 <= scale <= precision <= 38 else None
 
-    @property
-    def select(self) -> sql.Composable:
-        """The column in a form whose text loses nothing."""
+    def select(self, order_by: str) -> sql.Composable:
+        """The column in a form whose text loses nothing; a value that no Arrow type holds comes with its row's
+        `order_by`, as a text that can't be taken for another value."""
         expression = _TEXT if self.kind == "e" else _EXACT.get(self.type_name, ("{}",))[0]
-        return sql.SQL(expression).format(sql.Identifier(self.name))
+        if self.type_name not in _UNHELD:
+            return sql.SQL(expression).format(sql.Identifier(self.name))
+        checked = f"CASE WHEN {_UNHELD[self.type_name]} THEN concat({{0}}, {{1}}, {{2}}) ELSE ({expression})::text END"
+        key = (sql.Literal(f" where {order_by} is "), sql.Identifier(order_by))
+        return sql.SQL(checked.replace("{}", "{0}")).format(sql.Identifier(self.name), *key)

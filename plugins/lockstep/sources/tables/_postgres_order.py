@@ -13,7 +13,7 @@ from psycopg2.extensions import cursor as Cursor
 
 from lockstep.errors import SourceChanged, SourceRefused
 from lockstep.sources.tables._postgres_columns import SourceColumn
-from lockstep.sources.tables.source import Span, why_restarted, youth
+from lockstep.sources.tables.source import Span, TableSource, why_restarted, youth
 
 _log = logging.getLogger(__name__)
 _LONG = timedelta(minutes=1)  #: what a transaction may hold rows back without being named
@@ -70,8 +70,8 @@ class Order(Protocol):
     def restarted(self, cursor: Cursor, table: sql.Identifier, oid: int, after: str) -> str | None:
         """Why rows that come now may have numbers up to `after`; None if nothing says so."""
 
-    def held_by(self, cursor: Cursor) -> str | None:
-        """Who has kept rows from being read for long, and for how long."""
+    def held_by(self, cursor: Cursor, table: sql.Identifier, after: str | None) -> str | None:
+        """What keeps rows behind `after` from being read for long."""
 
     def capped(self, cursor: Cursor, table: sql.Identifier, span: Span, rows: int) -> str | None:
         """Where a range of about `rows` rows ends that starts as `span` does."""
@@ -139,7 +139,7 @@ class CommitOrder:
     def restarted(self, cursor: Cursor, table: sql.Identifier, oid: int, after: str) -> str | None:
         return None  # `end` compares with the server's own numbers
 
-    def held_by(self, cursor: Cursor) -> str | None:
+    def held_by(self, cursor: Cursor, table: sql.Identifier, after: str | None) -> str | None:
         cursor.execute(_HOLDER)
         for holder, age in cursor.fetchall():
             if age is None:
@@ -162,46 +162,67 @@ class CommitOrder:
 
 @dataclass(frozen=True)
 class GrowingColumn:
-    """By a column that only grows: (after, upto], where every row is older than `young_for`."""
+    """By a column that only grows: (after, upto], where every row is older than `young_for`. `clocked`: no row ahead
+    of the clock is read."""
 
+    where: str
+    source: TableSource
     column: SourceColumn
     young_for: timedelta
     settled_by: str
+    clocked: bool
 
     @classmethod
     def of(
-        cls,
-        where: str,
-        columns: Mapping[str, SourceColumn],
-        order_by: str,
-        settle: timedelta | None,
-        settled_by: str | None,
+        cls, where: str, columns: Mapping[str, SourceColumn], source: TableSource, *, clocked: bool
     ) -> GrowingColumn:
         """Raises `SourceRefused` if it isn't said, or can't be seen, when a row has settled."""
+        order_by, settle = source.order_by, source.settle
         column = columns[order_by]
         if settle is None:
             raise SourceRefused(
                 f"{where}: a row committed late with a smaller {order_by} would never be read: give settle=, longer "
                 "than any transaction takes (timedelta(0) if rows are committed in this order), or order by an xid8"
             )
-        by = settled_by or order_by
+        by = source.settled_by or order_by
         if settle and (by not in columns or columns[by].type_name != "timestamptz"):
             raise SourceRefused(
                 f"{where}: settled_by= has to name a timestamptz column, set by the server (a timestamp without time "
                 f"zone is the clock of whoever wrote it); is {by!r}"
             )
-        return cls(column, youth(settle, order_by, by), by)
+        clocked = clocked and column.type_name in _MOMENTS
+        return cls(where, source, column, youth(settle, order_by, by), by, clocked)
 
     def within(self, span: Span) -> sql.Composable:
         return _between(self.column.name, ">", span.after, "<=", span.upto, self.column.type_name)
 
     def end(self, cursor: Cursor, table: sql.Identifier, after: str | None) -> str | None:
-        found = self._last(cursor, table, Span(after, None), self._settled(cursor, table, after))
-        return after if found is None else found
+        settled = self._settled(cursor, table, after)
+        end = self._last(cursor, table, Span(after, None), settled)
+        if end is not None and self.clocked:
+            if end not in self.source.accepted_rows and (now := self._clock_below(cursor, end)):
+                raise self.source.refuse_ahead(self.where, end, now)
+            reached = sql.SQL("{} AND {} <= {}").format(settled, sql.Identifier(self.column.name), self._clock)
+            end = self._last(cursor, table, Span(after, None), reached)
+        return after if end is None else end
+
+    @property
+    def _clock(self) -> sql.Composable:
+        """The server's clock as the column's type has it; local time may be 14 hours ahead of UTC."""
+        naive = "timezone('UTC', clock_timestamp()) + interval '14 hours'"
+        return sql.SQL(naive if self.column.type_name == "timestamp" else "clock_timestamp()")
+
+    def _clock_below(self, cursor: Cursor, value: str) -> str | None:
+        """The server's clock, if `value` is ahead of it by more than clocks differ."""
+        ahead = sql.SQL("SELECT clock_timestamp()::text WHERE {}::text::{} > {} + interval '1 minute'")
+        cursor.execute(ahead.format(sql.Literal(value), sql.SQL(self.column.type_name), self._clock))
+        row: tuple[str] | None = cursor.fetchone()
+        return row and row[0]
 
     def restarted(self, cursor: Cursor, table: sql.Identifier, oid: int, after: str) -> str | None:
         if self.column.type_name not in _INTEGERS:
-            return None
+            now = self._clock_below(cursor, after) if self.clocked else None
+            return f"the server's clock is at {now}" if now else None
         largest = self._last(cursor, table, Span(None, None), sql.SQL("true"))
         return why_restarted(self.column.name, after, largest, self._following(cursor, oid))
 
@@ -214,17 +235,27 @@ class GrowingColumn:
             return int(last) + (int(increment) if called else 0)
         return None
 
-    def held_by(self, cursor: Cursor) -> str | None:
-        return None  # the clock does
+    def held_by(self, cursor: Cursor, table: sql.Identifier, after: str | None) -> str | None:
+        """The first row whose moment is NULL, or one that the clock has yet to reach."""
+        if not self.young_for:
+            return None
+        query = sql.SQL("SELECT {0}::text, {1}::text, clock_timestamp()::text FROM {2} WHERE {3} ORDER BY {0} LIMIT 1")
+        condition = self._younger(after, sql.SQL("clock_timestamp()"))
+        cursor.execute(query.format(*map(sql.Identifier, (self.column.name, self.settled_by)), table, condition))
+        row: tuple[str, str | None, str] | None = cursor.fetchone()
+        return row and self.source.describe_unsettled(*row)
+
+    def _younger(self, after: str | None, moment: sql.Composable) -> sql.Composable:
+        """The rows behind `after` that aren't known to be older, and that no person has accepted."""
+        young = sql.SQL("{} AND ({} > {}) IS NOT FALSE AND {}::text <> ALL ({})")
+        by, order = sql.Identifier(self.settled_by), sql.Identifier(self.column.name)
+        return young.format(self.within(Span(after, None)), by, moment, order, sql.Literal(self.source.accepted_rows))
 
     def _settled(self, cursor: Cursor, table: sql.Identifier, after: str | None) -> sql.Composable:
         """The rows below the first that is too young."""
         if not self.young_for:
             return sql.SQL("true")
-        young = sql.SQL("({} > now() - {}) IS NOT FALSE").format(
-            sql.Identifier(self.settled_by), sql.Literal(self.young_for)
-        )
-        condition = sql.SQL("{} AND {}").format(self.within(Span(after, None)), young)
+        condition = self._younger(after, sql.SQL("now() - {}").format(sql.Literal(self.young_for)))
         first = _nth(cursor, table, self.column.name, condition, 0)
         return _between(self.column.name, ">", None, "<", first, self.column.type_name)
 

@@ -19,8 +19,9 @@ from pyarrow import csv
 from lockstep.errors import BadRecords, StageFailed
 
 _IN_MEMORY = 64 << 20  #: bytes of CSV that are not worth a file
-_BLOCK = 16 << 20  #: bytes of CSV at a time; a single row has to fit
+_BLOCK = 16 << 20  #: bytes of CSV at a time, or as many as the longest row has
 _COLUMN = re.compile(r"CSV column #(\d+)")
+_UNHELD = re.compile(r"'(\S.* where .*)'")
 
 # for every session that reads or compares values: their text must not depend on the server's settings, and reading may
 # take longer than a role's limits; transaction_timeout came with Postgres 17
@@ -48,33 +49,38 @@ class CopyOut:
         """The query's rows as batches of `schema`. Raises `BadRecords` or `StageFailed`, without the login in its
         text, and without values of rows unless they may be shown."""
         with SpooledTemporaryFile(_IN_MEMORY) as file:
-            self._copy(query, file)
+            longest = self._copy(query, file)
             if file.tell() == 0:
                 return
             file.seek(0)
             try:
-                for batch in csv.open_csv(file, **self._options()):
+                for batch in csv.open_csv(file, **self._options(max(_BLOCK, longest))):
                     yield self._finished(batch)
             except (pa.ArrowInvalid, ValueError) as error:
                 raise BadRecords(f"UNREADABLE_VALUE: {self._unreadable(str(error))}") from None
 
-    def _copy(self, query: str, file: Any) -> None:
+    def _copy(self, query: str, file: Any) -> int:
+        """Writes the rows into `file`; returns the bytes of the longest."""
+        rows = _Rows(file)
         try:
             connection = psycopg2.connect(self.dsn, application_name=self.application, client_encoding="UTF8")
             try:
                 with connection, connection.cursor() as cursor:
                     cursor.execute(SETTINGS)
-                    cursor.copy_expert(f"COPY ({query}) TO STDOUT (FORMAT csv)", file)
+                    cursor.copy_expert(f"COPY ({query}) TO STDOUT (FORMAT csv)", rows)
             finally:
                 connection.close()
         except psycopg2.Error as error:
             unreadable = (error.pgcode or "").startswith(("22", "0A"))  # 0A: infinity has no microseconds
             sign, failure = ("UNREADABLE_VALUE: ", BadRecords) if unreadable else ("", StageFailed)
             raise failure(f"{sign}reading from Postgres: {self._refused(error)}") from None
+        return rows.longest
 
     def _unreadable(self, told: str) -> str:
         found = _COLUMN.search(told)
         column = self.schema.field(int(found[1])) if found else None
+        if column and (unheld := _UNHELD.search(told)):
+            return f"column {column.name} is {unheld[1]}, and {column.type} can't hold it: read a view that casts it"
         where = f"column {column.name} has one that {column.type} can't hold" if column else "a row doesn't come out"
         return f"{where}: {told}" if self.shown else f"{where} {self.hint}".rstrip()
 
@@ -88,10 +94,10 @@ class CopyOut:
             text = text.replace(secrets.get(name) or "\0", "***")
         return text.strip()
 
-    def _options(self) -> dict[str, Any]:
+    def _options(self, block: int) -> dict[str, Any]:
         names = [str(index) for index in range(len(self.schema))]
         return {
-            "read_options": csv.ReadOptions(block_size=_BLOCK, column_names=names),
+            "read_options": csv.ReadOptions(block_size=block, column_names=names),
             "parse_options": csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
             "convert_options": csv.ConvertOptions(
                 column_types={name: _carrier(kind.type) for name, kind in zip(names, self.schema, strict=True)},
@@ -106,6 +112,17 @@ class CopyOut:
     def _finished(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         pairs = zip(batch.columns, self.schema, strict=True)
         return pa.RecordBatch.from_arrays([_finish(column, kind.type) for column, kind in pairs], schema=self.schema)
+
+
+class _Rows:
+    """A file that COPY writes a row at a time to."""
+
+    def __init__(self, file: Any) -> None:
+        self._file, self.longest = file, 0
+
+    def write(self, row: bytes) -> None:
+        self._file.write(row)
+        self.longest = max(self.longest, len(row))
 
 
 def _carrier(dtype: pa.DataType) -> pa.DataType:

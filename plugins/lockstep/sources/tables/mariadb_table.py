@@ -191,6 +191,10 @@ class _Session:
         column, span = quoted(self._order.name), Span(after, None)
         query = f"SELECT CAST(MAX({column}) AS CHAR) FROM {self._table} WHERE {self._within(span)} AND {below}"  # noqa: S608
         [(end,)] = self._rows(query)
+        if end is not None and self._order.type_name in MOMENTS:
+            if end not in self.source.accepted_rows and self._is_ahead(end):
+                raise self.source.refuse_ahead(self._where, end, self.now)
+            [(end,)] = self._rows(f"{query} AND {column} <= {self._clock}")
         cap = self.source.max_rows_per_epoch
         if end is None or cap is None:
             return after if end is None else str(end)
@@ -198,24 +202,45 @@ class _Session:
 
     def restarted(self, after: str) -> str | None:
         if self._order.type_name not in INTEGERS:
-            return None
+            return f"the server's clock is at {self.now}" if self._is_ahead(after) else None
         [(largest,)] = self._rows(f"SELECT MAX({quoted(self._order.name)}) FROM {self._table}")  # noqa: S608
         found = self._rows(_NEXT, self.source.table, self._order.name)
         return why_restarted(self._order.name, after, largest, int(found[0][0] or 1) if found else None)
 
-    def held_by(self) -> str | None:
-        return None  # the clock does
+    @property
+    def _clock(self) -> str:
+        """The server's clock as the ordering column's type has it; local time may be 14 hours ahead of UTC."""
+        return f"TIMESTAMP'{self.now}' + INTERVAL {14 if self._order.type_name == 'datetime' else 0} HOUR"
+
+    def _is_ahead(self, value: str) -> bool:
+        """Whether the clock has yet to reach a moment, by more than clocks differ."""
+        return bool(self._rows(f"SELECT {self._order.literal(value)} > {self._clock} + INTERVAL 1 MINUTE")[0][0])
+
+    def held_by(self, after: str | None) -> str | None:
+        """The first row whose moment is NULL, or one that the clock has yet to reach."""
+        if not self.source.settle:
+            return None
+        order, by = quoted(self._order.name), quoted(self.source.settled_by or self._order.name)
+        rows = self._rows(
+            f"SELECT CAST({order} AS CHAR), CAST({by} AS CHAR), CAST(NOW(6) AS CHAR) FROM {self._table} "  # noqa: S608
+            f"WHERE {self._younger(after, 'NOW(6)')} ORDER BY {order} LIMIT 1"
+        )
+        return self.source.describe_unsettled(*rows[0]) if rows else None
+
+    def _younger(self, after: str | None, moment: str) -> str:
+        """The rows behind `after` that aren't known to be older, and that no person has accepted."""
+        order, by = quoted(self._order.name), quoted(self.source.settled_by or self._order.name)
+        texts = ", ".join(self.connection.escape(text) for text in ("", *self.source.accepted_rows))
+        young = f"({by} IS NULL OR {by} > {moment}) AND CAST({order} AS CHAR) NOT IN ({texts})"
+        return f"{self._within(Span(after, None))} AND {young}"
 
     def _first_young(self, after: str | None) -> str | None:
         settle = self.source.settle
         if not settle:
             return None
-        settled_by = self.source.settled_by or self._order.name
-        young_for = youth(settle, self._order.name, settled_by)
+        young_for = youth(settle, self._order.name, self.source.settled_by or self._order.name)
         age = (young_for + timedelta(seconds=1)) // timedelta(microseconds=1)  # a TIMESTAMP may have no fractions
-        by = quoted(settled_by)
-        young = f"({by} IS NULL OR {by} > TIMESTAMP'{self.now}' - INTERVAL {age} MICROSECOND)"
-        return self._nth(f"{self._within(Span(after, None))} AND {young}", 0)
+        return self._nth(self._younger(after, f"TIMESTAMP'{self.now}' - INTERVAL {age} MICROSECOND"), 0)
 
     def _nth(self, condition: str, offset: int) -> str | None:
         column = quoted(self._order.name)

@@ -25,6 +25,7 @@ from lockstep.sources.base import SourceContext
 from lockstep.sources.tables._postgres_columns import COLUMNS, SHAPES, SourceColumn
 from lockstep.sources.tables._postgres_order import (
     VIEW,
+    VIEWS,
     CommitOrder,
     GrowingColumn,
     Order,
@@ -60,7 +61,7 @@ class PostgresTableSource(TableSource):
 
     `columns`: what to read, all if empty. `max_rows_per_epoch`: about; a transaction's rows stay together.
     `rows_per_partition`: about how many rows a Spark task reads. `verify_count`: count the range when it is planned,
-    and again before it is read and sealed. `accept`: what a `SourceChanged` error tells to say, once a person has
+    and again before it is read and sealed. `accept`: what an error, or `held_by`, tells to say, once a person has
     looked.
     Positions are `{"server", "order_by", "after", "upto"[, "rows"][, "held_by"]}`.
     """
@@ -81,15 +82,17 @@ class PostgresTableSource(TableSource):
     def open_snapshot(self, context: SourceContext) -> OpenTableSource:
         """`settle` may be left away: what comes too late for one epoch is in the next one's snapshot."""
         source = self if self.settle is not None else replace(self, settle=timedelta(0))
-        return OpenTableSnapshot(source, context, partial(_session, source, context))
+        return OpenTableSnapshot(source, context, partial(_session, source, context, whole=True))
 
 
 @contextmanager
-def _session(source: TableSource, context: SourceContext, *, durable: bool = False) -> Iterator[TableSession]:
+def _session(
+    source: TableSource, context: SourceContext, *, durable: bool = False, whole: bool = False
+) -> Iterator[TableSession]:
     where = f"source {context.source}: connection {source.connection}"
     application = f"lockstep {context.pipeline} {context.source}"
     with snapshot(where, context.dsn(source.connection), application, durable=durable) as connection:
-        yield _Session(source, context.source, connection, application)
+        yield _Session(source, context.source, connection, application, whole)
 
 
 @dataclass
@@ -98,6 +101,7 @@ class _Session:
     name: str  #: by which the pipeline calls the source
     connection: Connection
     application: str
+    whole: bool  #: each epoch reads all rows, so those ahead of the clock leave none unread
 
     # --- what it is ---
 
@@ -158,12 +162,12 @@ class _Session:
         with self.connection.cursor() as cursor:
             if column.type_name == "xid8":
                 return CommitOrder.of(cursor, self._where, self._oid, self._relation[2], column.name)
-        source = self.source
-        return GrowingColumn.of(self._where, self._columns, column.name, source.settle, source.settled_by)
+        return GrowingColumn.of(self._where, self._columns, self.source, clocked=not self.whole)
 
     # --- ranges ---
 
     def upto(self, after: str | None) -> str | None:
+        self._require_ordered()
         with self.connection.cursor() as cursor:
             end = self._order.end(cursor, self._relation[0], after)
             warn_unindexed(cursor, self._where, self._oid, self._relation[2], self.source.order_by)
@@ -172,13 +176,23 @@ class _Session:
                 return end
             return self._order.capped(cursor, self._relation[0], Span(after, end), cap)
 
+    def _require_ordered(self) -> None:
+        """Raise `SourceRefused` for rows of a view without a place in the order; a table's column is NOT NULL."""
+        column = sql.Identifier(self.source.order_by)
+        query = sql.SQL("SELECT FROM {} WHERE {} IS NULL LIMIT 1").format(self._relation[0], column)
+        if self._relation[2] in VIEWS and self._rows(query):
+            raise SourceRefused(
+                f"{self._where}: rows of the view have NULL in {self.source.order_by} and would never be read: have "
+                "the view give them a value, or leave them out"
+            )
+
     def restarted(self, after: str) -> str | None:
         with self.connection.cursor() as cursor:
             return self._order.restarted(cursor, self._relation[0], self._oid, after)
 
-    def held_by(self) -> str | None:
+    def held_by(self, after: str | None) -> str | None:
         with self.connection.cursor() as cursor:
-            return self._order.held_by(cursor)
+            return self._order.held_by(cursor, self._relation[0], after)
 
     def count(self, span: Span) -> int:
         if span.is_empty:
@@ -222,7 +236,7 @@ class _Session:
     # --- reading ---
 
     def query(self, span: Span) -> str:
-        selected = sql.SQL(", ").join(column.select for column in self._chosen)
+        selected = sql.SQL(", ").join(column.select(self.source.order_by) for column in self._chosen)
         statement = sql.SQL("SELECT {} FROM {} WHERE {}")
         within = self._order.within(span)
         return statement.format(selected, self._relation[0], within).as_string(self.connection)

@@ -81,8 +81,8 @@ class TableSession(Protocol):
     def upto(self, after: str | None) -> str | None:
         """Where an epoch that starts at `after` ends; `after` if nothing has come that may be read."""
 
-    def held_by(self) -> str | None:
-        """Who has kept rows from being read for long, if that can be known."""
+    def held_by(self, after: str | None) -> str | None:
+        """What keeps rows behind `after` from being read for long, if that can be known."""
 
     def count(self, span: Span) -> int:
         """The rows of the span."""
@@ -139,6 +139,29 @@ class TableSource(Source):
     def connections(self) -> tuple[str, ...]:
         return (self.connection,)
 
+    @property
+    def accepted_rows(self) -> list[str]:
+        """Values of `order_by`, of the rows that `accept` names."""
+        prefix = f"{self.order_by} "
+        return [text.removeprefix(prefix) for text in self.accept or () if text.startswith(prefix)]
+
+    def describe_unsettled(self, row: str, value: str | None, now: str) -> str:
+        """What `held_by` reports of a row that no time lets settle."""
+        by = self.settled_by or self.order_by
+        return (
+            f"the row with {self.order_by} {row}: its {by} is {value or 'NULL'}, by the server's clock it is {now}, so "
+            f"neither it nor any row above it is read; UPDATE its {by}, or say accept={f'{self.order_by} {row}'!r} in "
+            "the source to take it for settled"
+        )
+
+    def refuse_ahead(self, where: str, row: str, now: str) -> SourceRefused:
+        """The error for a row whose value of `order_by` the server's clock has yet to reach."""
+        return SourceRefused(
+            f"{where}: the row with {self.order_by} {row} is ahead of the server's clock ({now}): an epoch that ended "
+            f"there would leave every later row with a smaller {self.order_by} unread; correct its {self.order_by}, or "
+            f"say accept={f'{self.order_by} {row}'!r} in the source: rows ahead wait until the clock has reached them"
+        )
+
 
 class Connect(Protocol):
     """A connection with one transaction. `durable`: at its end, what it has seen outlives a crash of the server.
@@ -177,7 +200,7 @@ class OpenTableSource(OpenSource):
                 "upto": span.upto,
             }
             position |= self._facts(session, span)
-            if (holder := session.held_by()) is not None:
+            if (holder := session.held_by(span.upto)) is not None:
                 _log.warning("source %s: rows wait for %s", self._name, holder)
                 position[HELD_BY] = holder
             return position
