@@ -244,9 +244,9 @@ class _Pack:
 
     def _bring(self, runtime: Runtime, member: Member) -> None:
         self._guard(runtime, member, self._stage)
-        if self._in_order and member.run.epoch is None and _has_read_nothing(member):
-            if not _tells_what_is_left(runtime, member):
-                self._ended.set()
+        reads_on = self._in_order and member.run.epoch is None
+        if reads_on and _has_read_nothing(member) and not _tells_what_is_left(runtime, member):
+            self._ended.set()
 
     def _stage(self, runtime: Runtime, member: Member) -> None:
         member.epoch = stage(runtime, member.run, self._launch, self._reference)
@@ -368,7 +368,7 @@ def _abort_own(runtime: Runtime, member: Member, reason: str) -> None:
 
 
 def _tells_what_is_left(runtime: Runtime, member: Member) -> bool:
-    """True if every source of the epoch can size a range without reading it: `begin` then sees where nothing is left."""
+    """True if every source of the epoch can size a range without reading it: `begin` then sees that nothing is left."""
     ranges = member.epoch.plan.sources if member.epoch else {}
     try:
         for name, planned in ranges.items():

@@ -236,6 +236,27 @@ def test_what_is_shown_after_the_loss_hides_no_hole(world: World, past: Past, ho
             lost.require_exactly_once(day)
 
 
+@pytest.mark.fault("P2")
+@pytest.mark.parametrize("state", ["planned", "void", "cleaned"])
+def test_a_loss_is_seen_behind_whatever_epochs_the_sink_has_no_part_in(world: World, past: Past, state: str) -> None:
+    """Undecided, given up, or of a time when the pipeline had other sinks: none of them tells of the target."""
+    world.execute(
+        world.ledger_dsn,
+        "SET session_replication_role = replica;"
+        " INSERT INTO lockstep.epoch (pipeline, id, span, state, attempt, plan, wal, manifest_hash)"
+        " SELECT 'numbers', n + 2,"
+        " tstzrange(lower(e.span) + n * interval '1000 d', upper(e.span) + n * interval '1000 d'),"
+        f" '{state}', n, e.plan - 'sinks' || '{{\"sinks\": {{}}}}', 'w', repeat('a', 64)"
+        " FROM generate_series(1, 40) n, lockstep.epoch e WHERE e.id = 2;"
+        " UPDATE lockstep.pipeline SET last_epoch = 42",
+    )
+    for how in ("an older folder", "an empty warehouse"):
+        _, lose, error, said = LOST[how]
+        with lose(world, past) as lost, pytest.raises(error, match=said):
+            begin(lost.runtime(), _run(2), interval_of(2))
+    begin(world.runtime(), _run(2), interval_of(2))
+
+
 @pytest.mark.fault("L17")
 def test_sinks_that_are_lost_together_are_said_to_be_by_one_command(world: World, past: Past) -> None:
     with _older_folder(world, past) as half, _older_warehouse(half, past) as lost:
