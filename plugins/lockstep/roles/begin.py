@@ -401,7 +401,7 @@ def _preflight(
     """`schemas`: of each output, where they are known before anything is staged."""
     reach(CrashPoint.BEGIN_BEFORE_PREFLIGHT)
     sinks = [runtime.sink_from(spec) for spec in plan.sinks.values()]
-    shown = find_last_shown(runtime, sinks)
+    shown = find_last_shown(runtime.ledger, runtime.pipeline, sinks)
     for described in sinks:
         with runtime.opened(described) as sink:
             last = shown.get(sink.name, [])
@@ -409,7 +409,7 @@ def _preflight(
             sink.preflight(None if schemas is None else {name: schemas[name] for name in sink.outputs})
             newest = require_known_markers(runtime, sink)
             for one in replaced:
-                require_replaceable(sink, one)
+                require_replaceable(runtime, sink, one)
             require_shown_still(runtime, sink, last, newest)
             reach(CrashPoint.BEGIN_AFTER_PREFLIGHT)
 

@@ -235,8 +235,11 @@ class OpenSink(ABC):
             )
         return marker
 
-    def _require_shown(self, replaced: Replaced, marker: Marker | None, epoch: SinkEpoch) -> Marker:
-        """The marker of an epoch whose place `epoch` takes. Raises `LedgerConflict` unless it stands as decided."""
+    def _require_shown(self, replaced: Replaced, marker: Marker | None, epoch: SinkEpoch) -> Marker | None:
+        """The marker of an epoch whose place `epoch` takes; None if the target is known to lack it. Raises
+        `LedgerConflict` unless it stands as decided."""
+        if marker is None and replaced.id in epoch.lacking:
+            return None
         if marker is None or marker.manifest_hash != replaced.manifest_hash:
             found = f"the marker of manifest {marker.manifest_hash[:12]}" if marker else "no marker"
             raise LedgerConflict(

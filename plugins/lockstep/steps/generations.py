@@ -17,6 +17,7 @@ from lockstep.sources.base import Source, planned_source
 from lockstep.states import DECIDED, FINISHED, UNDECIDED, EpochState
 from lockstep.steps.keyed_state import hands_on_state, require_state_kept
 from lockstep.steps.planned_sinks import require_shown_alike
+from lockstep.steps.targets import find_known_losses, said_to_lack
 
 _LONGEST, _LONGEST_NAME = 1000, 100
 _BEFORE_REQUEST = " (request "
@@ -348,13 +349,22 @@ def require_restatable(runtime: Runtime, epochs: Sequence[Epoch]) -> None:
             )
 
 
-def require_replaceable(sink: OpenSink, current: Epoch) -> None:
+def require_replaceable(runtime: Runtime, sink: OpenSink, current: Epoch) -> None:
     """Raise `PreflightRefused` where the sink can't replace what it shows, `RestateRefused` where it doesn't prove that
-    it shows `current`."""
+    it shows `current`, and nobody has said that it has lost that."""
     sink.require_replaceable()
     marker = sink.find_marker(current.id)
-    if marker is None or marker.manifest_hash != current.manifest_hash:
-        found = f"the marker of manifest {marker.manifest_hash[:12]}" if marker else "no marker of it"
-        raise RestateRefused(
-            f"can't restate {current}: sink {sink.name} holds {found}, so nobody can prove what would be replaced there"
+    if marker is not None and marker.manifest_hash == current.manifest_hash:
+        return
+    found, way = f"the marker of manifest {marker.manifest_hash[:12]}" if marker else "no marker of it", ""
+    if marker is None:
+        if find_known_losses(said_to_lack(runtime.ledger, runtime.pipeline), sink, [current.id]):
+            return
+        way = (
+            f". If its target has lost the epoch, and shows none of its rows, say so, and restate it then: "
+            f"{remedies.go_on_without(runtime.pipeline, sink.name)}"
         )
+    raise RestateRefused(
+        f"can't restate {current}: sink {sink.name} holds {found}, so nobody can prove what would be replaced there"
+        f"{way}"
+    )
