@@ -23,6 +23,7 @@ from lockstep.sinks.values import Publication, SinkEpoch
 from lockstep.states import Role
 from stack.postgres import PostgresServer
 from tests.crash.originals import Originals, copied
+from tests.crash.test_as_of import cut, expect
 from tests.crash.world import World, interval_of, make_world
 
 _numbers = count(1)
@@ -261,7 +262,7 @@ def _restating(day: int, why: str) -> RunKey:
     return RunKey("lost targets", f"{day} {next(_numbers)}", restate=why)
 
 
-@pytest.mark.fault("P3")
+@pytest.mark.fault("P3", "P4")
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("world", "how"),
@@ -282,10 +283,13 @@ def test_what_a_target_has_lost_is_written_again_by_a_persons_word(world: World,
         for day in (0, 1):
             with pytest.raises((error, RestateRefused), match=f"lockstep renumber numbers --lacking {sink} "):
                 begin(lost.runtime(), _restating(day, "it was lost"), interval_of(day))
+        assert f"lockstep renumber numbers --lacking {sink} " in cut(lost).unreadable[sink]
         renumber(lost.runtime(), "nobody has a copy", lacking=[sink])
         lost.run(_run(2), 2)
-        for day in (0, 1, 0):
+        expect(lost, cut(lost), 2)  # not day 1, which one of them lacks, nor either life of day 0
+        for day, shown in ((0, [0, 2]), (1, [0, 1, 2]), (0, [0, 1, 2])):
             lost.run(_restating(day, "it was lost"), day)
+            expect(lost, cut(lost), *shown)
         for day in range(3):
             lost.require_exactly_once(day)
         assert lost.recover().problems == [] and _examined(lost) == []

@@ -61,7 +61,8 @@ def _take_part(runtime: Runtime, attempt: Attempt, epoch: Epoch, described: Sink
         with runtime.opened(described) as sink:
             if voted := _standing_vote(runtime, attempt, epoch, sink):
                 return voted
-            require_nothing_lost(runtime, sink, described)  # since `begin`: a mount may drop, a database be restored
+            # since `begin`: a mount may drop, a database be restored
+            require_nothing_lost(runtime.ledger, runtime.pipeline, sink, described)
             return _vote(runtime, attempt, epoch, sink)
 
 

@@ -44,7 +44,7 @@ def require_same_target(runtime: Runtime, sink: OpenSink, shown: Sequence[LastSh
     which would make a missing one anew."""
     found = find_other_target(sink, shown)
     if found is not None and not is_said_to_lack(said_to_lack(runtime.ledger, runtime.pipeline), sink, shown, shown[0]):
-        raise _refused(runtime, sink, found)
+        raise _refused(runtime.pipeline, sink, found)
 
 
 def require_shown_still(
@@ -54,14 +54,16 @@ def require_shown_still(
     anyway; of the last epoch that was shown it is one of them, unless younger ones were shown meanwhile."""
     found = find_missing_marker(sink, shown, newest)
     if found is not None and not is_said_to_lack(said_to_lack(runtime.ledger, runtime.pipeline), sink, shown, found[0]):
-        raise _refused(runtime, sink, found[1])
+        raise _refused(runtime.pipeline, sink, found[1])
 
 
-def require_nothing_lost(runtime: Runtime, sink: OpenSink, described: Sink) -> None:
+def require_nothing_lost(ledger: LedgerReader, pipeline: str, sink: OpenSink, described: Sink) -> None:
     """Both of these, for one sink. Raises as they do."""
-    shown = find_last_shown(runtime.ledger, runtime.pipeline, [described]).get(sink.name, [])
-    require_same_target(runtime, sink, shown)
-    require_shown_still(runtime, sink, shown)
+    shown = find_last_shown(ledger, pipeline, [described]).get(sink.name, [])
+    other = find_other_target(sink, shown)
+    missing = (shown[0], other) if other else find_missing_marker(sink, shown)
+    if missing is not None and not is_said_to_lack(said_to_lack(ledger, pipeline), sink, shown, missing[0]):
+        raise _refused(pipeline, sink, missing[1])
 
 
 def find_other_target(sink: OpenSink, shown: Sequence[LastShown]) -> TargetChanged | None:
@@ -147,10 +149,10 @@ def target_id_of(sink: OpenSink) -> str | None:
         return None
 
 
-def _refused(runtime: Runtime, sink: OpenSink, found: LockstepError) -> LockstepError:
+def _refused(pipeline: str, sink: OpenSink, found: LockstepError) -> LockstepError:
     return type(found)(
         f"{found}. Nothing is planned or written there, or later epochs would hide what is missing. If that is to stay "
-        f"away for good, say so: {remedies.go_on_without(runtime.pipeline, sink.name)}"
+        f"away for good, say so: {remedies.go_on_without(pipeline, sink.name)}"
     )
 
 
