@@ -77,7 +77,7 @@ def _ask_sinks(
             with described.opened(context) as sink:
                 try:
                     found = {one.output: one for one in sink.cut(cut)}
-                except TargetUnreadable:
+                except TargetUnreadable:  # nothing that can't be read so is connected to
                     raise
                 except LockstepError:  # of an emptied target, say
                     require_nothing_lost(ledger, pipeline, sink, described)
@@ -172,7 +172,7 @@ def _both(epoch: Epoch) -> tuple[int, ...]:
     if epoch.generation is None or epoch.state not in DECIDED:
         return (epoch.id,)
     first = epoch.generation.replaces
-    return (epoch.id, *range(first, (epoch.generation.through or first) + 1))
+    return (epoch.id, *(one for one, _ in epoch.plan.foreign), *range(first, (epoch.generation.through or first) + 1))
 
 
 def _require_not_replaced(ledger: Ledger, newest: Epoch) -> None:

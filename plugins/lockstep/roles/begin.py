@@ -36,6 +36,7 @@ from lockstep.steps.alarms import confirm_alarm
 from lockstep.steps.generations import (
     choose_life,
     find_current,
+    find_foreign,
     find_together,
     join_ranges,
     plan_again,
@@ -297,6 +298,7 @@ def _plan_restored(runtime: Runtime, run: RunKey, current: Epoch, epoch: int) ->
     wal = check_restored(runtime, wanted)
     plan = plan_restored(runtime, wanted)
     _preflight(runtime, plan, [current], {name: output.schema for name, output in wal.manifest.outputs.items()})
+    plan = replace(plan, foreign=find_foreign(runtime, current))
     reach(CrashPoint.BEGIN_BEFORE_OPEN)
     return runtime.ledger.plan_generation(current, plan, {}, run, run.restate or "", restores=wanted.id)
 
@@ -312,6 +314,7 @@ def _plan_replacement(runtime: Runtime, run: RunKey, current: Epoch) -> Epoch | 
         plan = plan_again(runtime, replaced, afresh=run.input is not Input.FROZEN)
     else:
         plan = make_plan(runtime, current.interval, None, replaced=current)
+    plan = replace(plan, foreign=find_foreign(runtime, current))
     claims = find_claims(runtime, plan) if current.interval else {}  # of a cursor's files each is claimed for good
     through = replaced[-1].id if current.interval is None and hands_on_state(runtime) else None
     reach(CrashPoint.BEGIN_BEFORE_OPEN)

@@ -285,6 +285,10 @@ def shown_before(sink: str, epoch: SinkEpoch, shown: Marker) -> LedgerConflict:
     )
     if shown.span == epoch.span or shown.span is None:
         way = f"if all its rows are there, in every sink, give it up: lockstep void … {epoch.id} --reason …; {way}"
+    if epoch.generation:
+        way = (
+            f"give it up (lockstep void … {epoch.id} --reason …), and restate the range anew, in the place of that, too"
+        )
     return LedgerConflict(
         f"sink {sink}: {asked} can't be taken, the target shows {there} (token {shown.token}, manifest "
         f"{shown.manifest_hash[:12] or 'unknown'}), by a ledger that this one has no memory of: {way}"

@@ -64,6 +64,7 @@ class Replaced:
     manifest_hash: str  #: what its marker carries
     rows: Mapping[str, int] = field(default_factory=dict, hash=False)  #: sealed, by output; one left out isn't known
     heir: int | None = None  #: of `SinkEpoch.earlier`: the epoch that has taken its place since
+    foreign: bool = False  #: decided by a ledger that was lost, and shown by those sinks that had published it then
 
 
 @dataclass(frozen=True)
