@@ -369,9 +369,9 @@ def _abort_own(runtime: Runtime, member: Member, reason: str) -> None:
 
 def _tells_what_is_left(runtime: Runtime, member: Member) -> bool:
     """True if every source of the epoch can size a range without reading it: `begin` then sees that nothing is left."""
-    ranges = member.epoch.plan.sources if member.epoch else {}
+    assert member.epoch is not None
     try:
-        for name, planned in ranges.items():
+        for name, planned in member.epoch.plan.sources.items():
             with runtime.open_source(name, planned) as source:
                 if not planned.snapshot and source.bytes_planned(planned.start, planned.end) is None:
                     return False

@@ -106,16 +106,13 @@ def test_what_a_lost_ledger_has_swapped_is_swapped_once_more(
         for task in world.tasks():
             world.run_task(task, RunKey("restating", f"wrong {day}"), day, write_others if day else None)
     compacted(world)
-    epoch = world.epoch_of(day).id
     copy, past = copied(ledger_server, world.ledger_dsn), copied(ledger_server, world.warehouse_dsn)
     world.run(restating(day), day)
-    restored = replace(world, ledger_dsn=copy)
-    if lost != "nothing":
-        restored = replace(restored, warehouse_dsn=past)
+    restored = replace(world, ledger_dsn=copy, warehouse_dsn=world.warehouse_dsn if lost == "nothing" else past)
     if lost == "all of the day":
         for table in ("lockstep_marker", "lockstep_range"):
-            world.execute(past, f"DELETE FROM public.{table} WHERE epoch = %s AND sink = 'warehouse'", (epoch,))
-        world.execute(past, "DELETE FROM public.numbers WHERE day = %s", (day,))
+            world.execute(past, f"DELETE FROM public.{table} WHERE epoch = 2 AND sink = 'warehouse'")
+        world.execute(past, "DELETE FROM public.numbers WHERE day = 1")
     apart(lambda: renumber(restored.runtime(), "both", lacking=["warehouse"] if lost == "all of the day" else []))
     for why in ("once more", "and again"):
         restored.run(RunKey("restating", f"{why} {day}", restate=why), day)

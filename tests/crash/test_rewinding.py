@@ -200,11 +200,11 @@ def test_without_state_each_later_epoch_is_restated_by_itself(memory: Path, ledg
     assert shown == Counter(row for day in range(4) for row in rows_of_day(day))
 
 
-def lacks_rows(request_uri: str, *failing: int) -> None:
-    """The staging job; that of day 2 reads nothing, those of the days `failing` find bad records."""
+def lacks_rows(request_uri: str, failing: int | None = None) -> None:
+    """The staging job; that of day 2 reads nothing, that of day `failing` finds bad records."""
     folder = Path(request_uri.removeprefix("file://")).parent
     day = read_request(request_uri).sources["numbers"].end["day"]
-    if day in failing:
+    if day == failing:
         raise BadRecords(f"day {day} is not what it should be")
     write_parquet(request_uri)
     if day == 2:
@@ -225,21 +225,16 @@ def test_neither_what_reads_nothing_nor_what_fails_ends_a_list_of_epochs(
     feed = Feed.of(ledger_server.create_database(f"rewound_{uuid.uuid4().hex[:12]}"), memory, [sink], {}, cursor=True)
     if sized:
         monkeypatch.setattr(OpenDays, "bytes_planned", lambda *_: 1, raising=False)
-    folder = str(memory / "saved")
+    folder, runs = str(memory / "saved"), [RunKey("feed", str(number)) for number in range(7)]
     with feed.runtime() as runtime:
-        moved = move_pack(runtime, [RunKey("feed", str(number)) for number in range(5)], lacks_rows, jobs=1)
-        require_all_moved(moved)
+        require_all_moved(moved := move_pack(runtime, runs[:5], lacks_rows, jobs=1))
         assert len(moved) == (5 if sized else 3)
-        require_all_moved(move_pack(runtime, [RunKey("feed", f"and {n}") for n in range(2)], lacks_rows, jobs=1))
+        require_all_moved(move_pack(runtime, runs[5:], lacks_rows, jobs=1))
         export(runtime, folder, 1)
         last = 7 if sized else 5
         with pytest.raises(PackFailed, match=rf"1 of {last - 1} epochs .*BadRecords: day 3"):
-            require_all_moved(rewind(runtime, folder, WHY, partial(_fail_at, 3), jobs=1))
+            require_all_moved(rewind(runtime, folder, WHY, partial(lacks_rows, failing=3), jobs=1))
         require_all_moved(rewind(runtime, folder, WHY, lacks_rows, jobs=1))
         assert {runtime.ledger.epoch("numbers", one).state for one in range(2, last + 1)} == {"replaced"}
     shown = rows_in(map(Path, files(str(memory / "out"))))
     assert shown == Counter(row for day in range(last) if day != 2 for row in rows_of_day(day))
-
-
-def _fail_at(day: int, request_uri: str) -> None:
-    lacks_rows(request_uri, day)

@@ -131,9 +131,8 @@ def _require_said(runtime: Runtime, lacking: Collection[str]) -> list[tuple[Sink
     if unsaid := [why for _, last, why in found if last.sink not in lacking]:
         so = remedies.go_on_without(runtime.pipeline, *lost)
         raise IllegalTransition(f"{'. '.join(map(str, unsaid))}. If that is to stay away for good, say so: {so}")
-    idle = {*lacking} - {*lost}
-    holes = list(_find_holes(runtime, sinks, idle))
-    if whole := sorted(idle - {last.sink for _, last in holes}):
+    holes = list(_find_holes(runtime, sinks, {*lacking} - {*lost}))
+    if whole := sorted({*lacking} - {*lost} - {last.sink for _, last in holes}):
         raise IllegalTransition(
             f"sink {', '.join(whole)} shows the last epoch that the ledger calls published there, and every earlier one"
         )

@@ -129,9 +129,8 @@ def _vote_as(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenSink, w
     sweep_sink(runtime, sink, only=epoch.id, below=token)
     told = runtime.sink_epoch(epoch, token)
     if told.replaced:
-        words = said_to_lack(runtime.ledger, runtime.pipeline)
-        taken = [one.id for one in (*told.replaced, *told.earlier)]
-        told = replace(told, lacking=told.lacking | find_known_losses(words, sink, taken))
+        words, taken = said_to_lack(runtime.ledger, runtime.pipeline), (*told.replaced, *told.earlier)
+        told = replace(told, lacking=told.lacking | find_known_losses(words, sink, (one.id for one in taken)))
     sink.refuse_shown(told)
     reach(CrashPoint.PREPARE_BEFORE_WRITE)
     vote = sink.prepare(told, wal.outputs(sink.outputs))

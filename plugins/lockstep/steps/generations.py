@@ -401,15 +401,11 @@ def require_replaceable(runtime: Runtime, sink: OpenSink, current: Epoch) -> Non
     marker = sink.find_marker(current.id)
     if marker is not None and marker.manifest_hash == current.manifest_hash:
         return
-    found, way = f"the marker of manifest {marker.manifest_hash[:12]}" if marker else "no marker of it", ""
-    if marker is None:
-        if find_known_losses(said_to_lack(runtime.ledger, runtime.pipeline), sink, [current.id]):
-            return
-        way = (
-            f". If its target has lost the epoch, and shows none of its rows, say so, and restate it then: "
-            f"{remedies.go_on_without(runtime.pipeline, sink.name)}"
-        )
+    if marker is None and find_known_losses(said_to_lack(runtime.ledger, runtime.pipeline), sink, [current.id]):
+        return
+    found = f"the marker of manifest {marker.manifest_hash[:12]}" if marker else "no marker of it"
+    say = f". If its target has lost that, say so first: {remedies.go_on_without(runtime.pipeline, sink.name)}"
     raise RestateRefused(
         f"can't restate {current}: sink {sink.name} holds {found}, so nobody can prove what would be replaced there"
-        f"{way}"
+        f"{'' if marker else say}"
     )
