@@ -132,7 +132,9 @@ class Plan:
 
     `reads`: what each source reads, in its own words (`Source.reads_from`); plans of older versions don't say.
     `audits`: what its sealed output is asked before any sink may vote, each as its spec. `input`: FROZEN where the
-    ranges are those of the epochs whose place it takes, for whoever plans it anew.
+    ranges are those of the epochs whose place it takes, for whoever plans it anew. `foreign`: number and manifest hash
+    of younger lives of its range, the youngest first, that sinks show by the decision of a ledger that was lost: it
+    takes their place, too.
     """
 
     sources: Mapping[str, SourceRange]
@@ -140,6 +142,7 @@ class Plan:
     reads: Mapping[str, str] = field(default_factory=dict)
     audits: tuple[Json, ...] = ()
     input: Input = Input.FRESH
+    foreign: tuple[tuple[int, str], ...] = ()
 
     @property
     def snapshots(self) -> tuple[str, ...]:
@@ -159,6 +162,7 @@ class Plan:
             "reads": dict(self.reads),
             **({"audits": list(self.audits)} if self.audits else {}),
             **({"input": str(self.input)} if self.input is Input.FROZEN else {}),
+            **({"foreign": [list(one) for one in self.foreign]} if self.foreign else {}),
         }
 
     @classmethod
@@ -174,6 +178,7 @@ class Plan:
             dict(value.get("reads", {})),
             tuple(value.get("audits", ())),
             Input(value.get("input", Input.FRESH)),
+            tuple((epoch, manifest_hash) for epoch, manifest_hash in value.get("foreign", ())),
         )
 
 

@@ -88,7 +88,8 @@ def move_pack(
     `jobs`: how many are staged side by side. `ask_spark`: where Spark is at hand for audits. A failure is its epoch's
     own: it is aborted if it is undecided, and the others go on. Epochs of a cursor go in their order, so behind one
     that failed nothing more is begun, and none is begun for nothing to read but the first; those of a pipeline with
-    state are staged one by one, too. The members that were begun, in the order of `runs`.
+    state are staged one by one, too. A list of epochs (`RunKey.epoch`) is moved to its end. The members that were
+    begun, in the order of `runs`.
     """
     if jobs is not None and jobs < 1:
         raise InvalidPipeline(f"pipeline {runtime.pipeline}: a pack needs at least one job, not {jobs}")
@@ -243,7 +244,8 @@ class _Pack:
 
     def _bring(self, runtime: Runtime, member: Member) -> None:
         self._guard(runtime, member, self._stage)
-        if self._in_order and _has_read_nothing(member):
+        reads_on = self._in_order and member.run.epoch is None
+        if reads_on and _has_read_nothing(member) and not _tells_what_is_left(runtime, member):
             self._ended.set()
 
     def _stage(self, runtime: Runtime, member: Member) -> None:
@@ -348,7 +350,7 @@ class _Pack:
         member.error = error
         _log.debug("%s: how it came to this", member, exc_info=error)
         _log.error("%s: %s: %s", member, type(error).__name__, error)
-        if self._in_order:
+        if self._in_order and member.run.epoch is None:
             with self._turn:  # whoever begins has the next epoch: this one is held until then
                 self._ended.set()
         try:
@@ -363,6 +365,20 @@ def _abort_own(runtime: Runtime, member: Member, reason: str) -> None:
         abort_epoch(runtime, member._own.epoch, Role.ABORT, only=member._own.token, reason=reason)
     elif member.run.dag_id not in COMMANDS:  # of a command the attempt may be that of another process, which is at it
         abort(runtime, member.run, reason)
+
+
+def _tells_what_is_left(runtime: Runtime, member: Member) -> bool:
+    """True if every source of the epoch can size a range without reading it: `begin` then sees that nothing is left."""
+    assert member.epoch is not None
+    try:
+        for name, planned in member.epoch.plan.sources.items():
+            with runtime.open_source(name, planned) as source:
+                if not planned.snapshot and source.bytes_planned(planned.start, planned.end) is None:
+                    return False
+    except LockstepError as error:
+        _log.info("%s: nothing more is begun: %s", member, error)
+        return False
+    return True
 
 
 def _has_read_nothing(member: Member) -> bool:

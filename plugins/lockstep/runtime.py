@@ -163,22 +163,30 @@ class Runtime:
         told = SinkEpoch(epoch.id, token, epoch.manifest_hash or "", epoch.planned_at, epoch.interval)
         if epoch.generation is None:
             return told
-        replaced, generation = self.ledger.replaced(epoch), epoch.generation
+        before, generation = self.ledger.replaced(epoch), epoch.generation
+        known, foreign = (
+            tuple(map(_to_replaced, before)),
+            tuple(Replaced(*one, foreign=True) for one in epoch.plan.foreign),
+        )
+        earlier = tuple(self._replaced_by(before))
+        lacking = {one.id for one in (*foreign, *earlier) if one.foreign}
         return replace(
             told,
-            replaced=tuple(map(_to_replaced, replaced)),
-            earlier=tuple(replace(_to_replaced(one), heir=heir) for one, heir in self._replaced_by(replaced)),
-            generation=generation.number,
+            replaced=(*foreign, *known) if epoch.interval else (*known, *foreign),
+            earlier=earlier,
+            generation=generation.number + len(lacking),
             root=generation.through or epoch.root,
+            lacking=frozenset(lacking),
         )
 
-    def _replaced_by(self, lives: Iterable[Epoch]) -> Iterator[tuple[Epoch, int]]:
+    def _replaced_by(self, lives: Iterable[Epoch]) -> Iterator[Replaced]:
         """The lives before these, and before those, each with the number of the one that took its place."""
         ahead = list(lives)
         while ahead:
             heir = ahead.pop()
             before = self.ledger.replaced(heir)
-            yield from ((one, heir.id) for one in before)
+            yield from (Replaced(*one, heir=heir.id, foreign=True) for one in heir.plan.foreign)
+            yield from (replace(_to_replaced(one), heir=heir.id) for one in before)
             ahead += before
 
     def sealed_outputs(self, epoch: Epoch, sink: OpenSink) -> SealedOutputs:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from lockstep.epoch import RunKey
-from lockstep.errors import IllegalTransition, LedgerConflict, TargetChanged
+from lockstep.errors import IllegalTransition, LedgerConflict, RestateRefused, TargetChanged
 from lockstep.operations.doctor import Severity, Surroundings, examine
 from lockstep.operations.renumber import renumber
 from lockstep.roles.begin import begin
@@ -23,6 +23,7 @@ from lockstep.sinks.values import Publication, SinkEpoch
 from lockstep.states import Role
 from stack.postgres import PostgresServer
 from tests.crash.originals import Originals, copied
+from tests.crash.test_as_of import cut, expect
 from tests.crash.world import World, interval_of, make_world
 
 _numbers = count(1)
@@ -234,6 +235,79 @@ def test_what_is_shown_after_the_loss_hides_no_hole(world: World, past: Past, ho
         for day in (5, 6):
             lost.run(_run(day), day)
             lost.require_exactly_once(day)
+
+
+@pytest.mark.fault("P2")
+def test_a_loss_is_seen_behind_whatever_epochs_the_sink_has_no_part_in(world: World, past: Past) -> None:
+    """Undecided, given up, or of a time when the pipeline had other sinks: none of them tells of the target."""
+    world.execute(
+        world.ledger_dsn,
+        "SET session_replication_role = replica;"
+        " INSERT INTO lockstep.epoch (pipeline, id, span, state, attempt, plan, wal, manifest_hash)"
+        " SELECT 'numbers', n + 2,"
+        " tstzrange(lower(e.span) + n * interval '1000 d', upper(e.span) + n * interval '1000 d'),"
+        " (ARRAY['planned', 'void', 'cleaned'])[n %% 3 + 1], n, e.plan - 'sinks' || '{\"sinks\": {}}', 'w',"
+        " repeat('a', 64)"
+        " FROM generate_series(1, 40) n, lockstep.epoch e WHERE e.id = 2;"
+        " UPDATE lockstep.pipeline SET last_epoch = 42",
+    )
+    for how in ("an older folder", "an empty warehouse"):
+        _, lose, error, said = LOST[how]
+        with lose(world, past) as lost, pytest.raises(error, match=said):
+            begin(lost.runtime(), _run(2), interval_of(2))
+    begin(world.runtime(), _run(2), interval_of(2))
+
+
+def _restating(day: int, why: str) -> RunKey:
+    return RunKey("lost targets", f"{day} {next(_numbers)}", restate=why)
+
+
+@pytest.mark.fault("P3", "P4")
+@pytest.mark.sample(1)
+@pytest.mark.parametrize(
+    ("world", "how"),
+    [
+        ("two_phase", "an older folder"),
+        ("two_phase", "an older warehouse"),
+        ("write_ahead", "an older warehouse"),
+        ("write_ahead", "an empty warehouse"),
+        ("two_phase", "an unmounted folder"),
+    ],
+    indirect=["world"],
+)
+def test_what_a_target_has_lost_is_written_again_by_a_persons_word(world: World, past: Past, how: str) -> None:
+    """The older ones show the original of day 0, which was restated since."""
+    world.run(_restating(0, "a file was corrected"), 0)
+    sink, lose, error, _ = LOST[how]
+    with lose(world, past) as lost:
+        for day in (0, 1):
+            with pytest.raises((error, RestateRefused), match=f"lockstep renumber numbers --lacking {sink} "):
+                begin(lost.runtime(), _restating(day, "it was lost"), interval_of(day))
+        assert f"lockstep renumber numbers --lacking {sink} " in cut(lost).unreadable[sink]
+        renumber(lost.runtime(), "nobody has a copy", lacking=[sink])
+        lost.run(_run(2), 2)
+        expect(lost, cut(lost), 2)  # not day 1, which one of them lacks, nor either life of day 0
+        for day, shown in ((0, [0, 2]), (1, [0, 1, 2]), (0, [0, 1, 2])):
+            lost.run(_restating(day, "it was lost"), day)
+            expect(lost, cut(lost), *shown)
+        for day in range(3):
+            lost.require_exactly_once(day)
+        assert lost.recover().problems == [] and _examined(lost) == []
+
+
+@pytest.mark.fault("P3")
+def test_a_hole_far_behind_is_filled_by_a_persons_word(world: World, past: Past) -> None:
+    world.run(_run(2), 2)
+    for marker in [*world.folder.glob("out/**/*epoch=2*"), *world.folder.glob("out/**/2.json")]:
+        marker.unlink()
+    with pytest.raises(RestateRefused, match=r"no marker of it.*lockstep renumber numbers --lacking files "):
+        begin(world.runtime(), _restating(1, "somebody deleted it"), interval_of(1))
+    renumber(world.runtime(), "somebody deleted it", lacking=["files"])
+    with pytest.raises(IllegalTransition, match=r"sink files shows the last epoch .* and every earlier one"):
+        renumber(world.runtime(), "once more", lacking=["files"])
+    world.run(_restating(1, "somebody deleted it"), 1)
+    for day in range(3):
+        world.require_exactly_once(day)
 
 
 @pytest.mark.fault("L17")

@@ -15,10 +15,12 @@ import pytest
 from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
 from lockstep.operations.compact import compact
+from lockstep.operations.renumber import renumber
 from lockstep.operations.verify import Verification, verify
 from stack.postgres import PostgresServer
 from tests.apart import apart
 from tests.crash.adopting_world import SINK, AdoptingWorld
+from tests.crash.originals import copied
 from tests.crash.restating_world import wrong_rows
 from tests.crash.test_compaction import compacted, dead, lake_world
 from tests.crash.victims import Action, Hit, overtake, sacrifice
@@ -87,6 +89,37 @@ def test_one_decision_swaps_a_day_in_the_table_and_in_postgres(world: AdoptingWo
     expired = apart(lambda: compact(world.runtime(), SINK, expire=timedelta(0)).expired)
     assert expired is not None and "of epochs that aren't cleaned up" not in expired.kept
     require_swapped(world, days, old)
+
+
+@pytest.mark.fault("P3", "P5")
+@pytest.mark.tier("all")
+@pytest.mark.parametrize(
+    ("kind", "lost"),
+    [("iceberg", "nothing"), ("delta", "nothing"), ("delta", "the last life"), ("delta", "all of the day")],
+)
+def test_what_a_lost_ledger_has_swapped_is_swapped_once_more(
+    ledger_server: PostgresServer, memory_folder: Path, kind: str, lost: str
+) -> None:
+    """`lost`: what Postgres, which has Iceberg's catalog, has lost of it, too: with rows of then or without."""
+    world, days = lake_world(kind, ledger_server, memory_folder), [0, 1]
+    for day in days:
+        for task in world.tasks():
+            world.run_task(task, RunKey("restating", f"wrong {day}"), day, write_others if day else None)
+    compacted(world)
+    copy, past = copied(ledger_server, world.ledger_dsn), copied(ledger_server, world.warehouse_dsn)
+    world.run(restating(day), day)
+    restored = replace(world, ledger_dsn=copy, warehouse_dsn=world.warehouse_dsn if lost == "nothing" else past)
+    if lost == "all of the day":
+        for table in ("lockstep_marker", "lockstep_range"):
+            world.execute(past, f"DELETE FROM public.{table} WHERE epoch = 2 AND sink = 'warehouse'")
+        world.execute(past, "DELETE FROM public.numbers WHERE day = 1")
+    apart(lambda: renumber(restored.runtime(), "both", lacking=["warehouse"] if lost == "all of the day" else []))
+    for why in ("once more", "and again"):
+        restored.run(RunKey("restating", f"{why} {day}", restate=why), day)
+        for one in days:
+            assert shown(restored, one) == [Counter(rows_of_day(one))] * 2
+    assert dead(restored) == [], "files that no version of the table names"
+    assert all(found.problem is None for found in verified(restored, restored.epoch_of(day).id))
 
 
 @pytest.mark.fault("N7")

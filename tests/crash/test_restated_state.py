@@ -17,10 +17,11 @@ from lockstep.epoch import Epoch, RunKey
 from lockstep.errors import EpochBusy, OutOfOrder, RestateRefused, SourceRefused
 from lockstep.ledger import Ledger
 from lockstep.operations.as_of import as_of
+from lockstep.operations.renumber import renumber
 from lockstep.operations.replan import replan, void
 from lockstep.operations.verify import verify
 from stack.postgres import PostgresServer
-from tests.crash.originals import Originals
+from tests.crash.originals import Originals, copied
 from tests.crash.state_world import OpenCounted, StateWorld, Totals, add_doubled, totals_after
 from tests.crash.victims import Action, Hit, hits_of, in_turn, overtake, sacrifice
 from tests.sampling import Sampling
@@ -131,6 +132,24 @@ def test_all_from_an_epoch_on_are_replaced_by_one_decision(wronged: RestatedStat
     for number in range(1, new.id + 2):
         assert all(one.agrees for one in verify(runtime, wronged.ledger.epoch("adding", number))), number
     assert set(as_of("adding", ledger=wronged.world.ledger_dsn, connections={}).sinks["files"]) == {"totals"}
+
+
+@pytest.mark.fault("P5")
+def test_what_a_lost_ledger_has_restated_is_restated_from_the_same_epoch(
+    wronged: RestatedState, ledger_server: PostgresServer
+) -> None:
+    copy = copied(ledger_server, wronged.world.ledger_dsn)
+    wronged.restate(wronged.asking(FIRST_WRONG))
+    restored = RestatedState(dataclasses.replace(wronged.world, ledger_dsn=copy))
+    renumber(restored.world.runtime(), "the ledger was restored")
+    with pytest.raises(RestateRefused, match=rf"shows epoch 4 in the place of all from epoch {FIRST_WRONG} on"):
+        restored.restate(restored.asking(FIRST_WRONG + 1))
+    restored.restate(restored.asking(FIRST_WRONG))
+    restored.require_true()
+    restored.restate(restored.asking(restored.go_on(wrong=True)))
+    restored.restate(restored.asking(FIRST_WRONG, "once more"))
+    restored.require_true()
+    restored.ledger.close()
 
 
 def test_what_was_restated_is_restated_again_from_an_earlier_epoch(states: RestatedState) -> None:

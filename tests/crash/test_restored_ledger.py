@@ -24,7 +24,7 @@ from lockstep.states import Role
 from stack.postgres import PostgresServer
 from tests.crash.originals import Copies, Original, Originals, copied
 from tests.crash.test_as_of import cut, expect
-from tests.crash.world import World, interval_of, make_world, rows_of_day
+from tests.crash.world import World, interval_of, make_world, rows_of_day, write_others
 
 _numbers = count(1)
 FORGOTTEN = (2, 3, 4)  #: days that are published after the copy was taken
@@ -156,6 +156,40 @@ def test_what_was_shown_before_a_sink_joined_is_read_in_the_others(world: World,
         restored.run(_run(day), day)
         assert cut(restored).epochs.without == ()
     expect(restored, cut(restored), 0, 1, 2, 3, 5, 6)
+
+
+def _restating(why: str) -> RunKey:
+    return RunKey("restored", f"1 {next(_numbers)}", restate=why)
+
+
+@pytest.mark.fault("P5")
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("world", ["two_phase", "write_ahead"], indirect=True)
+@pytest.mark.parametrize("copied_at", ["before", "begin", "stage"])
+@pytest.mark.parametrize("until", ["publish.warehouse", "cleanup"])
+def test_a_range_that_was_restated_in_the_lost_time_is_restated_once_more(
+    world: World, copies: Copies, copied_at: str, until: str
+) -> None:
+    """Day 1 was, twice: the second time maybe in the warehouse alone. The copy may know the first one as undecided."""
+    first, second = _restating("a file was corrected"), _restating("it was corrected again")
+    if copied_at != "before":
+        world.run_until(first, 1, copied_at, write_others)
+    restored = copies.of(world)
+    restored.expire_leases()
+    world.run(first, 1, job=write_others)
+    world.run_until(second, 1, until, write_others)
+    with pytest.raises(LedgerConflict, match="the ledger is older than its sinks"):
+        begin(restored.runtime(), _restating("once more"), interval_of(1))
+    _renumbered(restored)
+    if copied_at != "before":
+        with pytest.raises(LedgerConflict):
+            restored.run(_restating("once more"), 1)
+        void(restored.runtime(), 3, "it was decided in the lost time")
+    for why in ("once more", "and again"):
+        restored.run(_restating(why), 1)
+        restored.require_exactly_once(1)
+        expect(restored, cut(restored), 0, 1)
+    assert until != "cleanup" or restored.recover().problems == []
 
 
 @pytest.mark.fault("L3")

@@ -7,28 +7,31 @@ import json
 import uuid
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
-from lockstep.epoch import Epoch
-from lockstep.errors import RestateRefused, WalCorrupt
+from lockstep.epoch import Epoch, RunKey
+from lockstep.errors import BadRecords, PackFailed, RestateRefused, WalCorrupt
 from lockstep.operations.restate import find_restatable, restate
 from lockstep.operations.rewind import rewind
 from lockstep.operations.savepoint import export
 from lockstep.operations.verify import verify
-from lockstep.pack import Member, require_all_moved
+from lockstep.pack import Member, move_pack, require_all_moved
 from lockstep.runtime import Runtime
 from lockstep.sinks import FileSink
 from lockstep.sinks.files import files
 from lockstep.steps.stage_job import Launch
+from lockstep.wal.request import RESULT, read_request
 from lockstep.wal.state_manifest import SealedState
 from stack.postgres import PostgresServer
 from tests.crash import state_world
 from tests.crash.state_world import ROWS, StateWorld, add_up
 from tests.crash.test_restated_state import RestatedState
 from tests.crash.world import rows_in, rows_of_day, write_parquet
-from tests.sinks.append.feed import Feed
+from tests.sinks.append.feed import Feed, OpenDays
 
 WHY = "each number was counted twice"
 
@@ -195,3 +198,43 @@ def test_without_state_each_later_epoch_is_restated_by_itself(memory: Path, ledg
         assert [runtime.ledger.epoch("numbers", one).state for one in (2, 3, 4)] == ["cleaned", "replaced", "replaced"]
     shown = rows_in(map(Path, files(str(memory / "out"))))
     assert shown == Counter(row for day in range(4) for row in rows_of_day(day))
+
+
+def lacks_rows(request_uri: str, failing: int | None = None) -> None:
+    """The staging job; that of day 2 reads nothing, that of day `failing` finds bad records."""
+    folder = Path(request_uri.removeprefix("file://")).parent
+    day = read_request(request_uri).sources["numbers"].end["day"]
+    if day == failing:
+        raise BadRecords(f"day {day} is not what it should be")
+    write_parquet(request_uri)
+    if day == 2:
+        for part in (folder / "numbers").iterdir():
+            pq.write_table(pq.read_table(part).slice(0, 0), part)
+        told = json.loads((folder / RESULT).read_text())
+        told["rows"]["numbers"] = told["sources"]["numbers"]["rows"] = 0
+        (folder / RESULT).write_text(json.dumps(told))
+
+
+@pytest.mark.fault("P1")
+@pytest.mark.parametrize("sized", [True, False])
+def test_neither_what_reads_nothing_nor_what_fails_ends_a_list_of_epochs(
+    memory: Path, ledger_server: PostgresServer, monkeypatch: pytest.MonkeyPatch, sized: bool
+) -> None:
+    """A pack that reads on goes on behind such an epoch where the source can size what it has."""
+    sink = FileSink("out", output="numbers", path=str(memory / "out"))
+    feed = Feed.of(ledger_server.create_database(f"rewound_{uuid.uuid4().hex[:12]}"), memory, [sink], {}, cursor=True)
+    if sized:
+        monkeypatch.setattr(OpenDays, "bytes_planned", lambda *_: 1, raising=False)
+    folder, runs = str(memory / "saved"), [RunKey("feed", str(number)) for number in range(7)]
+    with feed.runtime() as runtime:
+        require_all_moved(moved := move_pack(runtime, runs[:5], lacks_rows, jobs=1))
+        assert len(moved) == (5 if sized else 3)
+        require_all_moved(move_pack(runtime, runs[5:], lacks_rows, jobs=1))
+        export(runtime, folder, 1)
+        last = 7 if sized else 5
+        with pytest.raises(PackFailed, match=rf"1 of {last - 1} epochs .*BadRecords: day 3"):
+            require_all_moved(rewind(runtime, folder, WHY, partial(lacks_rows, failing=3), jobs=1))
+        require_all_moved(rewind(runtime, folder, WHY, lacks_rows, jobs=1))
+        assert {runtime.ledger.epoch("numbers", one).state for one in range(2, last + 1)} == {"replaced"}
+    shown = rows_in(map(Path, files(str(memory / "out"))))
+    assert shown == Counter(row for day in range(last) if day != 2 for row in rows_of_day(day))

@@ -12,13 +12,14 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from lockstep.epoch import Epoch, Json
-from lockstep.errors import OutOfOrder, TargetUnreadable, UnknownEpoch
+from lockstep.errors import LedgerConflict, LockstepError, OutOfOrder, TargetChanged, TargetUnreadable, UnknownEpoch
 from lockstep.ledger import Ledger
 from lockstep.pipeline import Pipeline
 from lockstep.sinks.base import Sink
 from lockstep.sinks.values import EpochCut, Guarantee, ReadCut, SinkContext
 from lockstep.states import DECIDED, SHOWN, EpochState
 from lockstep.steps.identity import RENUMBERED
+from lockstep.steps.targets import find_known_losses, find_lost, require_nothing_lost, said_to_lack
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,12 @@ def as_of(
     pipeline: str | Pipeline, epoch: int | None = None, *, ledger: str, connections: Mapping[str, str]
 ) -> PipelineCut:
     """What readers of each sink ask for to see the same epochs: all up to `epoch`, default the newest that every sink
-    shows, but those that some sink doesn't show yet.
+    shows, but those that some sink doesn't show yet, or has lost by a person's word.
 
     Tables give a predicate on their epoch column, folders the list of files, Iceberg also a snapshot where one shows
-    just these epochs. Upserted tables, topics and what else can't be read so stand in `unreadable`. The sinks are those
-    that `epoch` was planned with; a sink that joined the pipeline later shows fewer epochs.
+    just these epochs. Upserted tables, topics and what else can't be read so stand in `unreadable`, and so does a sink
+    that lacks what the ledger calls published last there. The sinks are those that `epoch` was planned with; a sink
+    that joined the pipeline later shows fewer epochs.
 
     Raises `UnknownEpoch` if the ledger has no such pipeline or epoch, or none is shown yet; `OutOfOrder` if `epoch`
     isn't shown by every sink yet; `LedgerUnavailable`, `LedgerRefused`, `SinkUnavailable`.
@@ -53,15 +55,41 @@ def as_of(
     with closing(Ledger(ledger)) as opened:
         newest, cut = _newest_cut(opened, name) if epoch is None else _cut_at(opened, opened.epoch(name, epoch))
         context = SinkContext(opened.deployment(), name, connections)
+        sinks, unreadable, lost = _ask_sinks(opened, newest, cut, context)
+        if lost - {*cut.without}:
+            cut = EpochCut(cut.newest, tuple(sorted(lost.union(cut.without))))
+            sinks, unreadable, _ = _ask_sinks(opened, newest, cut, context)
+    return PipelineCut(name, cut, sinks, unreadable)
+
+
+def _ask_sinks(
+    ledger: Ledger, newest: Epoch, cut: EpochCut, context: SinkContext
+) -> tuple[dict[str, Mapping[str, ReadCut]], dict[str, str], set[int]]:
+    """`PipelineCut.sinks`, `PipelineCut.unreadable`, and what readable sinks are known to lack of the cut: epochs, with
+    all lives of their ranges, as a target that was restored may show an earlier one."""
+    pipeline, lost = newest.pipeline, set[int]()
     sinks: dict[str, Mapping[str, ReadCut]] = {}
     unreadable: dict[str, str] = {}
-    for sink, spec in newest.plan.sinks.items():
+    words = said_to_lack(ledger, pipeline)
+    for name, spec in newest.plan.sinks.items():
+        described = Sink.from_spec(spec)
         try:
-            with Sink.from_spec(spec).opened(context) as found:
-                sinks[sink] = {one.output: one for one in found.cut(cut)}
-        except TargetUnreadable as error:
-            unreadable[sink] = str(error)
-    return PipelineCut(name, cut, sinks, unreadable)
+            with described.opened(context) as sink:
+                try:
+                    found = {one.output: one for one in sink.cut(cut)}
+                except TargetUnreadable:  # nothing that can't be read so is connected to
+                    raise
+                except LockstepError:  # of an emptied target, say
+                    require_nothing_lost(ledger, pipeline, sink, described)
+                    raise
+                require_nothing_lost(ledger, pipeline, sink, described)
+                if any(word["sink"] == name for word in words):
+                    lost |= find_known_losses(words, sink, find_lost(ledger, pipeline, sink))
+                sinks[name] = found
+        except (TargetUnreadable, TargetChanged, LedgerConflict) as error:
+            unreadable[name] = str(error)
+    lives = [life for one in lost for life in ledger.generations(ledger.epoch(pipeline, one))]
+    return sinks, unreadable, {number for one in lives for number in _both(one) if number <= cut.newest}
 
 
 def _newest_cut(ledger: Ledger, pipeline: str) -> tuple[Epoch, EpochCut]:
@@ -144,7 +172,7 @@ def _both(epoch: Epoch) -> tuple[int, ...]:
     if epoch.generation is None or epoch.state not in DECIDED:
         return (epoch.id,)
     first = epoch.generation.replaces
-    return (epoch.id, *range(first, (epoch.generation.through or first) + 1))
+    return (epoch.id, *(one for one, _ in epoch.plan.foreign), *range(first, (epoch.generation.through or first) + 1))
 
 
 def _require_not_replaced(ledger: Ledger, newest: Epoch) -> None:

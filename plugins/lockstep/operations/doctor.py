@@ -313,7 +313,7 @@ def _at_most_warning(finding: Finding) -> Severity:
 
 def _sink(runtime: Runtime, spec: Json, about: str) -> Iterator[Finding]:
     described = runtime.sink_from(spec)
-    last = find_last_shown(runtime, [described]).get(described.name, [])
+    last = find_last_shown(runtime.ledger, runtime.pipeline, [described]).get(described.name, [])
     with runtime.opened(described) as sink:
         require_same_target(runtime, sink, last)
         sink.preflight(None)

@@ -17,7 +17,9 @@ from lockstep.sinks.values import Marker
 from lockstep.states import DECIDED
 from lockstep.steps.identity import last_renumbered_token
 from lockstep.steps.targets import (
+    find_known_losses,
     find_last_shown,
+    find_lost,
     find_missing_marker,
     find_other_target,
     is_said_to_lack,
@@ -57,11 +59,13 @@ class Leftover:
 @dataclass(frozen=True)
 class LackingSink:
     """A sink whose target doesn't show all that the ledger calls published there, `epoch` the last of it. `target_id`:
-    of the target as it is now, with which to go on; None of one that is yet to be made."""
+    of the target as it is now, with which to go on; None of one that is yet to be made. `through`: the last epoch that
+    was planned by then; what of these the target lacks it may be given again."""
 
     sink: str
     epoch: int
     target_id: str | None
+    through: int = 0
 
 
 @dataclass(frozen=True)
@@ -106,7 +110,9 @@ def renumber(runtime: Runtime, reason: str, *, unprotected: bool = False, lackin
             "their markers; or say --unprotected if that doesn't matter"
         )
     lacks = tuple(_as_they_are(runtime, lost))
-    words = {one["sink"]: LackingSink(**one) for one in said_to_lack(runtime)} | {one.sink: one for one in lacks}
+    words = {one["sink"]: LackingSink(**one) for one in said_to_lack(runtime.ledger, runtime.pipeline)} | {
+        one.sink: one for one in lacks
+    }
     found = replace(found, lacking=tuple(words.values()))
     runtime.ledger.renumber(runtime.pipeline, found.epoch, found.token, found.to_json(), reason)
     _log.warning("pipeline %s: epochs go on above %s, tokens above %s", found.pipeline, found.epoch, found.token)
@@ -125,28 +131,44 @@ def _require_said(runtime: Runtime, lacking: Collection[str]) -> list[tuple[Sink
     if unsaid := [why for _, last, why in found if last.sink not in lacking]:
         so = remedies.go_on_without(runtime.pipeline, *lost)
         raise IllegalTransition(f"{'. '.join(map(str, unsaid))}. If that is to stay away for good, say so: {so}")
-    if idle := sorted({*lacking} - {*lost}):
-        raise IllegalTransition(f"sink {', '.join(idle)} shows the last epoch that the ledger calls published there")
-    return [(sink, last) for sink, last, _ in found]
+    holes = list(_find_holes(runtime, sinks, {*lacking} - {*lost}))
+    if whole := sorted({*lacking} - {*lost} - {last.sink for _, last in holes}):
+        raise IllegalTransition(
+            f"sink {', '.join(whole)} shows the last epoch that the ledger calls published there, and every earlier one"
+        )
+    return [*((sink, last) for sink, last, _ in found), *holes]
+
+
+def _find_holes(runtime: Runtime, sinks: Sequence[Sink], names: Collection[str]) -> Iterator[tuple[Sink, LastShown]]:
+    """Those of the sinks `names` that show their last epoch, and lack an earlier one, of which nobody has said so."""
+    words = said_to_lack(runtime.ledger, runtime.pipeline)
+    for described in (sink for sink in sinks if sink.name in names):
+        last = find_last_shown(runtime.ledger, runtime.pipeline, [described]).get(described.name)
+        with runtime.opened(described) as sink:
+            lost = {*find_lost(runtime.ledger, runtime.pipeline, sink)} if last else set()
+            if last and lost - find_known_losses(words, sink, lost):
+                yield described, last[0]
 
 
 def _find_lacking(runtime: Runtime, sinks: Sequence[Sink]) -> Iterator[tuple[Sink, LastShown, LockstepError]]:
     """With the last epoch of each, whichever of them is missing: all up to that stay away, once it is said."""
-    shown = find_last_shown(runtime, sinks)
+    shown = find_last_shown(runtime.ledger, runtime.pipeline, sinks)
     for described in sinks:
         if not (last := shown.get(described.name)):
             continue
         with runtime.opened(described) as sink:
             other = find_other_target(sink, last)
             missing = (last[0], other) if other else find_missing_marker(sink, last)
-            if missing is not None and not is_said_to_lack(runtime, sink, last, missing[0]):
+            words = said_to_lack(runtime.ledger, runtime.pipeline)
+            if missing is not None and not is_said_to_lack(words, sink, last, missing[0]):
                 yield described, last[0], missing[1]
 
 
 def _as_they_are(runtime: Runtime, lost: Iterable[tuple[Sink, LastShown]]) -> Iterator[LackingSink]:
+    newest = runtime.ledger.last_epoch(runtime.pipeline)
     for described, last in lost:
         with runtime.opened(described) as sink:
-            yield LackingSink(last.sink, last.epoch, target_id_of(sink))
+            yield LackingSink(last.sink, last.epoch, target_id_of(sink), newest.id if newest else 0)
 
 
 def _in_force(runtime: Runtime) -> list[Json]:

@@ -46,6 +46,7 @@ def replan(runtime: Runtime, epoch_id: int, reason: str, run: RunKey | None = No
     else:
         plan = _plan_anew(runtime, old)
         claims = find_claims(runtime, plan)
+    plan = replace(plan, foreign=old.plan.foreign)
     epoch = runtime.ledger.replan_epoch(runtime.pipeline, epoch_id, plan, claims, reason, run, only=old.attempt)
     roll_back(runtime, old)  # with the sinks of the old plan: they hold what older attempts left
     return epoch

@@ -77,7 +77,7 @@ def _examine(runtime: Runtime, report: Report, epoch: Epoch, reads: Input | None
         try:
             with runtime.opened(runtime.sink_of(epoch, name)) as sink:
                 for one in together:
-                    require_replaceable(sink, one)
+                    require_replaceable(runtime, sink, one)
         except LockstepError as error:
             refusals[name] = str(error)
     outputs = epoch.counted

@@ -61,7 +61,7 @@ def plan(runtime: Runtime, current: Epoch, wanted: Epoch) -> Restorable:
     for name in current.plan.sinks:
         try:
             with runtime.opened(runtime.sink_of(current, name)) as sink:
-                require_replaceable(sink, current)
+                require_replaceable(runtime, sink, current)
         except LockstepError as error:
             refusals[name] = str(error)
     kept = runtime.ledger.kept_wal(wanted.pipeline, wanted.id)

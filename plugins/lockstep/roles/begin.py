@@ -36,6 +36,7 @@ from lockstep.steps.alarms import confirm_alarm
 from lockstep.steps.generations import (
     choose_life,
     find_current,
+    find_foreign,
     find_together,
     join_ranges,
     plan_again,
@@ -297,6 +298,7 @@ def _plan_restored(runtime: Runtime, run: RunKey, current: Epoch, epoch: int) ->
     wal = check_restored(runtime, wanted)
     plan = plan_restored(runtime, wanted)
     _preflight(runtime, plan, [current], {name: output.schema for name, output in wal.manifest.outputs.items()})
+    plan = replace(plan, foreign=find_foreign(runtime, current))
     reach(CrashPoint.BEGIN_BEFORE_OPEN)
     return runtime.ledger.plan_generation(current, plan, {}, run, run.restate or "", restores=wanted.id)
 
@@ -312,6 +314,7 @@ def _plan_replacement(runtime: Runtime, run: RunKey, current: Epoch) -> Epoch | 
         plan = plan_again(runtime, replaced, afresh=run.input is not Input.FROZEN)
     else:
         plan = make_plan(runtime, current.interval, None, replaced=current)
+    plan = replace(plan, foreign=find_foreign(runtime, current))
     claims = find_claims(runtime, plan) if current.interval else {}  # of a cursor's files each is claimed for good
     through = replaced[-1].id if current.interval is None and hands_on_state(runtime) else None
     reach(CrashPoint.BEGIN_BEFORE_OPEN)
@@ -401,7 +404,7 @@ def _preflight(
     """`schemas`: of each output, where they are known before anything is staged."""
     reach(CrashPoint.BEGIN_BEFORE_PREFLIGHT)
     sinks = [runtime.sink_from(spec) for spec in plan.sinks.values()]
-    shown = find_last_shown(runtime, sinks)
+    shown = find_last_shown(runtime.ledger, runtime.pipeline, sinks)
     for described in sinks:
         with runtime.opened(described) as sink:
             last = shown.get(sink.name, [])
@@ -409,7 +412,7 @@ def _preflight(
             sink.preflight(None if schemas is None else {name: schemas[name] for name in sink.outputs})
             newest = require_known_markers(runtime, sink)
             for one in replaced:
-                require_replaceable(sink, one)
+                require_replaceable(runtime, sink, one)
             require_shown_still(runtime, sink, last, newest)
             reach(CrashPoint.BEGIN_AFTER_PREFLIGHT)
 

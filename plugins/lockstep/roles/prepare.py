@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 
 from lockstep.crash import CrashPoint, reach
@@ -20,7 +21,7 @@ from lockstep.steps.alarms import confirm_alarm
 from lockstep.steps.early_load import EarlyLoad, EarlyLoads
 from lockstep.steps.lease import hold_lease
 from lockstep.steps.sweep import sweep_sink
-from lockstep.steps.targets import require_nothing_lost
+from lockstep.steps.targets import find_known_losses, require_nothing_lost, said_to_lack
 from lockstep.steps.wording import describe_rows
 from lockstep.wal.reading import SealedWal
 
@@ -60,7 +61,8 @@ def _take_part(runtime: Runtime, attempt: Attempt, epoch: Epoch, described: Sink
         with runtime.opened(described) as sink:
             if voted := _standing_vote(runtime, attempt, epoch, sink):
                 return voted
-            require_nothing_lost(runtime, sink, described)  # since `begin`: a mount may drop, a database be restored
+            # since `begin`: a mount may drop, a database be restored
+            require_nothing_lost(runtime.ledger, runtime.pipeline, sink, described)
             return _vote(runtime, attempt, epoch, sink)
 
 
@@ -126,6 +128,9 @@ def _vote_as(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenSink, w
     reach(CrashPoint.PREPARE_AFTER_TURN)
     sweep_sink(runtime, sink, only=epoch.id, below=token)
     told = runtime.sink_epoch(epoch, token)
+    if told.replaced:
+        words, taken = said_to_lack(runtime.ledger, runtime.pipeline), (*told.replaced, *told.earlier)
+        told = replace(told, lacking=told.lacking | find_known_losses(words, sink, (one.id for one in taken)))
     sink.refuse_shown(told)
     reach(CrashPoint.PREPARE_BEFORE_WRITE)
     vote = sink.prepare(told, wal.outputs(sink.outputs))

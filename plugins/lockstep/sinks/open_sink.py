@@ -235,8 +235,11 @@ class OpenSink(ABC):
             )
         return marker
 
-    def _require_shown(self, replaced: Replaced, marker: Marker | None, epoch: SinkEpoch) -> Marker:
-        """The marker of an epoch whose place `epoch` takes. Raises `LedgerConflict` unless it stands as decided."""
+    def _require_shown(self, replaced: Replaced, marker: Marker | None, epoch: SinkEpoch) -> Marker | None:
+        """The marker of an epoch whose place `epoch` takes; None if the target is known to lack it. Raises
+        `LedgerConflict` unless it stands as decided."""
+        if marker is None and replaced.id in epoch.lacking:
+            return None
         if marker is None or marker.manifest_hash != replaced.manifest_hash:
             found = f"the marker of manifest {marker.manifest_hash[:12]}" if marker else "no marker"
             raise LedgerConflict(
@@ -282,6 +285,10 @@ def shown_before(sink: str, epoch: SinkEpoch, shown: Marker) -> LedgerConflict:
     )
     if shown.span == epoch.span or shown.span is None:
         way = f"if all its rows are there, in every sink, give it up: lockstep void … {epoch.id} --reason …; {way}"
+    if epoch.generation:
+        way = (
+            f"give it up (lockstep void … {epoch.id} --reason …), and restate the range anew, in the place of that, too"
+        )
     return LedgerConflict(
         f"sink {sink}: {asked} can't be taken, the target shows {there} (token {shown.token}, manifest "
         f"{shown.manifest_hash[:12] or 'unknown'}), by a ledger that this one has no memory of: {way}"

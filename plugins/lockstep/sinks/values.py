@@ -64,6 +64,7 @@ class Replaced:
     manifest_hash: str  #: what its marker carries
     rows: Mapping[str, int] = field(default_factory=dict, hash=False)  #: sealed, by output; one left out isn't known
     heir: int | None = None  #: of `SinkEpoch.earlier`: the epoch that has taken its place since
+    foreign: bool = False  #: decided by a ledger that was lost, and shown by those sinks that had published it then
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,8 @@ class SinkEpoch:
     """What a sink is told of an epoch. `token` names this execution's sessions and handles.
 
     `replaced`: the epochs whose rows go with the very step that shows this one's; their markers stay. `earlier`: the
-    lives of its range before those. Their rows are gone, unless the target was restored from a backup since.
+    lives of its range before those. Their rows are gone, unless the target was restored from a backup since. `lacking`:
+    those of both that the target may lack before the decision, too: it has lost them, by a person's word.
     """
 
     id: int
@@ -83,6 +85,7 @@ class SinkEpoch:
     generation: int = 0  #: the how-manieth life of its range; 0: the original
     root: int | None = None  #: the original of its range, or the last of those that it replaces; None: itself
     earlier: tuple[Replaced, ...] = ()
+    lacking: frozenset[int] = frozenset()
 
     @property
     def span(self) -> str | None:

@@ -180,7 +180,7 @@ class EarlyLoad:
         reach(CrashPoint.PREPARE_BEFORE_TOKEN)
         self.token = runtime.ledger.take_token(self.attempt, Role.PREPARE, sink.name)
         reach(CrashPoint.PREPARE_AFTER_TOKEN)
-        require_nothing_lost(runtime, sink, self.described)
+        require_nothing_lost(runtime.ledger, runtime.pipeline, sink, self.described)
         sink.preflight(self.schemas)
         reach(CrashPoint.PREPARE_AFTER_PREFLIGHT)
         sweep_sink(runtime, sink, only=self.epoch.id, below=self.token)

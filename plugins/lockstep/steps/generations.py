@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NoReturn
 
 from lockstep import remedies
@@ -13,10 +14,13 @@ from lockstep.ledger import LedgerReader
 from lockstep.pipeline import Pipeline
 from lockstep.runtime import Runtime
 from lockstep.sinks.open_sink import OpenSink
+from lockstep.sinks.values import Replaced
 from lockstep.sources.base import Source, planned_source
 from lockstep.states import DECIDED, FINISHED, UNDECIDED, EpochState
+from lockstep.steps.identity import RENUMBERED
 from lockstep.steps.keyed_state import hands_on_state, require_state_kept
 from lockstep.steps.planned_sinks import require_shown_alike
+from lockstep.steps.targets import find_known_losses, said_to_lack
 
 _LONGEST, _LONGEST_NAME = 1000, 100
 _BEFORE_REQUEST = " (request "
@@ -348,13 +352,60 @@ def require_restatable(runtime: Runtime, epochs: Sequence[Epoch]) -> None:
             )
 
 
-def require_replaceable(sink: OpenSink, current: Epoch) -> None:
+def find_foreign(runtime: Runtime, current: Epoch) -> tuple[tuple[int, str], ...]:
+    """Number and manifest hash of each life of the range that sinks show and this ledger never decided, the youngest
+    first: it was restored to before that. Asked after `preflight`, which refuses what no person has looked at. Raises
+    `RestateRefused` where sinks show different ones."""
+    found: list[tuple[int, str]] = []
+    last = runtime.sink_epoch(current, 0)
+    known = {(life.id, life.manifest_hash) for life in runtime.ledger.generations(current) if life.state in DECIDED}
+    while True:
+        before = Replaced(found[0][0] if found else current.id, "")
+        wanted = replace(last, generation=last.generation + len(found) + 1, replaced=(before,)).span or ""
+        shown = set[tuple[int, str]]()
+        for described in runtime.defined.sinks:
+            with runtime.opened(described) as sink:
+                marker = sink.find_marker_of_span(wanted)
+                shown |= {(marker.epoch, marker.manifest_hash)} - known if marker else set()
+        if len(shown) > 1:
+            raise RestateRefused(f"can't restate {current}: sinks show different epochs in its place: {sorted(shown)}")
+        if not shown:
+            break
+        found.insert(0, shown.pop())
+    if current.interval is None and hands_on_state(runtime):
+        _require_no_other_foreign(runtime, current)
+    return tuple(found)
+
+
+def _require_no_other_foreign(runtime: Runtime, current: Epoch) -> None:
+    """Raise `RestateRefused` if sinks show an epoch of a lost ledger in the place of all from another one on: its rows
+    would stay beside those of what replaces all from `current` on."""
+    shown = (runtime.ledger.pipeline_change(runtime.pipeline, RENUMBERED) or {"shown": ()})["shown"]
+    numbers = {one["epoch"] for one in shown}
+    for one in shown:
+        kind, _, place = (one["span"] or "").partition("/")
+        first = int(place.partition("/")[0]) if kind == "epoch" else current.id
+        if first == current.id or first in numbers:  # the second took the place of another one of the lost ledger
+            continue
+        if runtime.ledger.epoch(runtime.pipeline, first).state is not EpochState.REPLACED:
+            raise RestateRefused(
+                f"can't restate {current}: sink {one['sink']} shows epoch {one['epoch']} in the place of all from "
+                f"epoch {first} on, by a ledger that was lost: restate that one first, which replaces it, too"
+            )
+
+
+def require_replaceable(runtime: Runtime, sink: OpenSink, current: Epoch) -> None:
     """Raise `PreflightRefused` where the sink can't replace what it shows, `RestateRefused` where it doesn't prove that
-    it shows `current`."""
+    it shows `current`, and nobody has said that it has lost that."""
     sink.require_replaceable()
     marker = sink.find_marker(current.id)
-    if marker is None or marker.manifest_hash != current.manifest_hash:
-        found = f"the marker of manifest {marker.manifest_hash[:12]}" if marker else "no marker of it"
-        raise RestateRefused(
-            f"can't restate {current}: sink {sink.name} holds {found}, so nobody can prove what would be replaced there"
-        )
+    if marker is not None and marker.manifest_hash == current.manifest_hash:
+        return
+    if marker is None and find_known_losses(said_to_lack(runtime.ledger, runtime.pipeline), sink, [current.id]):
+        return
+    found = f"the marker of manifest {marker.manifest_hash[:12]}" if marker else "no marker of it"
+    say = f". If its target has lost that, say so first: {remedies.go_on_without(runtime.pipeline, sink.name)}"
+    raise RestateRefused(
+        f"can't restate {current}: sink {sink.name} holds {found}, so nobody can prove what would be replaced there"
+        f"{'' if marker else say}"
+    )

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from lockstep import remedies
 from lockstep.epoch import Json, LastShown
 from lockstep.errors import InvalidPipeline, LedgerConflict, LockstepError, TargetChanged
+from lockstep.ledger import LedgerReader
 from lockstep.runtime import Runtime
 from lockstep.sinks.base import Sink
 from lockstep.sinks.open_sink import OpenSink
@@ -20,7 +21,7 @@ from lockstep.sinks.values import Guarantee, Marker, Publication
 from lockstep.steps.identity import RENUMBERED
 
 
-def find_last_shown(runtime: Runtime, sinks: Iterable[Sink]) -> dict[str, list[LastShown]]:
+def find_last_shown(ledger: LedgerReader, pipeline: str, sinks: Iterable[Sink]) -> dict[str, list[LastShown]]:
     """What the ledger calls published last in each of `sinks`, by name, youngest first: as many as something may have
     been lost among since anybody asked. None of a sink that shows nothing yet, that was another one then, or that keeps
     no record, and no epoch that stands by a person's word.
@@ -29,7 +30,7 @@ def find_last_shown(runtime: Runtime, sinks: Iterable[Sink]) -> dict[str, list[L
     """
     asked = {sink.name: sink for sink in sinks if Guarantee(sink.guarantee) is not Guarantee.NONE}
     found = defaultdict[str, list[LastShown]](list)
-    for one in runtime.ledger.last_shown(runtime.pipeline, list(asked)) if asked else []:
+    for one in ledger.last_shown(pipeline, list(asked)) if asked else []:
         found[one.sink].append(one)
     return {
         name: [one for one in shown if one.publication != Publication.RESOLVED]
@@ -42,8 +43,8 @@ def require_same_target(runtime: Runtime, sink: OpenSink, shown: Sequence[LastSh
     """Raise `TargetChanged` if the target isn't the one that voted for the last epoch there. Before a `preflight`,
     which would make a missing one anew."""
     found = find_other_target(sink, shown)
-    if found is not None and not is_said_to_lack(runtime, sink, shown, shown[0]):
-        raise _refused(runtime, sink, found)
+    if found is not None and not is_said_to_lack(said_to_lack(runtime.ledger, runtime.pipeline), sink, shown, shown[0]):
+        raise _refused(runtime.pipeline, sink, found)
 
 
 def require_shown_still(
@@ -52,15 +53,17 @@ def require_shown_still(
     """Raise `LedgerConflict` if the target lacks a marker of the last epochs there. `newest`: those that were asked for
     anyway; of the last epoch that was shown it is one of them, unless younger ones were shown meanwhile."""
     found = find_missing_marker(sink, shown, newest)
-    if found is not None and not is_said_to_lack(runtime, sink, shown, found[0]):
-        raise _refused(runtime, sink, found[1])
+    if found is not None and not is_said_to_lack(said_to_lack(runtime.ledger, runtime.pipeline), sink, shown, found[0]):
+        raise _refused(runtime.pipeline, sink, found[1])
 
 
-def require_nothing_lost(runtime: Runtime, sink: OpenSink, described: Sink) -> None:
+def require_nothing_lost(ledger: LedgerReader, pipeline: str, sink: OpenSink, described: Sink) -> None:
     """Both of these, for one sink. Raises as they do."""
-    shown = find_last_shown(runtime, [described]).get(sink.name, [])
-    require_same_target(runtime, sink, shown)
-    require_shown_still(runtime, sink, shown)
+    shown = find_last_shown(ledger, pipeline, [described]).get(sink.name, [])
+    other = find_other_target(sink, shown)
+    missing = (shown[0], other) if other else find_missing_marker(sink, shown)
+    if missing is not None and not is_said_to_lack(said_to_lack(ledger, pipeline), sink, shown, missing[0]):
+        raise _refused(pipeline, sink, missing[1])
 
 
 def find_other_target(sink: OpenSink, shown: Sequence[LastShown]) -> TargetChanged | None:
@@ -106,19 +109,36 @@ def _find_missing(sink: OpenSink, one: LastShown) -> LockstepError | None:
     )
 
 
-def is_said_to_lack(runtime: Runtime, sink: OpenSink, shown: Sequence[LastShown], missing: LastShown) -> bool:
+def is_said_to_lack(words: Iterable[Json], sink: OpenSink, shown: Sequence[LastShown], missing: LastShown) -> bool:
     """Whether a person has seen just this target lack that epoch, or one that was shown behind it."""
-    words = said_to_lack(runtime)
-    word = next((one for one in words if one["sink"] == sink.name), None)
-    if word is None or word["target_id"] not in (None, target_id_of(sink)):
-        return False
-    return word["epoch"] in [one.epoch for one in shown[: shown.index(missing) + 1]]
+    word = _find_word(words, sink)
+    return word is not None and word["epoch"] in [one.epoch for one in shown[: shown.index(missing) + 1]]
 
 
-def said_to_lack(runtime: Runtime) -> list[Json]:
+def find_known_losses(words: Iterable[Json], sink: OpenSink, epochs: Iterable[int]) -> frozenset[int]:
+    """Those of `epochs`, without markers there, that a person has seen this target lack: what was planned by then."""
+    word = _find_word(words, sink) or {"epoch": 0}
+    return frozenset(epoch for epoch in epochs if epoch <= max(word["epoch"], word.get("through", 0)))
+
+
+def find_lost(ledger: LedgerReader, pipeline: str, sink: OpenSink) -> list[int]:
+    """The epochs that the ledger calls published in `sink`, and of which the target has no marker. The ledger is asked
+    first: what it calls published has its marker by then."""
+    published = ledger.published_in(pipeline, sink.name)
+    there = {(marker.epoch, marker.manifest_hash) for marker in sink.markers()} if published else set()
+    return [epoch for epoch, manifest_hash in published if (epoch, manifest_hash) not in there]
+
+
+def said_to_lack(ledger: LedgerReader, pipeline: str) -> list[Json]:
     """What persons have said of sinks that lack something, see `LackingSink`; older versions have asked nobody."""
-    said = runtime.ledger.pipeline_change(runtime.pipeline, RENUMBERED) or {}
+    said = ledger.pipeline_change(pipeline, RENUMBERED) or {}
     return list(said.get("lacking", ()))
+
+
+def _find_word(words: Iterable[Json], sink: OpenSink) -> Json | None:
+    """What a person has said of this sink, if its target is the one of then."""
+    word = next((one for one in words if one["sink"] == sink.name), None)
+    return word if word is not None and word["target_id"] in (None, target_id_of(sink)) else None
 
 
 def target_id_of(sink: OpenSink) -> str | None:
@@ -129,10 +149,10 @@ def target_id_of(sink: OpenSink) -> str | None:
         return None
 
 
-def _refused(runtime: Runtime, sink: OpenSink, found: LockstepError) -> LockstepError:
+def _refused(pipeline: str, sink: OpenSink, found: LockstepError) -> LockstepError:
     return type(found)(
         f"{found}. Nothing is planned or written there, or later epochs would hide what is missing. If that is to stay "
-        f"away for good, say so: {remedies.go_on_without(runtime.pipeline, sink.name)}"
+        f"away for good, say so: {remedies.go_on_without(pipeline, sink.name)}"
     )
 
 

@@ -252,10 +252,10 @@ class OpenFileSink(TwoPhaseCommitSink):
 
         Raises `LedgerConflict` if one isn't shown as it was decided; of a decided epoch see `_taken_away`."""
         found: Sequence[tuple[Replaced, Marker | None]]
-        if decided:
-            found = self._taken_away(epoch, self.find_marker)
-        else:
+        if not decided:
             found = [(one, self._require_shown(one, self.find_marker(one.id), epoch)) for one in epoch.replaced]
+        if decided or epoch.lacking:
+            found = self._taken_away(epoch, self.find_marker)
         return tuple(sorted({id for one, marker in found for id in (one.id, *(marker.replaced if marker else ()))}))
 
     # --- names ---

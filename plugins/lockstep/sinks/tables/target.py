@@ -157,18 +157,19 @@ class TableTarget(ABC, Generic[Cursor]):
         return shows
 
     def _shows_replaced(self, claim: TableClaim[Cursor], replaced: Replaced, decided: bool) -> bool:
-        """Of a decided one: if it returns False, nobody ever shows it here."""
-        told = _as_shown(replaced, claim.epoch)
+        """If it returns False, nobody ever shows it here. `decided`: whether that of `claim` is; its target may lack
+        what was replaced, as one may of which a person has said so."""
+        told, absent = _as_shown(replaced, claim.epoch), decided or replaced.id in claim.epoch.lacking
         with (
             self._clearing_the_way(claim, told if decided else None),
             self.database.naming(f"looking for the marker of epoch {replaced.id}", SinkUnavailable),
         ):
             marker = self.own.find_marker(claim.cursor, replaced.id)
-            if marker is None and decided:
+            if marker is None and absent:
                 if self.own.insert_marker(claim.cursor, told):
                     return False
                 marker = self.own.find_marker(claim.cursor, replaced.id)  # it was shown this very moment
-        if not decided if marker is None else marker.manifest_hash != replaced.manifest_hash:
+        if not absent if marker is None else marker.manifest_hash != replaced.manifest_hash:
             found = f"manifest {marker.manifest_hash[:12]}" if marker else "no marker of it"
             raise LedgerConflict(
                 f"{self.database.where}: epoch {claim.epoch.id} takes the place of epoch {replaced.id}, manifest "
