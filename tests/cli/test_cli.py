@@ -16,6 +16,7 @@ from lockstep.audits import unique
 from lockstep.environment import RESERVED, EnvironmentConnections
 from lockstep.epoch import RunKey
 from lockstep.errors import EpochHeld, NotConfigured
+from lockstep.sinks import FileSink
 from tests.cases import cases
 from tests.cli.conftest import Lockstep
 from tests.crash.world import World
@@ -54,6 +55,24 @@ def test_status_shows_epochs_and_what_is_stuck_and_why(world: World, lockstep: L
     unknown = lockstep("status", "nothing")
     assert (unknown.exit_code, unknown.stderr) == (1, "UnknownEpoch: the ledger has no pipeline 'nothing'\n")
     assert _error(lockstep("status", "nothing", "--json"))["error"] == "UnknownEpoch"
+
+
+@pytest.mark.fault("R3")
+def test_status_names_what_the_newest_epoch_has_otherwise(world: World, lockstep: Lockstep) -> None:
+    for run in ("a", "b"):
+        world.run(RunKey("cli", run), next(world.days))
+    moved = FileSink("files", output="numbers", path=str(world.folder / "elsewhere"))
+    sinks = [moved if one.name == "files" else one for one in world.pipeline.sinks]
+    replace(world, pipeline=replace(world.pipeline, sinks=sinks)).run(RunKey("cli", "c"), next(world.days))
+    shown = " ".join(lockstep("status", "numbers").output.split())
+    assert "redefined: numbers epoch 1 [" in shown and "another definition of sink files" in shown
+    assert "The same goes for epochs 2." in shown
+    [pipeline] = _json(lockstep("status", "numbers", "--json"))
+    assert {one["epoch"]["id"]: one["redefined"] for one in pipeline["epochs"]} == {
+        1: ["sink files"],
+        2: ["sink files"],
+        3: [],
+    }
 
 
 def test_verify_agrees_with_what_was_sealed_and_finds_a_changed_a_missing_and_a_doubled_row(

@@ -44,7 +44,7 @@ from lockstep.cli._tables import (
     showing_progress,
 )
 from lockstep.environment import EnvironmentConnections
-from lockstep.epoch import Epoch, Json, SourceRange
+from lockstep.epoch import Epoch, Json, Plan, SourceRange
 from lockstep.errors import IllegalTransition, InvalidPipeline, LockstepError, Retryable, UnknownEpoch
 from lockstep.ledger import Ledger
 from lockstep.ledger import migrate as migrate_ledger
@@ -81,6 +81,7 @@ from lockstep.sources.open_source import OpenSource
 from lockstep.states import DECIDED, UNDECIDED, EpochState, Role
 from lockstep.steps.input_report import report_input
 from lockstep.steps.kept_wals import expire_wals
+from lockstep.steps.planned_sinks import find_redefined
 from lockstep.version import __version__
 from lockstep.wal.staging import Staging
 from lockstep.wal_retention import KeptWal
@@ -650,17 +651,21 @@ Claimed = Callable[[str, str, Iterable[str]], set[str]]  #: pipeline, source, pa
 
 def with_input(found: PipelineStatus, claimed_by: Claimed) -> PipelineStatus:
     """The same with what became of each epoch's input, which the ledger can't know."""
-    return replace(found, epochs=tuple(_epoch_with_input(one, claimed_by) for one in found.epochs))
+    originals = [one.epoch for one in found.epochs if one.epoch.generation is None]
+    newest = max(originals, key=lambda one: one.id).plan if originals else None
+    return replace(found, epochs=tuple(_epoch_with_input(one, claimed_by, newest) for one in found.epochs))
 
 
-def _epoch_with_input(found: EpochStatus, claimed_by: Claimed) -> EpochStatus:
+def _epoch_with_input(found: EpochStatus, claimed_by: Claimed, newest: Plan | None) -> EpochStatus:
     def open_source(name: str, planned: SourceRange) -> AbstractContextManager[OpenSource]:
         claimed = partial(claimed_by, found.epoch.pipeline, name)
         context = SourceContext(found.epoch.pipeline, name, claimed, EnvironmentConnections())
         return _source_to_report(name, planned).opened(context)
 
     told = report_input(found.epoch, open_source)
-    return replace(found, late=told.late, changed=told.changed, held_back=told.held_back, finished=told.finished)
+    redefined = find_redefined(found.epoch, newest.sinks, newest.reads) if newest else ()
+    found = replace(found, late=told.late, changed=told.changed, redefined=redefined)
+    return replace(found, held_back=told.held_back, finished=told.finished)
 
 
 def _source_to_report(name: str, planned: SourceRange) -> Source:

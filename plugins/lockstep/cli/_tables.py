@@ -33,6 +33,7 @@ from lockstep.operations.wal_log import WalLog
 from lockstep.roles.recover import RecoveryReport
 from lockstep.sinks.compacting import Compaction
 from lockstep.states import DECIDED, EpochState, ParticipantState
+from lockstep.steps.planned_sinks import describe_redefined
 from lockstep.wal_retention import KeptWal
 
 _ROOMY = 100  #: columns of a terminal from which on outputs and sinks are named one by one
@@ -70,6 +71,9 @@ def show_epochs(pipelines: Sequence[PipelineStatus]) -> None:
             _say(f"snapshot: each epoch reads all of source {source}")
         for source in _finished(found):
             _say(f"[bold]finished[/]: source {source} is read to its end, later epochs have nothing of it")
+        for first, others in _redefined(found).values():
+            more = f". The same goes for epochs {', '.join(map(str, others))}." if others else ""
+            _say(f"[bold yellow]redefined[/]: {escape(describe_redefined(first.epoch, first.redefined) + more)}")
         for one in found.epochs:
             if one.stuck:
                 _say(f"[bold red]stuck[/]: epoch {one.epoch.id} ({one.epoch.state}): {escape(one.stuck)}")
@@ -110,6 +114,17 @@ def _finished(found: PipelineStatus) -> Sequence[str]:
     """The sources that the newest epoch has read to their end."""
     newest = max(found.epochs, key=lambda one: one.epoch.id, default=None)
     return newest.finished if newest else ()
+
+
+def _redefined(found: PipelineStatus) -> dict[tuple[str, ...], tuple[EpochStatus, list[int]]]:
+    """The first epoch, and the numbers of the others, by what of them the newest epoch has otherwise."""
+    groups: dict[tuple[str, ...], tuple[EpochStatus, list[int]]] = {}
+    for one in sorted((one for one in found.epochs if one.redefined), key=lambda one: one.epoch.id):
+        if one.redefined in groups:
+            groups[one.redefined][1].append(one.epoch.id)
+        else:
+            groups[one.redefined] = (one, [])
+    return groups
 
 
 def _snapshots(found: PipelineStatus) -> Sequence[str]:

@@ -42,6 +42,8 @@ class EpochStatus:
     held_back: Mapping[str, str] = field(default_factory=dict)
     finished: tuple[str, ...] = ()  #: sources that it has read to their end; only they can tell
     verdict: Verdict | None = None  #: of its audits
+    #: sinks and sources that the pipeline's newest epoch has otherwise; only a comparison of their plans can tell
+    redefined: tuple[str, ...] = ()
 
     @property
     def held(self) -> bool:

@@ -30,6 +30,7 @@ from lockstep.orchestration.connections import LEDGER, login
 from lockstep.orchestration.page import MOUNT
 from lockstep.states import EpochState
 from lockstep.steps.generations import current_life
+from lockstep.steps.planned_sinks import describe_redefined, find_redefined
 from lockstep.ui._access import Right, may, permitted
 from lockstep.ui._actions import ACTIONS, Action, commands
 from lockstep.ui._errands import (
@@ -266,6 +267,8 @@ def show_epoch(request: Request, user: User, pipeline: str, epoch: int) -> Respo
         history = report.history(pipeline, epoch)
         lives = report.generations(found.epoch)
         restorable = _restorable(report, lives) if acts else frozenset()
+        newest = report.last_original(pipeline)
+        redefined = find_redefined(found.epoch, newest.plan.sinks, newest.plan.reads) if newest else ()
         errands = [one for one in ERRANDS.values() if acts and one.refused(found, report) is None]
     return render(
         request,
@@ -275,6 +278,7 @@ def show_epoch(request: Request, user: User, pipeline: str, epoch: int) -> Respo
         earlier=max(0, len(history) - MOST_HISTORY),
         lives=lives,
         restorable=restorable,
+        redefined=describe_redefined(found.epoch, redefined) if redefined else None,
         actions=[one for one in ACTIONS.values() if acts and one.refused(found) is None],
         errands=errands,
         recoverable=acts and found.epoch.state in (EpochState.COMMITTED, EpochState.PUBLISHED),
