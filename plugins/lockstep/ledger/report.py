@@ -238,6 +238,13 @@ class Report(LedgerReader):
         rows = self._find_all("list_epochs_of_runs", dag_id=run.dag_id, run_ids=names)
         return [to_epoch(row) for row in rows]
 
+    def knows_run(self, run: RunKey, epoch: Epoch) -> bool:
+        """Whether a run has begun an epoch of the pipeline, alone, as a part of its DAG's or in a pack, with `epoch`'s
+        interval; also one that Airflow has deleted since."""
+        parts = (run, run.part(epoch.pipeline))
+        names = [one.run_id for part in parts for one in (part, part.member(epoch.interval, 1))]
+        return bool(self._find_all("list_epochs_of_runs", dag_id=run.dag_id, run_ids=names))
+
     def history(self, pipeline: str, epoch: int) -> list[HistoryEntry]:
         """Every transition of one epoch and its participants, oldest first."""
         rows = self._find_all("list_transitions", pipeline=pipeline, epoch=epoch)

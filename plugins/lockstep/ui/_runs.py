@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -90,16 +90,20 @@ def _telling(dag_id: str) -> Iterator[None]:
         raise FormRefused(f"Airflow refuses such a run of DAG {dag_id}: {first}") from error
 
 
-def number_of(dag_id: str, stem: str) -> int:
-    """Of the next run whose id begins so: what has ended is asked for anew, and not what somebody waits for."""
+def number_of(dag_id: str, stem: str, is_known: Callable[[str], bool] = lambda run_id: False) -> int:
+    """Of the next run whose id begins so: what has ended is asked for anew, and not what somebody waits for. A run that
+    was deleted gives its id to no other if the ledger knows it (`is_known`): it would be that one, and do what was
+    asked for then."""
     with create_session() as session:
-        known = select(DagRun.run_id).where(
-            DagRun.dag_id == dag_id,
-            DagRun.run_id.startswith(stem, autoescape=True),
-            DagRun.state.in_(State.finished_dr_states),
+        runs = select(DagRun.run_id, DagRun.state).where(
+            DagRun.dag_id == dag_id, DagRun.run_id.startswith(stem, autoescape=True)
         )
-        ended = set(session.scalars(known))
-    return next(number for number in count(1) if f"{stem}{number}" not in ended)
+        states = {row.run_id: row.state for row in session.execute(runs)}
+    names = ((number, f"{stem}{number}") for number in count(1))
+    ended = State.finished_dr_states
+    return next(
+        number for number, name in names if (states[name] not in ended if name in states else not is_known(name))
+    )
 
 
 def find_asked(run: RunKey) -> Asked | None:
