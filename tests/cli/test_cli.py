@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psycopg2
+import pyarrow as pa
 import pytest
-from typer.testing import Result
+import typer
+from typer.testing import CliRunner, Result
 
 from lockstep.audits import unique
+from lockstep.cli._commands import reported
+from lockstep.cli._tables import show_rows
 from lockstep.environment import RESERVED, EnvironmentConnections
 from lockstep.epoch import RunKey
-from lockstep.errors import EpochHeld, NotConfigured
+from lockstep.errors import EpochHeld, EpochVoid, LockstepError, NotConfigured
+from lockstep.operations.replan import void
 from lockstep.sinks import FileSink
 from tests.cases import cases
 from tests.cli.conftest import Lockstep
@@ -286,3 +294,85 @@ def test_renumber_prints_what_the_ledger_lacks_and_where_numbers_go_on(world: Wo
     assert "epochs of numbers go on above 7, tokens above 4000" in done.output
     told = _json(lockstep("renumber", "numbers", "--reason", "again", "--unprotected", "--json"))
     assert (told["epoch"], told["token"], told["shown"][0]["sink"]) == (7, 4000, "warehouse")
+
+
+@pytest.mark.fault("R6")
+def test_what_the_ledger_holds_is_shown_as_it_is_and_no_terminal_obeys_it(world: World, lockstep: Lockstep) -> None:
+    day = next(world.days)
+    world.run_until(RunKey("cli", "stuck"), day, "prepare.warehouse")
+    hostile = ":a: :smile: [bold]x[/] \x1b[31mred \x9b2J \u202eback"
+    void(world.runtime(), 1, hostile + "long " * 20_000)
+    begun = time.monotonic()
+    told = lockstep("status", "numbers", columns=400).output + lockstep("status", "numbers", "--epoch", 1).output
+    with pytest.raises(EpochVoid) as refused:
+        world.run_task("begin", RunKey("cli", "late"), day)
+    told += _told(refused.value)
+    assert time.monotonic() - begun < 20
+    assert r":a: :smile: [bold]x[/] \x1b[31mred \x9b2J \u202eback" in told
+    assert not set("\x1b\x9b\u202e") & set(told)
+
+
+def _told(error: LockstepError) -> str:
+    @(telling := typer.Typer()).command()
+    def fail() -> None:
+        with reported(False):
+            raise error
+
+    return CliRunner().invoke(telling).output
+
+
+@pytest.mark.fault("R6")
+def test_handles_and_values_in_tables_are_those_that_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    values = [":a:", ":smile:", "[red]x[/]", "back\\"]
+    show_rows([pa.record_batch({":b:": values})], pa.schema({":b:": pa.string()}))
+    assert capsys.readouterr().out.split() == [":b:", "─" * 11, *values]
+
+
+@pytest.mark.fault("R7")
+@cases(
+    "asked, code, why",
+    [
+        ("status nothing --epoch 1", 1, "UnknownEpoch"),
+        ("status numbers --epoch 99", 1, "UnknownEpoch"),
+        (f"status numbers --epoch {2**70}", 1, "UnknownEpoch"),
+        ("override nothing", 1, "UnknownEpoch"),
+        ("recover numbers --hold -5", 2, "--hold"),
+        ("recover numbers --hold nan", 2, "--hold"),
+        ("recover numbers --hold inf", 2, "--hold"),
+        ("recover numbers --hold 1e300", 2, "--hold"),
+        (f"status --limit {2**70}", 2, "--limit"),
+        (f"verify numbers --limit {2**70}", 2, "--limit"),
+        (f"wal list numbers --limit {2**70}", 2, "--limit"),
+        ("prune --keep 99999999999", 2, "--keep"),
+        ("exporter --timeout nan --once", 2, "--timeout"),
+        ("compact numbers files --expire 999999d", 2, "--expire"),
+        ("void numbers 1 --reason " + "x" * 100_000, 2, "--reason"),
+        ("void numbers 1 --reason \x1b[31mred", 2, "--reason"),
+        ("redefine numbers --reason a\nb", 2, "--reason"),
+        ("override numbers files --clear --reason \u202e", 2, "--reason"),
+    ],
+)
+def test_what_means_nothing_is_refused_and_no_traceback(
+    world: World, lockstep: Lockstep, asked: str, code: int, why: str
+) -> None:
+    if "numbers" in asked and world.runtime().ledger.last_epoch("numbers") is None:
+        world.run_until(RUN, next(world.days), "stage")
+    done = lockstep(*asked.split(" "))
+    assert (done.exit_code, type(done.exception)) == (code, SystemExit)
+    assert why in done.stderr
+
+
+@pytest.mark.fault("R7")
+def test_an_output_that_is_full_is_one_sentence(world: World) -> None:
+    world.run(RUN, next(world.days))
+    for arguments in (["status"], ["status", "--json"], ["verify", "numbers"]):
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                [sys.executable, "-c", "from lockstep.cli import app; app()", *arguments],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+        assert "can't be written to the standard output: No space left on device" in done.stderr
