@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator, Context
 
 from lockstep.errors import LockstepError
-from lockstep.orchestration._airflow import as_raised
+from lockstep.orchestration._airflow import AirflowTaskTimeout, as_raised
 from lockstep.orchestration._lineage import Lineage, to_operator_lineage
 
 if TYPE_CHECKING:
@@ -29,9 +29,14 @@ class TellingOperator(BaseOperator):
         """`execute` for a task that is resumed, which Airflow lets nobody call but itself."""
         try:
             return self.perform(context)
-        except LockstepError as error:
+        except (LockstepError, AirflowTaskTimeout) as error:
             _log.debug("how it came to this", exc_info=True)
             failure = error
+        if isinstance(failure, AirflowTaskTimeout):
+            failure = AirflowTaskTimeout(
+                f"ended at the task's execution_timeout, {self.execution_timeout}: its next try goes on from the ledger"
+            )
+            raise failure from None
         raise as_raised(failure).with_traceback(None) from None  # out here nothing is chained to it
 
     @abstractmethod
