@@ -1,5 +1,4 @@
-"""Connections from environment variables named after the connections' ids: of the command line and Spark drivers.
-And what else a driver gets of a worker's environment."""
+"""Connections from environment variables, by id: of the command line and Spark drivers; and what else a driver gets."""
 
 from __future__ import annotations
 
@@ -17,27 +16,22 @@ RESERVED = frozenset(
 _CONNECTION = "CONNECTION_"
 #: What a Spark driver gets of the worker's environment: what Java, Python, Spark, clusters and stores go by. A worker's
 #: has the Connections of ledger and sinks, and the key to Airflow's database.
-_OF_DRIVERS = frozenset(
-    {"CLASSPATH", "CONDA_PREFIX", "HOME", "HOSTNAME", "JAVA_HOME", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"}
-    | {"KUBECONFIG", "LANG", "LANGUAGE", "LD_LIBRARY_PATH", "LD_PRELOAD", "LOGNAME", "PATH", "PGPASSFILE"}
-    | {"PGSERVICEFILE", "PGSYSCONFDIR", "SHELL", "TEMP", "TMP", "TMPDIR", "TZ", "USER", "VIRTUAL_ENV"}
-    | {"ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE"}
+_NAMES = frozenset(
+    {"ALL_PROXY", "CLASSPATH", "CONDA_PREFIX", "CURL_CA_BUNDLE", "HOME", "HOSTNAME", "HTTPS_PROXY", "HTTP_PROXY"}
+    | {"KUBECONFIG", "LANG", "LANGUAGE", "LOGNAME", "NO_PROXY", "PATH", "REQUESTS_CA_BUNDLE", "SHELL", "TEMP", "TMP"}
+    | {"TMPDIR", "TZ", "USER", "VIRTUAL_ENV", "PGPASSFILE", "PGSERVICEFILE", "PGSYSCONFDIR"}
     | {f"LOCKSTEP_{name}" for name in RESERVED - {"AIRFLOW", "LEDGER"}}
 )
-_PREFIXES_OF_DRIVERS = (
-    *("AIRFLOW_CTX_", "ARROW_", "AWS_", "AZURE_", "CLOUDSDK_", "GOOGLE_", "HADOOP_", "HDFS_", "HIVE_", "KRB5"),
-    *("KUBERNETES_", "LC_", "MALLOC_", "MKL_", "OMP_", "OPENBLAS_", "OPENLINEAGE_", "PGSSL", "PYARROW_", "PYSPARK_"),
-    *("PYTHON", "SPARK_", "SSL_CERT_", "XDG_", "YARN_"),
+_PREFIXES = (
+    *("AIRFLOW_CTX_", "ARROW_", "AWS_", "AZURE_", "CLOUDSDK_", "GOOGLE_", "HADOOP_", "HDFS_", "HIVE_", "JAVA_"),
+    *("JDK_", "KRB5", "KUBERNETES_", "LC_", "LD_", "MALLOC_", "MKL_", "OMP_", "OPENBLAS_", "OPENLINEAGE_", "PGSSL"),
+    *("PYARROW_", "PYSPARK_", "PYTHON", "SPARK_", "SSL_CERT_", "XDG_", "YARN_"),
 )
 
 
 def for_driver(environment: Mapping[str, str]) -> dict[str, str]:
     """What of the worker's environment a Spark driver, and the workers of its functions, may have."""
-    return {
-        name: value
-        for name, value in environment.items()
-        if name.upper() in _OF_DRIVERS or name.startswith(_PREFIXES_OF_DRIVERS)
-    }
+    return {name: value for name, value in environment.items() if name.upper() in _NAMES or name.startswith(_PREFIXES)}
 
 
 def variable_of(connection: str) -> str:

@@ -82,7 +82,7 @@ def test_an_interval_is_refused_that_the_path_has_one_name_of_many_for(
 ) -> None:
     fitting, long = (Interval(DAY.start, DAY.start + length) for length in (fits, spans))
     for missing in ("error", "empty"):
-        source = FileSource(f"{tmp_path}/{name}", schema=SCHEMA, missing=missing)  # type: ignore[arg-type]
+        source = FileSource(f"{tmp_path}/{name}", schema=SCHEMA, missing=missing)
         with pytest.raises(SourceRefused, match=r"longer than.*would be read, and later files.*spans="):
             opened(source).latest(None, long)
     assert not opened(source).latest(None, fitting)["files"]

@@ -47,7 +47,7 @@ from lockstep.cli._tables import (
     visible,
 )
 from lockstep.environment import EnvironmentConnections
-from lockstep.epoch import Epoch, Json, Plan, SourceRange
+from lockstep.epoch import Epoch, Json, SourceRange
 from lockstep.errors import IllegalTransition, InvalidPipeline, LockstepError, Retryable, UnknownEpoch
 from lockstep.ledger import Ledger
 from lockstep.ledger import migrate as migrate_ledger
@@ -97,8 +97,6 @@ app.add_typer(savepoints, name="savepoint")
 
 TERMINAL_EXIT = STUCK_EXIT = 1
 DISAGREES_EXIT, RETRYABLE_EXIT = 3, 75  # 75: EX_TEMPFAIL of sysexits.h
-MOST_CHARACTERS = 1_000  #: of a reason
-MOST_SECONDS = 366 * 86_400
 MOST = 1_000_000_000  #: of whatever is counted
 
 LedgerOption = Annotated[str, typer.Option("--ledger", envvar="LOCKSTEP_LEDGER", help="DSN of the ledger.")]
@@ -108,16 +106,9 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of 
 
 def require_line(reason: str | None) -> str | None:
     """A reason that fits into a history that people read. Raises `typer.BadParameter`."""
-    if reason is not None and (not reason.isprintable() or len(reason) > MOST_CHARACTERS):
-        raise typer.BadParameter(f"it has to be one line of printable text, of at most {MOST_CHARACTERS:,} characters")
+    if reason is not None and (not reason.isprintable() or len(reason) > 1000):
+        raise typer.BadParameter("it has to be one line of printable text, of at most 1,000 characters")
     return reason
-
-
-def require_seconds(hold: float | None) -> float | None:
-    """Raises `typer.BadParameter`."""
-    if hold is not None and not 0 <= hold <= MOST_SECONDS:  # neither is true of nan
-        raise typer.BadParameter(f"{hold} is no number of seconds from 0 to {MOST_SECONDS:,}")
-    return hold
 
 
 ReasonOption = Annotated[str, typer.Option("--reason", callback=require_line, help="Why; kept in the history.")]
@@ -275,12 +266,12 @@ def recover(
     ledger: LedgerOption,
     staging: StagingOption,
     pipeline: Annotated[str | None, typer.Argument(help="Name of one pipeline; default: all.")] = None,
-    hold: Annotated[
-        float | None, typer.Option(callback=require_seconds, help="Seconds that an undecided attempt is left alone.")
-    ] = None,
+    hold: Annotated[float | None, typer.Option(help="Seconds that an undecided attempt is left alone.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Finish decided epochs, void dead attempts, sweep rubbish. Exit code 75 if problems are left."""
+    if hold is not None and not 0 <= hold <= MOST:  # neither is true of nan
+        raise typer.BadParameter(f"{hold} is no number of seconds from 0 to {MOST:,}", param_hint="--hold")
     with reported(as_json):
         names = [pipeline] if pipeline else Report(ledger).recoverable()
         patience = timedelta(seconds=hold) if hold is not None else None
@@ -681,19 +672,20 @@ def with_input(found: PipelineStatus, claimed_by: Claimed) -> PipelineStatus:
     """The same with what became of each epoch's input, which the ledger can't know."""
     originals = [one.epoch for one in found.epochs if one.epoch.generation is None]
     newest = max(originals, key=lambda one: one.id).plan if originals else None
-    return replace(found, epochs=tuple(_epoch_with_input(one, claimed_by, newest) for one in found.epochs))
+    epochs = [_epoch_with_input(one, claimed_by) for one in found.epochs]
+    if newest is not None:
+        epochs = [replace(one, redefined=find_redefined(one.epoch, newest.sinks, newest.reads)) for one in epochs]
+    return replace(found, epochs=tuple(epochs))
 
 
-def _epoch_with_input(found: EpochStatus, claimed_by: Claimed, newest: Plan | None) -> EpochStatus:
+def _epoch_with_input(found: EpochStatus, claimed_by: Claimed) -> EpochStatus:
     def open_source(name: str, planned: SourceRange) -> AbstractContextManager[OpenSource]:
         claimed = partial(claimed_by, found.epoch.pipeline, name)
         context = SourceContext(found.epoch.pipeline, name, claimed, EnvironmentConnections())
         return _source_to_report(name, planned).opened(context)
 
     told = report_input(found.epoch, open_source)
-    redefined = find_redefined(found.epoch, newest.sinks, newest.reads) if newest else ()
-    found = replace(found, late=told.late, changed=told.changed, redefined=redefined)
-    return replace(found, held_back=told.held_back, finished=told.finished)
+    return replace(found, late=told.late, changed=told.changed, held_back=told.held_back, finished=told.finished)
 
 
 def _source_to_report(name: str, planned: SourceRange) -> Source:
@@ -747,9 +739,6 @@ def _plain(value: object) -> Json:
     return [_plain(item) for item in value] if isinstance(value, list) else value
 
 
-_UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
-
-
 @contextmanager
 def reported(as_json: bool) -> Iterator[None]:
     """One line for an expected error, on stderr, and an exit code that tells whether to try again."""
@@ -766,9 +755,9 @@ def reported(as_json: bool) -> Iterator[None]:
             typer.echo(visible(f"{kind}: {error}"), err=True)
         raise typer.Exit(RETRYABLE_EXIT if isinstance(error, Retryable) else TERMINAL_EXIT) from error
     except OSError as error:
-        if error.errno not in _UNWRITABLE:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
             raise
-        with suppress(OSError, ValueError):  # or the interpreter would try once more, and say so
+        with suppress(OSError, ValueError):  # or the interpreter would try once more
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         typer.echo(f"the answer can't be written to the standard output: {error.strerror}", err=True)
         raise typer.Exit(TERMINAL_EXIT) from error

@@ -51,18 +51,14 @@ def visible(text: str) -> str:
 
 
 class _Plain(Console):
-    """As wide as the terminal is now. What the ledger holds is text: no `:name:` is a picture, no sequence is obeyed;
-    nor is text searched for what could be coloured, which takes minutes where it is long."""
-
-    def __init__(self) -> None:
-        super().__init__(emoji=False, highlight=False)
-
-    def render_str(self, text: str, **how: Any) -> Text:  # type: ignore[override]
+    def render_str(self, text: str, **how: Any) -> Text:
         return super().render_str(visible(text), **how)
 
 
 def _out() -> Console:
-    return _Plain()
+    """As wide as the terminal is now. What the ledger holds is text: no `:name:` is a picture, no sequence is obeyed;
+    nor is text searched for what could be coloured, which takes minutes where it is long."""
+    return _Plain(emoji=False, highlight=False)
 
 
 def show_epochs(pipelines: Sequence[PipelineStatus]) -> None:
@@ -92,8 +88,8 @@ def show_epochs(pipelines: Sequence[PipelineStatus]) -> None:
             _say(f"snapshot: each epoch reads all of source {source}")
         for source in _finished(found):
             _say(f"[bold]finished[/]: source {source} is read to its end, later epochs have nothing of it")
-        for first, others in _redefined(found).values():
-            more = f". The same goes for epochs {', '.join(map(str, others))}." if others else ""
+        for first, *others in _redefined(found):
+            more = f". The same goes for epochs {', '.join(str(one.epoch.id) for one in others)}" if others else ""
             _say(f"[bold yellow]redefined[/]: {escape(describe_redefined(first.epoch, first.redefined) + more)}")
         for one in found.epochs:
             if one.stuck:
@@ -137,15 +133,11 @@ def _finished(found: PipelineStatus) -> Sequence[str]:
     return newest.finished if newest else ()
 
 
-def _redefined(found: PipelineStatus) -> dict[tuple[str, ...], tuple[EpochStatus, list[int]]]:
-    """The first epoch, and the numbers of the others, by what of them the newest epoch has otherwise."""
-    groups: dict[tuple[str, ...], tuple[EpochStatus, list[int]]] = {}
-    for one in sorted((one for one in found.epochs if one.redefined), key=lambda one: one.epoch.id):
-        if one.redefined in groups:
-            groups[one.redefined][1].append(one.epoch.id)
-        else:
-            groups[one.redefined] = (one, [])
-    return groups
+def _redefined(found: PipelineStatus) -> Iterable[list[EpochStatus]]:
+    """Those of which the newest epoch has the same otherwise, together, the oldest first."""
+    oldest = sorted((one for one in found.epochs if one.redefined), key=lambda one: one.epoch.id)
+    kinds = dict.fromkeys(one.redefined for one in oldest)
+    return [[one for one in oldest if one.redefined == kind] for kind in kinds]
 
 
 def _snapshots(found: PipelineStatus) -> Sequence[str]:

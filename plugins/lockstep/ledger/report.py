@@ -42,8 +42,7 @@ class EpochStatus:
     held_back: Mapping[str, str] = field(default_factory=dict)
     finished: tuple[str, ...] = ()  #: sources that it has read to their end; only they can tell
     verdict: Verdict | None = None  #: of its audits
-    #: sinks and sources that the pipeline's newest epoch has otherwise; only a comparison of their plans can tell
-    redefined: tuple[str, ...] = ()
+    redefined: tuple[str, ...] = ()  #: sinks and sources that the pipeline's newest epoch has otherwise
 
     @property
     def held(self) -> bool:
@@ -239,8 +238,7 @@ class Report(LedgerReader):
         return [to_epoch(row) for row in rows]
 
     def knows_run(self, run: RunKey, epoch: Epoch) -> bool:
-        """Whether a run has begun an epoch of the pipeline, alone, as a part of its DAG's or in a pack, with `epoch`'s
-        interval; also one that Airflow has deleted since."""
+        """Whether a run, perhaps one that was deleted, has begun an epoch of `epoch`'s range, as a whole or in part."""
         parts = (run, run.part(epoch.pipeline))
         names = [one.run_id for part in parts for one in (part, part.member(epoch.interval, 1))]
         return bool(self._find_all("list_epochs_of_runs", dag_id=run.dag_id, run_ids=names))

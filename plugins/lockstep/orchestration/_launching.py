@@ -204,8 +204,9 @@ class SubmitLauncher:
         """Run spark-submit until it ends, and return its hook: with the job, or, `tracking` it, once that is handed
         in. `settings`: of Spark, unless the user says otherwise."""
         with tempfile.TemporaryDirectory(prefix="lockstep-") as folder:
-            self._hook = self._submitting(request_uri, Path(folder), settings, tracking)
-            self._hook.environment = self._environment(read_request(request_uri).sources)
+            hook = self._submitting(request_uri, Path(folder), settings, tracking)
+            hook.environment = self._environment(read_request(request_uri).sources)
+            self._hook = hook
             try:
                 self._hook.submit(str(self._application))
             except AirflowException as error:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
@@ -17,22 +15,18 @@ class SubmitHook(SparkSubmitHook):
     in as `env_vars`, on YARN and Kubernetes a password would stand in the command line.
     """
 
-    environment: Mapping[str, str] = MappingProxyType({})
-
-    def __init__(self, **arguments: Any) -> None:
-        super().__init__(**arguments)
-        self._of_driver: dict[str, Any] = {}
+    environment: dict[str, Any]
 
     def submit(self, application: str = "", **arguments: Any) -> Any:
-        return super().submit(application, **arguments, env=self._of_driver)
+        return super().submit(application, **arguments, env=self.environment)
 
     def _build_spark_submit_command(self, application: str) -> list[str]:
         """By then the hook knows its `env_vars`, and has started nothing."""
         command: list[str] = super()._build_spark_submit_command(application)
-        self._of_driver |= {**self.environment, **(self._env or {})}
+        self.environment |= self._env or {}
         self._env = None
         return command
 
     def on_kill(self) -> None:
-        self._env = self._of_driver  # a command that ends the job runs in the worker's own, too
+        self._env = self.environment  # a command that ends the job runs in the worker's own, too
         super().on_kill()

@@ -29,14 +29,12 @@ class TellingOperator(BaseOperator):
         """`execute` for a task that is resumed, which Airflow lets nobody call but itself."""
         try:
             return self.perform(context)
-        except (LockstepError, AirflowTaskTimeout) as error:
+        except AirflowTaskTimeout:
+            limit = self.execution_timeout
+            raise AirflowTaskTimeout(f"ended at its execution_timeout, {limit}: its next try goes on") from None
+        except LockstepError as error:
             _log.debug("how it came to this", exc_info=True)
             failure = error
-        if isinstance(failure, AirflowTaskTimeout):
-            failure = AirflowTaskTimeout(
-                f"ended at the task's execution_timeout, {self.execution_timeout}: its next try goes on from the ledger"
-            )
-            raise failure from None
         raise as_raised(failure).with_traceback(None) from None  # out here nothing is chained to it
 
     @abstractmethod

@@ -100,11 +100,8 @@ def _require_pack(pipeline: Pipeline, pack: int, schedule: Any) -> None:
 
 def with_own(own: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of a DAG of Lockstep's, and over them a user's: `default_args`, `params` and `tags` are added to."""
-    merged = {**own, **given}
-    for name in ("default_args", "params"):
-        if own.get(name) and name in given:
-            merged[name] = {**own[name], **(given[name] or {})}
-    return {**merged, "tags": {*own["tags"], *(given.get("tags") or ())}}
+    both = {name: {**own.get(name, {}), **(given.get(name) or {})} for name in ("default_args", "params")}
+    return {**own, **given, **both, "tags": {*own["tags"], *(given.get("tags") or ())}}
 
 
 def require_no_dag_around(function: str) -> None:

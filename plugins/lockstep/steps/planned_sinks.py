@@ -33,9 +33,8 @@ def require_shown_alike(runtime: Runtime, replaced: Iterable[Epoch], doing: str,
 
 
 def find_redefined(epoch: Epoch, sinks: Mapping[str, Json], reads: Mapping[str, str]) -> tuple[str, ...]:
-    """The sinks, and of an interval the sources, that are others now than those by which a decided epoch was planned,
-    such as "sink warehouse"; a cursor's next epoch reads what is defined then. `sinks`, `reads`: what a plan would
-    freeze of the definition. No class of a plan is imported."""
+    """The sinks, and of an interval the sources, that are others now than in a decided epoch's plan: "sink files".
+    `sinks`, `reads`: what a plan would freeze of the definition. No class of a plan is imported."""
     if epoch.state not in DECIDED or epoch.state is EpochState.REPLACED:
         return ()
     planned = epoch.plan.sinks
@@ -55,11 +54,8 @@ def _is_other(planned: Json, defined: Json) -> bool:
 
 def describe_redefined(epoch: Epoch, redefined: Sequence[str]) -> str:
     """What is so of the epoch, and what can be done."""
+    way = f"{remedies.restate(epoch.pipeline, epoch.id)} reads it by the new definition"
     if any(name.startswith("sink ") for name in redefined):
-        way = (
-            "to have its rows in the new sinks, too, move it by a pipeline of another name that has only those; "
-            "`lockstep restate` needs the old ones, as what they show would stay"
-        )
-    else:
-        way = f"{remedies.restate(epoch.pipeline, epoch.id)} reads it by the new definition"
+        way = "to have its rows in the new sinks, too, move it by a pipeline of another name that has only those; "
+        way += "`lockstep restate` needs the old ones, as what they show would stay"
     return f"{epoch} was decided by another definition of {', '.join(redefined)}, and stays as it is: {way}"

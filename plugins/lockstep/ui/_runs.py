@@ -90,19 +90,17 @@ def _telling(dag_id: str) -> Iterator[None]:
         raise FormRefused(f"Airflow refuses such a run of DAG {dag_id}: {first}") from error
 
 
-def number_of(dag_id: str, stem: str, is_known: Callable[[str], bool] = lambda run_id: False) -> int:
-    """Of the next run whose id begins so: what has ended is asked for anew, and not what somebody waits for. A run that
-    was deleted gives its id to no other if the ledger knows it (`is_known`): it would be that one, and do what was
-    asked for then."""
+def number_of(dag_id: str, stem: str, is_known: Callable[[str], bool]) -> int:
+    """Of the next run whose id begins so: what has ended is asked for anew, and not what somebody waits for. The id of
+    a run that was deleted, which the ledger knows (`is_known`), would have another do what was asked of that one."""
+    runs = select(DagRun.run_id, DagRun.state).where(
+        DagRun.dag_id == dag_id, DagRun.run_id.startswith(stem, autoescape=True)
+    )
     with create_session() as session:
-        runs = select(DagRun.run_id, DagRun.state).where(
-            DagRun.dag_id == dag_id, DagRun.run_id.startswith(stem, autoescape=True)
-        )
-        states = {row.run_id: row.state for row in session.execute(runs)}
-    names = ((number, f"{stem}{number}") for number in count(1))
-    ended = State.finished_dr_states
+        ended = {run_id: state in State.finished_dr_states for run_id, state in session.execute(runs)}
+    names = (f"{stem}{number}" for number in count(1))
     return next(
-        number for number, name in names if (states[name] not in ended if name in states else not is_known(name))
+        number for number, name in enumerate(names, 1) if not (ended[name] if name in ended else is_known(name))
     )
 
 

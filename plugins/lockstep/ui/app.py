@@ -7,6 +7,7 @@ whatever changes something the right to change them. Nothing is changed by GET.
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -20,7 +21,6 @@ from airflow.api_fastapi.core_api.security import get_user
 from fastapi import Depends, FastAPI, Form, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from fastapi.staticfiles import StaticFiles
-from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.exceptions import HTTPException as AnyHTTPException
 
 from lockstep.epoch import Epoch, Interval, RunKey
@@ -86,13 +86,6 @@ Moment: TypeAlias = Annotated[str, Query(max_length=40)]
 Choice: TypeAlias = Annotated[str, Form(max_length=100)]
 
 
-class _Number(IntegerConvertor):
-    """A number that the ledger may know; what has more digits is no such page."""
-
-    regex = "[0-9]{1,19}"
-
-
-register_url_convertor("number", _Number())
 app = FastAPI(title="Lockstep", docs_url=None, redoc_url=None, openapi_url=None)
 app.mount("/static", StaticFiles(packages=[("lockstep.ui", "static")]), name="static")
 
@@ -100,13 +93,15 @@ app.mount("/static", StaticFiles(packages=[("lockstep.ui", "static")]), name="st
 @app.middleware("http")
 async def add_headers(request: Request, go_on: Callable[[Request], Awaitable[Response]]) -> Response:
     request.state.root = root = request.scope.get("root_path", "")  # what is mounted below writes its own there
-    if "\0" in request.scope["path"] or "%00" in request.url.query:  # no text of a database holds it
+    path = request.scope["path"]
+    # no text of a database holds it; no number has so many digits, and no name begins with one
+    if "\0" in path or "%00" in request.url.query or re.search(r"/[0-9]{20}", path):
         answer: Response = render(request, "told.html", 404, title="Lockstep", told="there is no such page")
     else:
         try:
             answer = await go_on(request)
         except Exception:
-            _log.exception("%s %s", request.method, request.url.path)
+            _log.exception("%s %s", request.method, path)
             told = "This page has failed; the log of Airflow's api-server says why."
             answer = render(request, "told.html", 500, title="Lockstep", told=told)
     static = request.url.path.startswith(f"{root}/static/")
@@ -275,7 +270,7 @@ def require_dag(user: BaseUser, dag_id: str) -> None:
         raise HTTPException(403, f"you may not look at the runs of DAG {dag_id}")
 
 
-@app.get("/pipelines/{pipeline:path}/epochs/{epoch:number}", response_class=HTMLResponse)
+@app.get("/pipelines/{pipeline:path}/epochs/{epoch:int}", response_class=HTMLResponse)
 def show_epoch(request: Request, user: User, pipeline: str, epoch: int) -> Response:
     with open_report() as report:
         acts = may(user, Right.ACT, require(report, user, Right.READ, pipeline))
@@ -312,7 +307,7 @@ def _restorable(report: Report, lives: Sequence[Epoch]) -> frozenset[int]:
     return frozenset(one.epoch.id for one in asked if ERRANDS["restore"].refused(one, report) is None)
 
 
-@app.get("/pipelines/{pipeline:path}/epochs/{epoch:number}/resolve/{sink:path}", response_class=HTMLResponse)
+@app.get("/pipelines/{pipeline:path}/epochs/{epoch:int}/resolve/{sink:path}", response_class=HTMLResponse)
 def ask_about_resolving(request: Request, user: User, pipeline: str, epoch: int, sink: str) -> Response:
     with open_report() as report:
         require(report, user, Right.ACT, pipeline)
@@ -330,7 +325,7 @@ def ask_about_resolving(request: Request, user: User, pipeline: str, epoch: int,
     )
 
 
-@app.post("/pipelines/{pipeline:path}/epochs/{epoch:number}/resolve/{sink:path}")
+@app.post("/pipelines/{pipeline:path}/epochs/{epoch:int}/resolve/{sink:path}")
 def resolve(
     request: Request,
     user: User,
@@ -375,7 +370,7 @@ def _question_of_resolving(
     return replace(question, dag_id=dag_id or "", number=last.id if last else 0)
 
 
-@app.get("/pipelines/{pipeline:path}/epochs/{epoch:number}/{action}", response_class=HTMLResponse)
+@app.get("/pipelines/{pipeline:path}/epochs/{epoch:int}/{action}", response_class=HTMLResponse)
 def ask_about_epoch(request: Request, user: User, pipeline: str, epoch: int, action: str) -> Response:
     """What it would do, and a form that asks for a reason."""
     wanted = _action(action)
@@ -392,7 +387,7 @@ def ask_about_epoch(request: Request, user: User, pipeline: str, epoch: int, act
     return _ask(request, question, title, refused, effects, verb=wanted.title)
 
 
-@app.post("/pipelines/{pipeline:path}/epochs/{epoch:number}/{action}")
+@app.post("/pipelines/{pipeline:path}/epochs/{epoch:int}/{action}")
 def act_on_epoch(
     request: Request, user: User, pipeline: str, epoch: int, action: str, reason: Reason = "", seal: Seal = ""
 ) -> Response:
@@ -459,8 +454,7 @@ def recover(request: Request, user: User, pipeline: str, reason: Reason = "", se
 
 
 def _question_of_recovery(user: BaseUser, pipeline: str) -> Question:
-    question = Question(user.get_name(), "recover", pipeline, dag_id=_recovery_dag(user) or "")
-    return replace(question, number=number_of(question.dag_id, question.stem())) if question.dag_id else question
+    return _numbered(Question(user.get_name(), "recover", pipeline, dag_id=_recovery_dag(user) or ""))
 
 
 @app.get("/pipelines/{pipeline:path}/restate", response_class=HTMLResponse)
@@ -578,13 +572,14 @@ def _question_of(wanted: Action | Errand, user: BaseUser, found: EpochStatus, re
     if isinstance(wanted, Action):
         return question
     question = replace(question, dag_id=dag_of(found), shown=current_life(report, found.epoch).id)
-    if not question.dag_id:
-        return question
+    return _numbered(question, lambda run_id: report.knows_run(RunKey(question.dag_id, run_id), found.epoch))
 
-    def is_known(run_id: str) -> bool:
-        return report.knows_run(RunKey(question.dag_id, run_id), found.epoch)
 
-    return replace(question, number=number_of(question.dag_id, question.stem(), is_known))
+def _numbered(question: Question, is_known: Callable[[str], bool] = lambda run_id: False) -> Question:
+    """`is_known`: as of `number_of`; a run of recovery begins no epoch."""
+    return (
+        replace(question, number=number_of(question.dag_id, question.stem(), is_known)) if question.dag_id else question
+    )
 
 
 def _ask(

@@ -18,16 +18,16 @@ from lockstep.sources.files._file_system import Entry, FileSystem
 FIELDS = frozenset({"interval_start", "interval_end"})
 #: The last one is what Hadoop copies under: Spark passes over it without a word.
 _UNFINISHED = (".tmp", ".inprogress", ".crc", "._COPYING_")
-_CLOCK_CHANGE = timedelta(hours=1)  #: by which a day of a time zone may be longer
-#: Directives of strftime from the finest to the coarsest, and the span of the moments that share a name.
+#: Directives of strftime from the finest to the coarsest, and the span of the moments that share a name: of days with
+#: an hour for clocks that are set back.
 _NAMED_SPANS = (
     ("fSsTcrX+", timedelta(seconds=1)),
     ("MR", timedelta(minutes=1)),
     ("HIkl", timedelta(hours=1)),
-    ("aAdDeFjuwx", timedelta(days=1) + _CLOCK_CHANGE),
-    ("UVW", timedelta(days=7) + _CLOCK_CHANGE),
-    ("bBhm", timedelta(days=31) + _CLOCK_CHANGE),
-    ("CGgYy", timedelta(days=366) + _CLOCK_CHANGE),
+    ("aAdDeFjuwx", timedelta(days=1, hours=1)),
+    ("UVW", timedelta(days=7, hours=1)),
+    ("bBhm", timedelta(days=31, hours=1)),
+    ("CGgYy", timedelta(days=366, hours=1)),
 )
 
 
