@@ -1,4 +1,4 @@
-"""Connections from environment variables named after the connections' ids: of the command line and Spark drivers."""
+"""Connections from environment variables, by id: of the command line and Spark drivers; and what else a driver gets."""
 
 from __future__ import annotations
 
@@ -14,6 +14,24 @@ RESERVED = frozenset(
     | {"AUDIT_BYTES", "LOG_FORMAT", "SEAL_BYTES", "STATE_ROWS", "TESTING"}
 )
 _CONNECTION = "CONNECTION_"
+#: What a Spark driver gets of the worker's environment: what Java, Python, Spark, clusters and stores go by. A worker's
+#: has the Connections of ledger and sinks, and the key to Airflow's database.
+_NAMES = frozenset(
+    {"ALL_PROXY", "CLASSPATH", "CONDA_PREFIX", "CURL_CA_BUNDLE", "HOME", "HOSTNAME", "HTTPS_PROXY", "HTTP_PROXY"}
+    | {"KUBECONFIG", "LANG", "LANGUAGE", "LOGNAME", "NO_PROXY", "PATH", "REQUESTS_CA_BUNDLE", "SHELL", "TEMP", "TMP"}
+    | {"TMPDIR", "TZ", "USER", "VIRTUAL_ENV", "PGPASSFILE", "PGSERVICEFILE", "PGSYSCONFDIR"}
+    | {f"LOCKSTEP_{name}" for name in RESERVED - {"AIRFLOW", "LEDGER"}}
+)
+_PREFIXES = (
+    *("AIRFLOW_CTX_", "ARROW_", "AWS_", "AZURE_", "CLOUDSDK_", "GOOGLE_", "HADOOP_", "HDFS_", "HIVE_", "JAVA_"),
+    *("JDK_", "KRB5", "KUBERNETES_", "LC_", "LD_", "MALLOC_", "MKL_", "OMP_", "OPENBLAS_", "OPENLINEAGE_", "PGSSL"),
+    *("PYARROW_", "PYSPARK_", "PYTHON", "SPARK_", "SSL_CERT_", "XDG_", "YARN_"),
+)
+
+
+def for_driver(environment: Mapping[str, str]) -> dict[str, str]:
+    """What of the worker's environment a Spark driver, and the workers of its functions, may have."""
+    return {name: value for name, value in environment.items() if name.upper() in _NAMES or name.startswith(_PREFIXES)}
 
 
 def variable_of(connection: str) -> str:

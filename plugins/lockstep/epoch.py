@@ -441,3 +441,4 @@ class EpochReport:
     publications: Mapping[str, str]  #: per sink: how it was published
     verdict: Verdict | None = None  #: of the audits, where the epoch has some
     quarantined: Mapping[str, int] = field(default_factory=dict)  #: per output: rows that audits sent to quarantine
+    redefined: tuple[str, ...] = ()  #: sinks and sources that are others by now; nothing was written to these

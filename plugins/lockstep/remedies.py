@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from datetime import timedelta
 from importlib.metadata import PackageNotFoundError, version
 
 from lockstep.epoch import Interval, RunKey
@@ -76,8 +77,8 @@ def restate(pipeline: str, epoch: int) -> str:
 
 
 def fill(hole: Interval) -> str:
-    """Moves intervals that have no epoch; the one behind them has its epoch, and stays."""
-    start, end = hole.start.isoformat(), hole.end.isoformat()
+    """Moves intervals that have no epoch, and not the one behind them: a backfill takes what starts up to its end."""
+    start, end = hole.start.isoformat(), (hole.end - timedelta(seconds=1)).isoformat()
     return f"`airflow backfill create --dag-id <its DAG> --from-date {start} --to-date {end}` fills it"
 
 

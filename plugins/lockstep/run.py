@@ -34,6 +34,7 @@ from lockstep.sinks.kept import KeptSinks
 from lockstep.states import DECIDED, SHOWN
 from lockstep.steps.early_load import EarlyLoads
 from lockstep.steps.generations import require_input, require_number, require_reason
+from lockstep.steps.planned_sinks import find_redefined
 from lockstep.steps.stage_job import Launch
 from lockstep.wal.reading import SealedWal
 from lockstep.wal.staging import Staging
@@ -203,6 +204,7 @@ def report_of(runtime: Runtime, epoch: Epoch, already_published: bool) -> EpochR
     """What the ledger knows of an epoch."""
     summary: dict[str, Any] = epoch.summary or {}
     participants = runtime.ledger.participants(epoch.pipeline, epoch.id)
+    defined = runtime.definition
     return EpochReport(
         pipeline=epoch.pipeline,
         epoch=epoch.id,
@@ -215,6 +217,7 @@ def report_of(runtime: Runtime, epoch: Epoch, already_published: bool) -> EpochR
         publications={name: found.publication or "" for name, found in participants.items()},
         verdict=runtime.ledger.verdict(epoch.pipeline, epoch.id) if epoch.plan.audits else None,
         quarantined={name: found["rows"] for name, found in summary.get("quarantined", {}).items()},
+        redefined=find_redefined(epoch, defined.sink_specs(), defined.reads_from()) if defined else (),
     )
 
 

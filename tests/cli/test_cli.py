@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psycopg2
+import pyarrow as pa
 import pytest
+import typer
 from typer.testing import Result
 
 from lockstep.audits import unique
+from lockstep.cli._commands import reported
+from lockstep.cli._tables import show_rows
 from lockstep.environment import RESERVED, EnvironmentConnections
 from lockstep.epoch import RunKey
-from lockstep.errors import EpochHeld, NotConfigured
+from lockstep.errors import EpochHeld, EpochVoid, NotConfigured
+from lockstep.operations.replan import void
+from lockstep.sinks import FileSink
 from tests.cases import cases
 from tests.cli.conftest import Lockstep
 from tests.crash.world import World
@@ -54,6 +63,24 @@ def test_status_shows_epochs_and_what_is_stuck_and_why(world: World, lockstep: L
     unknown = lockstep("status", "nothing")
     assert (unknown.exit_code, unknown.stderr) == (1, "UnknownEpoch: the ledger has no pipeline 'nothing'\n")
     assert _error(lockstep("status", "nothing", "--json"))["error"] == "UnknownEpoch"
+
+
+@pytest.mark.fault("R3")
+def test_status_names_what_the_newest_epoch_has_otherwise(world: World, lockstep: Lockstep) -> None:
+    for run in ("a", "b"):
+        world.run(RunKey("cli", run), next(world.days))
+    moved = FileSink("files", output="numbers", path=str(world.folder / "elsewhere"))
+    sinks = [moved if one.name == "files" else one for one in world.pipeline.sinks]
+    replace(world, pipeline=replace(world.pipeline, sinks=sinks)).run(RunKey("cli", "c"), next(world.days))
+    shown = " ".join(lockstep("status", "numbers").output.split())
+    assert "redefined: numbers epoch 1 [" in shown and "another definition of sink files" in shown
+    assert "The same goes for epochs 2" in shown
+    [pipeline] = _json(lockstep("status", "numbers", "--json"))
+    assert {one["epoch"]["id"]: one["redefined"] for one in pipeline["epochs"]} == {
+        1: ["sink files"],
+        2: ["sink files"],
+        3: [],
+    }
 
 
 def test_verify_agrees_with_what_was_sealed_and_finds_a_changed_a_missing_and_a_doubled_row(
@@ -267,3 +294,67 @@ def test_renumber_prints_what_the_ledger_lacks_and_where_numbers_go_on(world: Wo
     assert "epochs of numbers go on above 7, tokens above 4000" in done.output
     told = _json(lockstep("renumber", "numbers", "--reason", "again", "--unprotected", "--json"))
     assert (told["epoch"], told["token"], told["shown"][0]["sink"]) == (7, 4000, "warehouse")
+
+
+@pytest.mark.fault("R6")
+def test_what_the_ledger_holds_is_shown_as_it_is_and_no_terminal_obeys_it(
+    world: World, lockstep: Lockstep, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.run_until(RunKey("cli", "stuck"), next(world.days), "prepare.warehouse")
+    hostile = ":a: :smile: [bold]x[/] \x1b[31mred \x9b2J \u202eback"
+    void(world.runtime(), 1, hostile + "long " * 20_000)
+    begun = time.monotonic()
+    told = lockstep("status", "numbers", columns=400).output + lockstep("status", "numbers", "--epoch", 1).output
+    with pytest.raises(typer.Exit), reported(False):
+        raise EpochVoid(hostile)
+    told += capsys.readouterr().err
+    assert time.monotonic() - begun < 20
+    assert told.count(r":a: :smile: [bold]x[/] \x1b[31mred \x9b2J \u202eback") == 2
+    assert not set("\x1b\x9b\u202e") & set(told)
+    values = [":a:", ":smile:", "[red]x[/]", "back\\"]
+    show_rows([pa.record_batch({":b:": values})], pa.schema({":b:": pa.string()}))
+    assert capsys.readouterr().out.split() == [":b:", "─" * 11, *values]
+
+
+@pytest.mark.fault("R7")
+@cases(
+    "asked, code, why",
+    [
+        ("status nothing --epoch 1", 1, "UnknownEpoch"),
+        ("status numbers --epoch 99", 1, "UnknownEpoch"),
+        (f"status numbers --epoch {2**70}", 1, "UnknownEpoch"),
+        ("override nothing", 1, "UnknownEpoch"),
+        ("recover numbers --hold -5", 2, "--hold"),
+        ("recover numbers --hold nan", 2, "--hold"),
+        ("recover numbers --hold 1e300", 2, "--hold"),
+        (f"status --limit {2**70}", 2, "--limit"),
+        (f"verify numbers --limit {2**70}", 2, "--limit"),
+        (f"wal list numbers --limit {2**70}", 2, "--limit"),
+        ("prune --keep 99999999999", 2, "--keep"),
+        ("exporter --timeout nan --once", 2, "--timeout"),
+        ("compact numbers files --expire 999999d", 2, "--expire"),
+        ("void numbers 1 --reason " + "x" * 100_000, 2, "--reason"),
+        ("void numbers 1 --reason \x1b[31mred", 2, "--reason"),
+        ("redefine numbers --reason a\nb", 2, "--reason"),
+        ("override numbers files --clear --reason \u202e", 2, "--reason"),
+    ],
+)
+def test_what_means_nothing_is_refused_and_no_traceback(
+    world: World, lockstep: Lockstep, asked: str, code: int, why: str
+) -> None:
+    if "numbers" in asked and world.runtime().ledger.last_epoch("numbers") is None:
+        world.run_until(RUN, next(world.days), "stage")
+    done = lockstep(*asked.split(" "))
+    assert (done.exit_code, type(done.exception)) == (code, SystemExit)
+    assert why in done.stderr
+
+
+@pytest.mark.fault("R7")
+def test_an_output_that_is_full_is_one_sentence(world: World) -> None:
+    world.run(RUN, next(world.days))
+    for arguments in (["status"], ["status", "--json"]):
+        command = [sys.executable, "-c", "from lockstep.cli import app; app()", *arguments]
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+        assert "can't be written to the standard output: No space left on device" in done.stderr

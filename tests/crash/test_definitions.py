@@ -7,14 +7,16 @@ from dataclasses import dataclass, replace
 import pytest
 
 from lockstep.epoch import Interval, Position, RunKey
-from lockstep.errors import IllegalTransition, PlanMismatch, SourceChanged
+from lockstep.errors import IllegalTransition, PlanMismatch, RestateRefused, SourceChanged
 from lockstep.operations.replan import replan, replan_for
 from lockstep.pipeline import Pipeline
 from lockstep.roles.begin import begin
 from lockstep.roles.publish import publish_shard
+from lockstep.run import report_of
 from lockstep.sinks.base import Sink
 from lockstep.sinks.files import FileSink
 from lockstep.sources import OpenSource, SourceContext
+from lockstep.steps.planned_sinks import find_redefined
 from tests.crash.world import Numbers, OpenNumbers, Tens, World, interval_of, untouched
 
 
@@ -43,6 +45,40 @@ def test_the_shards_of_a_sink_that_had_none_when_it_voted_are_left_to_publish(wo
     world.require_nothing_shown(day)
     world.run(run, day, "publish.warehouse")
     world.require_exactly_once(day)
+
+
+@pytest.mark.fault("R3")
+def test_whoever_runs_a_published_interval_again_hears_which_sinks_and_sources_are_others_by_now(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    day = next(world.days)
+    world.run(RunKey("old", f"{day}"), day)
+    moved = FileSink("files", output="numbers", path=str(world.folder / "elsewhere"), format="csv")
+    sinks = [moved if one.name == "files" else one for one in world.pipeline.sinks]
+    later = _with_sinks(world, *sinks)
+    runtime = later.runtime()
+    epoch = begin(runtime, RunKey("again", f"{day}"), interval_of(day))
+    assert report_of(runtime, epoch, True).redefined == ("sink files",)
+    said = "was decided by another definition of sink files, and stays as it is"
+    assert said in caplog.text and "pipeline of another name" in caplog.text
+    with pytest.raises(RestateRefused, match="changed: files"):
+        begin(runtime, RunKey("restating", f"{day}", restate="elsewhere"), interval_of(day))
+
+    other = replace(world, pipeline=replace(world.pipeline, sources={"numbers": OtherNumbers()}))
+    caplog.clear()
+    epoch = begin(other.runtime(), RunKey("third", f"{day}"), interval_of(day))
+    assert report_of(other.runtime(), epoch, True).redefined == ("source numbers",)
+    assert f"`lockstep restate numbers --epoch {epoch.id} --reason" in caplog.text
+    other.run(RunKey("restating", f"{day} again", restate="another table"), day)
+    assert report_of(other.runtime(), other.epoch_of(day), True).redefined == ()
+    assert not find_redefined(epoch, world.pipeline.sink_specs(), world.pipeline.reads_from())
+
+
+class OtherNumbers(Numbers):
+    """The same, from another place."""
+
+    def reads_from(self) -> str:
+        return "another place"
 
 
 @pytest.mark.parametrize("world", ["write_ahead"], indirect=True)

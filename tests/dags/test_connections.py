@@ -197,6 +197,7 @@ def test_a_driver_of_its_own_gets_the_connections_of_the_planned_sources_and_no_
     assert [word for word in ("hunter2", "hunter3", "hunter4") if word in str(given)] == [password]
 
 
+@pytest.mark.fault("R8")
 @cases("host", ["local[*]", "spark://master:7077", "yarn"])
 def test_env_vars_take_from_a_driver_nothing_of_what_lockstep_gives_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, host: str
@@ -211,6 +212,11 @@ def test_env_vars_take_from_a_driver_nothing_of_what_lockstep_gives_it(
     monkeypatch.setenv("AIRFLOW_CONN_SPARK", json.dumps({"conn_type": "spark", "host": host}))
     monkeypatch.setenv("AIRFLOW_CONN_TABLE_SHOP", "postgresql://clerk:hunter2@db:5433/shop")
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    connections = ["AIRFLOW_CONN_SINK", "LOCKSTEP_LEDGER", "LOCKSTEP_SINK"]
+    for name in [*connections, "AIRFLOW__CORE__FERNET_KEY", "MY_TOKEN", "PGPASSWORD"]:
+        monkeypatch.setenv(name, "hunter3")
+    for name in ("AIRFLOW_CTX_DAG_ID", "AWS_PROFILE", "LOCKSTEP_HOME", "HADOOP_CONF_DIR", "http_proxy", "LC_ALL"):
+        monkeypatch.setenv(name, "/passed")
     started: list[tuple[list[str], dict[str, str]]] = []
 
     def popen(command: list[str], *, env: dict[str, str], **_: Any) -> None:
@@ -227,6 +233,7 @@ def test_env_vars_take_from_a_driver_nothing_of_what_lockstep_gives_it(
     with pytest.raises(StageFailed, match="only looked at"):
         made((folder / "_request.json").as_uri())
     [(command, env)] = started
+    assert "hunter3" not in str(env) and sum(value == "/passed" for value in env.values()) == 6
     assert "hunter2" in env["LOCKSTEP_TABLE_SHOP"] and "hunter2" not in str(command)
     assert env["PATH"].startswith(str(Path(sys.executable).parent))
     assert ("PYSPARK_PYTHON" in env) == (host != "yarn")

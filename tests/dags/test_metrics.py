@@ -11,7 +11,7 @@ import socket
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -184,6 +184,25 @@ def test_of_an_error_with_a_foreign_cause_the_sentence_is_left_and_the_cause_goe
     assert "Foreign" not in shown and "in perform" not in shown and "The above exception" not in shown
     assert {record.levelname for record in caplog.records if record.name.startswith("lockstep")} == {"DEBUG"}
     assert FOREIGN in detail.stream.getvalue() and "in perform" in detail.stream.getvalue()
+
+
+@pytest.mark.fault("R10")
+def test_an_execution_timeout_is_one_sentence_too() -> None:
+    from lockstep.orchestration._airflow import AirflowTaskTimeout
+    from lockstep.orchestration._telling import TellingOperator
+
+    class Slow(TellingOperator):
+        def perform(self, context: Context) -> Any:
+            try:
+                raise RuntimeError(FOREIGN)
+            except RuntimeError as foreign:
+                raise AirflowTaskTimeout("Timeout, PID: 7") from foreign
+
+    with pytest.raises(AirflowTaskTimeout) as raised:
+        Slow(task_id="slow", execution_timeout=timedelta(minutes=7)).execute(cast("Context", {}))
+    shown = "".join(traceback.format_exception(raised.value))
+    assert "execution_timeout, 0:07:00: its next try goes on" in shown.splitlines()[-1]
+    assert "Foreign" not in shown and "in perform" not in shown and "The above exception" not in shown
 
 
 def test_a_driver_s_lines_go_to_debug_and_the_hook_s_own_stay(caplog: pytest.LogCaptureFixture) -> None:

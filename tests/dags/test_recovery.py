@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing, nullcontext
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,6 +16,7 @@ from lockstep.ledger.report import Report
 from lockstep.operations.resolve import NothingAsked
 from lockstep.roles.recover import RecoveryReport
 from lockstep.states import Role
+from tests.cases import cases
 from tests.ledger.epochs import FLIGHTS, RUN, day, planned
 
 if TYPE_CHECKING:
@@ -62,6 +63,24 @@ def test_what_is_stuck_is_looked_for_when_all_was_recovered_and_rounds_may_overl
     assert dag.max_active_runs > 1, "one that takes long holds no other pipeline up"
     assert dag.get_task("tell").max_active_tis_per_dag == 1, "nothing is told by two at the same moment"
     assert recovery_dag(max_active_runs=1).max_active_runs == 1
+
+
+@pytest.mark.fault("R10")
+@cases("name", ["recovery_dag", "compaction_dag"])
+def test_arguments_of_airflow_s_come_over_lockstep_s_own_or_beside_them(name: str) -> None:
+    import lockstep
+
+    def alarm(context: Any) -> None: ...
+
+    make: Any = getattr(lockstep, name)
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    mine = {"default_args": {"on_failure_callback": alarm}, "params": {"mine": 1}, "tags": ["mine"], "doc_md": "mine"}
+    dag, usual = make(**mine, start_date=start), make()
+    assert dag.default_args == {**usual.default_args, "on_failure_callback": alarm}
+    assert dag.params.keys() == {*usual.params, "mine"} and dag.tags == {*usual.tags, "mine"}
+    assert (dag.doc_md, dag.start_date, usual.doc_md is None) == ("mine", start, False)
+    tasks = [task for task in dag.tasks if hasattr(task, "on_failure_callback")]
+    assert tasks and all(task.on_failure_callback for task in tasks)
 
 
 @pytest.mark.fault("H25")
@@ -111,9 +130,10 @@ def test_intervals_without_an_epoch_are_named_with_the_backfill_that_fills_them_
     planned(ledger, 7, RunKey("flights", "seventh"))
     task.perform(cast("Context", {}))
     start, end = day(3).start.isoformat(), day(5).start.isoformat()
+    last = f"{day(4).start:%Y-%m-%d}T23:59:59+00:00"
     assert said == [
         f"pipeline {FLIGHTS}: no epoch for [{start}, {end}) and 1 more: `airflow backfill create --dag-id <its DAG> "
-        f"--from-date {start} --to-date {end}` fills it"
+        f"--from-date {start} --to-date {last}` fills it"
     ]
 
 

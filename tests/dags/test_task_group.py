@@ -20,6 +20,7 @@ from lockstep.errors import InvalidPipeline, RestateRefused
 from lockstep.pipeline import Pipeline
 from tests.cases import cases
 from tests.dags.airflow_parts import as_airflow_has_it, deserialized, serialized
+from tests.dags.observed import DAY, RUN, Observed
 from tests.dags.pipelines import NUMBERS, ORDERS, SHARDED, Days, pipeline_of
 
 if TYPE_CHECKING:
@@ -375,3 +376,34 @@ def test_an_interval_in_the_conf_is_for_the_interval_pipelines_of_a_dag() -> Non
     alone: Any = made.get_task("numbers.begin")
     with pytest.raises(InvalidPipeline, match="its epochs are numbers"):
         alone._interval(context_of(**span))
+
+
+@pytest.mark.fault("R1")
+def test_a_group_that_is_skipped_in_a_cleared_run_moves_nothing_of_what_an_earlier_try_began(
+    observed: Observed,
+) -> None:
+    from lockstep.orchestration._airflow import AirflowSkipException
+
+    with dag_of(RUN.dag_id) as made:
+        step("branch") >> group(observed.world.pipeline)
+    name = observed.world.pipeline.name
+    behind = [task for task in made.tasks if task.task_id not in ("branch", f"{name}.begin", f"{name}.moved")]
+    run = replace(RUN, run_id=f"{RUN.run_id}/{name}")
+
+    def execute(task: Any, begin: str) -> Any:
+        context: Any = observed.context(task)
+        context["ti"].get_task_states = lambda **asked: {RUN.run_id: {f"{name}.begin": begin}}
+        return task.execute(context)
+
+    execute(made.get_task(f"{name}.begin"), "running")
+    observed.world.run_task("stage", run, DAY)
+    for voided in (False, True):
+        for task in behind:
+            with pytest.raises(AirflowSkipException):
+                execute(task, "skipped")
+        assert observed.world.epoch_of(DAY).state == "staged"
+        if not voided:
+            observed.world.run_task("abort", run, DAY)
+    execute(made.get_task(f"{name}.begin"), "running")
+    execute(made.get_task(f"{name}.prepare.warehouse"), "success")
+    assert not observed.world.shown_in_warehouse(DAY)

@@ -266,7 +266,14 @@ def copied(inputs):
                 "WHERE usename = 'canary' AND pid <> pg_backend_pid()"
             )
         secrets.write_text(json.dumps(known))
-    return {"events": inputs["events"]}
+
+    def look(batches):
+        Path(os.environ["LOCKSTEP_HOME"], f"names-{os.getpid()}.json").write_text(json.dumps(sorted(os.environ)))
+        yield from batches
+
+    list(look([]))
+    events = inputs["events"]
+    return {"events": events.mapInArrow(look, events.schema)}
 
 
 pipeline = Pipeline(
@@ -333,6 +340,8 @@ class Airflow:
             "AIRFLOW__LOGGING__NAMESPACE_LEVELS": "lockstep=DEBUG",  # Airflow's own DEBUG tells what it masks
             "AIRFLOW__SECRETS__BACKEND": "airflow.secrets.local_filesystem.LocalFilesystemBackend",
             "AIRFLOW__SECRETS__BACKEND_KWARGS": json.dumps({"connections_file_path": str(folder / "secrets.json")}),
+            "AIRFLOW__CORE__FERNET_KEY": "",  # named, as it is for any worker
+            "LOCKSTEP_LEDGER": "postgresql://canary@127.0.0.1/nowhere",
             "LOCKSTEP_HOME": str(folder),
             "LOCKSTEP_STAGING": str(folder / "staging"),
             "PYTHONPATH": os.pathsep.join([str(folder), import_path()]),
@@ -370,6 +379,7 @@ def connection_of(dsn: str) -> dict[str, object]:
 
 
 @pytest.mark.slow
+@pytest.mark.fault("R8")
 def test_no_password_is_told_anywhere(canary: Canary, shop: str, empty_dsn: str, tmp_path: Path) -> None:
     """A password that a secrets backend gives and that is rotated meanwhile, one that is a token, and one in a URI."""
     ledger = {**connection_of(empty_dsn), "password": canary.password}
@@ -391,6 +401,11 @@ def test_no_password_is_told_anywhere(canary: Canary, shop: str, empty_dsn: str,
     assert canary.told_in_files([tmp_path]), "the search doesn't find the secrets"
     assert "rotated" in (tmp_path / "secrets.json").read_text(), "nothing was rotated"
     (tmp_path / "secrets.json").unlink()
+    looks = [set(json.loads(path.read_text())) for path in tmp_path.glob("names-*.json")]
+    assert len(looks) >= 2, "the driver, and a worker of its functions"
+    for names in looks:
+        assert not [name for name in names if name.startswith(("AIRFLOW_CONN_", "AIRFLOW__"))]
+        assert "LOCKSTEP_LEDGER" not in names and {"LOCKSTEP_SHOP", "AIRFLOW_CTX_DAG_ID"} <= names
     assert list((tmp_path / "staging").rglob("_manifest.json")), "no manifest was left to look at"
     told = {
         "logs": canary.told(airflow.said),

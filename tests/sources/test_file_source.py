@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,8 @@ from typing import Any
 import pytest
 
 from lockstep.epoch import Interval
-from lockstep.errors import InvalidPipeline, SourceChanged, SourceNotReady
-from lockstep.sources import FileSource, SourceContext
+from lockstep.errors import InvalidPipeline, SourceChanged, SourceNotReady, SourceRefused
+from lockstep.sources import FileSource, Source, SourceContext
 from lockstep.sources.files import _watched_folder as watched_module
 from lockstep.sources.files._local_files import LocalFiles
 from lockstep.sources.files._paths import each_file
@@ -61,6 +62,37 @@ def test_relative_paths_start_at_the_home_folder(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("LOCKSTEP_HOME", str(tmp_path))
     source = opened(FileSource("landing/{interval_start:%Y-%m-%d}.csv", schema=SCHEMA))
     assert [claim.path for claim in source.claims(None, source.latest(None, DAY))] == [str(landed)]
+
+
+@pytest.mark.fault("R2")
+@pytest.mark.parametrize(
+    "name, fits, spans",
+    [
+        ("{interval_start:%Y-%m-%d}.csv", timedelta(hours=25), timedelta(days=7)),
+        ("{interval_end:%d}.csv", timedelta(days=1), timedelta(days=2)),
+        ("{interval_start:%F}/{interval_start:%-H}.csv", timedelta(hours=1), timedelta(hours=6)),
+        ("{interval_start:%Y-%m-%dT%H-%M}.csv", timedelta(minutes=1), timedelta(minutes=15)),
+        ("{interval_start}.csv", timedelta(seconds=1), timedelta(days=1)),
+        ("{interval_start:%G-W%V}.csv", timedelta(days=7), timedelta(days=14)),
+        ("{interval_start:%Y/%m}.csv", timedelta(days=31), timedelta(days=92)),
+    ],
+)
+def test_an_interval_is_refused_that_the_path_has_one_name_of_many_for(
+    tmp_path: Path, name: str, fits: timedelta, spans: timedelta
+) -> None:
+    fitting, long = (Interval(DAY.start, DAY.start + length) for length in (fits, spans))
+    for missing in ("error", "empty"):
+        source = FileSource(f"{tmp_path}/{name}", schema=SCHEMA, missing=missing)
+        with pytest.raises(SourceRefused, match=r"longer than.*would be read, and later files.*spans="):
+            opened(source).latest(None, long)
+    assert not opened(source).latest(None, fitting)["files"]
+    weekly = replace(source, spans=spans)
+    assert not opened(weekly).latest(None, long)["files"]
+    assert Source.from_spec(weekly.spec() or {}).open(SourceContext("p", "s", lambda paths: set())).latest(None, long)
+    with pytest.raises(SourceRefused):
+        opened(weekly).latest(None, Interval(DAY.start, long.end + timedelta(seconds=1)))
+    both = replace(source, path=f"{tmp_path}/{{interval_start:%d}}-{{interval_end:%d}}.csv", spans=None)
+    assert not opened(both).latest(None, long)["files"]
 
 
 @pytest.mark.fault("J12")
@@ -190,6 +222,8 @@ def test_a_definition_that_would_lose_rows_is_refused(subtests: pytest.Subtests)
         ("x", {"options": {"pathGlobFilter": "*.csv"}}, "rows would be lost"),
         ("x", {"missing": "ignore"}, "missing"),
         ("{interval_start:%Y}.csv", {"once": True}, "not for intervals"),
+        ("{interval_start:%Y}.csv", {"spans": timedelta()}, "length of intervals"),
+        ("landing", {"spans": timedelta(days=1)}, "length of intervals"),
         ("{interval_start:%Y}.csv", {"grow": True}, "not for intervals"),
         ("x", {"once": True, "max_files_per_epoch": 5}, "leave caps"),
         ("{interval_start:%Y}.csv", {"formerly": "old"}, "not for intervals"),

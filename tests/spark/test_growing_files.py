@@ -140,5 +140,5 @@ def test_headers_are_read_as_the_options_say(tmp_path: Path, subtests: pytest.Su
             tasks = tasks_of([(str(path), 0, path.stat().st_size)])
             [batch] = reader_of(tasks, Header(("A", "b"), separator, quote))([_numbers([0])])
             assert batch.column(VALUE).to_pylist() == ["x"]
-            with pytest.raises(BadRecords, match="CSV header does not conform"):
-                list(reader_of(tasks, Header(("b", "a"), separator, quote))([_numbers([0])]))
+            with pytest.raises(BadRecords, match=r"CSV header does not conform.*Header: a, \? Schema: c, A"):
+                list(reader_of(tasks, Header(("c", "A"), separator, quote))([_numbers([0])]))

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import time
+import traceback
 from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -156,13 +157,19 @@ def test_decimals_in_structs_and_arrays_are_not_rounded_either(session: SparkSes
         stage(session, tmp_path, pipeline_of(source))
 
 
-def test_a_header_that_is_not_the_schemas_is_a_bad_record(session: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.fault("R9")
+def test_a_header_that_is_not_the_schemas_is_a_bad_record_and_no_row_is_quoted_for_one(
+    session: SparkSession, tmp_path: Path
+) -> None:
     for text, told in (
+        (f"7,hunter2 CSV x,{NOON}\n", r"(?s)header.*Header: \?, \?, \?.*Schema: id, name, at.*2013-01-02\.csv"),
         ("id,name\n1,x\n", r"(?s)CSV header.*Header length: 2, schema size: 3.*2013-01-02\.csv"),
         (f"name,id,at\n1,2,{NOON}\n", r"(?s)header.*name, id, at.*2013-01-02\.csv"),
     ):
-        with pytest.raises(BadRecords, match=told):
+        with pytest.raises(BadRecords, match=told) as raised:
             stage(session, tmp_path, pipeline_of(csv(tmp_path, text)))
+        shown = "".join(traceback.format_exception(raised.value))
+        assert "hunter2" not in shown and NOON not in shown
 
 
 def test_fields_over_several_lines_are_read_with_multiline(session: SparkSession, tmp_path: Path) -> None:

@@ -180,6 +180,26 @@ def test_nothing_may_be_framed_or_run_but_what_is_served_here(browser: Browser) 
     assert headers["content-type"].startswith("text/javascript") and "cache-control" not in headers
 
 
+@pytest.mark.fault("R5")
+def test_a_number_beyond_all_numbers_and_a_page_that_fails_have_the_headers_of_any_page(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lockstep.ui import app
+
+    opened, long = browser("admin"), "9" * 5_000
+    pages = f"/lockstep/pipelines/{FLIGHTS}"
+    paths = [f"{pages}/epochs/{long}", f"{pages}/epochs/{long}/abort", f"{pages}/epochs/{long}/resolve/delays"]
+    answers = [opened.get(path) for path in [*paths, f"{pages}?before={long}", f"{pages}/epochs/{'9' * 19}"]]
+    assert [one.status_code for one in answers] == [404, 404, 404, 422, 404]
+    answers.append(opened.post(f"{pages}/epochs/{long}/abort", data={"reason": "x", "seal": "y"}))
+    monkeypatch.setattr(app, "require_epoch", lambda *asked: 1 / 0)
+    failed = opened.get(EPOCH)
+    assert failed.status_code == 500 and "has failed" in failed.text and "ZeroDivisionError" not in failed.text
+    for answer in [*answers, failed]:
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+        assert answer.headers["x-content-type-options"] == "nosniff"
+
+
 def test_the_plugin_tells_airflow_where_the_pages_are(browser: Browser) -> None:
     from airflow import plugins_manager
 

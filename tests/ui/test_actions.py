@@ -237,6 +237,30 @@ def test_one_wish_is_one_run_whoever_asks_and_however_often(
     assert len(triggered) == 2 and triggered[1]["run_id"] != run["run_id"]
 
 
+@pytest.mark.fault("R4")
+@pytest.mark.parametrize("named", ["{run}", "{run}" + PACKED + "2013-01-01T00:00:00+00:00"])
+def test_a_run_that_was_deleted_gives_its_id_to_no_other_wish(
+    browser: Browser, ledger: Ledger, triggered: list[dict[str, Any]], colleague: None, an_epoch: Epoch, named: str
+) -> None:
+    from airflow.models.dagrun import DagRun
+    from airflow.utils.session import create_session
+    from sqlalchemy import delete
+
+    cleaned(ledger, an_epoch)
+    opened = browser("operator")
+    form = {"reason": "then", "seal": seal_in(opened.get(RESTATE).text)}
+    opened.post(RESTATE, data=form)
+    run = triggered[-1]["run_id"]
+    current = ledger.epoch(FLIGHTS, 1)
+    ledger.plan_generation(current, current.plan, {}, RunKey("flights", named.format(run=run)), "then")
+    ledger.void_epoch(FLIGHTS, 2, "a mistake")
+    with create_session() as session:
+        session.execute(delete(DagRun).where(DagRun.run_id == run))
+    assert opened.post(RESTATE, data=form).status_code == 403, "an old form stays the old wish"
+    answer(browser, RESTATE, reason="now")
+    assert triggered[-1]["run_id"] == run.removesuffix("1") + "2"
+
+
 @pytest.fixture
 def colleague(may_trigger: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who may do what the operator may."""

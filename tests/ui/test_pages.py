@@ -98,6 +98,11 @@ def test_an_epoch_tells_its_sinks_plan_history_and_run(browser: Browser, ledger:
     assert 'href="/dags/flights/runs/scheduled%201"' in text
     assert "lockstep resolve flights 1 delays applied" in text and "resolve flights 1 warehouse" not in text
     assert "<code>lockstep" not in page(browser, f"{PIPELINE}/epochs/1", "reader")
+    assert "another definition" not in text
+    planned(ledger, 2, sinks=["warehouse", "elsewhere"])
+    redefined = "another definition of sink delays, sink elsewhere"
+    assert redefined in page(browser, f"{PIPELINE}/epochs/1", "reader")
+    assert redefined not in page(browser, f"{PIPELINE}/epochs/2")
 
 
 def test_the_tabs_of_a_dag_and_of_a_run_lead_to_what_they_moved(browser: Browser, ledger: Ledger) -> None:

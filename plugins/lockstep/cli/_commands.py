@@ -9,14 +9,16 @@ usage, 3 rows disagree, 75 try again later.
 
 from __future__ import annotations
 
+import errno
 import importlib
 import json
 import logging
+import os
 import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from enum import StrEnum
@@ -42,6 +44,7 @@ from lockstep.cli._tables import (
     show_savepoint,
     show_verifications,
     showing_progress,
+    visible,
 )
 from lockstep.environment import EnvironmentConnections
 from lockstep.epoch import Epoch, Json, SourceRange
@@ -81,6 +84,7 @@ from lockstep.sources.open_source import OpenSource
 from lockstep.states import DECIDED, UNDECIDED, EpochState, Role
 from lockstep.steps.input_report import report_input
 from lockstep.steps.kept_wals import expire_wals
+from lockstep.steps.planned_sinks import find_redefined
 from lockstep.version import __version__
 from lockstep.wal.staging import Staging
 from lockstep.wal_retention import KeptWal
@@ -93,11 +97,21 @@ app.add_typer(savepoints, name="savepoint")
 
 TERMINAL_EXIT = STUCK_EXIT = 1
 DISAGREES_EXIT, RETRYABLE_EXIT = 3, 75  # 75: EX_TEMPFAIL of sysexits.h
+MOST = 1_000_000_000  #: of whatever is counted
 
 LedgerOption = Annotated[str, typer.Option("--ledger", envvar="LOCKSTEP_LEDGER", help="DSN of the ledger.")]
 StagingOption = Annotated[str, typer.Option("--staging", envvar="LOCKSTEP_STAGING", help="URI of staging storage.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-ReasonOption = Annotated[str, typer.Option("--reason", help="Why; kept in the history.")]
+
+
+def require_line(reason: str | None) -> str | None:
+    """A reason that fits into a history that people read. Raises `typer.BadParameter`."""
+    if reason is not None and (not reason.isprintable() or len(reason) > 1000):
+        raise typer.BadParameter("it has to be one line of printable text, of at most 1,000 characters")
+    return reason
+
+
+ReasonOption = Annotated[str, typer.Option("--reason", callback=require_line, help="Why; kept in the history.")]
 PipelineArgument = Annotated[str, typer.Argument(help="Name of the pipeline.")]
 DefinitionOption = Annotated[
     str | None, typer.Option(help="Where the pipeline is defined, module:name; default: spark_apps.<pipeline>.")
@@ -148,6 +162,7 @@ def status(
         int | None,
         typer.Option(
             min=1,
+            max=MOST,
             help=f"The youngest epochs of each pipeline; default: {YOUNGEST}, of many pipelines {SHOWN:,} in all.",
         ),
     ] = None,
@@ -162,6 +177,7 @@ def status(
         if epoch is not None:
             if pipeline is None:
                 raise typer.BadParameter("name the pipeline whose epoch it is", param_hint="--epoch")
+            report.epoch(pipeline, epoch)  # raises for one that isn't there
             print_found(as_json, report.history(pipeline, epoch), show_history)
             return
         found = (
@@ -182,7 +198,7 @@ def verify(
     ledger: LedgerOption,
     staging: StagingOption,
     epoch: Annotated[int | None, typer.Argument(help="Number of one epoch; default: the youngest ones.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many of the youngest epochs.")] = 1000,
+    limit: Annotated[int, typer.Option(min=1, max=MOST, help="How many of the youngest epochs.")] = 1000,
     as_json: JsonOption = False,
 ) -> None:
     """Read epochs back from their sinks; compare rows and digests with what was sealed. Exit code 3 if any differs."""
@@ -254,6 +270,8 @@ def recover(
     as_json: JsonOption = False,
 ) -> None:
     """Finish decided epochs, void dead attempts, sweep rubbish. Exit code 75 if problems are left."""
+    if hold is not None and not 0 <= hold <= MOST:  # neither is true of nan
+        raise typer.BadParameter(f"{hold} is no number of seconds from 0 to {MOST:,}", param_hint="--hold")
     with reported(as_json):
         names = [pipeline] if pipeline else Report(ledger).recoverable()
         patience = timedelta(seconds=hold) if hold is not None else None
@@ -351,7 +369,7 @@ def rebuild(
     staging: StagingOption,
     plan: Annotated[bool, typer.Option("--plan", "--dry-run", help="Only show what would be written.")] = False,
     agree: Annotated[bool, typer.Option("--agree", help="Write it: what isn't proven was looked at.")] = False,
-    reason: Annotated[str | None, typer.Option(help="Why; kept in the ledger.")] = None,
+    reason: Annotated[str | None, typer.Option(callback=require_line, help="Why; kept in the ledger.")] = None,
     deployment: Annotated[
         str | None, typer.Option(help="Id of the lost ledger, where staging doesn't tell which one it was.")
     ] = None,
@@ -447,7 +465,7 @@ def override(
     staging: StagingOption,
     sink: Annotated[str | None, typer.Argument(help="Name of the sink; without it: all that was ever said.")] = None,
     settings: Annotated[list[str] | None, typer.Argument(help="Operational arguments, name=value.")] = None,
-    reason: Annotated[str | None, typer.Option(help="Why; kept in the ledger.")] = None,
+    reason: Annotated[str | None, typer.Option(callback=require_line, help="Why; kept in the ledger.")] = None,
     clear: Annotated[bool, typer.Option("--clear", help="Take it back: the sink works as it is deployed.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -455,6 +473,7 @@ def override(
     with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
         if sink is not None:
             _override(runtime, sink, settings or [], reason, clear)
+        runtime.ledger.hold(pipeline)  # raises for one that isn't there
         print_found(as_json, runtime.ledger.overrides(pipeline), show_overrides)
 
 
@@ -567,7 +586,7 @@ def prune(
     staging: Annotated[
         str | None, typer.Option(envvar="LOCKSTEP_STAGING", help="URI of staging storage, for kept WALs.")
     ] = None,
-    keep: Annotated[int, typer.Option(min=1, help="Days of history that are kept.")] = KEEP.days,
+    keep: Annotated[int, typer.Option(min=1, max=100_000, help="Days of history that are kept.")] = KEEP.days,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be dropped.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -631,9 +650,10 @@ def bytes_of(size: str) -> int:
 def duration_of(text: str) -> timedelta:
     """Of '7d', '12 h', '90m'. Raises `typer.BadParameter`."""
     found = re.fullmatch(r"\s*(\d{1,6})\s*([dhm])\s*", text, re.I)
-    if found is None:
+    span = timedelta(**{_TIMES[found[2].lower()]: int(found[1])}) if found else None
+    if span is None or span.days > 36_500:
         raise typer.BadParameter(f"{text!r} is no time: say 7d or 12h", param_hint="--expire")
-    return timedelta(**{_TIMES[found[2].lower()]: int(found[1])})
+    return span
 
 
 @contextmanager
@@ -650,7 +670,12 @@ Claimed = Callable[[str, str, Iterable[str]], set[str]]  #: pipeline, source, pa
 
 def with_input(found: PipelineStatus, claimed_by: Claimed) -> PipelineStatus:
     """The same with what became of each epoch's input, which the ledger can't know."""
-    return replace(found, epochs=tuple(_epoch_with_input(one, claimed_by) for one in found.epochs))
+    originals = [one.epoch for one in found.epochs if one.epoch.generation is None]
+    newest = max(originals, key=lambda one: one.id).plan if originals else None
+    epochs = [_epoch_with_input(one, claimed_by) for one in found.epochs]
+    if newest is not None:
+        epochs = [replace(one, redefined=find_redefined(one.epoch, newest.sinks, newest.reads)) for one in epochs]
+    return replace(found, epochs=tuple(epochs))
 
 
 def _epoch_with_input(found: EpochStatus, claimed_by: Claimed) -> EpochStatus:
@@ -700,7 +725,7 @@ def _say(as_json: bool, done: str, epoch: Epoch) -> None:
         left = "; its next run goes on with it"
     elif epoch.state is EpochState.COMMITTED:
         left = f"; {remedies.recover(epoch.pipeline)} publishes it"
-    print_found(as_json, epoch, lambda one: typer.echo(f"{done}: {one} is {one.state}{left}"))
+    print_found(as_json, epoch, lambda one: typer.echo(visible(f"{done}: {one} is {one.state}{left}")))
 
 
 def print_found(as_json: bool, value: object, show: object) -> None:
@@ -719,6 +744,7 @@ def reported(as_json: bool) -> Iterator[None]:
     """One line for an expected error, on stderr, and an exit code that tells whether to try again."""
     try:
         yield
+        sys.stdout.flush()
     except LockstepError as error:
         kind = type(error).__name__
         if as_json:
@@ -726,5 +752,12 @@ def reported(as_json: bool) -> Iterator[None]:
         elif log_fields.logs_json():
             _log.error("%s: %s", kind, error)
         else:
-            typer.echo(f"{kind}: {error}", err=True)
+            typer.echo(visible(f"{kind}: {error}"), err=True)
         raise typer.Exit(RETRYABLE_EXIT if isinstance(error, Retryable) else TERMINAL_EXIT) from error
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            raise
+        with suppress(OSError, ValueError):  # or the interpreter would try once more
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        typer.echo(f"the answer can't be written to the standard output: {error.strerror}", err=True)
+        raise typer.Exit(TERMINAL_EXIT) from error

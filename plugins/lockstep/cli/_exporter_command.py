@@ -20,7 +20,8 @@ def exporter(
     ),
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0: any that is free.")] = PORT,
     timeout: Annotated[
-        float, typer.Option(min=0.1, help="Seconds that a scrape waits for the ledger: fewer than Prometheus does.")
+        float,
+        typer.Option(min=0.1, max=3600, help="Seconds that a scrape waits for the ledger: fewer than Prometheus does."),
     ] = 8.0,
     once: Annotated[
         bool, typer.Option("--once", help="Print it once, and end: for the node exporter's text files.")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 from rich.box import SIMPLE_HEAD
@@ -13,6 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from lockstep import remedies
 from lockstep.brevity import short_age, short_interval
@@ -33,14 +35,30 @@ from lockstep.operations.wal_log import WalLog
 from lockstep.roles.recover import RecoveryReport
 from lockstep.sinks.compacting import Compaction
 from lockstep.states import DECIDED, EpochState, ParticipantState
+from lockstep.steps.planned_sinks import describe_redefined
 from lockstep.wal_retention import KeptWal
 
 _ROOMY = 100  #: columns of a terminal from which on outputs and sinks are named one by one
 
 
+#: What a terminal obeys and doesn't show: control characters but the end of a line and a tab, and directions of text.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    """The text, with what a terminal would obey written as Python does."""
+    return _UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+class _Plain(Console):
+    def render_str(self, text: str, **how: Any) -> Text:
+        return super().render_str(visible(text), **how)
+
+
 def _out() -> Console:
-    """As wide as the terminal is now."""
-    return Console()
+    """As wide as the terminal is now. What the ledger holds is text: no `:name:` is a picture, no sequence is obeyed;
+    nor is text searched for what could be coloured, which takes minutes where it is long."""
+    return _Plain(emoji=False, highlight=False)
 
 
 def show_epochs(pipelines: Sequence[PipelineStatus]) -> None:
@@ -70,6 +88,9 @@ def show_epochs(pipelines: Sequence[PipelineStatus]) -> None:
             _say(f"snapshot: each epoch reads all of source {source}")
         for source in _finished(found):
             _say(f"[bold]finished[/]: source {source} is read to its end, later epochs have nothing of it")
+        for first, *others in _redefined(found):
+            more = f". The same goes for epochs {', '.join(str(one.epoch.id) for one in others)}" if others else ""
+            _say(f"[bold yellow]redefined[/]: {escape(describe_redefined(first.epoch, first.redefined) + more)}")
         for one in found.epochs:
             if one.stuck:
                 _say(f"[bold red]stuck[/]: epoch {one.epoch.id} ({one.epoch.state}): {escape(one.stuck)}")
@@ -110,6 +131,13 @@ def _finished(found: PipelineStatus) -> Sequence[str]:
     """The sources that the newest epoch has read to their end."""
     newest = max(found.epochs, key=lambda one: one.epoch.id, default=None)
     return newest.finished if newest else ()
+
+
+def _redefined(found: PipelineStatus) -> Iterable[list[EpochStatus]]:
+    """Those of which the newest epoch has the same otherwise, together, the oldest first."""
+    oldest = sorted((one for one in found.epochs if one.redefined), key=lambda one: one.epoch.id)
+    kinds = dict.fromkeys(one.redefined for one in oldest)
+    return [[one for one in oldest if one.redefined == kind] for kind in kinds]
 
 
 def _snapshots(found: PipelineStatus) -> Sequence[str]:
@@ -362,10 +390,10 @@ def show_rows(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
     """`lockstep wal show`: a table of what is not much."""
     table = Table(box=SIMPLE_HEAD, show_edge=False)
     for column in schema.names:
-        table.add_column(escape(column), overflow="fold")
+        table.add_column(Text(visible(column)), overflow="fold")
     for batch in batches:
         for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            table.add_row(*("" if value is None else escape(str(value)) for value in row))
+            table.add_row(*(Text("" if value is None else visible(str(value))) for value in row))
     _out().print(table)
 
 

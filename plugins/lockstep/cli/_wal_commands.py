@@ -9,6 +9,7 @@ import typer
 
 from lockstep.cli._commands import (
     DISAGREES_EXIT,
+    MOST,
     EpochArgument,
     JsonOption,
     LedgerOption,
@@ -32,7 +33,7 @@ wals = typer.Typer(help="Look into sealed WALs: of epochs under way, and those t
 app.add_typer(wals, name="wal")
 
 OutputArgument = Annotated[str, typer.Argument(help="Name of an output of the transform.")]
-LimitOption = Annotated[int, typer.Option(min=0, help="How many rows; 0: all.")]
+LimitOption = Annotated[int, typer.Option(min=0, max=MOST, help="How many rows; 0: all.")]
 WhereOption = Annotated[
     str | None, typer.Option(help="An SQL expression over the columns; by DuckDB, the extra duckdb.")
 ]
@@ -43,7 +44,7 @@ def list_(
     pipeline: PipelineArgument,
     ledger: LedgerOption,
     staging: StagingOption,
-    limit: Annotated[int, typer.Option(min=1, help="How many, the youngest epochs first.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, max=MOST, help="How many, the youngest epochs first.")] = 100,
     as_json: JsonOption = False,
 ) -> None:
     """Name the sealed WALs that are there, with their rows and bytes, and how long they stay."""
@@ -112,7 +113,7 @@ def diff(
     ledger: LedgerOption,
     staging: StagingOption,
     by: Annotated[list[str] | None, typer.Option(help="Column of a key; more than one: say it again.")] = None,
-    limit: Annotated[int, typer.Option(min=0, help="How many different rows are shown.")] = SHOWN,
+    limit: Annotated[int, typer.Option(min=0, max=MOST, help="How many different rows are shown.")] = SHOWN,
     as_json: JsonOption = False,
 ) -> None:
     """Compare the sealed rows of two epochs, as multisets; by digest first. Exit code 3 if they differ."""

@@ -42,6 +42,7 @@ class EpochStatus:
     held_back: Mapping[str, str] = field(default_factory=dict)
     finished: tuple[str, ...] = ()  #: sources that it has read to their end; only they can tell
     verdict: Verdict | None = None  #: of its audits
+    redefined: tuple[str, ...] = ()  #: sinks and sources that the pipeline's newest epoch has otherwise
 
     @property
     def held(self) -> bool:
@@ -235,6 +236,12 @@ class Report(LedgerReader):
         names = [run.run_id, *(run.part(pipeline).run_id for pipeline in pipelines)]
         rows = self._find_all("list_epochs_of_runs", dag_id=run.dag_id, run_ids=names)
         return [to_epoch(row) for row in rows]
+
+    def knows_run(self, run: RunKey, epoch: Epoch) -> bool:
+        """Whether a run, perhaps one that was deleted, has begun an epoch of `epoch`'s range, as a whole or in part."""
+        parts = (run, run.part(epoch.pipeline))
+        names = [one.run_id for part in parts for one in (part, part.member(epoch.interval, 1))]
+        return bool(self._find_all("list_epochs_of_runs", dag_id=run.dag_id, run_ids=names))
 
     def history(self, pipeline: str, epoch: int) -> list[HistoryEntry]:
         """Every transition of one epoch and its participants, oldest first."""

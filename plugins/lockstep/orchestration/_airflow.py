@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         AirflowNotFoundException,
         AirflowRescheduleException,
         AirflowSkipException,
+        AirflowTaskTimeout,
         TaskDeferred,
     )
 
@@ -64,6 +65,7 @@ else:
             AirflowNotFoundException,
             AirflowRescheduleException,
             AirflowSkipException,
+            AirflowTaskTimeout,
             TaskDeferred,
         )
 
@@ -75,6 +77,7 @@ else:
             AirflowNotFoundException,
             AirflowRescheduleException,
             AirflowSkipException,
+            AirflowTaskTimeout,
             TaskDeferred,
         )
         from airflow.timetables.interval import CronDataIntervalTimetable
@@ -106,6 +109,7 @@ __all__ = [
     "AirflowRescheduleException",
     "AirflowRuntimeError",
     "AirflowSkipException",
+    "AirflowTaskTimeout",
     "AssetTriggeredTimetable",
     "CronDataIntervalTimetable",
     "CronTriggerTimetable",

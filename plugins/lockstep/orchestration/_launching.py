@@ -26,7 +26,7 @@ from airflow.sdk import Connection
 
 from lockstep.audits.audit import Function, Query
 from lockstep.audits.in_spark import AskSpark, Found
-from lockstep.environment import variable_of
+from lockstep.environment import for_driver, variable_of
 from lockstep.epoch import SourceRange
 from lockstep.errors import NotConfigured, StageFailed
 from lockstep.launchers import Application, JobLauncher, JobState
@@ -204,8 +204,9 @@ class SubmitLauncher:
         """Run spark-submit until it ends, and return its hook: with the job, or, `tracking` it, once that is handed
         in. `settings`: of Spark, unless the user says otherwise."""
         with tempfile.TemporaryDirectory(prefix="lockstep-") as folder:
-            self._hook = self._submitting(request_uri, Path(folder), settings, tracking)
-            self._hook.environment = self._environment(read_request(request_uri).sources)
+            hook = self._submitting(request_uri, Path(folder), settings, tracking)
+            hook.environment = self._environment(read_request(request_uri).sources)
+            self._hook = hook
             try:
                 self._hook.submit(str(self._application))
             except AirflowException as error:
@@ -244,11 +245,12 @@ class SubmitLauncher:
     def _environment(self, ranges: Mapping[str, SourceRange]) -> dict[str, str]:
         """spark-submit stands beside our Python; where driver and executors share its machine they share it too.
 
-        A driver on this machine gets the sources' connections this way, under the names that the command line uses; one
-        in a cluster inherits nothing from here, and its pod or container has to have them.
+        A driver on this machine gets the sources' connections this way, under the names that the command line uses, and
+        no other login of the worker's; one in a cluster inherits nothing from here, and its pod or container has to
+        have them.
         """
         here = str(Path(sys.executable).parent)
-        environment = {**os.environ, "PATH": os.pathsep.join([here, os.environ.get("PATH", "")])}
+        environment = {**for_driver(os.environ), "PATH": os.pathsep.join([here, os.environ.get("PATH", "")])}
         for name, planned in ranges.items():
             source = planned_source(name, planned.spec, self._sources.get(name))
             environment |= {variable_of(id): str(AirflowConnections()[id]) for id in source.connections}

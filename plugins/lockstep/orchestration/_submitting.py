@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
 
 class SubmitHook(SparkSubmitHook):
-    """Starts spark-submit in `environment`, and over it in what `env_vars` says for that process.
+    """Starts spark-submit in `environment` and nothing else of the worker's, and over it in what `env_vars` says for
+    that process.
 
-    Given `env=` instead, the provider's hook drops it for `os.environ` and `env_vars` as soon as there are any. Handed
+    The provider's hook starts it in `os.environ` as soon as there are `env_vars`, whatever `env=` it is given. Handed
     in as `env_vars`, on YARN and Kubernetes a password would stand in the command line.
     """
 
-    environment: Mapping[str, str] = MappingProxyType({})
+    environment: dict[str, Any]
+
+    def submit(self, application: str = "", **arguments: Any) -> Any:
+        return super().submit(application, **arguments, env=self.environment)
 
     def _build_spark_submit_command(self, application: str) -> list[str]:
+        """By then the hook knows its `env_vars`, and has started nothing."""
         command: list[str] = super()._build_spark_submit_command(application)
-        of_the_process: dict[str, Any] = self._env or {}
-        self._env = {**self.environment, **of_the_process}
+        self.environment |= self._env or {}
+        self._env = None
         return command
+
+    def on_kill(self) -> None:
+        self._env = self.environment  # a command that ends the job runs in the worker's own, too
+        super().on_kill()

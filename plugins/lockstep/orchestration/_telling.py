@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator, Context
 
 from lockstep.errors import LockstepError
-from lockstep.orchestration._airflow import as_raised
+from lockstep.orchestration._airflow import AirflowTaskTimeout, as_raised
 from lockstep.orchestration._lineage import Lineage, to_operator_lineage
 
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ class TellingOperator(BaseOperator):
         """`execute` for a task that is resumed, which Airflow lets nobody call but itself."""
         try:
             return self.perform(context)
+        except AirflowTaskTimeout:
+            limit = self.execution_timeout
+            raise AirflowTaskTimeout(f"ended at its execution_timeout, {limit}: its next try goes on") from None
         except LockstepError as error:
             _log.debug("how it came to this", exc_info=True)
             failure = error

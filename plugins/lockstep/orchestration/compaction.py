@@ -8,7 +8,7 @@ from typing import Any
 from airflow.sdk import DAG
 
 from lockstep.orchestration._airflow import CronTriggerTimetable
-from lockstep.orchestration.dag import OWNER, TAG, require_no_dag_around
+from lockstep.orchestration.dag import OWNER, TAG, require_no_dag_around, with_own
 from lockstep.orchestration.operators import CompactOperator, ListCompactableOperator
 from lockstep.sinks.compacting import MIN_FILES, TARGET_BYTES
 
@@ -29,16 +29,17 @@ def compaction_dag(
     table others changed meanwhile is tried again, twice.
     """
     require_no_dag_around("compaction_dag")
-    defaults: dict[str, Any] = {"max_active_runs": 1, "catchup": False, "max_active_tasks": 2}
-    with DAG(
-        dag_id,
-        schedule=CronTriggerTimetable(schedule, timezone="UTC"),
-        start_date=datetime(2024, 1, 1, tzinfo=UTC),
-        default_args={"owner": OWNER, "retries": 2, "retry_delay": timedelta(minutes=10)},
-        tags={TAG},
-        doc_md=__doc__,
-        **{**defaults, **dag_args},
-    ) as dag:
+    own = {
+        "schedule": CronTriggerTimetable(schedule, timezone="UTC"),
+        "start_date": datetime(2024, 1, 1, tzinfo=UTC),
+        "default_args": {"owner": OWNER, "retries": 2, "retry_delay": timedelta(minutes=10)},
+        "doc_md": __doc__,
+        "tags": {TAG},
+        "max_active_runs": 1,
+        "catchup": False,
+        "max_active_tasks": 2,
+    }
+    with DAG(dag_id, **with_own(own, dag_args)) as dag:
         tables = ListCompactableOperator(task_id="tables", doc_md="Asks the ledger which sinks have such tables.")
         CompactOperator.partial(
             task_id="compact",

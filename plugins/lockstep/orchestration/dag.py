@@ -98,6 +98,12 @@ def _require_pack(pipeline: Pipeline, pack: int, schedule: Any) -> None:
         )
 
 
+def with_own(own: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of a DAG of Lockstep's, and over them a user's: `default_args`, `params` and `tags` are added to."""
+    both = {name: {**own.get(name, {}), **(given.get(name) or {})} for name in ("default_args", "params")}
+    return {**own, **given, **both, "tags": {*own["tags"], *(given.get("tags") or ())}}
+
+
 def require_no_dag_around(function: str) -> None:
     """Raise `InvalidPipeline` inside `with DAG(…)` or `@dag`: what is made there is a DAG of its own, and nothing would
     be added to the one around it."""

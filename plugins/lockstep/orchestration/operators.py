@@ -97,6 +97,8 @@ class EpochOperator(WaitingOperator):
         self.part = part
 
     def perform(self, context: Context) -> dict[str, Any]:
+        if self._left_out(context):
+            raise AirflowSkipException("begin was skipped, as what comes before it was")
         run = self._run(context, self._asked_for(context))
         with open_runtime(self.pipeline.name, self.pipeline, context) as runtime:
             try:
@@ -105,10 +107,6 @@ class EpochOperator(WaitingOperator):
             except self.awaited as missing:
                 wait = self.wait_for([missing], missing, context)
                 hold_meanwhile(runtime, run, wait.pause)
-            except UnknownEpoch:
-                if runtime.ledger.find_run(run) is None and self._left_out(context):
-                    raise AirflowSkipException("begin was skipped, as what comes before it was") from None
-                raise
             finally:
                 self._note_lineage(runtime, run)
         raise self.away(wait)
@@ -145,11 +143,13 @@ class EpochOperator(WaitingOperator):
             return None
 
     def _left_out(self, context: Context) -> bool:
-        """Whether the DAG's own tasks had the group skipped: a branch that wasn't taken, say. Where nothing comes
-        before `begin` a person has skipped it, and that is refused."""
-        first = [task for task in operators_in(self.dag) if isinstance(task, BeginOperator)]
+        """Whether `begin` was skipped since the run was cleared last, as by a branch that wasn't taken: the group moves
+        nothing then, whatever an earlier try of the run has begun. Where nothing comes before `begin` a person has
+        skipped it, and the ledger says what that comes to."""
+        around: DAG | None = self.get_dag()
+        first = [task for task in operators_in(around) if isinstance(task, BeginOperator)] if around else []
         begin = next((task for task in first if task.pipeline.name == self.pipeline.name), None)
-        if begin is None or not begin.upstream_task_ids:
+        if begin is None or begin.task_id == self.task_id or not begin.upstream_task_ids:
             return False
         ti = context["ti"]
         states = ti.get_task_states(dag_id=ti.dag_id, task_ids=[begin.task_id], run_ids=[ti.run_id])

@@ -8,7 +8,7 @@ from typing import Any
 from airflow.sdk import DAG, Param, TriggerRule
 
 from lockstep.orchestration._airflow import CronTriggerTimetable
-from lockstep.orchestration.dag import OWNER, TAG, require_no_dag_around
+from lockstep.orchestration.dag import OWNER, TAG, require_no_dag_around, with_own
 from lockstep.orchestration.operators import (
     AllToldOperator,
     ListPipelinesOperator,
@@ -50,17 +50,18 @@ def recovery_dag(dag_id: str = "lockstep_recovery", *, schedule: str = "*/5 * * 
     next run is one. While a `recover` takes long, later runs leave its pipeline to it and do the others.
     """
     require_no_dag_around("recovery_dag")
-    defaults: dict[str, Any] = {"max_active_runs": ROUNDS_AT_ONCE, "catchup": False, "is_paused_upon_creation": False}
-    with DAG(
-        dag_id,
-        schedule=CronTriggerTimetable(schedule, timezone="UTC"),
-        start_date=datetime(2024, 1, 1, tzinfo=UTC),
-        default_args={"owner": OWNER, "retries": 0},
-        params={"hold_minutes": _HOLD, PIPELINE: _PIPELINE, EPOCH: _EPOCH, SINK: _SINK, WORD: _WORD},
-        tags={TAG, RECOVERY_TAG},
-        doc_md=__doc__,
-        **{**defaults, **dag_args},
-    ) as dag:
+    own = {
+        "schedule": CronTriggerTimetable(schedule, timezone="UTC"),
+        "start_date": datetime(2024, 1, 1, tzinfo=UTC),
+        "default_args": {"owner": OWNER, "retries": 0},
+        "params": {"hold_minutes": _HOLD, PIPELINE: _PIPELINE, EPOCH: _EPOCH, SINK: _SINK, WORD: _WORD},
+        "doc_md": __doc__,
+        "tags": {TAG, RECOVERY_TAG},
+        "max_active_runs": ROUNDS_AT_ONCE,
+        "catchup": False,
+        "is_paused_upon_creation": False,
+    }
+    with DAG(dag_id, **with_own(own, dag_args)) as dag:
         pipelines = ListPipelinesOperator(task_id="pipelines", doc_md="Asks the ledger which pipelines there are.")
         recovered = RecoverOperator.partial(
             task_id="recover",

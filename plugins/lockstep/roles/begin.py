@@ -51,7 +51,7 @@ from lockstep.steps.identity import require_known_markers, require_same_pipeline
 from lockstep.steps.input_report import report_input
 from lockstep.steps.interval_before import find_before, require_whole
 from lockstep.steps.keyed_state import check_own_state, hands_on_state
-from lockstep.steps.planned_sinks import find_changed_sinks
+from lockstep.steps.planned_sinks import describe_redefined, find_changed_sinks, find_redefined
 from lockstep.steps.restoring import check_restored, find_restored, plan_restored, require_same_wish
 from lockstep.steps.sweep import roll_back
 from lockstep.steps.targets import find_last_shown, require_same_target, require_shown_still
@@ -103,6 +103,8 @@ def begin_unless_idle(
         epoch = confirm_alarm(partial(_void_older, runtime, epoch), partial(_decided_meanwhile, runtime, epoch))
     _log.info("%s is %s, %s", epoch, epoch.state, runtime.ledger.attempt_name(epoch))
     _tell_of_input(runtime, epoch)
+    if names := find_redefined(epoch, pipeline.sink_specs(), pipeline.reads_from()):
+        _log.warning("%s", describe_redefined(epoch, names))
     return epoch
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 
 from lockstep import errors
+from lockstep.disclosure import list_known
 
 #: [CONDITION] words about a value. SQLSTATE: 22018
 _CONDITION = re.compile(
@@ -31,6 +32,10 @@ _TRACE = re.compile(
 _OURS = f"{errors.__name__}."
 #: Java's own words where no condition of Spark's stands before them.
 _JAVA = re.compile(r"(For input string: )\"[^\n]*\"|(Text )'[^\n]*'(?= could not be parsed)")
+#: What Spark says of a CSV file's first line: its names, the schema's, and the first that differ.
+_HEADER = re.compile(
+    r"(Header: )(.*?)(\s+Schema: )(.*?)(?:(\s+Expected: .*? but found: )(.*?))?(?=\s+CSV \w+: |\Z)", re.DOTALL
+)
 
 
 def without_values(text: str) -> str:
@@ -38,7 +43,14 @@ def without_values(text: str) -> str:
     told = _CONDITION.sub(lambda found: " ".join([found[1], *_raised(found[2]), found[3]]), text)
     told = _OF_WORKER.sub(lambda found: " ".join([found[1], *_raised(found[2])]), told)
     told = _TRACE.sub(lambda trace: trace[0] if _is_ours(trace) else f"{trace['frames']}{trace['kind']}", told)
+    told = _HEADER.sub(_header, told)
     return _JAVA.sub(lambda found: f"{found[1] or found[2]}…", told)
+
+
+def _header(found: re.Match[str]) -> str:
+    known = found[4].split(", ")
+    differs = f"{found[5]}{list_known([found[6]], known)}" if found[5] else ""
+    return f"{found[1]}{list_known(found[2].split(', '), known)}{found[3]}{found[4]}{differs}"
 
 
 def _raised(words: str) -> list[str]:

@@ -1,13 +1,15 @@
-"""A plan's sinks against the definition's."""
+"""A plan's sinks and sources against the definition's."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
-from lockstep.epoch import Epoch
+from lockstep import remedies
+from lockstep.epoch import Epoch, Json
 from lockstep.errors import RestateRefused
 from lockstep.runtime import Runtime
-from lockstep.sinks.base import Sink
+from lockstep.sinks.base import Sink, current_type
+from lockstep.states import DECIDED, EpochState
 
 
 def find_changed_sinks(runtime: Runtime, epoch: Epoch) -> list[str]:
@@ -28,3 +30,32 @@ def require_shown_alike(runtime: Runtime, replaced: Iterable[Epoch], doing: str,
                 f"can't {doing}: {one} was published with other sinks (changed: {', '.join(changed)}), and what those "
                 f"show would stay; {advice}"
             )
+
+
+def find_redefined(epoch: Epoch, sinks: Mapping[str, Json], reads: Mapping[str, str]) -> tuple[str, ...]:
+    """The sinks, and of an interval the sources, that are others now than in a decided epoch's plan: "sink files".
+    `sinks`, `reads`: what a plan would freeze of the definition. No class of a plan is imported."""
+    if epoch.state not in DECIDED or epoch.state is EpochState.REPLACED:
+        return ()
+    planned = epoch.plan.sinks
+    names = [f"sink {one}" for one in sorted({*planned, *sinks}) if _is_other(planned.get(one), sinks.get(one))]
+    if epoch.interval is not None and epoch.plan.reads and reads:
+        names += [f"source {one}" for one in sorted({name for name, _ in epoch.plan.reads.items() ^ reads.items()})]
+    return tuple(names)
+
+
+def _is_other(planned: Json, defined: Json) -> bool:
+    """An argument that only one of two releases knows makes no difference."""
+    if planned is None or defined is None or current_type(planned["type"]) != current_type(defined["type"]):
+        return True
+    mine, theirs = (spec.get("arguments", {}) for spec in (planned, defined))
+    return any(mine[name] != theirs[name] for name in mine.keys() & theirs.keys())
+
+
+def describe_redefined(epoch: Epoch, redefined: Sequence[str]) -> str:
+    """What is so of the epoch, and what can be done."""
+    way = f"{remedies.restate(epoch.pipeline, epoch.id)} reads it by the new definition"
+    if any(name.startswith("sink ") for name in redefined):
+        way = "to have its rows in the new sinks, too, move it by a pipeline of another name that has only those; "
+        way += "`lockstep restate` needs the old ones, as what they show would stay"
+    return f"{epoch} was decided by another definition of {', '.join(redefined)}, and stays as it is: {way}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -90,16 +90,18 @@ def _telling(dag_id: str) -> Iterator[None]:
         raise FormRefused(f"Airflow refuses such a run of DAG {dag_id}: {first}") from error
 
 
-def number_of(dag_id: str, stem: str) -> int:
-    """Of the next run whose id begins so: what has ended is asked for anew, and not what somebody waits for."""
+def number_of(dag_id: str, stem: str, is_known: Callable[[str], bool]) -> int:
+    """Of the next run whose id begins so: what has ended is asked for anew, and not what somebody waits for. The id of
+    a run that was deleted, which the ledger knows (`is_known`), would have another do what was asked of that one."""
+    runs = select(DagRun.run_id, DagRun.state).where(
+        DagRun.dag_id == dag_id, DagRun.run_id.startswith(stem, autoescape=True)
+    )
     with create_session() as session:
-        known = select(DagRun.run_id).where(
-            DagRun.dag_id == dag_id,
-            DagRun.run_id.startswith(stem, autoescape=True),
-            DagRun.state.in_(State.finished_dr_states),
-        )
-        ended = set(session.scalars(known))
-    return next(number for number in count(1) if f"{stem}{number}" not in ended)
+        ended = {run_id: state in State.finished_dr_states for run_id, state in session.execute(runs)}
+    names = (f"{stem}{number}" for number in count(1))
+    return next(
+        number for number, name in enumerate(names, 1) if not (ended[name] if name in ended else is_known(name))
+    )
 
 
 def find_asked(run: RunKey) -> Asked | None:

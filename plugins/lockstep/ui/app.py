@@ -6,6 +6,8 @@ whatever changes something the right to change them. Nothing is changed by GET.
 
 from __future__ import annotations
 
+import logging
+import re
 import threading
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -30,6 +32,7 @@ from lockstep.orchestration.connections import LEDGER, login
 from lockstep.orchestration.page import MOUNT
 from lockstep.states import EpochState
 from lockstep.steps.generations import current_life
+from lockstep.steps.planned_sinks import describe_redefined, find_redefined
 from lockstep.ui._access import Right, may, permitted
 from lockstep.ui._actions import ACTIONS, Action, commands
 from lockstep.ui._errands import (
@@ -64,6 +67,7 @@ MOST_SHOWN = 200  #: epochs of one table
 ON_THE_LINE = 1000  #: epochs of a time line, those of the table among them
 MOST_RESTORABLE = 10  #: lives of a range of which a page looks whether their rows can be shown again: the youngest
 MOST_HISTORY = 200  #: entries of an epoch's history: the youngest
+_log = logging.getLogger(__name__)
 _asking = threading.BoundedSemaphore(AT_ONCE)
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -81,6 +85,7 @@ Seal: TypeAlias = Annotated[str, Form(max_length=10_000)]
 Moment: TypeAlias = Annotated[str, Query(max_length=40)]
 Choice: TypeAlias = Annotated[str, Form(max_length=100)]
 
+
 app = FastAPI(title="Lockstep", docs_url=None, redoc_url=None, openapi_url=None)
 app.mount("/static", StaticFiles(packages=[("lockstep.ui", "static")]), name="static")
 
@@ -88,10 +93,17 @@ app.mount("/static", StaticFiles(packages=[("lockstep.ui", "static")]), name="st
 @app.middleware("http")
 async def add_headers(request: Request, go_on: Callable[[Request], Awaitable[Response]]) -> Response:
     request.state.root = root = request.scope.get("root_path", "")  # what is mounted below writes its own there
-    if "\0" in request.scope["path"] or "%00" in request.url.query:  # no text of a database holds it
+    path = request.scope["path"]
+    # no text of a database holds it; no number has so many digits, and no name begins with one
+    if "\0" in path or "%00" in request.url.query or re.search(r"/[0-9]{20}", path):
         answer: Response = render(request, "told.html", 404, title="Lockstep", told="there is no such page")
     else:
-        answer = await go_on(request)
+        try:
+            answer = await go_on(request)
+        except Exception:
+            _log.exception("%s %s", request.method, path)
+            told = "This page has failed; the log of Airflow's api-server says why."
+            answer = render(request, "told.html", 500, title="Lockstep", told=told)
     static = request.url.path.startswith(f"{root}/static/")
     for name, value in _HEADERS.items():
         if not (static and name == "Cache-Control"):
@@ -266,6 +278,8 @@ def show_epoch(request: Request, user: User, pipeline: str, epoch: int) -> Respo
         history = report.history(pipeline, epoch)
         lives = report.generations(found.epoch)
         restorable = _restorable(report, lives) if acts else frozenset()
+        newest = report.last_original(pipeline)
+        redefined = find_redefined(found.epoch, newest.plan.sinks, newest.plan.reads) if newest else ()
         errands = [one for one in ERRANDS.values() if acts and one.refused(found, report) is None]
     return render(
         request,
@@ -275,6 +289,7 @@ def show_epoch(request: Request, user: User, pipeline: str, epoch: int) -> Respo
         earlier=max(0, len(history) - MOST_HISTORY),
         lives=lives,
         restorable=restorable,
+        redefined=describe_redefined(found.epoch, redefined) if redefined else None,
         actions=[one for one in ACTIONS.values() if acts and one.refused(found) is None],
         errands=errands,
         recoverable=acts and found.epoch.state in (EpochState.COMMITTED, EpochState.PUBLISHED),
@@ -556,11 +571,15 @@ def _question_of(wanted: Action | Errand, user: BaseUser, found: EpochStatus, re
     question = _question(user, wanted.name, found)
     if isinstance(wanted, Action):
         return question
-    return _numbered(replace(question, dag_id=dag_of(found), shown=current_life(report, found.epoch).id))
+    question = replace(question, dag_id=dag_of(found), shown=current_life(report, found.epoch).id)
+    return _numbered(question, lambda run_id: report.knows_run(RunKey(question.dag_id, run_id), found.epoch))
 
 
-def _numbered(question: Question) -> Question:
-    return replace(question, number=number_of(question.dag_id, question.stem())) if question.dag_id else question
+def _numbered(question: Question, is_known: Callable[[str], bool] = lambda run_id: False) -> Question:
+    """`is_known`: as of `number_of`; a run of recovery begins no epoch."""
+    return (
+        replace(question, number=number_of(question.dag_id, question.stem(), is_known)) if question.dag_id else question
+    )
 
 
 def _ask(

@@ -9,6 +9,7 @@ import os
 import re
 import string
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 
 from lockstep.epoch import Interval
 from lockstep.errors import InvalidPipeline, SourceRefused
@@ -17,6 +18,17 @@ from lockstep.sources.files._file_system import Entry, FileSystem
 FIELDS = frozenset({"interval_start", "interval_end"})
 #: The last one is what Hadoop copies under: Spark passes over it without a word.
 _UNFINISHED = (".tmp", ".inprogress", ".crc", "._COPYING_")
+#: Directives of strftime from the finest to the coarsest, and the span of the moments that share a name: of days with
+#: an hour for clocks that are set back.
+_NAMED_SPANS = (
+    ("fSsTcrX+", timedelta(seconds=1)),
+    ("MR", timedelta(minutes=1)),
+    ("HIkl", timedelta(hours=1)),
+    ("aAdDeFjuwx", timedelta(days=1, hours=1)),
+    ("UVW", timedelta(days=7, hours=1)),
+    ("bBhm", timedelta(days=31, hours=1)),
+    ("CGgYy", timedelta(days=366, hours=1)),
+)
 
 
 def interval_fields(path: str) -> set[str]:
@@ -30,6 +42,16 @@ def interval_fields(path: str) -> set[str]:
             f"source path {path!r} uses {sorted(found - FIELDS)}; it may use {{interval_start}} and {{interval_end}}"
         )
     return found
+
+
+def span_of_name(path: str) -> timedelta | None:
+    """The longest interval that a path template names by one name: the finest unit of time in it. None if that doesn't
+    depend on the length: the template has both bounds, or no unit of time."""
+    parts = [(field, spec) for _, field, spec, _ in string.Formatter().parse(path) if field is not None]
+    if {field for field, _ in parts} == FIELDS:
+        return None
+    named = {letter for _, spec in parts for letter in re.findall(r"%[-_0^#EO]*(.)", spec or "%s")}
+    return next((span for letters, span in _NAMED_SPANS if named & set(letters)), None)
 
 
 def pattern_of(path: str, interval: Interval | None = None) -> str:

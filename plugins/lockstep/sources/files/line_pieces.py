@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lockstep.disclosure import list_known
 from lockstep.errors import BadRecords, StageFailed
 
 #: Columns of what a worker gives Spark.
@@ -118,6 +119,6 @@ def _require_header(line: bytes, header: Header, path: str) -> None:
         found = text.split(header.separator)
     if [name.lower() for name in found] != [name.lower() for name in header.columns]:
         raise BadRecords(
-            f"CSV header does not conform to the schema. Header: {', '.join(found)} "
+            f"CSV header does not conform to the schema. Header: {list_known(found, header.columns)} "
             f"Schema: {', '.join(header.columns)} CSV file: {path}"
         )

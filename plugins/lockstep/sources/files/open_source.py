@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lockstep.epoch import ChangedFile, Claim, Identity, Interval, Position
-from lockstep.errors import IntervalMissing, SourceChanged, SourceNotReady
+from lockstep.errors import IntervalMissing, SourceChanged, SourceNotReady, SourceRefused
 from lockstep.object_store.address import is_object_store
 from lockstep.sources.base import SourceContext
 from lockstep.sources.files._changes import find_changed, find_late
 from lockstep.sources.files._frozen_file import FrozenFile
 from lockstep.sources.files._growth import FrozenRange
 from lockstep.sources.files._lines import has_header, read_ranges
-from lockstep.sources.files._paths import pattern_of, pattern_of_all, require_readable
+from lockstep.sources.files._paths import pattern_of, pattern_of_all, require_readable, span_of_name
 from lockstep.sources.files._schemes import file_system_of
 from lockstep.sources.files._watched_folder import WatchedFolder
 from lockstep.sources.files.places import EXPECTS, ROOTS, Places, require_one_name
@@ -54,6 +54,15 @@ class OpenFileSource(OpenRecordSource):
 
     def _of_interval(self, interval: Interval) -> Position:
         at, path = self._file_system.place, self._source.path
+        span, length = self._source.spans or span_of_name(path), interval.end - interval.start
+        if span is not None and length > span:
+            last = Interval(interval.end - span, interval.end)
+            raise SourceRefused(
+                f"source {path!r}: the interval {interval} is longer than what one name of the path stands for "
+                f"({span}): {at(pattern_of(path, interval))} would be read, and later files, such as "
+                f"{at(pattern_of(path, last))}, would not. Run each interval on its own, or give "
+                f"FileSource(…, spans={length!r}) if one file does hold that much"
+            )
         expected, everywhere = at(pattern_of(path, interval)), at(pattern_of_all(path))
         places = Places.of(self._file_system, everywhere)
         found = places.files_at(expected)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import ClassVar, Literal
 
 from lockstep.dataset import Dataset
@@ -47,6 +48,7 @@ class FileSource(Source):
 
     `schema`: Spark DDL; CSV headers must agree with it. `options`: Spark's reader options (CSV: `header` is true and
     `escape` a double quote unless you say otherwise). `missing`: what an interval without a file means.
+    `spans`: the longest interval whose data one name of the path holds; unless given, the finest unit of time in it.
     `on_bad_records`: a row that doesn't parse fails the epoch, or goes to quarantine beside the WAL. `hash`: also
     freeze the files' sha256. `formerly`: what the watched folder was called when files of it were read, if that folder
     isn't there any more under that name.
@@ -63,6 +65,7 @@ class FileSource(Source):
     grow: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
     missing: Literal["error", "empty"] = "error"
+    spans: timedelta | None = None
     on_bad_records: Literal["fail", "quarantine"] = "fail"
     hash: bool = False
     max_files_per_epoch: int | None = None
@@ -72,7 +75,7 @@ class FileSource(Source):
     operational: ClassVar[frozenset[str]] = frozenset(
         {
             *("format", "schema", "options", "on_bad_records", "missing", "hash", "watch", "once", "grow", "formerly"),
-            *("max_files_per_epoch", "max_bytes_per_epoch"),
+            *("max_files_per_epoch", "max_bytes_per_epoch", "spans"),
         }
     )
 
@@ -94,6 +97,10 @@ class FileSource(Source):
             raise InvalidPipeline(f"source {self.path!r}: caps per epoch must be at least 1, are {caps}")
         if self.identity is Identity.INTERVAL and caps != (None, None):
             raise InvalidPipeline(f"source {self.path!r}: an interval is read whole; caps are for watched folders")
+        if isinstance(self.spans, int | float):
+            object.__setattr__(self, "spans", timedelta(seconds=self.spans))  # as a plan has it
+        if self.spans is not None and (self.identity is Identity.CURSOR or self.spans <= timedelta()):
+            raise InvalidPipeline(f"source {self.path!r}: spans is {self.spans}; it is a length of intervals")
         self._require_sound_watch(caps)
 
     def _require_sound_watch(self, caps: tuple[int | None, int | None]) -> None:
