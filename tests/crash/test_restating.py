@@ -28,6 +28,7 @@ from lockstep.operations.as_of import as_of
 from lockstep.operations.replan import replan, void
 from lockstep.operations.verify import verify
 from lockstep.roles.begin import make_plan
+from lockstep.sinks.base import Sink
 from lockstep.sinks.postgres import PostgresSink
 from stack.postgres import PostgresServer
 from tests.crash.recording import recorded
@@ -316,6 +317,35 @@ def test_other_sinks_than_those_that_show_it_are_refused(world: RestatingWorld, 
     first, *_ = world.pipeline.sinks
     [said] = _planned(with_sinks(world, first), day)
     assert "changed: archive" in said
+
+
+@pytest.mark.fault("Q1")
+def test_epochs_of_a_sink_that_was_renamed_are_verified_and_restated_by_the_name_that_they_have(
+    world: RestatingWorld, day: int
+) -> None:
+    renamed = with_sinks(world, *(_renamed(sink) for sink in world.pipeline.sinks))
+    later = next(world.days)
+    renamed.publish_wrong(later)
+    for mine, moved in ((world, day), (renamed, later), (world, day)):
+        mine.run(RunKey("restating", f"{mine.lives(moved)} of {moved}", restate="the label was wrong"), moved)
+        mine.require_exactly_once(moved)
+        for one in (day, later):
+            assert [found.problem for found in verify(mine.runtime(), world.epoch_of(one))] == [None, None]
+
+
+@pytest.mark.fault("Q1")
+def test_rows_of_two_sinks_of_a_pipeline_in_one_table_can_not_be_told_apart(world: RestatingWorld) -> None:
+    both, day = with_sinks(world, world.pipeline.sinks[0], _renamed(world.pipeline.sinks[0])), next(world.days)
+    both.run(RunKey("restating", f"both {day}"), day)
+    found = [one.problem or "" for one in verify(both.runtime(), world.epoch_of(day))]
+    assert len(found) == 2 and all("is shared with numbers." in problem for problem in found)
+    for table in ("lockstep_marker", "lockstep_target"):  # it is gone, as the message says
+        world.execute(world.warehouse_dsn, f"DELETE FROM {table} WHERE sink = 'numbers_renamed'")
+
+
+def _renamed(sink: Sink) -> PostgresSink:
+    arguments = sink.arguments()
+    return PostgresSink(**{**arguments, "name": f"{arguments['name']}_renamed"})
 
 
 def test_what_nothing_proves_can_not_be_taken_back(world: RestatingWorld) -> None:
