@@ -52,7 +52,7 @@ from lockstep.steps.interval_before import find_before, require_whole
 from lockstep.steps.keyed_state import check_own_state, hands_on_state
 from lockstep.steps.planned_sinks import find_changed_sinks
 from lockstep.steps.restoring import check_restored, find_restored, plan_restored, require_same_wish
-from lockstep.steps.sweep import roll_back
+from lockstep.steps.sweep import require_known_leftovers, require_known_pending, roll_back
 from lockstep.steps.targets import find_last_shown, require_same_target, require_shown_still
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def _take_over(runtime: Runtime, run: RunKey, epoch: Epoch) -> Epoch:
         raise EpochVoid(f"{epoch} was given up: {epoch.reason}")
     if epoch.state in UNDECIDED:
         _require_same_sinks(runtime, epoch)
-        _preflight(runtime, epoch.plan, runtime.ledger.replaced(epoch))
+        _preflight(runtime, epoch.plan, epoch.id, runtime.ledger.replaced(epoch))
     reach(CrashPoint.BEGIN_BEFORE_OPEN)
     return runtime.ledger.take_over(runtime.pipeline, epoch.id, run)
 
@@ -233,7 +233,7 @@ def _merge(runtime: Runtime, run: RunKey, stuck: Epoch) -> Epoch | None:
     except LockstepError as error:
         _log.info("%s goes on with the range that it has: %s", stuck, error)
         return None
-    _preflight(runtime, plan)
+    _preflight(runtime, plan, stuck.id)
     reach(CrashPoint.BEGIN_BEFORE_OPEN)
     try:
         return runtime.ledger.merge_epoch(stuck, plan, claims, run, _MERGED)
@@ -277,7 +277,7 @@ def _plan_next(runtime: Runtime, run: RunKey, interval: Interval | None, *, idle
     plan = make_plan(runtime, interval, last)
     if idle and last is not None and all(_is_empty(runtime, name, found) for name, found in plan.sources.items()):
         raise _NothingToRead
-    _preflight(runtime, plan)
+    _preflight(runtime, plan, _last_number(runtime) + 1)
     reach(CrashPoint.BEGIN_BEFORE_OPEN)
     return runtime.ledger.plan_epoch(
         pipeline.name,
@@ -296,7 +296,8 @@ def _plan_restored(runtime: Runtime, run: RunKey, current: Epoch, epoch: int) ->
     wanted = find_restored(runtime, current, epoch)
     wal = check_restored(runtime, wanted)
     plan = plan_restored(runtime, wanted)
-    _preflight(runtime, plan, [current], {name: output.schema for name, output in wal.manifest.outputs.items()})
+    schemas = {name: output.schema for name, output in wal.manifest.outputs.items()}
+    _preflight(runtime, plan, _last_number(runtime) + 1, [current], schemas)
     reach(CrashPoint.BEGIN_BEFORE_OPEN)
     return runtime.ledger.plan_generation(current, plan, {}, run, run.restate or "", restores=wanted.id)
 
@@ -307,7 +308,7 @@ def _plan_replacement(runtime: Runtime, run: RunKey, current: Epoch) -> Epoch | 
     replaced = find_together(runtime, current)
     require_asked_once(run, replaced)
     require_restatable(runtime, replaced)
-    _preflight(runtime, current.plan, replaced)
+    _preflight(runtime, current.plan, _last_number(runtime) + 1, replaced)
     if run.input is Input.FROZEN or current.interval is None:
         plan = plan_again(runtime, replaced, afresh=run.input is not Input.FROZEN)
     else:
@@ -395,11 +396,14 @@ def _require_same_sinks(runtime: Runtime, epoch: Epoch) -> None:
 def _preflight(
     runtime: Runtime,
     plan: Plan,
+    epoch: int,
     replaced: Sequence[Epoch] = (),
     schemas: Mapping[str, pa.Schema] | None = None,
 ) -> None:
-    """`schemas`: of each output, where they are known before anything is staged."""
+    """`epoch`: the number of what is begun; `schemas`: of each output, where they are known before anything is
+    staged."""
     reach(CrashPoint.BEGIN_BEFORE_PREFLIGHT)
+    require_known_leftovers(runtime, epoch)
     sinks = [runtime.sink_from(spec) for spec in plan.sinks.values()]
     shown = find_last_shown(runtime, sinks)
     for described in sinks:
@@ -408,6 +412,7 @@ def _preflight(
             require_same_target(runtime, sink, last)
             sink.preflight(None if schemas is None else {name: schemas[name] for name in sink.outputs})
             newest = require_known_markers(runtime, sink)
+            require_known_pending(runtime, sink)
             for one in replaced:
                 require_replaceable(sink, one)
             require_shown_still(runtime, sink, last, newest)

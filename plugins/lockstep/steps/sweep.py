@@ -270,6 +270,24 @@ def require_known_epoch(runtime: Runtime, epoch: int, token: int, found: str) ->
     return known
 
 
+def require_known_leftovers(runtime: Runtime, epoch: int) -> None:
+    """Raise `LedgerConflict` for a folder of `epoch`, which is to be begun, of a token that this ledger never issued.
+
+    This and `require_known_pending` are asked before `begin` takes a token: the ledger's own tokens may reach those of
+    the time that it lost. What a person has looked at since (`renumber`) is known.
+    """
+    for number, token, folder in runtime.staging.executions(runtime.ledger.deployment(), runtime.pipeline, only=epoch):
+        if token > last_renumbered_token(runtime):
+            require_known_epoch(runtime, number, token, f"staging holds {folder}")
+
+
+def require_known_pending(runtime: Runtime, sink: OpenSink) -> None:
+    """Raise `LedgerConflict` for a transaction of `sink` of an epoch or a token that this ledger doesn't know."""
+    for txn in sink.pending():
+        if txn.token > last_renumbered_token(runtime):
+            require_known_epoch(runtime, txn.epoch, txn.token, f"sink {sink.name} holds {txn.handle}")
+
+
 def roll_back(runtime: Runtime, epoch: Epoch) -> None:
     """Second half of abort, after the ledger's attempt was raised: what carries lower tokens goes. Raises as
     `sweep_sink`, once the sinks that can be reached are swept; what is left then recovery takes away."""
