@@ -41,7 +41,7 @@ from tests.crash.restating_world import (
 from tests.crash.test_adoption import SWEEPS
 from tests.crash.test_kill_and_zombie import hits, strike_each
 from tests.crash.victims import Hit, in_turn, overtake, sacrifice
-from tests.crash.world import OpenNumbers, rows_of_day, write_parquet
+from tests.crash.world import OpenNumbers, rows_of_day, write_others, write_parquet
 from tests.sampling import Sampling
 
 
@@ -97,6 +97,40 @@ def test_a_run_that_takes_over_what_another_has_begun_goes_on_with_it_and_restat
     assert world.lives(day) == ["replaced", "cleaned"]
     world.run_task("begin", first, day)  # and so is the other one
     assert world.lives(day) == ["replaced", "cleaned"]
+
+
+@pytest.mark.fault("Q3")
+def test_a_run_with_another_reason_waits_for_rows_that_are_staged_and_reads_its_range_afresh(
+    world: RestatingWorld, day: int
+) -> None:
+    first, second = (RunKey("restating", f"{why} {day}", restate=why) for why in ("a first look", "the label is wrong"))
+    world.run_until(first, day, "stage", job=write_others)
+    other = next(world.days)
+    world.run_until(RunKey("restating", f"its own {other}"), other, "stage", job=write_others)
+    world.expire_leases()
+    for moved in (day, other):
+        asking = dataclasses.replace(second, run_id=f"{second.run_id} {moved}")
+        with pytest.raises(EpochBusy, match=r"is staged, with the rows of .* `lockstep replan numbers"):
+            world.run_task("begin", asking, moved)
+        replan(world.runtime(), world._looking.generations(world.epoch_of(moved))[-1].id, "what is staged is old")
+        world.run(asking, moved)
+        world.require_exactly_once(moved)
+    assert world.lives(day) == ["replaced", "cleaned"]
+
+
+@pytest.mark.fault("Q3")
+def test_rows_that_are_staged_for_another_reason_are_published_and_then_replaced(
+    world: RestatingWorld, day: int
+) -> None:
+    first, second = (RunKey("restating", f"{why} {day}", restate=why) for why in ("a first look", "the label is wrong"))
+    world.run_until(first, day, "prepare.archive", job=write_others)
+    world.expire_leases()
+    with pytest.raises(EpochBusy, match="a first look"):
+        world.run_task("begin", second, day)
+    world.run(first, day, job=write_others)
+    world.run(second, day)
+    assert world.lives(day) == ["replaced", "replaced", "cleaned"]
+    world.require_exactly_once(day)
 
 
 def test_a_run_that_says_what_it_replaces_replaces_nothing_younger(world: RestatingWorld, day: int) -> None:

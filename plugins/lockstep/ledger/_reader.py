@@ -410,7 +410,7 @@ class LedgerReader:
         return {row["path"] for row in rows}
 
     def find_issued_tokens(self, pipeline: str, epoch: int, tokens: Sequence[int]) -> set[int]:
-        """Those of `tokens` that this ledger issued for this epoch, to executions that name folders and transactions by them."""
+        """Those of `tokens` that this ledger issued for this epoch, but for attempts, which name nothing by them."""
         rows = self._find_all("find_executions", pipeline=pipeline, epoch=epoch, tokens=list(tokens))
         return {row["token"] for row in rows}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,6 +22,7 @@ from lockstep.errors import (
     InvalidPipeline,
     LockstepError,
     PlanMismatch,
+    PreflightRefused,
     RestateRefused,
     RunMismatch,
     SourceClaimed,
@@ -44,6 +46,7 @@ from lockstep.steps.generations import (
     require_range_said,
     require_replaceable,
     require_restatable,
+    require_unsealed,
     stands_for,
 )
 from lockstep.steps.identity import require_known_markers, require_same_pipeline
@@ -161,6 +164,7 @@ def _open(runtime: Runtime, run: RunKey, interval: Interval | None, *, idle: boo
         if life is not None and not replace_it:
             require_same_wish(run, life)
             require_asked_for(runtime, run, life)
+            require_unsealed(runtime, run, life)
             return _merge(runtime, run, life) or _take_over(runtime, run, life)
         if life is None and run.restore is not None:
             raise RestateRefused(f"can't show the rows of epoch {run.restore} again: nothing shows {run.interval} yet")
@@ -406,6 +410,7 @@ def _preflight(
     require_known_leftovers(runtime, epoch)
     sinks = [runtime.sink_from(spec) for spec in plan.sinks.values()]
     shown = find_last_shown(runtime, sinks)
+    rooms = defaultdict[tuple[str, int], list[str]](list)
     for described in sinks:
         with runtime.opened(described) as sink:
             last = shown.get(sink.name, [])
@@ -413,10 +418,19 @@ def _preflight(
             sink.preflight(None if schemas is None else {name: schemas[name] for name in sink.outputs})
             newest = require_known_markers(runtime, sink)
             require_known_pending(runtime, sink)
+            if sink.room is not None:
+                rooms[sink.room].append(sink.name)
             for one in replaced:
                 require_replaceable(sink, one)
             require_shown_still(runtime, sink, last, newest)
             reach(CrashPoint.BEGIN_AFTER_PREFLIGHT)
+    for (_, limit), names in rooms.items():
+        if len(names) > limit:
+            raise PreflightRefused(
+                f"sinks {', '.join(names)} are prepared together on one server, where max_prepared_transactions = "
+                f"{limit}: the last of them would wait for ever. Raise it to at least {len(names)} and restart the "
+                "server, or say protocol='write_ahead' in one of them"
+            )
 
 
 def _trust_or_discard_seal(runtime: Runtime, epoch: Epoch) -> Epoch:
