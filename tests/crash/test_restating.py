@@ -367,16 +367,6 @@ def test_epochs_of_a_sink_that_was_renamed_are_verified_and_restated_by_the_name
             assert [found.problem for found in verify(mine.runtime(), world.epoch_of(one))] == [None, None]
 
 
-@pytest.mark.fault("Q1")
-def test_rows_of_two_sinks_of_a_pipeline_in_one_table_can_not_be_told_apart(world: RestatingWorld) -> None:
-    both, day = with_sinks(world, world.pipeline.sinks[0], _renamed(world.pipeline.sinks[0])), next(world.days)
-    both.run(RunKey("restating", f"both {day}"), day)
-    found = [one.problem or "" for one in verify(both.runtime(), world.epoch_of(day))]
-    assert len(found) == 2 and all("is shared with numbers." in problem for problem in found)
-    for table in ("lockstep_marker", "lockstep_target"):  # it is gone, as the message says
-        world.execute(world.warehouse_dsn, f"DELETE FROM {table} WHERE sink = 'numbers_renamed'")
-
-
 def _renamed(sink: Sink) -> PostgresSink:
     arguments = sink.arguments()
     return PostgresSink(**{**arguments, "name": f"{arguments['name']}_renamed"})
