@@ -255,6 +255,8 @@ def test_what_a_lost_time_has_prepared_stays_an_alarm_however_often_its_epoch_is
         assert any("was the ledger restored" in one for one in restored.recover().problems)
         with suppress(LedgerConflict):
             abort(restored.runtime(), run)
+        with suppress(LockstepError):
+            abort_epoch(restored.runtime(), 3, Role.OPERATOR)
     assert (restored.prepared(), restored.left_in_sink(), restored.left_in_staging()) == left
     assert restored.state_of(2) == ("planned" if known else None), "nothing was planned"
     world.run(run, 2, "commit")

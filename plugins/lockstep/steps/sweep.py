@@ -265,7 +265,7 @@ def require_known_epoch(runtime: Runtime, epoch: int, token: int, found: str) ->
         known = runtime.ledger.epoch(runtime.pipeline, epoch)
     except UnknownEpoch as error:
         raise LedgerConflict(f"{found}, but the ledger has no epoch {epoch}: was the ledger restored?") from error
-    if not runtime.ledger.find_issued_tokens(runtime.pipeline, epoch, [token]):
+    if not runtime.ledger.find_issued_tokens(runtime.pipeline, epoch, [token], attempts=False):
         raise LedgerConflict(f"{found}, but the ledger never issued token {token}: was the ledger restored?")
     return known
 
@@ -283,8 +283,10 @@ def require_known_leftovers(runtime: Runtime, epoch: int) -> None:
 
 def require_known_pending(runtime: Runtime, sink: OpenSink) -> None:
     """Raise `LedgerConflict` for a transaction of `sink` of an epoch or a token that this ledger doesn't know."""
-    for txn in sink.pending():
-        if txn.token > last_renumbered_token(runtime):
+    pending = sink.pending()
+    looked_at = last_renumbered_token(runtime) if pending else 0
+    for txn in pending:
+        if txn.token > looked_at:
             require_known_epoch(runtime, txn.epoch, txn.token, f"sink {sink.name} holds {txn.handle}")
 
 

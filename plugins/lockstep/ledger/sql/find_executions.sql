@@ -1,4 +1,6 @@
--- Tokens that opened an attempt name no transaction and no folder: what carries one of those is of another ledger.
+-- What carries a token that opened an attempt is of another ledger. Of executions of a ledger that was lost, and rebuilt,
+-- nothing but the token is known.
 SELECT token FROM lockstep.execution
 WHERE pipeline = %(pipeline)s AND epoch = %(epoch)s AND token = ANY(%(tokens)s)
-  AND NOT (sink IS NULL AND role IN ('begin', 'abort', 'recover'))
+  AND (%(attempts)s OR sink IS NOT NULL OR attempt IS NOT NULL OR (role = 'operator' AND EXISTS (
+      SELECT FROM lockstep.pipeline_change WHERE pipeline = %(pipeline)s AND change = 'rebuilt')))
