@@ -12,15 +12,15 @@ def short_interval(interval: Interval) -> str:
     start, end = interval.start, interval.end
     days = start.time() == end.time() == time.min
     if days and end - start == timedelta(days=1):
-        return f"{start:%Y-%m-%d}"
+        return f"{start.date()}"
     if days:
-        return f"{start:%Y-%m-%d} → {end:%Y-%m-%d}"
+        return f"{start.date()} → {end.date()}"
     if start.second or end.second:
-        return f"{start:%Y-%m-%d %H:%M:%S} → {end:%Y-%m-%d %H:%M:%S}"
+        return f"{start.date()} {start:%H:%M:%S} → {end.date()} {end:%H:%M:%S}"
     return (
-        f"{start:%Y-%m-%d %H:%M} → {end:%H:%M}"
+        f"{start.date()} {start:%H:%M} → {end:%H:%M}"
         if start.date() == end.date()
-        else f"{start:%Y-%m-%d %H:%M} → {end:%Y-%m-%d %H:%M}"
+        else f"{start.date()} {start:%H:%M} → {end.date()} {end:%H:%M}"
     )
 
 

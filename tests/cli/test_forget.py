@@ -66,6 +66,16 @@ def test_what_never_decided_anything_is_forgotten_with_all_that_it_left(world: W
     world.require_exactly_once(0)
 
 
+@pytest.mark.fault("Q7")
+def test_looking_at_a_forgotten_pipeline_takes_no_target_for_it(world: World, lockstep: Lockstep) -> None:
+    _renamed(world, "nmbers").run_until(RUN, 0, "prepare.warehouse")
+    assert lockstep("forget", "nmbers", "--reason", "a typing error").exit_code == 0
+    for option in ((), ("--fix",)):
+        assert "the pipeline was forgotten" in lockstep("doctor", "nmbers", *option).output
+    world.run(RunKey("cli", "right"), 0)
+    world.require_exactly_once(0)
+
+
 def test_who_forgot_and_why_can_still_be_asked_and_the_name_stays_taken(world: World, lockstep: Lockstep) -> None:
     _renamed(world, "nmbers").run_until(RUN, 0, "stage")
     lockstep("forget", "nmbers", "--reason", "a typing error")

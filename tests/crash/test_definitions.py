@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 
 from lockstep.epoch import Interval, Position, RunKey
-from lockstep.errors import IllegalTransition, PlanMismatch, RestateRefused, SourceChanged
+from lockstep.errors import IllegalTransition, PlanMismatch, PreflightRefused, RestateRefused, SourceChanged
 from lockstep.operations.replan import replan, replan_for
 from lockstep.pipeline import Pipeline
 from lockstep.roles.begin import begin
@@ -15,6 +16,8 @@ from lockstep.roles.publish import publish_shard
 from lockstep.run import report_of
 from lockstep.sinks.base import Sink
 from lockstep.sinks.files import FileSink
+from lockstep.sinks.postgres import PostgresSink
+from lockstep.sinks.postgres._branches import PostgresBranches
 from lockstep.sources import OpenSource, SourceContext
 from lockstep.steps.planned_sinks import find_redefined
 from tests.crash.world import Numbers, OpenNumbers, Tens, World, interval_of, untouched
@@ -34,6 +37,29 @@ def test_a_sink_that_came_later_is_no_business_of_a_decided_epoch(world: World) 
     assert later.state_of(day) == "cleaned"
     later.require_exactly_once(day)
     assert not (world.folder / "more").exists()
+
+
+@pytest.mark.fault("Q5")
+def test_more_sinks_than_a_server_prepares_are_refused_before_anything_is_planned(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day, spec = next(world.days), world.pipeline.sinks[0].arguments()
+    second = PostgresSink(**{**spec, "name": "second", "tables": {"numbers": "public.second"}, "create": True})
+    both = _with_sinks(world, *world.pipeline.sinks, second)
+    room = PostgresBranches.require_room
+
+    def one(branches: PostgresBranches, cursor: Any) -> tuple[str, int]:
+        return room(branches, cursor)[0], 1
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PostgresBranches, "require_room", one)
+        with pytest.raises(PreflightRefused, match=r"sinks warehouse, second .* to at least 2 and restart"):
+            begin(both.runtime(), RunKey("both", f"{day}"), interval_of(day))
+        assert both.state_of(day) is None
+        world.run(RunKey("alone", f"{day}"), day)
+    day = next(world.days)
+    both.run(RunKey("both", f"{day}"), day)
+    both.require_exactly_once(day)
 
 
 def test_the_shards_of_a_sink_that_had_none_when_it_voted_are_left_to_publish(world: World) -> None:

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -37,7 +37,7 @@ from lockstep.sources import OpenSource, SourceContext
 from lockstep.states import Role
 from stack.postgres import PostgresServer
 from tests.crash.victims import Hit, sacrifice
-from tests.crash.world import Numbers, OpenNumbers, World, flip_a_bit, interval_of, make_world
+from tests.crash.world import FIRST_DAY, Numbers, OpenNumbers, World, flip_a_bit, interval_of, make_world
 from tests.sampling import Sampling
 from tests.small_disk import small_disk
 
@@ -348,6 +348,15 @@ def test_transactions_of_others_are_never_touched(world: World) -> None:
     finally:
         for gid in world.prepared():
             world.roll_back(gid)
+
+
+@pytest.mark.fault("Q6")
+def test_the_first_and_the_last_day_of_the_calendar_are_days(world: World) -> None:
+    for first in (datetime.min, datetime(9999, 12, 30)):
+        day = (first.replace(tzinfo=UTC) - FIRST_DAY).days
+        world.run(_run(day), day)
+        world.require_exactly_once(day)
+        assert world.state_of(day) == "cleaned"
 
 
 @pytest.mark.fault("C23")

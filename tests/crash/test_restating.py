@@ -28,6 +28,7 @@ from lockstep.operations.as_of import as_of
 from lockstep.operations.replan import replan, void
 from lockstep.operations.verify import verify
 from lockstep.roles.begin import make_plan
+from lockstep.sinks.base import Sink
 from lockstep.sinks.postgres import PostgresSink
 from stack.postgres import PostgresServer
 from tests.crash.recording import recorded
@@ -40,7 +41,7 @@ from tests.crash.restating_world import (
 from tests.crash.test_adoption import SWEEPS
 from tests.crash.test_kill_and_zombie import hits, strike_each
 from tests.crash.victims import Hit, in_turn, overtake, sacrifice
-from tests.crash.world import OpenNumbers, rows_of_day, write_parquet
+from tests.crash.world import OpenNumbers, rows_of_day, write_others, write_parquet
 from tests.sampling import Sampling
 
 
@@ -96,6 +97,40 @@ def test_a_run_that_takes_over_what_another_has_begun_goes_on_with_it_and_restat
     assert world.lives(day) == ["replaced", "cleaned"]
     world.run_task("begin", first, day)  # and so is the other one
     assert world.lives(day) == ["replaced", "cleaned"]
+
+
+@pytest.mark.fault("Q3")
+def test_a_run_with_another_reason_waits_for_rows_that_are_staged_and_reads_its_range_afresh(
+    world: RestatingWorld, day: int
+) -> None:
+    first, second = (RunKey("restating", f"{why} {day}", restate=why) for why in ("a first look", "the label is wrong"))
+    world.run_until(first, day, "stage", job=write_others)
+    other = next(world.days)
+    world.run_until(RunKey("restating", f"its own {other}"), other, "stage", job=write_others)
+    world.expire_leases()
+    for moved in (day, other):
+        asking = dataclasses.replace(second, run_id=f"{second.run_id} {moved}")
+        with pytest.raises(EpochBusy, match=r"is staged, with the rows of .* `lockstep replan numbers"):
+            world.run_task("begin", asking, moved)
+        replan(world.runtime(), world._looking.generations(world.epoch_of(moved))[-1].id, "what is staged is old")
+        world.run(asking, moved)
+        world.require_exactly_once(moved)
+    assert world.lives(day) == ["replaced", "cleaned"]
+
+
+@pytest.mark.fault("Q3")
+def test_rows_that_are_staged_for_another_reason_are_published_and_then_replaced(
+    world: RestatingWorld, day: int
+) -> None:
+    first, second = (RunKey("restating", f"{why} {day}", restate=why) for why in ("a first look", "the label is wrong"))
+    world.run_until(first, day, "prepare.archive", job=write_others)
+    world.expire_leases()
+    with pytest.raises(EpochBusy, match="a first look"):
+        world.run_task("begin", second, day)
+    world.run(first, day, job=write_others)
+    world.run(second, day)
+    assert world.lives(day) == ["replaced", "replaced", "cleaned"]
+    world.require_exactly_once(day)
 
 
 def test_a_run_that_says_what_it_replaces_replaces_nothing_younger(world: RestatingWorld, day: int) -> None:
@@ -316,6 +351,25 @@ def test_other_sinks_than_those_that_show_it_are_refused(world: RestatingWorld, 
     first, *_ = world.pipeline.sinks
     [said] = _planned(with_sinks(world, first), day)
     assert "changed: archive" in said
+
+
+@pytest.mark.fault("Q1")
+def test_epochs_of_a_sink_that_was_renamed_are_verified_and_restated_by_the_name_that_they_have(
+    world: RestatingWorld, day: int
+) -> None:
+    renamed = with_sinks(world, *(_renamed(sink) for sink in world.pipeline.sinks))
+    later = next(world.days)
+    renamed.publish_wrong(later)
+    for mine, moved in ((world, day), (renamed, later), (world, day)):
+        mine.run(RunKey("restating", f"{mine.lives(moved)} of {moved}", restate="the label was wrong"), moved)
+        mine.require_exactly_once(moved)
+        for one in (day, later):
+            assert [found.problem for found in verify(mine.runtime(), world.epoch_of(one))] == [None, None]
+
+
+def _renamed(sink: Sink) -> PostgresSink:
+    arguments = sink.arguments()
+    return PostgresSink(**{**arguments, "name": f"{arguments['name']}_renamed"})
 
 
 def test_what_nothing_proves_can_not_be_taken_back(world: RestatingWorld) -> None:

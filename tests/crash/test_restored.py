@@ -16,6 +16,7 @@ from lockstep.crash import CrashPoint
 from lockstep.epoch import Epoch, Input, RunKey
 from lockstep.errors import EpochBusy, EpochHeld, PreflightRefused, RestateRefused, WalCorrupt, WalGone
 from lockstep.operations.doctor import Surroundings, examine
+from lockstep.operations.quarantine import find_quarantine, open_quarantined
 from lockstep.operations.replan import release, void
 from lockstep.operations.verify import verify
 from lockstep.operations.wal_log import open_output
@@ -27,7 +28,7 @@ from tests.crash.restating_world import RestatingWorld, make_restating_world, wr
 from tests.crash.test_kept_wals import pass_time
 from tests.crash.test_kill_and_zombie import hits, strike_each
 from tests.crash.victims import Action, Hit, in_turn, overtake, sacrifice
-from tests.crash.world import Rows, flip_a_bit, rows_of_day
+from tests.crash.world import Rows, flip_a_bit, rows_of_day, write_others, write_parquet
 from tests.sampling import Sampling
 
 DAY = timedelta(days=1)
@@ -345,6 +346,21 @@ def test_no_two_side_effects_of_showing_rows_again_fall_between_the_same_crash_p
             with recorded(monkeypatch, world.folder) as recording:
                 world.run_task(task, restoring(world, day), day)
             assert recording.unseparated() == []
+
+
+@pytest.mark.fault("Q8")
+def test_rows_that_come_back_have_the_quarantine_that_they_were_sealed_with(world: RestatingWorld) -> None:
+    audits = [in_range("numbers", "number", at_most=9, name="small", blocking=False, quarantine=True)]
+    audited, day = replace(world, pipeline=replace(world.pipeline, audits=audits)), next(world.days)
+    for why, job in (("first", write_others), ("second", write_parquet)):
+        audited.run(RunKey("restoring", f"{why} {day}", restate=why), day, job=job)
+    go(audited, restoring(audited, day), day)
+    first, _, current = world._looking.generations(world.epoch_of(day))
+    logs = [find_quarantine(world.runtime(), epoch.id) for epoch in (first, current)]
+    assert logs[0] == logs[1] and (world.staging_folder / logs[1].folder).is_dir()
+    for epoch in (first, current):
+        batches = open_quarantined(world.runtime(), epoch.id, "numbers")
+        assert batches is not None and sum(batch.num_rows for batch in batches) == 9
 
 
 def test_the_doctor_knows_which_audits_it_was_planned_with(world: RestatingWorld, day: int) -> None:

@@ -16,7 +16,7 @@ from lockstep.errors import IllegalTransition, InvalidPipeline, LedgerConflict, 
 from lockstep.operations.doctor import Surroundings, examine
 from lockstep.operations.renumber import Renumbering, renumber
 from lockstep.operations.replan import void
-from lockstep.roles.abort import abort_epoch
+from lockstep.roles.abort import abort, abort_epoch
 from lockstep.roles.begin import begin
 from lockstep.sinks.files import FileSink
 from lockstep.sinks.tables.sink import ProtocolName
@@ -267,6 +267,34 @@ def test_what_a_forgotten_attempt_has_prepared_is_told_and_left_alone(world: Wor
     assert restored.prepared() == [gid]
     restored.run(_run(5), 5)
     assert restored.epoch_of(5).id == 4 and restored.prepared() == [gid]
+
+
+@pytest.mark.fault("Q2")
+@pytest.mark.parametrize("known", [False, True], ids=["epoch unknown", "epoch planned"])
+def test_what_a_lost_time_has_prepared_stays_an_alarm_however_often_its_epoch_is_begun(
+    world: World, copies: Copies, known: bool
+) -> None:
+    run = _run(2)
+    if known:
+        world.run_task("begin", run, 2)
+    restored = copies.of(world)
+    world.run_until(run, 2, "prepare.files")
+    left = restored.prepared(), restored.left_in_sink(), restored.left_in_staging()
+    assert all(left)
+    for _ in range(9):  # so many tokens as were issued in the lost time, and more
+        restored.expire_leases()
+        with pytest.raises(LedgerConflict, match=r"never issued token|has no epoch 3"):
+            begin(restored.runtime(), run, interval_of(2))
+        restored.fall_silent()
+        assert any("was the ledger restored" in one for one in restored.recover().problems)
+        with suppress(LedgerConflict):
+            abort(restored.runtime(), run)
+        with suppress(LockstepError):
+            abort_epoch(restored.runtime(), 3, Role.OPERATOR)
+    assert (restored.prepared(), restored.left_in_sink(), restored.left_in_staging()) == left
+    assert restored.state_of(2) == ("planned" if known else None), "nothing was planned"
+    world.run(run, 2, "commit")
+    world.require_exactly_once(2)
 
 
 @pytest.mark.fault("L3")

@@ -74,6 +74,27 @@ def test_the_attempts_own_session_is_not_named_as_in_the_way(
         connection.close()
 
 
+@pytest.mark.fault("Q4")
+@pytest.mark.parametrize(
+    ("held", "prepared"),
+    [("LOCK TABLE lockstep_marker IN EXCLUSIVE MODE", True), ("INSERT INTO lockstep_marker VALUES {}", False)],
+)
+def test_what_holds_the_marker_is_named_whoever_it_is(target: PostgresUnderTest, held: str, prepared: bool) -> None:
+    held = held.format(f"('{DEPLOYMENT}', 'pipe', 'warehouse', 1, 9, 'by hand')")
+    execute(target.dsn, f"BEGIN; {held}; PREPARE TRANSACTION 'by hand'")
+    name = "prepared by hand"
+    with connected(target.dsn) as cursor:
+        if not prepared:
+            execute(target.dsn, "ROLLBACK PREPARED 'by hand'")
+            cursor.execute(f"BEGIN; {held}")
+            name = rf"session {cursor.connection.info.backend_pid} \("
+        with pytest.raises(SinkUnavailable, match=f"in the way: {name}"):
+            prepare(target, epoch(1, token=10), sealed(10))
+    if prepared:
+        execute(target.dsn, "ROLLBACK PREPARED 'by hand'")
+    prepare(target, epoch(1, token=11), sealed(10))
+
+
 def test_names_that_only_look_alike_are_never_touched(target: PostgresUnderTest) -> None:
     ours = SinkName(DEPLOYMENT, "pipe", "warehouse").handle(epoch(token=3))
     alike = [

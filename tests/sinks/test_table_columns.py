@@ -214,6 +214,19 @@ def test_a_column_comes_with_the_rows_and_older_rows_have_none(database: Databas
         assert not live.needs_turn, "nothing is new any more, and what is left out is null"
 
 
+@pytest.mark.fault("Q1")
+def test_epochs_of_two_names_of_a_sink_are_told_apart_and_those_of_two_sinks_are_not(database: Database) -> None:
+    other = database.kind("renamed", tables={"rows": "target"}, connection="w", protocol="write_ahead")
+    with database.opened() as live, other.opened(context(database.dsn)) as renamed:
+        prepared(renamed, 2, PLAIN)()
+        assert read(live, 1, PLAIN.schema) == read(renamed, 2, PLAIN.schema) == PLAIN
+        for sink in (live, renamed):
+            prepared(sink, 3, PLAIN)()
+        for sink in (live, renamed):
+            with pytest.raises(PreflightRefused, match=r"is shared with .* delete its row of .*lockstep_target"):
+                read(sink, 1, PLAIN.schema)
+
+
 @pytest.mark.fault("J19")
 def test_what_no_column_can_keep_is_refused_before_the_vote_by_name(database: Database) -> None:
     nested = PLAIN.append_column("tree", pa.array([{"a": {"b": 1}}, None]))

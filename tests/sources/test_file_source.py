@@ -57,6 +57,17 @@ def test_a_template_may_hold_wildcards_and_both_ends(tmp_path: Path) -> None:
         assert names(opened(FileSource(path, schema=SCHEMA)).latest(None, DAY)) == ["a.csv", "b.csv"]
 
 
+@pytest.mark.fault("Q6")
+@pytest.mark.parametrize(
+    ("form", "name"), [("%Y-%m-%d", "0001-01-01"), ("%F", "0001-01-01"), ("%G%V", "000101"), ("%%Y%y", "%Y01")]
+)
+def test_a_year_of_a_path_has_four_digits(tmp_path: Path, form: str, name: str) -> None:
+    land(tmp_path / f"{name}.csv")
+    year_one = Interval(datetime(1, 1, 1, tzinfo=UTC), datetime(1, 1, 2, tzinfo=UTC))
+    source = FileSource(f"{tmp_path}/{{interval_start:{form}}}.csv", schema=SCHEMA)
+    assert names(opened(source).latest(None, year_one)) == [f"{name}.csv"]
+
+
 def test_relative_paths_start_at_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     landed = land(tmp_path / "landing" / "2013-01-02.csv")
     monkeypatch.setenv("LOCKSTEP_HOME", str(tmp_path))

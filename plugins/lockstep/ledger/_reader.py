@@ -415,9 +415,12 @@ class LedgerReader:
         rows = self._find_all("find_heads", pipeline=pipeline, source=source, heads=texts(heads), but=list(but))
         return {row["path"] for row in rows}
 
-    def find_issued_tokens(self, pipeline: str, epoch: int, tokens: Sequence[int]) -> set[int]:
-        """Those of `tokens` that this ledger issued for this epoch."""
-        rows = self._find_all("find_executions", pipeline=pipeline, epoch=epoch, tokens=list(tokens))
+    def find_issued_tokens(
+        self, pipeline: str, epoch: int, tokens: Sequence[int], *, attempts: bool = True
+    ) -> set[int]:
+        """Those of `tokens` that this ledger issued for this epoch. `attempts` False: not to attempts, which name no
+        transaction and no folder by theirs."""
+        rows = self._find_all("find_executions", pipeline=pipeline, epoch=epoch, tokens=list(tokens), attempts=attempts)
         return {row["token"] for row in rows}
 
     def find_own_execution(self, attempt: Attempt, role: Role) -> int | None:

@@ -241,7 +241,7 @@ def _pipelines(surroundings: Surroundings, only: str | None) -> Iterator[Finding
             yield from _epochs(status)
             with _runtime(surroundings, status.name) as runtime:
                 yield from _held_back(runtime)
-                yield from _sinks(runtime)
+                yield from _sinks(runtime, forgotten=status.forgotten is not None)
                 yield from _guarded("sinks", status.name, partial(_unshown, runtime))
                 yield from _guarded("staging", status.name, partial(_leftovers, runtime))
                 yield from _guarded("wal", status.name, partial(_kept, runtime, status))
@@ -282,18 +282,19 @@ def _held_back(runtime: Runtime) -> Iterator[Finding]:
             yield Finding("epochs", runtime.pipeline, Severity.WARNING, says)
 
 
-def _sinks(runtime: Runtime) -> Iterator[Finding]:
+def _sinks(runtime: Runtime, *, forgotten: bool) -> Iterator[Finding]:
     """What a `begin` would find out of the sinks in force, and what recovery would look for in those that were
-    replaced: these may be gone, or belong to somebody else by now."""
+    replaced, or are a forgotten pipeline's: these may be gone, or belong to somebody else by now."""
     last = runtime.ledger.last_epoch(runtime.pipeline)
     epochs = [*([last] if last else []), *runtime.ledger.unfinished_epochs(runtime.pipeline)]
     in_force = [spec for epoch in epochs for spec in epoch.plan.sinks.values()]
     for spec in known_sinks(runtime):
         about = f"{runtime.pipeline}/{spec['arguments'].get('name', '?')}"
-        if not epochs or spec in in_force:
+        if not forgotten and (not epochs or spec in in_force):
             yield from _guarded("sinks", about, partial(_sink, runtime, spec, about))
         else:
-            look = partial(_replaced_sink, runtime, spec, about)
+            gone = "the pipeline was forgotten" if forgotten else "another one has taken its place"
+            look = partial(_replaced_sink, runtime, spec, about, gone)
             yield from (replace(one, severity=_at_most_warning(one)) for one in _guarded("sinks", about, look))
 
 
@@ -322,10 +323,10 @@ def _sink(runtime: Runtime, spec: Json, about: str) -> Iterator[Finding]:
     yield _fine("sinks", about, f"it takes part, and shows nothing that the ledger doesn't know{waiting}")
 
 
-def _replaced_sink(runtime: Runtime, spec: Json, about: str) -> Iterator[Finding]:
+def _replaced_sink(runtime: Runtime, spec: Json, about: str, gone: str) -> Iterator[Finding]:
     with runtime.opened(runtime.sink_to_sweep(spec)) as sink:
         waiting = _waiting(runtime, sink)
-    yield _fine("sinks", about, f"another one has taken its place; recovery looks after it for seven days{waiting}")
+    yield _fine("sinks", about, f"{gone}; recovery looks after it for seven days{waiting}")
 
 
 def _waiting(runtime: Runtime, sink: OpenSink) -> str:

@@ -57,7 +57,7 @@ def _typed(sink: Sink, assigned: str) -> tuple[str, Json]:
         may = ", ".join(sorted(sink.operational)) or "nothing"
         raise InvalidPipeline(f"sink {sink.name}: {name!r} can't be overridden, only {may}: say name=value")
     kind, value = _kind(sink, name), _value(text)
-    if kind is float and type(value) is int:
+    if kind is float and type(value) is int and abs(value) < 1 << 53:
         value = float(value)
     if type(value) is not kind or value in (math.inf, -math.inf):
         raise InvalidPipeline(f"sink {sink.name}: {name}={text}: that is no {kind.__name__}")

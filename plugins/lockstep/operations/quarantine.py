@@ -55,12 +55,13 @@ def open_quarantined(runtime: Runtime, epoch_id: int, output: str) -> OutputBatc
 
 
 def _sealed(runtime: Runtime, epoch_id: int) -> Epoch:
+    """The epoch, or the one whose rows it shows again: those were sealed, and sent to quarantine, by that one."""
     epoch = runtime.ledger.epoch(runtime.pipeline, epoch_id)
     if epoch.state is EpochState.VOID:
         raise WalGone(f"{epoch} was given up ({epoch.reason}): nothing of it is kept")
     if epoch.wal is None or epoch.manifest_hash is None:
         raise NotPrepared(f"{epoch} is {epoch.state}: what goes to quarantine is known when it is sealed")
-    return epoch
+    return epoch if epoch.restores is None else _sealed(runtime, epoch.restores)
 
 
 def _is_archived(runtime: Runtime, epoch: Epoch) -> bool:

@@ -234,5 +234,5 @@ def _left_in_staging(runtime: Runtime) -> Iterator[Leftover]:
 
 def _unissued(runtime: Runtime, found: Iterable[Leftover]) -> Iterator[Leftover]:
     for one in found:
-        if not runtime.ledger.find_issued_tokens(runtime.pipeline, one.epoch, [one.token]):
+        if not runtime.ledger.find_issued_tokens(runtime.pipeline, one.epoch, [one.token], attempts=False):
             yield one

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,6 +22,7 @@ from lockstep.errors import (
     InvalidPipeline,
     LockstepError,
     PlanMismatch,
+    PreflightRefused,
     RestateRefused,
     RunMismatch,
     SourceClaimed,
@@ -45,6 +47,7 @@ from lockstep.steps.generations import (
     require_range_said,
     require_replaceable,
     require_restatable,
+    require_unsealed,
     stands_for,
 )
 from lockstep.steps.identity import require_known_markers, require_same_pipeline
@@ -53,7 +56,7 @@ from lockstep.steps.interval_before import find_before, require_whole
 from lockstep.steps.keyed_state import check_own_state, hands_on_state
 from lockstep.steps.planned_sinks import describe_redefined, find_changed_sinks, find_redefined
 from lockstep.steps.restoring import check_restored, find_restored, plan_restored, require_same_wish
-from lockstep.steps.sweep import roll_back
+from lockstep.steps.sweep import require_known_leftovers, require_known_pending, roll_back
 from lockstep.steps.targets import find_last_shown, require_same_target, require_shown_still
 
 if TYPE_CHECKING:
@@ -164,6 +167,7 @@ def _open(runtime: Runtime, run: RunKey, interval: Interval | None, *, idle: boo
         if life is not None and not replace_it:
             require_same_wish(run, life)
             require_asked_for(runtime, run, life)
+            require_unsealed(runtime, run, life)
             return _merge(runtime, run, life) or _take_over(runtime, run, life)
         if life is None and run.restore is not None:
             raise RestateRefused(f"can't show the rows of epoch {run.restore} again: nothing shows {run.interval} yet")
@@ -215,7 +219,7 @@ def _take_over(runtime: Runtime, run: RunKey, epoch: Epoch) -> Epoch:
         raise EpochVoid(f"{epoch} was given up: {epoch.reason}")
     if epoch.state in UNDECIDED:
         _require_same_sinks(runtime, epoch)
-        _preflight(runtime, epoch.plan, runtime.ledger.replaced(epoch))
+        _preflight(runtime, epoch.plan, epoch.id, runtime.ledger.replaced(epoch))
     reach(CrashPoint.BEGIN_BEFORE_OPEN)
     return runtime.ledger.take_over(runtime.pipeline, epoch.id, run)
 
@@ -236,7 +240,7 @@ def _merge(runtime: Runtime, run: RunKey, stuck: Epoch) -> Epoch | None:
     except LockstepError as error:
         _log.info("%s goes on with the range that it has: %s", stuck, error)
         return None
-    _preflight(runtime, plan)
+    _preflight(runtime, plan, stuck.id)
     reach(CrashPoint.BEGIN_BEFORE_OPEN)
     try:
         return runtime.ledger.merge_epoch(stuck, plan, claims, run, _MERGED)
@@ -280,7 +284,7 @@ def _plan_next(runtime: Runtime, run: RunKey, interval: Interval | None, *, idle
     plan = make_plan(runtime, interval, last)
     if idle and last is not None and all(_is_empty(runtime, name, found) for name, found in plan.sources.items()):
         raise _NothingToRead
-    _preflight(runtime, plan)
+    _preflight(runtime, plan, _last_number(runtime) + 1)
     reach(CrashPoint.BEGIN_BEFORE_OPEN)
     return runtime.ledger.plan_epoch(
         pipeline.name,
@@ -299,7 +303,8 @@ def _plan_restored(runtime: Runtime, run: RunKey, current: Epoch, epoch: int) ->
     wanted = find_restored(runtime, current, epoch)
     wal = check_restored(runtime, wanted)
     plan = plan_restored(runtime, wanted)
-    _preflight(runtime, plan, [current], {name: output.schema for name, output in wal.manifest.outputs.items()})
+    schemas = {name: output.schema for name, output in wal.manifest.outputs.items()}
+    _preflight(runtime, plan, _last_number(runtime) + 1, [current], schemas)
     plan = replace(plan, foreign=find_foreign(runtime, current))
     reach(CrashPoint.BEGIN_BEFORE_OPEN)
     return runtime.ledger.plan_generation(current, plan, {}, run, run.restate or "", restores=wanted.id)
@@ -311,7 +316,7 @@ def _plan_replacement(runtime: Runtime, run: RunKey, current: Epoch) -> Epoch | 
     replaced = find_together(runtime, current)
     require_asked_once(run, replaced)
     require_restatable(runtime, replaced)
-    _preflight(runtime, current.plan, replaced)
+    _preflight(runtime, current.plan, _last_number(runtime) + 1, replaced)
     if run.input is Input.FROZEN or current.interval is None:
         plan = plan_again(runtime, replaced, afresh=run.input is not Input.FROZEN)
     else:
@@ -400,23 +405,37 @@ def _require_same_sinks(runtime: Runtime, epoch: Epoch) -> None:
 def _preflight(
     runtime: Runtime,
     plan: Plan,
+    epoch: int,
     replaced: Sequence[Epoch] = (),
     schemas: Mapping[str, pa.Schema] | None = None,
 ) -> None:
-    """`schemas`: of each output, where they are known before anything is staged."""
+    """`epoch`: the number of what is begun; `schemas`: of each output, where they are known before anything is
+    staged."""
     reach(CrashPoint.BEGIN_BEFORE_PREFLIGHT)
+    require_known_leftovers(runtime, epoch)
     sinks = [runtime.sink_from(spec) for spec in plan.sinks.values()]
     shown = find_last_shown(runtime.ledger, runtime.pipeline, sinks)
+    rooms = defaultdict[tuple[str, int], list[str]](list)
     for described in sinks:
         with runtime.opened(described) as sink:
             last = shown.get(sink.name, [])
             require_same_target(runtime, sink, last)
             sink.preflight(None if schemas is None else {name: schemas[name] for name in sink.outputs})
             newest = require_known_markers(runtime, sink)
+            require_known_pending(runtime, sink)
+            if sink.room is not None:
+                rooms[sink.room].append(sink.name)
             for one in replaced:
                 require_replaceable(runtime, sink, one)
             require_shown_still(runtime, sink, last, newest)
             reach(CrashPoint.BEGIN_AFTER_PREFLIGHT)
+    for (_, limit), names in rooms.items():
+        if len(names) > limit:
+            raise PreflightRefused(
+                f"sinks {', '.join(names)} are prepared together on one server, where max_prepared_transactions = "
+                f"{limit}: the last of them would wait for ever. Raise it to at least {len(names)} and restart the "
+                "server, or say protocol='write_ahead' in one of them"
+            )
 
 
 def _trust_or_discard_seal(runtime: Runtime, epoch: Epoch) -> Epoch:

@@ -61,6 +61,8 @@ class OpenSink(ABC):
 
     name: str  #: the sink's
     serves_many: ClassVar[bool] = False  #: whether one opening may serve several epochs, one after the other
+    #: after `preflight`: the server that holds what is prepared, and how many transactions of all; None: of any number
+    room: tuple[str, int] | None = None
 
     def __init__(self, sink: Described) -> None:
         self.sink, self.name = sink, sink.name

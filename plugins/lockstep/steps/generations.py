@@ -267,6 +267,21 @@ def require_asked_for(runtime: Runtime, run: RunKey, life: Epoch) -> None:
         )
 
 
+def require_unsealed(runtime: Runtime, run: RunKey, life: Epoch) -> None:
+    """Raise `EpochBusy` if `life`, begun for another reason than that of `run`, has rows already: they are of what was
+    read then. A run that took it over before it had any goes on with it, and rows of a kept WAL never change."""
+    reason = life.generation.because if life.generation else None
+    if run.restate in (None, reason) or life.state is not EpochState.STAGED or life.restores is not None:
+        return
+    if runtime.ledger.run_restates(run) != run.restate:
+        raise EpochBusy(
+            f"can't read its range again: {life} is {life.state}, with the rows of "
+            f"{life.planned_at.isoformat(timespec='seconds')}{f' ({reason})' if reason else ''}: wait for it, have it "
+            f"read afresh with {remedies.replan(life.pipeline, life.id)}, or give it up with "
+            f"{remedies.void(life.pipeline, life.id)}"
+        )
+
+
 def plan_again(runtime: Runtime, epochs: Sequence[Epoch], *, afresh: bool = False) -> Plan:
     """The plan of an epoch that reads exactly what these have read, which follow one another; `afresh`: but for
     snapshots, which it has of now. Raises `RestateRefused` where a source can't give that any more, as far as it can

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from lockstep import remedies
 from lockstep.epoch import Epoch, Interval
@@ -18,6 +18,8 @@ _INSTANT = timedelta(microseconds=1)  #: the smallest that the ledger knows
 def find_before(runtime: Runtime, interval: Interval) -> Epoch | None:
     """The epoch whose interval ends where this one starts, as it is decided; None if there is none, or it was given
     up."""
+    if interval.start.replace(tzinfo=None) == datetime.min:  # no time is before that
+        return None
     found = runtime.ledger.epoch_of_interval(runtime.pipeline, Interval(interval.start - _INSTANT, interval.start))
     return found if found is not None and found.state is not EpochState.VOID else None
 

@@ -85,7 +85,7 @@ def sweep_homes(runtime: Runtime, epoch: Epoch) -> int:
         tokens = [token for token in tokens if not may_be_adopted(runtime, epoch, token)]
         if not tokens or is_shown_otherwise(runtime, epoch):
             continue
-        issued = runtime.ledger.find_issued_tokens(epoch.pipeline, epoch.id, tokens)
+        issued = runtime.ledger.find_issued_tokens(epoch.pipeline, epoch.id, tokens, attempts=False)
         for token in tokens:
             if token not in issued:
                 _log.warning(

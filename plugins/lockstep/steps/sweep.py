@@ -265,9 +265,29 @@ def require_known_epoch(runtime: Runtime, epoch: int, token: int, found: str) ->
         known = runtime.ledger.epoch(runtime.pipeline, epoch)
     except UnknownEpoch as error:
         raise LedgerConflict(f"{found}, but the ledger has no epoch {epoch}: was the ledger restored?") from error
-    if not runtime.ledger.find_issued_tokens(runtime.pipeline, epoch, [token]):
+    if not runtime.ledger.find_issued_tokens(runtime.pipeline, epoch, [token], attempts=False):
         raise LedgerConflict(f"{found}, but the ledger never issued token {token}: was the ledger restored?")
     return known
+
+
+def require_known_leftovers(runtime: Runtime, epoch: int) -> None:
+    """Raise `LedgerConflict` for a folder of `epoch`, which is to be begun, of a token that this ledger never issued.
+
+    This and `require_known_pending` are asked before `begin` takes a token: the ledger's own tokens may reach those of
+    the time that it lost. What a person has looked at since (`renumber`) is known.
+    """
+    for number, token, folder in runtime.staging.executions(runtime.ledger.deployment(), runtime.pipeline, only=epoch):
+        if token > last_renumbered_token(runtime):
+            require_known_epoch(runtime, number, token, f"staging holds {folder}")
+
+
+def require_known_pending(runtime: Runtime, sink: OpenSink) -> None:
+    """Raise `LedgerConflict` for a transaction of `sink` of an epoch or a token that this ledger doesn't know."""
+    pending = sink.pending()
+    looked_at = last_renumbered_token(runtime) if pending else 0
+    for txn in pending:
+        if txn.token > looked_at:
+            require_known_epoch(runtime, txn.epoch, txn.token, f"sink {sink.name} holds {txn.handle}")
 
 
 def roll_back(runtime: Runtime, epoch: Epoch) -> None:

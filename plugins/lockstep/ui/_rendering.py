@@ -124,7 +124,7 @@ def _line_of(one: LineEntry) -> str:
 
 
 def _moment(at: datetime) -> str:
-    return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return at.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "seconds")
 
 
 def _with_code(told: str) -> Markup:

@@ -37,6 +37,19 @@ _PUBLISHERS = f"""
     ORDER BY a.pid
 """  # noqa: S608
 
+# whatever has written to the markers or their ranges, or has locked them, without an end; no session has a prepared one
+_WRITERS = """
+    SELECT DISTINCT CASE WHEN l.pid IS NULL THEN 'prepared ' || p.gid
+                         ELSE 'session ' || l.pid || ' (' || COALESCE(a.application_name, '') || ')' END AS name
+    FROM pg_locks l JOIN pg_class c ON c.oid = l.relation AND c.relname IN ('lockstep_marker', 'lockstep_range')
+    LEFT JOIN pg_stat_activity a ON a.pid = l.pid
+    LEFT JOIN pg_locks x ON x.virtualtransaction = l.virtualtransaction AND x.locktype = 'transactionid' AND x.granted
+    LEFT JOIN pg_prepared_xacts p ON p.transaction = x.transactionid
+    WHERE l.locktype = 'relation' AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+      AND l.granted AND l.mode NOT IN ('AccessShareLock', 'RowShareLock') AND COALESCE(a.pid, 0) <> pg_backend_pid()
+    ORDER BY name LIMIT 5
+"""
+
 
 @dataclass(frozen=True)
 class PostgresBranches(TableBranches[Cursor]):
@@ -49,13 +62,14 @@ class PostgresBranches(TableBranches[Cursor]):
     database: Database
     owner: SinkName
 
-    def require_room(self, cursor: Cursor) -> None:
+    def require_room(self, cursor: Cursor) -> tuple[str, int]:
         cursor.execute(
             "SELECT current_setting('max_prepared_transactions')::int, "
             "ARRAY(SELECT gid FROM pg_prepared_xacts WHERE database = current_database()), "
-            "(SELECT count(*) FROM pg_prepared_xacts)"
+            "(SELECT count(*) FROM pg_prepared_xacts), "
+            "concat(current_setting('port'), ' ', extract(epoch FROM pg_postmaster_start_time()))"
         )
-        limit, here, used = cursor.fetchone() or (0, [], 0)
+        limit, here, used, server = cursor.fetchone() or (0, [], 0, "")
         own = [
             gid for gid in here if self.parse(gid)
         ]  # not counted: what goes before this epoch's comes, and maybe other epochs', of which `prepare` tells
@@ -70,6 +84,7 @@ class PostgresBranches(TableBranches[Cursor]):
                 f"pg_prepared_xacts): try again when one is finished; if they are no leftovers, raise it to at least "
                 f"{used + 1} and restart the server, or say protocol='write_ahead'"
             )
+        return server, limit
 
     def handle(self, epoch: SinkEpoch) -> str:
         return self.owner.handle(epoch)
@@ -153,8 +168,8 @@ class PostgresBranches(TableBranches[Cursor]):
         return cursor.fetchall()
 
     def in_the_way(self, epoch: SinkEpoch) -> str:
-        """Who else works on this epoch, for a message: not the attempt's own session, which holds nothing any more and
-        is listed until its process has gone."""
+        """Who else works on this epoch, or else who holds the markers, for a message: not the attempt's own session,
+        which holds nothing any more and is listed until its process has gone."""
         sessions = (
             "SELECT a.application_name FROM pg_stat_activity a WHERE starts_with(a.application_name, %s) AND EXISTS "
             "(SELECT FROM pg_locks l WHERE l.pid = a.pid AND l.locktype = 'transactionid' AND l.granted)"
@@ -162,8 +177,10 @@ class PostgresBranches(TableBranches[Cursor]):
         with self.database.transaction("looking who is in the way") as cursor:
             cursor.execute(sessions, (self.owner.session_prefix(epoch.id),))
             names = [f"session {name}" for (name,) in cursor.fetchall()]
+            cursor.execute(_WRITERS)
+            others = [str(name) for (name,) in cursor.fetchall()]
         names += [f"prepared {txn.handle}" for txn in self.pending() if txn.epoch == epoch.id]
-        return ", ".join(names) or "nobody that carries this sink's name: see pg_locks"
+        return ", ".join(names or others) or "nothing any more: it is tried again"
 
     def _lower(self, epoch: SinkEpoch) -> dict[str, object]:
         return {"prefix": self.owner.session_prefix(epoch.id), "token": epoch.token}

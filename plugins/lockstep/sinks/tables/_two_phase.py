@@ -42,7 +42,7 @@ class TwoPhaseTableSink(TwoPhaseCommitSink, OpenTableSink[Cursor]):
         super().close()
 
     def _require_room(self, cursor: Cursor) -> None:
-        self._branches.require_room(cursor)
+        self.room = self._branches.require_room(cursor)
 
     # --- an epoch with which a table gets columns ---
 

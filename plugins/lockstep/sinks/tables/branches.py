@@ -32,8 +32,10 @@ class TableBranches(ABC, Generic[Cursor]):
 
     # --- what each database does in its own way ---
 
-    def require_room(self, cursor: Cursor) -> None:
-        """Raises `PreflightRefused` where the server prepares nothing, and `TargetFull` where it can't take more."""
+    def require_room(self, cursor: Cursor) -> tuple[str, int] | None:
+        """See `OpenSink.room`. Raises `PreflightRefused` where the server prepares nothing, and `TargetFull` where it
+        can't take more."""
+        return None
 
     @abstractmethod
     def handle(self, epoch: SinkEpoch) -> str:

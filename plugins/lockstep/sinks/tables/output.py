@@ -320,7 +320,8 @@ class TableOutput(ABC, Generic[Cursor]):
         if others:
             raise PreflightRefused(
                 f"{self.where}: table {self.relation} is shared with {others[0].pipeline}.{others[0].sink}: epoch "
-                "numbers of two sinks can't be told apart"
+                f"numbers of two sinks can't be told apart; if that sink is gone, delete its row of {others[0].home}."
+                "lockstep_target"
             )
         return column
 

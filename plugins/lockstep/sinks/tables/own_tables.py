@@ -72,6 +72,11 @@ _BROUGHT = (
     "SELECT new FROM {keys} WHERE deployment = %s AND pipeline = %s AND sink = %s AND relation = %s AND epoch = %s"
 )
 _MARKED = "SELECT epoch FROM {markers} WHERE deployment = %s AND pipeline = %s AND sink = %s AND epoch IN %s"
+_COMMON_EPOCHS = (
+    "SELECT COUNT(*), COUNT(mine.epoch) FROM {markers} m LEFT JOIN {markers} mine ON mine.deployment = m.deployment "
+    "AND mine.pipeline = m.pipeline AND mine.epoch = m.epoch AND mine.sink = %s "
+    "WHERE m.deployment = %s AND m.pipeline = %s AND m.sink = %s"
+)
 _MISSING_KEYS = (
     "SELECT GREATEST(0, (SELECT COALESCE(SUM(new), 0) FROM {keys} WHERE deployment = %s AND pipeline = %s "
     "AND sink = %s AND relation = %s) - (SELECT COUNT(*) FROM {table}))"
@@ -175,8 +180,19 @@ class OwnTables(ABC, Generic[Cursor]):
             self._change(cursor, _DELETE_OWNER, self.owner_key, targets=self.table(TARGETS))
 
     def other_owners(self, cursor: Cursor, relation: Relation) -> list[Owner]:
-        """Every other sink on `relation`, or on what shows its rows, in whatever schema it says so."""
-        return self._owners(cursor, self._relatives(cursor, self._as_stored(cursor, relation)))
+        """Every other sink on `relation`, or on what shows its rows, in whatever schema it says so; without former
+        names of this sink, whose epochs have other numbers."""
+        owners = self._owners(cursor, self._relatives(cursor, self._as_stored(cursor, relation)))
+        return [owner for owner in owners if not self._is_former_name(cursor, owner)]
+
+    def _is_former_name(self, cursor: Cursor, owner: Owner) -> bool:
+        """Whether `owner`, of the same pipeline, has markers here, and none of an epoch that this sink has one of. The
+        same holds for the name that the sink got later. Two sinks of one plan have epochs in common, or no markers."""
+        if (owner.deployment, owner.pipeline, owner.home) != (self.owner.deployment, self.owner.pipeline, self.home):
+            return False
+        values, markers = (self.owner.sink, *owner[:3]), self.table(MARKERS)
+        [(epochs, common)] = self._query(cursor, _COMMON_EPOCHS, values, markers=markers)
+        return bool(epochs) and not common
 
     def _owners(self, cursor: Cursor, names: Set[str]) -> list[Owner]:
         homes = [self.home, *self._homes(cursor)]

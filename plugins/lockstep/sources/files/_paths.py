@@ -9,7 +9,7 @@ import os
 import re
 import string
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from lockstep.epoch import Interval
 from lockstep.errors import InvalidPipeline, SourceRefused
@@ -56,8 +56,16 @@ def span_of_name(path: str) -> timedelta | None:
 
 def pattern_of(path: str, interval: Interval | None = None) -> str:
     """Where `path` leads for `interval`."""
-    bounds = {"interval_start": interval.start, "interval_end": interval.end} if interval else {}
-    return path.format(**bounds)
+    ends = {"interval_start": interval.start, "interval_end": interval.end} if interval else {}
+    return path.format(**{name: _Moment.fromisoformat(end.isoformat()) for name, end in ends.items()})
+
+
+class _Moment(datetime):
+    """A time whose year has four digits in any path: the C library's `%Y` has no zeros before a smaller one."""
+
+    def __format__(self, form: str) -> str:
+        years = {"%Y": f"{self.year:04}", "%G": f"{self.isocalendar().year:04}", "%F": f"{self.year:04}-%m-%d"}
+        return super().__format__(re.sub("%.", lambda found: years.get(found[0], found[0]), form))
 
 
 def pattern_of_all(path: str) -> str:

@@ -28,7 +28,7 @@ def range_of_interval(
     Raises `SourceNotReady`, `SourceRefused`, and `OffsetsExpired` if records of the interval may be gone.
     """
     where = cluster.who.name
-    if datetime.now(UTC) < interval.end + settle:
+    if datetime.now(UTC) - settle < interval.end:
         raise SourceNotReady(f"{where}: records of {interval} may still come, until {settle} after it")
     settings = cluster.topic_settings(topic.name)
     if (kind := settings.get("message.timestamp.type")) != "LogAppendTime":
@@ -42,7 +42,7 @@ def range_of_interval(
     ends = _edges(cluster, bounds, newest, told, interval.end)
     begun = cluster.offsets_at(topic.name, bounds.partitions, interval.start)
     firsts = _edges(cluster, bounds, newest, begun, interval.start)
-    if not accept_loss and _may_have_expired(settings, interval.start - settle):
+    if not accept_loss and _may_have_expired(settings, datetime.now(UTC) - interval.start + settle):
         _require_older(where, bounds, firsts, interval)
     ranges = {number: (first, max(first, ends[number])) for number, first in firsts.items()}
     return bounds.range(ranges), [number for number, offset in told.items() if offset is None]
@@ -83,12 +83,12 @@ def find_late(cluster: Cluster, position: Position) -> Iterator[tuple[str, str]]
                 yield name, f"kafka:{name}/{number}@{first}" + (f" to {end - 1}" if end - 1 > first else "")
 
 
-def _may_have_expired(settings: Mapping[str, str], since: datetime) -> bool:
-    """Whether brokers that keep to the topic's settings, and to this clock, may have taken a record of that time."""
+def _may_have_expired(settings: Mapping[str, str], age: timedelta) -> bool:
+    """Whether brokers that keep to the topic's settings, and to this clock, may have taken a record of that age."""
     if "delete" not in settings.get("cleanup.policy", "delete"):
         return False
     kept, size = int(settings.get("retention.ms", "0")), int(settings.get("retention.bytes", "0"))
-    return size >= 0 or (kept >= 0 and since < datetime.now(UTC) - timedelta(milliseconds=kept))
+    return size >= 0 or (kept >= 0 and age / timedelta(milliseconds=1) > kept)
 
 
 def _require_older(where: str, bounds: TopicBounds, firsts: Mapping[int, int], interval: Interval) -> None:
