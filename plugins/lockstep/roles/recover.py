@@ -138,19 +138,20 @@ def _void(runtime: Runtime, epoch: Epoch, report: RecoveryReport) -> None:
 
 
 def _sweep(runtime: Runtime, report: RecoveryReport) -> None:
-    for spec in known_sinks(runtime):
-        _guard(report, partial(_sweep_sink, runtime, spec, report))
+    known = known_sinks(runtime)
+    for spec in known:
+        _guard(report, partial(_sweep_sink, runtime, spec, known, report))
     _guard(report, partial(_sweep_folders, runtime, report))
     for stranger in runtime.staging.strangers(runtime.ledger.deployment(), runtime.pipeline, but=kept_epochs(runtime)):
         _log.warning("not Lockstep's, left alone: %s", stranger)
 
 
-def _sweep_sink(runtime: Runtime, spec: Json, report: RecoveryReport) -> None:
+def _sweep_sink(runtime: Runtime, spec: Json, known: list[Json], report: RecoveryReport) -> None:
     described = runtime.sink_to_sweep(spec)
     with runtime.opened(described) as sink:
         handled = sweep_sink(runtime, sink)
         report.swept += len(handled)
-        report.swept += sweep_compactions(runtime, described, sink)
+        report.swept += sweep_compactions(runtime, described, sink, known)
         if isinstance(sink, TwoPhaseCommitSink) and report.complete:
             sink.finish_recovering(handled)
 

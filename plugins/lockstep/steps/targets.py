@@ -63,6 +63,15 @@ def require_nothing_lost(runtime: Runtime, sink: OpenSink, described: Sink) -> N
     require_shown_still(runtime, sink, shown)
 
 
+def require_shows_last(runtime: Runtime, sink: OpenSink) -> None:
+    """The same of what a sink of this name was last to show, whatever its other arguments were then: before anything
+    below its table is deleted, or written anew. Raises as they do."""
+    shown = runtime.ledger.last_shown(runtime.pipeline, [sink.name])
+    shown = [one for one in shown if one.publication != Publication.RESOLVED]
+    require_same_target(runtime, sink, shown)
+    require_shown_still(runtime, sink, shown)
+
+
 def find_other_target(sink: OpenSink, shown: Sequence[LastShown]) -> TargetChanged | None:
     """What tells that the target isn't the one of the last epoch."""
     if not shown:
