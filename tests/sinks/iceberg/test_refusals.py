@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg.expressions import EqualTo
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import SortField, SortOrder
@@ -264,6 +265,28 @@ def test_a_file_of_several_partitions_is_refused_before_the_decision(catalog_dsn
     with pytest.raises(SinkRejected, match=r"several partitions by day.*`lockstep replan`"):
         prepare(target, epoch(), sealed(50))
     expect_rows(target)
+
+
+@pytest.mark.fault("T3")
+def test_any_text_is_published_and_the_vote_builds_the_very_commit(
+    target: IcebergUnderTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"{'x' * 15}{odd}z" for odd in ("\ud7ff", "\U0010ffff", "\ue000")] + ["\U0010ffff" * 17]
+    wal = [SealedRows(table(4, 1).set_column(1, "name", pa.array(names)))]
+    publish(target, epoch(), prepare(target, epoch(), wal), wal)
+    expect_rows(target, wal)
+    with target.table() as found:
+        assert [found.scan(EqualTo("name", name)).to_arrow().num_rows for name in names] == [1] * 4
+        before = sorted(target.folder.rglob("*.*"))
+    later, more = epoch(2, token=20, manifest="2"), sealed(20)
+    monkeypatch.setattr("pyiceberg.manifest.ManifestWriter.add", lambda *_: None)
+    with pytest.raises(SinkRejected, match="its commit can't be built: ValueError"):
+        prepare(target, later, more)
+    written = [path for path in sorted(target.folder.rglob("*.*")) if path not in before]
+    assert {path.suffix for path in written} == {".parquet"}, "a vote writes nothing into the table"
+    monkeypatch.undo()
+    publish(target, later, prepare(target, later, more), more)
+    expect_rows(target, wal, more)
 
 
 def test_a_cut_names_a_snapshot_only_where_one_shows_just_its_epochs(target: IcebergUnderTest) -> None:

@@ -12,6 +12,7 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import ancestors_of
 
 from lockstep.ddl import quote_name
+from lockstep.disclosure import cause, describe_error
 from lockstep.errors import (
     InvalidPipeline,
     LockstepError,
@@ -99,6 +100,14 @@ class OpenIcebergSink(AdoptingSink[Table]):
         found += [f"{file.uri.rpartition('/')[2]}: {fault}" for file, fault in all_faults(wide, files, _RESTAGE)]
         if found:
             raise SinkRejected(f"{self._where} can't adopt what was staged: {_few(found)}")
+        try:
+            self._table.rehearse(head, Adoption(epoch, files, output.rows, new_columns(head.metadata, schema)))
+        except LockstepError:
+            raise
+        except Exception as error:  # of a library that makes manifests: publish would meet it for ever
+            raise SinkRejected(
+                f"{self._where} can't adopt what was staged: its commit can't be built: {describe_error(error)}"
+            ) from cause(error, quotes=True)
 
     # --- the table, as the template asks ---
 
