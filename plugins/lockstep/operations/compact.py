@@ -67,7 +67,6 @@ def _expired(
 ) -> Expiry | None:
     if retention is None:
         return None
-    require_shows_last(runtime, opened)
     return expire_replaced(runtime, sink, opened, retention, known_sinks(runtime), dry_run=dry_run)
 
 

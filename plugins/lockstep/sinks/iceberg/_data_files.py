@@ -38,6 +38,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import BinaryType, DoubleType, FloatType, StringType
 
 from lockstep.file_facts import LONGEST, FileFacts
+from lockstep.remedies import REPLAN
 from lockstep.sinks.iceberg._columns import foreign_ids
 
 _TRANSFORMS = (IdentityTransform, YearTransform, MonthTransform, DayTransform, HourTransform, VoidTransform)
@@ -84,7 +85,8 @@ def _faults(metadata: TableMetadata, plan: _Plan, file: SealedFile, if_spread: s
         return [f"{', '.join(old)} is written as INT96: set spark.sql.parquet.outputTimestampType=TIMESTAMP_MICROS"]
     arrow = file.facts.schema
     if foreign := foreign_ids(metadata, arrow):
-        return [f"field ids of {', '.join(foreign)} aren't the table's: readers would see other columns, or nulls"]
+        told = f"field ids of {', '.join(foreign)} aren't the table's: readers would see other columns, or nulls"
+        return [f"{told}; if its columns were changed, {REPLAN} an undecided epoch, or put them back"]
     try:
         found = _statistics(plan, file.facts)
     except (ValueError, KeyError) as error:
