@@ -9,8 +9,6 @@ import pyarrow as pa
 
 from lockstep.epoch import Json
 
-FIELD_ID = b"PARQUET:field_id"  #: metadata by which pyarrow writes a column's field id
-
 
 @dataclass(frozen=True)
 class OutputHome:
@@ -57,4 +55,4 @@ def with_field_ids(schema: pa.Schema, ids: Mapping[str, int]) -> pa.Schema:
     """`schema` with these ids, if it has no nested columns, whose parts would need some, too."""
     if not ids or any(map(pa.types.is_nested, schema.types)):
         return schema
-    return pa.schema([field.with_metadata({FIELD_ID: str(ids[field.name])}) for field in schema])
+    return pa.schema([field.with_metadata({"PARQUET:field_id": str(ids[field.name])}) for field in schema])

@@ -257,6 +257,26 @@ def test_a_deletion_that_is_struck_is_gone_on_with(
 
 # --- how `verify` calls what became of an epoch's rows ---
 
+
+@pytest.mark.fault("T6")
+@pytest.mark.parametrize("world", ["iceberg"], indirect=True)
+def test_verify_gives_verdicts_on_a_table_that_lost_a_column_and_compares_the_rest(
+    world: AdoptingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [day] = publish(world)
+    with monkeypatch.context() as patched:
+        patched.setattr("pyiceberg.table.DataScan.to_arrow_batch_reader", lambda *_: {}["a row's"])
+        unnamed = {one.sink: one.problem for one in verified(world, day)}
+    with loaded_table(world.warehouse_dsn) as table:
+        assert table is not None
+        with table.update_schema() as change:
+            change.delete_column("label")
+    lost = {one.sink: one.problem for one in verified(world, day)}
+    assert unnamed["warehouse"] is lost["warehouse"] is None
+    assert "KeyError" in str(unnamed["lake"]) and "a row's" not in str(unnamed["lake"])
+    assert "has no column label any more" in str(lost["lake"])
+
+
 LIVE, COMPACTED, ROLLED_BACK, DELETED = Presence
 
 

@@ -37,9 +37,8 @@ def compact(
     `target_bytes`: of a file, about; `min_files`: small ones that a partition needs before it is touched. What a dead
     compaction left is deleted first, and afterwards, with `expire`, what no version of the table has that was the
     newest one so long ago, or later. Raises `CompactionBusy`, `CompactionOvertaken`, `CompactionRefused`,
-    `ExpiryRefused`, `LedgerConflict` and `TargetChanged` for a table that lacks what the ledger calls shown last,
-    `UnknownEpoch` for a sink that the pipeline doesn't have, `InvalidPipeline` for one without files
-    of its own.
+    `ExpiryRefused`, `UnknownEpoch` for a sink that the pipeline doesn't have, `InvalidPipeline` for one without files
+    of its own, `LedgerConflict`, `TargetChanged` for a table without what the ledger calls shown last.
     """
     sink = _sink_named(runtime, sink_name)
     goal = Goal(_shown_in_all_sinks(runtime), target_bytes, min_files)

@@ -2,15 +2,15 @@
 
 It is asked twice: which compactions it knows, and which files it consists of. What it knows may be wrong: somebody has
 edited its properties, or files were written under a sink's name that the table was taken from. A file that it consists
-of stays, whoever wrote it. A table that is an older copy for a moment, or another one at the same place, knows too
-little: nothing is deleted unless it shows what the ledger calls shown last, and no file goes that a table of another
-of the pipeline's sinks consists of.
+of stays, whoever wrote it. An older copy of a table, or another one at the same place, knows too little: nothing is
+deleted unless the table shows what the ledger calls shown last, nor what a table of another of the sinks consists of.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
 
 from lockstep.epoch import Json
@@ -32,8 +32,7 @@ def compacting_table(opened: OpenSink) -> CompactingTable[object] | None:
 
 
 def sweep_compactions(runtime: Runtime, sink: Sink, opened: OpenSink, known: Sequence[Json]) -> int:
-    """As `sweep_dead_compactions`, unless a compaction of the table is under way, or the table isn't the one that shows
-    the last epoch."""
+    """As `sweep_dead_compactions`, unless the table is being compacted, or doesn't show the last epoch."""
     table = compacting_table(opened)
     if table is None:
         return 0
@@ -51,8 +50,7 @@ def sweep_compactions(runtime: Runtime, sink: Sink, opened: OpenSink, known: Seq
 
 def sweep_dead_compactions(runtime: Runtime, sink: Sink, opened: OpenSink, known: Sequence[Json]) -> int:
     """Delete what compactions wrote that the table never got, and never will; the number of them. The ledger has told
-    the caller that no other one is under way; one that is all the same meets the fence. `known`: the pipeline's sinks.
-    Raises `LedgerConflict`, `TargetChanged` for a table that lacks what the ledger calls shown last."""
+    the caller that no other one is under way; one that is all the same meets the fence. Raises as `require_shows_last`."""
     table, home = compacting_table(opened), _home_of(runtime, sink)
     found = home.compactions()
     if table is None or not found or not _unknown(found, table, table.load_head()):
@@ -79,11 +77,8 @@ def other_tables(runtime: Runtime, sink: Sink, known: Sequence[Json]) -> Iterato
         other = runtime.sink_to_sweep(spec)
         if not other.adopts or other.spec() == sink.spec():
             continue
-        with runtime.opened(other) as opened:
-            try:
-                opened.target_id()
-            except TargetChanged:  # there is no such table
-                continue
+        with runtime.opened(other) as opened, suppress(TargetChanged):  # where there is no such table
+            opened.target_id()
             if (table := compacting_table(opened)) is not None:
                 yield table
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import cast
 from urllib.parse import unquote
@@ -31,13 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 def expire_replaced(
-    runtime: Runtime,
-    sink: Sink,
-    opened: OpenSink,
-    retention: timedelta,
-    known: Sequence[Json],
-    *,
-    dry_run: bool = False,
+    runtime: Runtime, sink: Sink, opened: OpenSink, retention: timedelta, known: list[Json], *, dry_run: bool = False
 ) -> Expiry:
     """Delete what the pipeline or a compaction of it has brought below the table, and no reader of the last `retention`
     needs. The caller holds the table's compaction. `known`: the pipeline's sinks, whose tables lose nothing either.
@@ -55,7 +49,7 @@ def expire_replaced(
     for other in other_tables(runtime, sink, known):
         newest += [file.path for file in other.files(other.load_head())]
     readable |= _below(own, newest)
-    tails = {_tail(path) for path in _unquoted(newest)}
+    tails = {_tail(path) for path in (*newest, *map(unquote, newest))}
     why, kept, files, size = _Judge(runtime, adopting, table, head), Counter[str](), 0, 0
     for folder in folders:
         found = {path: size for path, size in home.sizes(folder).items() if path not in readable}
@@ -78,11 +72,8 @@ def expire_replaced(
 def _below(own: str, paths: Iterable[str]) -> set[str]:
     """Relative to the table's folder, however the table writes them. `own`: the pipeline's folder below it; a folder
     above the table may have the same name, so the last one counts."""
-    return {text[at:] for text in _unquoted(paths) if (at := f"/{text}".rfind(own)) >= 0}
-
-
-def _unquoted(paths: Iterable[str]) -> Iterable[str]:
-    return (text for path in paths for text in (path, unquote(path)))
+    told = (text for path in paths for text in (path, unquote(path)))
+    return {text[at:] for text in told if (at := f"/{text}".rfind(own)) >= 0}
 
 
 def _tail(path: str) -> str:

@@ -64,10 +64,9 @@ def require_nothing_lost(runtime: Runtime, sink: OpenSink, described: Sink) -> N
 
 
 def require_shows_last(runtime: Runtime, sink: OpenSink) -> None:
-    """The same of what a sink of this name was last to show, whatever its other arguments were then: before anything
-    below its table is deleted, or written anew. Raises as they do."""
-    shown = runtime.ledger.last_shown(runtime.pipeline, [sink.name])
-    shown = [one for one in shown if one.publication != Publication.RESOLVED]
+    """The same of what a sink of this name was last to show, whatever its other arguments were. Raises as they do."""
+    last = runtime.ledger.last_shown(runtime.pipeline, [sink.name])
+    shown = [epoch for epoch in last if epoch.publication != Publication.RESOLVED]
     require_same_target(runtime, sink, shown)
     require_shown_still(runtime, sink, shown)
 

@@ -46,7 +46,17 @@ def preflight(target: IcebergUnderTest, schema: pa.Schema | None = None) -> None
         sink.preflight({OUTPUT: schema or SCHEMA})
 
 
+BYPASSED = {
+    "encryption.key-id": "key",
+    "write.data.path": "file:///elsewhere",
+    "write.format.default": "ORC",
+    "write.location-provider.impl": "org.example.Places",
+    "write.object-storage.enabled": "true",
+    "write.upsert.enabled": "TRUE",
+    "write.wap.enabled": "true",
+}
 UNFIT: list[tuple[dict[str, Any], str]] = [
+    *[({"properties": {name: value}}, f"says {name}={value}") for name, value in BYPASSED.items()],
     ({"partition_spec": PartitionSpec(PartitionField(1, 1000, BucketTransform(4), "b"))}, r"bucket\[4\]\(id\)"),
     ({"sort_order": SortOrder(SortField(1, IdentityTransform()), order_id=1)}, "sort order"),
     (
@@ -56,6 +66,7 @@ UNFIT: list[tuple[dict[str, Any], str]] = [
 ]
 
 
+@pytest.mark.fault("T7")
 def test_what_adoption_would_bypass_and_columns_that_do_not_fit_are_refused(
     target: IcebergUnderTest, subtests: pytest.Subtests
 ) -> None:
@@ -66,6 +77,9 @@ def test_what_adoption_would_bypass_and_columns_that_do_not_fit_are_refused(
                 sink.preflight(None if "fields" not in options else {OUTPUT: SCHEMA})
             with target.catalog() as catalog:
                 catalog.drop_table(TABLE)
+    make(target, properties={"write.object-storage.enabled": "false", "write.format.default": "parquet"})
+    with opened(target) as sink:
+        sink.preflight(None)
 
 
 def test_epochs_that_are_to_add_columns_go_one_by_one(catalog_dsn: str, memory: Path) -> None:

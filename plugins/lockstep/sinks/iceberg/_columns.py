@@ -41,17 +41,10 @@ def new_columns(metadata: TableMetadata, schema: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_nullable(True) for field in schema if field.name not in known])
 
 
-def flat_ids(metadata: TableMetadata) -> dict[str, int] | None:
-    """The field ids of a table without nested columns."""
-    fields = metadata.schema().fields
-    return {field.name: field.field_id for field in fields} if all(f.field_type.is_primitive for f in fields) else None
-
-
 def mapped_ids(metadata: TableMetadata, schema: pa.Schema) -> dict[str, int]:
     """The field ids by which readers take a file's columns that has none of its own; none where some lead nowhere."""
-    ids = {
-        name: number for field in _mapped(metadata.name_mapping()) for name in field.names if (number := field.field_id)
-    }
+    mapped = _mapped_ids(_mapped(metadata.name_mapping()))
+    ids = {path[0]: number for path, number in mapped if number is not None and len(path) == 1}
     return ids if not any(map(_has_id, schema)) and set(schema.names) <= set(ids) else {}
 
 

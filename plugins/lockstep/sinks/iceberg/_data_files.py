@@ -86,7 +86,7 @@ def _faults(metadata: TableMetadata, plan: _Plan, file: SealedFile, if_spread: s
     arrow = file.facts.schema
     if foreign := foreign_ids(metadata, arrow):
         told = f"field ids of {', '.join(foreign)} aren't the table's: readers would see other columns, or nulls"
-        return [f"{told}; if its columns were changed, {REPLAN} an undecided epoch, or put them back"]
+        return [f"{told}; if its columns were changed since the epoch was planned, {REPLAN} it" if if_spread else told]
     try:
         found = _statistics(plan, file.facts)
     except (ValueError, KeyError) as error:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from pyarrow.fs import _MockFileSystem
-from pyiceberg.io import FileIO, InputFile, OutputFile, OutputStream
+from pyiceberg.io import OutputStream
 from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
@@ -40,21 +40,18 @@ class DurableFileIO(PyArrowFileIO):
         return _DurableFile(location, path, self.fs_by_scheme(scheme, netloc), _BUFFER)
 
 
-class RehearsalIO(FileIO):
+class RehearsalIO(DurableFileIO):
     """Reads what is there; what is written stays in memory."""
 
-    def __init__(self, io: FileIO) -> None:
-        super().__init__(io.properties)
-        self._io, self._memory, self._written = io, _MockFileSystem(), dict[str, PyArrowFile]()
+    def __init__(self, properties: Properties) -> None:
+        super().__init__(properties)
+        self._memory, self._written = _MockFileSystem(), dict[str, PyArrowFile]()
 
-    def new_input(self, location: str) -> InputFile:
-        return self._written.get(location) or self._io.new_input(location)
+    def new_input(self, location: str) -> PyArrowFile:
+        return self._written.get(location) or super().new_input(location)
 
-    def new_output(self, location: str) -> OutputFile:
+    def new_output(self, location: str) -> PyArrowFile:
         return self._written.setdefault(location, PyArrowFile(location, str(len(self._written)), self._memory))
-
-    def delete(self, location: str | InputFile | OutputFile) -> None:
-        raise NotImplementedError
 
 
 class _DurableFile(PyArrowFile):

@@ -19,7 +19,6 @@ from lockstep.output_home import OutputHome
 from lockstep.sinks.base import Sink
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.iceberg._catalogs import CatalogLink, open_catalog
-from lockstep.sinks.iceberg._columns import flat_ids
 from lockstep.sinks.iceberg._open_sink import OpenIcebergSink
 from lockstep.sinks.iceberg._partitioning import parse_partition, texts_of
 from lockstep.sinks.iceberg._table import LakeTable
@@ -94,7 +93,7 @@ class IcebergSink(Sink):
         try:
             table = LakeTable(link, SinkName.of(context, self.name), self.table).find()
             partition_by = texts_of(table.metadata) if table is not None else self.partition_by
-            ids = flat_ids(table.metadata) if table is not None else {}
+            ids = {field.name: field.field_id for field in table.schema().fields} if table is not None else {}
             return OutputHome(self.place_of(table, link), self.epoch_column, partition_by, ids)
         finally:
             link.close()

@@ -201,7 +201,7 @@ class LakeTable:
 
     def rehearse(self, table: Table, adoption: Adoption) -> None:
         """Build the very commit that `adopt` would send, in memory. Raises whatever keeps it from being built."""
-        in_memory = Table((), table.metadata, table.metadata_location, RehearsalIO(table.io), table.catalog)
+        in_memory = Table((), table.metadata, table.metadata_location, RehearsalIO(table.io.properties), table.catalog)
         with self.link.naming(f"building a commit to table {self.name}"):
             self._build(in_memory, adoption)
 
