@@ -116,6 +116,10 @@ def test_a_day_that_spans_partitions_is_a_file_for_each(
     assert lake.run(1).rows == {"lake": 0, "warehouse": 0}
 
 
+def flat(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"lake": inputs["orders"], "warehouse": inputs["orders"].select("id", "price")}
+
+
 @pytest.mark.fault("T5")
 @pytest.mark.tier("all")
 @pytest.mark.parametrize("partition_by", [(), ("day(at)",)])
@@ -123,8 +127,7 @@ def test_values_stay_in_their_column_when_it_is_renamed_and_another_one_gets_its
     spark_connect: str, ledger_dsn: str, warehouse_dsn: str, tmp_path: Path, partition_by: tuple[str, ...]
 ) -> None:
     lake = Lake(spark_connect, ledger_dsn, warehouse_dsn, tmp_path, partition_by=partition_by)
-    flat = {"transform": lambda inputs: {"lake": inputs["orders"], "warehouse": inputs["orders"].select("id", "price")}}
-    lake.pipeline = replace(lake.pipeline, **flat)
+    lake.pipeline = replace(lake.pipeline, transform=flat)
     for day in range(2):  # the table is there for the second one only
         lake.land_day(day, 5)
         assert lake.run(day).state is EpochState.CLEANED

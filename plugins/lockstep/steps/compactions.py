@@ -49,8 +49,8 @@ def sweep_compactions(runtime: Runtime, sink: Sink, opened: OpenSink, known: Seq
 
 
 def sweep_dead_compactions(runtime: Runtime, sink: Sink, opened: OpenSink, known: Sequence[Json]) -> int:
-    """Delete what compactions wrote that the table never got, and never will; the number of them. The ledger has told
-    the caller that no other one is under way; one that is all the same meets the fence. Raises as `require_shows_last`."""
+    """Delete what compactions wrote that the table never got, and never will; their number. The ledger has told the
+    caller that no other one is under way; one that is all the same meets the fence. Raises as `require_shows_last`."""
     table, home = compacting_table(opened), _home_of(runtime, sink)
     found = home.compactions()
     if table is None or not found or not _unknown(found, table, table.load_head()):
