@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import cast
 
@@ -13,7 +14,7 @@ import pytest
 
 from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
-from lockstep.errors import CompactionBusy
+from lockstep.errors import CompactionBusy, LedgerConflict, TargetChanged
 from lockstep.operations.compact import compact
 from lockstep.operations.verify import Verification, verify
 from lockstep.sinks.adopting import AdoptingSink
@@ -43,10 +44,11 @@ SWEEPING = (
 )
 
 
-def lake_world(kind: str, server: PostgresServer, memory_folder: Path) -> AdoptingWorld:
-    """`kind`: delta or iceberg."""
+def lake_world(kind: str, server: PostgresServer, memory_folder: Path, below: str = "") -> AdoptingWorld:
+    """`kind`: delta or iceberg; `below`: a folder of its own that all is in."""
     folder = Path(tempfile.mkdtemp(dir=memory_folder))
     ledger, warehouse = (server.create_database(f"{name}_{folder.name.lower()}") for name in ("ledger", "warehouse"))
+    (folder := folder / below).mkdir(parents=True, exist_ok=True)
     if kind == "delta":
         return make_delta_world(ledger, warehouse, folder)
     return make_adopting_world(ledger, warehouse, folder, iceberg_table(warehouse, folder))
@@ -159,6 +161,50 @@ def test_a_sweep_that_is_struck_is_done_again(
 
     overtake(victim, resumed, lambda: require_whole(world, days))
     assert compacted(world).files_after == 1
+    require_whole(world, days)
+
+
+@contextmanager
+def older_copy(world: AdoptingWorld, past: Path | str) -> Iterator[None]:
+    """The table is what `picture` has returned, until the block ends."""
+    if isinstance(past, str):
+        sql = "UPDATE iceberg_tables SET metadata_location = %s"
+        now = picture(world)
+        world.execute(world.warehouse_dsn, sql, (past,))
+        yield
+        world.execute(world.warehouse_dsn, sql, (now,))
+        return
+    log, away = world.lake.root / "_delta_log", world.folder / "away"
+    log.rename(away)
+    shutil.copytree(past, log)
+    yield
+    shutil.rmtree(log)
+    away.rename(log)
+
+
+def picture(world: AdoptingWorld) -> Path | str:
+    if (log := world.lake.root / "_delta_log").exists():
+        return Path(shutil.copytree(log, world.folder / f"past_{next(world.days)}"))
+    [(location,)] = world.execute(world.warehouse_dsn, "SELECT metadata_location FROM iceberg_tables")
+    return str(location)
+
+
+@pytest.mark.fault("T1")
+def test_where_the_table_is_an_older_copy_for_a_moment_nothing_is_swept_compacted_or_expired(
+    world: AdoptingWorld,
+) -> None:
+    publish(world, 2)
+    past = picture(world)
+    days = publish(world)
+    compacted(world)
+    before = world.staged_at_home()
+    with older_copy(world, past):
+        was = picture(world)
+        world.recover()
+        with pytest.raises((LedgerConflict, TargetChanged), match="ledger calls published"):
+            compacted(world)
+        assert isinstance(was, Path) or picture(world) == was, "a fence was committed into the copy"
+    assert world.staged_at_home() == before
     require_whole(world, days)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,10 @@ import pytest
 
 from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
-from lockstep.errors import ExpiryRefused
+from lockstep.errors import ExpiryRefused, LedgerConflict
 from lockstep.operations.compact import compact
 from lockstep.operations.verify import verify
+from lockstep.runtime import Runtime
 from lockstep.sinks.compacting import Expiry
 from lockstep.sinks.iceberg import IcebergSink
 from lockstep.sinks.values import Presence
@@ -136,14 +137,17 @@ def test_an_undecided_epoch_and_a_wal_that_is_kept_keep_their_files(world: Adopt
 
 
 def test_a_ledger_of_another_life_takes_no_file(world: AdoptingWorld) -> None:
-    publish(world, 2)
+    publish(world, 3)
     compacted(world)
     now = let_a_week_pass(world)
-    sql = "UPDATE lockstep.epoch SET manifest_hash = repeat('0', 64)"
-    world.execute(world.ledger_dsn, f"SET session_replication_role = replica; {sql}")
-    found = expired(world, now)
-    assert (found.files, sum(found.kept.values())) == (0, 4)
+    sql = "SET session_replication_role = replica; UPDATE lockstep.epoch SET manifest_hash = repeat('0', 64) WHERE id"
+    world.execute(world.ledger_dsn, f"{sql} = 1")
+    found = expired(world, now, dry_run=True)
+    assert (found.files, sum(found.kept.values())) == (4, 2)
     assert list(found.kept) == ["of epochs that the table shows by another word than the ledger's, or doesn't show"]
+    world.execute(world.ledger_dsn, f"{sql} = 3")
+    with pytest.raises(LedgerConflict, match="ledger calls published"):
+        expired(world, now)
 
 
 @pytest.mark.parametrize("world", ["iceberg"], indirect=True)
@@ -173,6 +177,60 @@ def test_a_table_that_can_not_tell_what_readers_need_loses_nothing(world: Adopti
     assert world.staged_at_home() == before
 
 
+@pytest.mark.fault("T2")
+def test_a_folder_above_the_table_may_be_called_as_the_one_below_it(
+    ledger_server: PostgresServer, memory_folder: Path
+) -> None:
+    world = lake_world("iceberg", ledger_server, memory_folder, "_lockstep/of/tables")
+    publish(world, 2)
+    compacted(world)
+    days = publish(world)
+    assert expired(world, let_a_week_pass(world)).files == 4
+    require_whole(world, days)
+
+
+@pytest.mark.fault("T2")
+def test_what_the_newest_version_has_by_another_path_is_never_deleted(
+    world: AdoptingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(world, 2)
+    before = world.staged_at_home()
+    monkeypatch.setattr("lockstep.steps.replaced_files._below", lambda own, paths: set())
+    with pytest.raises(ExpiryRefused, match="the newest version consists of"):
+        expired(world, let_a_week_pass(world))
+    assert world.staged_at_home() == before
+
+
+@dataclass(frozen=True)
+class TwoCatalogs(AdoptingWorld):
+    """Its second catalog is in the same database, by another name."""
+
+    def runtime(self) -> Runtime:
+        found = super().runtime()
+        return replace(found, connections={**found.connections, "second": self.warehouse_dsn})
+
+
+@pytest.mark.fault("T1")
+@pytest.mark.tier("all")
+@pytest.mark.parametrize("world", ["iceberg"], indirect=True)
+@pytest.mark.parametrize("shown", [False, True])
+def test_files_of_a_table_that_another_catalog_has_at_the_same_place_stay(world: AdoptingWorld, shown: bool) -> None:
+    days = publish(world, 2)
+    compacted(world)
+    sink = world.lake.sink
+    assert isinstance(sink, IcebergSink)
+    location = f"file://{world.lake.root}"
+    second = replace(sink, catalog="second", table="db.others", location=location)
+    pipeline = replace(world.pipeline, sinks=[world.pipeline.sinks[0], second])
+    moved = TwoCatalogs(**{**vars(world), "pipeline": pipeline})
+    moved.run_until(RunKey("expiry", "second"), next(world.days), "cleanup" if shown else "prepare.lake")
+    assert moved.recover().problems == []
+    require_whole(world, days)
+    if shown:
+        assert expired(moved, UNTIL_NOW).files == 0
+        require_whole(world, days)
+
+
 @pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("point", "action"), [(CrashPoint.COMPACT_BEFORE_EXPIRE, "hang"), (CrashPoint.COMPACT_AFTER_EXPIRE, "kill")]
@@ -198,6 +256,26 @@ def test_a_deletion_that_is_struck_is_gone_on_with(
 
 
 # --- how `verify` calls what became of an epoch's rows ---
+
+
+@pytest.mark.fault("T6")
+@pytest.mark.parametrize("world", ["iceberg"], indirect=True)
+def test_verify_gives_verdicts_on_a_table_that_lost_a_column_and_compares_the_rest(
+    world: AdoptingWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [day] = publish(world)
+    with monkeypatch.context() as patched:
+        patched.setattr("pyiceberg.table.DataScan.to_arrow_batch_reader", lambda *_: os.environ["A ROW"])
+        unnamed = {one.sink: one.problem for one in verified(world, day)}
+    with loaded_table(world.warehouse_dsn) as table:
+        assert table is not None
+        with table.update_schema() as change:
+            change.delete_column("label")
+    lost = {one.sink: one.problem for one in verified(world, day)}
+    assert unnamed["warehouse"] is lost["warehouse"] is None
+    assert "KeyError" in str(unnamed["lake"]) and "A ROW" not in str(unnamed["lake"])
+    assert "has no column label any more" in str(lost["lake"])
+
 
 LIVE, COMPACTED, ROLLED_BACK, DELETED = Presence
 

@@ -92,6 +92,28 @@ def test_recovery_and_retry_may_publish_at_once(world: World) -> None:
     assert world.state_of(day) == "cleaned"
 
 
+@pytest.mark.fault("T4")
+def test_an_error_that_has_no_name_of_ours_stops_neither_other_sinks_nor_other_epochs(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    days = [next(world.days) for _ in range(2)]
+    for day in days:
+        world.run_until(_run(day), day, "commit")
+
+    def fail(*arguments: object) -> None:
+        raise UnicodeEncodeError("utf-8", "a row's text", 0, 1, "surrogates not allowed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("lockstep.sinks.files._open_sink.OpenFileSink.publish", fail)
+        [problem] = world.recover().problems
+    assert "UnicodeEncodeError" in problem and "test_faults.py" in problem and "a row's" not in problem
+    for day in days:
+        assert world.state_of(day) == "committed" and world.shown_in_warehouse(day), "the other sink shows it"
+    assert world.recover().problems == []
+    for day in days:
+        world.require_exactly_once(day)
+
+
 def test_recovery_leaves_alone_what_is_still_to_come_and_not_for_ever(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:

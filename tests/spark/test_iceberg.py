@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
+from pyiceberg.types import DecimalType
 
 from lockstep.ledger import Ledger
 from lockstep.operations.verify import Verification, verify
@@ -113,3 +114,27 @@ def test_a_day_that_spans_partitions_is_a_file_for_each(
     assert all(one.agrees for one in lake.verify(1))
     lake.land_day(1, 0)
     assert lake.run(1).rows == {"lake": 0, "warehouse": 0}
+
+
+def flat(inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"lake": inputs["orders"], "warehouse": inputs["orders"].select("id", "price")}
+
+
+@pytest.mark.fault("T5")
+@pytest.mark.tier("all")
+@pytest.mark.parametrize("partition_by", [(), ("day(at)",)])
+def test_values_stay_in_their_column_when_it_is_renamed_and_another_one_gets_its_name(
+    spark_connect: str, ledger_dsn: str, warehouse_dsn: str, tmp_path: Path, partition_by: tuple[str, ...]
+) -> None:
+    lake = Lake(spark_connect, ledger_dsn, warehouse_dsn, tmp_path, partition_by=partition_by)
+    lake.pipeline = replace(lake.pipeline, transform=flat)
+    for day in range(2):  # the table is there for the second one only
+        lake.land_day(day, 5)
+        assert lake.run(day).state is EpochState.CLEANED
+    with lake.table().update_schema() as change:
+        change.rename_column("amount", "gross")
+    with lake.table().update_schema() as change:
+        change.add_column("amount", DecimalType(20, 4))
+    found = lake.table().scan().to_arrow()
+    expected = Counter(Decimal(f"{number}.1234") for number in (*range(5), *range(5)))
+    assert Counter(found["gross"].to_pylist()) == expected and found["amount"].null_count == 10

@@ -8,10 +8,12 @@ from typing import Any, cast
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, MapType, StructType
 
 from lockstep.compute._splitting import by_partition
+from lockstep.ddl import quote_name
 from lockstep.errors import InvalidPipeline
-from lockstep.output_home import OutputHome
+from lockstep.output_home import OutputHome, with_field_ids
 
 FILE_BYTES = 128 << 20  #: of what is read, by Spark's own estimate: from twice as much on there are two files
 _FILES = 10_000  #: of an output; an estimate that asks for more knows nothing
@@ -34,14 +36,24 @@ def adoptable(frame: DataFrame, output: str, home: OutputHome, epoch: int) -> Da
     size = _estimated_bytes(frame)
     files = max(1, size // FILE_BYTES) if size is not None else _FILES
     if home.partition_by:
-        return by_partition(marked, output, home.partition_by, files if files < _FILES else None)
-    return marked.coalesce(files) if files < _FILES else marked
+        return _numbered(by_partition(marked, output, home.partition_by, files if files < _FILES else None), home)
+    return _numbered(marked.coalesce(files) if files < _FILES else marked, home)
+
+
+def _numbered(frame: DataFrame, home: OutputHome) -> DataFrame:
+    """With the field ids that the files are to have."""
+    ids, fields = home.ids_of(frame.columns), frame.schema.fields
+    if not ids or any(isinstance(field.dataType, ArrayType | MapType | StructType) for field in fields):
+        return frame
+    metadata = {field.name: {**field.metadata, "parquet.field.id": ids[field.name]} for field in fields}
+    return frame.select(*(F.col(quote_name(name)).alias(name, metadata=told) for name, told in metadata.items()))
 
 
 def with_epoch(rows: pa.Table, output: str, home: OutputHome, epoch: int) -> pa.Table:
     """The same of rows that this process holds."""
     require_no_epoch_column(rows.column_names, output, home)
-    return rows.append_column(home.epoch_column, pa.array([epoch], pa.int64()).take(pa.repeat(0, rows.num_rows)))
+    marked = rows.append_column(home.epoch_column, pa.array([epoch], pa.int64()).take(pa.repeat(0, rows.num_rows)))
+    return marked.cast(with_field_ids(marked.schema, home.ids_of(marked.column_names)))
 
 
 def require_no_epoch_column(columns: list[str], output: str, home: OutputHome) -> None:

@@ -17,6 +17,7 @@ from lockstep.sinks.open_sink import OpenSink
 from lockstep.states import SHOWN
 from lockstep.steps.compactions import compacting_table, sweep_dead_compactions
 from lockstep.steps.replaced_files import expire_replaced
+from lockstep.steps.targets import require_shows_last
 
 _log = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ def compact(
     compaction left is deleted first, and afterwards, with `expire`, what no version of the table has that was the
     newest one so long ago, or later. Raises `CompactionBusy`, `CompactionOvertaken`, `CompactionRefused`,
     `ExpiryRefused`, `UnknownEpoch` for a sink that the pipeline doesn't have, `InvalidPipeline` for one without files
-    of its own.
+    of its own, `LedgerConflict`, `TargetChanged` for a table without what the ledger calls shown last.
     """
     sink = _sink_named(runtime, sink_name)
     goal = Goal(_shown_in_all_sinks(runtime), target_bytes, min_files)
@@ -48,13 +49,14 @@ def compact(
                 f"sink {sink.name} can't be compacted: only the tables of DeltaSink and IcebergSink are made of files "
                 "that epochs brought"
             )
+        require_shows_last(runtime, opened)
         if dry_run:
             planned = compacting.plan(table, goal)
             return replace(planned, expired=_expired(runtime, sink, opened, expire, dry_run=True))
         with runtime.ledger.compacting(runtime.pipeline, sink.name) as held:
             if not held:
                 raise CompactionBusy(f"sink {sink.name}: its table is being compacted at this moment: wait for that")
-            sweep_dead_compactions(runtime, sink, table)
+            sweep_dead_compactions(runtime, sink, opened, known_sinks(runtime))
             done = compacting.compact(table, goal, progress)
             return replace(done, expired=_expired(runtime, sink, opened, expire))
 
@@ -64,7 +66,7 @@ def _expired(
 ) -> Expiry | None:
     if retention is None:
         return None
-    return expire_replaced(runtime, sink, opened, retention, dry_run=dry_run)
+    return expire_replaced(runtime, sink, opened, retention, known_sinks(runtime), dry_run=dry_run)
 
 
 def compactable_sinks(runtime: Runtime) -> list[str]:

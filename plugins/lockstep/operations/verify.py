@@ -14,6 +14,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from lockstep.disclosure import describe_raised
 from lockstep.epoch import Epoch, Participant
 from lockstep.errors import LedgerRefused, LockstepError, TargetChanged, TargetUnreadable, WalCorrupt
 from lockstep.runtime import Runtime, open_wal
@@ -127,8 +128,8 @@ def _verify_replaced(
             rows, digest = left.rows, left.hexdigest()
         except TargetUnreadable:
             note, conclusive = f"{note}; the target can't be read back", False
-        except LockstepError as error:
-            problem, conclusive = f"can't be read back: {error}", False
+        except Exception as error:
+            problem, conclusive = f"can't be read back: {_describe(error)}", False
         if sink.keeps_replaced:
             stay = "rows of keys that one lacks stay" if sink.replaces else "its rows stay, those of that one name it"
             note = f"{note}; {stay}"
@@ -163,8 +164,9 @@ def _verify_sink(
         except TargetUnreadable:
             problem, conclusive = _unrecorded(epoch, sink, published)
             note = "the target can't be read back"
-        except LockstepError as error:
-            problem, conclusive, gone = f"can't be read back: {error}", False, isinstance(error, TargetChanged)
+        except Exception as error:  # whatever it is, the other outputs and sinks are compared
+            problem, conclusive = f"can't be read back: {_describe(error)}", False
+            gone = isinstance(error, TargetChanged)
         if rows is not None and (rows, digest) != (sealed.rows, sealed.digest):
             problem = f"shows {rows} rows with digest {digest}, the WAL had {sealed.rows} with {sealed.digest}"
             if sink.replaces and published and rows < sealed.rows:
@@ -175,6 +177,10 @@ def _verify_sink(
         gone = gone or (rows is not None and rows < sealed.rows)
         presence = _presence(sink, epoch, sealed, whole=not gone) if published and (gone or not problem) else None
         yield Verification(epoch.id, sink.name, output, *counts, problem, note, overwritten, conclusive, presence)
+
+
+def _describe(error: Exception) -> str:
+    return str(error) if isinstance(error, LockstepError) else describe_raised(error)
 
 
 def _presence(sink: OpenSink, epoch: Epoch, sealed: OutputManifest, *, whole: bool) -> Presence | None:

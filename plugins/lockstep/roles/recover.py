@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 
+from lockstep.disclosure import describe_raised
 from lockstep.epoch import Epoch, Json
 from lockstep.errors import LockstepError, OutOfOrder, PublishBusy
 from lockstep.log_fields import tell, tell_nothing, with_own_fields
@@ -138,19 +140,18 @@ def _void(runtime: Runtime, epoch: Epoch, report: RecoveryReport) -> None:
 
 
 def _sweep(runtime: Runtime, report: RecoveryReport) -> None:
-    for spec in known_sinks(runtime):
-        _guard(report, partial(_sweep_sink, runtime, spec, report))
+    known = known_sinks(runtime)
+    for spec in known:
+        _guard(report, partial(_sweep_sink, runtime, spec, known, report))
     _guard(report, partial(_sweep_folders, runtime, report))
-    for stranger in runtime.staging.strangers(runtime.ledger.deployment(), runtime.pipeline, but=kept_epochs(runtime)):
-        _log.warning("not Lockstep's, left alone: %s", stranger)
 
 
-def _sweep_sink(runtime: Runtime, spec: Json, report: RecoveryReport) -> None:
+def _sweep_sink(runtime: Runtime, spec: Json, known: list[Json], report: RecoveryReport) -> None:
     described = runtime.sink_to_sweep(spec)
     with runtime.opened(described) as sink:
         handled = sweep_sink(runtime, sink)
         report.swept += len(handled)
-        report.swept += sweep_compactions(runtime, described, sink)
+        report.swept += sweep_compactions(runtime, described, sink, known)
         if isinstance(sink, TwoPhaseCommitSink) and report.complete:
             sink.finish_recovering(handled)
 
@@ -158,6 +159,8 @@ def _sweep_sink(runtime: Runtime, spec: Json, report: RecoveryReport) -> None:
 def _sweep_folders(runtime: Runtime, report: RecoveryReport) -> None:
     report.swept += len(expire_wals(runtime, Role.RECOVER))
     report.swept += sweep_folders(runtime)
+    for stranger in runtime.staging.strangers(runtime.ledger.deployment(), runtime.pipeline, but=kept_epochs(runtime)):
+        _log.warning("not Lockstep's, left alone: %s", stranger)
 
 
 def known_sinks(runtime: Runtime) -> list[Json]:
@@ -184,6 +187,11 @@ def _guard(report: RecoveryReport, work: Callable[[], object], epoch: int | None
         problem = "an earlier epoch has to be published first" if waits else str(error)
         if report.note(f"{type(error).__name__}: {problem}", epoch):
             _log.error("%s: %s", type(error).__name__, error)
+    except Exception as error:  # of a sink, or of what it stands on: no other epoch or pipeline waits for it
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        problem = f"{describe_raised(error)} at {frame.filename}:{frame.lineno}, which no name of Lockstep's is for"
+        if report.note(problem, epoch):
+            _log.error("%s", problem)
     else:
         return True
     return False

@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from itertools import groupby
@@ -155,6 +155,10 @@ class CompactingTable(ABC, Generic[Head]):
     @abstractmethod
     def fault(self, head: Head, facts: FileFacts) -> str | None:
         """Why a file with these columns can't be written anew."""
+
+    def numbered(self, head: Head, schema: pa.Schema) -> pa.Schema:
+        """The columns of a file with the field ids that it is to have when it is written anew."""
+        return schema
 
     @abstractmethod
     def replace(self, head: Head, replacement: Replacement) -> Answer:
@@ -306,12 +310,13 @@ def _of_one_schema(
     found: dict[str, list[TableFile]] = {}
     for file in bundle:
         footer = footer_of(partial(table.open_file, head, file.path))
-        if (fault := table.fault(head, FileFacts.of(footer))) is not None:
+        schema = table.numbered(head, schema_of(footer))
+        if (fault := table.fault(head, replace(FileFacts.of(footer), schema=schema))) is not None:
             kept[fault] += 1
         elif not is_comparable(schema_of(footer)):
             kept["with columns of a type that the digest can't take"] += 1
         else:
-            found.setdefault(schema_of(footer).to_string(show_field_metadata=True), []).append(file)
+            found.setdefault(schema.to_string(show_field_metadata=True), []).append(file)
     for alike in found.values():
         if len(alike) > 1:
             yield alike
@@ -323,7 +328,8 @@ def _write(table: CompactingTable[Head], head: Head, files: Sequence[TableFile],
     who, name = f"sink {table.name}", table.named(head, path)
     reach(CrashPoint.COMPACT_BEFORE_WRITE)
     with table.create_file(head, path) as target:
-        read = rewrite([partial(table.open_file, head, file.path) for file in files], target)
+        sources = [partial(table.open_file, head, file.path) for file in files]
+        read = rewrite(sources, target, numbered=partial(table.numbered, head))
         size = target.tell()
     reach(CrashPoint.COMPACT_AFTER_WRITE)
     told = sum(file.rows for file in files)

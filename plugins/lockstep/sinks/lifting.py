@@ -186,7 +186,8 @@ class Lifting(Generic[Head]):
         who, name = f"sink {self._table.name}", self._table.named(head, path)
         reach(CrashPoint.COMPACT_BEFORE_WRITE)
         with self._table.create_file(head, path) as target:
-            read = rewrite([partial(self._table.open_file, head, file.path)], target, self._others)
+            source, numbered = partial(self._table.open_file, head, file.path), partial(self._table.numbered, head)
+            read = rewrite([source], target, self._others, numbered)
             size = target.tell()
         reach(CrashPoint.COMPACT_AFTER_WRITE)
         if read.rows != (others := self._counts[file][1]):

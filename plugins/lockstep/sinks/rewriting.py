@@ -40,21 +40,27 @@ def footer_of(open_file: OpenFile) -> pq.FileMetaData:
         return pq.read_metadata(raw)
 
 
-def rewrite(sources: Sequence[OpenFile], target: Any, choose: Choose = lambda batch: batch) -> RowDigest:
+def rewrite(
+    sources: Sequence[OpenFile],
+    target: Any,
+    choose: Choose = lambda batch: batch,
+    numbered: Callable[[pa.Schema], pa.Schema] = lambda schema: schema,
+) -> RowDigest:
     """Write the rows of all `sources` that are chosen, in order, to `target`; the count and digest of those read.
 
-    All of them have one schema. No more is in memory than a row group of `GROUP_BYTES`, whatever the files' sizes.
-    Raises `InvalidPipeline` for a type that the digest can't take, OSError, pa.ArrowException.
+    All of them have one schema, once they are `numbered`, which is what is written. No more is in memory than a row
+    group of `GROUP_BYTES`, whatever the files' sizes. Raises `InvalidPipeline` for a type that the digest can't take,
+    OSError, pa.ArrowException.
     """
     writer: pq.ParquetWriter | None = None
     try:
         for number, open_file in enumerate(sources):
             with closing(open_file()) as raw, _reading(raw) as file:
                 if writer is None:
-                    schema = schema_of(file.metadata)
+                    schema = numbered(schema_of(file.metadata))
                     digest, rows = RowDigest(schema), _Group(schema)
                     writer = pq.ParquetWriter(target, schema, compression=_codec(file.metadata))
-                if not schema_of(file.metadata).equals(schema, check_metadata=True):
+                if not numbered(schema_of(file.metadata)).equals(schema, check_metadata=True):
                     raise ValueError(f"file {number} has another schema than those before it")
                 for batch in map(choose, _batches(file)):
                     digest.update(batch)

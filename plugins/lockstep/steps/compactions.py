@@ -2,19 +2,25 @@
 
 It is asked twice: which compactions it knows, and which files it consists of. What it knows may be wrong: somebody has
 edited its properties, or files were written under a sink's name that the table was taken from. A file that it consists
-of stays, whoever wrote it.
+of stays, whoever wrote it. An older copy of a table, or another one at the same place, knows too little: nothing is
+deleted unless the table shows what the ledger calls shown last, nor what a table of another of the sinks consists of.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import chain
 
-from lockstep.errors import PreflightRefused, TargetChanged
+from lockstep.epoch import Json
+from lockstep.errors import LedgerConflict, LockstepError, PreflightRefused, TargetChanged
 from lockstep.runtime import Runtime
 from lockstep.sinks.adopting import AdoptingSink
 from lockstep.sinks.base import Sink
 from lockstep.sinks.compacting import CompactingTable, fence
 from lockstep.sinks.open_sink import OpenSink
+from lockstep.steps.targets import require_shows_last
 from lockstep.wal.home_staging import HomeStaging
 
 _log = logging.getLogger(__name__)
@@ -25,8 +31,8 @@ def compacting_table(opened: OpenSink) -> CompactingTable[object] | None:
     return opened.compaction() if isinstance(opened, AdoptingSink) else None
 
 
-def sweep_compactions(runtime: Runtime, sink: Sink, opened: OpenSink) -> int:
-    """As `sweep_dead_compactions`, unless a compaction of the table is under way."""
+def sweep_compactions(runtime: Runtime, sink: Sink, opened: OpenSink, known: Sequence[Json]) -> int:
+    """As `sweep_dead_compactions`, unless the table is being compacted, or doesn't show the last epoch."""
     table = compacting_table(opened)
     if table is None:
         return 0
@@ -36,24 +42,45 @@ def sweep_compactions(runtime: Runtime, sink: Sink, opened: OpenSink) -> int:
         if not found or not _unknown(found, table, table.load_head()):
             return 0
         with runtime.ledger.compacting(runtime.pipeline, sink.name) as held:
-            return sweep_dead_compactions(runtime, sink, table) if held else 0
-    except (PreflightRefused, TargetChanged) as gone:
+            return sweep_dead_compactions(runtime, sink, opened, known) if held else 0
+    except (PreflightRefused, TargetChanged, LedgerConflict) as gone:
         _log.warning("what compactions may have left below the table of sink %s is left alone: %s", sink.name, gone)
         return 0
 
 
-def sweep_dead_compactions(runtime: Runtime, sink: Sink, table: CompactingTable[object]) -> int:
-    """Delete what compactions wrote that the table never got, and never will; the number of them. The ledger has told
-    the caller that no other one is under way; one that is all the same meets the fence."""
-    home = _home_of(runtime, sink)
+def sweep_dead_compactions(runtime: Runtime, sink: Sink, opened: OpenSink, known: Sequence[Json]) -> int:
+    """Delete what compactions wrote that the table never got, and never will; their number. The ledger has told the
+    caller that no other one is under way; one that is all the same meets the fence. Raises as `require_shows_last`."""
+    table, home = compacting_table(opened), _home_of(runtime, sink)
     found = home.compactions()
-    if not found or not _unknown(found, table, table.load_head()):
+    if table is None or not found or not _unknown(found, table, table.load_head()):
         return 0
+    require_shows_last(runtime, opened)
     dead = _unknown(found, table, fence(table))
+    try:
+        for other in chain(other_tables(runtime, sink, known), [table]):
+            dead = _unknown(dead, other, other.load_head())
+    except LockstepError as error:
+        _log.warning("what compactions may have left below the table of sink %s is left alone: %s", sink.name, error)
+        return 0
+    require_shows_last(runtime, opened)  # it may have become an older copy since
     for number in dead:
         home.discard_compaction(number)
         _log.info("sink %s: what compaction %s left is deleted: the table never had it", sink.name, number)
     return len(dead)
+
+
+def other_tables(runtime: Runtime, sink: Sink, known: Sequence[Json]) -> Iterator[CompactingTable[object]]:
+    """The tables that the pipeline's other sinks adopt files into, or did with other arguments: one of them may be at
+    the place of this sink's."""
+    for spec in known:
+        other = runtime.sink_to_sweep(spec)
+        if not other.adopts or other.spec() == sink.spec():
+            continue
+        with runtime.opened(other) as opened, suppress(TargetChanged):  # where there is no such table
+            opened.target_id()
+            if (table := compacting_table(opened)) is not None:
+                yield table
 
 
 def _home_of(runtime: Runtime, sink: Sink) -> HomeStaging:

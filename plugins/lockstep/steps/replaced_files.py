@@ -16,23 +16,26 @@ from typing import cast
 from urllib.parse import unquote
 
 from lockstep.compaction_folder import ROOT
-from lockstep.errors import UnknownEpoch
+from lockstep.epoch import Json
+from lockstep.errors import ExpiryRefused, UnknownEpoch
 from lockstep.runtime import Runtime
 from lockstep.sinks.adopting import AdoptingSink
 from lockstep.sinks.base import Sink
 from lockstep.sinks.compacting import CompactingTable, Expiry
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.states import EpochState
+from lockstep.steps.compactions import other_tables
 from lockstep.wal.home_staging import HomeFolder
 
 _log = logging.getLogger(__name__)
 
 
 def expire_replaced(
-    runtime: Runtime, sink: Sink, opened: OpenSink, retention: timedelta, *, dry_run: bool = False
+    runtime: Runtime, sink: Sink, opened: OpenSink, retention: timedelta, known: list[Json], *, dry_run: bool = False
 ) -> Expiry:
     """Delete what the pipeline or a compaction of it has brought below the table, and no reader of the last `retention`
-    needs. The caller holds the table's compaction. Raises `ExpiryRefused` if the table can't tell."""
+    needs. The caller holds the table's compaction. `known`: the pipeline's sinks, whose tables lose nothing either.
+    Raises `ExpiryRefused` if the table can't tell."""
     adopting = cast(AdoptingSink[object], opened)
     table = adopting.compaction()
     assert table is not None, "the caller has asked"
@@ -40,13 +43,24 @@ def expire_replaced(
     since = runtime.ledger.now() - retention
     folders = list(home.folders())
     head = table.load_head()
-    readable = _below(table.readable(head, since))
+    own = f"/{ROOT}/{runtime.ledger.deployment()}/{runtime.pipeline}/"
+    readable = _below(own, table.readable(head, since))
+    newest = [file.path for file in table.files(head)]
+    for other in other_tables(runtime, sink, known):
+        newest += [file.path for file in other.files(other.load_head())]
+    readable |= _below(own, newest)
+    tails = {_tail(path) for path in (*newest, *map(unquote, newest))}
     why, kept, files, size = _Judge(runtime, adopting, table, head), Counter[str](), 0, 0
     for folder in folders:
         found = {path: size for path, size in home.sizes(folder).items() if path not in readable}
         if found and (reason := why.kept(folder)) is not None:
             kept[reason] += len(found)
         elif found:
+            if lost := [path for path in found if _tail(path) in tails]:
+                raise ExpiryRefused(
+                    f"sink {sink.name}: {lost[0]}, which no version since {since} has by its path, is named as a "
+                    "file that the newest version consists of: nothing more is deleted; was the table moved?"
+                )
             files, size = files + len(found), size + sum(found.values())
             if not dry_run:
                 home.expire(folder, sorted(found))
@@ -55,10 +69,16 @@ def expire_replaced(
     return Expiry(since, files, size, kept)
 
 
-def _below(paths: Iterable[str]) -> set[str]:
-    """Relative to the table's folder, whichever way the table tells them."""
+def _below(own: str, paths: Iterable[str]) -> set[str]:
+    """Relative to the table's folder, however the table writes them. `own`: the pipeline's folder below it; a folder
+    above the table may have the same name, so the last one counts."""
     told = (text for path in paths for text in (path, unquote(path)))
-    return {text[at:] for text in told if (at := f"/{text}".find(f"/{ROOT}/")) >= 0}
+    return {text[at:] for text in told if (at := f"/{text}".rfind(own)) >= 0}
+
+
+def _tail(path: str) -> str:
+    """The end of a path that tells a staged or compacted file from all others: token, output and name, for instance."""
+    return "/".join(path.split("/")[-3:])
 
 
 class _Judge:

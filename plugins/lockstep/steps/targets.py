@@ -66,6 +66,14 @@ def require_nothing_lost(ledger: LedgerReader, pipeline: str, sink: OpenSink, de
         raise _refused(pipeline, sink, missing[1])
 
 
+def require_shows_last(runtime: Runtime, sink: OpenSink) -> None:
+    """The same of what a sink of this name was last to show, whatever its other arguments were. Raises as they do."""
+    last = runtime.ledger.last_shown(runtime.pipeline, [sink.name])
+    shown = [epoch for epoch in last if epoch.publication != Publication.RESOLVED]
+    require_same_target(runtime, sink, shown)
+    require_shown_still(runtime, sink, shown)
+
+
 def find_other_target(sink: OpenSink, shown: Sequence[LastShown]) -> TargetChanged | None:
     """What tells that the target isn't the one of the last epoch."""
     if not shown:

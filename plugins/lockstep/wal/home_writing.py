@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lockstep.crash import CrashPoint, reach
-from lockstep.output_home import OutputHome
+from lockstep.output_home import OutputHome, with_field_ids
 from lockstep.wal._storage import naming_errors
 from lockstep.wal.home_staging import HomeStaging
 from lockstep.wal.reading import OutputBatches
@@ -20,15 +20,15 @@ def write_at_home(there: HomeStaging, rows: OutputBatches, home: OutputHome, epo
     `StagingUnavailable`."""
     for name, batches in rows.by_file():
         path = f"{there.folder(epoch, token)}/{rows.output}/{name}"
-        written = _parquet(batches, rows.schema, home.epoch_column, epoch)
+        columns = rows.schema.append(pa.field(home.epoch_column, pa.int64()))
+        written = _parquet(batches, with_field_ids(columns, home.ids_of(columns.names)), epoch)
         reach(CrashPoint.STAGE_BEFORE_COPY)
         with naming_errors("write", path):
             there.storage.put(path, written)
         reach(CrashPoint.STAGE_AFTER_COPY)
 
 
-def _parquet(batches: Iterator[pa.RecordBatch], columns: pa.Schema, epoch_column: str, epoch: int) -> bytes:
-    schema = columns.append(pa.field(epoch_column, pa.int64()))
+def _parquet(batches: Iterator[pa.RecordBatch], schema: pa.Schema, epoch: int) -> bytes:
     with pa.BufferOutputStream() as target:
         with pq.ParquetWriter(target, schema, compression="zstd") as writer:
             for batch in batches:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.types import StringType
 
 from lockstep.errors import CompactionOvertaken, CompactionRefused, InvalidPipeline, Retryable
 from lockstep.sinks import compacting, rewriting
@@ -29,7 +30,7 @@ from lockstep.testing._under_test import SinkUnderTest, epoch, expect_proof, exp
 from stack.s3 import S3Server
 from tests.apart import apart
 from tests.clean_process import CleanProcess
-from tests.sinks.compaction.lakes import EVERYTHING, ROWS, Lake
+from tests.sinks.compaction.lakes import EVERYTHING, ROWS, IcebergLake, Lake
 from tests.sinks.delta_on_s3 import DeltaOnS3UnderTest
 from tests.sinks.iceberg.iceberg_target import RestUnderTest
 from tests.sinks.test_delta import WIDE
@@ -134,6 +135,24 @@ def test_files_that_lack_columns_become_another_file(make_lake: Callable[..., La
     assert (done.files_before, done.files_after) == (8, 2) and lake.rows() == before
     for number, wal in more.items():
         expect_proof(lake.target, epoch(number, token=1, manifest=str(number)), wal)
+
+
+@pytest.mark.fault("T5")
+@pytest.mark.parametrize("make_lake", ["iceberg"], indirect=True)
+def test_what_was_compacted_stays_in_its_column_when_another_one_gets_its_name(make_lake: Callable[..., Lake]) -> None:
+    lake = make_lake()
+    lake.fill(1, 2)
+    assert lake.compact().files_after == 1
+    assert isinstance(lake, IcebergLake)
+    with lake._target.table() as table:
+        before = table.scan().to_arrow()["name"].to_pylist()
+        with table.update_schema() as change:
+            change.rename_column("name", "title")
+        with table.update_schema() as change:
+            change.add_column("name", StringType())
+    with lake._target.table() as table:
+        found = table.scan().to_arrow()
+    assert found["title"].to_pylist() == before and found["name"].null_count == len(before)
 
 
 def test_bundles_have_about_the_size_that_is_asked_for(lake: Lake) -> None:
@@ -373,7 +392,7 @@ def test_what_comes_out_otherwise_than_it_went_in_is_never_committed(
         full.with_table(act)
     assert full.files() == files
     real = rewrite
-    monkeypatch.setattr(compacting, "rewrite", lambda sources, target: real(sources[1:], target))
+    monkeypatch.setattr(compacting, "rewrite", lambda sources, target, **options: real(sources[1:], target, **options))
     with pytest.raises(CompactionRefused, match="the table says 60 of them"):
         full.compact()
     assert full.files() == files

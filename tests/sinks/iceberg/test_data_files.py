@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from datetime import UTC, date, datetime
-from decimal import Decimal
+from decimal import Context, Decimal
+from operator import eq, gt, lt
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.conversions import from_bytes
+from pyiceberg.expressions import EqualTo, GreaterThan, LessThan
 from pyiceberg.io.pyarrow import _pyarrow_to_schema_without_ids
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
 from pyiceberg.schema import Schema, assign_fresh_schema_ids
@@ -22,7 +27,7 @@ from pyiceberg.transforms import (
 )
 
 from lockstep.errors import InvalidPipeline, PreflightRefused
-from lockstep.file_facts import FileFacts
+from lockstep.file_facts import FileFacts, leaves_of
 from lockstep.sinks.iceberg._columns import misfits, new_columns
 from lockstep.sinks.iceberg._data_files import SealedFile, data_file, faults, unkept_partitions
 from lockstep.sinks.iceberg._partitioning import parse_partition, partition_spec
@@ -233,3 +238,54 @@ def test_names_that_differ_by_case_alone_are_refused() -> None:
     assert any("case" in fault for fault in misfits(table_of(schema), schema, adds=False))
     other = COLUMNS.set(0, pa.field("ID", pa.int64()))
     assert any("case" in fault for fault in misfits(table_of(), other, adds=True)), "the table's own, too"
+
+
+def _number(digits: str, scale: int) -> Decimal:
+    return Decimal(digits).scaleb(-scale, Context(prec=60))
+
+
+ODD: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "text": (
+        pa.string(),
+        ["", "x" * 15 + "\ud7ffz", "x" * 15 + "\U0010ffffz", "x" * 15 + "\ue000z", "\U0010ffff" * 17],
+    ),
+    "bytes": (pa.binary(), [b"", b"\xff" * 17, b"a" * 15 + b"\xff\xff", b"\x80" * 20, b"\x7f" * 17]),
+    "fixed": (pa.binary(4), [b"\0" * 4, b"\x7f\xff\xff\xff", b"\x80\0\0\0", b"\xff" * 4, b"abcd"]),
+    **{
+        f"decimal{width}": (pa.decimal128(width, 2), [_number(text, 2) for text in ("-128", "-129", "0", *ends)])
+        for width in (4, 9, 18, 19, 28, 38)
+        for ends in [("-" + "9" * width, "9" * width)]
+    },
+    "int": (pa.int32(), [-(2**31), -1, 0, 1, 2**31 - 1]),
+    "long": (pa.int64(), [-(2**63), -1, 0, 1, 2**63 - 1]),
+    "ratio": (pa.float64(), [float("nan"), -0.0, 0.0, float("-inf"), float("inf")]),
+    "day": (pa.date32(), [date.min, date(1582, 10, 4), date(1969, 12, 31), date(1970, 1, 1), date.max]),
+    "at": (pa.timestamp("us"), [datetime.min, datetime(1969, 12, 31, 23, 59, 59, 999999), None, None, datetime.max]),
+}
+
+
+@pytest.mark.fault("T8")
+@pytest.mark.parametrize("apart", [False, True])
+def test_every_filter_finds_odd_values_of_every_type(tmp_path: Path, apart: bool) -> None:
+    all_rows = pa.table({name: pa.array(values, kind) for name, (kind, values) in ODD.items()})
+    schema = _pyarrow_to_schema_without_ids(all_rows.schema)
+    catalog = SqlCatalog("odd", uri=f"sqlite:///{tmp_path}/catalog", warehouse=f"file://{tmp_path}")
+    catalog.create_namespace("db")
+    mapping = {"schema.name-mapping.default": assign_fresh_schema_ids(schema).name_mapping.model_dump_json()}
+    table = catalog.create_table("db.odd", assign_fresh_schema_ids(schema), properties=mapping)
+    with table.transaction() as change, change._append_snapshot_producer({}) as producer:
+        for row in range(5) if apart else [0]:
+            (folder := tmp_path / str(row)).mkdir()
+            file = sealed(folder, all_rows.slice(row, 1) if apart else all_rows)
+            told = json.loads(json.dumps(file.facts.to_json()))  # as the manifest has it
+            facts = FileFacts.from_json(told, file.facts.rows, file.facts.schema, leaves_of(file.facts.schema))
+            producer.append_data_file(data_file(table.metadata, replace(file, facts=facts)))
+    for name, (_, values) in ODD.items():
+        for value in (value for value in values if value is not None and value == value):
+            literal = value.isoformat() if isinstance(value, date) else value
+            comparisons: list[tuple[Any, Any]] = [(EqualTo, eq), (LessThan, lt), (GreaterThan, gt)]
+            for compared, as_python in comparisons:
+                found = table.scan(compared(name, literal), selected_fields=(name,)).to_arrow()[name].to_pylist()
+                expected = [other for other in values if other is not None and as_python(other, value)]
+                assert sorted(found) == sorted(expected), (name, compared, value)
+    catalog.close()

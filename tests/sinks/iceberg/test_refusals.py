@@ -46,7 +46,17 @@ def preflight(target: IcebergUnderTest, schema: pa.Schema | None = None) -> None
         sink.preflight({OUTPUT: schema or SCHEMA})
 
 
+BYPASSED = {
+    "encryption.key-id": "key",
+    "write.data.path": "file:///elsewhere",
+    "write.format.default": "ORC",
+    "write.location-provider.impl": "org.example.Places",
+    "write.object-storage.enabled": "true",
+    "write.upsert.enabled": "TRUE",
+    "write.wap.enabled": "true",
+}
 UNFIT: list[tuple[dict[str, Any], str]] = [
+    *[({"properties": {name: value}}, f"says {name}={value}") for name, value in BYPASSED.items()],
     ({"partition_spec": PartitionSpec(PartitionField(1, 1000, BucketTransform(4), "b"))}, r"bucket\[4\]\(id\)"),
     ({"sort_order": SortOrder(SortField(1, IdentityTransform()), order_id=1)}, "sort order"),
     (
@@ -56,6 +66,7 @@ UNFIT: list[tuple[dict[str, Any], str]] = [
 ]
 
 
+@pytest.mark.fault("T7")
 def test_what_adoption_would_bypass_and_columns_that_do_not_fit_are_refused(
     target: IcebergUnderTest, subtests: pytest.Subtests
 ) -> None:
@@ -66,6 +77,9 @@ def test_what_adoption_would_bypass_and_columns_that_do_not_fit_are_refused(
                 sink.preflight(None if "fields" not in options else {OUTPUT: SCHEMA})
             with target.catalog() as catalog:
                 catalog.drop_table(TABLE)
+    make(target, properties={"write.object-storage.enabled": "false", "write.format.default": "parquet"})
+    with opened(target) as sink:
+        sink.preflight(None)
 
 
 def test_epochs_that_are_to_add_columns_go_one_by_one(catalog_dsn: str, memory: Path) -> None:
@@ -264,6 +278,28 @@ def test_a_file_of_several_partitions_is_refused_before_the_decision(catalog_dsn
     with pytest.raises(SinkRejected, match=r"several partitions by day.*`lockstep replan`"):
         prepare(target, epoch(), sealed(50))
     expect_rows(target)
+
+
+@pytest.mark.fault("T3")
+def test_any_text_is_published_and_the_vote_builds_the_very_commit(
+    target: IcebergUnderTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"{'x' * 15}\ud7ffz", "", f"{'x' * 15}\U0010ffffz", "\U0010ffff" * 17]  # two a file
+    wal = [SealedRows(table(4, 1).set_column(1, "name", pa.array(names)))]
+    publish(target, epoch(), prepare(target, epoch(), wal), wal)
+    expect_rows(target, wal)
+    with target.table() as found:
+        assert [found.scan(f"name = '{name}'").to_arrow().num_rows for name in names] == [1] * 4
+        before = sorted(target.folder.rglob("*.*"))
+    later, more = epoch(2, token=20, manifest="2"), sealed(20)
+    monkeypatch.setattr("pyiceberg.manifest.ManifestWriter.add", lambda *_: None)
+    with pytest.raises(SinkRejected, match="its commit can't be built: ValueError"):
+        prepare(target, later, more)
+    written = [path for path in sorted(target.folder.rglob("*.*")) if path not in before]
+    assert {path.suffix for path in written} == {".parquet"}, "a vote writes nothing into the table"
+    monkeypatch.undo()
+    publish(target, later, prepare(target, later, more), more)
+    expect_rows(target, wal, more)
 
 
 def test_a_cut_names_a_snapshot_only_where_one_shows_just_its_epochs(target: IcebergUnderTest) -> None:

@@ -41,6 +41,13 @@ def new_columns(metadata: TableMetadata, schema: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_nullable(True) for field in schema if field.name not in known])
 
 
+def mapped_ids(metadata: TableMetadata, schema: pa.Schema) -> dict[str, int]:
+    """The field ids by which readers take a file's columns that has none of its own; none where some lead nowhere."""
+    mapped = _mapped_ids(_mapped(metadata.name_mapping()))
+    ids = {path[0]: number for path, number in mapped if number is not None and len(path) == 1}
+    return ids if not any(map(_has_id, schema)) and set(schema.names) <= set(ids) else {}
+
+
 def foreign_ids(metadata: TableMetadata, schema: pa.Schema) -> list[str]:
     """Columns of a file's `schema` whose field ids aren't the table's: under these readers would look for them.
 

@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 from datetime import datetime
 from typing import Any
 
+import pyarrow as pa
 from pyiceberg.conversions import from_bytes
 from pyiceberg.manifest import DataFile, FileFormat
 from pyiceberg.table import Table
@@ -17,8 +18,10 @@ from pyiceberg.types import LongType
 from lockstep.compaction_folder import CompactionFolder
 from lockstep.errors import ExpiryRefused
 from lockstep.file_facts import FileFacts
+from lockstep.output_home import with_field_ids
 from lockstep.sinks.adopting import Answer
 from lockstep.sinks.compacting import CompactingTable, NewFile, Replacement, TableFile
+from lockstep.sinks.iceberg._columns import mapped_ids
 from lockstep.sinks.iceberg._data_files import SealedFile, data_file, faults
 from lockstep.sinks.iceberg._table import LakeTable
 
@@ -83,6 +86,9 @@ class IcebergCompaction(CompactingTable[Table]):
     def fault(self, head: Table, facts: FileFacts) -> str | None:
         found = faults(head.metadata, SealedFile("", 0, facts))
         return found[0] if found else None
+
+    def numbered(self, head: Table, schema: pa.Schema) -> pa.Schema:
+        return with_field_ids(schema, mapped_ids(head.metadata, schema))
 
     def readable(self, head: Table, since: datetime) -> Iterator[str]:
         """Of every snapshot that isn't expired: what keeps one, its age or a branch or tag, is the table's business."""

@@ -7,6 +7,7 @@ that spans two partitions of some transforms; here both are refused by name.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -37,6 +38,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import BinaryType, DoubleType, FloatType, StringType
 
 from lockstep.file_facts import LONGEST, FileFacts
+from lockstep.remedies import REPLAN
 from lockstep.sinks.iceberg._columns import foreign_ids
 
 _TRANSFORMS = (IdentityTransform, YearTransform, MonthTransform, DayTransform, HourTransform, VoidTransform)
@@ -83,7 +85,8 @@ def _faults(metadata: TableMetadata, plan: _Plan, file: SealedFile, if_spread: s
         return [f"{', '.join(old)} is written as INT96: set spark.sql.parquet.outputTimestampType=TIMESTAMP_MICROS"]
     arrow = file.facts.schema
     if foreign := foreign_ids(metadata, arrow):
-        return [f"field ids of {', '.join(foreign)} aren't the table's: readers would see other columns, or nulls"]
+        told = f"field ids of {', '.join(foreign)} aren't the table's: readers would see other columns, or nulls"
+        return [f"{told}; if its columns were changed since the epoch was planned, {REPLAN} it" if if_spread else told]
     try:
         found = _statistics(plan, file.facts)
     except (ValueError, KeyError) as error:
@@ -135,6 +138,18 @@ class _Plan:
         return cls(parquet_path_to_id_mapping(schema), compute_statistics_plan(schema, dict(properties)))
 
 
+class _Bounds(StatsAggregator):
+    """pyiceberg's next greater text may end in half of a surrogate pair, which is no text."""
+
+    def max_as_bytes(self) -> bytes | None:
+        text, kept = self.current_max, self.trunc_length
+        if not isinstance(text, str) or kept is None or len(text) <= kept:
+            return super().max_as_bytes()
+        text = text[:kept].rstrip(chr(sys.maxunicode))
+        greater = 0xE000 if text[-1:] == "\ud7ff" else ord(text[-1:] or "\0") + 1
+        return f"{text[:-1]}{chr(greater)}".encode() if text else None
+
+
 def _statistics(plan: _Plan, facts: FileFacts) -> DataFileStatistics:
     """As pyiceberg makes them of a footer, but without what only some of the row groups told."""
     found = DataFileStatistics(facts.rows, {}, {}, {}, {}, {}, list(facts.offsets))
@@ -152,7 +167,7 @@ def _statistics(plan: _Plan, facts: FileFacts) -> DataFileStatistics:
         promoted = promoted or (isinstance(type, BinaryType) and not isinstance(column.least, bytes))
         if mode.type == MetricModeTypes.COUNTS or column.least is None or cut or promoted:
             continue
-        bounds = StatsAggregator(type, _primitive_to_physical(type), mode.length)
+        bounds = _Bounds(type, _primitive_to_physical(type), mode.length)
         bounds.update_min(column.least)
         bounds.update_max(column.greatest)
         found.column_aggregates[number] = bounds

@@ -6,6 +6,7 @@ import io
 import os
 from pathlib import Path
 
+from pyarrow.fs import _MockFileSystem
 from pyiceberg.io import OutputStream
 from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 from pyiceberg.typedef import EMPTY_DICT, Properties
@@ -37,6 +38,20 @@ class DurableFileIO(PyArrowFileIO):
         if scheme != LOCAL:
             return super().new_output(location)
         return _DurableFile(location, path, self.fs_by_scheme(scheme, netloc), _BUFFER)
+
+
+class RehearsalIO(DurableFileIO):
+    """Reads what is there; what is written stays in memory."""
+
+    def __init__(self, properties: Properties) -> None:
+        super().__init__(properties)
+        self._memory, self._written = _MockFileSystem(), dict[str, PyArrowFile]()
+
+    def new_input(self, location: str) -> PyArrowFile:
+        return self._written.get(location) or super().new_input(location)
+
+    def new_output(self, location: str) -> PyArrowFile:
+        return self._written.setdefault(location, PyArrowFile(location, str(len(self._written)), self._memory))
 
 
 class _DurableFile(PyArrowFile):

@@ -12,6 +12,7 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import ancestors_of
 
 from lockstep.ddl import quote_name
+from lockstep.disclosure import cause, describe_error
 from lockstep.errors import (
     InvalidPipeline,
     LockstepError,
@@ -36,6 +37,13 @@ if TYPE_CHECKING:
     from lockstep.sinks.iceberg._sink import IcebergSink
 
 _SHOWN = 3  #: faults that a message names
+#: What a table's own writers do as its properties say; with the value, if any, by which an adopted file does, too.
+_BYPASSED = {
+    **dict.fromkeys(("encryption.key-id", "write.data.path", "write.folder-storage.path", "write.object-storage.path")),
+    **dict.fromkeys(("write.location-provider.impl", "write.py-location-provider.impl")),
+    **dict.fromkeys(("write.object-storage.enabled", "write.upsert.enabled", "write.wap.enabled"), "false"),
+    "write.format.default": "parquet",
+}
 _RESTAGE = (
     f"if the table was partitioned otherwise when it was planned, {REPLAN} the epoch; if its rows are of more than "
     "1000 partitions, have the transform repartition by them"
@@ -99,6 +107,14 @@ class OpenIcebergSink(AdoptingSink[Table]):
         found += [f"{file.uri.rpartition('/')[2]}: {fault}" for file, fault in all_faults(wide, files, _RESTAGE)]
         if found:
             raise SinkRejected(f"{self._where} can't adopt what was staged: {_few(found)}")
+        try:
+            self._table.rehearse(head, Adoption(epoch, files, output.rows, new_columns(head.metadata, schema)))
+        except LockstepError:
+            raise
+        except Exception as error:  # of a library that makes manifests: publish would meet it for ever
+            raise SinkRejected(
+                f"{self._where} can't adopt what was staged: its commit can't be built: {describe_error(error)}"
+            ) from cause(error, quotes=True)
 
     # --- the table, as the template asks ---
 
@@ -194,6 +210,9 @@ class OpenIcebergSink(AdoptingSink[Table]):
         marker = markers.find(epoch)
         if marker is None:
             return
+        columns = {field.name for field in head.schema().fields}
+        if lost := [name for name in (*schema.names, self._described.epoch_column) if name not in columns]:
+            raise PreflightRefused(f"{self._where} has no column {', '.join(lost)} any more, of epoch {epoch}'s rows")
         rows = 0
         with self._link.naming(f"reading epoch {epoch}"):
             rows_of_epoch = EqualTo(self._described.epoch_column, epoch)  # type: ignore[call-arg, arg-type]  # pydantic's
@@ -255,6 +274,9 @@ class OpenIcebergSink(AdoptingSink[Table]):
             found.append(f"has format version {metadata.format_version}, of which pyiceberg writes no manifests")
         if not metadata.sort_order().is_unsorted:
             found.append("has a sort order, which the sealed files don't have: take it away, or compact by it")
+        for name, usual in _BYPASSED.items():
+            if (value := table.properties.get(name)) is not None and value.lower() != usual:
+                found.append(f"says {name}={value}, which its own writers obey and adopted files don't: take it away")
         if partitions := unkept_partitions(metadata):
             found.append(f"is partitioned by {', '.join(partitions)}, which a file's statistics don't tell")
         if found:

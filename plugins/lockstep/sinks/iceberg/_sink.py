@@ -93,7 +93,8 @@ class IcebergSink(Sink):
         try:
             table = LakeTable(link, SinkName.of(context, self.name), self.table).find()
             partition_by = texts_of(table.metadata) if table is not None else self.partition_by
-            return OutputHome(self.place_of(table, link), self.epoch_column, partition_by)
+            ids = {field.name: field.field_id for field in table.schema().fields} if table is not None else {}
+            return OutputHome(self.place_of(table, link), self.epoch_column, partition_by, ids)
         finally:
             link.close()
 

@@ -43,6 +43,7 @@ from lockstep.sinks.handles import SinkName
 from lockstep.sinks.iceberg._catalogs import CatalogLink
 from lockstep.sinks.iceberg._compactions import Compactions
 from lockstep.sinks.iceberg._data_files import SealedFile, data_files
+from lockstep.sinks.iceberg._durable_io import RehearsalIO
 from lockstep.sinks.iceberg._markers import EpochMarker, TableMarkers
 from lockstep.sinks.iceberg._partitioning import partition_spec
 from lockstep.sinks.values import SinkEpoch
@@ -197,6 +198,12 @@ class LakeTable:
         with self.link.naming(f"writing metadata of table {self.name}"):
             transaction = self._build(table, adoption)
         return self._send(table, transaction)
+
+    def rehearse(self, table: Table, adoption: Adoption) -> None:
+        """Build the very commit that `adopt` would send, in memory. Raises whatever keeps it from being built."""
+        in_memory = Table((), table.metadata, table.metadata_location, RehearsalIO(table.io.properties), table.catalog)
+        with self.link.naming(f"building a commit to table {self.name}"):
+            self._build(in_memory, adoption)
 
     def _build(self, table: Table, adoption: Adoption) -> Transaction:
         epoch, transaction = adoption.epoch, _Building(table)
