@@ -33,7 +33,8 @@ from lockstep.sinks.delta._columns import (
     refuse_zoned,
     required_columns,
 )
-from lockstep.sinks.delta._compacting import DeltaCompaction
+from lockstep.sinks.delta._compacting import DeltaCompaction, paths_of
+from lockstep.sinks.delta._entries import entry_of, needs_own_entry
 from lockstep.sinks.delta._markers import TxnMarkers
 from lockstep.sinks.delta._places import place_of
 from lockstep.sinks.delta._statistics import partition_values, plain_columns, statistics
@@ -291,17 +292,28 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
         self, head: DeltaTable, actions: list[AddAction | RemoveAction], properties: CommitProperties
     ) -> Answer:
         partitions = head.metadata().partition_columns
-        return self._send(
-            head,
-            lambda: head.create_write_transaction(
+
+        def commit() -> None:
+            if needs_own_entry(actions):
+                return self._place.append(head.version() + 1, entry_of(actions, properties))
+            return head.create_write_transaction(
                 actions,
                 "append",
                 head.schema(),
                 partitions,
                 commit_properties=properties,
                 post_commithook_properties=_NO_HOOKS,
-            ),
-        )
+            )
+
+        answer = self._send(head, commit)
+        removed = {action.path for action in actions if isinstance(action, RemoveAction)}
+        if removed and answer is Answer.APPLIED and (left := removed.intersection(paths_of(self.load_head()))):
+            raise TargetChanged(
+                f"sink {self.name}: the log's entry {head.version() + 1} removes {len(removed)} files, and the table "
+                f"still has {len(left)} of them, such as {min(left)}: rows may be there twice; look whether somebody "
+                "has restored the table since (DESCRIBE HISTORY), and at `lockstep verify`"
+            )
+        return answer
 
     def _add_columns(self, head: DeltaTable, columns: list[Field]) -> Answer:
         """A commit of its own, after which the table is looked at anew: it shows nothing of the epoch."""
@@ -326,6 +338,8 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
                 raise PublishBlocked(
                     f"sink {self.name}: deltalake refuses the commit, and nobody else made one: {said}"
                 ) from error
+            return Answer.CONFLICT
+        except FileExistsError:
             return Answer.CONFLICT
         except (DeltaError, OSError) as error:
             self._last_failure = f"{type(error).__name__}: {self._place.said(error)}"
