@@ -31,18 +31,20 @@ from lockstep.runtime import Runtime
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.spark import versions as spark
 from lockstep.spark.address import listens_at
-from lockstep.states import DECIDED, UNDECIDED
+from lockstep.states import DECIDED, UNDECIDED, EpochState
 from lockstep.steps.identity import require_known_markers
 from lockstep.steps.planned_sinks import find_changed_sinks
 from lockstep.steps.restoring import plan_restored
 from lockstep.steps.sweep import Clearance, find_rubbish, kept_epochs, require_known_epoch
-from lockstep.steps.targets import find_last_shown, require_same_target, require_shown_still
+from lockstep.steps.targets import find_last_shown, require_same_target, require_shown_still, said_to_lack
 from lockstep.version import DISTRIBUTION
 from lockstep.wal.staging import Staging
 
 MIGRATE = "`lockstep migrate`"
 _CLOCKS = timedelta(seconds=5)
 _LEAST_FREE = 1 << 30
+_EPOCHS = 100  #: the youngest, whose markers are looked for
+_SHOWN = (EpochState.PUBLISHED, EpochState.CLEANED)
 _SPARK_WAIT = 5.0  #: seconds for Spark's port to answer
 
 
@@ -240,6 +242,7 @@ def _pipelines(surroundings: Surroundings, only: str | None) -> Iterator[Finding
             yield from _epochs(status)
             with _runtime(surroundings, status.name) as runtime:
                 yield from _sinks(runtime)
+                yield from _guarded("sinks", status.name, partial(_lost_commits, runtime, report))
                 yield from _guarded("sinks", status.name, partial(_unshown, runtime))
                 yield from _guarded("staging", status.name, partial(_leftovers, runtime))
                 yield from _guarded("wal", status.name, partial(_kept, runtime, status))
@@ -285,6 +288,26 @@ def _sinks(runtime: Runtime) -> Iterator[Finding]:
         else:
             look = partial(_replaced_sink, runtime, spec, about)
             yield from (replace(one, severity=_at_most_warning(one)) for one in _guarded("sinks", about, look))
+
+
+def _lost_commits(runtime: Runtime, report: Report) -> Iterator[Finding]:
+    """Sinks whose commits others may replace, and published epochs whose markers are gone there."""
+    status = report.pipeline(runtime.pipeline, limit=_EPOCHS)
+    shown = [one.epoch for one in status.epochs if one.epoch.state in _SHOWN] if status else []
+    for name in sorted({name for epoch in shown for name in epoch.plan.sinks}):
+        epochs = [epoch for epoch in shown if name in epoch.plan.sinks]
+        described, about = runtime.sink_of(epochs[0], name), f"{runtime.pipeline}/{name}"
+        if not described.may_lose_commits:
+            continue
+        seen_lacking = max((word["epoch"] for word in said_to_lack(runtime) if word["sink"] == name), default=0)
+        with runtime.opened(described) as sink:
+            for says in sink.warnings():
+                yield Finding("sinks", about, Severity.WARNING, says)
+            for epoch in epochs:
+                if epoch.id > seen_lacking and sink.find_marker(epoch.id) is None:
+                    says = f"epoch {epoch.id} is published, and its commit is gone: another writer has replaced it"
+                    command = remedies.go_on_without(runtime.pipeline, name)
+                    yield Finding("sinks", about, Severity.BROKEN, says, command)
 
 
 def _unshown(runtime: Runtime) -> Iterator[Finding]:

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 OWNER = "lockstep.owner"  #: the table's property that says whose it is
 CHECKPOINT_EVERY = 100  #: versions
 _CLAIMS = 20
+_RECENT = 20  #: entries of the log that tell who else writes to the table
 _RESTAGE = (
     "say partition_by=[…] in the sink, as the table has it, so that each partition is staged as files of its own, and "
     f"{REPLAN} the epoch; if its rows are of more than 1000, have the transform repartition by them"
@@ -89,6 +90,8 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
             refuse_unkept(self.name, table)  # such a table can't be claimed either
             table = self._claimed(table)
             self._require_fit(table, schemas)
+            for warning in self.warnings():
+                _log.warning("%s", warning)
         if table is not None and schemas is not None:
             self.adds_columns = bool(new_columns(self.name, table, schemas[self.sink.output]))
 
@@ -188,6 +191,20 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
                 commit_properties=CommitProperties(max_commit_retries=0),
                 post_commithook_properties=_NO_HOOKS,
             )
+
+    def warnings(self) -> list[str]:
+        """By the newest entries of the log."""
+        table = self._find()
+        with self._reaching():
+            entries = table.history(_RECENT) if table is not None else []
+        writers = {writer for entry in entries if (writer := entry.get("engineInfo", "")).startswith("Apache-Spark")}
+        if not writers:
+            return []
+        return [
+            f"sink {self.name}: {', '.join(sorted(writers))} has written to {self._place.uri}: Delta for Spark may "
+            "replace an entry of the log that another writer has just created, in folders and on S3; let Spark write "
+            "only while no epoch is published"
+        ]
 
     def require_replaceable(self) -> None:
         table = self._find()
