@@ -347,6 +347,15 @@ ASKING: dict[str, dict[str, Any]] = {
 }
 
 
+ENFORCED = [
+    ("name", "string", "__CHAR_VARCHAR_TYPE_STRING", "varchar(3)"),
+    ("name", "string", "delta.generationExpression", "upper(x)"),
+    ("name", "string", "CURRENT_DEFAULT", "'x'"),
+    ("inner", "long", "delta.invariants", "{}"),
+]
+
+
+@pytest.mark.fault("S6")
 def test_a_table_that_asks_for_what_a_commit_does_not_do_is_refused_before_the_vote(case: Case) -> None:
     for named, protocol in ASKING.items():
         with case(named) as target:
@@ -357,6 +366,15 @@ def test_a_table_that_asks_for_what_a_commit_does_not_do_is_refused_before_the_v
                     sink.preflight(None)
                 with pytest.raises(PreflightRefused, match=named):
                     sink.prepare(epoch(), target.staged(epoch(), sealed(SOME)))
+    text, parts = pa.field("name", pa.string()), pa.field("more", pa.struct([pa.field("inner", pa.int64())]))
+    for column, type, named, value in ENFORCED:
+        with case(f"{named} of {column}") as target:
+            make_table(target.log.root, pa.schema([text, parts, (EPOCH, pa.int64())]))
+            old = rf"\"{column}\",\"type\":\"{type}\",\"nullable\":true,\"metadata\":{{"
+            _alter_schema(target.log.root, old, old + rf"\"{named}\":\"{value}\"")
+            said = r"the type varchar\(3\) of column name" if value == "varchar(3)" else f"{named} of column .*{column}"
+            with opened(target) as sink, pytest.raises(PreflightRefused, match=said):
+                sink.preflight(None)
     with case("column mapping") as target:
         make_table(target.log.root)
         _alter_schema(target.log.root, '"configuration":{}', '"configuration":{"delta.columnMapping.mode":"name"}')
@@ -566,6 +584,16 @@ def test_a_description_that_makes_no_sense_is_refused(subtests: pytest.Subtests)
             with pytest.raises(InvalidPipeline, match=said) as refused:
                 DeltaSink(**{"name": "delta", "output": OUTPUT, "path": "/table", **arguments})
             assert "hush" not in str(refused.value)
+
+
+@pytest.mark.fault("S5")
+def test_a_file_that_is_missing_or_damaged_gives_a_verdict_and_other_epochs_can_be_read(target: DeltaUnderTest) -> None:
+    wals = {number: published(target, number, SOME) for number in (1, 2)}
+    for act in (lambda path: path.write_bytes(b"PAR1"), lambda path: path.unlink()):
+        act(next(target.log.root / path for path in target.log.files if "/1/" in path))
+        with opened(target) as sink, pytest.raises(SinkUnavailable, match="can't be read"):
+            list(sink.read(1, OUTPUT, SCHEMA))
+        expect_proof(target, epoch(2, token=20), wals[2])
 
 
 @pytest.mark.apart(False)

@@ -13,10 +13,11 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from lockstep.compaction_folder import CompactionFolder
-from lockstep.errors import ExpiryRefused, PreflightRefused
+from lockstep.errors import ExpiryRefused, PreflightRefused, SinkUnavailable
 from lockstep.file_facts import FileFacts
 from lockstep.sinks.adopting import Answer
 from lockstep.sinks.compacting import CompactingTable, NewFile, Replacement, TableFile
@@ -57,7 +58,12 @@ class DeltaCompaction(CompactingTable[DeltaTable]):
     # --- files ---
 
     def files(self, head: DeltaTable) -> Iterator[TableFile]:
-        deleted = _with_deleted_rows(head)
+        try:
+            deleted = _with_deleted_rows(head)
+        except (DeltaError, OSError, pa.ArrowException) as error:
+            raise SinkUnavailable(
+                f"sink {self.name}: the table's deletion vectors can't be read: {self._place.said(error)}"
+            ) from error
         found = pa.table(head.get_add_actions())
         partitions = found["partition"].to_pylist() if "partition" in found.column_names else [{}] * found.num_rows
         columns = (found[name].to_pylist() for name in ("path", "size_bytes", "num_records"))

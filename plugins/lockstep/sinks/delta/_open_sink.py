@@ -454,12 +454,12 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
 
     @contextmanager
     def _reaching(self) -> Iterator[None]:
-        """What the storage or the log refuses becomes `SinkUnavailable`."""
+        """What the storage, the log or a file of the table refuses becomes `SinkUnavailable`."""
         try:
             yield
         except TableNotFoundError:
             raise
-        except (DeltaError, OSError) as error:
+        except (DeltaError, OSError, pa.ArrowException) as error:
             raise SinkUnavailable(
                 f"sink {self.name}: the table {self._place.uri} can't be read or written now: {self._place.said(error)}"
             ) from error
