@@ -66,7 +66,7 @@ class FileFacts:
         """Those of a file that was read."""
         schema, parquet = _with_ids_only(footer.schema.to_arrow_schema()), footer.schema
         leaves = leaves_of(schema)
-        noted: dict[str, int] = json.loads((footer.metadata or {}).get(NULLS, b"{}"))
+        noted: Json = json.loads((footer.metadata or {}).get(NULLS, b"{}"))
         columns = tuple(_column(footer, number, noted, *leaf) for number, leaf in enumerate(leaves))
         physical = [parquet.column(number) for number in range(len(leaves))]
         int96 = tuple(column.path for column in physical if column.physical_type == "INT96")
@@ -131,9 +131,7 @@ def _offset(group: pq.RowGroupMetaData) -> int:
     return int(dictionary if first.has_dictionary_page and dictionary < data else data)
 
 
-def _column(
-    footer: pq.FileMetaData, number: int, noted: dict[str, int], type: pa.DataType, nested: bool
-) -> ColumnFacts:
+def _column(footer: pq.FileMetaData, number: int, noted: Json, type: pa.DataType, nested: bool) -> ColumnFacts:
     chunks = [footer.row_group(group).column(number) for group in range(footer.num_row_groups)]
     sizes = sum(chunk.total_compressed_size for chunk in chunks), sum(chunk.num_values for chunk in chunks)
     path = footer.schema.column(number).path

@@ -18,16 +18,12 @@ from lockstep.file_facts import NULLS
 
 def columns_with_statistics(schema: pa.Schema) -> list[str] | bool:
     """What pyarrow takes as `write_statistics`: the paths of all columns but floats, nested ones too."""
-    empty = io.BytesIO()
-    pq.ParquetWriter(empty, schema).close()
+    pq.ParquetWriter(empty := io.BytesIO(), schema).close()
     footer = pq.read_metadata(empty).schema
     columns = [footer.column(number) for number in range(len(footer))]
-    floats = {column.path for column in columns if _is_float(column)}
-    return [column.path for column in columns if column.path not in floats] if floats else True
-
-
-def _is_float(column: Any) -> bool:
-    return column.physical_type in ("FLOAT", "DOUBLE") or column.logical_type.type == "FLOAT16"
+    kinds = {column.path: {column.physical_type, column.logical_type.type} for column in columns}
+    floats = {path for path, kind in kinds.items() if kind & {"FLOAT", "DOUBLE", "FLOAT16"}}
+    return [path for path in kinds if path not in floats] if floats else True
 
 
 class ParquetWriter(pq.ParquetWriter):  # type: ignore[misc]  # pyarrow has no types

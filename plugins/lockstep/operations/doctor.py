@@ -29,6 +29,7 @@ from lockstep.pipeline import Pipeline
 from lockstep.roles.recover import known_sinks, recover
 from lockstep.runtime import Runtime
 from lockstep.sinks.open_sink import OpenSink
+from lockstep.sinks.values import Publication
 from lockstep.spark import versions as spark
 from lockstep.spark.address import listens_at
 from lockstep.states import DECIDED, UNDECIDED, EpochState
@@ -291,22 +292,21 @@ def _sinks(runtime: Runtime) -> Iterator[Finding]:
 
 
 def _lost_commits(runtime: Runtime, report: Report) -> Iterator[Finding]:
-    """Sinks whose commits others may replace, and published epochs whose markers are gone there."""
+    """Published epochs whose markers are gone, in sinks whose commits others may replace."""
     status = report.pipeline(runtime.pipeline, limit=_EPOCHS)
     shown = [one.epoch for one in status.epochs if one.epoch.state in _SHOWN] if status else []
-    for name in sorted({name for epoch in shown for name in epoch.plan.sinks}):
-        epochs = [epoch for epoch in shown if name in epoch.plan.sinks]
-        described, about = runtime.sink_of(epochs[0], name), f"{runtime.pipeline}/{name}"
-        if not described.may_lose_commits:
+    for name, spec in shown[0].plan.sinks.items() if shown else ():
+        if not (described := runtime.sink_from(spec)).may_lose_commits:
             continue
+        about, command = f"{runtime.pipeline}/{name}", remedies.go_on_without(runtime.pipeline, name)
         seen_lacking = max((word["epoch"] for word in said_to_lack(runtime) if word["sink"] == name), default=0)
         with runtime.opened(described) as sink:
-            for says in sink.warnings():
-                yield Finding("sinks", about, Severity.WARNING, says)
-            for epoch in epochs:
-                if epoch.id > seen_lacking and sink.find_marker(epoch.id) is None:
+            yield from (Finding("sinks", about, Severity.WARNING, warning) for warning in sink.warnings())
+            for epoch in shown:
+                if epoch.id <= seen_lacking or epoch.plan.sinks.get(name) != spec or sink.find_marker(epoch.id):
+                    continue
+                if runtime.ledger.participants(epoch.pipeline, epoch.id)[name].publication != Publication.RESOLVED:
                     says = f"epoch {epoch.id} is published, and its commit is gone: another writer has replaced it"
-                    command = remedies.go_on_without(runtime.pipeline, name)
                     yield Finding("sinks", about, Severity.BROKEN, says, command)
 
 

@@ -74,8 +74,7 @@ def _kept_manifest(runtime: Runtime, epoch: Epoch, wal: str) -> str:
 
 
 def _require_shown_still(runtime: Runtime, epoch: Epoch) -> None:
-    """Publish the epoch again where another writer has put its commit over the one with the marker, for which the WAL
-    is needed. What isn't the table any more, or has no WAL, is left to `begin` and `doctor`."""
+    """Publish the epoch again, while the WAL is there, where another writer has put its commit over the marker's."""
     for name, participant in runtime.ledger.participants(epoch.pipeline, epoch.id).items():
         described, vote = runtime.sink_of(epoch, name), participant.vote
         if not described.may_lose_commits or vote is None or participant.publication == Publication.RESOLVED:

@@ -25,7 +25,6 @@ _WITH_IDENTITY = 6  #: the writer version that asks for identity columns, which 
 _OF_NULLS = ("nullable", "containsNull", "valueContainsNull")
 _PARTS = ("fields", "type", "elementType", "keyType", "valueType")  #: where Delta's JSON of a type has others in it
 _SPARKS_TYPE = "__CHAR_VARCHAR_TYPE_STRING"  #: CHAR and VARCHAR, whose lengths Spark checks, are STRING to others
-_DEFAULTS = ("CURRENT_DEFAULT", "EXISTS_DEFAULT")
 _RETENTION = "delta.setTransactionRetentionDuration"
 _NAMELESS = frozenset(" ,;{}()\n\t=")  #: what a name may have only where columns are mapped
 
@@ -58,16 +57,13 @@ def _enforced(part: Json, column: str = "") -> Iterator[str]:
     if isinstance(part, list):
         for inner in part:
             yield from _enforced(inner, column)
-    if not isinstance(part, dict):
-        return
-    column = ".".join(filter(None, (column, part.get("name", ""))))
-    for name, value in sorted(part.get("metadata", {}).items()):
-        if name == _SPARKS_TYPE:
-            yield f"the type {value} of column {column}"
-        elif name in _DEFAULTS or (name.startswith("delta.") and not name.startswith("delta.columnMapping.")):
-            yield f"{name} of column {column}"
-    for inner in _PARTS:
-        yield from _enforced(part.get(inner), column)
+    elif isinstance(part, dict):
+        column = ".".join(filter(None, (column, part.get("name"))))
+        for name, value in sorted(part.get("metadata", {}).items()):
+            if name == _SPARKS_TYPE or (name.startswith("delta.") and not name.startswith("delta.columnMapping.")):
+                yield f"{value if name == _SPARKS_TYPE else name} of column {column}"
+        for name in _PARTS:
+            yield from _enforced(part.get(name), column)
 
 
 def refuse_changed_protocol(sink: str, table: DeltaTable, owner: str) -> None:

@@ -13,11 +13,10 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction
-from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from lockstep.compaction_folder import CompactionFolder
-from lockstep.errors import ExpiryRefused, PreflightRefused, SinkUnavailable
+from lockstep.errors import ExpiryRefused, PreflightRefused
 from lockstep.file_facts import FileFacts
 from lockstep.sinks.adopting import Answer
 from lockstep.sinks.compacting import CompactingTable, NewFile, Replacement, TableFile
@@ -58,12 +57,7 @@ class DeltaCompaction(CompactingTable[DeltaTable]):
     # --- files ---
 
     def files(self, head: DeltaTable) -> Iterator[TableFile]:
-        try:
-            deleted = _with_deleted_rows(head)
-        except (DeltaError, OSError, pa.ArrowException) as error:
-            raise SinkUnavailable(
-                f"sink {self.name}: the table's deletion vectors can't be read: {self._place.said(error)}"
-            ) from error
+        deleted = _with_deleted_rows(head)
         found = pa.table(head.get_add_actions())
         partitions = found["partition"].to_pylist() if "partition" in found.column_names else [{}] * found.num_rows
         columns = (found[name].to_pylist() for name in ("path", "size_bytes", "num_records"))
@@ -117,7 +111,7 @@ class DeltaCompaction(CompactingTable[DeltaTable]):
 
     def readable(self, head: DeltaTable, since: datetime) -> Iterator[str]:
         """By the log: what an entry since then has taken out was there until then."""
-        yield from paths_of(head)
+        yield from pa.table(head.get_add_actions())["path"].to_pylist()
         yield from _named_since(self.name, self._place, head.version(), since)
 
     # --- commits ---
@@ -161,12 +155,6 @@ class DeltaCompaction(CompactingTable[DeltaTable]):
 
     def knows(self, head: DeltaTable, number: int) -> bool:
         return self._markers.has_compaction(head, number)
-
-
-def paths_of(head: DeltaTable) -> list[str]:
-    """The path of each file of this very state, as the log has it."""
-    paths: list[str] = pa.table(head.get_add_actions())["path"].to_pylist()
-    return paths
 
 
 def _named_since(sink: str, place: TablePlace, version: int, since: datetime) -> Iterator[str]:

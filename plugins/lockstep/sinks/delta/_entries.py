@@ -1,8 +1,5 @@
-"""Entries of a Delta log that remove files by names which deltalake can't repeat.
-
-deltalake percent-encodes the path of each `remove`. Spark writes text beyond ASCII into the log as it is, and encodes
-blanks and `%` itself. A `remove` whose path differs from that of the `add` removes nothing.
-"""
+"""Log entries that remove files by the paths of the log. deltalake percent-encodes the path of each `remove`; one that
+differs from the path of the `add`, as of what Spark wrote for text beyond ASCII, blanks and '%', removes nothing."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from lockstep.sinks.delta._columns import (
     refuse_zoned,
     required_columns,
 )
-from lockstep.sinks.delta._compacting import DeltaCompaction, paths_of
+from lockstep.sinks.delta._compacting import DeltaCompaction
 from lockstep.sinks.delta._entries import entry_of, needs_own_entry
 from lockstep.sinks.delta._markers import TxnMarkers
 from lockstep.sinks.delta._places import place_of
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 OWNER = "lockstep.owner"  #: the table's property that says whose it is
 CHECKPOINT_EVERY = 100  #: versions
 _CLAIMS = 20
-_RECENT = 20  #: entries of the log that tell who else writes to the table
 _RESTAGE = (
     "say partition_by=[…] in the sink, as the table has it, so that each partition is staged as files of its own, and "
     f"{REPLAN} the epoch; if its rows are of more than 1000, have the transform repartition by them"
@@ -194,16 +193,13 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
 
     def warnings(self) -> list[str]:
         """By the newest entries of the log."""
-        table = self._find()
         with self._reaching():
-            entries = table.history(_RECENT) if table is not None else []
-        writers = {writer for entry in entries if (writer := entry.get("engineInfo", "")).startswith("Apache-Spark")}
-        if not writers:
+            entries = table.history(20) if (table := self._find()) else []
+        if not any(entry.get("engineInfo", "").startswith("Apache-Spark") for entry in entries):
             return []
         return [
-            f"sink {self.name}: {', '.join(sorted(writers))} has written to {self._place.uri}: Delta for Spark may "
-            "replace an entry of the log that another writer has just created, in folders and on S3; let Spark write "
-            "only while no epoch is published"
+            f"sink {self.name}: Spark has written to {self._place.uri}: Delta for Spark may replace a log entry that "
+            "another writer has just created, in folders and on S3; let it write only while no epoch is published"
         ]
 
     def require_replaceable(self) -> None:
@@ -324,11 +320,11 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
 
         answer = self._send(head, commit)
         removed = {action.path for action in actions if isinstance(action, RemoveAction)}
-        if removed and answer is Answer.APPLIED and (left := removed.intersection(paths_of(self.load_head()))):
+        paths = pa.table(self.load_head().get_add_actions())["path"].to_pylist() if removed else []
+        if answer is Answer.APPLIED and (left := removed.intersection(paths)):
             raise TargetChanged(
-                f"sink {self.name}: the log's entry {head.version() + 1} removes {len(removed)} files, and the table "
-                f"still has {len(left)} of them, such as {min(left)}: rows may be there twice; look whether somebody "
-                "has restored the table since (DESCRIBE HISTORY), and at `lockstep verify`"
+                f"sink {self.name}: version {head.version() + 1} removes {min(left)}, and the table still has it: rows "
+                "may be there twice; see DESCRIBE HISTORY whether somebody has restored it, and `lockstep verify`"
             )
         return answer
 

@@ -119,9 +119,7 @@ class Folder:
         return found
 
     def append(self, version: int, entry: bytes) -> None:
-        drafts = self._root / _TRIALS
-        _make_folder(drafts)
-        if not create_whole(self._root / log_entry(version), entry, drafts):
+        if not create_whole(self._root / log_entry(version), entry, self._log):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), log_entry(version))
 
     def make_new_durable(self) -> None:

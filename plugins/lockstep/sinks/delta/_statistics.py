@@ -20,8 +20,7 @@ from lockstep.file_facts import ColumnFacts, FileFacts
 _COLUMNS = 32  #: with bounds, as Delta's own writers have by default; the epoch's column always
 _TEXT = 32  #: characters of a text that stand in the log
 _LARGEST = "\U0010ffff"
-_EXACT = 1 << 53  #: up to which JSON's readers keep whole numbers apart
-_SCALED = 10**15  #: up to which they keep decimals apart: a double has 15 digits
+_EXACT = 10**15  #: up to which JSON's readers keep decimals apart: a double has 15 digits
 
 
 def plain_columns(facts: FileFacts) -> dict[str, ColumnFacts]:
@@ -58,9 +57,9 @@ def _least(facts: ColumnFacts) -> Json | None:
 
 def _greatest(facts: ColumnFacts) -> Json | None:
     match facts.greatest:
+        case str(text) if len(text) <= _TEXT:
+            return text
         case str(text):
-            if len(text) <= _TEXT:
-                return text
             return text[:_TEXT] + _LARGEST if text[_TEXT] != _LARGEST else None  # else what follows may be larger
         case datetime() as moment:
             try:
@@ -82,9 +81,8 @@ def _plain(type: pa.DataType, value: Any) -> Json | None:
         return value
     if pa.types.is_date(type) and isinstance(value, date):
         return value.isoformat()
-    if pa.types.is_decimal(type) and value is not None:
-        exact = _SCALED if type.scale else _EXACT
-        return (float(value) if type.scale else int(value)) if abs(value) * 10**type.scale < exact else None
+    if pa.types.is_decimal(type) and value is not None and abs(value) * 10**type.scale < _EXACT:
+        return float(value) if type.scale else int(value)
     return None
 
 
