@@ -71,7 +71,7 @@ def wrong_filters(reader: str, kind: str, place: str) -> list[str]:
     folders = [str(outside_readers.FOLDER)] if reader in ("polars", "duckdb") else []
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
     environment["PYTHONPATH"] = os.pathsep.join([*folders, str(Path(__file__).parents[2])])
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240, env=environment)
     assert "DONE" in done.stdout, done.stderr[-2000:]
     return [line for line in done.stdout.splitlines() if line.startswith("WRONG")]
 

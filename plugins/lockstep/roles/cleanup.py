@@ -11,7 +11,7 @@ from functools import partial
 from lockstep import remedies
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Epoch, RunKey
-from lockstep.errors import IllegalTransition, LockstepError, TargetChanged, WalCorrupt
+from lockstep.errors import IllegalTransition, InvalidPipeline, LockstepError, TargetChanged, WalCorrupt
 from lockstep.log_fields import tell_attempt, with_own_fields
 from lockstep.runtime import Runtime
 from lockstep.sinks.values import Publication
@@ -76,16 +76,16 @@ def _kept_manifest(runtime: Runtime, epoch: Epoch, wal: str) -> str:
 def _require_shown_still(runtime: Runtime, epoch: Epoch) -> None:
     """Publish the epoch again, while the WAL is there, where another writer has put its commit over the marker's."""
     for name, participant in runtime.ledger.participants(epoch.pipeline, epoch.id).items():
-        described, vote = runtime.sink_of(epoch, name), participant.vote
-        if not described.may_lose_commits or vote is None or participant.publication == Publication.RESOLVED:
-            continue
         try:
+            described, vote = runtime.sink_of(epoch, name), participant.vote
+            if not described.may_lose_commits or vote is None or participant.publication == Publication.RESOLVED:
+                continue
             with runtime.opened(described) as sink:
                 if sink.find_marker(epoch.id) is None:
                     at = runtime.sink_epoch(epoch, vote.token)
                     publication = sink.publish(at, vote, runtime.sealed_outputs(epoch, sink))
                     _log.warning("%s: sink %s had lost the commit, and shows it again: %s", epoch, name, publication)
-        except (TargetChanged, WalCorrupt) as error:
+        except (InvalidPipeline, TargetChanged, WalCorrupt) as error:
             _log.warning("%s: sink %s doesn't show what was published there: %s", epoch, name, error)
 
 
