@@ -71,7 +71,7 @@ def by_polars(kind: str, place: str) -> Count:
     def count(name: str, operator: str, value: Any) -> int:
         column = pl.col("s").struct.field("x") if name == "s.x" else pl.col(name)
         literal = pl.lit(value, dtype=pl.Float64 if name == "s.x" else schema[name])
-        return frame.filter(OPERATORS[operator](column, literal)).select(pl.len()).collect().item()
+        return int(frame.filter(OPERATORS[operator](column, literal)).select(pl.len()).collect().item())
 
     return count
 
@@ -88,7 +88,7 @@ def by_duckdb(kind: str, place: str) -> Count:
 
     def count(name: str, operator: str, value: Any) -> int:
         query = f"SELECT count(*) FROM {table} WHERE {name} {operator} CAST(? AS {types[name]})"
-        return connection.execute(query, [value]).fetchall()[0][0]
+        return int(connection.execute(query, [value]).fetchall()[0][0])
 
     return count
 
@@ -104,7 +104,7 @@ def by_deltalake(kind: str, place: str) -> Count:
     def count(name: str, operator: str, value: Any) -> int:
         column, type = "s['x']" if name == "s.x" else f'"{name}"', str(ODD[name][0])
         predicate = f"{column} {operator} arrow_cast('{value}', '{kinds.get(type, type.capitalize())}')"
-        return pa.table(DeltaTable(place).scan(columns=["b"], predicate=predicate).read_all()).num_rows
+        return int(pa.table(DeltaTable(place).scan(columns=["b"], predicate=predicate).read_all()).num_rows)
 
     return count
 
@@ -128,7 +128,8 @@ def by_spark(kind: str, place: str) -> Count:
             frame.where(OPERATORS[operator](F.col(name), F.lit(text).cast(types[name]))).select(F.lit(number))
             for number, (_, operator, text) in enumerate(filters)
         ]
-        by_number = dict(reduce(DataFrame.unionAll, found).toDF("n").groupBy("n").count().collect())
+        rows = reduce(DataFrame.unionAll, found).toDF("n").groupBy("n").count().collect()
+        by_number = {int(row[0]): int(row[1]) for row in rows}
         counts |= {one: by_number.get(number, 0) for number, one in enumerate(filters)}
     return lambda name, operator, value: counts[name, operator, str(value)]
 
