@@ -1,8 +1,5 @@
-"""Parquet files by pyarrow whose footers mislead no reader: without bounds of floats.
-
-pyarrow leaves NaN out of a column's bounds. Readers that hold NaN larger than every number pass over row groups by
-them, and lose rows. How many values of a float column are null stands in the file's metadata instead.
-"""
+"""Parquet files by pyarrow without bounds of floats. pyarrow leaves NaN out of those, and readers that hold NaN larger
+than every number pass over row groups by them. How many values of a float column are null stands in the file's metadata."""
 
 from __future__ import annotations
 

@@ -82,8 +82,8 @@ def _require_shown_still(runtime: Runtime, epoch: Epoch) -> None:
                 continue
             with runtime.opened(described) as sink:
                 if sink.find_marker(epoch.id) is None:
-                    at = runtime.sink_epoch(epoch, vote.token)
-                    publication = sink.publish(at, vote, runtime.sealed_outputs(epoch, sink))
+                    wal = runtime.sealed_outputs(epoch, sink)
+                    publication = sink.publish(runtime.sink_epoch(epoch, vote.token), vote, wal)
                     _log.warning("%s: sink %s had lost the commit, and shows it again: %s", epoch, name, publication)
         except (InvalidPipeline, TargetChanged, WalCorrupt) as error:
             _log.warning("%s: sink %s doesn't show what was published there: %s", epoch, name, error)

@@ -30,9 +30,8 @@ def entry_of(actions: Sequence[AddAction | RemoveAction], properties: CommitProp
         common = {"path": action.path, "dataChange": action.data_change, "size": action.size}
         common["partitionValues"] = dict(action.partition_values or {})
         if isinstance(action, RemoveAction):
-            common |= {"deletionTimestamp": action.deletion_timestamp, "extendedFileMetadata": True}
-            lines.append({"remove": common})
+            removal = {"deletionTimestamp": action.deletion_timestamp, "extendedFileMetadata": True}
+            lines.append({"remove": {**common, **removal}})
         else:
-            common |= {"modificationTime": action.modification_time, "stats": action.stats}
-            lines.append({"add": common})
+            lines.append({"add": {**common, "modificationTime": action.modification_time, "stats": action.stats}})
     return "".join(f"{json.dumps(line)}\n" for line in lines).encode()
