@@ -1,5 +1,5 @@
 """Parquet files by pyarrow without bounds of floats. pyarrow leaves NaN out of those, and readers that hold NaN larger
-than every number pass over row groups by them. How many values of a float column are null stands in the file's metadata."""
+than every number pass over row groups by them. How many values of a float column are null stands in the metadata."""
 
 from __future__ import annotations
 
