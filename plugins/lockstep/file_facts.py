@@ -6,6 +6,7 @@ The seal notes it in the manifest, so that nobody has to open the files again, h
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
@@ -19,6 +20,7 @@ import pyarrow.parquet as pq
 
 from lockstep.epoch import Json
 
+NULLS = b"lockstep.nulls"  #: of a footer's metadata: nulls of top-level columns without statistics, by name
 LONGEST = 256  #: characters or bytes of a bound, beyond which only as many are kept as tell it from the other bound
 Leaves: TypeAlias = tuple[tuple[pa.DataType, bool], ...]  #: type, and whether it is part of another one
 _FIELD_ID = b"PARQUET:field_id"
@@ -64,7 +66,8 @@ class FileFacts:
         """Those of a file that was read."""
         schema, parquet = _with_ids_only(footer.schema.to_arrow_schema()), footer.schema
         leaves = leaves_of(schema)
-        columns = tuple(_column(footer, number, *leaf) for number, leaf in enumerate(leaves))
+        noted: Json = json.loads((footer.metadata or {}).get(NULLS, b"{}"))
+        columns = tuple(_column(footer, number, noted, *leaf) for number, leaf in enumerate(leaves))
         physical = [parquet.column(number) for number in range(len(leaves))]
         int96 = tuple(column.path for column in physical if column.physical_type == "INT96")
         offsets = tuple(_offset(footer.row_group(group)) for group in range(footer.num_row_groups))
@@ -128,13 +131,13 @@ def _offset(group: pq.RowGroupMetaData) -> int:
     return int(dictionary if first.has_dictionary_page and dictionary < data else data)
 
 
-def _column(footer: pq.FileMetaData, number: int, type: pa.DataType, nested: bool) -> ColumnFacts:
+def _column(footer: pq.FileMetaData, number: int, noted: Json, type: pa.DataType, nested: bool) -> ColumnFacts:
     chunks = [footer.row_group(group).column(number) for group in range(footer.num_row_groups)]
     sizes = sum(chunk.total_compressed_size for chunk in chunks), sum(chunk.num_values for chunk in chunks)
     path = footer.schema.column(number).path
     told = [found for chunk in chunks if chunk.is_stats_set and (found := chunk.statistics) and found.has_null_count]
     if len(told) < len(chunks):
-        return ColumnFacts(path, type, nested, *sizes, None)
+        return ColumnFacts(path, type, nested, *sizes, None if nested else noted.get(path))
     nulls = sum(found.null_count for found in told)
     with_values = [found for found, chunk in zip(told, chunks, strict=True) if found.null_count < chunk.num_values]
     return ColumnFacts(path, type, nested, *sizes, nulls, *_bounds(type, with_values))

@@ -5,7 +5,8 @@ What asks the table does so in a process apart: deltalake does not live on in ch
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from lockstep.epoch import RunKey
+from lockstep.operations.doctor import Severity, Surroundings, examine
 from lockstep.operations.verify import Verification, verify
 from lockstep.roles.recover import RecoveryReport, recover
 from lockstep.sinks.delta import DeltaSink
@@ -78,6 +80,38 @@ def test_every_row_is_shown_once_wherever_a_process(
     next(world.days)  # the dry run's, which only its process has counted
     its_own = [hit for hit in reached if SINK in hit.task or hit.task in ("stage", "cleanup")]
     strike_each(world, in_turn(sampling, its_own, SWEEPS, every=8), tmp_path, subtests)
+
+
+def replace_last_entry(world: DeltaWorld) -> Callable[[], object]:
+    """As Delta for Spark does, which looked for the entry before it was there, and renames its own to that name."""
+    entry = max((world.lake.root / "_delta_log").glob("*.json"))
+    text, told = (
+        entry.read_text(),
+        {"timestamp": 0, "operation": "WRITE", "engineInfo": "Apache-Spark/4.2.0 Delta-Lake/4.4.0"},
+    )
+    entry.write_text(json.dumps({"commitInfo": told}) + "\n")
+    return lambda: entry.write_text(text)
+
+
+@pytest.mark.fault("S4")
+def test_a_commit_that_spark_has_replaced_comes_back_by_cleanup_and_is_told_later(world: DeltaWorld) -> None:
+    day, said = next(world.days), "commit is gone"
+
+    def examined() -> list[str]:
+        surroundings = Surroundings(world.ledger_dsn, str(world.staging_folder), None, world.runtime().connections)
+        found = apart(lambda: list(examine(surroundings, world.pipeline.name)))
+        return [finding.says for finding in found if finding.severity is not Severity.FINE]
+
+    world.run_until(_run(day), day, world.tasks()[-2])
+    replace_last_entry(world)
+    assert not world.shown_in_files(day)
+    world.run(_run(day), day, start="cleanup")
+    world.require_exactly_once(day)
+    told = examined()
+    assert any("Spark has written" in says for says in told) and not any(said in says for says in told)
+    put_back = replace_last_entry(world)
+    assert any(said in says for says in examined())
+    put_back()
 
 
 def test_an_epoch_goes_into_both_and_verifies_until_it_is_rolled_back(world: DeltaWorld) -> None:

@@ -29,6 +29,7 @@ from lockstep.errors import (
     TargetOwned,
 )
 from lockstep.sinks.delta import DeltaSink
+from lockstep.sinks.delta._places import place_of
 from lockstep.sinks.values import EpochCut, Publication
 from lockstep.testing._behaviour import behaviours
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed, table
@@ -346,6 +347,14 @@ ASKING: dict[str, dict[str, Any]] = {
 }
 
 
+ENFORCED = [
+    ("name", "string", "__CHAR_VARCHAR_TYPE_STRING", "varchar(3)"),
+    ("name", "string", "delta.generationExpression", "upper(x)"),
+    ("inner", "long", "delta.invariants", "{}"),
+]
+
+
+@pytest.mark.fault("S6")
 def test_a_table_that_asks_for_what_a_commit_does_not_do_is_refused_before_the_vote(case: Case) -> None:
     for named, protocol in ASKING.items():
         with case(named) as target:
@@ -356,6 +365,15 @@ def test_a_table_that_asks_for_what_a_commit_does_not_do_is_refused_before_the_v
                     sink.preflight(None)
                 with pytest.raises(PreflightRefused, match=named):
                     sink.prepare(epoch(), target.staged(epoch(), sealed(SOME)))
+    text, parts = pa.field("name", pa.string()), pa.field("more", pa.struct([pa.field("inner", pa.int64())]))
+    for column, type, named, value in ENFORCED:
+        with case(f"{named} of {column}") as target:
+            make_table(target.log.root, pa.schema([text, parts, (EPOCH, pa.int64())]))
+            old = rf"\"{column}\",\"type\":\"{type}\",\"nullable\":true,\"metadata\":{{"
+            _alter_schema(target.log.root, old, old + rf"\"{named}\":\"{value}\"")
+            said = r"varchar\(3\) of column name" if value == "varchar(3)" else f"{named} of column .*{column}"
+            with opened(target) as sink, pytest.raises(PreflightRefused, match=said):
+                sink.preflight(None)
     with case("column mapping") as target:
         make_table(target.log.root)
         _alter_schema(target.log.root, '"configuration":{}', '"configuration":{"delta.columnMapping.mode":"name"}')
@@ -439,6 +457,11 @@ def test_a_table_whose_columns_do_not_fit_is_refused_by_name(case: Case) -> None
         make_table(target.log.root, TABLE.set(1, pa.field("name", pa.string(), nullable=False)))
         with pytest.raises(SinkRejected, match=r"nulls in name.*NOT NULL"):
             prepare(target, epoch(), sealed(ROWS))
+    with case("required floats, of which footers tell no bounds") as target:
+        make_table(target.log.root, pa.schema([pa.field("f", pa.float64(), nullable=False), (EPOCH, pa.int64())]))
+        prepare(target, epoch(), [SealedRows(pa.table({"f": [float("nan"), 1.0]}))])
+        with pytest.raises(SinkRejected, match=r"nulls in f.*NOT NULL"):
+            prepare(target, epoch(2), [SealedRows(pa.table({"f": [None, 1.0]}))])
 
 
 def test_new_columns_are_refused_or_added_as_asked(target: DeltaUnderTest) -> None:
@@ -494,6 +517,49 @@ def test_a_partition_may_be_a_long_text_or_a_moment_of_no_zone(case: Case) -> No
             prepare(target, epoch(), several)
 
 
+#: text to partition by, the folder that Spark makes of it, and how its log names that
+OPTIMIZED = [("São", "city=São", "city=São"), ("a/b 50%", "city=a%2Fb 50%25", "city=a%252Fb%2050%2525")]
+DELETED = {"storageType": "i", "sizeInBytes": 36, "cardinality": 2}  # the rows 3 and 4
+DELETED["pathOrInlineDv"] = "^Bg9^0rr910000000000iXQKl0rr91000315c8Xg0@@D7"
+
+
+def _optimize(target: DeltaUnderTest, city: str, folder: str, path: str, vector: dict[str, Any] | None) -> None:
+    """As Spark does it, with its names of files."""
+    root, adds = target.log.root, target.log.adds()
+    (root / folder).mkdir()
+    rows = pa.concat_tables([pq.ParquetFile(root / name).read() for name in adds]).drop_columns(["city"])
+    pq.write_table(rows, root / folder / "part-0.parquet")
+    add = {"path": f"{path}/part-0.parquet", "partitionValues": {"city": city}, "dataChange": False}
+    add |= {"size": (root / folder / "part-0.parquet").stat().st_size, "modificationTime": 0}
+    add |= {"stats": json.dumps({"numRecords": rows.num_rows}), **({"deletionVector": vector} if vector else {})}
+    gone = [{"remove": {"path": name, "dataChange": False, "deletionTimestamp": 0}} for name in adds]
+    entry = root / "_delta_log" / f"{len(list((root / '_delta_log').glob('*.json'))):020}.json"
+    entry.write_text("".join(f"{json.dumps(action, ensure_ascii=False)}\n" for action in [*gone, {"add": add}]))
+
+
+@pytest.mark.fault("S1")
+def test_rows_that_spark_has_optimized_are_replaced_whatever_text_partitions_them(case: Case) -> None:
+    for (city, folder, path), vector in product(OPTIMIZED, (None, DELETED)):
+        with case(f"{city} {'with' if vector else 'without'} deleted rows") as target:
+            target.arguments["partition_by"] = ["city"]
+            wals = [[SealedRows(table(40, n * 100).append_column("city", pa.array([city] * 40)))] for n in range(2)]
+            publish(target, epoch(1), prepare(target, epoch(1), wals[1]), wals[1])
+            if vector:
+                features = {name: ["deletionVectors"] for name in ("readerFeatures", "writerFeatures")}
+                _require(target.log.root, minReaderVersion=3, **features)
+            _optimize(target, city, folder, path, vector)
+            new = epoch(3, token=30, manifest="3", replaced=[epoch(1)])
+            if vector:
+                with pytest.raises(PreflightRefused, match="PURGE"):
+                    prepare(target, new, wals[0])
+                continue
+            publish(target, new, prepare(target, new, wals[0]), wals[0])
+            shown = on_table(target.log.root, lambda found: pa.table(found.scan(columns=["id"]).read_all())["id"])
+            assert sorted(shown.to_pylist()) == list(range(40))
+            with pytest.raises(FileExistsError):
+                place_of(str(target.log.root)).append(1, b"")
+
+
 # --- as described ----------------------------------------------------------------------------------------------------
 
 
@@ -517,6 +583,16 @@ def test_a_description_that_makes_no_sense_is_refused(subtests: pytest.Subtests)
             with pytest.raises(InvalidPipeline, match=said) as refused:
                 DeltaSink(**{"name": "delta", "output": OUTPUT, "path": "/table", **arguments})
             assert "hush" not in str(refused.value)
+
+
+@pytest.mark.fault("S5")
+def test_a_file_that_is_missing_or_damaged_gives_a_verdict_and_other_epochs_can_be_read(target: DeltaUnderTest) -> None:
+    wals = {number: published(target, number, SOME) for number in (1, 2)}
+    for act in (lambda path: path.write_bytes(b"PAR1"), lambda path: path.unlink()):
+        act(next(target.log.root / path for path in target.log.files if "/1/" in path))
+        with opened(target) as sink, pytest.raises(SinkUnavailable, match="can't be read"):
+            list(sink.read(1, OUTPUT, SCHEMA))
+        expect_proof(target, epoch(2, token=20), wals[2])
 
 
 @pytest.mark.apart(False)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lockstep.sinks.durable_file import HashedFile
+from lockstep.sinks.files._format import FileFormat, encoder
 from lockstep.testing._sealed_rows import SCHEMA, SealedRows, sealed, table
 from lockstep.testing._under_test import epoch, prepare
 from stack import outside_readers
+from stack.delta import DELTA_SPARK
 from tests.apart import apart
-from tests.sinks import outside_reader
+from tests.sinks import filtering_reader, outside_reader
 from tests.sinks.compaction.lakes import ROWS, DeltaLake, IcebergLake, Lake
 
 EPOCH = "lockstep_epoch"
@@ -55,6 +59,46 @@ def read(request: pytest.FixtureRequest, kind: str, tmp_path: Path) -> Read:
         return pa.ipc.open_file(target).read_all()
 
     return read
+
+
+READERS = {"delta": ("polars", "duckdb", "deltalake", "spark"), "parquet": ("polars", "duckdb", "spark")}
+
+
+def wrong_filters(reader: str, kind: str, place: str) -> list[str]:
+    """Filters that find other rows in the table, by its bounds, than without them."""
+    jars = ",".join(map(str, DELTA_SPARK.paths())) if reader == "spark" else ""
+    command = [sys.executable, filtering_reader.__file__, reader, kind, place, jars]
+    folders = [str(outside_readers.FOLDER)] if reader in ("polars", "duckdb") else []
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
+    environment["PYTHONPATH"] = os.pathsep.join([*folders, str(Path(__file__).parents[2])])
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240, env=environment)
+    assert "DONE" in done.stdout, done.stderr[-2000:]
+    return [line for line in done.stdout.splitlines() if line.startswith("WRONG")]
+
+
+@pytest.mark.fault("S2", "S3")
+@pytest.mark.parametrize("kind", list(READERS))
+def test_every_reader_finds_odd_values_of_every_type_by_every_filter(kind: str, tmp_path: Path) -> None:
+    if not (outside_readers.present() and DELTA_SPARK.present):
+        pytest.skip("`make readers delta` fetches what reads")
+    if kind == "delta":
+        lake = DeltaLake(tmp_path)
+        for number, odd in enumerate(filtering_reader.tables(), 1):
+            lake.publish(number, [SealedRows(odd)])
+        place = lake.address()
+    else:
+        place = str(tmp_path)
+        for number, odd in enumerate(filtering_reader.tables()):
+            with closing(HashedFile(tmp_path / f"{number}.parquet")) as file:
+                with encoder(FileFormat.PARQUET, file, odd.schema) as write:
+                    write(odd)
+                file.finish()
+    for reader in READERS[kind]:
+        assert wrong_filters(reader, kind, place) == [], reader
+    if kind == "delta":
+        lake.compact()
+        for reader in ("duckdb", "deltalake"):
+            assert wrong_filters(reader, kind, place) == [], f"{reader}, compacted"
 
 
 def rows_of(found: pa.Table) -> Counter[tuple[Any, ...]]:

@@ -29,21 +29,24 @@ from lockstep.pipeline import Pipeline
 from lockstep.roles.recover import known_sinks, recover
 from lockstep.runtime import Runtime
 from lockstep.sinks.open_sink import OpenSink
+from lockstep.sinks.values import Publication
 from lockstep.spark import versions as spark
 from lockstep.spark.address import listens_at
-from lockstep.states import DECIDED, UNDECIDED
+from lockstep.states import DECIDED, UNDECIDED, EpochState
 from lockstep.steps.identity import require_known_markers
 from lockstep.steps.input_report import report_input
 from lockstep.steps.planned_sinks import find_changed_sinks
 from lockstep.steps.restoring import plan_restored
 from lockstep.steps.sweep import Clearance, find_rubbish, kept_epochs, require_known_epoch
-from lockstep.steps.targets import find_last_shown, require_same_target, require_shown_still
+from lockstep.steps.targets import find_last_shown, require_same_target, require_shown_still, said_to_lack
 from lockstep.version import DISTRIBUTION
 from lockstep.wal.staging import Staging
 
 MIGRATE = "`lockstep migrate`"
 _CLOCKS = timedelta(seconds=5)
 _LEAST_FREE = 1 << 30
+_EPOCHS = 100  #: the youngest, whose markers are looked for
+_SHOWN = (EpochState.PUBLISHED, EpochState.CLEANED)
 _SPARK_WAIT = 5.0  #: seconds for Spark's port to answer
 
 
@@ -242,6 +245,7 @@ def _pipelines(surroundings: Surroundings, only: str | None) -> Iterator[Finding
             with _runtime(surroundings, status.name) as runtime:
                 yield from _held_back(runtime)
                 yield from _sinks(runtime, forgotten=status.forgotten is not None)
+                yield from _guarded("sinks", status.name, partial(_lost_commits, runtime, report))
                 yield from _guarded("sinks", status.name, partial(_unshown, runtime))
                 yield from _guarded("staging", status.name, partial(_leftovers, runtime))
                 yield from _guarded("wal", status.name, partial(_kept, runtime, status))
@@ -296,6 +300,25 @@ def _sinks(runtime: Runtime, *, forgotten: bool) -> Iterator[Finding]:
             gone = "the pipeline was forgotten" if forgotten else "another one has taken its place"
             look = partial(_replaced_sink, runtime, spec, about, gone)
             yield from (replace(one, severity=_at_most_warning(one)) for one in _guarded("sinks", about, look))
+
+
+def _lost_commits(runtime: Runtime, report: Report) -> Iterator[Finding]:
+    """Published epochs whose markers are gone, in sinks whose commits others may replace."""
+    status = report.pipeline(runtime.pipeline, limit=_EPOCHS)
+    shown = [one.epoch for one in status.epochs if one.epoch.state in _SHOWN] if status else []
+    for name, spec in shown[0].plan.sinks.items() if shown else ():
+        if not (described := runtime.sink_from(spec)).may_lose_commits:
+            continue
+        about, command = f"{runtime.pipeline}/{name}", remedies.go_on_without(runtime.pipeline, name)
+        seen_lacking = max((word["epoch"] for word in said_to_lack(runtime) if word["sink"] == name), default=0)
+        with runtime.opened(described) as sink:
+            yield from (Finding("sinks", about, Severity.WARNING, warning) for warning in sink.warnings())
+            for epoch in shown:
+                if epoch.id <= seen_lacking or epoch.plan.sinks.get(name) != spec or sink.find_marker(epoch.id):
+                    continue
+                if runtime.ledger.participants(epoch.pipeline, epoch.id)[name].publication != Publication.RESOLVED:
+                    says = f"epoch {epoch.id} is published, and its commit is gone: another writer has replaced it"
+                    yield Finding("sinks", about, Severity.BROKEN, says, command)
 
 
 def _unshown(runtime: Runtime) -> Iterator[Finding]:

@@ -11,9 +11,10 @@ from functools import partial
 from lockstep import remedies
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Epoch, RunKey
-from lockstep.errors import IllegalTransition, LockstepError, WalCorrupt
+from lockstep.errors import IllegalTransition, InvalidPipeline, LockstepError, TargetChanged, WalCorrupt
 from lockstep.log_fields import tell_attempt, with_own_fields
 from lockstep.runtime import Runtime
+from lockstep.sinks.values import Publication
 from lockstep.states import DECIDED, FINISHED, EpochState, Role
 from lockstep.steps.alarms import confirm_alarm
 from lockstep.steps.kept_wals import expire_wals, find_wal_to_keep
@@ -72,7 +73,24 @@ def _kept_manifest(runtime: Runtime, epoch: Epoch, wal: str) -> str:
     return wal
 
 
+def _require_shown_still(runtime: Runtime, epoch: Epoch) -> None:
+    """Publish the epoch again, while the WAL is there, where another writer has put its commit over the marker's."""
+    for name, participant in runtime.ledger.participants(epoch.pipeline, epoch.id).items():
+        try:
+            described, vote = runtime.sink_of(epoch, name), participant.vote
+            if not described.may_lose_commits or vote is None or participant.publication == Publication.RESOLVED:
+                continue
+            with runtime.opened(described) as sink:
+                if sink.find_marker(epoch.id) is None:
+                    wal = runtime.sealed_outputs(epoch, sink)
+                    publication = sink.publish(runtime.sink_epoch(epoch, vote.token), vote, wal)
+                    _log.warning("%s: sink %s had lost the commit, and shows it again: %s", epoch, name, publication)
+        except (InvalidPipeline, TargetChanged, WalCorrupt) as error:
+            _log.warning("%s: sink %s doesn't show what was published there: %s", epoch, name, error)
+
+
 def _clean(runtime: Runtime, epoch: Epoch, wal: str, role: Role) -> Epoch:
+    _require_shown_still(runtime, epoch)
     _tell_sources(runtime, epoch)
     deployment = runtime.ledger.deployment()
     if epoch.interval is None:  # a marker has the interval, and nobody else where a number's range ends

@@ -55,6 +55,8 @@ class Sink(ABC):
     adopts: ClassVar[bool] = False
     #: whether Lockstep writes the small files of its table anew into few
     compacts: ClassVar[bool] = False
+    #: whether another writer may put its commit over one of Lockstep's: `cleanup` and `doctor` look for markers again
+    may_lose_commits: ClassVar[bool] = False
     #: Arguments that say how the rows get there, and neither where nor which: timeouts, tries, sizes. They stand in no
     #: plan, and come from the deployed definition or a person's override: what a decided epoch needs may be another one
     #: than its plan's. The sink has to be right whichever of them each of an epoch's processes works with.

@@ -165,6 +165,10 @@ class OpenSink(ABC):
         """Of this sink's markers the one with the largest epoch and, where that is quick, with the largest token."""
         return []
 
+    def warnings(self) -> list[str]:
+        """What endangers the target, a sentence each; for `doctor`."""
+        return []
+
     def markers(self) -> Iterable[Marker]:
         """Every marker of this sink; for a person who looks what a target knows."""
         return self.newest_markers()

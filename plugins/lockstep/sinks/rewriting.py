@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lockstep.errors import CompactionRefused, InvalidPipeline
+from lockstep.parquet_writer import ParquetWriter
 from lockstep.wal.digest import RowDigest
 
 BATCH_BYTES = 8 << 20  #: of rows as they stand in memory, about
@@ -52,14 +53,14 @@ def rewrite(
     group of `GROUP_BYTES`, whatever the files' sizes. Raises `InvalidPipeline` for a type that the digest can't take,
     OSError, pa.ArrowException.
     """
-    writer: pq.ParquetWriter | None = None
+    writer: ParquetWriter | None = None
     try:
         for number, open_file in enumerate(sources):
             with closing(open_file()) as raw, _reading(raw) as file:
                 if writer is None:
                     schema = numbered(schema_of(file.metadata))
                     digest, rows = RowDigest(schema), _Group(schema)
-                    writer = pq.ParquetWriter(target, schema, compression=_codec(file.metadata))
+                    writer = ParquetWriter(target, schema, compression=_codec(file.metadata))
                 if not numbered(schema_of(file.metadata)).equals(schema, check_metadata=True):
                     raise ValueError(f"file {number} has another schema than those before it")
                 for batch in map(choose, _batches(file)):
@@ -95,13 +96,13 @@ class _Group:
     def __init__(self, schema: pa.Schema) -> None:
         self._schema, self._waiting, self._bytes = schema, list[pa.RecordBatch](), 0
 
-    def add(self, batch: pa.RecordBatch, writer: pq.ParquetWriter) -> None:
+    def add(self, batch: pa.RecordBatch, writer: ParquetWriter) -> None:
         self._waiting.append(batch)
         self._bytes += batch.nbytes
         if self._bytes >= GROUP_BYTES:
             self.flush(writer)
 
-    def flush(self, writer: pq.ParquetWriter) -> None:
+    def flush(self, writer: ParquetWriter) -> None:
         if self._waiting:
             batches = [batch.replace_schema_metadata(None) for batch in self._waiting]
             writer.write_table(pa.Table.from_batches(batches, self._schema))

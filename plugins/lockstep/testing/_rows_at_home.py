@@ -7,9 +7,9 @@ import io
 from contextlib import suppress
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from lockstep.output_home import OutputHome
+from lockstep.parquet_writer import ParquetWriter
 from lockstep.sinks.values import SinkEpoch
 from lockstep.testing._sealed_rows import SealedRows
 from lockstep.wal.digest import digest_batches
@@ -42,5 +42,6 @@ def at_home(batches: SealedRows, home: OutputHome, at: SinkEpoch, deployment: st
 def _parquet(rows: pa.Table, epoch_column: str, epoch: int) -> bytes:
     marked = rows.append_column(epoch_column, pa.array([epoch] * rows.num_rows, pa.int64()))
     buffer = io.BytesIO()
-    pq.write_table(marked, buffer, compression="zstd", store_schema=False)
+    with ParquetWriter(buffer, marked.schema, compression="zstd", store_schema=False) as writer:
+        writer.write_table(marked)
     return buffer.getvalue()

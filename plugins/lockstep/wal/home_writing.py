@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.output_home import OutputHome, with_field_ids
+from lockstep.parquet_writer import ParquetWriter
 from lockstep.wal._storage import naming_errors
 from lockstep.wal.home_staging import HomeStaging
 from lockstep.wal.reading import OutputBatches
@@ -30,7 +30,7 @@ def write_at_home(there: HomeStaging, rows: OutputBatches, home: OutputHome, epo
 
 def _parquet(batches: Iterator[pa.RecordBatch], schema: pa.Schema, epoch: int) -> bytes:
     with pa.BufferOutputStream() as target:
-        with pq.ParquetWriter(target, schema, compression="zstd") as writer:
+        with ParquetWriter(target, schema, compression="zstd") as writer:
             for batch in batches:
                 number = pa.repeat(pa.scalar(epoch, pa.int64()), batch.num_rows)
                 writer.write_batch(pa.RecordBatch.from_arrays([*batch.columns, number], schema=schema))

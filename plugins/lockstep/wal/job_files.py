@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lockstep.output_home import OutputHome
+from lockstep.parquet_writer import columns_with_statistics
 from lockstep.wal._parquet import ParquetRows
 from lockstep.wal._storage import Storage, naming_errors
 from lockstep.wal.reading import verify_file
@@ -82,7 +83,7 @@ class JobFiles:
             buffer,
             compression="zstd",
             use_dictionary=for_queries,
-            write_statistics=for_queries,
+            write_statistics=for_queries and columns_with_statistics(table.schema),
             store_schema=False,
             store_decimal_as_integer=True,
         )

@@ -24,6 +24,7 @@ _WITH_IDENTITY = 6  #: the writer version that asks for identity columns, which 
 
 _OF_NULLS = ("nullable", "containsNull", "valueContainsNull")
 _PARTS = ("fields", "type", "elementType", "keyType", "valueType")  #: where Delta's JSON of a type has others in it
+_SPARKS_TYPE = "__CHAR_VARCHAR_TYPE_STRING"  #: CHAR and VARCHAR, whose lengths Spark checks, are STRING to others
 _RETENTION = "delta.setTransactionRetentionDuration"
 _NAMELESS = frozenset(" ,;{}()\n\t=")  #: what a name may have only where columns are mapped
 
@@ -44,13 +45,25 @@ def _bypassed(table: DeltaTable) -> Iterator[str]:
         yield f"the property {_RETENTION} (the markers of published epochs are transactions)"
     if properties.get("delta.columnMapping.mode", "none") != "none":
         yield "column mapping"
-    for column in table.schema().fields:
-        told = {name for name in column.metadata if name.startswith(("delta.generat", "delta.identity", "delta.invar"))}
-        yield from (f"{name} of column {column.name}" for name in sorted(told))
+    yield from _enforced(json.loads(table.schema().to_json()))
     protocol = table.protocol()
     yield from (f"the feature {name}" for name in sorted(set(protocol.writer_features or ()) - HARMLESS))
     if protocol.min_writer_version == _WITH_IDENTITY:
         yield f"the writer version {_WITH_IDENTITY} (identity columns)"
+
+
+def _enforced(part: Json, column: str = "") -> Iterator[str]:
+    """What the schema has Delta's writers check or fill in: of columns, and of parts of them at any depth."""
+    if isinstance(part, list):
+        for inner in part:
+            yield from _enforced(inner, column)
+    elif isinstance(part, dict):
+        column = ".".join(filter(None, (column, part.get("name"))))
+        for name, value in sorted(part.get("metadata", {}).items()):
+            if name == _SPARKS_TYPE or (name.startswith("delta.") and not name.startswith("delta.columnMapping.")):
+                yield f"{value if name == _SPARKS_TYPE else name} of column {column}"
+        for name in _PARTS:
+            yield from _enforced(part.get(name), column)
 
 
 def refuse_changed_protocol(sink: str, table: DeltaTable, owner: str) -> None:

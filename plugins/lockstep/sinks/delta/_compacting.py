@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -62,7 +63,7 @@ class DeltaCompaction(CompactingTable[DeltaTable]):
         columns = (found[name].to_pylist() for name in ("path", "size_bytes", "num_records"))
         for path, size, rows, partition, epochs in zip(*columns, partitions, self._epochs(found), strict=True):
             epoch, kept = self._folder.owner_of(path)
-            if hides := any(name.endswith(path) for name in deleted):
+            if hides := any(name.endswith(f"/{unquote(path)}") for name in deleted):
                 kept = "with rows that a deletion vector takes away"
             elif kept is None and rows is None:
                 kept = "without statistics"
@@ -91,7 +92,7 @@ class DeltaCompaction(CompactingTable[DeltaTable]):
         return path
 
     def open_file(self, head: DeltaTable, path: str) -> Any:
-        return self._place.open(path)
+        return self._place.open(unquote(path))  # as a URI has it
 
     def create_file(self, head: DeltaTable, path: str) -> AbstractContextManager[Any]:
         return self._place.create(path)
@@ -179,7 +180,8 @@ def _properties(transactions: Sequence[Transaction], told: dict[str, str]) -> Co
 
 
 def _with_deleted_rows(head: DeltaTable) -> set[str]:
-    """Files of which a deletion vector takes rows away."""
+    """Files of which a deletion vector takes rows away, by their decoded URIs."""
     if _VECTORS not in (head.protocol().reader_features or ()):
         return set()
-    return {path for batch in head.deletion_vectors() for path in pa.record_batch(batch).column(0).to_pylist()}
+    uris = (uri for batch in head.deletion_vectors() for uri in pa.record_batch(batch).column(0).to_pylist())
+    return set(map(unquote, uris))

@@ -34,6 +34,7 @@ from lockstep.sinks.delta._columns import (
     required_columns,
 )
 from lockstep.sinks.delta._compacting import DeltaCompaction
+from lockstep.sinks.delta._entries import entry_of, needs_own_entry
 from lockstep.sinks.delta._markers import TxnMarkers
 from lockstep.sinks.delta._places import place_of
 from lockstep.sinks.delta._statistics import partition_values, plain_columns, statistics
@@ -88,6 +89,8 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
             refuse_unkept(self.name, table)  # such a table can't be claimed either
             table = self._claimed(table)
             self._require_fit(table, schemas)
+            for warning in self.warnings():
+                _log.warning("%s", warning)
         if table is not None and schemas is not None:
             self.adds_columns = bool(new_columns(self.name, table, schemas[self.sink.output]))
 
@@ -187,6 +190,17 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
                 commit_properties=CommitProperties(max_commit_retries=0),
                 post_commithook_properties=_NO_HOOKS,
             )
+
+    def warnings(self) -> list[str]:
+        """By the newest entries of the log."""
+        with self._reaching():
+            entries = table.history(20) if (table := self._find()) else []
+        if not any(entry.get("engineInfo", "").startswith("Apache-Spark") for entry in entries):
+            return []
+        return [
+            f"sink {self.name}: Spark has written to {self._place.uri}: Delta for Spark may replace a log entry that "
+            "another writer has just created, in folders and on S3; let it write only while no epoch is published"
+        ]
 
     def require_replaceable(self) -> None:
         table = self._find()
@@ -291,17 +305,28 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
         self, head: DeltaTable, actions: list[AddAction | RemoveAction], properties: CommitProperties
     ) -> Answer:
         partitions = head.metadata().partition_columns
-        return self._send(
-            head,
-            lambda: head.create_write_transaction(
+
+        def commit() -> None:
+            if needs_own_entry(actions):
+                return self._place.append(head.version() + 1, entry_of(actions, properties))
+            return head.create_write_transaction(
                 actions,
                 "append",
                 head.schema(),
                 partitions,
                 commit_properties=properties,
                 post_commithook_properties=_NO_HOOKS,
-            ),
-        )
+            )
+
+        answer = self._send(head, commit)
+        removed = {action.path for action in actions if isinstance(action, RemoveAction)}
+        paths = pa.table(self.load_head().get_add_actions())["path"].to_pylist() if removed else []
+        if answer is Answer.APPLIED and (left := removed.intersection(paths)):
+            raise TargetChanged(
+                f"sink {self.name}: version {head.version() + 1} removes {min(left)}, and the table still has it: rows "
+                "may be there twice; see DESCRIBE HISTORY whether somebody has restored it, and `lockstep verify`"
+            )
+        return answer
 
     def _add_columns(self, head: DeltaTable, columns: list[Field]) -> Answer:
         """A commit of its own, after which the table is looked at anew: it shows nothing of the epoch."""
@@ -326,6 +351,8 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
                 raise PublishBlocked(
                     f"sink {self.name}: deltalake refuses the commit, and nobody else made one: {said}"
                 ) from error
+            return Answer.CONFLICT
+        except FileExistsError:
             return Answer.CONFLICT
         except (DeltaError, OSError) as error:
             self._last_failure = f"{type(error).__name__}: {self._place.said(error)}"
@@ -423,12 +450,12 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
 
     @contextmanager
     def _reaching(self) -> Iterator[None]:
-        """What the storage or the log refuses becomes `SinkUnavailable`."""
+        """What the storage, the log or a file of the table refuses becomes `SinkUnavailable`."""
         try:
             yield
         except TableNotFoundError:
             raise
-        except (DeltaError, OSError) as error:
+        except (DeltaError, OSError, pa.ArrowException) as error:
             raise SinkUnavailable(
                 f"sink {self.name}: the table {self._place.uri} can't be read or written now: {self._place.said(error)}"
             ) from error

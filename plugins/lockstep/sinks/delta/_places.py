@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import tempfile
@@ -18,7 +19,7 @@ from lockstep.errors import PreflightRefused, StoreRefused
 from lockstep.object_store.address import Address, is_object_store
 from lockstep.object_store.client import endpoint_of, goes_by_profile, region_of
 from lockstep.object_store.store import ObjectStore, require_own_threads, what_store_said
-from lockstep.sinks.durable_file import sync_folder
+from lockstep.sinks.durable_file import create_whole, sync_folder
 
 _LOG = "_delta_log"
 _ENTRY = re.compile(r"(\d{20})\.json")
@@ -57,6 +58,9 @@ class TablePlace(Protocol):
 
     def log_entries(self) -> dict[int, datetime]:
         """When each entry of the log that is there was written, by its version. Raises OSError."""
+
+    def append(self, version: int, entry: bytes) -> None:
+        """Create an entry of the log, whole and durable. Raises FileExistsError if there is one, OSError."""
 
     def make_new_durable(self) -> None:
         """What leads to a table that was made just now. Raises OSError."""
@@ -113,6 +117,10 @@ class Folder:
                 with suppress(FileNotFoundError):
                     found[int(entry[1])] = datetime.fromtimestamp(path.stat().st_mtime, UTC)
         return found
+
+    def append(self, version: int, entry: bytes) -> None:
+        if not create_whole(self._root / log_entry(version), entry, self._log):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), log_entry(version))
 
     def make_new_durable(self) -> None:
         with suppress(PermissionError):  # who may not read it has not made the table's folder
@@ -174,6 +182,9 @@ class Bucket:
         found = ObjectStore.at(self._uri).children(_LOG).objects
         named = ((_ENTRY.fullmatch(one.path.rpartition("/")[2]), one.modified or _LATEST) for one in found)
         return {int(entry[1]): modified for entry, modified in named if entry is not None}
+
+    def append(self, version: int, entry: bytes) -> None:
+        ObjectStore.at(self._uri).create(log_entry(version), entry)
 
     def make_new_durable(self) -> None: ...
 

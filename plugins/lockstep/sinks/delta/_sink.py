@@ -43,6 +43,7 @@ class DeltaSink(Sink):
 
     adopts: ClassVar[bool] = True
     compacts: ClassVar[bool] = True
+    may_lose_commits: ClassVar[bool] = True
     local_paths: ClassVar[frozenset[str]] = frozenset({"path"})
 
     def __post_init__(self) -> None:

@@ -20,7 +20,7 @@ from lockstep.file_facts import ColumnFacts, FileFacts
 _COLUMNS = 32  #: with bounds, as Delta's own writers have by default; the epoch's column always
 _TEXT = 32  #: characters of a text that stand in the log
 _LARGEST = "\U0010ffff"
-_EXACT = 1 << 53  #: up to which JSON's readers keep numbers apart
+_EXACT = 10**15  #: up to which JSON's readers keep decimals apart: a double has 15 digits
 
 
 def plain_columns(facts: FileFacts) -> dict[str, ColumnFacts]:
@@ -57,8 +57,10 @@ def _least(facts: ColumnFacts) -> Json | None:
 
 def _greatest(facts: ColumnFacts) -> Json | None:
     match facts.greatest:
+        case str(text) if len(text) <= _TEXT:
+            return text
         case str(text):
-            return text if len(text) <= _TEXT else text[:_TEXT] + _LARGEST
+            return text[:_TEXT] + _LARGEST if text[_TEXT] != _LARGEST else None  # else what follows may be larger
         case datetime() as moment:
             try:
                 return _moment(moment + timedelta(microseconds=-moment.microsecond % 1000))

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from pyarrow import types
 
 from lockstep.errors import SinkRejected
+from lockstep.parquet_writer import ParquetWriter
 from lockstep.sinks.durable_file import HashedFile
 
 ROWS_PER_GROUP = 1 << 16
@@ -93,7 +94,7 @@ def encoder(format: FileFormat, file: HashedFile, schema: pa.Schema) -> Iterator
     """
     match format:
         case FileFormat.PARQUET:
-            parquet = pq.ParquetWriter(file, schema, version="2.6", compression="snappy", store_schema=True)
+            parquet = ParquetWriter(file, schema, version="2.6", compression="snappy", store_schema=True)
             with _closing(parquet):
                 yield _rejecting(format, lambda table: parquet.write_table(table, row_group_size=table.num_rows))
         case FileFormat.CSV:
