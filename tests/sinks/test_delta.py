@@ -588,8 +588,9 @@ def test_a_description_that_makes_no_sense_is_refused(subtests: pytest.Subtests)
 @pytest.mark.fault("S5")
 def test_a_file_that_is_missing_or_damaged_gives_a_verdict_and_other_epochs_can_be_read(target: DeltaUnderTest) -> None:
     wals = {number: published(target, number, SOME) for number in (1, 2)}
-    for act in (lambda path: path.write_bytes(b"PAR1"), lambda path: path.unlink()):
-        act(next(target.log.root / path for path in target.log.files if "/1/" in path))
+    file = next(target.log.root / path for path in target.log.files if "/1/" in path)
+    for damage in (partial(file.write_bytes, b"PAR1"), file.unlink):
+        damage()
         with opened(target) as sink, pytest.raises(SinkUnavailable, match="can't be read"):
             list(sink.read(1, OUTPUT, SCHEMA))
         expect_proof(target, epoch(2, token=20), wals[2])

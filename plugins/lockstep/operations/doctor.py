@@ -310,7 +310,10 @@ def _lost_commits(runtime: Runtime, report: Report) -> Iterator[Finding]:
         if not (described := runtime.sink_from(spec)).may_lose_commits:
             continue
         about, command = f"{runtime.pipeline}/{name}", remedies.go_on_without(runtime.pipeline, name)
-        seen_lacking = max((word["epoch"] for word in said_to_lack(runtime) if word["sink"] == name), default=0)
+        seen_lacking = max(
+            (word["epoch"] for word in said_to_lack(runtime.ledger, runtime.pipeline) if word["sink"] == name),
+            default=0,
+        )
         with runtime.opened(described) as sink:
             yield from (Finding("sinks", about, Severity.WARNING, warning) for warning in sink.warnings())
             for epoch in shown:
