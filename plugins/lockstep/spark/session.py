@@ -35,6 +35,24 @@ REQUIRED = {
     # a server gives a session the plan, with the sizes of its files, that it made for an equal request; every process
     # counts its requests from 0, so one would read of a file that was corrected no more than the old one's length
     "spark.connect.session.planCache.enabled": "false",
+    # what a value of a file means, and what a type of a schema is: as without any setting, whatever server or code says
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    "spark.sql.legacy.csv.enableDateTimeParsingFallback": "false",
+    "spark.sql.legacy.json.enableDateTimeParsingFallback": "false",
+    "spark.sql.legacy.json.allowEmptyString.enabled": "false",
+    "spark.sql.legacy.codingErrorAction": "false",
+    "spark.sql.legacy.parquet.nanosAsLong": "false",
+    "spark.sql.parquet.binaryAsString": "false",
+    "spark.sql.parquet.int96AsTimestamp": "true",
+    "spark.sql.parquet.int96TimestampConversion": "false",
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+    "spark.sql.parquet.fieldId.read.enabled": "false",
+    "spark.sql.parquet.writeLegacyFormat": "false",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",  # a source's own option datetimeRebaseMode counts
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
 }
 _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
 #: How a server says that it has ended the session of an id, and takes no other of that id.
@@ -280,11 +298,27 @@ def active(spark: SparkSession) -> Iterator[None]:
 
 
 def _require_settings(spark: SparkSession) -> None:
-    if is_remote(spark):
-        set_all(spark, REQUIRED)
-        return
-    for name, value in REQUIRED.items():
-        spark.conf.set(name, value)
+    try:
+        if is_remote(spark):
+            set_all(spark, REQUIRED)
+            return
+        for name, value in REQUIRED.items():
+            spark.conf.set(name, value)
+    except PySparkException as error:
+        if any(sign in str(error) for sign in _ENDED):
+            raise
+        raise SparkRefused(f"this Spark refuses a setting that rows depend on, allow it there: {error}") from error
+
+
+def require_unchanged(spark: SparkSession, who: str) -> None:
+    """Raise `SparkRefused` if a setting that rows depend on isn't what it was set to any more."""
+    said = dict(spark.conf.getAll) if is_remote(spark) else {name: spark.conf.get(name) for name in REQUIRED}
+    if changed := [
+        f"{name}={said.get(name)} (not {value})" for name, value in REQUIRED.items() if said.get(name) != value
+    ]:
+        raise SparkRefused(
+            f"{who} has set {', '.join(changed)}: dates, times and files would mean something else; leave that away"
+        )
 
 
 def _announce(spark: SparkSession) -> None:

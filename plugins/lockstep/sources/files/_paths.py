@@ -9,6 +9,7 @@ import os
 import re
 import string
 from collections.abc import Callable, Iterator
+from zoneinfo import ZoneInfo
 
 from lockstep.epoch import Interval
 from lockstep.errors import InvalidPipeline, SourceRefused
@@ -32,10 +33,12 @@ def interval_fields(path: str) -> set[str]:
     return found
 
 
-def pattern_of(path: str, interval: Interval | None = None) -> str:
-    """Where `path` leads for `interval`."""
-    bounds = {"interval_start": interval.start, "interval_end": interval.end} if interval else {}
-    return path.format(**bounds)
+def pattern_of(path: str, interval: Interval | None = None, timezone: str = "UTC") -> str:
+    """Where `path` leads for `interval`, whose bounds are written as clocks of `timezone` show them."""
+    if interval is None:
+        return path.format()
+    zone = ZoneInfo(timezone)
+    return path.format(interval_start=interval.start.astimezone(zone), interval_end=interval.end.astimezone(zone))
 
 
 def pattern_of_all(path: str) -> str:
@@ -117,7 +120,7 @@ def _tree(files: FileSystem, folder: str, seen: set[str]) -> Iterator[str]:
         seen.add(real)
     yield folder
     for entry in files.entries(folder):
-        if not entry.name.startswith(".") and _is_folder(entry):
+        if not _is_hidden(entry.name) and _is_folder(entry):
             yield from _tree(files, entry.path, seen)
 
 
@@ -129,7 +132,7 @@ def _matching(files: FileSystem, folder: str, name: str) -> Iterator[str]:
         return
     matches = _matcher(name)
     for entry in files.entries(folder):
-        if not matches(entry.name) or entry.name.startswith("."):
+        if not matches(entry.name) or _is_hidden(entry.name):
             continue
         if _is_folder(entry):  # known from the listing: no look at the file itself
             yield from _files_in(files, entry.path)
@@ -138,9 +141,14 @@ def _matching(files: FileSystem, folder: str, name: str) -> Iterator[str]:
 
 
 def _matcher(name: str) -> Callable[[str], bool]:
-    """Whether a name is one that a wildcard means: a hidden one only if the wildcard begins with a dot, too."""
-    matches, hidden = re.compile(fnmatch.translate(name)).match, name.startswith(".")
-    return lambda found: (hidden or not found.startswith(".")) and matches(found) is not None
+    """Whether a name is one that a wildcard means: a hidden one only if the wildcard is hidden, too."""
+    matches, hidden = re.compile(fnmatch.translate(name)).match, _is_hidden(name)
+    return lambda found: (hidden or not _is_hidden(found)) and matches(found) is not None
+
+
+def _is_hidden(name: str) -> bool:
+    """Whether Spark takes it for no data: what is being written has such names. `_column=value` is a partition."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
 def _files_of(files: FileSystem, entry: Entry) -> Iterator[str]:
