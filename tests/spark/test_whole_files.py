@@ -16,6 +16,7 @@ from pyspark.sql.connect.plan import LogicalPlan
 from lockstep.errors import StageFailed
 from lockstep.sources import FileSource
 from lockstep.sources.files import open_source
+from lockstep.sources.files._columns import read_parquet
 from lockstep.sources.records import Listing, Records
 from lockstep.spark.session import session as session_at
 from lockstep.wal.manifest import SourceCount
@@ -125,10 +126,8 @@ def test_a_stale_size_of_whole_blocks_is_noticed_beside_other_files_in_blocks(
 def test_fewer_rows_than_the_footers_say_fail_the_execution(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = open_source.read_parquet
-
     def losing(*arguments: Any) -> Records:
-        records = read(*arguments)
+        records = read_parquet(*arguments)
         return replace(records, frame=records.frame.where("id <> 7"))
 
     monkeypatch.setattr(open_source, "read_parquet", losing)

@@ -26,16 +26,9 @@ from lockstep.spark.versions import require_code, require_server
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 CONNECT_SECONDS = 10
-#: What the WAL and the counts rely on; the rest is the user's, ANSI mode stays as it is by default: on.
-REQUIRED = {
+#: What a value of a file, of the WAL and of a type depends on: as with no setting, whatever a server or a transform says.
+_MEANING = {
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # Arrow reads the default as ns: PostgreSQL refuses it
-    "spark.sql.parquet.compression.codec": "zstd",
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # a server gives a session the plan, with the sizes of its files, that it made for an equal request; every process
-    # counts its requests from 0, so one would read of a file that was corrected no more than the old one's length
-    "spark.connect.session.planCache.enabled": "false",
-    # what a value of a file means, and what a type of a schema is: as without any setting, whatever server or code says
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
     "spark.sql.legacy.csv.enableDateTimeParsingFallback": "false",
@@ -49,10 +42,20 @@ REQUIRED = {
     "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
     "spark.sql.parquet.fieldId.read.enabled": "false",
     "spark.sql.parquet.writeLegacyFormat": "false",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # Arrow reads the default as ns: PostgreSQL refuses it
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",  # a source's own option datetimeRebaseMode counts
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+}
+#: What the WAL and the counts rely on; the rest is the user's, ANSI mode stays as it is by default: on.
+REQUIRED = {
+    **_MEANING,
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # a server gives a session the plan, with the sizes of its files, that it made for an equal request; every process
+    # counts its requests from 0, so one would read of a file that was corrected no more than the old one's length
+    "spark.connect.session.planCache.enabled": "false",
 }
 _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
 #: How a server says that it has ended the session of an id, and takes no other of that id.
@@ -311,10 +314,10 @@ def _require_settings(spark: SparkSession) -> None:
 
 
 def require_unchanged(spark: SparkSession, who: str) -> None:
-    """Raise `SparkRefused` if a setting that rows depend on isn't what it was set to any more."""
-    said = dict(spark.conf.getAll) if is_remote(spark) else {name: spark.conf.get(name) for name in REQUIRED}
+    """Raise `SparkRefused` if a setting that values depend on isn't what it was set to any more."""
+    now = spark.conf.getAll if is_remote(spark) else {name: spark.conf.get(name) for name in _MEANING}
     if changed := [
-        f"{name}={said.get(name)} (not {value})" for name, value in REQUIRED.items() if said.get(name) != value
+        f"{name}={now.get(name)} (not {value})" for name, value in _MEANING.items() if now.get(name) != value
     ]:
         raise SparkRefused(
             f"{who} has set {', '.join(changed)}: dates, times and files would mean something else; leave that away"
