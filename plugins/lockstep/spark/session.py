@@ -26,7 +26,7 @@ from lockstep.spark.versions import require_code, require_server
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 CONNECT_SECONDS = 10
-#: What a value of a file, of the WAL and of a type depends on: as with no setting, whatever a server or a transform says.
+#: What a value of a file, of the WAL and of a type depends on: as by default, whatever a server or a transform says.
 _MEANING = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
