@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Files = Mapping[str, Mapping[str, Any]]
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+UTC_MICROS = pa.timestamp("us", "UTC")
 NANOS = pa.array([1_767_614_400_000_000_001], pa.timestamp("ns", "UTC"))
 
 
@@ -29,7 +30,7 @@ def staged(spark: SparkSession, folder: Path, files: Files, schema: str | None, 
     for name, columns in files.items():
         path = folder / "2013" / f"{name}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(pa.table(columns), path)
+        pq.write_table(pa.table(columns), path, use_deprecated_int96_timestamps=name == "int96")
     pattern = f"{folder}/{{interval_start:%Y}}/**/*.parquet"
     return stage(spark, folder, pipeline_of(FileSource(pattern, format="parquet", schema=schema, **settings)))
 
@@ -66,6 +67,11 @@ READ: dict[str, tuple[Files, str | None, list[dict[str, Any]]]] = {
         ],
     ),
     "whole nanoseconds": ({"a": {"at": pa.array([NOON], pa.timestamp("ns", "UTC"))}}, None, [{"at": NOON}]),
+    "INT96, as Spark writes by default": (
+        {"int96": {"at": pa.array([NOON], UTC_MICROS), "all": pa.array([[NOON]], pa.list_(UTC_MICROS))}},
+        "at TIMESTAMP, all ARRAY<TIMESTAMP>",
+        [{"at": NOON, "all": [NOON]}],
+    ),
     "nanoseconds beside microseconds": (
         {name: {"at": pa.array([NOON], pa.timestamp(name, "UTC"))} for name in ("ns", "us")},
         "at TIMESTAMP",

@@ -112,7 +112,7 @@ def test_what_is_written_reads_back_equal(
             assert written(folder / "kept", kind, table)
         ddl = ", ".join(f"{name} {COLUMNS[name][1]}" for name in names) if kind != "text" else None
         path = folder / ("kept" if (folder / "kept").exists() else "all")
-        source = FileSource(f"{path}/*", format=kind, schema=ddl, options=OPTIONS.get(kind, {}))  # type: ignore[arg-type]
+        source = FileSource(f"{path}/*", format=kind, schema=ddl, options=OPTIONS.get(kind, {}))
         opened = source.open(SourceContext("pipeline", "source", lambda paths: set()))
         records = opened.read_records(session, None, opened.latest(None, None))
         assert not records.marked or records.bad().collect() == []

@@ -166,8 +166,8 @@ def _columns_of_all(footers: Mapping[str, Footer]) -> list[Field]:
 
 def _name_of(found: pa.DataType) -> str:
     """What Spark's DDL calls a column's type; for one that Spark doesn't have a name that isn't among those."""
-    if types.is_dictionary(found):
-        return _name_of(found.value_type)
+    if types.is_dictionary(found) or isinstance(found, pa.BaseExtensionType):
+        return _name_of(found.value_type if types.is_dictionary(found) else found.storage_type)
     if types.is_timestamp(found):
         return list(_NANOS if found.unit == "ns" else _TIMES)[found.tz is None]
     if types.is_decimal(found):
@@ -190,20 +190,22 @@ def _is_known(kind: str) -> bool:
     return kind in _NAMES.values() or kind in _TIMES or _DECIMAL.fullmatch(kind) is not None
 
 
-def _reads(found: pa.DataType, ddl: str) -> bool:
-    """Whether Spark reads every value as it is; a type that only Spark knows is left to it."""
+def _reads(found: pa.DataType, ddl: str, nested: bool = False) -> bool:
+    """Whether Spark reads every value as it is; a type that only Spark knows, and a time in a list, is left to it."""
     match split_nested(ddl):
         case ("ARRAY", inside):
-            return _is_list(found) and _reads(found.value_type, inside)
+            return _is_list(found) and _reads(found.value_type, inside, True)
         case ("MAP", inside):
             pair = split(inside)
-            return types.is_map(found) and _reads(found.key_type, pair[0]) and _reads(found.item_type, pair[1])
+            return (
+                types.is_map(found) and _reads(found.key_type, pair[0], True) and _reads(found.item_type, pair[1], True)
+            )
         case ("STRUCT", inside):
             own = {field.name.casefold(): field.type for field in found} if types.is_struct(found) else {}
             fields = [(own.get(field.name.casefold()), field.type) for field in fields_of(inside)]
-            return all(kind is not None and _reads(kind, wanted) for kind, wanted in fields)
+            return all(kind is not None and _reads(kind, wanted, True) for kind, wanted in fields)
     kind = _named(ddl)
-    return kind == _name_of(found) or not _is_known(kind)
+    return kind == _name_of(found) or not _is_known(kind) or (nested and kind in _TIMES and types.is_timestamp(found))
 
 
 def _cast(own: str, kind: str, name: str) -> tuple[str, str]:
