@@ -47,25 +47,23 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | st.sampl
     ]
 )
 NUMBERS = st.floats() | st.sampled_from([math.nan, math.inf, -math.inf, -0.0, 5e-324, 1e16])
+ROWS = st.fixed_dictionaries({"a": st.none() | TEXTS, "b": st.none() | st.integers(-9, 9)})
+ROW, DDL = pa.struct({"a": pa.string(), "b": pa.int64()}), "STRUCT<a: STRING, b: BIGINT>"
+EVERY, NESTED = "parquet csv json", "parquet json"
 #: by column: its type, as Spark's DDL has it, its values, and the formats that keep such a column
 COLUMNS: dict[str, tuple[pa.DataType, str, st.SearchStrategy[Any], str]] = {
-    "i8": (pa.int8(), "TINYINT", st.integers(-128, 127), "parquet csv json"),
-    "i64": (pa.int64(), "BIGINT", st.integers(-(2**63), 2**63 - 1), "parquet csv json"),
-    "f32": (pa.float32(), "FLOAT", st.floats(width=32), "parquet csv json"),
-    "f64": (pa.float64(), "DOUBLE", NUMBERS, "parquet csv json"),
-    "text": (pa.string(), "STRING", TEXTS, "parquet csv json text"),
-    "ok": (pa.bool_(), "BOOLEAN", st.booleans(), "parquet csv json"),
-    "day": (pa.date32(), "DATE", st.integers(*DAYS) | st.sampled_from([-719_163, 20_260_105]), "parquet csv json"),
-    "at": (pa.timestamp("us", "UTC"), "TIMESTAMP", TIMES, "parquet csv json"),
-    "naive": (pa.timestamp("us"), "TIMESTAMP_NTZ", TIMES, "parquet csv json"),
-    "money": (pa.decimal128(18, 3), "DECIMAL(18,3)", st.decimals(-(10**14), 10**14, places=3), "parquet csv json"),
-    "texts": (pa.list_(pa.string()), "ARRAY<STRING>", st.lists(st.none() | TEXTS, max_size=3), "parquet json"),
-    "row": (
-        pa.struct({"a": pa.string(), "b": pa.int64()}),
-        "STRUCT<a: STRING, b: BIGINT>",
-        st.fixed_dictionaries({"a": st.none() | TEXTS, "b": st.none() | st.integers(-9, 9)}),
-        "parquet json",
-    ),
+    "i8": (pa.int8(), "TINYINT", st.integers(-128, 127), EVERY),
+    "i64": (pa.int64(), "BIGINT", st.integers(-(2**63), 2**63 - 1), EVERY),
+    "f32": (pa.float32(), "FLOAT", st.floats(width=32), EVERY),
+    "f64": (pa.float64(), "DOUBLE", NUMBERS, EVERY),
+    "text": (pa.string(), "STRING", TEXTS, f"{EVERY} text"),
+    "ok": (pa.bool_(), "BOOLEAN", st.booleans(), EVERY),
+    "day": (pa.date32(), "DATE", st.integers(*DAYS) | st.sampled_from([-719_163, 20_260_105]), EVERY),
+    "at": (pa.timestamp("us", "UTC"), "TIMESTAMP", TIMES, EVERY),
+    "naive": (pa.timestamp("us"), "TIMESTAMP_NTZ", TIMES, EVERY),
+    "money": (pa.decimal128(18, 3), "DECIMAL(18,3)", st.decimals(-(10**14), 10**14, places=3), EVERY),
+    "texts": (pa.list_(pa.string()), "ARRAY<STRING>", st.lists(st.none() | TEXTS, max_size=3), NESTED),
+    "row": (ROW, DDL, ROWS, NESTED),
     "raw": (pa.binary(), "BINARY", st.binary(max_size=8), "parquet"),
 }
 OPTIONS = {"csv": {"multiLine": "true", "nullValue": "\ue000 no text of these"}}  # "" is a text, nothing is NULL
