@@ -160,12 +160,14 @@ class OpenFileSource(OpenRecordSource):
         if reading.format == "parquet" and fields:
             footers = self._footers_of(files)
             fields = [field for field in fields if not any(footer.name_of(field.name) for footer in footers)]
-        found = columns_of_folders(fields, listing.files)
-        if not found or reading.format != "csv":
-            return found
-        with closing(self._file_system.open(files[0].path)) as file:
-            header = header_of(file, reading.options)
-        return {name: value for name, value in found.items() if name.casefold() not in header}
+        if reading.format == "csv" and any("=" in uri for uri in listing.files):
+            try:
+                with closing(self._file_system.open(files[0].path)) as file:
+                    header = header_of(file, reading.options)
+            except OSError as error:
+                raise SourceNotReady(f"input file {files[0].path} can't be read: {error}") from error
+            fields = [field for field in fields if field.name.casefold() not in header]
+        return columns_of_folders(fields, listing.files)
 
     def rows_held(self, start: Position | None, end: Position) -> int | None:
         """Of Parquet files what their footers say."""
