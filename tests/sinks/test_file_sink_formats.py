@@ -148,7 +148,8 @@ def test_odd_values_come_back_where_they_are_not_refused(tmp_path: Path, subtest
     numbers = {"f64": pa.array(floats), "f32": pa.array(floats, pa.float64()).cast(pa.float32())}
     for formats, columns in (
         ((FileFormat.PARQUET, FileFormat.CSV), numbers),
-        ((FileFormat.PARQUET, FileFormat.CSV, FileFormat.JSON), {"text": pa.array([None, "", None, "x", ""])}),
+        ((FileFormat.PARQUET, FileFormat.JSON), {"text": pa.array([None, "", None, "x", ""])}),
+        ((FileFormat.CSV,), {"text": pa.array([None, "", None, "x", ""]), "id": pa.array([None, 1, 2, 3, 4])}),
         ((FileFormat.PARQUET, FileFormat.JSON), nested),
         ((FileFormat.PARQUET,), parquets),
     ):
@@ -172,7 +173,7 @@ def test_text_is_one_column_of_lines_without_nulls_and_line_ends(tmp_path: Path,
     assert unkept(FileFormat.TEXT, lines.schema) == []
     _comes_back(tmp_path, FileFormat.TEXT, lines)
     assert (tmp_path / "0.text").read_text().startswith("one\n\n two \nünï ✓\n")
-    for name, value in {"null": None, "newline": "two\nlines", "return": "two\rlines"}.items():
+    for name, value in {"null": None, "newline": "two\nlines", "return": "two\rlines", "mark": "\ufeffx"}.items():
         rows = SealedRows(pa.table({"line": pa.array([value, "x"], pa.string())}))
         with subtests.test(name), pytest.raises(SinkRejected, match="text can't keep"):
             written(tmp_path, FileFormat.TEXT, rows, name)
@@ -200,6 +201,26 @@ def test_a_type_that_can_not_come_back_is_refused_by_column(tmp_path: Path, subt
             live.preflight({OUTPUT: pa.schema({"id": pa.int64(), "awkward": dtype})})
     twice = pa.schema([("id", pa.int64()), ("id", pa.string())])
     assert unkept(FileFormat.PARQUET, twice) == ["column 'id' stands twice"]
+
+
+@pytest.mark.fault("W7")
+def test_what_has_no_text_of_its_own_gets_no_vote(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    years = {"early": -62_135_596_800_000_001, "late": 253_402_300_800_000_000}
+    columns: dict[str, pa.Array] = {
+        "day": pa.array([20_260_105], pa.date32()),
+        "first day": pa.array([-719_163], pa.date32()),
+    }
+    columns |= {name: pa.array([at], pa.timestamp("us", "UTC")) for name, at in years.items()}
+    columns |= {f"naive {name}": pa.array([at], pa.timestamp("us")) for name, at in years.items()}
+    listed = pa.array([[0, years["late"]]], pa.list_(pa.timestamp("us")))
+    refused = [(format, {"id": [1], "x": column}) for format in AS_TEXT for column in columns.values()]
+    refused += [(FileFormat.JSON, {"id": [1], "x": listed}), (FileFormat.CSV, {"x": pa.nulls(1, pa.string())})]
+    for number, (format, rows) in enumerate(refused):
+        sink: Sink = FileSink("files", output=OUTPUT, path=str(tmp_path / f"{number}"), format=str(format))
+        with subtests.test(f"{format} {rows}"), sink.opened(SinkContext(DEPLOYMENT, "pipe", {})) as live:
+            live.preflight(None)
+            with pytest.raises(SinkRejected, match=r"years 1 to 9999|empty line"):
+                live.prepare(epoch(), [SealedRows(pa.table(rows))])
 
 
 @pytest.mark.fault("J4")

@@ -68,6 +68,30 @@ def test_a_year_of_a_path_has_four_digits(tmp_path: Path, form: str, name: str) 
     assert names(opened(source).latest(None, year_one)) == [f"{name}.csv"]
 
 
+@pytest.mark.fault("W4")
+def test_what_is_still_being_written_in_a_hidden_folder_is_no_data(tmp_path: Path) -> None:
+    for name in ("_temporary/0/_temporary/a/part.csv", ".hidden/part.csv", "x/_tmp/part.csv"):
+        land(tmp_path / name)
+    for name in ("x/y/good.csv", "_year=2013/x/good.csv"):
+        land(tmp_path / name)
+    for pattern, files in (("**", 2), ("**/*.csv", 2), ("*/*/*.csv", 2), ("*/*", 2), ("*", 0), ("*/0/**/*.csv", 0)):
+        assert names(watched(tmp_path / pattern).latest(None, None)) == ["good.csv"] * files, pattern
+    assert names(watched(tmp_path / "_temporary" / "**").latest(None, None)) == []
+    assert names(watched(tmp_path / "_temporary/0/_temporary/*").latest(None, None)) == ["part.csv"], "said by name"
+
+
+@pytest.mark.fault("W5")
+def test_a_template_is_written_as_clocks_of_its_zone_show_the_interval(tmp_path: Path) -> None:
+    for day in ("2026-10-24", "2026-10-25", "2026-10-26"):
+        land(tmp_path / f"{day}.csv")
+    longest = Interval(datetime(2026, 10, 24, 23, tzinfo=UTC), datetime(2026, 10, 26, tzinfo=UTC))  # of 25 hours
+    assert names(daily(tmp_path, timezone="Europe/London").latest(None, longest)) == ["2026-10-25.csv"]
+    assert names(daily(tmp_path).latest(None, longest)) == ["2026-10-24.csv"]
+    for path, zone in (("{interval_start}", "Europe/Lodnon"), ("{interval_start}", "../x"), ("watched", "Europe/Rome")):
+        with pytest.raises(InvalidPipeline, match="timezone"):
+            FileSource(path, schema=SCHEMA, timezone=zone)
+
+
 def test_relative_paths_start_at_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     landed = land(tmp_path / "landing" / "2013-01-02.csv")
     monkeypatch.setenv("LOCKSTEP_HOME", str(tmp_path))

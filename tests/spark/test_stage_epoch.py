@@ -10,7 +10,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,9 +23,10 @@ from pyspark.errors import PySparkException
 
 from lockstep.compute._by_value import ship_by_value
 from lockstep.compute.stage import committing
-from lockstep.errors import BadRecords, InvalidPipeline, PlanMismatch, SourceChanged, StageFailed
+from lockstep.errors import BadRecords, InvalidPipeline, PlanMismatch, SourceChanged, SparkRefused, StageFailed
 from lockstep.sources import FileSource, SourceContext
-from lockstep.spark.session import release_later
+from lockstep.spark.session import connect, release_later
+from lockstep.spark.session import session as session_at
 from lockstep.wal.manifest import SourceCount
 from tests.spark import pipelines
 from tests.spark.pipelines import Transform, pipeline_of
@@ -414,3 +415,24 @@ def failing(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
 def test_an_output_that_fails_ends_the_others(session: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(StageFailed, match=r"ValueError \(.*test_stage_epoch\.py.* in fail"):
         stage(session, tmp_path, pipeline_of(csv(tmp_path, GOOD), failing, ("rows", "others")))
+
+
+@pytest.mark.fault("W6")
+def test_no_setting_changes_what_a_file_means(spark_connect: str, tmp_path: Path) -> None:
+    text = "id,day\n1,1500-01-01\n2,2026-02-30\n"
+    settings = {"schema": "id BIGINT, day DATE", "options": {"dateFormat": "yyyy-MM-dd"}}
+    source = csv(tmp_path, text, on_bad_records="quarantine", **settings)
+    legacy = {"spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY", "spark.sql.legacy.timeParserPolicy": "LEGACY"}
+
+    def set_legacy(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
+        inputs["input"].sparkSession.conf.set("spark.sql.parquet.datetimeRebaseModeInWrite", "LEGACY")
+        return {"rows": inputs["input"]}
+
+    with session_at(spark_connect) as spark:
+        for name, value in legacy.items():
+            spark.conf.set(name, value)
+        found = stage(connect(spark), tmp_path, pipeline_of(source))
+        assert found.rows() == [{"id": 1, "day": date(1500, 1, 1)}]
+        assert found.result.sources["input"].quarantined == 1
+        with pytest.raises(SparkRefused, match=r"datetimeRebaseModeInWrite=LEGACY .not CORRECTED"):
+            stage(spark, tmp_path, pipeline_of(source, set_legacy))

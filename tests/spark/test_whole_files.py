@@ -15,7 +15,9 @@ from pyspark.sql.connect.plan import LogicalPlan
 
 from lockstep.errors import StageFailed
 from lockstep.sources import FileSource
-from lockstep.sources.records import Listing, Reading, Records
+from lockstep.sources.files import open_source
+from lockstep.sources.files._columns import read_parquet
+from lockstep.sources.records import Listing, Records
 from lockstep.spark.session import session as session_at
 from lockstep.wal.manifest import SourceCount
 from tests.spark.pipelines import Transform, pipeline_of
@@ -124,13 +126,11 @@ def test_a_stale_size_of_whole_blocks_is_noticed_beside_other_files_in_blocks(
 def test_fewer_rows_than_the_footers_say_fail_the_execution(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = Reading.read
-
-    def losing(reading: Reading, spark: SparkSession, found: Listing) -> Records:
-        records = read(reading, spark, found)
+    def losing(*arguments: Any) -> Records:
+        records = read_parquet(*arguments)
         return replace(records, frame=records.frame.where("id <> 7"))
 
-    monkeypatch.setattr(Reading, "read", losing)
+    monkeypatch.setattr(open_source, "read_parquet", losing)
     with pytest.raises(StageFailed, match="footers of its files say 20 rows, and Spark read 19; nothing was sealed"):
         stage(session, tmp_path, pipeline_of(parquet(tmp_path, 20)))
 

@@ -38,7 +38,14 @@ from lockstep.pipeline import Pipeline
 from lockstep.sources.base import SourceContext, planned_source
 from lockstep.sources.open_source import OpenSource
 from lockstep.spark.failures import translate_errors
-from lockstep.spark.session import cancel, is_remote, releasing_checkpoints, run_in_session, tag_operations
+from lockstep.spark.session import (
+    cancel,
+    is_remote,
+    releasing_checkpoints,
+    require_unchanged,
+    run_in_session,
+    tag_operations,
+)
 from lockstep.wal.job_files import JobFiles
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import HomeRequest, StageRequest, StageResult, read_request, write_error, write_result
@@ -164,6 +171,7 @@ def stage_epoch(
         settled = balances.settle_counts(frames.by_name().values())
         away = quarantining.settle(rows, partial(_write_away, request.folder))
         found = read_in_executors(spark, request, options)
+        require_unchanged(spark, f"the transform of pipeline {pipeline.name}")
     return StageResult(rows, {**early, **late}, pipeline.code_version(), written, settled, found, away)
 
 

@@ -26,11 +26,11 @@ from lockstep.sources._decimals import Decimals
 from lockstep.sources.open_source import OpenSource
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 FILE = "_lockstep_file"  #: URI of the file that a malformed record stands in, else null
 #: Not `_metadata.file_path`: Spark would build all of `_metadata` for each row, also where nobody asks for FILE.
-_FILE_OF_BAD = f"CASE WHEN {BAD} IS NOT NULL THEN input_file_name() END AS {FILE}"
+FILE_OF_BAD = f"CASE WHEN {BAD} IS NOT NULL THEN input_file_name() END AS {FILE}"
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Reading:
         names = found.paths
         if not names:
             return self._nothing(spark)
-        reader = spark.read.format(self.format).options(**self._forced(found))
+        reader = self.reader(spark, found)
         if not self.marks:
             frame = (reader.schema(self.schema) if self.schema is not None else reader).load(names)
             # whoever takes a Parquet file for shorter than it is finds no footer
@@ -141,7 +141,11 @@ class Reading:
         if self.decimals.wide:  # a good record for Spark, which doesn't show it
             values = f"to_json(struct({', '.join(map(quote_name, columns))}))"
             frame = self.decimals.marked(frame, values)
-        return Records(frame.selectExpr("*", _FILE_OF_BAD), columns, marked=True, reading=self, sizes=found.sizes)
+        return Records(frame.selectExpr("*", FILE_OF_BAD), columns, marked=True, reading=self, sizes=found.sizes)
+
+    def reader(self, spark: SparkSession, found: Listing) -> DataFrameReader:
+        """Spark's reader of the files, with the options that no user can turn off."""
+        return spark.read.format(self.format).options(**self._forced(found))
 
     def read_sound(self, spark: SparkSession, found: Listing) -> Records | None:
         """As `read`, with no record marked: the parser gives up at the first malformed one. Of CSV alone, where a
@@ -190,6 +194,8 @@ def lines_of(uri: str, records: Iterable[str]) -> list[int | None]:
     found: list[int | None] = [None] * len(wanted)
     path = Path(path_of(uri))
     with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+        if file.peek(4).startswith(b"PAR1"):  # Parquet has no lines
+            return found
         for number, line in enumerate(file, start=1):
             text = line.decode("utf-8", "replace").rstrip("\r\n")
             hit = next((pair for pair in wanted if pair[1].strip() == text.strip()), None)

@@ -26,10 +26,31 @@ from lockstep.spark.versions import require_code, require_server
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 CONNECT_SECONDS = 10
+#: What a value of a file, of the WAL and of a type depends on: as by default, whatever a server or a transform says.
+_MEANING = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    "spark.sql.legacy.csv.enableDateTimeParsingFallback": "false",
+    "spark.sql.legacy.json.enableDateTimeParsingFallback": "false",
+    "spark.sql.legacy.json.allowEmptyString.enabled": "false",
+    "spark.sql.legacy.codingErrorAction": "false",
+    "spark.sql.legacy.parquet.nanosAsLong": "false",
+    "spark.sql.parquet.binaryAsString": "false",
+    "spark.sql.parquet.int96AsTimestamp": "true",
+    "spark.sql.parquet.int96TimestampConversion": "false",
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+    "spark.sql.parquet.fieldId.read.enabled": "false",
+    "spark.sql.parquet.writeLegacyFormat": "false",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # Arrow reads the default as ns: PostgreSQL refuses it
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",  # a source's own option datetimeRebaseMode counts
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+}
 #: What the WAL and the counts rely on; the rest is the user's, ANSI mode stays as it is by default: on.
 REQUIRED = {
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # Arrow reads the default as ns: PostgreSQL refuses it
+    **_MEANING,
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # a server gives a session the plan, with the sizes of its files, that it made for an equal request; every process
@@ -280,11 +301,27 @@ def active(spark: SparkSession) -> Iterator[None]:
 
 
 def _require_settings(spark: SparkSession) -> None:
-    if is_remote(spark):
-        set_all(spark, REQUIRED)
-        return
-    for name, value in REQUIRED.items():
-        spark.conf.set(name, value)
+    try:
+        if is_remote(spark):
+            set_all(spark, REQUIRED)
+            return
+        for name, value in REQUIRED.items():
+            spark.conf.set(name, value)
+    except PySparkException as error:
+        if any(sign in str(error) for sign in _ENDED):
+            raise
+        raise SparkRefused(f"this Spark refuses a setting that rows depend on, allow it there: {error}") from error
+
+
+def require_unchanged(spark: SparkSession, who: str) -> None:
+    """Raise `SparkRefused` if a setting that values depend on isn't what it was set to any more."""
+    now = spark.conf.getAll if is_remote(spark) else {name: spark.conf.get(name) for name in _MEANING}
+    if changed := [
+        f"{name}={now.get(name)} (not {value})" for name, value in _MEANING.items() if now.get(name) != value
+    ]:
+        raise SparkRefused(
+            f"{who} has set {', '.join(changed)}: dates, times and files would mean something else; leave that away"
+        )
 
 
 def _announce(spark: SparkSession) -> None:

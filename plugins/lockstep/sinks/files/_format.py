@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from pyarrow import types
@@ -25,6 +26,7 @@ from lockstep.parquet_writer import ParquetWriter
 from lockstep.sinks.durable_file import HashedFile
 
 ROWS_PER_GROUP = 1 << 16
+_FIRST, _END = -62_135_596_800, 253_402_300_800  # seconds: years 1 to 9999
 _READ_BLOCK = 16 << 20  # bytes: no CSV row may be longer
 
 
@@ -100,7 +102,7 @@ def encoder(format: FileFormat, file: HashedFile, schema: pa.Schema) -> Iterator
         case FileFormat.CSV:
             csv = pa_csv.CSVWriter(file, schema, write_options=pa_csv.WriteOptions(batch_size=ROWS_PER_GROUP))
             with _closing(csv):
-                yield _rejecting(format, csv.write)
+                yield _rejecting(format, partial(_write_csv, csv))
         case FileFormat.JSON:
             yield _rejecting(format, partial(_write_json, file, _as_json(schema)))
         case FileFormat.TEXT:
@@ -128,7 +130,30 @@ def _rejecting(format: FileFormat, write: Callable[[pa.Table], None]) -> Callabl
     return write_or_reject
 
 
+def _write_csv(csv: pa_csv.CSVWriter, table: pa.Table) -> None:
+    _require_years(table)
+    if table.num_columns == 1 and table.column(0).null_count:
+        raise ValueError("a null in the only column would be an empty line, which is no row: add a column, or use json")
+    csv.write(table)
+
+
+def _require_years(table: pa.Table) -> None:
+    """ValueError for a date or time of which pyarrow writes no text that readers take: one of other years."""
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        values = column
+        while types.is_list(values.type):
+            values = pc.list_flatten(values)
+        if not types.is_date32(values.type) and not types.is_timestamp(values.type):
+            continue
+        seconds = 1 if types.is_timestamp(values.type) else 86_400
+        each = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}.get(getattr(values.type, "unit", ""), 1)
+        bounds = pc.min_max(values.cast(pa.int32() if seconds > 1 else pa.int64())).as_py().values()
+        if any(bound is not None and not _FIRST <= bound // each * seconds < _END for bound in bounds):
+            raise ValueError(f"column {name!r} holds a date or time outside of the years 1 to 9999")
+
+
 def _write_json(file: HashedFile, schema: pa.Schema, table: pa.Table) -> None:
+    _require_years(table)
     for row in table.cast(schema).to_pylist():
         line = json.dumps(row, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         file.write(line.encode() + b"\n")
@@ -137,8 +162,8 @@ def _write_json(file: HashedFile, schema: pa.Schema, table: pa.Table) -> None:
 def _write_text(file: HashedFile, table: pa.Table) -> None:
     lines = table.column(0).to_pylist()
     for line in lines:
-        if line is None or "\n" in line or "\r" in line:
-            raise ValueError(f"a null or a line end, which text can't keep: {line!r:.60}")
+        if line is None or "\n" in line or "\r" in line or line.startswith("\ufeff"):
+            raise ValueError(f"a null, a line end or a byte order mark, which text can't keep: {line!r:.60}")
     file.write("".join(f"{line}\n" for line in lines).encode())
 
 

@@ -10,6 +10,7 @@ import re
 import string
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 from lockstep.epoch import Interval
 from lockstep.errors import InvalidPipeline, SourceRefused
@@ -54,10 +55,11 @@ def span_of_name(path: str) -> timedelta | None:
     return next((span for letters, span in _NAMED_SPANS if named & set(letters)), None)
 
 
-def pattern_of(path: str, interval: Interval | None = None) -> str:
-    """Where `path` leads for `interval`."""
+def pattern_of(path: str, interval: Interval | None = None, timezone: str = "UTC") -> str:
+    """Where `path` leads for `interval`, whose bounds are written as clocks of `timezone` show them."""
     ends = {"interval_start": interval.start, "interval_end": interval.end} if interval else {}
-    return path.format(**{name: _Moment.fromisoformat(end.isoformat()) for name, end in ends.items()})
+    local = {name: end.astimezone(ZoneInfo(timezone)) for name, end in ends.items()}
+    return path.format(**{name: _Moment.combine(end.date(), end.timetz()) for name, end in local.items()})
 
 
 class _Moment(datetime):
@@ -147,7 +149,7 @@ def _tree(files: FileSystem, folder: str, seen: set[str]) -> Iterator[str]:
         seen.add(real)
     yield folder
     for entry in files.entries(folder):
-        if not entry.name.startswith(".") and _is_folder(entry):
+        if not _is_hidden(entry.name) and _is_folder(entry):
             yield from _tree(files, entry.path, seen)
 
 
@@ -159,7 +161,7 @@ def _matching(files: FileSystem, folder: str, name: str) -> Iterator[str]:
         return
     matches = _matcher(name)
     for entry in files.entries(folder):
-        if not matches(entry.name) or entry.name.startswith("."):
+        if not matches(entry.name) or _is_hidden(entry.name):
             continue
         if _is_folder(entry):  # known from the listing: no look at the file itself
             yield from _files_in(files, entry.path)
@@ -168,9 +170,14 @@ def _matching(files: FileSystem, folder: str, name: str) -> Iterator[str]:
 
 
 def _matcher(name: str) -> Callable[[str], bool]:
-    """Whether a name is one that a wildcard means: a hidden one only if the wildcard begins with a dot, too."""
-    matches, hidden = re.compile(fnmatch.translate(name)).match, name.startswith(".")
-    return lambda found: (hidden or not found.startswith(".")) and matches(found) is not None
+    """Whether a name is one that a wildcard means: a hidden one only if the wildcard is hidden, too."""
+    matches, hidden = re.compile(fnmatch.translate(name)).match, _is_hidden(name)
+    return lambda found: (hidden or not _is_hidden(found)) and matches(found) is not None
+
+
+def _is_hidden(name: str) -> bool:
+    """Whether Spark takes it for no data: what is being written has such names. `_column=value` is a partition."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
 def _files_of(files: FileSystem, entry: Entry) -> Iterator[str]:

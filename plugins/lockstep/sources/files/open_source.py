@@ -8,13 +8,14 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from lockstep.ddl import fields_of
 from lockstep.epoch import ChangedFile, Claim, Identity, Interval, Position
 from lockstep.errors import IntervalMissing, SourceChanged, SourceNotReady, SourceRefused
 from lockstep.object_store.address import is_object_store
 from lockstep.sources.base import SourceContext
 from lockstep.sources.files._changes import find_changed, find_late
+from lockstep.sources.files._columns import Footer, columns_of_folders, header_of, read_parquet, with_folders
 from lockstep.sources.files._frozen_file import FrozenFile
 from lockstep.sources.files._growth import FrozenRange
 from lockstep.sources.files._lines import has_header, read_ranges
@@ -22,7 +23,7 @@ from lockstep.sources.files._paths import pattern_of, pattern_of_all, require_re
 from lockstep.sources.files._schemes import file_system_of
 from lockstep.sources.files._watched_folder import WatchedFolder
 from lockstep.sources.files.places import EXPECTS, ROOTS, Places, require_one_name
-from lockstep.sources.records import Listing, OpenRecordSource, Records
+from lockstep.sources.records import Listing, OpenRecordSource, Reading, Records
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,6 +38,7 @@ class OpenFileSource(OpenRecordSource):
         self._source, self._context = source, context
         self._file_system = file_system_of(source.path)
         self.on_bad_records = source.on_bad_records
+        self._footers: dict[str, Footer] = {}  # by path: of Parquet files, each read once
 
     # --- planning ---
 
@@ -53,22 +55,23 @@ class OpenFileSource(OpenRecordSource):
             raise SourceNotReady(f"source {path!r} can't be listed: {error}") from error
 
     def _of_interval(self, interval: Interval) -> Position:
-        at, path = self._file_system.place, self._source.path
+        at, path, zone = self._file_system.place, self._source.path, self._source.timezone
+        pattern = pattern_of(path, interval, zone)
         span, length = self._source.spans or span_of_name(path), interval.end - interval.start
         if span is not None and length > span:
             last = Interval(interval.end - span, interval.end)
             raise SourceRefused(
                 f"source {path!r}: the interval {interval} is longer than what one name of the path stands for "
-                f"({span}): {at(pattern_of(path, interval))} would be read, and later files, such as "
-                f"{at(pattern_of(path, last))}, would not. Run each interval on its own, or give "
+                f"({span}): {at(pattern)} would be read, and later files, such as "
+                f"{at(pattern_of(path, last, zone))}, would not. Run each interval on its own, or give "
                 f"FileSource(…, spans={length!r}) if one file does hold that much"
             )
-        expected, everywhere = at(pattern_of(path, interval)), at(pattern_of_all(path))
+        expected, everywhere = at(pattern), at(pattern_of_all(path))
         places = Places.of(self._file_system, everywhere)
         found = places.files_at(expected)
         if not found and self._source.missing == "error":
             # the options of a store's path say how to get there
-            where = pattern_of(path, interval) if is_object_store(path) else expected
+            where = pattern if is_object_store(path) else expected
             raise SourceNotReady(f"{interval} expects {expected}, and there is no such file yet", [where])
         files = [self._look(path, name) for name, path in found.items()]
         require_one_name(files, places, everywhere)
@@ -134,28 +137,63 @@ class OpenFileSource(OpenRecordSource):
         files = _files(end)
         if ranges := [file for file in files if isinstance(file, FrozenRange)]:
             return read_ranges(spark, self._source.reading, ranges)
-        return self._source.reading.read(spark, self._listing(files))
+        listing = self._listing(files)
+        in_folders = self._columns_of_folders(listing, files)
+        return with_folders(
+            self._source.reading, in_folders, lambda rest: self._read_whole(spark, rest, listing, files)
+        )
+
+    def _read_whole(
+        self, spark: SparkSession, reading: Reading, listing: Listing, files: Sequence[FrozenFile | FrozenRange]
+    ) -> Records:
+        if reading.format != "parquet" or not files:
+            return reading.read(spark, listing)
+        paths = dict(zip(listing.files, listing.paths, strict=True))
+        footers = dict(zip(listing.files, self._footers_of(files), strict=True))
+        return read_parquet(reading.reader(spark, listing), reading.schema, paths, footers)
 
     def read_sound(self, spark: SparkSession, start: Position | None, end: Position) -> Records | None:
         files = _files(end)
         if any(isinstance(file, FrozenRange) for file in files):
             return None
-        return self._source.reading.read_sound(spark, self._listing(files))
+        listing = self._listing(files)
+        return None if self._columns_of_folders(listing, files) else self._source.reading.read_sound(spark, listing)
 
     def _listing(self, files: Iterable[FrozenFile | FrozenRange]) -> Listing:
         return Listing({self._file_system.spark_uri(file.path): file.to_json() for file in files})
+
+    def _columns_of_folders(self, listing: Listing, files: Sequence[FrozenFile | FrozenRange]) -> dict[str, str]:
+        """SQL of the declared columns that folders give, and not the files' footers, nor the first one's header."""
+        reading = self._source.reading
+        fields = fields_of(reading.schema) if reading.schema and files else []
+        if reading.format == "parquet" and fields:
+            footers = self._footers_of(files)
+            fields = [field for field in fields if not any(footer.name_of(field.name) for footer in footers)]
+        if reading.format == "csv" and any("=" in uri for uri in listing.files):
+            try:
+                with closing(self._file_system.open(files[0].path)) as file:
+                    header = header_of(file, reading.options)
+            except OSError as error:
+                raise SourceNotReady(f"input file {files[0].path} can't be read: {error}") from error
+            fields = [field for field in fields if field.name.casefold() not in header]
+        return columns_of_folders(fields, listing.files)
 
     def rows_held(self, start: Position | None, end: Position) -> int | None:
         """Of Parquet files what their footers say."""
         if self._source.format != "parquet":
             return None
-        with ThreadPoolExecutor(self._file_system.looks_at_once) as pool:
-            return sum(pool.map(self._rows_in_footer, [file.path for file in _files(end)]))
+        return sum(footer.rows for footer in self._footers_of(_files(end)))
 
-    def _rows_in_footer(self, path: str) -> int:
+    def _footers_of(self, files: Iterable[FrozenFile | FrozenRange]) -> list[Footer]:
+        with ThreadPoolExecutor(self._file_system.looks_at_once) as pool:
+            return list(pool.map(self._footer, [file.path for file in files]))
+
+    def _footer(self, path: str) -> Footer:
         try:
-            with closing(self._file_system.open(path)) as file:
-                return int(pq.read_metadata(file).num_rows)
+            if path not in self._footers:
+                with closing(self._file_system.open(path)) as file:
+                    self._footers[path] = Footer.of(file)
+            return self._footers[path]
         except (OSError, pa.ArrowException) as error:
             raise SourceNotReady(f"the footer of input file {path} can't be read: {error}") from error
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import ClassVar, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from lockstep.dataset import Dataset
 from lockstep.epoch import Identity
@@ -24,7 +25,8 @@ from lockstep.sources.records import Reading
 Format = Literal["csv", "json", "parquet", "text"]
 _FORMATS = ("csv", "json", "parquet", "text")
 #: RFC 4180: a quote inside a quoted field is doubled. Spark's default, a backslash, calls such rows malformed.
-_CSV_DEFAULTS = {"header": "true", "escape": '"'}
+#: The rest is how pyarrow, and so FileSink, writes floats; NaN and Infinity are read as well.
+_CSV_DEFAULTS = {"header": "true", "escape": '"', "nanValue": "nan", "positiveInf": "inf", "negativeInf": "-inf"}
 #: Options, in small letters, with which Spark would read other rows than the frozen files hold, or hide bad ones.
 _OURS = frozenset(
     {
@@ -41,10 +43,11 @@ class FileSource(Source):
     `hdfs://cluster/path`; or objects of a store, `s3://bucket/prefix`, which `Address` understands; there `?` begins
     its options and is no wildcard.
 
-    `path` with {interval_start…} or {interval_end…} (str.format with datetimes in UTC; may hold `*`, `?`, `**`) gives
-    an interval source. Any other path is watched: a folder or pattern whose files each belong to one epoch, the oldest
-    first, whatever their names; a cursor source. Names that start with "." or "_", or end in .tmp, .inprogress or .crc
-    are not there yet. A file that changes after an epoch took it is not read again.
+    `path` with {interval_start…} or {interval_end…} (str.format with datetimes in `timezone`; may hold `*`, `?`, `**`)
+    gives an interval source. Any other path is watched: a folder or pattern whose files each belong to one epoch, the
+    oldest first, whatever their names; a cursor source. Names that start with "." or "_", those of folders below a
+    wildcard, too, or end in .tmp, .inprogress or .crc are not there yet. A file that changes after an epoch took it is
+    not read again.
 
     `schema`: Spark DDL; CSV headers must agree with it. `options`: Spark's reader options (CSV: `header` is true and
     `escape` a double quote unless you say otherwise). `missing`: what an interval without a file means.
@@ -71,11 +74,12 @@ class FileSource(Source):
     max_files_per_epoch: int | None = None
     max_bytes_per_epoch: int | None = None
     formerly: str | Sequence[str] = ()
+    timezone: str = "UTC"
     identity: Identity = field(init=False)
     operational: ClassVar[frozenset[str]] = frozenset(
         {
             *("format", "schema", "options", "on_bad_records", "missing", "hash", "watch", "once", "grow", "formerly"),
-            *("max_files_per_epoch", "max_bytes_per_epoch", "spans"),
+            *("max_files_per_epoch", "max_bytes_per_epoch", "spans", "timezone"),
         }
     )
 
@@ -88,6 +92,14 @@ class FileSource(Source):
             raise InvalidPipeline(f"source {self.path!r}: a watched folder has no {sorted(fields)}")
         object.__setattr__(self, "identity", Identity.INTERVAL if fields else Identity.CURSOR)
         self._require_sound_reading()
+        if self.timezone != "UTC" and not fields:
+            raise InvalidPipeline(f"source {self.path!r}: timezone is for paths with an interval; leave it away")
+        try:
+            ZoneInfo(self.timezone)
+        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+            raise InvalidPipeline(
+                f"source {self.path!r}: timezone {self.timezone!r} isn't known here: say one like 'Europe/London'"
+            ) from error
         if self.missing not in ("error", "empty") or self.on_bad_records not in ("fail", "quarantine"):
             raise InvalidPipeline(
                 f"source {self.path!r}: missing must be 'error' or 'empty', on_bad_records 'fail' or 'quarantine'"

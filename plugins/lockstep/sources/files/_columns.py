@@ -1,0 +1,298 @@
+"""From where each declared column of each frozen file comes: its Parquet footer, or the name of its folder.
+
+A footer's type that isn't the declared one is read as it is and cast. A cast that may change a value is checked row by
+row, and a row with such a value is malformed; types that no cast joins are refused by file and column.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING, BinaryIO
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import types
+
+from lockstep.ddl import Field, fields_of, literal, plain, quote_name, split, split_nested
+from lockstep.errors import BadRecords
+from lockstep.sources.records import BAD, FILE_OF_BAD, WHY, Reading, Records
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, DataFrameReader
+
+NULL = "__HIVE_DEFAULT_PARTITION__"  #: the name of a folder whose value is NULL
+_FOLDER = re.compile(r"/(\w+)=([^/]*)(?=/)")
+_DECIMAL = re.compile(r"DECIMAL(?:\((\d+)(?:,(\d+))?\))?")
+_DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
+_TIMES = ("TIMESTAMP", "TIMESTAMP_NTZ")
+_NANOS = {"NANOSECONDS": "TIMESTAMP", "NANOSECONDS WITHOUT A ZONE": "TIMESTAMP_NTZ"}  #: types that Spark doesn't have
+_NAMES = {
+    pa.type_for_alias(alias): name
+    for name, aliases in (
+        *(("BOOLEAN", "bool"), ("TINYINT", "int8"), ("SMALLINT", "uint8 int16"), ("INT", "uint16 int32")),
+        *(("BIGINT", "uint32 int64"), ("DECIMAL(20,0)", "uint64"), ("FLOAT", "float"), ("DOUBLE", "double")),
+        *(("STRING", "large_string string"), ("BINARY", "binary large_binary"), ("DATE", "date32"), ("VOID", "null")),
+    )
+    for alias in aliases.split()
+}
+#: Casts between types of other kinds that keep every value; a time without a zone is UTC's.
+_KEEPING = {
+    *(("STRING", "BINARY"), ("FLOAT", "DOUBLE"), _TIMES, _TIMES[::-1]),
+    *(("TINYINT", "FLOAT"), ("SMALLINT", "FLOAT"), ("TINYINT", "DOUBLE"), ("SMALLINT", "DOUBLE"), ("INT", "DOUBLE")),
+}
+
+
+@dataclass(frozen=True)
+class Footer:
+    """What a Parquet file says of itself."""
+
+    rows: int
+    columns: Mapping[str, pa.DataType]
+
+    @classmethod
+    def of(cls, file: BinaryIO) -> Footer:
+        """Raises OSError, `pa.ArrowException`."""
+        found = pq.read_metadata(file)
+        leaves = [found.schema.column(number) for number in range(found.num_columns)]
+        int96 = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}
+        schema = found.schema.to_arrow_schema()
+        return cls(found.num_rows, {f.name: pa.timestamp("us", "UTC") if f.name in int96 else f.type for f in schema})
+
+    def name_of(self, column: str) -> str | None:
+        """The file's own spelling of a declared column."""
+        alike = [name for name in self.columns if name.casefold() == column.casefold()]
+        return column if column in self.columns else alike[0] if len(alike) == 1 else None
+
+
+@dataclass(frozen=True)
+class _Column:
+    """`value` and `bad` are SQL over the columns of `read`, which is DDL."""
+
+    value: str
+    read: str = ""
+    bad: str = ""
+    why: str = ""
+
+
+def read_parquet(
+    reader: DataFrameReader, schema: str | None, paths: Mapping[str, str], footers: Mapping[str, Footer]
+) -> Records:
+    """Every row of the files, as `schema` has it, or with all columns that any of them has. `paths`, by URI: as Spark
+    takes them. Raises `BadRecords` for a file that can't give a column."""
+    declared = fields_of(schema) if schema else _columns_of_all(footers)
+    if not declared:
+        frame = reader.load(list(paths.values()))
+        return Records(frame, tuple(frame.columns))
+    groups: dict[tuple[_Column, ...], list[str]] = {}
+    known: dict[tuple[tuple[str, pa.DataType], ...], tuple[_Column, ...]] = {}
+    for uri, footer in footers.items():
+        key = tuple(footer.columns.items())
+        if key not in known:
+            known[key] = tuple(_column(uri, field, declared, footers) for field in declared)
+        groups.setdefault(known[key], []).append(paths[uri])
+    marked = any(column.bad for columns in groups for column in columns)
+    frames = [_frame(reader, found, columns, declared, marked) for columns, found in groups.items()]
+    return Records(
+        reduce(lambda left, right: left.unionAll(right), frames), tuple(field.name for field in declared), marked=marked
+    )
+
+
+def _column(uri: str, field: Field, declared: Sequence[Field], footers: Mapping[str, Footer]) -> _Column:
+    name, quoted = footers[uri].name_of(field.name), quote_name(field.name)
+    if name is None:
+        known = {other.name.casefold() for other in declared}
+        others = [other for other in footers[uri].columns if other.casefold() not in known]
+        if others or not any(footer.name_of(field.name) for footer in footers.values()):
+            instead = f"and has {', '.join(others[:3])}, which schema= lacks" if others else "nor has another file"
+            raise BadRecords(
+                f"input file {uri} has no column {field.name}, {instead}: correct the name, in the file or in schema=; "
+                "a column that it isn't to have can be left out there, and one that it has, too, be declared"
+            )
+        return _Column(f"CAST(NULL AS {field.type}) AS {quoted}")
+    source, found = quote_name(name), footers[uri].columns[name]
+    own = _name_of(found)
+    if _reads(found, field.type):
+        return _Column(source if source == quoted else f"{source} AS {quoted}", f"{source} {field.type}")
+    if own == "VOID":
+        return _Column(f"CAST(NULL AS {field.type}) AS {quoted}")
+    if own not in _NANOS and not _is_known(own):
+        raise BadRecords(
+            f"input file {uri}: its column {name} is of the type {own}, and schema= says {field.type}: correct schema=,"
+            " or have the file written with another type"
+        )
+    value, bad = _cast(own, field.type if split_nested(field.type) else _named(field.type), source)
+    why = f"column {field.name} is {own} in the file, and has a value that is no {field.type}"
+    return _Column(f"{value} AS {quoted}", f"{source} {'BIGINT' if own in _NANOS else own}", bad, why)
+
+
+def _frame(
+    reader: DataFrameReader, paths: Sequence[str], columns: Sequence[_Column], declared: Sequence[Field], marked: bool
+) -> DataFrame:
+    reads = [column.read for column in columns if column.read] or ["_lockstep_none INT"]
+    frame = reader.schema(", ".join(reads)).load(list(paths))
+    if not marked and [column.value for column in columns] == [quote_name(field.name) for field in declared]:
+        return frame
+    marks = []
+    if marked:
+        checks = [column for column in columns if column.bad]
+        whole = f"to_json(struct({', '.join(map(quote_name, frame.columns))}))"
+        whys = " ".join(f"WHEN {column.bad} THEN {literal(column.why)}" for column in checks)
+        why = f"CASE {whys} END" if checks else "CAST(NULL AS STRING)"
+        marks = [f"CASE WHEN {why} IS NOT NULL THEN {whole} END AS {BAD}", f"{why} AS {WHY}"]
+    read = frame.selectExpr(*(column.value for column in columns), *marks)
+    return read.selectExpr("*", FILE_OF_BAD) if marked else read
+
+
+def _columns_of_all(footers: Mapping[str, Footer]) -> list[Field]:
+    """The columns that all files have; none where Spark comes to the same. Raises `BadRecords` if they differ."""
+    (first, columns), *others = ((uri, footer.columns) for uri, footer in footers.items())
+    for uri, found in others:
+        if differing := [f"{name} ({kind})" for name, kind in columns.items() ^ found.items()]:
+            raise BadRecords(
+                f"input files {first} and {uri} differ in columns or types: {', '.join(sorted(differing))}; say in "
+                "schema= what is to be read, where NULL stands for a column that some files lack"
+            )
+    kinds = {name: _name_of(kind) for name, kind in columns.items()}
+    return [Field(name, _NANOS.get(own, own)) for name, own in kinds.items() if {*kinds.values()} & {*_NANOS}]
+
+
+# --- types -----------------------------------------------------------------------------------------------------------
+
+
+def _name_of(found: pa.DataType) -> str:
+    """What Spark's DDL calls a column's type; for one that Spark doesn't have a name that isn't among those."""
+    if types.is_dictionary(found) or isinstance(found, pa.BaseExtensionType):
+        return _name_of(found.value_type if types.is_dictionary(found) else found.storage_type)
+    if types.is_timestamp(found):
+        return list(_NANOS if found.unit == "ns" else _TIMES)[found.tz is None]
+    if types.is_decimal(found):
+        return f"DECIMAL({found.precision},{found.scale})"
+    return "BINARY" if types.is_fixed_size_binary(found) else _NAMES.get(found, str(found))
+
+
+def _named(ddl: str) -> str:
+    """A declared type as `_name_of` has it."""
+    if decimal := _DECIMAL.fullmatch(plain(ddl)):
+        return f"DECIMAL({decimal[1] or 10},{decimal[2] or 0})"
+    return "STRING" if re.match(r"(?:VAR)?CHAR\(", plain(ddl)) else plain(ddl)
+
+
+def _is_list(found: pa.DataType) -> bool:
+    return bool(types.is_list(found) or types.is_large_list(found) or types.is_fixed_size_list(found))
+
+
+def _is_known(kind: str) -> bool:
+    return kind in _NAMES.values() or kind in _TIMES or _DECIMAL.fullmatch(kind) is not None
+
+
+def _reads(found: pa.DataType, ddl: str, nested: bool = False) -> bool:
+    """Whether Spark reads every value as it is; a type that only Spark knows, and a time in a list, is left to it."""
+    match split_nested(ddl):
+        case ("ARRAY", inside):
+            return _is_list(found) and _reads(found.value_type, inside, True)
+        case ("MAP", inside):
+            pair = split(inside)
+            return (
+                types.is_map(found) and _reads(found.key_type, pair[0], True) and _reads(found.item_type, pair[1], True)
+            )
+        case ("STRUCT", inside):
+            own = {field.name.casefold(): field.type for field in found} if types.is_struct(found) else {}
+            fields = [(own.get(field.name.casefold()), field.type) for field in fields_of(inside)]
+            return all(kind is not None and _reads(kind, wanted, True) for kind, wanted in fields)
+    kind = _named(ddl)
+    return kind == _name_of(found) or not _is_known(kind) or (nested and kind in _TIMES and types.is_timestamp(found))
+
+
+def _cast(own: str, kind: str, name: str) -> tuple[str, str]:
+    """A cast, and a condition in SQL that is true where it would change the value: "" for never."""
+    (whole, scale), (wanted, wanted_scale) = _places(own), _places(kind)
+    wider = 0 <= whole <= wanted and scale <= wanted_scale
+    if (own, kind) in _KEEPING or (wider and (own in _DIGITS or kind not in _DIGITS or whole < wanted)):
+        return f"CAST({name} AS {kind})", ""
+    if own in _NANOS and kind in _TIMES:
+        return f"CAST(timestamp_micros({name} DIV 1000) AS {kind})", f"{name} % 1000 <> 0"
+    if (own, kind) == ("BINARY", "STRING"):
+        return f"CAST({name} AS STRING)", f"NOT is_valid_utf8(CAST({name} AS STRING))"
+    floating = own in ("FLOAT", "DOUBLE") and kind in ("FLOAT", *_DIGITS)
+    if not floating and min(whole, wanted) < 0:
+        return f"CAST(NULL AS {kind})", f"{name} IS NOT NULL"
+    value = f"try_cast({name} AS {kind})"
+    same = f"coalesce(try_cast({value} AS {own}) = {name}, false)"
+    if floating and kind == "BIGINT":  # a double of 2^63 is cast to 2^63 - 1, which is the same double
+        same += f" AND {name} < 9223372036854775807D"
+    return value, f"{name} IS NOT NULL AND NOT ({same})"
+
+
+def _places(kind: str) -> tuple[int, int]:
+    """How many digits stand before the point and behind it; -1 where the type has no such number."""
+    decimal = _DECIMAL.fullmatch(kind)
+    return (int(decimal[1]) - int(decimal[2]), int(decimal[2])) if decimal else (_DIGITS.get(kind, -1), 0)
+
+
+# --- folders ---------------------------------------------------------------------------------------------------------
+
+
+def columns_of_folders(fields: Iterable[Field], uris: Iterable[str]) -> dict[str, str]:
+    """SQL of each column that the names of all files' folders give (`carrier=UA/`), by column. Raises `BadRecords`
+    for a value that isn't one of the column's type."""
+    folders = {uri.rpartition("/")[0] + "/" for uri in uris}
+    found = {}
+    for field in fields:
+        name = field.name.casefold()
+        values = {place: [text for key, text in _FOLDER.findall(place) if key.casefold() == name] for place in folders}
+        if not any(values.values()):
+            continue
+        for place, given in values.items():
+            if len(given) != 1 or not _is_value(given[0], _named(field.type)):
+                raise BadRecords(
+                    f"input folder {place}: its name gives column {field.name} no {field.type}: rename it, or declare "
+                    "the column as STRING (folders give texts, integers, booleans and ISO dates)"
+                )
+        text = f"regexp_extract(input_file_name(), {literal(f'(?i)/{field.name}=([^/]*)/')}, 1)"
+        for _ in ("the URI's escapes", "those of the folder's name"):
+            text = f"url_decode(replace({text}, '+', '%2B'))"
+        found[field.name] = f"CAST(nullif({text}, {literal(NULL)}) AS {field.type})"
+    return found
+
+
+def _is_value(escaped: str, kind: str) -> bool:
+    """Whether a folder's text is NULL, a text, an integer, a boolean or an ISO date."""
+    types_by_name = {name: kind for kind, name in _NAMES.items() if name in ("STRING", "BOOLEAN", "DATE", *_DIGITS)}
+    try:
+        text = unquote(escaped, errors="strict")
+        if text != NULL:
+            pa.scalar(text).cast(types_by_name[kind])
+    except (KeyError, UnicodeDecodeError, pa.ArrowException):
+        return False
+    return text != "" and not re.search("%(?![0-9A-Fa-f]{2})", escaped)
+
+
+def header_of(file: BinaryIO, options: Mapping[str, str]) -> set[str]:
+    """The names of a CSV file's columns, casefolded; empty without a header."""
+    packed = file.read(2) == b"\x1f\x8b"
+    file.seek(0)
+    line = (gzip.GzipFile(fileobj=file) if packed else file).readline(1 << 20)
+    text = line.decode(options.get("encoding", "utf-8"), "replace").removeprefix("\ufeff").strip()
+    names = text.split(options.get("sep", options.get("delimiter", ","))) if options["header"].lower() == "true" else []
+    return {name.strip().strip('"').casefold() for name in names}
+
+
+def with_folders(reading: Reading, in_folders: Mapping[str, str], read: Callable[[Reading], Records]) -> Records:
+    """What `read` gives, with the columns of folders; where a JSON object has a value of its own, that counts."""
+    if not in_folders:
+        return read(reading)
+    fields = fields_of(reading.schema or "")
+    own = fields if reading.format == "json" else [field for field in fields if field.name not in in_folders]
+    records = read(replace(reading, schema=", ".join(f"{quote_name(field.name)} {field.type}" for field in own)))
+    values = []
+    for field in fields:
+        name, value = quote_name(field.name), in_folders.get(field.name)
+        value = f"coalesce({name}, {value})" if value and field in own else value
+        values.append(f"{value} AS {name}" if value else name)
+    marks = [name for name in records.frame.columns if name not in records.columns]
+    return replace(records, frame=records.frame.selectExpr(*values, *marks))

@@ -1,0 +1,164 @@
+"""From where a file's columns come: each Parquet footer is compared with the schema, and folders' names are values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lockstep.errors import BadRecords
+from lockstep.sources import FileSource
+from tests.spark.pipelines import pipeline_of
+from tests.spark.staged import Staged, stage
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Files = Mapping[str, Mapping[str, Any]]
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+UTC_MICROS = pa.timestamp("us", "UTC")
+NANOS = pa.array([1_767_614_400_000_000_001], pa.timestamp("ns", "UTC"))
+
+
+def staged(spark: SparkSession, folder: Path, files: Files, schema: str | None, **settings: Any) -> Staged:
+    for name, columns in files.items():
+        path = folder / "2013" / f"{name}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table(columns), path, use_deprecated_int96_timestamps=name == "int96")
+    pattern = f"{folder}/{{interval_start:%Y}}/**/*.parquet"
+    return stage(spark, folder, pipeline_of(FileSource(pattern, format="parquet", schema=schema, **settings)))
+
+
+#: what a file has, as what it is declared, what is read
+HELD: list[tuple[Any, str, Any]] = [
+    (pa.array([7], pa.int32()), "DECIMAL(12,2)", Decimal("7.00")),
+    (pa.array([0.5], pa.float32()), "DOUBLE", 0.5),
+    (pa.array([2**31], pa.uint32()), "BIGINT", 2**31),
+    (pa.array([127], pa.int32()), "TINYINT", 127),
+    (pa.array([2**63 - 1], pa.uint64()), "BIGINT", 2**63 - 1),
+    ([3.0], "INT", 3),
+    ([b"\xc3\xa9"], "STRING", "é"),
+    (pa.array([[1]], pa.large_list(pa.int64())), "ARRAY<BIGINT>", [1]),
+    (pa.array([{"b": 1, "a": "x", "c": 2}]), "STRUCT<a: STRING, b: BIGINT>", {"a": "x", "b": 1}),
+    (pa.nulls(1), "STRING", None),
+    (pa.nulls(1), "ARRAY<INT>", None),
+    (pa.array([None], pa.float64()), "DATE", None),
+    (pa.array([NOON], pa.timestamp("ns", "UTC")), "TIMESTAMP", NOON),
+]
+READ: dict[str, tuple[Files, str | None, list[dict[str, Any]]]] = {
+    "a column that one of two files has": (
+        {"a": {"ID": [1]}, "b": {"id": [2], "note": ["x"]}},
+        "id BIGINT, note STRING",
+        [{"id": 1, "note": None}, {"id": 2, "note": "x"}],
+    ),
+    "other types that hold the values": (
+        {"a": {f"c{number}": column for number, (column, _, _) in enumerate(HELD)}},
+        ", ".join(f"c{number} {kind}" for number, (_, kind, _) in enumerate(HELD)),
+        [{f"c{number}": value for number, (_, _, value) in enumerate(HELD)}],
+    ),
+    "whole nanoseconds": ({"a": {"at": pa.array([NOON], pa.timestamp("ns", "UTC"))}}, None, [{"at": NOON}]),
+    "INT96, as Spark writes by default": (
+        {"int96": {"at": pa.array([NOON], UTC_MICROS), "all": pa.array([[NOON]], pa.list_(UTC_MICROS))}},
+        "at TIMESTAMP, all ARRAY<TIMESTAMP>",
+        [{"at": NOON, "all": [NOON]}],
+    ),
+    "folders": (
+        {
+            "day=2026-01-05/carrier=U%2FA b+%25/x": {"id": [1], "dt": ["own"]},
+            "day=__HIVE_DEFAULT_PARTITION__/carrier=DL/dt=folder/x": {"id": [2], "dt": ["own"]},
+        },
+        "day DATE, id BIGINT, carrier STRING, dt STRING",
+        [
+            {"day": date(2026, 1, 5), "id": 1, "carrier": "U/A b+%", "dt": "own"},
+            {"day": None, "id": 2, "carrier": "DL", "dt": "own"},
+        ],
+    ),
+}
+
+
+@pytest.mark.tier("all")
+@pytest.mark.fault("W1")
+def test_every_value_is_read_as_the_file_has_it(
+    session: SparkSession, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    for number, (case, (files, schema, expected)) in enumerate(READ.items()):
+        with subtests.test(case):
+            found = staged(session, tmp_path / str(number), files, schema).rows()
+            assert sorted(found, key=str) == sorted(expected, key=str)
+
+
+REFUSED: dict[str, tuple[Files, str | None, str]] = {
+    "a column that no file has": ({"a": {"id": [1], "remark": ["x"]}}, "id BIGINT, note STRING", "note"),
+    "a column with another name in one file": (
+        {"a": {"id": [1], "remark": ["x"]}, "b": {"id": [2], "note": ["y"]}},
+        "id BIGINT, note STRING",
+        "remark",
+    ),
+    "another type": ({"a": {"id": ["x"]}}, "id BIGINT", "column id is STRING"),
+    "other columns without a schema": ({"a": {"id": [1]}, "b": {"id": [2], "note": ["x"]}}, None, "note"),
+    "two types without a schema": ({"a": {"id": [1]}, "b": {"id": ["x"]}}, None, "schema="),
+    "a time of day": ({"a": {"id": pa.array([1], pa.time64("us"))}}, "id BIGINT", "id"),
+    "a folder that is no number": ({"n=x/a": {"id": [1]}}, "id BIGINT, n INT", "n INT|n no INT"),
+    "a folder beyond its type": ({"n=300/a": {"id": [1]}}, "id BIGINT, n TINYINT", "TINYINT"),
+}
+
+
+@pytest.mark.fault("W1")
+def test_a_file_that_can_not_give_a_column_is_refused_by_name(
+    session: SparkSession, tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    for number, (case, (files, schema, named)) in enumerate(REFUSED.items()):
+        with subtests.test(case), pytest.raises(BadRecords, match=named):
+            staged(session, tmp_path / str(number), files, schema)
+
+
+BAD: dict[str, Any] = {
+    "SMALLINT": pa.array([70_000], pa.int32()),
+    "BIGINT": pa.array([2**63 + 5], pa.uint64()),
+    "INT": pa.array([1.5]),
+    "LONG": pa.array([2.0**63]),
+    "TIMESTAMP": NANOS,
+    "DECIMAL(6,2)": pa.array([Decimal("123456.78")]),
+    "STRING": pa.array([b"\xff"]),
+}
+
+
+@pytest.mark.fault("W2")
+def test_a_value_that_would_change_is_a_bad_record(session: SparkSession, tmp_path: Path) -> None:
+    good = {f"c{number}": pa.nulls(1, column.type) for number, column in enumerate(BAD.values())}
+    files = {f"{number}": {**good, f"c{number}": column} for number, column in enumerate(BAD.values())}
+    schema = ", ".join(f"c{number} {kind}" for number, kind in enumerate(BAD))
+    with pytest.raises(BadRecords) as failed:
+        staged(session, tmp_path / "fail", {**files, "good": good}, schema)
+    assert [f"column c{number} is" in str(failed.value) for number in range(len(BAD))] == [True] * len(BAD)
+    found = staged(session, tmp_path / "keep", {**files, "good": good}, schema, on_bad_records="quarantine")
+    assert (len(found.rows()), found.result.sources["input"].quarantined) == (1, len(BAD))
+    with pytest.raises(
+        BadRecords, match=r"a\.parquet: column at is NANOSECONDS in the file, and has a value that is no TIMESTAMP"
+    ):
+        staged(session, tmp_path / "nanos", {"a": {"at": NANOS}}, None)
+
+
+@pytest.mark.tier("all")
+@pytest.mark.fault("W3")
+def test_folders_give_columns_of_texts_too_unless_the_file_has_them(session: SparkSession, tmp_path: Path) -> None:
+    for kind, texts in {
+        "csv": ["id\n1\nx\n", 'id,"carrier"\n1,own\nx,y\n'],
+        "json": ['{"id": 1}\nx\n', '{"id": 1, "carrier": "own"}\nx\n'],
+    }.items():
+        for text, expected in zip(texts, ["UA", "own"], strict=True):
+            path = tmp_path / f"{kind}{expected}" / ("id=no" if kind == "csv" else "") / "carrier=UA" / "n=3" / "x"
+            path.parent.mkdir(parents=True)
+            path.write_text(text)
+            schema = "n INT, id BIGINT, carrier STRING"
+            settings: Any = {"format": kind, "schema": schema, "on_bad_records": "quarantine", "once": True}
+            source = FileSource(f"{tmp_path}/{kind}{expected}/**", **settings)
+            found = stage(session, tmp_path, pipeline_of(source))
+            assert found.rows() == [{"n": 3, "id": 1, "carrier": expected}]
+            assert found.result.sources["input"].quarantined == 1
