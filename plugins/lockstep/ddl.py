@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lockstep.errors import InvalidPipeline
 
@@ -32,7 +32,7 @@ class Field:
     name: str
     type: str
     required: bool = False  #: NOT NULL
-    comment: str = ""  #: in its quotes
+    comment: str = field(default="", compare=False)  #: in its quotes
 
 
 def fields_of(ddl: str) -> list[Field]:

@@ -190,7 +190,7 @@ def test_resolve_points_a_decided_sink_to_its_new_target_and_notes_it(ledger: Le
     assert notes == [("warehouse", "operator", "restored from the backup of May")]
 
 
-@pytest.mark.fault("V8")
+@pytest.mark.fault("V7")
 def test_a_reason_that_quotes_a_file_breaks_no_statement(ledger: Ledger) -> None:
     """A NUL, and half a surrogate pair."""
     epoch = planned(ledger)

@@ -301,7 +301,7 @@ class Strict:
             raise InvalidPipeline(f"locale={locale!r}: decimals are read by {', '.join(sorted(_LOCALES))}; read STRING")
         groups, point = _LOCALES.get(locale or "", ("", "."))
         whole = f"[0-9]+|[0-9]{{1,3}}([{groups}][0-9]{{3}})+" if groups else "[0-9]+"
-        exact_text = f"[-+]?({whole})([{point}][0-9]{{0,{scale}}}0*)?|[-+]?[{point}][0-9]{{1,{scale}}}0*"
+        exact_text = f"[-+]?({whole})([{point}][0-9]{{0,{scale}}}0*)?|[-+]?[{point}](?=[0-9])[0-9]{{0,{scale}}}0*"
         any_text = f"[-+]?({whole})?([{point}][0-9]*)?"
         power = "[-+]?[0-9]{1,8}([.][0-9]{0,8})?[eE][-+]?[0-9]{1,2}"
         shape = any_text if locale else f"{any_text}|{power}"

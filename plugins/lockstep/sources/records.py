@@ -193,7 +193,7 @@ class Reading:
             what = "has an odd number of quotes: one isn't closed, and lines behind it would be part of its value"
         else:
             return
-        files = spark.read.option("wholetext", "true").text(list(names))
+        files = spark.read.format("text").option("wholetext", "true").load(list(names))
         found = files.where(f"trim(BOTH ' \\r\\n\\t' FROM value) <> '' AND {wrong}").selectExpr(
             "input_file_name() AS file"
         )
