@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from lockstep.ddl import Field, fields_of, literal, plain, quote_name, split, split_nested
@@ -135,7 +135,7 @@ class Strict:
         no = literal(f"column {one.name} is no {one.type}")
         if re.search(r"\b(DECIMAL|DEC|NUMERIC)\b", one.type, re.IGNORECASE):
             digits = literal(f"column {one.name} has more digits than {one.type}")
-            no = digits if split_nested(one.type) else f"IF({converted or read} IS NULL, {no}, {digits})"
+            no = digits if self.format == "json" else f"IF(try_cast({read} AS DOUBLE) IS NULL, {no}, {digits})"
         elif _TEXT.fullmatch(one.type):
             no = literal(f"column {one.name} is no {one.type} or has bytes that are no text in the file's encoding")
         null = literal(f"column {one.name} is NOT NULL and has no value")
@@ -263,7 +263,7 @@ class Strict:
             number = " WHEN {0} RLIKE '^1[0-9]{{9}}$' THEN timestamp_seconds(CAST({0} AS BIGINT))"
         quick = "length({0}) = 10 AND substr({0}, 5, 1) = '-' AND substr({0}, 8, 1) = '-' "
         quick += "AND substr({0}, 10, 1) BETWEEN '0' AND '9' AND {0} >= '0001'"
-        right = (lambda text: quick.format(text)) if kind == "DATE" else (lambda text: _whole(shape, text))
+        right: Callable[[str], str] = quick.format if kind == "DATE" else partial(_whole, shape)
         return _Leaf(
             "STRING",
             lambda text: f"CASE WHEN {right(text)} THEN try_cast({text} AS {kind}){number.format(text)} END",
