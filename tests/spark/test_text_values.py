@@ -60,7 +60,7 @@ def strictly(kind: Kind, type: str, text: str) -> Any:
             return int(text) if re.fullmatch(r"[-+]?\d+", text) and -(2**size) <= int(text) < 2**size else BAD_ONE
         if type.startswith("DECIMAL"):
             scale = int(type[:-1].rpartition(",")[2])
-            value = Decimal(text) if re.fullmatch(number, text, re.ASCII) else None
+            value = Decimal(text) if re.fullmatch(number, text) else None
             if kind == "json" and value is not None:  # behind these decimals Spark has no digits to read by
                 value = value.quantize(Decimal(1).scaleb(-(28 + scale)), ROUND_HALF_UP, Context(prec=99, Emin=-99999))
             places = int(value.normalize(Context(prec=99)).as_tuple().exponent) if value is not None else -99
@@ -69,7 +69,7 @@ def strictly(kind: Kind, type: str, text: str) -> Any:
             if re.fullmatch(r"NaN|[-+]?Inf(inity)?", text):
                 return float(text)
             value = float(text) if re.fullmatch(number, text, re.ASCII) else math.inf
-            lost = value == 0 and re.search("[1-9]", text.lower().partition("e")[0])
+            lost = kind == "csv" and value == 0 and re.search("[1-9]", text.lower().partition("e")[0])
             return BAD_ONE if math.isinf(value) or lost else value
         if type == "BOOLEAN":
             return {"true": True, "false": False}.get(text.lower(), BAD_ONE)

@@ -57,11 +57,13 @@ class _Leaf:
 
 @dataclass(frozen=True)
 class Strict:
-    """A schema of CSV or JSON records. `options`: those of Spark's reader."""
+    """A schema of CSV or JSON records. `options`: those of Spark's reader. `line`: an SQL expression of a whole JSON
+    record, where there is one."""
 
     ddl: str
     format: str
     options: Mapping[str, str] = field(default_factory=dict)
+    line: str = "''"
 
     @cached_property
     def fields(self) -> Sequence[Field]:
@@ -240,7 +242,8 @@ class Strict:
                     converts=True,
                 )
             case "FLOAT" | "DOUBLE":  # an infinite one may be a number that is too large
-                return _Leaf(kind, fits=lambda read, _: f"abs({read}) <> CAST('Infinity' AS {kind})")
+                said = f"{self.line} RLIKE '(?i)[-+: \"]inf'"
+                return _Leaf(kind, fits=lambda read, _: f"(abs({read}) <> CAST('Infinity' AS {kind}) OR {said})")
             case "DATE" | "TIMESTAMP" | "TIMESTAMP_NTZ":
                 return self._time(one)
         raise self._refused(one)

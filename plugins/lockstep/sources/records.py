@@ -145,7 +145,8 @@ class Reading:
         frame = reader.schema(f"{self.strict.schema}, {BAD} STRING").load(names)
         columns = tuple(frame.columns)[:-1]
         # a good record for Spark, which doesn't show it
-        values = f"to_{self.format}(struct({', '.join(map(quote_name, columns))}){self._separator})"
+        separator = f", map('sep', {literal(self.separator)})" if self.format == "csv" else ""
+        values = f"to_{self.format}(struct({', '.join(map(quote_name, columns))}){separator})"
         frame = self.strict.marked(frame, values)
         return Records(frame.selectExpr("*", _FILE_OF_BAD), columns, marked=True, reading=self, sizes=found.sizes)
 
@@ -170,9 +171,9 @@ class Reading:
         return {key.lower(): value for key, value in self.options.items()}.get(name, default)
 
     @property
-    def _separator(self) -> str:
-        separator = self.option("sep", self.option("delimiter", ","))
-        return f", map('sep', {literal(separator)})" if self.format == "csv" else ""
+    def separator(self) -> str:
+        """Of CSV's fields."""
+        return self.option("sep", self.option("delimiter", ","))
 
     def _require_whole_values(self, spark: SparkSession, names: Sequence[str]) -> None:
         """Raise `BadRecords` for a file over which `multiLine` would lose what stands behind its first JSON value, or

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lockstep.ddl import quote_name
@@ -32,7 +33,7 @@ def require_lines(where: str, reading: Reading) -> None:
 
 def has_header(reading: Reading) -> bool:
     """Whether a file's first line names the columns."""
-    return reading.format == "csv" and _small(reading.options).get("header", "false").lower() == "true"
+    return reading.format == "csv" and reading.option("header", "false").lower() == "true"
 
 
 def read_ranges(spark: SparkSession, reading: Reading, ranges: Sequence[FrozenRange]) -> Records:
@@ -49,7 +50,9 @@ def read_ranges(spark: SparkSession, reading: Reading, ranges: Sequence[FrozenRa
     parsed = lines.where(f"trim(BOTH ' \\t\\r' FROM {VALUE}) <> ''").selectExpr(
         record, f"{VALUE} AS {_LINE}", f"{FILE_OF_LINE} AS {_PATH}"
     )
-    frame = reading.strict.marked(parsed.selectExpr(f"{_ROW}.*", _LINE, _PATH), _LINE, _LINE, _PATH)
+    frame = replace(reading.strict, line=_LINE).marked(
+        parsed.selectExpr(f"{_ROW}.*", _LINE, _PATH), _LINE, _LINE, _PATH
+    )
     if reading.format == "json":  # the parser doesn't look behind the first object
         more = f"{BAD} IS NULL AND {has_more_json(_LINE)}"
         columns = (quote_name(name) for name in nothing.columns)
@@ -66,14 +69,8 @@ def read_ranges(spark: SparkSession, reading: Reading, ranges: Sequence[FrozenRa
 
 def _lines(spark: SparkSession, reading: Reading, columns: tuple[str, ...], ranges: Sequence[FrozenRange]) -> DataFrame:
     tasks = tasks_of((one.path, one.starts, one.ends) for one in ranges)
-    options = _small(reading.options)
     header = None
     if has_header(reading):
-        separator = options.get("sep", options.get("delimiter", ","))
-        header = Header(columns, separator.replace("\\t", "\t"), options.get("quote", '"'))
+        header = Header(columns, reading.separator.replace("\\t", "\t"), reading.option("quote", '"'))
     numbers = spark.range(0, len(tasks), 1, len(tasks))
     return numbers.mapInArrow(reader_of(tasks, header), f"{VALUE} STRING, {FILE_OF_LINE} STRING")
-
-
-def _small(options: Mapping[str, str]) -> dict[str, str]:
-    return {name.lower(): value for name, value in options.items()}

@@ -169,7 +169,7 @@ class Decoding:
 
     @cached_property
     def _strict(self) -> Strict:
-        return Strict(self.schema, "json")
+        return Strict(self.schema, "json", line=self._text)
 
     @property
     def wrapper_field(self) -> str | None:
