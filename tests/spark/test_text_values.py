@@ -27,7 +27,6 @@ from tests.spark.staged import csv, stage
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.fault("V1")
 TYPES = {
     "t": "TINYINT",
     "n": "INT",
@@ -163,6 +162,8 @@ WAYS: list[tuple[Kind, str]] = [
 ]
 
 
+@pytest.mark.fault("V1")
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("kind", "way"), WAYS)
 def test_known_texts_are_what_they_say_or_bad(session: SparkSession, tmp_path: Path, kind: Kind, way: str) -> None:
     """JSON numbers and texts both."""
@@ -199,6 +200,7 @@ def drawn(random: Random) -> str:
     return random.choice([whole, changed, "".join(random.choices(PARTS, k=random.randrange(6)))])
 
 
+@pytest.mark.fault("V1")
 @settings(
     max_examples=2, phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck), database=None
 )

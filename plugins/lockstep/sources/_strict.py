@@ -41,7 +41,14 @@ _NO_TEXT = "'\ufffd'"
 
 
 def _whole(pattern: str, text: str) -> str:
-    return f"{text} RLIKE {literal(f'^({pattern})' + chr(92) + 'z')}"
+    groupless = re.sub(r"\((?!\?)", "(?:", f"^({pattern})").replace("[0-9]{2}", "[0-9][0-9]")
+    return f"{text} RLIKE {literal(groupless + chr(92) + 'z')}"
+
+
+def _ends(text: str) -> str:
+    """A condition, quicker than a pattern: a text that Java takes for a number is one, and has no exponent."""
+    signs = " AND ".join(f"NOT contains({text}, '{sign}')" for sign in "eExX")
+    return f"({text} >= '+' AND substr({text}, -1) BETWEEN '.' AND '9' AND {signs})"
 
 
 @dataclass(frozen=True)
@@ -234,7 +241,9 @@ class Strict:
             case "FLOAT" | "DOUBLE" if csv:
                 return _Leaf(
                     "STRING",
-                    lambda text: f"CASE WHEN {_whole(_FLOAT, text)} THEN try_cast({text} AS {kind}) END",
+                    lambda text: (
+                        f"CASE WHEN {_ends(text)} OR {_whole(_FLOAT, text)} THEN try_cast({text} AS {kind}) END"
+                    ),
                     lambda text, made: (
                         f"(abs({made}) <> CAST('Infinity' AS {kind}) OR contains({text}, 'Inf')) "
                         f"AND ({made} <> 0 OR {text} RLIKE '^[-+]?[0.]+([eE]|$)')"
@@ -285,8 +294,6 @@ class Strict:
             f"{{0}} * {1_000_000 // parts}" if parts <= 1_000_000 else "CASE WHEN {0} % 1000 = 0 THEN {0} DIV 1000 END"
         )
         text = f"CASE WHEN {within} THEN timestamp_micros({micros}) END"
-        if parts > 1_000_000:  # a BIGINT of nanoseconds ends in 2262
-            text = f"timestamp_micros({micros})"
         return _Leaf("BIGINT", lambda read: text.format(read), converts=True)
 
     def _decimal(self, precision: int, scale: int) -> _Leaf:
@@ -304,26 +311,21 @@ class Strict:
             raise InvalidPipeline(f"locale={locale!r}: decimals are read by {', '.join(sorted(_LOCALES))}; read STRING")
         groups, point = _LOCALES.get(locale or "", ("", "."))
         whole = f"[0-9]+|[0-9]{{1,3}}([{groups}][0-9]{{3}})+" if groups else "[0-9]+"
-        exact_text = f"[-+]?({whole})([{point}][0-9]{{0,{scale}}}0*)?|[-+]?[{point}](?=[0-9])[0-9]{{0,{scale}}}0*"
-        any_text = f"[-+]?({whole})?([{point}][0-9]*)?"
+        exact = f"[-+]?({whole})([{point}][0-9]{{0,{scale}}}0*)?|[-+]?[{point}](?=[0-9])[0-9]{{0,{scale}}}0*"
         power = "[-+]?[0-9]{1,8}([.][0-9]{0,8})?[eE][-+]?[0-9]{1,2}"
-        shape = any_text if locale else f"{any_text}|{power}"
 
-        def number(text: str) -> str:
-            return f"translate({text}, {literal(point + groups)}, '.')" if locale else text
+        def convert(text: str) -> str:
+            number = f"translate({text}, {literal(point + groups)}, '.')" if locale else text
+            value, cases = f"try_cast({number} AS {kind})", [_whole(exact, text)]
+            if not locale:
+                at = f"locate('.', {text})"
+                cases.insert(0, f"{at} > 0 AND {at} + {scale} >= length({text}) AND {_ends(text)}")
+            if not locale and rest >= 16:
+                same = f"try_cast({text} AS {wide}) = CAST({value} AS {wide})"
+                cases.append(f"{_whole(power, text)} AND {same} AND ({value} <> 0 OR {text} RLIKE '^[-+]?[0.]+[eE]')")
+            return f"CASE WHEN ({') OR ('.join(cases)}) THEN {value} END"
 
-        def fits(text: str, made: str) -> str:
-            if locale or rest < 16:
-                return f"({_whole(exact_text, text)})"
-            exact = f"try_cast({text} AS {wide}) = CAST({made} AS {wide}) AND {text} RLIKE '[eE]'"
-            return f"(({_whole(exact_text, text)}) OR ({exact} AND ({made} <> 0 OR {text} RLIKE '^[-+]?[0.]+[eE]')))"
-
-        return _Leaf(
-            "STRING",
-            lambda text: f"CASE WHEN {_whole(shape, text)} THEN try_cast({number(text)} AS {kind}) END",
-            fits,
-            converts=True,
-        )
+        return _Leaf("STRING", convert, converts=True)
 
     def _refused(self, one: Field) -> InvalidPipeline:
         return InvalidPipeline(

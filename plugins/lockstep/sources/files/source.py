@@ -177,9 +177,8 @@ def charset_of(where: str, format: str, encoding: str) -> str:
         codec = encoding
     java = {"utf-8": "UTF-8", "utf-8-sig": "UTF-8"}
     if format == "csv":
-        numbers = (1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 15)
         java |= {"ascii": "US-ASCII", "koi8-r": "KOI8-R", "koi8-u": "KOI8-U"}
-        java |= {f"iso8859-{n}": f"ISO-8859-{n}" for n in numbers} | {
+        java |= {f"iso8859-{n}": f"ISO-8859-{n}" for n in (*range(1, 10), 13, 15)} | {
             f"cp{n}": f"windows-{n}" for n in range(1250, 1259)
         }
     if codec not in java:
