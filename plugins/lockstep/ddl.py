@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lockstep.errors import InvalidPipeline
 
 _FIELD = re.compile(
     r"""\s*(?P<name>`(?:[^`]|``)+`|\w+)(?:\s*:\s*|\s+)(?P<type>.+?)
-        (?P<required>\s+NOT\s+NULL)?(?:\s+COMMENT\s+(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"))?\s*""",
+        (?P<required>\s+NOT\s+NULL)?(?:\s+COMMENT\s+(?P<comment>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"))?\s*""",
     re.IGNORECASE | re.DOTALL | re.VERBOSE,
 )
 _NESTED = re.compile(r"\s*(ARRAY|MAP|STRUCT)\s*<(.*)>\s*", re.IGNORECASE | re.DOTALL)
@@ -32,6 +32,7 @@ class Field:
     name: str
     type: str
     required: bool = False  #: NOT NULL
+    comment: str = field(default="", compare=False)  #: in its quotes
 
 
 def fields_of(ddl: str) -> list[Field]:
@@ -91,4 +92,4 @@ def _field(text: str) -> Field:
         raise InvalidPipeline(f"schema: {text.strip()!r} is no column of Spark's DDL: write name TYPE")
     name = found["name"]
     name = name[1:-1].replace("``", "`") if name.startswith("`") else name
-    return Field(name, plain(found["type"]), found["required"] is not None)
+    return Field(name, plain(found["type"]), found["required"] is not None, found["comment"] or "")

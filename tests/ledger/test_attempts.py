@@ -188,3 +188,10 @@ def test_resolve_points_a_decided_sink_to_its_new_target_and_notes_it(ledger: Le
     assert found.vote is not None and found.vote.target_id == "restored"
     notes = sql("SELECT sink, role, reason FROM lockstep.transition WHERE role = 'operator'")
     assert notes == [("warehouse", "operator", "restored from the backup of May")]
+
+
+@pytest.mark.fault("V7")
+def test_a_reason_that_quotes_a_file_breaks_no_statement(ledger: Ledger) -> None:
+    """A NUL, and half a surrogate pair."""
+    epoch = planned(ledger)
+    assert ledger.void_epoch(FLIGHTS, epoch.id, "header i\0d, Jos\udce9").reason == "header i\ufffdd, Jos\ufffd"

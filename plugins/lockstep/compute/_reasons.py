@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 
 from lockstep.ddl import Field, fields_of, quote_name
+from lockstep.sources._strict import plain_text
 from lockstep.sources.records import BAD, Reading
 
 _NAMED = 3
@@ -22,7 +23,7 @@ def reasons_of(spark: SparkSession, reading: Reading, records: Sequence[str]) ->
 
 
 def _fails(reading: Reading, fields: Sequence[Field], typed: Field | None) -> str:
-    columns = [f"{quote_name(field.name)} {field.type if field is typed else 'STRING'}" for field in fields]
+    columns = [f"{quote_name(field.name)} {plain_text(field.type) if field is typed else 'STRING'}" for field in fields]
     parsed = reading.parser(", ".join(columns), "value")
     return f"{parsed}.{BAD} IS NOT NULL"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import re
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -41,6 +42,7 @@ _SESSION: dict[str, Any] = {
     "options": "-c statement_timeout=60s -c lock_timeout=20s -c idle_in_transaction_session_timeout=30s",
 }
 _ILLEGAL_TRANSITION = "LS001"
+_MESSAGES = ("reason", "because", "actor")
 _LACKS = "multiranges, by which holes between intervals are found"
 
 
@@ -91,6 +93,20 @@ def connect_as_owner(dsn: str, application: str, *, refused: str, failed: str, *
 def first_line(error: BaseException) -> str:
     """What the server or libpq said, without its context."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+class LedgerCursor(RealDictCursor):
+    """Errors quote what files hold: PostgreSQL has no text with a NUL or half a surrogate pair, and the statement that
+    says what went wrong must not fail by it. What names something, as a path does, stays as it is."""
+
+    def execute(self, query: Any, vars: Any = None) -> None:
+        if isinstance(vars, dict):
+            vars = {name: _clean(value) if name in _MESSAGES else value for name, value in vars.items()}
+        super().execute(query, vars)
+
+
+def _clean(value: Any) -> Any:
+    return re.sub("[\0\ud800-\udfff]", "\ufffd", value) if isinstance(value, str) else value
 
 
 class Transaction:
@@ -165,7 +181,7 @@ class LedgerConnection:
     def _cursor(self) -> Iterator[RealDictCursor]:
         """Outside any transaction, its errors by name."""
         try:
-            with self._connected().cursor(cursor_factory=RealDictCursor) as cursor:
+            with self._connected().cursor(cursor_factory=LedgerCursor) as cursor:
                 yield cursor
         except psycopg2.Error as error:
             named = _named(error)
@@ -205,7 +221,7 @@ class LedgerConnection:
 
 def require_schema(connection: Connection) -> None:
     """Another version's schema may follow other rules, and a server may lose what it says. Raises `LedgerRefused`."""
-    with connection.cursor(cursor_factory=RealDictCursor) as cursor:
+    with connection.cursor(cursor_factory=LedgerCursor) as cursor:
         cursor.execute(statement("find_schema"))
         row: Row = dict(cursor.fetchone() or {})
     found, known = row["version"], migrations()[-1][0]

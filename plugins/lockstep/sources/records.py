@@ -12,17 +12,19 @@ import hashlib
 import json
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from lockstep.ddl import literal, quote_name
 from lockstep.epoch import Json, Position
-from lockstep.sources._decimals import BAD as BAD
-from lockstep.sources._decimals import WHY as WHY
-from lockstep.sources._decimals import Decimals
+from lockstep.errors import BadRecords
+from lockstep.sources._strict import BAD as BAD
+from lockstep.sources._strict import WHY as WHY
+from lockstep.sources._strict import Strict
 from lockstep.sources.open_source import OpenSource
 
 if TYPE_CHECKING:
@@ -132,15 +134,20 @@ class Reading:
         if not names:
             return self._nothing(spark)
         reader = self.reader(spark, found)
+        if self.format == "text":
+            frame = marked_text(reader.load(names), "NOT is_valid_utf8(value)").selectExpr("*", FILE_OF_BAD)
+            return Records(frame, ("value",), marked=True, sizes=found.sizes)
         if not self.marks:
             frame = (reader.schema(self.schema) if self.schema is not None else reader).load(names)
             # whoever takes a Parquet file for shorter than it is finds no footer
-            return Records(frame, tuple(frame.columns), sizes=found.sizes if self.format == "text" else ())
-        frame = reader.schema(f"{self.decimals.schema}, {BAD} STRING").load(names)
+            return Records(frame, tuple(frame.columns))
+        self._require_whole_values(spark, names)
+        frame = reader.schema(f"{self.strict.schema}, {BAD} STRING").load(names)
         columns = tuple(frame.columns)[:-1]
-        if self.decimals.wide:  # a good record for Spark, which doesn't show it
-            values = f"to_json(struct({', '.join(map(quote_name, columns))}))"
-            frame = self.decimals.marked(frame, values)
+        # a good record for Spark, which doesn't show it
+        separator = f", map('sep', {literal(self.separator)})" if self.format == "csv" else ""
+        values = f"to_{self.format}(struct({', '.join(map(quote_name, columns))}){separator})"
+        frame = self.strict.marked(frame, values)
         return Records(frame.selectExpr("*", FILE_OF_BAD), columns, marked=True, reading=self, sizes=found.sizes)
 
     def reader(self, spark: SparkSession, found: Listing) -> DataFrameReader:
@@ -151,25 +158,61 @@ class Reading:
         """As `read`, with no record marked: the parser gives up at the first malformed one. Of CSV alone, where a
         column for marks has each value of each record looked up by its name; None for all else."""
         names = found.paths
-        if self.format != "csv" or self.schema is None or not names or self.decimals.wide:
+        if self.format != "csv" or self.schema is None or not names:
             return None
+        self._require_whole_values(spark, names)
         options = self._forced(found) | {"mode": "FAILFAST"}
-        frame = spark.read.format("csv").options(**options).schema(self.schema).load(names)
+        frame = self.strict.sound(spark.read.format("csv").options(**options).schema(self.strict.schema).load(names))
         return Records(frame, tuple(frame.columns), sound=True, sizes=found.sizes)
 
+    @cached_property
+    def strict(self) -> Strict:
+        """What a text may be for each column."""
+        return Strict(self.schema or "", self.format, self.options)
+
+    def option(self, name: str, default: str) -> str:
+        """What the options say, in whatever case."""
+        return {key.lower(): value for key, value in self.options.items()}.get(name, default)
+
     @property
-    def decimals(self) -> Decimals:
-        """The schema's decimals."""
-        return Decimals.of(self.schema or "")
+    def separator(self) -> str:
+        """Of CSV's fields."""
+        return self.option("sep", self.option("delimiter", ","))
+
+    def _require_whole_values(self, spark: SparkSession, names: Sequence[str]) -> None:
+        """Raise `BadRecords` for a file over which `multiLine` would lose what stands behind its first JSON value, or
+        take all lines behind an odd quote of CSV into one value."""
+        if self.option("multiline", "false").lower() != "true":
+            return
+        if self.format == "json":
+            array, first = (
+                "from_json(value, 'ARRAY<STRING>')",
+                f"from_json(value, '{BAD} STRING', map('columnNameOfCorruptRecord', '{BAD}'))",
+            )
+            all = "from_json(concat('[', value, ',\"end\"]'), 'ARRAY<STRING>')"
+            wrong = f"NOT coalesce(size({all}) = 2 AND {all}[1] = 'end', false)"
+            wrong = f"{wrong} AND ({array} IS NOT NULL OR {first}.{BAD} IS NULL)"
+            what = "has something behind its first JSON value, which multiLine doesn't read: cut it, or leave that away"
+        elif self.option("quote", '"') == self.option("escape", "\\") == '"':
+            wrong = "(length(value) - length(replace(value, '\"', ''))) % 2 = 1"
+            what = "has an odd number of quotes: one isn't closed, and lines behind it would be part of its value"
+        else:
+            return
+        files = spark.read.format("text").option("wholetext", "true").load(list(names))
+        found = files.where(f"trim(BOTH ' \\r\\n\\t' FROM value) <> '' AND {wrong}").selectExpr(
+            "input_file_name() AS file"
+        )
+        if (row := found.first()) is not None:
+            raise BadRecords(f"file {path_of(row['file'])} {what}; nothing was sealed")
 
     def parser(self, schema: str, value: str) -> str:
         """An SQL expression of the column `value`'s text, one record, as `schema` with BAD."""
-        options = {**self.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": BAD}
+        options = {**self.options, **self._locale, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": BAD}
         pairs = ", ".join(f"{literal(name)}, {literal(found)}" for name, found in options.items())
         return f"from_{self.format}({value}, {literal(f'{schema}, {BAD} STRING')}, map({pairs}))"
 
     def _nothing(self, spark: SparkSession) -> Records:
-        frame = spark.createDataFrame([], self.schema or "value STRING")
+        frame = spark.createDataFrame([], self.strict.plain if self.marks else self.schema or "value STRING")
         return Records(frame, tuple(frame.columns))
 
     def _forced(self, found: Listing) -> dict[str, str]:
@@ -180,7 +223,21 @@ class Reading:
             forced |= {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": BAD}
         if self.format == "csv":
             forced |= {"columnPruning": "false", "enforceSchema": "false"}
-        return {**self.options, **forced}
+        return {**self.options, **self._locale, **forced}
+
+    @property
+    def _locale(self) -> dict[str, str]:
+        return JSON_LOCALE if self.format == "json" else {}
+
+
+#: Spark takes commas out of a decimal that is a JSON string, but in a locale whose numbers have none.
+JSON_LOCALE = {"locale": "de-CH"}
+
+
+def marked_text(frame: DataFrame, wrong: str, *others: str) -> DataFrame:
+    """Lines with BAD and WHY where they are no text, and `others`."""
+    bad = f"CASE WHEN {wrong} THEN make_valid_utf8(value) END AS {BAD}"
+    return frame.selectExpr("value", bad, f"CASE WHEN {wrong} THEN 'no UTF-8' END AS {WHY}", *others)
 
 
 def lines_of(uri: str, records: Iterable[str]) -> list[int | None]:
@@ -190,21 +247,26 @@ def lines_of(uri: str, records: Iterable[str]) -> list[int | None]:
     """
     if not path_of(uri).startswith("/"):
         return [None for _ in records]  # no file: the URI says which record it is
-    wanted = [(index, record.splitlines()[0] if record else record) for index, record in enumerate(records)]
+    wanted = [(index, _squeezed(record.splitlines()[0] if record else record)) for index, record in enumerate(records)]
     found: list[int | None] = [None] * len(wanted)
     path = Path(path_of(uri))
     with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
         if file.peek(4).startswith(b"PAR1"):  # Parquet has no lines
             return found
         for number, line in enumerate(file, start=1):
-            text = line.decode("utf-8", "replace").rstrip("\r\n")
-            hit = next((pair for pair in wanted if pair[1].strip() == text.strip()), None)
+            text = _squeezed(line.decode("utf-8", "replace"))
+            hit = next((pair for pair in wanted if pair[1] == text), None)
             if hit is not None:
                 found[hit[0]] = number
                 wanted.remove(hit)
             if not wanted:
                 break
     return found
+
+
+def _squeezed(text: str) -> str:
+    """Without white space: Spark writes a record that it could parse with less of it than it read."""
+    return "".join(text.split())
 
 
 def path_of(uri: str) -> str:

@@ -23,6 +23,11 @@ _MALFORMED = (
     "CANNOT_READ_FILE_FOOTER",
     "UNREADABLE_VALUE",
 )
+_HEADERS = _MALFORMED[:2]
+OTHER_HEADER = (
+    "all files of an epoch must have the schema's columns: put the file into an epoch of its own (move it away, run "
+    "`lockstep replan`, change the schema, bring it back), or add the column to the older files and the schema"
+)
 #: How Spark tells that it lacks a jar, through Connect and in a driver, and the jar's name without its version.
 _LACKING = {
     re.compile(r"Failed to find (?:the )?data source: kafka"): "spark-sql-kafka-0-10_2.13",
@@ -48,6 +53,8 @@ def translate_errors(doing: str) -> Iterator[None]:
         whole = str(error)
         told = whole if rows_shown() else without_values(whole)
         said = f"{doing}: {_first(told)} {_cause(told)}".rstrip()
+        if any(sign in whole for sign in _HEADERS):
+            said = f"{said}; {OTHER_HEADER}"
         quotes = told != whole
         raise failure(with_hint(said) if quotes else said) from cause(error, quotes)
 

@@ -53,6 +53,9 @@ REQUIRED = {
     **_MEANING,
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # texts in a format that was said are that format, whole; and other encodings than Unicode's and Latin-1 are read
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    "spark.sql.legacy.javaCharsets": "true",
     # a server gives a session the plan, with the sizes of its files, that it made for an equal request; every process
     # counts its requests from 0, so one would read of a file that was corrected no more than the old one's length
     "spark.connect.session.planCache.enabled": "false",

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lockstep.ddl import literal
+from lockstep.ddl import quote_name
 from lockstep.errors import InvalidPipeline
+from lockstep.sources._strict import has_more_json
 from lockstep.sources.files._growth import FrozenRange
 from lockstep.sources.files.line_pieces import FILE as FILE_OF_LINE
 from lockstep.sources.files.line_pieces import VALUE, Header, reader_of, tasks_of
-from lockstep.sources.records import BAD, FILE, Listing, Reading, Records
+from lockstep.sources.records import BAD, FILE, WHY, Listing, Reading, Records, marked_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,7 +33,7 @@ def require_lines(where: str, reading: Reading) -> None:
 
 def has_header(reading: Reading) -> bool:
     """Whether a file's first line names the columns."""
-    return reading.format == "csv" and _small(reading.options).get("header", "false").lower() == "true"
+    return reading.format == "csv" and reading.option("header", "false").lower() == "true"
 
 
 def read_ranges(spark: SparkSession, reading: Reading, ranges: Sequence[FrozenRange]) -> Records:
@@ -41,34 +43,34 @@ def read_ranges(spark: SparkSession, reading: Reading, ranges: Sequence[FrozenRa
         return nothing
     lines = _lines(spark, reading, nothing.columns, ranges)
     if not reading.marks:
-        return Records(lines.select(VALUE), nothing.columns)
-    parser = reading.parser(reading.decimals.schema, VALUE)
-    record = f"{parser} AS {_ROW}"
-    parsed = lines.where(_is_record(reading)).selectExpr(record, f"{VALUE} AS {_LINE}", f"{FILE_OF_LINE} AS {_PATH}")
-    frame = parsed.selectExpr(f"{_ROW}.*", _LINE, _PATH)
-    if reading.decimals.wide:
-        frame = reading.decimals.marked(frame, _LINE, _LINE, _PATH)
+        texts = marked_text(lines, f"contains({VALUE}, '\ufffd')", FILE_OF_LINE)
+        frame = texts.selectExpr(VALUE, BAD, WHY, f"CASE WHEN {BAD} IS NOT NULL THEN {FILE_OF_LINE} END AS {FILE}")
+        return Records(frame, nothing.columns, marked=True)
+    record = f"{reading.parser(reading.strict.schema, VALUE)} AS {_ROW}"
+    parsed = lines.where(f"trim(BOTH ' \\t\\r' FROM {VALUE}) <> ''").selectExpr(
+        record, f"{VALUE} AS {_LINE}", f"{FILE_OF_LINE} AS {_PATH}"
+    )
+    frame = replace(reading.strict, line=_LINE).marked(
+        parsed.selectExpr(f"{_ROW}.*", _LINE, _PATH), _LINE, _LINE, _PATH
+    )
+    if reading.format == "json":  # the parser doesn't look behind the first object
+        more = f"{BAD} IS NULL AND {has_more_json(_LINE)}"
+        columns = (quote_name(name) for name in nothing.columns)
+        frame = frame.selectExpr(
+            *columns,
+            f"IF({more}, {_LINE}, {BAD}) AS {BAD}",
+            f"IF({more}, 'more than one JSON value', {WHY}) AS {WHY}",
+            _LINE,
+            _PATH,
+        )
     frame = frame.selectExpr("*", f"CASE WHEN {BAD} IS NOT NULL THEN {_PATH} END AS {FILE}").drop(_LINE, _PATH)
     return Records(frame, nothing.columns, marked=True, reading=reading)
 
 
 def _lines(spark: SparkSession, reading: Reading, columns: tuple[str, ...], ranges: Sequence[FrozenRange]) -> DataFrame:
     tasks = tasks_of((one.path, one.starts, one.ends) for one in ranges)
-    options = _small(reading.options)
     header = None
     if has_header(reading):
-        separator = options.get("sep", options.get("delimiter", ","))
-        header = Header(columns, separator.replace("\\t", "\t"), options.get("quote", '"'))
+        header = Header(columns, reading.separator.replace("\\t", "\t"), reading.option("quote", '"'))
     numbers = spark.range(0, len(tasks), 1, len(tasks))
     return numbers.mapInArrow(reader_of(tasks, header), f"{VALUE} STRING, {FILE_OF_LINE} STRING")
-
-
-def _is_record(reading: Reading) -> str:
-    """Spark's file readers pass over blank lines, and comments where the options name their sign."""
-    comment = _small(reading.options).get("comment") if reading.format == "csv" else None
-    blank = f"trim(BOTH ' \\t\\r' FROM {VALUE}) <> ''"
-    return f"{blank} AND NOT startswith({VALUE}, {literal(comment)})" if comment else blank
-
-
-def _small(options: Mapping[str, str]) -> dict[str, str]:
-    return {name.lower(): value for name, value in options.items()}

@@ -120,5 +120,6 @@ def _require_header(line: bytes, header: Header, path: str) -> None:
     if [name.lower() for name in found] != [name.lower() for name in header.columns]:
         raise BadRecords(
             f"CSV header does not conform to the schema. Header: {list_known(found, header.columns)} "
-            f"Schema: {', '.join(header.columns)} CSV file: {path}"
+            f"Schema: {', '.join(header.columns)} CSV file: {path}; all lines of an "
+            "epoch must have the schema's columns: have the writer begin a new file where they change"
         )

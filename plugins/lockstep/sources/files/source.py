@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,14 +26,16 @@ from lockstep.sources.records import Reading
 Format = Literal["csv", "json", "parquet", "text"]
 _FORMATS = ("csv", "json", "parquet", "text")
 #: RFC 4180: a quote inside a quoted field is doubled. Spark's default, a backslash, calls such rows malformed.
-#: The rest is how pyarrow, and so FileSink, writes floats; NaN and Infinity are read as well.
-_CSV_DEFAULTS = {"header": "true", "escape": '"', "nanValue": "nan", "positiveInf": "inf", "negativeInf": "-inf"}
+_CSV_DEFAULTS = {"header": "true", "escape": '"'}
+#: Nothing is NULL, and "" the empty text; for Spark both are NULL. No file has the text that means NULL then.
+_CSV_EMPTY = {"emptyValue": "", "nullValue": "\ufdd0lockstep\ufdd0"}
 #: Options, in small letters, with which Spark would read other rows than the frozen files hold, or hide bad ones.
 _OURS = frozenset(
     {
         *("mode", "columnnameofcorruptrecord", "columnpruning", "enforceschema", "badrecordspath", "inferschema"),
         *("ignoremissingfiles", "ignorecorruptfiles", "pathglobfilter", "recursivefilelookup", "modifiedbefore"),
-        *("modifiedafter", "path", "paths"),
+        *("modifiedafter", "path", "paths", "linesep", "comment", "unescapedquotehandling", "timezone"),
+        *("enabledatetimeparsingfallback",),
     }
 )
 
@@ -144,12 +147,19 @@ class FileSource(Source):
             raise InvalidPipeline(f"source {self.path!r}: give a schema (Spark DDL: 'id BIGINT, name STRING')")
         if self.schema is not None and self.format == "text":
             raise InvalidPipeline(f"source {self.path!r}: text has one column, `value STRING`; leave the schema away")
+        if self.reading.marks:
+            _ = self.reading.strict.schema  # or what no text can be checked as is refused only by Spark's job
 
     @property
     def reading(self) -> Reading:
         """How Spark reads the files."""
-        defaults = _CSV_DEFAULTS if self.format == "csv" else {}
-        return Reading(self.format, self.schema, {**defaults, **self.options})
+        given = {name.lower() for name in self.options}
+        defaults = _CSV_DEFAULTS | _CSV_EMPTY if self.format == "csv" else {}
+        options = {name: value for name, value in defaults.items() if name.lower() not in given} | dict(self.options)
+        for name in options:
+            if name.lower() in ("encoding", "charset"):
+                options[name] = charset_of(self.path, self.format, options[name])
+        return Reading(self.format, self.schema, options)
 
     # --- what it is ---
 
@@ -175,3 +185,23 @@ class FileSource(Source):
 
     def open_snapshot(self, context: SourceContext) -> OpenFileSource:
         return OpenFileSnapshot(self, context)
+
+
+def charset_of(where: str, format: str, encoding: str) -> str:
+    """What Java calls a codec of Python's, of one byte a character or UTF-8. Raises `InvalidPipeline`."""
+    try:
+        codec = codecs.lookup(encoding).name
+    except LookupError:
+        codec = encoding
+    java = {"utf-8": "UTF-8", "utf-8-sig": "UTF-8"}
+    if format == "csv":
+        java |= {"ascii": "US-ASCII", "koi8-r": "KOI8-R", "koi8-u": "KOI8-U"}
+        java |= {f"iso8859-{n}": f"ISO-8859-{n}" for n in (*range(1, 10), 13, 15)} | {
+            f"cp{n}": f"windows-{n}" for n in range(1250, 1259)
+        }
+    if codec not in java:
+        raise InvalidPipeline(
+            f"source {where!r}: encoding {encoding!r} isn't read from {format}: convert the files to UTF-8, or say one "
+            f"of {', '.join(sorted(java))}"
+        )
+    return java[codec]

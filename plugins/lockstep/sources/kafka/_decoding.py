@@ -12,9 +12,9 @@ from typing import Any
 
 from lockstep.ddl import literal
 from lockstep.errors import InvalidPipeline
-from lockstep.sources._decimals import Decimals
+from lockstep.sources._strict import Strict, has_more_json
 from lockstep.sources.kafka._avro_names import of_another_type, telling_names
-from lockstep.sources.records import BAD
+from lockstep.sources.records import BAD, JSON_LOCALE
 
 #: Behind the bytes stands their hash when they are decoded, as one field more: who doesn't find it there has read too
 #: little of them or too much, and bytes that are left over are as malformed as those that are missing.
@@ -62,6 +62,8 @@ class Decoding:
             )
         if kind == Encoding.AVRO:
             _require_avro(where, column, schema or "")
+        if kind == Encoding.JSON:
+            _ = Strict(schema or "", "json").schema  # or a type that can't be checked is refused only by Spark's job
         return cls(column, Encoding(kind), schema or "", function)
 
     @property
@@ -88,8 +90,9 @@ class Decoding:
             case Encoding.STRING:
                 return self._text
             case Encoding.JSON:
-                options = f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{BAD}')"
-                return f"from_json({self._text}, {literal(f'{self._decimals.schema}, {BAD} STRING')}, {options})"
+                options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": BAD, **JSON_LOCALE}
+                pairs = ", ".join(literal(text) for pair in options.items() for text in pair)
+                return f"from_json({self._text}, {literal(f'{self._strict.schema}, {BAD} STRING')}, map({pairs}))"
             case Encoding.AVRO if self.writers is None:
                 ended = f"concat({self.column}, unhex({self._hash}))"
                 return f"from_avro({ended}, {literal(_ended(self.schema))}, map('mode', 'PERMISSIVE'))"
@@ -107,8 +110,9 @@ class Decoding:
             case Encoding.STRING:
                 return self._is_no_text
             case Encoding.JSON:  # its parser puts a replacement in the place of what is no UTF-8
-                wrong = f"{decoded}.{BAD} IS NOT NULL OR {failed} OR {self._is_no_text} OR {self._has_more_json}"
-                return f"({wrong} OR {self._decimals.changed(decoded)})"
+                more = f"({self.column} IS NOT NULL AND {has_more_json(self._text)})"
+                wrong = f"{decoded}.{BAD} IS NOT NULL OR {failed} OR {self._is_no_text} OR {more}"
+                return f"({wrong} OR {self._strict.changed(decoded)})"
             case Encoding.AVRO:
                 found = f"{decoded}.{_END} = unhex({self._hash})"
                 return f"({self.column} IS NOT NULL AND NOT coalesce({found}, false))"
@@ -161,11 +165,11 @@ class Decoding:
 
     def cast_sql(self, decoded: str) -> str:
         """What was decoded, with the types of the schema."""
-        return self._decimals.fitted(decoded) if self.encoding is Encoding.JSON else decoded
+        return self._strict.fitted(decoded) if self.encoding is Encoding.JSON else decoded
 
-    @property
-    def _decimals(self) -> Decimals:
-        return Decimals.of(self.schema)
+    @cached_property
+    def _strict(self) -> Strict:
+        return Strict(self.schema, "json", line=self._text)
 
     @property
     def wrapper_field(self) -> str | None:
@@ -176,16 +180,6 @@ class Decoding:
     @property
     def _hash(self) -> str:
         return f"md5({self.column})"
-
-    @property
-    def _has_more_json(self) -> str:
-        """Whether something stands behind the object: the parser doesn't look there. Nothing does where the first brace
-        that closes is the last character; only other texts are parsed once more."""
-        closed = f"coalesce(locate('}}', {self._text}) = length({self._text}), false)"
-        ended = f"""concat('[', {self._text}, ',"', {self._hash}, '"]')"""
-        found = f"get(from_json({ended}, 'ARRAY<STRING>'), 1) = {self._hash}"
-        # IF: what stands in one branch is computed only there, while Spark computes the hashes of an OR first
-        return f"({self.column} IS NOT NULL AND IF({closed}, false, NOT coalesce({found}, false)))"
 
     @property
     def raw_sql(self) -> str:
