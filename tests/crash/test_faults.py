@@ -373,6 +373,7 @@ def test_transactions_of_others_are_never_touched(world: World) -> None:
 
 
 @pytest.mark.fault("Q6")
+@pytest.mark.tier("all")
 def test_the_first_and_the_last_day_of_the_calendar_are_days(world: World) -> None:
     for first in (datetime.min, datetime(9999, 12, 30)):
         day = (first.replace(tzinfo=UTC) - FIRST_DAY).days

@@ -119,6 +119,7 @@ def test_a_run_with_another_reason_waits_for_rows_that_are_staged_and_reads_its_
 
 
 @pytest.mark.fault("Q3")
+@pytest.mark.tier("all")
 def test_rows_that_are_staged_for_another_reason_are_published_and_then_replaced(
     world: RestatingWorld, day: int
 ) -> None:
@@ -354,6 +355,7 @@ def test_other_sinks_than_those_that_show_it_are_refused(world: RestatingWorld, 
 
 
 @pytest.mark.fault("Q1")
+@pytest.mark.tier("all")
 def test_epochs_of_a_sink_that_was_renamed_are_verified_and_restated_by_the_name_that_they_have(
     world: RestatingWorld, day: int
 ) -> None:

@@ -349,6 +349,7 @@ def test_no_two_side_effects_of_showing_rows_again_fall_between_the_same_crash_p
 
 
 @pytest.mark.fault("Q8")
+@pytest.mark.tier("all")
 def test_rows_that_come_back_have_the_quarantine_that_they_were_sealed_with(world: RestatingWorld) -> None:
     audits = [in_range("numbers", "number", at_most=9, name="small", blocking=False, quarantine=True)]
     audited, day = replace(world, pipeline=replace(world.pipeline, audits=audits)), next(world.days)

@@ -75,6 +75,7 @@ def test_the_attempts_own_session_is_not_named_as_in_the_way(
 
 
 @pytest.mark.fault("Q4")
+@pytest.mark.tier("all")
 @pytest.mark.parametrize(
     ("held", "prepared"),
     [("LOCK TABLE lockstep_marker IN EXCLUSIVE MODE", True), ("INSERT INTO lockstep_marker VALUES {}", False)],

@@ -420,8 +420,8 @@ class LedgerReader:
     ) -> set[int]:
         """Those of `tokens` that this ledger issued for this epoch. `attempts` False: not to attempts, which name no
         transaction and no folder by theirs."""
-        rows = self._find_all("find_executions", pipeline=pipeline, epoch=epoch, tokens=list(tokens), attempts=attempts)
-        return {row["token"] for row in rows}
+        rows = self._find_all("find_executions", pipeline=pipeline, epoch=epoch, tokens=list(tokens))
+        return {row["token"] for row in rows if attempts or row["by_execution"]}
 
     def find_own_execution(self, attempt: Attempt, role: Role) -> int | None:
         """The youngest token that this actor has taken for the role in the attempt: a task's actor is one try of it."""
