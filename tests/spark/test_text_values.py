@@ -92,7 +92,9 @@ def same(kind: Kind, type: str, value: Any, expected: Any) -> bool:
     if type == "TIMESTAMP":
         value = value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
     if isinstance(expected, float) and type == "FLOAT":
-        return math.isclose(value, expected, rel_tol=1e-6, abs_tol=1e-44) or (math.isnan(value) and math.isnan(expected))
+        return math.isclose(value, expected, rel_tol=1e-6, abs_tol=1e-44) or (
+            math.isnan(value) and math.isnan(expected)
+        )
     return bool(value == expected or (value != value and expected != expected))
 
 
