@@ -213,8 +213,7 @@ class TwoCatalogs(AdoptingWorld):
 @pytest.mark.fault("T1")
 @pytest.mark.tier("all")
 @pytest.mark.parametrize("world", ["iceberg"], indirect=True)
-@pytest.mark.parametrize("shown", [False, True])
-def test_files_of_a_table_that_another_catalog_has_at_the_same_place_stay(world: AdoptingWorld, shown: bool) -> None:
+def test_files_of_a_table_that_another_catalog_has_at_the_same_place_stay(world: AdoptingWorld) -> None:
     days = publish(world, 2)
     compacted(world)
     sink = world.lake.sink
@@ -223,12 +222,9 @@ def test_files_of_a_table_that_another_catalog_has_at_the_same_place_stay(world:
     second = replace(sink, catalog="second", table="db.others", location=location)
     pipeline = replace(world.pipeline, sinks=[world.pipeline.sinks[0], second])
     moved = TwoCatalogs(**{**vars(world), "pipeline": pipeline})
-    moved.run_until(RunKey("expiry", "second"), next(world.days), "cleanup" if shown else "prepare.lake")
-    assert moved.recover().problems == []
+    moved.run(RunKey("expiry", "second"), next(world.days))
+    assert moved.recover().problems == [] and expired(moved, UNTIL_NOW).files == 0
     require_whole(world, days)
-    if shown:
-        assert expired(moved, UNTIL_NOW).files == 0
-        require_whole(world, days)
 
 
 @pytest.mark.sample(2)

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from itertools import chain
 
 from lockstep.epoch import Json
 from lockstep.errors import LedgerConflict, LockstepError, PreflightRefused, TargetChanged
@@ -20,7 +18,7 @@ from lockstep.sinks.adopting import AdoptingSink
 from lockstep.sinks.base import Sink
 from lockstep.sinks.compacting import CompactingTable, fence
 from lockstep.sinks.open_sink import OpenSink
-from lockstep.steps.targets import require_shows_last
+from lockstep.steps.targets import require_shows_last, target_id_of
 from lockstep.wal.home_staging import HomeStaging
 
 _log = logging.getLogger(__name__)
@@ -58,8 +56,9 @@ def sweep_dead_compactions(runtime: Runtime, sink: Sink, opened: OpenSink, known
     require_shows_last(runtime, opened)
     dead = _unknown(found, table, fence(table))
     try:
-        for other in chain(other_tables(runtime, sink, known), [table]):
-            dead = _unknown(dead, other, other.load_head())
+        for other, head in other_tables(runtime, sink, opened, known):
+            dead = _unknown(dead, other, head)
+        dead = _unknown(dead, table, table.load_head())
     except LockstepError as error:
         _log.warning("what compactions may have left below the table of sink %s is left alone: %s", sink.name, error)
         return 0
@@ -70,17 +69,26 @@ def sweep_dead_compactions(runtime: Runtime, sink: Sink, opened: OpenSink, known
     return len(dead)
 
 
-def other_tables(runtime: Runtime, sink: Sink, known: Sequence[Json]) -> Iterator[CompactingTable[object]]:
-    """The tables that the pipeline's other sinks adopt files into, or did with other arguments: one of them may be at
-    the place of this sink's."""
+def other_tables(
+    runtime: Runtime, sink: Sink, own: OpenSink, known: Sequence[Json]
+) -> Iterator[tuple[CompactingTable[object], object]]:
+    """The tables that the pipeline's other sinks adopt files into, or did with other arguments, each with its head: one
+    of them may be at the place of this sink's."""
     for spec in known:
         other = runtime.sink_to_sweep(spec)
         if not other.adopts or other.spec() == sink.spec():
             continue
-        with runtime.opened(other) as opened, suppress(TargetChanged):  # where there is no such table
-            opened.target_id()
-            if (table := compacting_table(opened)) is not None:
-                yield table
+        with runtime.opened(other) as opened:
+            table, target = compacting_table(opened), target_id_of(opened)
+            if table is None or target is None:  # there is no such table
+                continue
+            try:
+                head = table.load_head()
+            except TargetChanged:
+                if target == own.target_id():  # this very table, which had another sink then
+                    continue
+                raise
+            yield table, head
 
 
 def _home_of(runtime: Runtime, sink: Sink) -> HomeStaging:

@@ -46,8 +46,8 @@ def expire_replaced(
     own = f"/{ROOT}/{runtime.ledger.deployment()}/{runtime.pipeline}/"
     readable = _below(own, table.readable(head, since))
     newest = [file.path for file in table.files(head)]
-    for other in other_tables(runtime, sink, known):
-        newest += [file.path for file in other.files(other.load_head())]
+    for other, its_head in other_tables(runtime, sink, opened, known):
+        newest += [file.path for file in other.files(its_head)]
     readable |= _below(own, newest)
     tails = {_tail(path) for path in (*newest, *map(unquote, newest))}
     why, kept, files, size = _Judge(runtime, adopting, table, head), Counter[str](), 0, 0
