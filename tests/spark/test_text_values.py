@@ -54,6 +54,7 @@ def strictly(kind: Kind, type: str, text: str) -> Any:
         r"(?:Z|[-+]\d\d:?\d\d)?" if type == "TIMESTAMP" else ""
     )
     number = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
+    value: Any
     try:
         if size is not None:
             return int(text) if re.fullmatch(r"[-+]?\d+", text) and -(2**size) <= int(text) < 2**size else BAD_ONE
@@ -158,7 +159,11 @@ WRONG = [
 NUMBERS = [(name, text) for name, text in GOOD + WRONG if re.fullmatch(r"-?\d+(\.\d+)?([eE][-+]?\d+)?", text)]
 NUMBERS = [(name, text) for name, text in NUMBERS if not re.match(r"-?0\d", text) and name not in ("s", "v")]
 WAYS: list[tuple[Kind, str]] = [
-    *[("csv", "whole"), ("csv", "growing"), ("json", "whole"), ("json", "growing"), ("json", "kafka")]
+    ("csv", "whole"),
+    ("csv", "growing"),
+    ("json", "whole"),
+    ("json", "growing"),
+    ("json", "kafka"),
 ]
 
 
@@ -318,7 +323,7 @@ def test_nulls_nested_values_units_and_locales(session: SparkSession, tmp_path: 
         assert row["s"].asDict() == {"d": Decimal("1.5"), "t": 1}
     units = {"seconds": 10**0, "milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
     schema = ", ".join(f"{name} TIMESTAMP COMMENT 'unit={name}'" for name in units)
-    rows = [{name: 1767225600 * parts for name, parts in units.items()}]
+    rows: list[dict[str, Any]] = [{name: 1767225600 * parts for name, parts in units.items()}]
     rows += [{name: value} for name, parts in units.items() for value in (str(parts), 1.5)]
     rows += [{"seconds": 1767225600000}, {"milliseconds": 9223372036854775}, {"nanoseconds": 1}]
     (tmp_path / "in").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
