@@ -64,7 +64,7 @@ class _Leaf:
 
 @dataclass(frozen=True)
 class Strict:
-    """A schema of CSV or JSON records. `options`: of Spark's reader. `line`: SQL of a whole JSON record, if there is."""
+    """A schema of CSV or JSON records. `options`: the reader's. `line`: SQL of a whole JSON record, if there is one."""
 
     ddl: str
     format: str
