@@ -54,6 +54,7 @@ def strictly(kind: Kind, type: str, text: str) -> Any:
         r"(?:Z|[-+]\d\d:?\d\d)?" if type == "TIMESTAMP" else ""
     )
     number = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
+    value: Any
     try:
         if size is not None:
             return int(text) if re.fullmatch(r"[-+]?\d+", text) and -(2**size) <= int(text) < 2**size else BAD_ONE

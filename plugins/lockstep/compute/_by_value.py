@@ -13,6 +13,7 @@ from functools import partial
 from pyspark import cloudpickle
 
 from lockstep import (
+    disclosure,
     epoch,
     errors,
     extras,
@@ -33,6 +34,7 @@ OURS = (
     line_pieces,
     lookups,
     wal,
+    disclosure,
     object_store,
     hdfs,
     raw_file,

@@ -64,8 +64,7 @@ class _Leaf:
 
 @dataclass(frozen=True)
 class Strict:
-    """A schema of CSV or JSON records. `options`: those of Spark's reader. `line`: an SQL expression of a whole JSON
-    record, where there is one."""
+    """A schema of CSV or JSON records. `options`: the reader's. `line`: SQL of a whole JSON record, if there is one."""
 
     ddl: str
     format: str

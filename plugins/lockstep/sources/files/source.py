@@ -98,7 +98,8 @@ class FileSource(Source):
         if self.timezone != "UTC" and not fields:
             raise InvalidPipeline(f"source {self.path!r}: timezone is for paths with an interval; leave it away")
         try:
-            ZoneInfo(self.timezone)
+            if self.timezone != "UTC":  # whose file isn't opened while a DAG is parsed
+                ZoneInfo(self.timezone)
         except (ZoneInfoNotFoundError, ValueError, OSError) as error:
             raise InvalidPipeline(
                 f"source {self.path!r}: timezone {self.timezone!r} isn't known here: say one like 'Europe/London'"
