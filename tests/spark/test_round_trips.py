@@ -24,28 +24,27 @@ DAYS, SECONDS = (-719_162, 2_932_896), (-62_135_596_800, 253_402_300_799)  # yea
 TIMES = st.integers(*SECONDS).map(lambda at: at * 1_000_000 + at % 1_000_000) | st.sampled_from(
     [SECONDS[0] * 1_000_000 - 1, (SECONDS[1] + 1) * 1_000_000, 0, -1]
 )
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | st.sampled_from(
-    [
-        "",
-        " ",
-        '"',
-        '""',
-        "\\",
-        '\\"',
-        ",",
-        "\r\n",
-        "\n",
-        "\r",
-        "NULL",
-        "null",
-        "\0",
-        "\ufeff",
-        "#",
-        "a\tb",
-        "'",
-        "\u2028",
-    ]
-)
+ODD = [
+    "",
+    " ",
+    "\r\n",
+    "\n",
+    "\r",
+    "\0",
+    "\ufeff",
+    "a\tb",
+    "\u2028",
+    '"',
+    '""',
+    "\\",
+    '\\"',
+    ",",
+    "NULL",
+    "null",
+    "#",
+    "'",
+]
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | st.sampled_from(ODD)
 NUMBERS = st.floats() | st.sampled_from([math.nan, math.inf, -math.inf, -0.0, 5e-324, 1e16])
 ROWS = st.fixed_dictionaries({"a": st.none() | TEXTS, "b": st.none() | st.integers(-9, 9)})
 ROW, DDL = pa.struct({"a": pa.string(), "b": pa.int64()}), "STRUCT<a: STRING, b: BIGINT>"

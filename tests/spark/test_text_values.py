@@ -129,44 +129,45 @@ def write(path: Path, kind: Kind, values: list[tuple[str, str]], *, quoted: bool
     path.write_bytes(("\n".join(lines) + "\n").encode())
 
 
-GOOD = [
-    *[("t", "-128"), ("n", "2147483647"), ("b", "-9223372036854775808"), ("d", "1234.50"), ("d", "-0.1000")],
-    *[("w", "9999999999999999999999999999999999.1234"), ("f", "1.5"), ("x", "-1.5e300"), ("x", "NaN"), ("o", "true")],
-    *[("day", "0001-01-01"), ("at", "2026-01-05T10:30:00.123456+02:00"), ("at", "2026-01-05"), ("v", "xyz"), ("s", "")],
-    *[
-        ("ntz", "2026-01-05 10:30"),
-        ("at", "9999-12-31T23:59:59Z"),
-        ("day", "2024-02-29"),
-        ("s", "5\u00e9"),
-        ("d", "1e3"),
-    ],
-]
-WRONG = [
-    *[
-        ("t", "200"),
-        ("t", "128"),
-        ("d", "1,50"),
-        ("d", "1234,5"),
-        ("d", "1.005"),
-        ("d", "0.00000000001"),
-        ("d", "1e-40"),
-    ],
-    *[("w", "0.12345"), ("f", "1e39"), ("x", "1e400"), ("x", "1d"), ("x", "0x1p3"), ("x", " 1"), ("x", "1e-400")],
-    *[("day", text) for text in ("20260105", "202601", "5", "2026-01-05 junk", "2026-1-5", "2026-02-30", "0000-01-01")],
-    *[("day", text) for text in ("2026-01-5T", "2026-01-5 ", "+12026-01-05", "2026-01-05T00:00:00")],
-    *[("at", text) for text in ("10:30:00", "T10:30", "2026", "20260105", "1767225600000", "9223372036854775")],
-    *[("at", text) for text in ("2026-01-05 10:30:00.1234567", "2026-01-05T10", "2026-01-05T25:00Z", "2026-01-05\n")],
-    *[("ntz", "2026-01-05T10:30:00Z"), ("ntz", "10:30:00"), ("v", "wxyz"), ("n", "1.0"), ("o", "1"), ("b", "1e3")],
-]
+def pairs(lines: str) -> list[tuple[str, str]]:
+    """A column and a text for each; of several lines, each with its column first, and `_` for a blank."""
+    return [(name, text.replace("_", " ")) for name, *texts in map(str.split, lines.splitlines()) for text in texts]
+
+
+GOOD = pairs("""t -128
+n 2147483647
+b -9223372036854775808
+d 1234.50 -0.1000 1e3
+w 9999999999999999999999999999999999.1234
+f 1.5
+x -1.5e300 NaN
+o true
+day 0001-01-01 2024-02-29
+at 2026-01-05T10:30:00.123456+02:00 2026-01-05 9999-12-31T23:59:59Z
+ntz 2026-01-05_10:30
+v xyz
+s 5\u00e9""")
+GOOD.append(("s", ""))
+WRONG = pairs("""t 200 128
+n 1.0
+b 1e3
+d 1,50 1234,5 1.005 0.00000000001 1e-40
+w 0.12345
+f 1e39
+x 1e400 1d 0x1p3 _1 1e-400
+o 1
+day 20260105 202601 5 2026-01-05_junk 2026-1-5 2026-02-30 0000-01-01 2026-01-5T 2026-01-5_ +12026-01-05
+day 2026-01-05T00:00:00
+at 10:30:00 T10:30 2026 20260105 1767225600000 9223372036854775 2026-01-05_10:30:00.1234567 2026-01-05T10
+at 2026-01-05T25:00Z
+ntz 2026-01-05T10:30:00Z 10:30:00
+v wxyz""")
+WRONG.append(("at", "2026-01-05\n"))
 NUMBERS = [(name, text) for name, text in GOOD + WRONG if re.fullmatch(r"-?\d+(\.\d+)?([eE][-+]?\d+)?", text)]
 NUMBERS = [(name, text) for name, text in NUMBERS if not re.match(r"-?0\d", text) and name not in ("s", "v")]
-WAYS: list[tuple[Kind, str]] = [
-    ("csv", "whole"),
-    ("csv", "growing"),
-    ("json", "whole"),
-    ("json", "growing"),
-    ("json", "kafka"),
-]
+CSV: Kind = "csv"
+JSON: Kind = "json"
+WAYS = [(CSV, "whole"), (CSV, "growing"), (JSON, "whole"), (JSON, "growing"), (JSON, "kafka")]
 
 
 @pytest.mark.fault("V1")
