@@ -15,7 +15,9 @@ import pyarrow as pa
 import pytest
 
 from lockstep.epoch import RunKey
+from lockstep.errors import LedgerConflict
 from lockstep.operations.doctor import Severity, Surroundings, examine
+from lockstep.operations.renumber import renumber
 from lockstep.operations.verify import Verification, verify
 from lockstep.roles.recover import RecoveryReport, recover
 from lockstep.sinks.delta import DeltaSink
@@ -82,9 +84,10 @@ def test_every_row_is_shown_once_wherever_a_process(
     strike_each(world, in_turn(sampling, its_own, SWEEPS, every=8), tmp_path, subtests)
 
 
-def replace_last_entry(world: DeltaWorld) -> Callable[[], object]:
+def replace_last_entry(world: DeltaWorld, meanwhile: Callable[[], object] = lambda: None) -> Callable[[], object]:
     """As Delta for Spark does, which looked for the entry before it was there, and renames its own to that name."""
     entry = max((world.lake.root / "_delta_log").glob("*.json"))
+    meanwhile()
     text, told = (
         entry.read_text(),
         {"timestamp": 0, "operation": "WRITE", "engineInfo": "Apache-Spark/4.2.0 Delta-Lake/4.4.0"},
@@ -112,6 +115,26 @@ def test_a_commit_that_spark_has_replaced_comes_back_by_cleanup_and_is_told_late
     put_back = replace_last_entry(world)
     assert any(said in says for says in examined())
     put_back()
+
+
+@pytest.mark.fault("S4")
+def test_a_lost_commit_is_not_published_again_over_its_rows_or_a_persons_word(world: DeltaWorld) -> None:
+    before, day, last = next(world.days), next(world.days), next(world.days)
+    world.run(_run(before), before)
+    world.run_until(_run(day), day, world.tasks()[-2])
+    put_back = replace_last_entry(world, lambda: on_table(world.lake.root, lambda table: table.optimize.compact()))
+    assert world.shown_in_files(day).total() == 20
+    with pytest.raises(LedgerConflict, match="still shows 20 rows of it"):
+        world.run(_run(day), day, start="cleanup")
+    assert world.shown_in_files(day).total() == 20
+    put_back()
+    world.run(_run(day), day, start="cleanup")
+    world.require_exactly_once(day)
+    world.run_until(_run(last), last, world.tasks()[-2])
+    replace_last_entry(world)
+    apart(lambda: renumber(world.runtime(), "it stays away", lacking=[SINK]))
+    world.run(_run(last), last, start="cleanup")
+    assert not world.shown_in_files(last)
 
 
 def test_an_epoch_goes_into_both_and_verifies_until_it_is_rolled_back(world: DeltaWorld) -> None:

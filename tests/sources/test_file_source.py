@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -17,7 +18,7 @@ from lockstep.errors import InvalidPipeline, SourceChanged, SourceNotReady, Sour
 from lockstep.sources import FileSource, Source, SourceContext
 from lockstep.sources.files import _watched_folder as watched_module
 from lockstep.sources.files._local_files import LocalFiles
-from lockstep.sources.files._paths import each_file
+from lockstep.sources.files._paths import each_file, pattern_of
 from lockstep.sources.files.open_source import OpenFileSource
 
 DAY = Interval(datetime(2013, 1, 2, tzinfo=UTC), datetime(2013, 1, 3, tzinfo=UTC))
@@ -86,7 +87,6 @@ def test_a_template_is_written_as_clocks_of_its_zone_show_the_interval(tmp_path:
         land(tmp_path / f"{day}.csv")
     longest = Interval(datetime(2026, 10, 24, 23, tzinfo=UTC), datetime(2026, 10, 26, tzinfo=UTC))  # of 25 hours
     assert names(daily(tmp_path, timezone="Europe/London").latest(None, longest)) == ["2026-10-25.csv"]
-    assert names(daily(tmp_path).latest(None, longest)) == ["2026-10-24.csv"]
     for path, zone in (("{interval_start}", "Europe/Lodnon"), ("{interval_start}", "../x"), ("watched", "Europe/Rome")):
         with pytest.raises(InvalidPipeline, match="timezone"):
             FileSource(path, schema=SCHEMA, timezone=zone)
@@ -103,7 +103,9 @@ def test_relative_paths_start_at_the_home_folder(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize(
     "name, fits, spans",
     [
-        ("{interval_start:%Y-%m-%d}.csv", timedelta(hours=25), timedelta(days=7)),
+        ("{interval_start:%Y-%m-%d}.csv", timedelta(days=1), timedelta(hours=25)),
+        ("{interval_start:%Y-%m-%d-%p}.csv", timedelta(hours=12), timedelta(days=1)),
+        ("{interval_start:%Y%m%d%s}.csv", timedelta(seconds=1), timedelta(days=1)),
         ("{interval_end:%d}.csv", timedelta(days=1), timedelta(days=2)),
         ("{interval_start:%F}/{interval_start:%-H}.csv", timedelta(hours=1), timedelta(hours=6)),
         ("{interval_start:%Y-%m-%dT%H-%M}.csv", timedelta(minutes=1), timedelta(minutes=15)),
@@ -126,8 +128,30 @@ def test_an_interval_is_refused_that_the_path_has_one_name_of_many_for(
     assert Source.from_spec(weekly.spec() or {}).open(SourceContext("p", "s", lambda paths: set())).latest(None, long)
     with pytest.raises(SourceRefused):
         opened(weekly).latest(None, Interval(DAY.start, long.end + timedelta(seconds=1)))
-    both = replace(source, path=f"{tmp_path}/{{interval_start:%d}}-{{interval_end:%d}}.csv", spans=None)
+    both = replace(source, path=f"{tmp_path}/{{interval_start:%d}}-{{interval_end:%d}}.csv", spans=fits)
     assert not opened(both).latest(None, long)["files"]
+
+
+@pytest.mark.fault("R2")
+def test_a_day_and_a_week_are_as_long_as_clocks_of_the_zone_show_them(tmp_path: Path) -> None:
+    start = datetime(2026, 10, 24, 23, tzinfo=UTC)
+    day, week = (Interval(start, start + timedelta(days=days, hours=1)) for days in (1, 7))
+    path = f"{tmp_path}/{{interval_start:%Y-%m-%d}}.csv"
+    london = FileSource(path, schema=SCHEMA, timezone="Europe/London", missing="empty")
+    assert not opened(london).latest(None, day)["files"]
+    assert not opened(replace(london, spans=timedelta(days=7))).latest(None, week)["files"]
+    for interval, source in ((day, replace(london, timezone="UTC")), (week, london)):
+        with pytest.raises(SourceRefused, match="timezone="):
+            opened(source).latest(None, interval)
+
+
+def test_seconds_in_a_path_count_in_utc_on_any_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for zone in ("UTC", "America/New_York"):
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+        assert pattern_of("{interval_start:%s}", DAY, "Asia/Tokyo") == str(int(DAY.start.timestamp()))
+    monkeypatch.undo()
+    time.tzset()
 
 
 @pytest.mark.fault("J12")

@@ -105,6 +105,12 @@ REFUSED: dict[str, tuple[Files, str | None, str]] = {
     "two types without a schema": ({"a": {"id": [1]}, "b": {"id": ["x"]}}, None, "schema="),
     "a time of day": ({"a": {"id": pa.array([1], pa.time64("us"))}}, "id BIGINT", "id"),
     "a folder that is no number": ({"n=x/a": {"id": [1]}}, "id BIGINT, n INT", "n INT|n no INT"),
+    "a folder longer than its type": ({"n=abc/a": {"id": [1]}}, "id BIGINT, n VARCHAR(2)", "VARCHAR"),
+    "a folder of NULL": (
+        {"n=__HIVE_DEFAULT_PARTITION__/a": {"id": [1]}},
+        "id BIGINT, n STRING NOT NULL",
+        "n no STRING NOT NULL",
+    ),
     "a folder beyond its type": ({"n=300/a": {"id": [1]}}, "id BIGINT, n TINYINT", "TINYINT"),
 }
 
@@ -149,16 +155,16 @@ def test_a_value_that_would_change_is_a_bad_record(session: SparkSession, tmp_pa
 @pytest.mark.fault("W3")
 def test_folders_give_columns_of_texts_too_unless_the_file_has_them(session: SparkSession, tmp_path: Path) -> None:
     for kind, texts in {
-        "csv": ["id\n1\nx\n", 'id,"carrier"\n1,own\nx,y\n'],
-        "json": ['{"id": 1}\nx\n', '{"id": 1, "carrier": "own"}\nx\n'],
+        "csv": ['id\n1\n""\n', 'id,"carrier"\n1,own\n,y\n'],
+        "json": ['{"id": 1}\n{"id": null}\n', '{"id": 1, "carrier": "own"}\nx\n'],
     }.items():
         for text, expected in zip(texts, ["UA", "own"], strict=True):
-            path = tmp_path / f"{kind}{expected}" / ("id=no" if kind == "csv" else "") / "carrier=UA" / "n=3" / "x"
+            path = tmp_path / f"{kind}{expected}" / ("id=no" if kind == "csv" else "") / "carrier=UA" / "n o-1=3" / "x"
             path.parent.mkdir(parents=True)
             path.write_text(text)
-            schema = "n INT, id BIGINT, carrier STRING"
+            schema = "`n o-1` INT, id BIGINT NOT NULL, carrier VARCHAR(3) NOT NULL"
             settings: Any = {"format": kind, "schema": schema, "on_bad_records": "quarantine", "once": True}
             source = FileSource(f"{tmp_path}/{kind}{expected}/**", **settings)
             found = stage(session, tmp_path, pipeline_of(source))
-            assert found.rows() == [{"n": 3, "id": 1, "carrier": expected}]
+            assert found.rows() == [{"n o-1": 3, "id": 1, "carrier": expected}]
             assert found.result.sources["input"].quarantined == 1

@@ -11,15 +11,17 @@ from functools import partial
 from lockstep import remedies
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Epoch, RunKey
-from lockstep.errors import IllegalTransition, InvalidPipeline, LockstepError, TargetChanged, WalCorrupt
+from lockstep.errors import IllegalTransition, InvalidPipeline, LedgerConflict, LockstepError, TargetChanged, WalCorrupt
 from lockstep.log_fields import tell_attempt, with_own_fields
-from lockstep.runtime import Runtime
+from lockstep.runtime import Runtime, SealedOutputs
+from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import Publication
 from lockstep.states import DECIDED, FINISHED, EpochState, Role
 from lockstep.steps.alarms import confirm_alarm
 from lockstep.steps.kept_wals import expire_wals, find_wal_to_keep
 from lockstep.steps.keyed_state import release_state
 from lockstep.steps.output_homes import sweep_homes
+from lockstep.steps.targets import find_known_losses, said_to_lack
 
 _log = logging.getLogger(__name__)
 
@@ -81,12 +83,27 @@ def _require_shown_still(runtime: Runtime, epoch: Epoch) -> None:
             if not described.may_lose_commits or vote is None or participant.publication == Publication.RESOLVED:
                 continue
             with runtime.opened(described) as sink:
-                if sink.find_marker(epoch.id) is None:
-                    wal = runtime.sealed_outputs(epoch, sink)
-                    publication = sink.publish(runtime.sink_epoch(epoch, vote.token), vote, wal)
-                    _log.warning("%s: sink %s had lost the commit, and shows it again: %s", epoch, name, publication)
+                words = said_to_lack(runtime.ledger, epoch.pipeline)
+                if sink.find_marker(epoch.id) is not None or find_known_losses(words, sink, [epoch.id]):
+                    continue
+                wal = runtime.sealed_outputs(epoch, sink)
+                _require_no_rows(sink, epoch, wal)
+                publication = sink.publish(runtime.sink_epoch(epoch, vote.token), vote, wal)
+                _log.warning("%s: sink %s had lost the commit, and shows it again: %s", epoch, name, publication)
         except (InvalidPipeline, TargetChanged, WalCorrupt) as error:
             _log.warning("%s: sink %s doesn't show what was published there: %s", epoch, name, error)
+
+
+def _require_no_rows(sink: OpenSink, epoch: Epoch, wal: SealedOutputs) -> None:
+    """Raise `LedgerConflict` if the target shows rows of the epoch without its marker, as a compaction in between
+    leaves them: publishing again would double them."""
+    for output in wal:
+        if rows := sum(batch.num_rows for batch in sink.read(epoch.id, output.output, output.schema)):
+            raise LedgerConflict(
+                f"{epoch}: sink {sink.name} has lost the epoch's commit, which another writer has replaced, and "
+                f"still shows {rows} rows of it: publishing it again would double them. Its WAL is kept. Delete the "
+                f"rows that have the number {epoch.id} in the epoch column from the table, then clear `cleanup`"
+            )
 
 
 def _clean(runtime: Runtime, epoch: Epoch, wal: str, role: Role) -> Epoch:

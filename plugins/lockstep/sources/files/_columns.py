@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader
 
 NULL = "__HIVE_DEFAULT_PARTITION__"  #: the name of a folder whose value is NULL
-_FOLDER = re.compile(r"/(\w+)=([^/]*)(?=/)")
+_FOLDER = re.compile(r"/([^/=]+)=([^/]*)(?=/)")
 _DECIMAL = re.compile(r"DECIMAL(?:\((\d+)(?:,(\d+))?\))?")
 _DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
 _TIMES = ("TIMESTAMP", "TIMESTAMP_NTZ")
@@ -240,36 +240,46 @@ def _places(kind: str) -> tuple[int, int]:
 def columns_of_folders(fields: Iterable[Field], uris: Iterable[str]) -> dict[str, str]:
     """SQL of each column that the names of all files' folders give (`carrier=UA/`), by column. Raises `BadRecords`
     for a value that isn't one of the column's type."""
-    folders = {uri.rpartition("/")[0] + "/" for uri in uris}
-    found = {}
+    places = {uri.rpartition("/")[0] + "/" for uri in uris}
+    folders = {
+        place: [(key, unquote(key).casefold(), text) for key, text in _FOLDER.findall(place)] for place in places
+    }
+    path = "url_decode(replace(input_file_name(), '+', '%2B'))"
+    columns = {}
     for field in fields:
-        name = field.name.casefold()
-        values = {place: [text for key, text in _FOLDER.findall(place) if key.casefold() == name] for place in folders}
-        if not any(values.values()):
+        given = {
+            place: [(key, text) for key, name, text in parts if name == field.name.casefold()]
+            for place, parts in folders.items()
+        }
+        if not any(given.values()):
             continue
-        for place, given in values.items():
-            if len(given) != 1 or not _is_value(given[0], _named(field.type)):
+        for place, pairs in given.items():
+            if len(pairs) != 1 or not _is_value(pairs[0][1], field):
                 raise BadRecords(
-                    f"input folder {place}: its name gives column {field.name} no {field.type}: rename it, or declare "
+                    f"input folder {place}: its name gives column {field.name} no {field.type}"
+                    f"{' NOT NULL' if field.required else ''}: rename it, or declare "
                     "the column as STRING (folders give texts, integers, booleans and ISO dates)"
                 )
-        text = f"regexp_extract(input_file_name(), {literal(f'(?i)/{field.name}=([^/]*)/')}, 1)"
-        for _ in ("the URI's escapes", "those of the folder's name"):
-            text = f"url_decode(replace({text}, '+', '%2B'))"
-        found[field.name] = f"CAST(nullif({text}, {literal(NULL)}) AS {field.type})"
-    return found
+        keys = "|".join(sorted({re.escape(key) for [(key, _)] in given.values()}))
+        text = f"regexp_extract({path}, {literal(f'/(?:{keys})=([^/]*)/')}, 1)"
+        text = f"url_decode(replace({text}, '+', '%2B'))"
+        columns[field.name] = f"CAST(nullif({text}, {literal(NULL)}) AS {field.type})"
+    return columns
 
 
-def _is_value(escaped: str, kind: str) -> bool:
-    """Whether a folder's text is NULL, a text, an integer, a boolean or an ISO date."""
+def _is_value(escaped: str, field: Field) -> bool:
+    """Whether a folder's text is NULL, a text, an integer, a boolean or an ISO date, as the column takes it."""
     types_by_name = {name: kind for kind, name in _NAMES.items() if name in ("STRING", "BOOLEAN", "DATE", *_DIGITS)}
+    length = re.match(r"(?:VAR)?CHAR\((\d+)\)", plain(field.type))
     try:
         text = unquote(escaped, errors="strict")
-        if text != NULL:
-            pa.scalar(text).cast(types_by_name[kind])
+        if text == NULL:
+            return not field.required
+        pa.scalar(text).cast(types_by_name[_named(field.type)])
     except (KeyError, UnicodeDecodeError, pa.ArrowException):
         return False
-    return text != "" and not re.search("%(?![0-9A-Fa-f]{2})", escaped)
+    fits = length is None or len(text) <= int(length[1])
+    return fits and text != "" and not re.search("%(?![0-9A-Fa-f]{2})", escaped)
 
 
 def header_of(file: BinaryIO, options: Mapping[str, str]) -> set[str]:
@@ -288,7 +298,7 @@ def with_folders(reading: Reading, in_folders: Mapping[str, str], read: Callable
         return read(reading)
     fields = fields_of(reading.schema or "")
     own = fields if reading.format == "json" else [field for field in fields if field.name not in in_folders]
-    records = read(replace(reading, schema=", ".join(f"{quote_name(field.name)} {field.type}" for field in own)))
+    records = read(replace(reading, schema=", ".join(_ddl_of(field, field.name in in_folders) for field in own)))
     values = []
     for field in fields:
         name, value = quote_name(field.name), in_folders.get(field.name)
@@ -296,3 +306,9 @@ def with_folders(reading: Reading, in_folders: Mapping[str, str], read: Callable
         values.append(f"{value} AS {name}" if value else name)
     marks = [name for name in records.frame.columns if name not in records.columns]
     return replace(records, frame=records.frame.selectExpr(*values, *marks))
+
+
+def _ddl_of(field: Field, in_folders: bool) -> str:
+    """The column as it is declared; where a folder has a value for it, a record needs none."""
+    required = " NOT NULL" if field.required and not in_folders else ""
+    return f"{quote_name(field.name)} {field.type}{required}{f' COMMENT {field.comment}' if field.comment else ''}"

@@ -19,16 +19,16 @@ from lockstep.sources.files._file_system import Entry, FileSystem
 FIELDS = frozenset({"interval_start", "interval_end"})
 #: The last one is what Hadoop copies under: Spark passes over it without a word.
 _UNFINISHED = (".tmp", ".inprogress", ".crc", "._COPYING_")
-#: Directives of strftime from the finest to the coarsest, and the span of the moments that share a name: of days with
-#: an hour for clocks that are set back.
+#: Directives of strftime from the finest to the coarsest, and the span of the moments that share a name.
 _NAMED_SPANS = (
     ("fSsTcrX+", timedelta(seconds=1)),
     ("MR", timedelta(minutes=1)),
     ("HIkl", timedelta(hours=1)),
-    ("aAdDeFjuwx", timedelta(days=1, hours=1)),
-    ("UVW", timedelta(days=7, hours=1)),
-    ("bBhm", timedelta(days=31, hours=1)),
-    ("CGgYy", timedelta(days=366, hours=1)),
+    ("pP", timedelta(hours=12)),
+    ("aAdDeFjuwx", timedelta(days=1)),
+    ("UVW", timedelta(days=7)),
+    ("bBhm", timedelta(days=31)),
+    ("CGgYy", timedelta(days=366)),
 )
 
 
@@ -55,6 +55,13 @@ def span_of_name(path: str) -> timedelta | None:
     return next((span for letters, span in _NAMED_SPANS if named & set(letters)), None)
 
 
+def length_on_clocks(interval: Interval, timezone: str) -> timedelta:
+    """The interval's length as clocks of `timezone` show it: 24 hours of a day on which they are set back or forward;
+    never more than what elapses."""
+    start, end = (bound.astimezone(ZoneInfo(timezone)).replace(tzinfo=None) for bound in (interval.start, interval.end))
+    return min(interval.end - interval.start, end - start)
+
+
 def pattern_of(path: str, interval: Interval | None = None, timezone: str = "UTC") -> str:
     """Where `path` leads for `interval`, whose bounds are written as clocks of `timezone` show them."""
     ends = {"interval_start": interval.start, "interval_end": interval.end} if interval else {}
@@ -63,11 +70,13 @@ def pattern_of(path: str, interval: Interval | None = None, timezone: str = "UTC
 
 
 class _Moment(datetime):
-    """A time whose year has four digits in any path: the C library's `%Y` has no zeros before a smaller one."""
+    """A time that any machine writes alike: the C library's `%Y` has no zeros before a smaller year, and its `%s`
+    goes by the time zone of the machine."""
 
     def __format__(self, form: str) -> str:
-        years = {"%Y": f"{self.year:04}", "%G": f"{self.isocalendar().year:04}", "%F": f"{self.year:04}-%m-%d"}
-        return super().__format__(re.sub("%.", lambda found: years.get(found[0], found[0]), form))
+        parts = {"%Y": f"{self.year:04}", "%G": f"{self.isocalendar().year:04}", "%F": f"{self.year:04}-%m-%d"}
+        parts["%s"] = str(int(self.timestamp()))
+        return super().__format__(re.sub("%.", lambda found: parts.get(found[0], found[0]), form))
 
 
 def pattern_of_all(path: str) -> str:

@@ -19,7 +19,15 @@ from lockstep.sources.files._columns import Footer, columns_of_folders, header_o
 from lockstep.sources.files._frozen_file import FrozenFile
 from lockstep.sources.files._growth import FrozenRange
 from lockstep.sources.files._lines import has_header, read_ranges
-from lockstep.sources.files._paths import pattern_of, pattern_of_all, require_readable, span_of_name
+from lockstep.sources.files._paths import (
+    FIELDS,
+    interval_fields,
+    length_on_clocks,
+    pattern_of,
+    pattern_of_all,
+    require_readable,
+    span_of_name,
+)
 from lockstep.sources.files._schemes import file_system_of
 from lockstep.sources.files._watched_folder import WatchedFolder
 from lockstep.sources.files.places import EXPECTS, ROOTS, Places, require_one_name
@@ -57,14 +65,16 @@ class OpenFileSource(OpenRecordSource):
     def _of_interval(self, interval: Interval) -> Position:
         at, path, zone = self._file_system.place, self._source.path, self._source.timezone
         pattern = pattern_of(path, interval, zone)
-        span, length = self._source.spans or span_of_name(path), interval.end - interval.start
+        span = None if interval_fields(path) == FIELDS else self._source.spans or span_of_name(path)
+        length = length_on_clocks(interval, zone)
         if span is not None and length > span:
             last = Interval(interval.end - span, interval.end)
             raise SourceRefused(
                 f"source {path!r}: the interval {interval} is longer than what one name of the path stands for "
                 f"({span}): {at(pattern)} would be read, and later files, such as "
                 f"{at(pattern_of(path, last, zone))}, would not. Run each interval on its own, or give "
-                f"FileSource(…, spans={length!r}) if one file does hold that much"
+                f"FileSource(…, spans={length!r}) if one file does hold that much; where the schedule goes by the "
+                "clocks of a place, give timezone= as well"
             )
         expected, everywhere = at(pattern), at(pattern_of_all(path))
         places = Places.of(self._file_system, everywhere)
