@@ -273,6 +273,7 @@ def test_bytes_that_are_no_text_make_a_bad_record(session: SparkSession, tmp_pat
         ({}, "id INTERVAL DAY", "column id: no text of csv can be checked as INTERVAL DAY"),
         ({"locale": "xx"}, "id DECIMAL(4,1)", "locale='xx'"),
         ({}, "id INT COMMENT 'unit=seconds'", "unit=seconds goes with TIMESTAMP"),
+        ({}, "id TIMESTAMP COMMENT 'unit=USD'", "unit=USD goes with TIMESTAMP"),
     ],
 )
 def test_what_would_lose_rows_or_guess_is_refused(options: dict[str, str], schema: str, told: str) -> None:
@@ -304,6 +305,10 @@ def test_nothing_is_lost_behind_a_files_first_value(session: SparkSession, tmp_p
         read(session, path, "csv", "whole", "id BIGINT, name STRING", multiLine="true")
     path.write_bytes(b'{"id": 1} {"id": 2}\n{"id": 3}\n')
     assert [row["id"] for row in read(session, path, "json", "growing", "id BIGINT").good().collect()] == [3]
+    path.write_bytes(rb'{"id": 1, "p": "C:\\udev"}' + b"\n" + rb'{"id": 2, "p": "\\ud83d\ude00"}' + b"\n")
+    for way in ("growing", "kafka"):
+        texts = read(session, path, "json", way, "id BIGINT, p STRING").good().collect()
+        assert [tuple(row) for row in texts] == [(1, "C:\\udev")]
 
 
 @pytest.mark.fault("V5")

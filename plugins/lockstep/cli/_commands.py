@@ -106,7 +106,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of 
 
 def require_line(reason: str | None) -> str | None:
     """A reason that fits into a history that people read. Raises `typer.BadParameter`."""
-    if reason is not None and (not reason.isprintable() or len(reason) > 1000):
+    if reason is not None and (not reason.strip() or not reason.isprintable() or len(reason) > 1000):
         raise typer.BadParameter("it has to be one line of printable text, of at most 1,000 characters")
     return reason
 

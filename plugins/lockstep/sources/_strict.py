@@ -219,7 +219,7 @@ class Strict:
     def _leaf(self, one: Field) -> _Leaf:
         """What a text may be of each type that isn't nested."""
         kind, csv = one.type, self.format == "csv"
-        if unit := _UNIT.search(one.comment):
+        if (unit := _UNIT.search(one.comment)) and (kind == "TIMESTAMP" or unit[1] in _UNITS):
             return self._number_of(one, unit[1])
         if found := _TEXT.fullmatch(kind):
             length = f" AND length({{0}}) <= {found[1]}" if found[1] else ""
@@ -358,7 +358,8 @@ def has_more_json(text: str) -> str:
     closed = f"coalesce(locate('}}', {text}) = length({text}), false)"
     found = f"""get(from_json(concat('[', {text}, ',"', md5({text}), '"]'), 'ARRAY<STRING>'), 1) = md5({text})"""
     pairs = r"(?i)\\\\ud[89ab][0-9a-f]{2}\\\\ud[c-f][0-9a-f]{2}"
-    half = rf"regexp_replace({text}, '{pairs}', '') RLIKE '(?i)\\\\ud[89a-f]'"
+    escaped = f"regexp_replace({text}, '{chr(92) * 8}', '')"  # two backslashes stand for one
+    half = rf"regexp_replace({escaped}, '{pairs}', '') RLIKE '(?i)\\\\ud[89a-f]'"
     half = f"IF(contains({text}, '\\\\u'), {half}, false)"
     # IF: what stands in one branch is computed only there, while Spark computes the hashes of an OR first
     return f"(IF({closed}, false, NOT coalesce({found}, false)) OR {half})"

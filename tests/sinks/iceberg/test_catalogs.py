@@ -158,3 +158,16 @@ def test_a_table_can_not_have_another_class_loaded() -> None:
     """Who may change a table's properties would have any code run here."""
     io = durable_io({"py-io-impl": "os.system", "s3.endpoint": "http://127.0.0.1"})
     assert type(io) is DurableFileIO and "py-io-impl" not in io.properties
+
+
+def test_a_file_that_is_written_anew_stays_whole_until_it_is_closed(tmp_path: Path) -> None:
+    """Two publishers fold the same markers into one name; one of them is killed as it writes."""
+    io, path = durable_io({}), tmp_path / "markers.json"
+    for text in (b"old", b"new"):
+        with io.new_output(str(path)).create(overwrite=True) as output:
+            output.write(text)
+    dying = io.new_output(str(path)).create(overwrite=True)
+    dying.write(b"n")
+    assert path.read_bytes() == b"new"
+    with pytest.raises(FileExistsError):
+        io.new_output(str(path)).create()

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
+from lockstep.disclosure import cause, describe_raised
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline
 from lockstep.functions import import_function
@@ -252,7 +253,7 @@ class ByFunction:
         try:
             answer = import_function(self.function)(batch)
         except Exception as error:  # it is the user's
-            raise ValueError(f"{self.function} failed with {type(error).__name__}: {error}") from error
+            raise ValueError(f"{self.function} failed with {describe_raised(error)}") from cause(error, quotes=True)
         found = answer.combine_chunks() if isinstance(answer, pa.ChunkedArray) else answer
         if not isinstance(found, pa.Array) or found.type != pa.string() or len(found) != batch.num_rows:
             told = f"{found.type}[{len(found)}]" if isinstance(found, pa.Array) else type(answer).__name__

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 from pathlib import Path
+from uuid import uuid4
 
 from pyarrow.fs import _MockFileSystem
 from pyiceberg.io import OutputStream
@@ -57,18 +58,23 @@ class RehearsalIO(DurableFileIO):
 class _DurableFile(PyArrowFile):
     def create(self, overwrite: bool = False) -> OutputStream:
         _make_folder(Path(self._path).parent)
-        return _SyncedFile(Path(self._path), "wb" if overwrite else "xb")
+        return _SyncedFile(Path(self._path), overwrite)
 
 
 class _SyncedFile(io.BufferedWriter):
-    def __init__(self, path: Path, mode: str) -> None:
-        super().__init__(io.FileIO(path, mode), _BUFFER)
-        self._path = path
+    """A new file. Where it may take the place of one, it does so whole, when it is closed: another process may have
+    committed what it wrote under that name."""
+
+    def __init__(self, path: Path, overwrite: bool) -> None:
+        self._path, self._written = path, path.with_name(f".{path.name}.{uuid4().hex}") if overwrite else path
+        super().__init__(io.FileIO(self._written, "xb"), _BUFFER)
 
     def close(self) -> None:
         if not self.closed:
             self.flush()
             os.fsync(self.fileno())
+            if self._written != self._path:
+                self._written.replace(self._path)
             sync_folder(self._path.parent)
         super().close()
 

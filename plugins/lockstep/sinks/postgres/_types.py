@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -211,9 +210,16 @@ def _casts(array: pa.Array, dtype: pa.DataType) -> bool:
 def _has_names_once(array: pa.Array) -> bool:
     """Whether no object in these JSON texts has a name twice. What is no JSON the server refuses."""
     twice: list[bool] = []
+    decoder = json.JSONDecoder(
+        object_pairs_hook=lambda pairs: twice.append(len(dict(pairs)) < len(pairs)), parse_int=str, parse_float=str
+    )
     for text in array.drop_null().to_pylist():
-        with suppress(ValueError, RecursionError):
-            json.loads(text, object_pairs_hook=lambda pairs: twice.append(len(dict(pairs)) < len(pairs)))
+        try:
+            decoder.decode(text)
+        except RecursionError:
+            return False
+        except ValueError:
+            continue
     return not any(twice)
 
 
