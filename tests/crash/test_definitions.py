@@ -8,8 +8,17 @@ from typing import Any
 import pytest
 
 from lockstep.epoch import Interval, Position, RunKey
-from lockstep.errors import IllegalTransition, PlanMismatch, PreflightRefused, RestateRefused, SourceChanged
-from lockstep.operations.replan import replan, replan_for
+from lockstep.errors import (
+    IllegalTransition,
+    InvalidPipeline,
+    PlanMismatch,
+    PreflightRefused,
+    RestateRefused,
+    SourceChanged,
+    UnknownEpoch,
+)
+from lockstep.operations.override import clear_override, override
+from lockstep.operations.replan import replan, replan_for, void
 from lockstep.pipeline import Pipeline
 from lockstep.roles.begin import begin
 from lockstep.roles.publish import publish_shard
@@ -71,6 +80,26 @@ def test_the_shards_of_a_sink_that_had_none_when_it_voted_are_left_to_publish(wo
     world.require_nothing_shown(day)
     world.run(run, day, "publish.warehouse")
     world.require_exactly_once(day)
+
+
+@pytest.mark.fault("Q10")
+@pytest.mark.parametrize("world", ["write_ahead"], indirect=True)
+def test_an_override_of_a_sink_that_was_out_meanwhile_is_taken_back(world: World) -> None:
+    told: dict[str, Any] = {"connection": "warehouse", "tables": {"numbers": "public.mode"}, "create": True}
+    upserting = PostgresSink("mode", mode="upsert", key=["day", "number"], **told)
+    with_upserts, day = _with_sinks(world, upserting), next(world.days)
+    with_upserts.run_task("begin", RunKey("upserted", f"{day}"), day)
+    override(with_upserts.runtime(), "mode", ["on_missing=delete"], "to restate")
+    void(world.runtime(), world.epoch_of(day).id, "it has keys twice")
+    world.run(RunKey("out", f"{day}"), next(world.days))
+    back = _with_sinks(world, PostgresSink("mode", **{**told, "tables": {"numbers": "public.appended"}}))
+    run, day = RunKey("back", f"{day}"), next(world.days)
+    with pytest.raises(InvalidPipeline, match=r"take it back with `lockstep override numbers mode --clear"):
+        begin(back.runtime(), run, interval_of(day))
+    clear_override(back.runtime(), "mode", "as it says")
+    back.run(run, day)
+    with pytest.raises(UnknownEpoch, match=r"has a sink mod$"):
+        clear_override(back.runtime(), "mod", "a typing error")
 
 
 @pytest.mark.fault("R3")
