@@ -229,16 +229,12 @@ def test_days_that_a_lagging_standby_knows_as_undecided_are_not_shown_twice(worl
     _require_nothing_twice(standby, *range(5))
 
 
-def _called(world: World, name: str) -> World:
-    """With no other sink than that of tables, under another name."""
-    sink = PostgresSink(**{**world.pipeline.sinks[0].arguments(), "name": name})
-    return replace(world, pipeline=replace(world.pipeline, sinks=[sink]))
-
-
 @pytest.mark.fault("Q9")
 @pytest.mark.parametrize("world", ["two_phase", "write_ahead"], indirect=True)
 def test_what_a_lost_ledger_has_shown_under_a_sinks_former_name_is_shown_once(world: World, copies: Copies) -> None:
-    former, renamed = _called(world, "former"), _called(world, "renamed")
+    told = world.pipeline.sinks[0].arguments()
+    named = ([PostgresSink(**{**told, "name": name})] for name in ("former", "renamed"))
+    former, renamed = (replace(world, pipeline=replace(world.pipeline, sinks=sinks)) for sinks in named)
     renamed.run(_run(2), 2)  # nothing is wrong with another name
     former.run(_run(3), 3)
     restored = copies.of(renamed)
