@@ -9,7 +9,8 @@ import pytest
 
 from lockstep.epoch import Interval, Position, RunKey
 from lockstep.errors import IllegalTransition, PlanMismatch, PreflightRefused, RestateRefused, SourceChanged
-from lockstep.operations.replan import replan, replan_for
+from lockstep.operations.override import clear_override, override
+from lockstep.operations.replan import replan, replan_for, void
 from lockstep.pipeline import Pipeline
 from lockstep.roles.begin import begin
 from lockstep.roles.publish import publish_shard
@@ -71,6 +72,21 @@ def test_the_shards_of_a_sink_that_had_none_when_it_voted_are_left_to_publish(wo
     world.require_nothing_shown(day)
     world.run(run, day, "publish.warehouse")
     world.require_exactly_once(day)
+
+
+@pytest.mark.fault("Q10")
+@pytest.mark.parametrize("world", ["write_ahead"], indirect=True)
+def test_an_override_of_a_sink_that_was_out_meanwhile_is_taken_back(world: World) -> None:
+    told: dict[str, Any] = {"connection": "warehouse", "tables": {"numbers": "public.mode"}, "create": True}
+    upserting = PostgresSink("mode", mode="upsert", key=["day", "number"], **told)
+    with_upserts, day = _with_sinks(world, upserting), next(world.days)
+    with_upserts.run_task("begin", RunKey("upserted", f"{day}"), day)
+    override(with_upserts.runtime(), "mode", ["on_missing=delete"], "to restate")
+    void(world.runtime(), world.epoch_of(day).id, "it has keys twice")
+    world.run(RunKey("out", f"{day}"), next(world.days))
+    back = _with_sinks(world, PostgresSink("mode", **{**told, "tables": {"numbers": "public.appended"}}))
+    clear_override(back.runtime(), "mode", "as begin says")
+    back.run(RunKey("back", f"{day}"), next(world.days))
 
 
 @pytest.mark.fault("R3")

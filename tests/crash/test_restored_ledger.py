@@ -26,6 +26,7 @@ from lockstep.operations.replan import void
 from lockstep.roles.abort import abort, abort_epoch
 from lockstep.roles.begin import begin
 from lockstep.sinks.files import FileSink
+from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.states import Role
 from stack.postgres import PostgresServer
@@ -233,6 +234,27 @@ def test_days_that_a_lagging_standby_knows_as_undecided_are_not_shown_twice(worl
         with suppress(LedgerConflict):
             standby.run(_run(day), day)
     _require_nothing_twice(standby, *range(5))
+
+
+@pytest.mark.fault("Q9")
+@pytest.mark.parametrize("world", ["two_phase", "write_ahead"], indirect=True)
+def test_what_a_lost_ledger_has_shown_under_a_sinks_former_name_is_shown_once(world: World, copies: Copies) -> None:
+    told = world.pipeline.sinks[0].arguments()
+    named = ([PostgresSink(**{**told, "name": name})] for name in ("former", "renamed"))
+    former, renamed = (replace(world, pipeline=replace(world.pipeline, sinks=sinks)) for sinks in named)
+    renamed.run(_run(2), 2)  # nothing is wrong with another name
+    former.run(_run(3), 3)
+    restored = copies.of(renamed)
+    former.run(_run(4), 4)
+    with pytest.raises(LedgerConflict, match=r"sink renamed shows epoch 5 .*the ledger is older than its sinks"):
+        begin(restored.runtime(), _run(4), interval_of(4))
+    found = _renumbered(restored)
+    assert [(one.sink, one.epoch) for one in found.shown] == [("former", 5)]
+    with pytest.raises(LedgerConflict, match=r"sink renamed: epoch 6 .* can't be taken, the target shows epoch 5 of"):
+        restored.run(_run(4), 4)
+    void(restored.runtime(), 6, "it is shown by the ledger that was lost")
+    restored.run(_run(5), 5)
+    assert all(restored.shown_in_warehouse(day) == Counter(rows_of_day(day)) for day in range(6))
 
 
 @pytest.mark.fault("L3")

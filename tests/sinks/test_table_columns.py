@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import pyarrow as pa
 import pytest
 from psycopg2.extensions import make_dsn, parse_dsn
 
-from lockstep.errors import PreflightRefused, SinkRejected, SinkUnavailable, TargetOwned
+from lockstep.epoch import Interval
+from lockstep.errors import LedgerConflict, PreflightRefused, SinkRejected, SinkUnavailable, TargetOwned
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.postgres import PostgresSink, _new_columns
@@ -225,6 +227,25 @@ def test_epochs_of_two_names_of_a_sink_are_told_apart_and_those_of_two_sinks_are
         for sink in (live, renamed):
             with pytest.raises(PreflightRefused, match=r"is shared with .* delete its row of .*lockstep_target"):
                 read(sink, 1, PLAIN.schema)
+
+
+@pytest.mark.fault("Q9")
+def test_a_range_is_found_under_a_sinks_former_name_and_no_other_pipelines_or_tables(database: Database) -> None:
+    def show(sink: str, table: str, number: int, pipeline: str = "pipe") -> tuple[list[int], list[tuple[str, int]]]:
+        """What is known of the ledger before."""
+        day = Interval(datetime(2013, 1, 2, tzinfo=UTC), datetime(2013, 1, 3, tzinfo=UTC))
+        told = replace(epoch(number, token=number), interval=day), [SealedRows(PLAIN)]
+        described = database.kind(sink, tables={"rows": table}, connection="w", create=True, shared=True)
+        with described.opened(context(database.dsn, pipeline)) as live:
+            live.preflight({"rows": PLAIN.schema})
+            known = [one.epoch for one in live.newest_markers()], [(name, m.epoch) for name, m in live.markers_beside()]
+            live.publish(told[0], live.prepare(*told), told[1])
+        return known
+
+    assert show("old", "target", 9, "pipe2") == show("aside", "apart", 4) == show("old", "target", 3) == ([], [])
+    with pytest.raises(LedgerConflict, match=r"sink new: epoch 5 of .* the target shows epoch 3 of"):
+        show("new", "target", 5)
+    assert show("new", "target", 3) == ([3], [("old", 3)]), "as another sink of the same plan"
 
 
 @pytest.mark.fault("J19")

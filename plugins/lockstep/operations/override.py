@@ -29,8 +29,9 @@ def override(runtime: Runtime, name: str, assigned: Iterable[str], reason: str) 
 
 
 def clear_override(runtime: Runtime, name: str, reason: str) -> None:
-    """The sink works as it is deployed."""
-    _plans(runtime, name)
+    """The sink works as it is deployed. Raises `UnknownEpoch` where no override is in force, and no plan has it."""
+    if not runtime.ledger.settings(runtime.pipeline, name).override:  # else it may be of a sink that was out meanwhile
+        _plans(runtime, name)
     runtime.ledger.override_settings(runtime.pipeline, name, {}, reason)
 
 

@@ -189,6 +189,7 @@ def _look(runtime: Runtime) -> Renumbering:
         with runtime.opened(described) as sink:
             sink.preflight(None)
             markers |= dict.fromkeys((sink.name, marker) for marker in sink.markers())
+            markers |= dict.fromkeys(sink.markers_beside())
             pending = [Leftover(txn.epoch, txn.token, f"{sink.name}: {txn.handle}") for txn in sink.pending()]
         numbers += _numbers(pending)
         left += _unissued(runtime, pending)

@@ -173,6 +173,11 @@ class OpenSink(ABC):
         """Every marker of this sink; for a person who looks what a target knows."""
         return self.newest_markers()
 
+    def markers_beside(self) -> list[tuple[str, Marker]]:
+        """Every marker of the pipeline's other sinks in the same tables, with the sink's name, a former one of this
+        sink, say."""
+        return []
+
     def tells_rest(self, epoch: int) -> bool:
         """Of an epoch that the target shows in part: whether what stands there says how much is missing, so that
         `publish` goes on with that by whatever vote."""

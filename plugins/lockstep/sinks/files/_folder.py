@@ -248,14 +248,13 @@ class FolderTarget(MarkedTarget[Path]):
             self._take_away_files(epoch)
 
     def _take_away_files(self, epoch: int) -> None:
-        listing = self.shown(epoch)
-        there = [fact for fact in listing.files if os.path.lexists(self.root / fact.name)] if listing else []
-        for fact in there:
+        there = [name for name in self._files_of(epoch) if os.path.lexists(self.root / name)]
+        for name in there:
             reach(CrashPoint.PUBLISH_BEFORE_TAKE_AWAY)
-            (self.root / fact.name).unlink(missing_ok=True)
+            (self.root / name).unlink(missing_ok=True)
             reach(CrashPoint.PUBLISH_AFTER_TAKE_AWAY)
         if there:
-            self._sync({fact.bucket for fact in there})
+            self._sync({name.rpartition("/")[0] for name in there})
 
     def refuse_blocked(self, buckets: Iterable[str]) -> None:
         for bucket in buckets:

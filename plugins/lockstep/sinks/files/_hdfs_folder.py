@@ -217,10 +217,9 @@ class HdfsTarget(MarkedTarget[str]):
             self._take_away_files(epoch)
 
     def _take_away_files(self, epoch: int) -> None:
-        listing = self.shown(epoch)
-        for fact in listing.files if listing else ():
+        for name in self._files_of(epoch):
             reach(CrashPoint.PUBLISH_BEFORE_TAKE_AWAY)
-            self._files.delete(self._final(fact))
+            self._files.delete(f"{self._root}/{name}")
             reach(CrashPoint.PUBLISH_AFTER_TAKE_AWAY)
 
     def _show_file(self, source: str, fact: FileFact, times: Mapping[str, int]) -> None:
@@ -280,14 +279,15 @@ class HdfsTarget(MarkedTarget[str]):
 
     def refuse_strays(self, prefix: str, listing: Listing) -> None:
         """A folder below with a state folder of its own is another target, whose names may look the same."""
-        strays = set(self._named(prefix, self._root)) - {fact.name for fact in listing.files}
+        strays = set(self._named(prefix)) - {fact.name for fact in listing.files}
         if strays and self.shown(listing.epoch) is None:
             raise OutcomeUnknown(
                 f"{self._root}/{min(strays)} was shown by a publication that was cut off, and writing the epoch again "
                 "gives other files: once no process publishes this epoch, move it away and publish again"
             )
 
-    def _named(self, prefix: str, folder: str) -> Iterator[str]:
+    def _named(self, prefix: str, below: str | None = None) -> Iterator[str]:
+        folder = self._root if below is None else below
         found = list(self._files.children(folder or "/"))
         if folder != self._root and any(one.name == STATE for one in found):
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Generic, TypeVar
 
@@ -36,6 +37,10 @@ class MarkedTarget(ABC, Generic[P]):
     @abstractmethod
     def _read_marker(self, path: P) -> Listing | None:
         """None if there is none. Raises `OutcomeUnknown` if it is damaged."""
+
+    @abstractmethod
+    def _named(self, prefix: str) -> Iterable[str]:
+        """The final names here, in any bucket, that begin with `prefix`; not what is another target's."""
 
     def _told(self, path: P) -> str:
         """In messages."""
@@ -96,6 +101,14 @@ class MarkedTarget(ABC, Generic[P]):
                 f"{taken.epoch} of the manifest {taken.manifest_hash[:12]}, by a ledger that this one has no memory "
                 "of: nothing was shown; see docs/ledger.md"
             )
+
+    def _files_of(self, epoch: int) -> list[str]:
+        """The final names of an epoch that was replaced: as its marker says or, where somebody took that away, all that
+        have its number."""
+        listing = self.shown(epoch)
+        if listing is None:
+            return list(self._named(f"{self.owner.sink}{self.suffix}-epoch={epoch}-"))
+        return [fact.name for fact in listing.files]
 
     def replaced_by(self, epoch: int) -> int | None:
         found = self._read_marker(self._of_replaced(epoch))

@@ -266,12 +266,10 @@ class PrefixTarget(MarkedTarget[str]):
             self._take_away_files(epoch)
 
     def _take_away_files(self, epoch: int) -> None:
-        listing = self.shown(epoch)
-        if listing is None or not listing.files:
-            return
-        reach(CrashPoint.PUBLISH_BEFORE_TAKE_AWAY)
-        self._store.delete([fact.name for fact in listing.files])
-        reach(CrashPoint.PUBLISH_AFTER_TAKE_AWAY)
+        if names := self._files_of(epoch):
+            reach(CrashPoint.PUBLISH_BEFORE_TAKE_AWAY)
+            self._store.delete(names)
+            reach(CrashPoint.PUBLISH_AFTER_TAKE_AWAY)
 
     def refuse_blocked(self, buckets: Iterable[str]) -> None:
         """Nothing blocks a key."""

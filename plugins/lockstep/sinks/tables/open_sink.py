@@ -120,6 +120,11 @@ class OpenTableSink(OpenSink, Generic[Cursor]):
     def markers(self) -> Iterable[Marker]:
         return self._markers.all()
 
+    def markers_beside(self) -> list[tuple[str, Marker]]:
+        own = self._target.own
+        with self._target.database.transaction("listing the markers of other sinks") as cursor:
+            return [(sink, marker) for sink in own.sinks_beside(cursor) for marker in own.markers(cursor, sink)]
+
     def target_id(self) -> str:
         with self._target.database.transaction("reading the target's id") as cursor:
             return self._target.own.target_id(cursor)

@@ -47,6 +47,10 @@ _BY_SPAN = """
     LEFT JOIN {markers} m USING (deployment, pipeline, sink, epoch)
     WHERE r.deployment = %s AND r.pipeline = %s AND r.sink = %s AND r.span = %s
 """
+_SINKS_BESIDE = """
+    SELECT DISTINCT other.sink FROM {targets} mine JOIN {targets} other USING (relation, deployment, pipeline)
+    WHERE mine.deployment = %s AND mine.pipeline = %s AND mine.sink = %s AND other.sink <> mine.sink
+"""
 _INSERT_MARKER = (
     "INSERT INTO {markers} (deployment, pipeline, sink, epoch, token, manifest_hash) VALUES (%s, %s, %s, %s, %s, %s)"
 )
@@ -243,6 +247,8 @@ class OwnTables(ABC, Generic[Cursor]):
                 raise shown_before(self.owner.sink, epoch, shown or Marker(0, 0, "", span))
             # its marker was taken away by hand, and this transaction has inserted another
             self._change(cursor, _TAKE_RANGE, (epoch.token, *self.owner_key, span), ranges=self.table(RANGES))
+        elif (shown := self._find_span_beside(cursor, span)) is not None and shown.epoch != epoch.id:
+            raise shown_before(self.owner.sink, epoch, shown)
 
     def record_rows(self, cursor: Cursor, epoch: SinkEpoch, rows: Mapping[str, int]) -> None:
         """Note the rows per output in the marker that this transaction has inserted."""
@@ -266,25 +272,46 @@ class OwnTables(ABC, Generic[Cursor]):
         return next(iter(self._select_markers(cursor, _BY_EPOCH, epoch)), None)
 
     def find_marker_of_span(self, cursor: Cursor, span: str) -> Marker | None:
-        """That of a range, whatever number its epoch has."""
-        return next(iter(self._select_markers(cursor, _BY_SPAN, span)), None)
+        """That of a range, whatever number its epoch has; else that of another sink, see `sinks_beside`."""
+        return next(iter(self._select_markers(cursor, _BY_SPAN, span)), None) or self._find_span_beside(cursor, span)
+
+    def _find_span_beside(self, cursor: Cursor, span: str) -> Marker | None:
+        found = (self._select_markers(cursor, _BY_SPAN, span, sink=sink) for sink in self.sinks_beside(cursor))
+        return next((marker for markers in found for marker in markers), None)
 
     def newest_markers(self, cursor: Cursor) -> list[Marker]:
-        """The one with the largest epoch, and of those with a range the one with the largest token."""
-        return list(dict.fromkeys([*self._select_markers(cursor, _LAST), *self._select_markers(cursor, _YOUNGEST)]))
+        """The one with the largest epoch, and of those with a range the one with the largest token; those of other
+        sinks, see `sinks_beside`, where they are larger."""
+        own, *others = (
+            [marker for one in (_LAST, _YOUNGEST) for marker in self._select_markers(cursor, one, sink=sink)]
+            for sink in (self.owner.sink, *self.sinks_beside(cursor))
+        )
+        every = [*own, *(marker for markers in others for marker in markers)]
+        largest = [max(every, key=key) for key in (lambda one: one.epoch, lambda one: one.token) if every]
+        return list(dict.fromkeys([*own, *largest]))
 
-    def markers(self, cursor: Cursor) -> list[Marker]:
-        """Every one."""
-        return self._select_markers(cursor, _EVERY)
+    def sinks_beside(self, cursor: Cursor) -> list[str]:
+        """The pipeline's other sinks that own one of this sink's tables, in this schema: its former names, say. The
+        pipeline has one ledger, so what they show says as much of it as what this one shows."""
+        if not self._exists(cursor, TARGETS):
+            return []
+        return sorted(
+            str(sink) for (sink,) in self._query(cursor, _SINKS_BESIDE, self.owner_key, targets=self.table(TARGETS))
+        )
 
-    def _select_markers(self, cursor: Cursor, statement: str, *values: object) -> list[Marker]:
+    def markers(self, cursor: Cursor, sink: str | None = None) -> list[Marker]:
+        """Every one; of another `sink`."""
+        return self._select_markers(cursor, _EVERY, sink=sink)
+
+    def _select_markers(self, cursor: Cursor, statement: str, *values: object, sink: str | None = None) -> list[Marker]:
         existing = self._existing(cursor, MARKERS, RANGES)
         if MARKERS not in existing:
             return []
         if RANGES not in existing:
             statement = statement.replace("{ranges}", self.no_ranges)
         names = {"markers": self.table(MARKERS), "ranges": self.table(RANGES)}
-        rows = self._query(cursor, statement, (*self.owner_key, *values), **names)
+        owner = (self.owner.deployment, self.owner.pipeline, sink or self.owner.sink)
+        rows = self._query(cursor, statement, (*owner, *values), **names)
         return [Marker(*row) for row in rows]
 
     # --- keys of upserts ---
