@@ -310,6 +310,22 @@ def test_a_hole_far_behind_is_filled_by_a_persons_word(world: World, past: Past)
         world.require_exactly_once(day)
 
 
+@pytest.mark.fault("P6")
+def test_a_run_whose_epoch_was_lost_and_replaced_is_cleared(world: World, past: Past) -> None:
+    run = _run(2)
+    world.run(run, 2)
+    with _older_folder(world, past) as lost:
+        renumber(lost.runtime(), "nobody has a copy", lacking=["files"])
+        lost.run(_restating(2, "it was lost"), 2)
+        lost.run(run, 2)
+        lost.require_exactly_once(2)
+        assert lost.recover().problems == []
+        shutil.rmtree(world.folder / "out")
+        shutil.copytree(past.folder, world.folder / "out")
+        with pytest.raises(LedgerConflict, match=r"epoch 4 .* the target holds no marker"):  # what replaced it is lost
+            lost.run_task("publish.files", run, 2)
+
+
 @pytest.mark.fault("L17")
 def test_sinks_that_are_lost_together_are_said_to_be_by_one_command(world: World, past: Past) -> None:
     with _older_folder(world, past) as half, _older_warehouse(half, past) as lost:
