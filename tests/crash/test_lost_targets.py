@@ -310,20 +310,21 @@ def test_a_hole_far_behind_is_filled_by_a_persons_word(world: World, past: Past)
         world.require_exactly_once(day)
 
 
-@pytest.mark.fault("P6")
-def test_a_run_whose_epoch_was_lost_and_replaced_is_cleared(world: World, past: Past) -> None:
+@pytest.mark.fault("P6", "P9")
+def test_what_was_lost_is_replaced_day_by_day_and_its_run_cleared(world: World, past: Past) -> None:
     run = _run(2)
     world.run(run, 2)
     with _older_folder(world, past) as lost:
         renumber(lost.runtime(), "nobody has a copy", lacking=["files"])
-        lost.run(_restating(2, "it was lost"), 2)
-        lost.run(run, 2)
-        lost.require_exactly_once(2)
+        for again, day in ((_restating(2, "it was lost"), 2), (run, 2), (_restating(1, "it was lost"), 1)):
+            lost.run(again, day)
+            lost.require_exactly_once(day)
         assert lost.recover().problems == []
         shutil.rmtree(world.folder / "out")
-        shutil.copytree(past.folder, world.folder / "out")
-        with pytest.raises(LedgerConflict, match=r"epoch 4 .* the target holds no marker"):  # what replaced it is lost
-            lost.run_task("publish.files", run, 2)
+        shutil.copytree(past.folder, world.folder / "out")  # what has replaced them is lost, too
+        for again, task, day in ((run, "publish.files", 2), (_run(3), "begin", 3)):
+            with pytest.raises(LedgerConflict, match=r"epoch [45] .* the target (holds|has) no marker"):
+                lost.run_task(task, again, day)
 
 
 @pytest.mark.fault("L17")
