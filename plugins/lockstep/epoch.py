@@ -335,7 +335,7 @@ class Vote:
 @dataclass(frozen=True)
 class LastShown:
     """One of the epochs that a sink was last to show, and how its target is known again. `spec`: the sink, as that
-    epoch's plan froze it."""
+    epoch's plan froze it. `said_lost`: a person has said that a target of this sink lacks it, or a later one."""
 
     sink: str
     epoch: int
@@ -343,6 +343,7 @@ class LastShown:
     target_id: str
     publication: str
     spec: Json
+    said_lost: bool = False
 
 
 @dataclass(frozen=True)

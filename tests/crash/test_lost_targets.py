@@ -312,6 +312,23 @@ def test_a_hole_far_behind_is_filled_by_a_persons_word(world: World, past: Past,
         assert shown == {day: Counter(rows_of_day(day)) for day in range(3)}, place
 
 
+@pytest.mark.fault("P6", "P9")
+def test_what_was_lost_is_replaced_day_by_day_and_its_run_cleared(world: World, past: Past) -> None:
+    run = _run(2)
+    world.run(run, 2)
+    with _older_folder(world, past) as lost:
+        renumber(lost.runtime(), "nobody has a copy", lacking=["files"])
+        for again, day in ((_restating(2, "it was lost"), 2), (run, 2), (_restating(1, "it was lost"), 1)):
+            lost.run(again, day)
+            lost.require_exactly_once(day)
+        assert lost.recover().problems == []
+        shutil.rmtree(world.folder / "out")
+        shutil.copytree(past.folder, world.folder / "out")  # what has replaced them is lost, too
+        for again, task, day in ((run, "publish.files", 2), (_run(3), "begin", 3)):
+            with pytest.raises(LedgerConflict, match=r"epoch [45] .* the target (holds|has) no marker"):
+                lost.run_task(task, again, day)
+
+
 @pytest.mark.fault("L17")
 def test_sinks_that_are_lost_together_are_said_to_be_by_one_command(world: World, past: Past) -> None:
     with _older_folder(world, past) as half, _older_warehouse(half, past) as lost:

@@ -15,6 +15,7 @@ from lockstep.errors import EpochVoid, RestateRefused, RunMismatch, SourceChange
 from lockstep.ledger import Ledger, migrate
 from lockstep.ledger.report import Report
 from lockstep.operations.rebuild import look
+from lockstep.operations.renumber import renumber
 from lockstep.operations.replan import replan_for, void
 from lockstep.operations.verify import verify
 from lockstep.runtime import Runtime
@@ -22,6 +23,7 @@ from lockstep.sources import OpenSource, SourceContext
 from lockstep.states import DECIDED
 from lockstep.wal.staging import Staging
 from stack.postgres import PostgresServer
+from tests.crash.originals import copied
 from tests.crash.restating_world import RestatingWorld, make_restating_world
 from tests.crash.test_adoption import SWEEPS
 from tests.crash.test_kill_and_zombie import hits, strike_each
@@ -198,6 +200,27 @@ def test_a_lost_ledger_is_not_rebuilt_past_it(world: CursorWorld, day: int, ledg
     runtime = Runtime.of(world.pipeline, Ledger(dsn), staging, {"warehouse": world.warehouse_dsn})
     refused = look(runtime).refused
     assert any(f"epoch {world.epoch_of(day).id} is a restatement" in why for why in refused), refused
+
+
+@pytest.mark.fault("P8")
+def test_one_backup_of_the_ledger_is_restored_twice(ledger_server: PostgresServer, tmp_path: Path) -> None:
+    """The second time it doesn't know how the first loss was healed either."""
+    dsns = [ledger_server.create_database(f"restored_cursors_{name}") for name in ("ledger", "warehouse")]
+    made = make_restating_world(dsns[0], dsns[1], tmp_path, Following())
+    world = CursorWorld(**{one.name: getattr(made, one.name) for one in dataclasses.fields(made)})
+    day = next(world.days)
+    world.publish_wrong(day)
+    backup = copied(ledger_server, world.ledger_dsn)
+    ledgers = [copied(ledger_server, backup) for _ in range(2)]
+    world.restate(day)
+    ledgers.append(copied(ledger_server, world.ledger_dsn))  # a younger one, which knows a part
+    for dsn in ledgers:
+        restored = dataclasses.replace(world, ledger_dsn=dsn)
+        renumber(restored.runtime(), "the ledger was restored")
+        for name in ("healed", "once more"):
+            run = dataclasses.replace(restored.restating_run(day, f"{name} {dsn}"), restate=f"{name} {dsn[-9:]}")
+            restored.run(run, day)
+            restored.require_exactly_once(day)
 
 
 # --- crashes and zombies ---------------------------------------------------------------------------------------------

@@ -152,6 +152,26 @@ def test_what_a_lost_ledger_has_restated_is_restated_from_the_same_epoch(
     restored.ledger.close()
 
 
+@pytest.mark.fault("P7")
+def test_what_lost_ledgers_have_restated_from_two_epochs_is_restated_from_the_earlier(
+    wronged: RestatedState, ledger_server: PostgresServer
+) -> None:
+    """A backup is restored, and later once more: it doesn't know how the first loss was healed either."""
+    copies = [copied(ledger_server, wronged.world.ledger_dsn) for _ in range(2)]
+    wronged.restate(wronged.asking(FIRST_WRONG + 1))
+    wronged.restate(wronged.asking(FIRST_WRONG))
+    for copy in copies:
+        restored = RestatedState(dataclasses.replace(wronged.world, ledger_dsn=copy))
+        renumber(restored.world.runtime(), "the ledger was restored")
+        with pytest.raises(RestateRefused, match=rf"in the place of all from epoch {FIRST_WRONG} on"):
+            restored.restate(restored.asking(FIRST_WRONG + 1))
+        restored.restate(restored.asking(FIRST_WRONG))
+        restored.require_true()
+        restored.restate(restored.asking(FIRST_WRONG, "once more"))
+        restored.require_true()
+        restored.ledger.close()
+
+
 def test_what_was_restated_is_restated_again_from_an_earlier_epoch(states: RestatedState) -> None:
     states.go_on()
     first = states.wrong_from(2)

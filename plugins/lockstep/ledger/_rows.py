@@ -79,7 +79,7 @@ def to_participant(row: Row) -> Participant:
 
 def to_last_shown(row: Row) -> LastShown:
     shown = row["sink"], row["epoch"], row["manifest_hash"]
-    return LastShown(*shown, target_id=row["target_id"], publication=row["publication"], spec=row["spec"])
+    return LastShown(*shown, row["target_id"], row["publication"], row["spec"], row["said_lost"])
 
 
 def to_untold(row: Row) -> Untold:

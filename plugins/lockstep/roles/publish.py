@@ -20,6 +20,7 @@ from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.sinks.values import Guarantee, Publication
 from lockstep.states import DECIDED, ParticipantState, Role
 from lockstep.steps.alarms import confirm_alarm
+from lockstep.steps.generations import current_life
 from lockstep.steps.lease import hold_publisher_lease
 from lockstep.steps.sweep import sweep_sink
 from lockstep.steps.wording import describe_rows, may_be_incomplete
@@ -198,6 +199,12 @@ def _require_marker(runtime: Runtime, epoch: Epoch, sink: OpenSink, participant:
     if participant.publication == Publication.RESOLVED or sink.guarantee is Guarantee.NONE:
         return
     marker = sink.find_marker(epoch.id)
+    if marker is None and (heir := current_life(runtime.ledger, epoch)).id != epoch.id:
+        # a target that has lost it, by a person's word, is to show what has replaced it since
+        replacing = runtime.ledger.participants(heir.pipeline, heir.id).get(sink.name)
+        if replacing is not None and replacing.state is ParticipantState.PUBLISHED:
+            _require_marker(runtime, heir, sink, replacing)
+        return
     if marker is None or marker.manifest_hash != epoch.manifest_hash:
         found = f"the marker of manifest {marker.manifest_hash[:12]}" if marker else "no marker"
         runtime.ledger.record_comparison(epoch, sink.name, f"the target holds {found}")

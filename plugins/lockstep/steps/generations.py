@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from typing import NoReturn
 
@@ -375,38 +375,52 @@ def find_foreign(runtime: Runtime, current: Epoch) -> tuple[tuple[int, str], ...
     last = runtime.sink_epoch(current, 0)
     known = {(life.id, life.manifest_hash) for life in runtime.ledger.generations(current) if life.state in DECIDED}
     while True:
-        before = Replaced(found[0][0] if found else current.id, "")
-        wanted = replace(last, generation=last.generation + len(found) + 1, replaced=(before,)).span or ""
+        generation = last.generation + len(found) + 1
+        # a cursor's span names the life that its ledger knew as the newest one, which may be any of these
+        before = [Replaced(number, "") for number, _ in (*known, *found)]
+        spans = {replace(last, generation=generation, replaced=(one,)).span or "" for one in before}
         shown = set[tuple[int, str]]()
         for described in runtime.defined.sinks:
             with runtime.opened(described) as sink:
-                marker = sink.find_marker_of_span(wanted)
-                shown |= {(marker.epoch, marker.manifest_hash)} - known if marker else set()
+                markers = [marker for span in spans if (marker := sink.find_marker_of_span(span))]
+                shown |= {(marker.epoch, marker.manifest_hash) for marker in markers} - known
         if len(shown) > 1:
             raise RestateRefused(f"can't restate {current}: sinks show different epochs in its place: {sorted(shown)}")
         if not shown:
             break
         found.insert(0, shown.pop())
     if current.interval is None and hands_on_state(runtime):
-        _require_no_other_foreign(runtime, current)
+        later = _find_later_foreign(runtime, current, {number for number, _ in found})
+        return tuple(sorted({*found, *later}, reverse=True))
     return tuple(found)
 
 
-def _require_no_other_foreign(runtime: Runtime, current: Epoch) -> None:
-    """Raise `RestateRefused` if sinks show an epoch of a lost ledger in the place of all from another one on: its rows
-    would stay beside those of what replaces all from `current` on."""
+def _find_later_foreign(runtime: Runtime, current: Epoch, known: Set[int]) -> set[tuple[int, str]]:
+    """Number and manifest hash of what sinks show of a lost ledger in the place of all from an epoch behind `current`
+    on, besides the `known`: its rows go with those of `current`. Raises `RestateRefused` if something is in the place
+    of all from an earlier epoch on: its rows would stay beside those of what replaces all from `current` on."""
     shown = (runtime.ledger.pipeline_change(runtime.pipeline, RENUMBERED) or {"shown": ()})["shown"]
-    numbers = {one["epoch"] for one in shown}
-    for one in shown:
+    numbers, foreign = {one["epoch"] for one in shown}, set(known)
+    for one in sorted(shown, key=lambda one: int(one["epoch"])):
         kind, _, place = (one["span"] or "").partition("/")
-        first = int(place.partition("/")[0]) if kind == "epoch" else current.id
-        if first == current.id or first in numbers:  # the second took the place of another one of the lost ledger
+        if kind != "epoch":
             continue
-        if runtime.ledger.epoch(runtime.pipeline, first).state is not EpochState.REPLACED:
-            raise RestateRefused(
-                f"can't restate {current}: sink {one['sink']} shows epoch {one['epoch']} in the place of all from "
-                f"epoch {first} on, by a ledger that was lost: restate that one first, which replaces it, too"
-            )
+        first = int(place.partition("/")[0])
+        if first in numbers:  # it took the place of another one of the lost ledger
+            foreign |= {one["epoch"]} if first in foreign else set()
+        elif first == current.id or runtime.ledger.epoch(runtime.pipeline, first).state is not EpochState.REPLACED:
+            if first < current.id:
+                raise RestateRefused(
+                    f"can't restate {current}: sink {one['sink']} shows epoch {one['epoch']} in the place of all from "
+                    f"epoch {first} on, by a ledger that was lost: restate that one first, which replaces it, too"
+                )
+            foreign.add(one["epoch"])
+    later = set[tuple[int, str]]()
+    for described in runtime.defined.sinks if foreign > known else ():
+        with runtime.opened(described) as sink:
+            markers = [marker for number in foreign - known if (marker := sink.find_marker(number))]
+            later |= {(marker.epoch, marker.manifest_hash) for marker in markers}
+    return later
 
 
 def require_replaceable(runtime: Runtime, sink: OpenSink, current: Epoch) -> None:

@@ -118,9 +118,11 @@ def _find_missing(sink: OpenSink, one: LastShown) -> LockstepError | None:
 
 
 def is_said_to_lack(words: Iterable[Json], sink: OpenSink, shown: Sequence[LastShown], missing: LastShown) -> bool:
-    """Whether a person has seen just this target lack that epoch, or one that was shown behind it."""
+    """Whether a person has seen just this target lack that epoch, or one that was shown behind it and may have been
+    replaced since, so that it isn't among `shown` any more."""
     word = _find_word(words, sink)
-    return word is not None and word["epoch"] in [one.epoch for one in shown[: shown.index(missing) + 1]]
+    behind = [one.epoch for one in shown[: shown.index(missing) + 1]]
+    return word is not None and (missing.said_lost or word["epoch"] in behind)
 
 
 def find_known_losses(words: Iterable[Json], sink: OpenSink, epochs: Iterable[int]) -> frozenset[int]:

@@ -2,9 +2,20 @@
 -- numbers. Back to one that was shown before the last of those behind it was begun: a `begin` has asked for that one, so
 -- what was lost since is among these, however many were decided before the loss and shown behind it. Epochs that were
 -- shown in one go, as a pack's are, were lost or kept together: one of them tells. Only what a sink has published counts.
+-- `said_lost`: a person has said that the sink lacks an epoch that was shown by then or later, replaced or not.
 -- (A sink that was never planned is not looked for; above a thousand epochs that were replaced is one that replaced them.)
 SELECT DISTINCT ON (shown.sink, shown.changed_at)
-       shown.sink, shown.epoch, shown.target_id, shown.publication, e.manifest_hash, e.plan #> ARRAY['sinks', shown.sink] AS spec
+       shown.sink, shown.epoch, shown.target_id, shown.publication, e.manifest_hash, e.plan #> ARRAY['sinks', shown.sink] AS spec,
+       EXISTS (
+           SELECT FROM (
+               SELECT found FROM lockstep.pipeline_change
+               WHERE pipeline = %(pipeline)s AND change = 'renumbered' ORDER BY id DESC LIMIT 1
+           ) said
+           CROSS JOIN LATERAL jsonb_array_elements(said.found -> 'lacking') word
+           JOIN lockstep.participant p ON p.pipeline = %(pipeline)s AND p.sink = shown.sink AND p.state = 'published'
+                                      AND p.epoch = (word ->> 'epoch')::bigint AND p.changed_at >= shown.changed_at
+           WHERE word ->> 'sink' = shown.sink
+       ) AS said_lost
 FROM (
     SELECT told.*, row_number() OVER later AS place, lag(told.changed_at < told.begun) OVER later AS enough
     FROM (
