@@ -296,7 +296,7 @@ def test_what_a_target_has_lost_is_written_again_by_a_persons_word(world: World,
         assert lost.recover().problems == [] and _examined(lost) == []
 
 
-@pytest.mark.fault("P3", "P6")
+@pytest.mark.fault("P3", "P10")
 @pytest.mark.parametrize("gone", ["out/**/*epoch=2*", "out/.lockstep/*epoch=2*"], ids=["all", "the marker"])
 def test_a_hole_far_behind_is_filled_by_a_persons_word(world: World, past: Past, gone: str) -> None:
     world.run(_run(2), 2)
