@@ -205,7 +205,9 @@ def drawn(random: Random) -> str:
     whole = random.choice([random.choice(near), str(random.randrange(-(10**20), 10**20)), repr(random.gauss(0, 1e9))])
     place = random.randrange(len(whole) + 1)
     changed = whole[:place] + random.choice(PARTS) + whole[place + random.randrange(2) :]
-    return random.choice([whole, changed, "".join(random.choices(PARTS, k=random.randrange(6)))])
+    text = random.choice([whole, changed, "".join(random.choices(PARTS, k=random.randrange(6)))])
+    # Spark writes a JSON decimal's exponent out in digits: millions of them take it minutes
+    return drawn(random) if re.search(r"[eE][-+]?\d{4}", text) else text
 
 
 @pytest.mark.fault("V1")
