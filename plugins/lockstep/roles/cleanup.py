@@ -83,8 +83,9 @@ def _require_shown_still(runtime: Runtime, epoch: Epoch) -> None:
             if not described.may_lose_commits or vote is None or participant.publication == Publication.RESOLVED:
                 continue
             with runtime.opened(described) as sink:
-                words = said_to_lack(runtime.ledger, epoch.pipeline)
-                if sink.find_marker(epoch.id) is not None or find_known_losses(words, sink, [epoch.id]):
+                if sink.find_marker(epoch.id) is not None:
+                    continue
+                if find_known_losses(said_to_lack(runtime.ledger, epoch.pipeline), sink, [epoch.id]):
                     continue
                 wal = runtime.sealed_outputs(epoch, sink)
                 _require_no_rows(sink, epoch, wal)
