@@ -134,14 +134,20 @@ def test_all_from_an_epoch_on_are_replaced_by_one_decision(wronged: RestatedStat
     assert set(as_of("adding", ledger=wronged.world.ledger_dsn, connections={}).sinks["files"]) == {"totals"}
 
 
+def renumbered(state: RestatedState, copy: str) -> RestatedState:
+    """The same pipeline by a restored ledger, renumbered."""
+    restored = RestatedState(dataclasses.replace(state.world, ledger_dsn=copy))
+    renumber(restored.world.runtime(), "the ledger was restored")
+    return restored
+
+
 @pytest.mark.fault("P5")
 def test_what_a_lost_ledger_has_restated_is_restated_from_the_same_epoch(
     wronged: RestatedState, ledger_server: PostgresServer
 ) -> None:
     copy = copied(ledger_server, wronged.world.ledger_dsn)
     wronged.restate(wronged.asking(FIRST_WRONG))
-    restored = RestatedState(dataclasses.replace(wronged.world, ledger_dsn=copy))
-    renumber(restored.world.runtime(), "the ledger was restored")
+    restored = renumbered(wronged, copy)
     with pytest.raises(RestateRefused, match=rf"shows epoch 4 in the place of all from epoch {FIRST_WRONG} on"):
         restored.restate(restored.asking(FIRST_WRONG + 1))
     restored.restate(restored.asking(FIRST_WRONG))
@@ -161,8 +167,7 @@ def test_what_lost_ledgers_have_restated_from_two_epochs_is_restated_from_the_ea
     wronged.restate(wronged.asking(FIRST_WRONG + 1))
     wronged.restate(wronged.asking(FIRST_WRONG))
     for copy in copies:
-        restored = RestatedState(dataclasses.replace(wronged.world, ledger_dsn=copy))
-        renumber(restored.world.runtime(), "the ledger was restored")
+        restored = renumbered(wronged, copy)
         with pytest.raises(RestateRefused, match=rf"in the place of all from epoch {FIRST_WRONG} on"):
             restored.restate(restored.asking(FIRST_WRONG + 1))
         restored.restate(restored.asking(FIRST_WRONG))
