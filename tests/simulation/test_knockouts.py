@@ -167,19 +167,6 @@ def alarms_leave_unasked(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, "confirm_alarm", lambda work, meanwhile: work())
 
 
-@bug(seed=89, taste=BETWEEN_LOOK_AND_MARKER, restates=True)
-def replaced_markers_deleted(patch: pytest.MonkeyPatch) -> None:
-    """The marker of a replaced epoch goes with its rows."""
-    real = Server._show
-
-    def show(self: Server, session: Session) -> None:
-        real(self, session)
-        for replaced in session.epoch.replaced:
-            self._markers.pop(replaced.id, None)
-
-    patch.setattr(Server, "_show", show)
-
-
 @bug(seed=1, restates=True)
 def replaced_rows_stay(patch: pytest.MonkeyPatch) -> None:
     """New rows come, old ones don't go."""
