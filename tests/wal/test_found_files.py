@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -171,3 +173,23 @@ def test_an_executor_says_which_files_it_cannot_read(table: Path) -> None:
     assert [*FoundFiles.from_json(json.loads(first["found"]))] == [("delays", names[0])] and first["error"] is None
     assert second["found"] is None and "part-00001.parquet: StageFailed" in second["error"]
     assert third["found"] is None and "part-00002.parquet: FileNotFoundError" in third["error"]
+
+
+def test_a_draft_that_is_gone_while_its_folder_is_listed_is_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process writes the same file beside it, and removes its draft between the listing and the look."""
+    (tmp_path / "part-1").write_bytes(b"whole")
+    draft = tmp_path / ".part-1.5e1f"
+    draft.write_bytes(b"whole")
+    scan = os.scandir
+
+    @contextmanager
+    def listed(folder: Path) -> Iterator[list[os.DirEntry[str]]]:
+        with scan(folder) as entries:
+            found = list(entries)
+        draft.unlink()
+        yield found
+
+    monkeypatch.setattr(os, "scandir", listed)
+    assert list(LocalStorage(tmp_path).stamps("")) == ["part-1"]

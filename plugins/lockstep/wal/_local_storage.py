@@ -39,8 +39,13 @@ class LocalStorage:
             return sorted(Entry(join(folder, entry.name), _kind(entry)) for entry in entries)
 
     def stamps(self, folder: str) -> dict[str, Stamp]:
+        found = {}
         with os.scandir(self._locate(folder)) as entries:
-            return {entry.name: _stamp(entry.stat()) for entry in entries if entry.is_file(follow_symlinks=False)}
+            for entry in entries:
+                if entry.is_file(follow_symlinks=False):
+                    with suppress(FileNotFoundError):  # a draft of another process, which is linked and gone by now
+                        found[entry.name] = _stamp(entry.stat())
+        return found
 
     def stamp(self, path: str) -> Stamp:
         return _stamp(self._locate(path).lstat())
