@@ -80,7 +80,6 @@ SUITE = {
     "hdfs/test_file_system.py": Part(ALL),
     "kept": Part(TEST),
     "kept/test_kept.py": Part(ALL),
-    "kept/test_type_names.py": Part(CHECK),
     "ledger": Part(CHECK),
     "ledger/test_durability.py": Part(TEST),
     "ledger/test_lost_links.py": Part(TEST),

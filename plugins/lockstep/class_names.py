@@ -16,13 +16,9 @@ from lockstep.extras import naming_extra
 
 @dataclass(frozen=True)
 class ClassNames:
-    """Those of one package: Lockstep's own classes are found in it, wherever their module is.
-
-    `former`: what older versions have called them in plans and in the ledger's settings.
-    """
+    """Names of the classes of one package: Lockstep's own classes are imported from it, wherever their module is."""
 
     package: str
-    former: Mapping[str, str]
 
     def name(self, cls: type) -> str:
         """`module:name` by which plans call the class."""
@@ -30,11 +26,9 @@ class ClassNames:
         return f"{self.package if own else cls.__module__}:{cls.__qualname__}"
 
     def current(self, written: str) -> str:
-        """The name of today for one that any version has written."""
+        """`written` with the package in place of a module of it."""
         module, _, qualname = written.partition(":")
-        if module != self.package and not module.startswith(f"{self.package}."):
-            return written
-        return f"{self.package}:{self.former.get(qualname, qualname)}"
+        return f"{self.package}:{qualname}" if module.startswith(f"{self.package}.") else written
 
     def load(self, written: str) -> Any:
         """What has that name. Raises `InvalidPipeline` if it can't be imported."""

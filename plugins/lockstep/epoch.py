@@ -80,7 +80,7 @@ class Interval:
 class SourceRange:
     """The frozen range of one source: positions are the source's own JSON.
 
-    `spec`: which source, without secrets; None in plans of older versions, and of sources that can't say it.
+    `spec`: which source, without secrets; None for sources that can't say it.
     `snapshot`: it is all that the source had then, which other epochs read, too; `start` is None.
     """
 
@@ -130,7 +130,7 @@ class ChangedFile:
 class Plan:
     """What an epoch reads and where it goes, frozen at its first `begin`. `sinks`: full specs, without secrets.
 
-    `reads`: what each source reads, in its own words (`Source.reads_from`); plans of older versions don't say.
+    `reads`: what each source reads, in its own words (`Source.reads_from`).
     `audits`: what its sealed output is asked before any sink may vote, each as its spec. `input`: FROZEN where the
     ranges are those of the epochs whose place it takes, for whoever plans it anew. `foreign`: number and manifest hash
     of younger lives of its range, the youngest first, that sinks show by the decision of a ledger that was lost: it
@@ -175,7 +175,7 @@ class Plan:
         return cls(
             {name: SourceRange.from_json(found) for name, found in value["sources"].items()},
             dict(value["sinks"]),
-            dict(value.get("reads", {})),
+            dict(value["reads"]),
             tuple(value.get("audits", ())),
             Input(value.get("input", Input.FRESH)),
             tuple((epoch, manifest_hash) for epoch, manifest_hash in value.get("foreign", ())),

@@ -277,7 +277,7 @@ def test_two_ledgers_that_both_decide_a_range_show_it_once(world: World, copies:
 
 @pytest.mark.fault("L3")
 def test_markers_without_a_range_are_counted_and_need_a_word_of_their_own(restored: World) -> None:
-    restored.execute(restored.warehouse_dsn, "DELETE FROM lockstep_range")  # as an older version left them
+    restored.execute(restored.warehouse_dsn, "DELETE FROM lockstep_range")
     with pytest.raises(IllegalTransition, match=r"3 of the 6 epochs .* carry no range.*--unprotected"):
         _renumbered(restored)
     with pytest.raises(LedgerConflict):

@@ -293,7 +293,9 @@ class Making:
         inside = [
             path for path in self.home.rglob("*") if path.is_file() and str(self.home).encode() in path.read_bytes()
         ]
-        assert {path.name for path in inside} <= {"_request.json"}, inside
+        assert {path.name for path in inside} <= {"_request.json"} | {
+            path.name for path in inside if path.name.endswith(".plan.json")
+        }, inside
         for path in inside:
             path.unlink()
         with tarfile.open(to, "w:gz", format=tarfile.PAX_FORMAT, compresslevel=9) as archive:

@@ -1,6 +1,6 @@
 """Shards of an epoch: sent side by side by processes of their own, by one for all, or with another number deployed.
 
-An epoch has as many as its vote says. Of votes of older versions, that say nothing of it, markers tell.
+An epoch has as many as its vote says.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import uuid
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,11 +82,6 @@ def markers(target: KafkaUnderTest, number: int = 1) -> list[int]:
         return sorted(sink.shard_markers(number))
 
 
-def of_older_version(voted: Voted) -> Voted:
-    at, vote, wal = voted
-    return at, replace(vote, handle=None), wal
-
-
 def try_once(target: KafkaUnderTest, voted: Voted, shard: int | None) -> None:
     """Whoever goes on after others may be told to try again."""
     with opened(target) as sink, suppress(Retryable):
@@ -128,11 +122,7 @@ def test_a_row_is_in_the_shard_that_any_version_puts_it_into(target: KafkaUnderT
 def test_shards_that_nobody_voted_for_are_left_to_publish(target: KafkaUnderTest) -> None:
     voted = voted_for(target)
     assert [send(target, voted, number) for number in (-1, SHARDS, SHARDS + 4)] == [None] * 3
-    older = of_older_version(voted)
-    assert [send(target, older, shard) for shard in range(SHARDS)] == [None] * SHARDS
     assert not committed(target.broker, target.topic)
-    assert publish(target, *older) is Publication.SENT
-    expect_rows(target, voted[2])
 
 
 # --- struck ----------------------------------------------------------------------------------------------------------
@@ -180,16 +170,15 @@ def test_publishers_of_shards_and_of_all_at_once(kafka_broker: KafkaBroker) -> N
 @pytest.mark.fault("L9")
 @WAYS
 @pytest.mark.parametrize(("before", "after"), [(3, 1), (1, 3), (3, 2)])
-@pytest.mark.parametrize("told", [True, False], ids=["by the vote", "of an older version's vote"])
 @pytest.mark.parametrize(("point", "times"), STRIKES)
 @pytest.mark.sample(7)
 def test_shards_may_change_wherever_a_publisher_is_struck(
-    point: CrashPoint, times: int, told: bool, before: int, after: int, how: signal.Signals, target: KafkaUnderTest
+    point: CrashPoint, times: int, before: int, after: int, how: signal.Signals, target: KafkaUnderTest
 ) -> None:
     if times > before:
         before, after = after, before
     target.more["shards"] = before
-    voted = voted_for(target) if told else of_older_version(voted_for(target))
+    voted = voted_for(target)
     with ended(struck_at(point, how, lambda: try_once(target, voted, None), times=times)) as child:
         wait_until_struck(child, how)
         target.more["shards"] = after
@@ -199,7 +188,7 @@ def test_shards_may_change_wherever_a_publisher_is_struck(
     until(lambda: not holds(target), "a transaction stays open")
     assert publish(target, *voted) is Publication.FOUND
     expect_rows(target, voted[2])
-    assert not told or markers(target) == list(range(before))
+    assert markers(target) == list(range(before))
 
 
 # --- with the ledger -------------------------------------------------------------------------------------------------

@@ -175,24 +175,6 @@ def test_a_word_that_the_sink_could_not_work_with_is_refused(
 
 
 @pytest.mark.fault("L9")
-def test_a_plan_of_an_older_version_is_published_by_what_is_deployed_now_or_else_by_itself(
-    feed_of: Callable[..., Feed], target: KafkaUnderTest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    feed = feed_of(transaction_timeout=7, shards=3)
-    with monkeypatch.context() as older:  # it froze everything, and told the ledger nothing
-        older.setattr(KafkaSink, "operational", frozenset())
-        feed.decide(0)
-    with feed.runtime() as runtime:
-        assert runtime.ledger.epoch("numbers", 1).plan.sinks["rows"]["arguments"]["shards"] == 3
-    assert in_force(feed) == {**OTHERS, "transaction_timeout": 7, "shards": 3}
-    deployed = feed_of(transaction_timeout=LONG, shards=1)
-    deployed.decide(1)
-    assert in_force(feed) == {**OTHERS, "transaction_timeout": LONG, "shards": 1}
-    assert recover_by_name(feed).finished == [1, 2]
-    assert rows_in(target) == 2 * ROWS
-
-
-@pytest.mark.fault("L9")
 def test_a_word_that_does_not_go_with_a_replaced_sink_keeps_nobody_from_sweeping_there(
     feed_of: Callable[..., Feed],
 ) -> None:

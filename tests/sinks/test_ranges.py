@@ -97,22 +97,6 @@ def test_the_newest_markers_are_told_and_all_of_them(target: SinkUnderTest) -> N
         assert sorted(sink.markers(), key=lambda one: one.epoch) == [marker(one, one.token) for one in epochs]
 
 
-def test_what_an_older_version_has_decided_is_published_though_nobody_has_made_room_for_ranges(
-    table: TableUnderTest,
-) -> None:
-    wal, decided = sealed(10), of_day(1, 2)
-    with opened(table) as sink:
-        sink.preflight({batches.output: batches.schema for batches in wal})
-        table.execute("DROP TABLE lockstep_range")
-        vote = sink.prepare(decided, wal)
-    publish(table, decided, vote, wal)
-    expect_rows(table, wal)
-    with opened(table) as sink:
-        assert sink.find_marker(2) == Marker(2, 10, decided.manifest_hash)
-        assert sink.find_marker_of_span(decided.span or "") is None
-        assert [one.epoch for one in sink.newest_markers()] == [one.epoch for one in sink.markers()] == [2]
-
-
 def test_an_epoch_whose_marker_was_taken_away_by_hand_is_written_anew_under_its_number(table: TableUnderTest) -> None:
     wal, first, anew = sealed(10), of_day(1, 3), of_day(1, 3, token=20, manifest="b")
     publish(table, first, prepare(table, first, wal), wal)

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from lockstep.epoch import Claim, Interval
+from lockstep.epoch import Interval
 from lockstep.errors import SourceChanged, SourceRefused
-from lockstep.sources import FileSource, SourceContext
+from lockstep.sources import FileSource
 from tests.sources.folder_world import FolderWorld, Make
 from tests.sources.test_file_source import DAY, SCHEMA, daily, land, names, opened, watched
 
@@ -159,15 +159,6 @@ def test_a_watched_folder_that_moved_is_named_and_read_on_where_a_person_says_so
     world.run("second")
     world.run("third")
     assert world.shown() == Counter(["1", "2", *(["more"] if grow else [])])
-
-
-def test_a_position_of_an_older_version_tells_by_its_files_where_the_folder_was(tmp_path: Path) -> None:
-    here, there = land(tmp_path / "here" / "1.csv"), land(tmp_path / "there" / "1.csv")
-    claims = {str(here): Claim(str(here), size=12, mtime_ns=1)}
-    source = FileSource(str(there.parent), schema=SCHEMA)
-    context = SourceContext("p", "s", claims.keys().__and__, claims=lambda asked: {p: claims[p] for p in asked})
-    with source.opened(context) as live, pytest.raises(SourceChanged, match=r"read below .*/here"):
-        live.latest({"files": [{"path": str(here), "size": 12, "mtime_ns": 1}]}, None)
 
 
 # --- names ---

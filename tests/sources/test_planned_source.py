@@ -97,7 +97,7 @@ def test_offsets_of_another_topic_are_planned_ones_and_how_they_are_read_is_not(
     assert (found.value_schema, found.on_bad_records) == ("id INT", "quarantine")
     corrected = KafkaSource("a", connection="kafka", start="latest", accept_loss="a")
     assert planned_source("events", planned.spec(), corrected) is corrected
-    assert planned_source("events", None, corrected) is corrected  # as older versions planned
+    assert planned_source("events", None, corrected) is corrected  # of a source that can't say what it is
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lockstep.errors import FormatUnknown, WalCorrupt
-from lockstep.wal.manifest import RESTORED_FORMAT, Manifest, OutputManifest, SourceCount, WalFile, canonical
+from lockstep.wal.manifest import MANIFEST_FORMAT, Manifest, OutputManifest, SourceCount, WalFile, canonical
 from tests.cases import cases
 
 SCHEMA = pa.schema(
@@ -64,12 +64,10 @@ def test_the_summary_keeps_counts_and_digests_and_tells_other_columns_apart() ->
 @pytest.mark.fault("G5")
 def test_a_newer_format_is_refused_by_name_and_is_not_called_corrupt() -> None:
     value = json.loads(MANIFEST.to_bytes()) | {
-        "format": RESTORED_FORMAT + 1,
+        "format": MANIFEST_FORMAT + 1,
         "outputs": "whatever a later version says",
     }
-    with pytest.raises(
-        FormatUnknown, match=f"format {RESTORED_FORMAT + 1}, this Lockstep reads up to {RESTORED_FORMAT}"
-    ):
+    with pytest.raises(FormatUnknown, match=f"format {MANIFEST_FORMAT + 1}, this Lockstep reads {MANIFEST_FORMAT}"):
         Manifest.from_bytes(canonical(value))
 
 

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -24,7 +23,7 @@ from lockstep.wal._local_storage import LocalStorage
 from lockstep.wal._object_storage import ObjectStorage
 from lockstep.wal._storage import ReadableFile, Storage
 from lockstep.wal.digest import digest_batches
-from lockstep.wal.manifest import HOME_FORMAT, MANIFEST_FORMAT, Manifest, canonical
+from lockstep.wal.manifest import Manifest, canonical
 from lockstep.wal.noted_facts import FACTS
 from lockstep.wal.reading import OutputBatches
 from lockstep.wal.staging import Staging
@@ -171,31 +170,6 @@ def through(storage: Storage, found: OutputBatches) -> OutputBatches:
     return OutputBatches(storage, found._folder, found._manifest, found._noted)
 
 
-def without(manifest: Manifest, *keys: str) -> Manifest:
-    """As an older Lockstep wrote it."""
-    value = json.loads(manifest.to_bytes())
-    del value["facts"]
-    for file in value["outputs"]["delays"]["files"]:
-        for key in keys:
-            del file[key]
-    return Manifest.from_bytes(canonical(value))
-
-
-def test_of_a_manifest_without_facts_the_footers_are_read(staged_apart: Staged, table: Path, home: OutputHome) -> None:
-    [path] = write(table, marked(rows(40)))
-    manifest, opened = seal(staged_apart, home), Opened(table)
-    [(_, noted)] = through(opened, delays_of(staged_apart, manifest)).facts()
-    old = OutputBatches(
-        opened, f"_lockstep/{DEPLOYMENT}/flights/3/17/delays", without(manifest, "etag").outputs["delays"]
-    )
-    old.check_listed()
-    [(_, found)] = old.facts()
-    assert noted == found and opened.paths == [path.name]
-    pq.write_table(marked(rows(39)), path)
-    with pytest.raises(WalCorrupt):
-        list(old.facts())
-
-
 def test_values_of_rows_are_noted_beside_the_manifest_and_go_with_the_wal(
     staged_apart: Staged, table: Path, home: OutputHome
 ) -> None:
@@ -284,17 +258,14 @@ def test_a_file_that_changes_while_it_is_sealed_is_not_sealed(
         seal(staged_apart, home)
 
 
-def test_only_a_manifest_that_speaks_of_a_home_has_the_new_format_and_a_damaged_home_is_found(
+def test_a_manifest_has_the_home_of_an_output_and_a_damaged_home_is_found(
     staged_apart: Staged, table: Path, home: OutputHome
 ) -> None:
     write(table, marked(rows(40)))
     manifest = seal(staged_apart, home)
     value = json.loads(manifest.to_bytes())
-    assert value["format"] == HOME_FORMAT
     again = Manifest.from_bytes(manifest.to_bytes())
     assert (again, again.hash, again.outputs["delays"].home) == (manifest, manifest.hash, home)
-    plain = replace(manifest, outputs={name: replace(output, home=None) for name, output in manifest.outputs.items()})
-    assert json.loads(plain.to_bytes())["format"] == MANIFEST_FORMAT
     damages: list[object] = [{}, {"table": "/x"}, {"table": 1, "epoch_column": "e"}, []]
     for damage in damages:
         value["outputs"]["delays"]["home"] = damage

@@ -79,7 +79,6 @@ from lockstep.run import in_process
 from lockstep.runtime import Runtime
 from lockstep.sinks.compacting import MIN_FILES
 from lockstep.sources.base import Source, SourceContext, planned_source
-from lockstep.sources.legacy_positions import source_of_position
 from lockstep.sources.open_source import OpenSource
 from lockstep.states import DECIDED, UNDECIDED, EpochState, Role
 from lockstep.steps.input_report import report_input
@@ -690,12 +689,7 @@ def _epoch_with_input(found: EpochStatus, claimed_by: Claimed) -> EpochStatus:
 
 def _source_to_report(name: str, planned: SourceRange) -> Source:
     """No definition is at hand: where the plan doesn't say what the source is, or it is gone, its position has to."""
-    try:
-        return planned_source(name, planned.spec, None)
-    except InvalidPipeline:
-        if (found := source_of_position(planned.end)) is None:
-            raise
-        return found
+    return planned_source(name, planned.spec, None)
 
 
 def _decided(runtime: Runtime, ledger: str, epoch: int | None, limit: int) -> list[Epoch]:

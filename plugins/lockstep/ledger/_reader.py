@@ -144,7 +144,7 @@ class LedgerReader:
         return Attempt(row["pipeline"], row["epoch"], row["attempt"]) if row else None
 
     def run_restates(self, run: RunKey) -> str | None:
-        """Why this run was to restate when it got its epoch; None if it wasn't, or an older version gave it that."""
+        """Why this run was to restate when it got its epoch; None if it wasn't."""
         row = self._find_one("find_run", dag_id=run.dag_id, run_id=run.run_id)
         return row["restate"] if row else None
 

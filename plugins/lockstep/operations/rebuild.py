@@ -200,7 +200,7 @@ class _Look:
             if one.partly:
                 self._refuse(
                     f"{one.sink.name} shows {_epochs(one.partly)} in part, some shards of several: only the lost "
-                    "ledger knew how many there are (an older version's markers don't say)"
+                    "ledger knew how many there are"
                 )
 
     def _refuse(self, why: str) -> None:
@@ -306,7 +306,7 @@ class _Look:
                 self._refuse(f"epoch {number} has taken the place of others: from where on isn't found again")
             return None
         if len(spans) != 1:
-            told = f"the intervals {', '.join(sorted(spans))}" if spans else "no interval (an older version's)"
+            told = f"the intervals {', '.join(sorted(spans))}" if spans else "no interval"
             self._refuse(f"the markers of epoch {number} carry {told}: what it has read would be shown twice")
             return None
         [span] = spans
@@ -486,10 +486,7 @@ class _Look:
         unknown = [one.id for one in epochs if not one.plan.sources]
         last = epochs[-1]
         if unknown and not set(self.defined.sources) <= set(last.plan.sources):
-            self._refuse(
-                f"where {_epochs([last.id])} ended isn't known: its plan isn't kept (older versions kept none), nor is "
-                "its WAL"
-            )
+            self._refuse(f"where {_epochs([last.id])} ended isn't known: its plan isn't kept, nor is its WAL")
         if unknown:
             self.unproven.append(f"where {_epochs(unknown)} began and ended isn't known")
         ends: dict[str, tuple[int, Json]] = {}

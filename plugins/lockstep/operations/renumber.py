@@ -105,7 +105,7 @@ def renumber(runtime: Runtime, reason: str, *, unprotected: bool = False, lackin
     if bare and not unprotected:
         raise IllegalTransition(
             f"{len(bare)} of the {len(found.shown)} epochs that the ledger lacks carry no range (a cursor pipeline's "
-            f"never do, nor what older versions wrote): {', '.join(map(str, bare[:_NAMED]))}. If they are read again "
+            f"never do): {', '.join(map(str, bare[:_NAMED]))}. If they are read again "
             "their rows are shown twice, and nobody notices. Restore the ledger further, or take away those rows with "
             "their markers; or say --unprotected if that doesn't matter"
         )

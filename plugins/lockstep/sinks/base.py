@@ -63,8 +63,6 @@ class Sink(ABC):
     operational: ClassVar[Set[str]] = frozenset()
     #: Arguments of a dataclass that are paths: made absolute, from LOCKSTEP_HOME, so that any process means the same.
     local_paths: ClassVar[Set[str]] = frozenset()
-    #: those that stand in the plan all the same, as an older version froze them
-    planned: Mapping[str, Json] = MappingProxyType({})
 
     def __init__(self, name: str) -> None:
         self.name = require_name("sink", name)
@@ -117,10 +115,7 @@ class Sink(ABC):
         Raises `InvalidPipeline` if its class is gone or is no sink, or if it doesn't go together with `settings`.
         """
         cls, given = _class_of(spec), spec["arguments"]
-        found = cls(**{**given, **{name: value for name, value in settings.items() if name in cls.operational}})
-        planned = {name: value for name, value in given.items() if name in cls.operational}
-        object.__setattr__(found, "planned", planned)
-        return found
+        return cls(**{**given, **{name: value for name, value in settings.items() if name in cls.operational}})
 
     @property
     def numbers_rows(self) -> bool:
@@ -161,7 +156,7 @@ class Sink(ABC):
             sink.close()
 
 
-_NAMES = ClassNames("lockstep.sinks", {"MySqlSink": "MariaDbSink"})
+_NAMES = ClassNames("lockstep.sinks")
 type_name, current_type = _NAMES.name, _NAMES.current
 
 

@@ -122,7 +122,7 @@ class Marker:
     epoch: int
     token: int
     manifest_hash: str
-    span: str | None = None  #: see `SinkEpoch.span`; None also for markers of older versions
+    span: str | None = None  #: see `SinkEpoch.span`
     replaced: tuple[int, ...] = ()  #: epochs whose rows are gone since, where the target keeps that
     whole: bool = True  #: False: its sending was cut off, and nobody sends the rest: see `Guarantee.AT_MOST_ONCE`
 

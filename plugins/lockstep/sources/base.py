@@ -199,4 +199,4 @@ def planned_source(name: str, spec: Json | None, defined: Source | None) -> Sour
         return planned
 
 
-_NAMES = ClassNames("lockstep.sources", {"MySqlTableSource": "MariaDbTableSource"})
+_NAMES = ClassNames("lockstep.sources")

@@ -7,7 +7,9 @@ import io
 from contextlib import suppress
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
+from lockstep.file_facts import FileFacts
 from lockstep.output_home import OutputHome
 from lockstep.parquet_writer import ParquetWriter
 from lockstep.sinks.values import SinkEpoch
@@ -27,16 +29,17 @@ def at_home(batches: SealedRows, home: OutputHome, at: SinkEpoch, deployment: st
     folder = f"{HomeStaging(storage, deployment, pipeline).folder(at.id, token)}/{batches.output}"
     with suppress(FileExistsError):
         storage.make_folder(folder)
-    half, files = -(-batches.table.num_rows // _FILES), []
+    half, files, facts = -(-batches.table.num_rows // _FILES), [], {}
     for number in range(_FILES):
         rows = batches.table.slice(number * half, half)
         name, data = f"part-{number:05}.parquet", _parquet(rows, home.epoch_column, at.id)
         with suppress(FileExistsError):
             storage.create(f"{folder}/{name}", data)
         files.append(WalFile(name, len(data), rows.num_rows, hashlib.sha256(data).hexdigest()))
+        facts[name] = FileFacts.of(pq.read_metadata(io.BytesIO(data)))
     digest = digest_batches(batches.schema, batches).hexdigest()
     manifest = OutputManifest(batches.output, batches.schema, batches.rows, digest, tuple(files), home)
-    return OutputBatches(storage, folder, manifest)
+    return OutputBatches(storage, folder, manifest, lambda _: facts)
 
 
 def _parquet(rows: pa.Table, epoch_column: str, epoch: int) -> bytes:

@@ -12,16 +12,12 @@ import pyarrow as pa
 
 from lockstep.epoch import Json
 from lockstep.errors import FormatUnknown, WalCorrupt
-from lockstep.file_facts import FileFacts, Leaves, leaves_of
+from lockstep.file_facts import FileFacts
 from lockstep.output_home import OutputHome
 from lockstep.wal._manifest_values import FILE_NAME, number, text
 from lockstep.wal.state_manifest import SealedState, state_of, state_to_json
 
 MANIFEST_FORMAT = 1
-STATE_FORMAT = 2  #: of a manifest that speaks of state: an older Lockstep must not go on without it
-HOME_FORMAT = 3  #: of a manifest one of whose outputs has its files elsewhere, with or without state
-RESTORED_FORMAT = 4  #: of one whose files are another WAL's
-_FORMATS = (MANIFEST_FORMAT, STATE_FORMAT, HOME_FORMAT, RESTORED_FORMAT)
 
 
 def canonical(value: Json) -> bytes:
@@ -43,7 +39,7 @@ class WalFile:
     rows: int
     sha256: str
     etag: str | None = None  #: what the storage calls these very bytes; of files at home
-    facts: FileFacts | None = None  #: of files at home; in manifests of today they stand apart, see `Manifest.facts`
+    facts: FileFacts | None = None  #: of files at home, see `Manifest.facts`
 
     def __post_init__(self) -> None:
         if not FILE_NAME.fullmatch(self.path):
@@ -109,7 +105,7 @@ class Quarantined:
 @dataclass(frozen=True)
 class Manifest:
     """What one execution of `stage` sealed. `token` is the execution's. `facts`: the sha256 of what it has noted beside
-    the manifest of files at home, 64 hex digits; older manifests have that in themselves, or not at all. `rows_in`: the
+    the manifest of files at home, 64 hex digits. `rows_in`: the
     WAL of an earlier life of the range that has the files of outputs without a home, if this one refers to them."""
 
     deployment: str
@@ -144,12 +140,12 @@ class Manifest:
         try:
             value = json.loads(data)
             found = value["format"]
-            if found in _FORMATS:
+            if found == MANIFEST_FORMAT:
                 manifest = _from_json(value)
         except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
             raise WalCorrupt(f"the manifest can't be parsed: {type(error).__name__}: {error}") from error
-        if found not in _FORMATS:
-            raise FormatUnknown(f"manifest has format {found!r}, this Lockstep reads up to {max(_FORMATS)}: upgrade it")
+        if found != MANIFEST_FORMAT:
+            raise FormatUnknown(f"manifest has format {found!r}, this Lockstep reads {MANIFEST_FORMAT}: upgrade it")
         object.__setattr__(manifest, "_bytes", data)  # another pyarrow may serialize the schema in other bytes
         return manifest
 
@@ -182,11 +178,9 @@ def _to_json(manifest: Manifest) -> Json:
         "sources": {name: _count(count) for name, count in manifest.sources.items()},
     }
     if manifest.state is not None:
-        value |= {"format": STATE_FORMAT, "state": state_to_json(manifest.state)}
-    if any(output.home for output in manifest.outputs.values()):
-        value["format"] = HOME_FORMAT
+        value["state"] = state_to_json(manifest.state)
     if manifest.rows_in is not None:
-        value |= {"format": RESTORED_FORMAT, "rows_in": manifest.rows_in}
+        value["rows_in"] = manifest.rows_in
     if manifest.balances:
         value["balances"] = {name: dict(counts) for name, counts in manifest.balances.items()}
     if manifest.facts is not None:
@@ -214,8 +208,6 @@ def _file(file: WalFile) -> Json:
     told: dict[str, Json] = {"path": file.path, "bytes": file.bytes, "rows": file.rows, "sha256": file.sha256}
     if file.etag is not None:
         told["etag"] = file.etag
-    if file.facts is not None:
-        told["facts"] = file.facts.to_json()
     return told
 
 
@@ -254,14 +246,10 @@ def _quarantined_of(output: str, value: Json) -> Quarantined:
 def _output_of(name: str, value: Json) -> OutputManifest:
     schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(value["schema"], validate=True)))
     home = OutputHome.from_json(value["home"]) if "home" in value else None
-    written = schema.append(pa.field(home.epoch_column, pa.int64())) if home else schema
-    leaves = leaves_of(written)
-    files = tuple(_file_of(file, written, leaves) for file in value["files"])
+    files = tuple(map(_file_of, value["files"]))
     return OutputManifest(name, schema, number(value["rows"]), text(value["digest"]), files, home)
 
 
-def _file_of(value: Json, schema: pa.Schema, leaves: Leaves) -> WalFile:
-    rows = number(value["rows"])
+def _file_of(value: Json) -> WalFile:
     etag = text(value["etag"]) if "etag" in value else None
-    facts = FileFacts.from_json(value["facts"], rows, schema, leaves) if "facts" in value else None
-    return WalFile(text(value["path"]), number(value["bytes"]), rows, text(value["sha256"]), etag, facts)
+    return WalFile(text(value["path"]), number(value["bytes"]), number(value["rows"]), text(value["sha256"]), etag)

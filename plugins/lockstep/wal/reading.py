@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from lockstep.errors import InvalidPipeline, StagingUnavailable, WalCorrupt
 from lockstep.file_facts import FileFacts
@@ -126,18 +124,11 @@ class OutputBatches:
         )
 
     def facts(self) -> Iterator[tuple[FileAtHome, FileFacts]]:
-        """What each file says of its columns, as the seal noted it: nothing is opened. Of an older manifest the footers
-        are read, and size, rows and schema compared. Raises `WalCorrupt`, `StagingUnavailable`."""
-        noted = self._noted(self._manifest) if self._noted else {}
-        for file, sealed in zip(self.files, self._manifest.files, strict=True):
-            yield file, noted.get(sealed.path) or sealed.facts or self._read_facts(file, sealed)
-
-    def _read_facts(self, file: FileAtHome, sealed: WalFile) -> FileFacts:
-        footer, size = read_footer(self._storage, file.path)
-        self._compare(sealed.path, "bytes", size, sealed.bytes)
-        self._compare(sealed.path, "rows in the footer", footer.num_rows, sealed.rows)
-        self._require_schema(sealed.path, footer.schema.to_arrow_schema())
-        return FileFacts.of(footer)
+        """Each file of an output that has a home with the facts of its columns that the seal noted: no file is opened.
+        Raises `WalCorrupt`, `StagingUnavailable`."""
+        assert self._noted is not None
+        noted = self._noted(self._manifest)
+        return zip(self.files, (noted[file.path] for file in self._manifest.files), strict=True)
 
     def check_listed(self) -> None:
         """Compare names and sizes with one listing of the folder. A file of which the storage doesn't say that it is as
@@ -241,16 +232,6 @@ class UnsealedFile:
 def _read(storage: Storage, path: str, fresh: bool) -> bytes:
     with naming_damage(storage, path), closing(storage.open(path, fresh)) as file:
         return file.read()
-
-
-def read_footer(storage: Storage, path: str) -> tuple[pq.FileMetaData, int]:
-    """A file's footer and its size in bytes. Raises `WalCorrupt`, `StagingUnavailable`."""
-    with naming_damage(storage, path), closing(storage.open(path)) as file:
-        size = file.seek(0, io.SEEK_END) or file.tell()
-        try:
-            return pq.read_metadata(pa.PythonFile(file, "r")), int(size)
-        except pa.ArrowException as error:
-            raise WalCorrupt(f"{path} can't be parsed as Parquet: {error}") from error
 
 
 def verify_file(storage: Storage, path: str, size: int, sha256: str) -> Fingerprint:

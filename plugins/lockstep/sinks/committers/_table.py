@@ -106,7 +106,7 @@ class PostgresCommitter(OutsideCommitter):
 
     def _joined(self, table: sql.Identifier, doing: str, which: str, *values: str | int) -> list[Marker]:
         with self._database.transaction(doing) as cursor:
-            if not self._has(cursor, table, self._ranges):
+            if not self._has(cursor, table):
                 return []
             told = self._whole(cursor) if table is self._table else sql.SQL("true")
             cursor.execute(
@@ -129,12 +129,9 @@ class PostgresCommitter(OutsideCommitter):
             "NOT EXISTS (SELECT FROM {} b WHERE (b.job, b.operator, b.epoch) = (s.job, s.operator, s.epoch))"
         ).format(self._begun)
 
-    def _has(self, cursor: Cursor, *tables: sql.Identifier) -> bool:
-        """Not where no preflight has been since an older version made the others."""
-        cursor.execute(
-            "SELECT count(to_regclass(name)) FROM unnest(%s) t (name)", ([t.as_string(cursor) for t in tables],)
-        )
-        return cursor.fetchone() == (len(tables),)
+    def _has(self, cursor: Cursor, table: sql.Identifier) -> bool:
+        cursor.execute("SELECT to_regclass(%s) IS NOT NULL", (table.as_string(cursor),))
+        return cursor.fetchone() == (True,)
 
     def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
         with self._database.transaction(f"recording epoch {epoch.id} as sent") as cursor:
@@ -154,7 +151,7 @@ class PostgresCommitter(OutsideCommitter):
         return bool(cursor.rowcount)
 
     def _insert_range(self, cursor: Cursor, epoch: SinkEpoch) -> None:
-        if epoch.span is not None and self._has(cursor, self._ranges):
+        if epoch.span is not None:
             cursor.execute(
                 sql.SQL(
                     "INSERT INTO {} (job, operator, span, epoch) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING"

@@ -44,7 +44,6 @@ class TxnMarkers:
         )
 
     def _span(self, table: DeltaTable, epoch: int) -> str | None:
-        """Of an older version's marker nobody can tell; it is found by the span's own name."""
         start, end = (table.transaction_version(self._name(epoch, bound)) for bound in _BOUNDS)
         if start is None or end is None:
             return None
@@ -114,16 +113,14 @@ class TxnMarkers:
         return [Transaction(self._name_of_any("compaction", number), rows), *self.fenced(number)]
 
     def fenced(self, number: int) -> list[Transaction]:
-        """By the sink's name, too: there a process of an earlier version looks."""
-        return [Transaction(name, number) for name in (self._name_of_any("compaction"), self._name("compaction"))]
+        return [Transaction(self._name_of_any("compaction"), number)]
 
     def last_compaction(self, table: DeltaTable) -> int | None:
         """The last one that was committed or fenced."""
         return table.transaction_version(self._name_of_any("compaction"))
 
     def has_compaction(self, table: DeltaTable, number: int) -> bool:
-        names = (self._name_of_any("compaction", number), self._name("compaction", number))
-        return any(table.transaction_version(name) is not None for name in names)
+        return table.transaction_version(self._name_of_any("compaction", number)) is not None
 
     def _name(self, *what: object) -> str:
         return self._named(self.owner.sink, *what)

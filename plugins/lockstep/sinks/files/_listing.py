@@ -11,7 +11,7 @@ from lockstep.sinks.durable_file import Damaged, from_checked, to_checked
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.values import Marker
 
-_FORMATS = (1, 2, 3)  #: 2 has `span`, 3 `replaced`
+_FORMAT = 3
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,7 @@ class Listing:
         return Marker(self.epoch, self.token, self.manifest_hash, self.span, self.replaced)
 
     def to_bytes(self) -> bytes:
-        content = asdict(self)
-        if not self.replaced:  # as earlier versions read it
-            return to_checked({"format": 2, **{name: told for name, told in content.items() if name != "replaced"}})
-        return to_checked({"format": _FORMATS[-1], **content})
+        return to_checked({"format": _FORMAT, **asdict(self)})
 
     @classmethod
     def read(cls, path: Path) -> Listing | None:
@@ -75,10 +72,10 @@ class Listing:
     def from_bytes(cls, data: bytes, name: str) -> Listing:
         """`name`: what it is read from. Raises `Damaged`."""
         content = from_checked(data)
-        if content.pop("format", None) not in _FORMATS:
-            raise Damaged(f"{name} is of a format above {_FORMATS[-1]}: upgrade Lockstep")
+        if (written := content.pop("format", None)) != _FORMAT:
+            raise Damaged(f"{name} is of format {written}, this Lockstep reads {_FORMAT}: upgrade it")
         files = tuple(FileFact(**fact) for fact in content.pop("files"))
-        replaced = tuple(content.pop("replaced", ()))
+        replaced = tuple(content.pop("replaced"))
         return cls(**content, files=files, replaced=replaced)
 
 

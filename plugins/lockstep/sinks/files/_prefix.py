@@ -275,21 +275,9 @@ class PrefixTarget(MarkedTarget[str]):
         """Nothing blocks a key."""
 
     def refuse_strays(self, prefix: str, listing: Listing) -> None:
-        """What stands below another target is that one's, though its names may look the same.
-
-        All is listed only if nothing says which files the epoch shows: a publication of an older Lockstep may have been
-        cut off.
-        """
-        taken = self._read_marker(self._files(listing.epoch))
-        if taken is not None:
+        """What a publication that was cut off has shown is listed before its first file."""
+        if (taken := self._read_marker(self._files(listing.epoch))) is not None:
             self._may_show(listing, taken)
-            return
-        strays = set(self._named(prefix)) - {fact.name for fact in listing.files}
-        if strays and self.shown(listing.epoch) is None:
-            raise OutcomeUnknown(
-                f"{self.place}/{min(strays)} was shown by a publication that was cut off, and writing the epoch again "
-                "gives other files: once no process publishes this epoch, delete it and publish again"
-            )
 
     def _named(self, prefix: str) -> Iterator[str]:
         paths = [found.path for found in self._store.find_below("")]

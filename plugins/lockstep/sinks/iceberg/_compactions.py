@@ -15,11 +15,9 @@ _LAST, _DONE = "last", "done"
 @dataclass(frozen=True)
 class Compactions:
     """Those of one pipeline, by their numbers: its sink may get another name. `done`: committed, 17 bytes each; `last`:
-    committed or fenced; `known`: committed by any sink, a number being had once; `sink_prefix`: where a process of an
-    earlier version looks."""
+    committed or fenced; `known`: committed by any sink, a number being had once."""
 
     prefix: str
-    sink_prefix: str
     done: tuple[int, ...]
     last: int | None
     known: frozenset[int]
@@ -31,7 +29,6 @@ class Compactions:
         told = (text for name, text in properties.items() if name.startswith(_PREFIX) and name.endswith(f".{_DONE}"))
         return cls(
             prefix,
-            _prefix(owner.deployment, owner.pipeline, owner.sink),
             _numbers(properties.get(f"{prefix}{_DONE}", "")),
             int(last) if last else None,
             frozenset(number for text in told for number in _numbers(text)),
@@ -39,7 +36,7 @@ class Compactions:
 
     def with_last(self, number: int) -> dict[str, str]:
         """The properties to set for a fence."""
-        return {f"{prefix}{_LAST}": str(number) for prefix in (self.prefix, self.sink_prefix)}
+        return {f"{self.prefix}{_LAST}": str(number)}
 
     def with_done(self, number: int) -> dict[str, str]:
         """The properties to set with a compaction's files."""

@@ -46,12 +46,11 @@ class EpochMarker:
         return Marker(self.epoch, self.token, self.manifest, self.span, self.replaced)
 
     def to_json(self) -> Json:
-        """As earlier versions read it where nothing was replaced."""
-        return {name: told for name, told in asdict(self).items() if name != "replaced" or told}
+        return asdict(self)
 
     @classmethod
     def from_json(cls, told: Json) -> EpochMarker:
-        return cls(**{**told, "replaced": tuple(told.get("replaced", ()))})
+        return cls(**{**told, "replaced": tuple(told["replaced"])})
 
     def to_text(self) -> str:
         return json.dumps(self.to_json(), separators=(",", ":"), sort_keys=True)

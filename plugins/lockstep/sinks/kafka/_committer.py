@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, ExitStack, closing, contextmanage
 from dataclasses import dataclass, field
 
 from lockstep.crash import CrashPoint, reach
-from lockstep.errors import LedgerConflict, OutcomeUnknown, PublishBlocked, PublishBusy
+from lockstep.errors import LedgerConflict, OutcomeUnknown, PublishBlocked
 from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.limits import limits_of
 from lockstep.kafka.producers import NO_TIME, Route, TransactionalProducer
@@ -59,10 +59,9 @@ class KafkaMarkerCommitter(CheckpointCommitter):
 
     guarantee = Guarantee.EXACTLY_ONCE
 
-    def __init__(self, cluster: Cluster, route: Route, markers: MarkerTopic, shards: int, planned_shards: int) -> None:
-        """`planned_shards`: with which epochs were sent whose markers tell of none."""
+    def __init__(self, cluster: Cluster, route: Route, markers: MarkerTopic, shards: int) -> None:
         self._cluster, self._route, self._markers = cluster, route, markers
-        self._shards, self._planned_shards = shards, planned_shards
+        self._shards = shards
 
     def create_resource(self) -> None:
         self._markers.create()
@@ -74,35 +73,25 @@ class KafkaMarkerCommitter(CheckpointCommitter):
         """See `open`."""
 
     def session(self, epoch: SinkEpoch) -> AbstractContextManager[Session]:
-        return self.session_of_all(epoch, None)
+        return self.session_of_all(epoch, self._shards)
 
     @contextmanager
-    def session_of_all(self, epoch: SinkEpoch, voted: int | None) -> Iterator[Session]:
-        """Every shard that nobody has committed yet.
-
-        `voted`: how many there are. Without a word of the vote shard 0 is committed before the others: so whoever has
-        opened it, which fences everybody else's, and finds no marker then, decides how many there are.
-        """
-        untold = voted or self._shards
-        hint = self._told(self._markers_of(epoch, wait=False)) or untold
+    def session_of_all(self, epoch: SinkEpoch, shards: int) -> Iterator[Session]:
+        """Every shard that isn't committed yet, of as many as the vote says."""
         with ExitStack() as stack:
-            opened = dict(self._producers(stack, epoch, range(max(hint, untold))))
-            committed = self._markers_of(epoch)  # only now: whatever an older process had open has ended
-            session = KafkaSession(self._told(committed) or untold)
-            if session.shards > len(opened):
-                raise PublishBusy(f"{self._route.who}: somebody else has begun to publish it with more shards")
-            session.open.update((number, opened[number]) for number in range(session.shards) if number not in committed)
-            yield from self._sending(session)
+            opened = dict(self._producers(stack, epoch, range(shards)))
+            committed = self._markers_of(epoch)  # only now: the producers have ended what an older process had open
+            uncommitted = {number: producer for number, producer in opened.items() if number not in committed}
+            yield from self._sending(KafkaSession(shards, uncommitted))
 
     @contextmanager
-    def session_of_one(self, epoch: SinkEpoch, voted: int, number: int) -> Iterator[Session]:
+    def session_of_one(self, epoch: SinkEpoch, shards: int, number: int) -> Iterator[Session]:
         """One shard, whatever becomes of the others: its marker proves it, and its transactional id fences whoever else
         sends it, alone or with all the others."""
         with ExitStack() as stack:
             opened = dict(self._producers(stack, epoch, [number]))
             committed = self._markers_of(epoch)  # only now, as above
-            as_voted = self._told(committed) in (None, voted)  # else an older version has begun to send it
-            yield from self._sending(KafkaSession(voted, opened if as_voted and number not in committed else {}))
+            yield from self._sending(KafkaSession(shards, opened if number not in committed else {}))
 
     def _sending(self, session: KafkaSession) -> Iterator[Session]:
         if session.open:
@@ -110,12 +99,13 @@ class KafkaMarkerCommitter(CheckpointCommitter):
         yield session
         self._commit(session)
 
-    def _told(self, found: Mapping[int, ShardMarker]) -> int | None:
-        """With how many shards the epoch is sent, as the markers of it say that stand; None where none does."""
-        told = {marker.shards or self._planned_shards for marker in found.values()}
-        if len(told) > 1:
-            raise OutcomeUnknown(f"{self._route.who}: the markers of one epoch tell of {sorted(told)} shards")
-        return int(told.pop()) if told else None
+    def _is_whole(self, markers: Mapping[int, ShardMarker]) -> bool:
+        """Whether every shard of the epoch has its marker. Raises `OutcomeUnknown` if they differ in how many there
+        are."""
+        shards = {marker.shards for marker in markers.values()}
+        if len(shards) > 1:
+            raise OutcomeUnknown(f"{self._route.who}: the markers of one epoch name {sorted(shards)} shards")
+        return len(markers) in shards
 
     def stands(self, epoch: SinkEpoch, shard: int) -> bool:
         """Whether a shard's marker does, as far as that can be told without waiting for anybody's open transaction."""
@@ -157,7 +147,7 @@ class KafkaMarkerCommitter(CheckpointCommitter):
     def proof(self, epoch: SinkEpoch) -> Marker | None:
         """The epoch's marker, if that can be told without waiting for anybody's open transaction."""
         found = self._markers_of(epoch, wait=False)
-        return found[0].to_marker(epoch.id) if found and len(found) == self._told(found) else None
+        return found[0].to_marker(epoch.id) if self._is_whole(found) else None
 
     def refuse_shown(self, epoch: SinkEpoch) -> None:
         """As the sink's, by any shard, and without waiting for anybody's open transaction."""
@@ -187,7 +177,7 @@ class KafkaMarkerCommitter(CheckpointCommitter):
     def is_checkpoint_committed(self, epoch: int) -> Marker | None:
         """The epoch's marker once every shard has one."""
         found = self._markers.find(epoch)
-        if not found or len(found) != self._told(found):
+        if not self._is_whole(found):
             return None
         if len({marker.manifest_hash for marker in found.values()}) > 1:
             raise OutcomeUnknown(f"{self._route.who}: the shards of epoch {epoch} carry markers of several manifests")

@@ -27,13 +27,12 @@ SETTINGS: Mapping[str, str] = {"cleanup.policy": "compact", "min.compaction.lag.
 @dataclass(frozen=True)
 class ShardMarker:
     """`starts`: the end of each of the topic's partitions before the shard was sent; `read` begins there. `topics`: the
-    same by topic, where there are several. `shards`: how many the epoch has; None: of an older version, which sent by
-    its plan. `span`: see `SinkEpoch.span`."""
+    same by topic, where there are several. `shards`: how many the epoch has. `span`: see `SinkEpoch.span`."""
 
     token: int
     manifest_hash: str
     starts: Mapping[int, int]
-    shards: int | None = None
+    shards: int
     span: str | None = None
     topics: Mapping[str, Mapping[int, int]] | None = None
 
@@ -50,8 +49,8 @@ class ShardMarker:
         return self.starts if only else {}
 
     def to_bytes(self) -> bytes:
-        told = {"token": self.token, "manifest": self.manifest_hash, "starts": dict(self.starts)}
-        optional = {"shards": self.shards, "span": self.span, "topics": self.topics}
+        told = {"token": self.token, "manifest": self.manifest_hash, "starts": dict(self.starts), "shards": self.shards}
+        optional = {"span": self.span, "topics": self.topics}
         return json.dumps(told | {name: value for name, value in optional.items() if value is not None}).encode()
 
     @classmethod
@@ -59,7 +58,7 @@ class ShardMarker:
         told = json.loads(found)
         topics = {topic: _by_number(ends) for topic, ends in told["topics"].items()} if "topics" in told else None
         starts = _by_number(told["starts"])
-        return cls(told["token"], told["manifest"], starts, told.get("shards"), told.get("span"), topics)
+        return cls(told["token"], told["manifest"], starts, told["shards"], told.get("span"), topics)
 
     def to_marker(self, epoch: int) -> Marker:
         return Marker(epoch, self.token, self.manifest_hash, self.span)

@@ -256,7 +256,7 @@ class TransactionalKafkaSink(OpenKafkaSink):
 
     def _session(self, epoch: SinkEpoch, vote: Vote) -> AbstractContextManager[Session]:
         self._write_as_voted(vote)
-        return self._marker_committer.session_of_all(epoch, shards_voted(vote))
+        return self._marker_committer.session_of_all(epoch, shards_voted(vote) or self.sink.shards)
 
     def publish_shard(self, epoch: SinkEpoch, vote: Vote, wal: Iterable[Batches], shard: int) -> Publication | None:
         shards = shards_voted(vote)
@@ -281,12 +281,11 @@ class TransactionalKafkaSink(OpenKafkaSink):
         return next((marker.to_marker(epoch) for marker in self._markers.find(epoch, wait=False).values()), None)
 
     def tells_rest(self, epoch: int) -> bool:
-        """Markers of older versions don't say how many shards there are, and none says by which schemas its records are
-        Avro."""
+        """No marker says by which schemas its records are Avro."""
         if self._schemas is not None:
             return False
         told = {(marker.shards, marker.manifest_hash) for marker in self.shard_markers(epoch).values()}
-        return len(told) == 1 and all(shards is not None for shards, _ in told)
+        return len(told) == 1
 
     def _starts(self, epoch: int) -> Mapping[str, Mapping[int, int]]:
         """Before the first of the epoch's shards."""

@@ -192,8 +192,8 @@ class RecordColumns:
         return pa.array(values, pa.binary()).cast(dtype)
 
     def _shards_of(self, batch: pa.RecordBatch, output: str, ordinals: Ordinals, shards: int) -> Ordinals:
-        """In which shard each row is: by its key, without one by its place. Epochs that an older version has sent in
-        part are finished, so this stays as it is."""
+        """In which shard each row is: by its key, without one by its place. It never changes: epochs that were sent in
+        part are finished by it."""
         by_place = ordinals % shards
         found = self._keys(batch, output, self.topics[0], ordinals)
         keys = found.dictionary_encode() if found is not None else None

@@ -157,7 +157,7 @@ class KafkaSink(Sink):
         if self.guarantee is Guarantee.EXACTLY_ONCE:
             cluster = Cluster(route.settings, Asker(self._who))
             markers = MarkerTopic(cluster, self.marker_topic, owner, self.transaction_timeout)
-            committer = KafkaMarkerCommitter(cluster, route, markers, self.shards, self.planned.get("shards", 1))
+            committer = KafkaMarkerCommitter(cluster, route, markers, self.shards)
             return TransactionalKafkaSink(self, cluster, route, columns, markers, committer, schemas)
         elsewhere = open_committer(self.name, self.committer, context)
         cluster = Cluster(route.settings, Asker(self._who))  # last, as it is the first to leave something open

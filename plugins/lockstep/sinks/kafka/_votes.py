@@ -20,8 +20,7 @@ def voted_with(vote: Vote, *, shards: int | None = None, avro: str | None = None
 
 
 def shards_voted(vote: Vote) -> int | None:
-    """With how many shards the epoch is sent; None: by a version that let its publishers agree on that, or without
-    transactions."""
+    """With how many shards the epoch is sent; None: without transactions."""
     found = _told(vote, "shards")
     return int(found) if found else None
 

@@ -49,10 +49,6 @@ _KEYS = {
             {_OWNER}, relation varchar(130) COLLATE utf8mb4_bin NOT NULL, epoch bigint NOT NULL, new bigint NOT NULL,
             PRIMARY KEY (deployment, pipeline, sink, relation, epoch)) ENGINE = InnoDB CHARSET = utf8mb4""",
 }
-_NO_RANGES = (
-    "(SELECT NULL AS deployment, NULL AS pipeline, NULL AS sink, NULL AS span, NULL AS epoch, NULL AS token "
-    "FROM DUAL WHERE false)"
-)
 _ENGINES = "SELECT table_name, engine FROM information_schema.tables WHERE table_schema = %s AND table_name LIKE %s"
 _SET_UP = "lockstep set-up"
 _HOMES = (
@@ -79,7 +75,6 @@ _CLOSED = {  # to this user, gone meanwhile, or no table of Lockstep's
 class MariaDbOwnTables(OwnTables[Cursor]):
     """Lockstep's own tables in the database `home`. `lock_timeout`: seconds."""
 
-    no_ranges = _NO_RANGES
     rows_column = "`rows`"
     relation_as_stored = "IF(@@lower_case_table_names, LOWER(relation), relation)"
     add_keys = (
@@ -173,8 +168,7 @@ class MariaDbOwnTables(OwnTables[Cursor]):
     def delete_marker(self, cursor: Cursor, epoch: SinkEpoch) -> None:
         """Take back the marker that this transaction has inserted, and that kept others out."""
         self._change_marker(cursor, _DELETE_MARKER, epoch)
-        if self._exists(cursor, RANGES):
-            self._change(cursor, _DELETE_RANGE, (*self.owner_key, epoch.token, epoch.id), ranges=self.table(RANGES))
+        self._change(cursor, _DELETE_RANGE, (*self.owner_key, epoch.token, epoch.id), ranges=self.table(RANGES))
 
     def marker_holder(self, cursor: Cursor, epoch: int) -> int | None:
         """The token of whoever has inserted the epoch's marker, committed or not; the caller reads uncommitted rows."""

@@ -44,11 +44,6 @@ _KEYS = {
 
 _EXISTING = "SELECT t FROM unnest(%s::text[]) AS t WHERE to_regclass(format('%%I.%%I', %s::text, t)) IS NOT NULL"
 
-_NO_RANGES = (
-    "(SELECT NULL::uuid AS deployment, NULL::text AS pipeline, NULL::text AS sink, NULL::text AS span, "
-    "NULL::bigint AS epoch, NULL::bigint AS token WHERE false)"
-)
-
 # schemas with owners beside the sink's own, as far as the role may read them
 _HOMES = """
     SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -77,7 +72,6 @@ _RELATIVES = """
 class PostgresOwnTables(OwnTables[Cursor]):
     """Lockstep's own tables in the schema `home`."""
 
-    no_ranges = _NO_RANGES
     relation_as_stored = _AS_STORED
     add_keys = (
         "INSERT INTO {keys} AS k (deployment, pipeline, sink, relation, epoch, new) VALUES (%s, %s, %s, %s, %s, %s) "

@@ -244,7 +244,7 @@ class TableOutput(ABC, Generic[Cursor]):
         if not keep and not self.own.has_brought(cursor, replaced.id, self.relation):
             return (
                 f"nothing says that epoch {replaced.id} has brought its rows there by key, so nobody can tell which "
-                "they are: they went into another table, or by an older version of Lockstep"
+                "they are: they went into another table"
             )
         tallies, order = self._tally(cursor, self._own_epoch_column(cursor)), self.upserts.order_of(epoch)
         found = [tally for tally in tallies if tally.epoch == replaced.id]

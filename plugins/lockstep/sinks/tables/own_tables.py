@@ -104,8 +104,6 @@ class Owner(NamedTuple):
 class OwnTables(ABC, Generic[Cursor]):
     """Lockstep's own tables in the schema `home`, as seen by the sink `owner`; `upserts`: it replaces rows by key."""
 
-    #: in place of lockstep_range where an older version has made the target, and no preflight was here since
-    no_ranges: ClassVar[str]
     add_keys: ClassVar[str]  #: INSERT into {keys}, or add to `new` of the row that stands
     rows_column: ClassVar[str] = "rows"
     relation_as_stored: ClassVar[str]  #: the column `relation`, spelled as the catalogue has it
@@ -235,7 +233,7 @@ class OwnTables(ABC, Generic[Cursor]):
         transaction. Raises `LedgerConflict` if the range stands there under another number."""
         row = (*self.owner_key, epoch.id, epoch.token, epoch.manifest_hash)
         inserted = self._insert_once(cursor, _INSERT_MARKER, row, markers=self.table(MARKERS))
-        if inserted and epoch.span is not None and self._exists(cursor, RANGES):
+        if inserted and epoch.span is not None:
             self._insert_range(cursor, epoch, epoch.span)
         return inserted
 
@@ -304,11 +302,8 @@ class OwnTables(ABC, Generic[Cursor]):
         return self._select_markers(cursor, _EVERY, sink=sink)
 
     def _select_markers(self, cursor: Cursor, statement: str, *values: object, sink: str | None = None) -> list[Marker]:
-        existing = self._existing(cursor, MARKERS, RANGES)
-        if MARKERS not in existing:
+        if not self._exists(cursor, MARKERS):
             return []
-        if RANGES not in existing:
-            statement = statement.replace("{ranges}", self.no_ranges)
         names = {"markers": self.table(MARKERS), "ranges": self.table(RANGES)}
         owner = (self.owner.deployment, self.owner.pipeline, sink or self.owner.sink)
         rows = self._query(cursor, statement, (*owner, *values), **names)

@@ -40,7 +40,7 @@ class Places:
     def of(cls, files: FileSystem, where: str, start: Position | None = None, formerly: Sequence[str] = ()) -> Places:
         """`where`: an absolute pattern. `start`: the position before, `formerly`: what a person says of the root."""
         root = folder_of(where)
-        before = [one for one in _roots_in(start, where, root) if one != root]
+        before = [one for one in start[ROOTS] if one != root] if start else []
         same = [one for one in before if _is_same(one, root)]
         same += [one for one in formerly if one not in (root, *same)]
         return cls(files, root, tuple(same), tuple(one for one in before if one not in same))
@@ -149,18 +149,6 @@ def _inode(path: str) -> tuple[int, int] | None:
     except FileNotFoundError:
         return None
     return facts.st_dev, facts.st_ino
-
-
-def _roots_in(start: Position | None, where: str, root: str) -> list[str]:
-    """The roots of a position; of one of a version that didn't tell them, where its files would have been."""
-    if start is None:
-        return []
-    if (roots := start.get(ROOTS)) is not None:
-        return list(roots)
-    if "**" in where:
-        return []
-    below = where.removeprefix(root).strip("/").count("/") + 1
-    return list(dict.fromkeys(file["path"].rsplit("/", below)[0] for file in start["files"]))
 
 
 def _is_same(folder: str, other: str) -> bool:

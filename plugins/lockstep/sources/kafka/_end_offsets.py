@@ -48,8 +48,7 @@ class Bound:
         """The one that was frozen with a position."""
         if (found := position.get("bound")) is None:
             return None
-        ranges = left_topics(position) | ranges_of(position)  # older plans have the ids nowhere else
-        ids = found.get("ids", {name: range.id for name, range in ranges.items() if name in found["offsets"]})
+        ids = found["ids"]
         ends = {name: found["offsets"][name] for name in ids}
         offsets = {name: {int(number): end for number, end in one.items()} for name, one in ends.items()}
         by_clock = {name: tuple(numbers) for name, numbers in found.get("by_clock", {}).items() if name in ids}

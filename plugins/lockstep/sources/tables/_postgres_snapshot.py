@@ -30,7 +30,7 @@ class VersionedSession(TableSession, Protocol):
 
 
 class OpenTableSnapshot(OpenTableSource):
-    """Positions have `"versions"` and `"columns"`, too; those of older versions not the latter."""
+    """Positions have `"versions"` and `"columns"`, too."""
 
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
         return super().latest(None, None)
@@ -42,7 +42,7 @@ class OpenTableSnapshot(OpenTableSource):
     def _require_same_rows(self, session: TableSession, end: Position) -> None:
         now = self._facts(session, span_of(end))
         columns: dict[str, str] = now.pop("columns")
-        if (then := end.get("columns")) is not None and (changed := self._changed(then, columns)):
+        if changed := self._changed(end["columns"], columns):
             raise SourceChanged(
                 f"source {self._name}: columns {', '.join(changed)} of table {self._source.table} were renamed, added, "
                 "dropped or altered, or labels of their type were, since its snapshot was taken, and nobody has it as "

@@ -104,9 +104,6 @@ class _Session:
         uid = self._rows(_UID) if id == _DEFAULT_ID else []
         return self._named(" ".join([str(id), *(f"({value})" for _, value in uid)]))
 
-    def known_as(self) -> tuple[str, ...]:
-        return (self._named(str(self._rows(_SERVER)[0][0])),)
-
     def _named(self, server: str) -> str:
         return f"server {server}, database {self._rows(_SERVER)[0][1]}, table {self.source.table}"
 

@@ -108,9 +108,6 @@ class _Session:
     def server(self) -> str:
         return f"{self._rows(_SERVER)[0][0]}, table {self._oid}"
 
-    def known_as(self) -> tuple[str, ...]:
-        return ()
-
     @cached_property
     def _where(self) -> str:
         return f"source {self.name}: table {self.source.table}"

@@ -72,9 +72,6 @@ class TableSession(Protocol):
     def schema(self) -> pa.Schema:
         """The types of the rows. Raises `SourceRefused` naming every column whose values would not come out exactly."""
 
-    def known_as(self) -> tuple[str, ...]:
-        """What `server` said of this very one in positions of older versions."""
-
     def restarted(self, after: str) -> str | None:
         """Why rows that come now may have numbers up to `after`, which epochs have read; None if nothing says so."""
 
@@ -210,7 +207,7 @@ class OpenTableSource(OpenSource):
         return {"rows": session.count(span)} if self._source.verify_count else {}
 
     def _require_same(self, then: str, now: str, session: TableSession) -> None:
-        if now in (then, *self._accepted) or then in session.known_as():
+        if now in (then, *self._accepted):
             return
         raise SourceChanged(
             f"source {self._name}: positions are of {then}, connection {self._source.connection} now leads to {now}: "

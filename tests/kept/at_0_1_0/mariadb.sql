@@ -11,8 +11,8 @@ CREATE TABLE `lockstep_keys` (
   PRIMARY KEY (`deployment`,`pipeline`,`sink`,`relation`,`epoch`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci;
 /*!40101 SET character_set_client = @saved_cs_client */;
-INSERT INTO `lockstep_keys` VALUES ('03dce53b-23e1-4158-a6fb-140bcb46cc2b','maria','newest','kept.moves_newest',1,2);
-INSERT INTO `lockstep_keys` VALUES ('03dce53b-23e1-4158-a6fb-140bcb46cc2b','maria','newest','kept.moves_newest',2,1);
+INSERT INTO `lockstep_keys` VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3','maria','newest','kept.moves_newest',1,2);
+INSERT INTO `lockstep_keys` VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3','maria','newest','kept.moves_newest',2,1);
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
 /*!40101 SET character_set_client = utf8mb4 */;
 CREATE TABLE `lockstep_marker` (
@@ -27,10 +27,10 @@ CREATE TABLE `lockstep_marker` (
   PRIMARY KEY (`deployment`,`pipeline`,`sink`,`epoch`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci;
 /*!40101 SET character_set_client = @saved_cs_client */;
-INSERT INTO `lockstep_marker` VALUES ('03dce53b-23e1-4158-a6fb-140bcb46cc2b','maria','newest',1,176,'e79ee2d29caf6e86c06fc786e9144e42078fa52f8bc13756b5c80603cb51897b','{\"moves\": 2}','2026-11-22 12:09:02.022800');
-INSERT INTO `lockstep_marker` VALUES ('03dce53b-23e1-4158-a6fb-140bcb46cc2b','maria','newest',2,185,'b1c9bc3cb3c434eef8f44a2705672504b95200a424178171d79d7439d93473e1','{\"moves\": 2}','2026-11-22 12:09:19.339811');
-INSERT INTO `lockstep_marker` VALUES ('03dce53b-23e1-4158-a6fb-140bcb46cc2b','maria','prepared',1,173,'e79ee2d29caf6e86c06fc786e9144e42078fa52f8bc13756b5c80603cb51897b','{\"moves\": 2}','2026-11-22 12:09:01.533438');
-INSERT INTO `lockstep_marker` VALUES ('03dce53b-23e1-4158-a6fb-140bcb46cc2b','maria','prepared',2,182,'b1c9bc3cb3c434eef8f44a2705672504b95200a424178171d79d7439d93473e1','{\"moves\": 2}','2026-11-22 12:09:18.953338');
+INSERT INTO `lockstep_marker` VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3','maria','newest',1,176,'9676e6f5ed01bbc154cc6dc61d959babbf5b77ce26677542338e34dde145fb4a','{\"moves\": 2}','2026-11-29 01:23:48.707436');
+INSERT INTO `lockstep_marker` VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3','maria','newest',2,185,'10b7d4fbdf697a61f73d0125beba007e325596ed2e2c6fbbab18fb9b10aa8eab','{\"moves\": 2}','2026-11-29 01:23:52.247262');
+INSERT INTO `lockstep_marker` VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3','maria','prepared',1,173,'9676e6f5ed01bbc154cc6dc61d959babbf5b77ce26677542338e34dde145fb4a','{\"moves\": 2}','2026-11-29 01:23:48.406040');
+INSERT INTO `lockstep_marker` VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3','maria','prepared',2,182,'10b7d4fbdf697a61f73d0125beba007e325596ed2e2c6fbbab18fb9b10aa8eab','{\"moves\": 2}','2026-11-29 01:23:51.847408');
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
 /*!40101 SET character_set_client = utf8mb4 */;
 CREATE TABLE `lockstep_range` (
@@ -55,9 +55,9 @@ CREATE TABLE `lockstep_target` (
   PRIMARY KEY (`relation`,`deployment`,`pipeline`,`sink`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci;
 /*!40101 SET character_set_client = @saved_cs_client */;
-INSERT INTO `lockstep_target` VALUES ('kept.moves_newest','03dce53b-23e1-4158-a6fb-140bcb46cc2b','maria','newest',0);
-INSERT INTO `lockstep_target` VALUES ('kept.moves_prepared','03dce53b-23e1-4158-a6fb-140bcb46cc2b','maria','prepared',0);
-INSERT INTO `lockstep_target` VALUES ('kept.moves_repeated','03dce53b-23e1-4158-a6fb-140bcb46cc2b','maria_again','repeated',0);
+INSERT INTO `lockstep_target` VALUES ('kept.moves_newest','b22cd34d-3a52-4455-b37a-32d9ed73c0e3','maria','newest',0);
+INSERT INTO `lockstep_target` VALUES ('kept.moves_prepared','b22cd34d-3a52-4455-b37a-32d9ed73c0e3','maria','prepared',0);
+INSERT INTO `lockstep_target` VALUES ('kept.moves_repeated','b22cd34d-3a52-4455-b37a-32d9ed73c0e3','maria_again','repeated',0);
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
 /*!40101 SET character_set_client = utf8mb4 */;
 CREATE TABLE `lockstep_target_id` (
@@ -66,7 +66,7 @@ CREATE TABLE `lockstep_target_id` (
   PRIMARY KEY (`only_one`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci;
 /*!40101 SET character_set_client = @saved_cs_client */;
-INSERT INTO `lockstep_target_id` VALUES (1,'06158365-9606-4fc1-b711-d23643e1740a');
+INSERT INTO `lockstep_target_id` VALUES (1,'ee6af692-0c5d-4adf-a908-db1933619a50');
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
 /*!40101 SET character_set_client = utf8mb4 */;
 CREATE TABLE `moves` (
