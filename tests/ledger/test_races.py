@@ -171,7 +171,8 @@ def many_epochs(sql: Sql, count: int, state: str) -> dict[int, int]:
         "INSERT INTO lockstep.epoch (pipeline, id, span, state, attempt, plan)"
         " SELECT x.pipeline, x.epoch, tstzrange('2013-01-01'::timestamptz + x.epoch * interval '1 d',"
         "   '2013-01-02'::timestamptz + x.epoch * interval '1 d'), 'planned', x.token,"
-        '   \'{"format": 1, "sources": {}, "reads": {}, "sinks": {"warehouse": {}, "delays": {}}}\' FROM lockstep.execution x'
+        '   \'{"format": 1, "sources": {}, "reads": {}, "sinks": {"warehouse": {}, "delays": {}}}\''
+        " FROM lockstep.execution x"
     )
     sql(
         "INSERT INTO lockstep.participant (pipeline, epoch, sink, state)"
