@@ -201,6 +201,25 @@ def test_a_range_that_was_restated_in_the_lost_time_is_restated_once_more(
     assert until != "cleanup" or restored.recover().problems == []
 
 
+@pytest.mark.fault("P11")
+@pytest.mark.parametrize("until", ["publish.warehouse", "cleanup"])
+def test_a_range_that_is_restated_is_read_alike_in_every_sink(world: World, copies: Copies, until: str) -> None:
+    """Day 1 is, twice, with a ledger that gets lost: the second time maybe in the warehouse alone."""
+    restored, shown = copies.of(world), [0] if until == "publish.warehouse" else [0, 1]
+    world.run(_restating("a file was corrected"), 1)
+    world.run_until(_restating("it was corrected again"), 1, until)
+    expect(world, cut(world), *shown)
+    assert {*cut(restored).unreadable} == {"warehouse", "files"}
+    _renumbered(restored)
+    found = cut(restored)
+    assert found.epochs.without == (2,)
+    expect(restored, found, 0)
+    restored.run(_run(5), 5)
+    found = cut(restored)
+    assert found.epochs.without == ((2, 3, 4) if until == "publish.warehouse" else (2, 3))
+    expect(restored, found, *shown, 5)
+
+
 @pytest.mark.fault("L3")
 def test_every_sink_refuses_a_range_that_it_shows_before_any_vote(restored: World) -> None:
     _renumbered(restored)

@@ -182,7 +182,7 @@ def _in_force(runtime: Runtime) -> list[Json]:
 def _look(runtime: Runtime) -> Renumbering:
     markers: dict[tuple[str, Marker], None] = {}
     left = list(_left_in_staging(runtime))
-    numbers = [(0, last_renumbered_token(runtime)), *_numbers(left)]
+    numbers = [(0, last_renumbered_token(runtime.ledger, runtime.pipeline)), *_numbers(left)]
     known = known_sinks(runtime)
     planned, sinks = {Sink.from_spec(spec).name for spec in known}, list(_sinks(runtime, known))
     for described in sinks:
