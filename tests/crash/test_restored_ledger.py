@@ -18,6 +18,7 @@ from lockstep.errors import (
     InvalidPipeline,
     LedgerConflict,
     LockstepError,
+    PreflightRefused,
     SinkUnavailable,
 )
 from lockstep.operations.doctor import Surroundings, examine
@@ -164,6 +165,18 @@ def test_what_was_shown_before_a_sink_joined_is_read_in_the_others(world: World,
         restored.run(_run(day), day)
         assert cut(restored).epochs.without == ()
     expect(restored, cut(restored), 0, 1, 2, 3, 5, 6)
+
+
+@pytest.mark.fault("P14")
+def test_a_sink_that_is_gone_from_every_plan_in_force_is_named_and_holds_nothing_up(restored: World) -> None:
+    gone = replace(restored, pipeline=replace(restored.pipeline, sinks=restored.pipeline.sinks[1:]))
+    restored.execute(restored.warehouse_dsn, "DROP TABLE public.numbers")
+    with pytest.raises(PreflightRefused, match=r"sink warehouse: table public\.numbers is missing"):
+        _renumbered(restored)
+    found = _renumbered(gone)
+    assert [one.partition(":")[0] for one in found.unasked] == ["warehouse"] and {*found.since} == {"files"}
+    gone.run(_run(5), 5)
+    assert gone.epoch_of(5).id == 6
 
 
 def _restating(why: str) -> RunKey:
