@@ -9,14 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 from lockstep import remedies
 from lockstep.epoch import Identity, Json, LastShown
-from lockstep.errors import (
-    IllegalTransition,
-    InvalidPipeline,
-    LockstepError,
-    PreflightRefused,
-    SinkUnavailable,
-    TargetChanged,
-)
+from lockstep.errors import IllegalTransition, LockstepError
 from lockstep.roles.recover import known_sinks
 from lockstep.runtime import Runtime
 from lockstep.sinks.base import Sink
@@ -133,7 +126,8 @@ def _require_said(runtime: Runtime, lacking: Collection[str]) -> list[tuple[Sink
     sinks = [runtime.sink_to_sweep(spec) for spec in _in_force(runtime).values()]
     names = {sink.name for sink in sinks}
     if unknown := sorted({*lacking} - names):
-        raise IllegalTransition(f"{runtime.pipeline} has no sink {', '.join(unknown)}, but {', '.join(sorted(names))}")
+        there = f"{', '.join(sorted(names))}; of one that is newer than the ledger's plans say --definition module:name"
+        raise IllegalTransition(f"{runtime.pipeline} has no sink {', '.join(unknown)}, but {there}")
     found = list(_find_lacking(runtime, sinks))
     lost = sorted({last.sink for _, last, _ in found})
     if unsaid := [why for _, last, why in found if last.sink not in lacking]:
@@ -204,7 +198,7 @@ def _look(runtime: Runtime) -> Renumbering:
                 markers |= dict.fromkeys((name, marker) for marker in sink.markers())
                 markers |= dict.fromkeys(sink.markers_beside())
                 pending = [Leftover(txn.epoch, txn.token, f"{name}: {txn.handle}") for txn in sink.pending()]
-        except (InvalidPipeline, PreflightRefused, SinkUnavailable, TargetChanged) as gone:
+        except LockstepError as gone:
             if name in needed:
                 raise
             unasked.append(f"{name}: {gone}")
