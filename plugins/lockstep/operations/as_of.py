@@ -119,10 +119,9 @@ def _cut(ledger: Ledger, newest: Epoch) -> EpochCut:
 
 
 def _hidden_by_lost_ledger(ledger: Ledger, newest: Epoch) -> set[int]:
-    """The epochs that a lost ledger has decided and only some sinks show, and those that it has replaced, in every sink
-    or in some. This ledger knows of them what `renumber` has read in the sinks. An epoch that every sink shows at a
-    later `renumber`, or that this ledger has shown itself since, isn't half shown. A sink that joined behind an epoch
-    doesn't lack it."""
+    """The epochs that a lost ledger has decided and only some sinks show, and those that it has replaced, as the last
+    `renumber` has read it in the sinks; without what this ledger has shown itself since. A sink that joined behind an
+    epoch doesn't lack it."""
     found = ledger.pipeline_change(newest.pipeline, RENUMBERED)
     if found is None:
         return set()
@@ -138,12 +137,10 @@ def _hidden_by_lost_ledger(ledger: Ledger, newest: Epoch) -> set[int]:
             hidden.update(marker.get("replaced", ()))
     for place, epochs in places.items():  # the markers of tables only tell by their range what they have replaced
         last = max(epochs)
-        earlier = epochs | _known_at(ledger, newest, place, last) if place else set[int]()
-        hidden.update(epoch for epoch in earlier if epoch < last)
-    for epoch, by in shown.items():
-        if not {name for name, start in first.items() if start is not None and start <= epoch} <= by:
-            hidden.add(epoch)
-    return hidden
+        if place:
+            hidden |= (epochs | _known_at(ledger, newest, place, last)) - {last}
+    older = [{name for name, start in first.items() if start is not None and start <= epoch} for epoch in shown]
+    return hidden.union(epoch for epoch, sinks in zip(shown, older, strict=True) if not sinks <= shown[epoch])
 
 
 def _known_at(ledger: Ledger, newest: Epoch, place: str, last: int) -> set[int]:
