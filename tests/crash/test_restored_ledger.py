@@ -224,13 +224,11 @@ def test_a_range_that_is_restated_is_read_alike_in_every_sink(world: World, copi
     expect(world, cut(world), *shown)
     assert {*cut(restored).unreadable} == {"warehouse", "files"}
     _renumbered(restored)
-    found = cut(restored)
-    assert found.epochs.without == (2,)
-    expect(restored, found, 0)
+    assert cut(restored).epochs.without == (2,)
+    expect(restored, cut(restored), 0)
     restored.run(_run(5), 5)
-    found = cut(restored)
-    assert found.epochs.without == ((2, 3, 4) if until == "publish.warehouse" else (2, 3))
-    expect(restored, found, *shown, 5)
+    assert cut(restored).epochs.without == ((2, 3, 4) if until == "publish.warehouse" else (2, 3))
+    expect(restored, cut(restored), *shown, 5)
 
 
 @pytest.mark.fault("L3")
