@@ -9,6 +9,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import psycopg2
@@ -294,6 +295,21 @@ def test_renumber_prints_what_the_ledger_lacks_and_where_numbers_go_on(world: Wo
     assert "epochs of numbers go on above 7, tokens above 4000" in done.output
     told = _json(lockstep("renumber", "numbers", "--reason", "again", "--unprotected", "--json"))
     assert (told["epoch"], told["token"], told["shown"][0]["sink"]) == (7, 4000, "warehouse")
+
+
+@pytest.mark.fault("P18")
+def test_renumber_knows_the_sinks_of_the_definition(
+    world: World, lockstep: Lockstep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.run(RUN, next(world.days))
+    command = ("renumber", "numbers", "--lacking", "later", "--reason", "it stays away")
+    assert "numbers has no sink later, but files, warehouse; " in (refused := lockstep(*command)).stderr
+    assert "say --definition module:name" in refused.stderr
+    later = FileSink("later", output="numbers", path=str(world.folder / "later"))
+    module: Any = ModuleType("spark_apps.numbers")
+    module.pipeline = replace(world.pipeline, sinks=[*world.pipeline.sinks, later])
+    monkeypatch.setitem(sys.modules, "spark_apps.numbers", module)
+    assert "sink later shows the last epoch" in lockstep(*command).stderr
 
 
 @pytest.mark.fault("R6")

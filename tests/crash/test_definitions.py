@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -114,6 +117,27 @@ def test_whoever_runs_a_published_interval_again_hears_which_sinks_and_sources_a
     other.run(RunKey("restating", f"{day} again", restate="another table"), day)
     assert report_of(other.runtime(), other.epoch_of(day), True).redefined == ()
     assert not find_redefined(epoch, world.pipeline.sink_specs(), world.pipeline.reads_from())
+
+
+@pytest.mark.fault("R3", "P17")
+def test_a_sink_is_another_one_by_what_it_shows_and_by_no_other_argument(world: World) -> None:
+    def named(old: Sink, new: Sink, settings: Mapping[str, Any] = MappingProxyType({})) -> tuple[str, ...]:
+        frozen = {"type": old.spec()["type"], "arguments": {**old.spec()["arguments"], **settings}}
+        plan = replace(published.plan, sinks={old.name: frozen})
+        return find_redefined(replace(published, plan=plan), {new.name: new.spec()}, {})
+
+    world.run(RunKey("told", "it"), day := next(world.days))
+    published, table = world.epoch_of(day), partial(PostgresSink, "w", tables={"numbers": "t"}, connection="c")
+    folder = partial(FileSink, "w", output="numbers", path=str(world.folder))
+    for old, new in (
+        (folder(), folder(success="_SUCCESS")),
+        (table(), table(mode="upsert", key=["day"])),
+        (table(), table(on_new_columns="add")),
+        (table(), table(epoch_column="e")),
+    ):
+        assert named(old, new) == named(new, old) == ("sink w",)
+    assert named(table(), table(create=True)) == named(table(create=True), table()) == ()
+    assert named(table(), table(lock_timeout=9)) == named(table(), table(), {"lock_timeout": 5, "was": None}) == ()
 
 
 class OtherNumbers(Numbers):

@@ -312,6 +312,17 @@ def test_a_hole_far_behind_is_filled_by_a_persons_word(world: World, past: Past,
         assert shown == {day: Counter(rows_of_day(day)) for day in range(3)}, place
 
 
+@pytest.mark.fault("P16")
+def test_the_marker_of_a_replaced_epoch_is_missed_where_nobody_has_said_that_it_is_lost(world: World) -> None:
+    run = _run(2)
+    world.run(run, 2)
+    world.run(_restating(2, "a file was corrected"), 2)
+    world.run_task("publish.warehouse", run, 2)
+    world.execute(world.warehouse_dsn, "DELETE FROM lockstep_marker WHERE epoch = 2")
+    with pytest.raises(LedgerConflict, match=r"epoch 2 .* is published in sink warehouse by the ledger, .* no marker"):
+        world.run_task("publish.warehouse", run, 2)
+
+
 @pytest.mark.fault("P6", "P9")
 def test_what_was_lost_is_replaced_day_by_day_and_its_run_cleared(world: World, past: Past) -> None:
     run = _run(2)

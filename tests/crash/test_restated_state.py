@@ -158,6 +158,22 @@ def test_what_a_lost_ledger_has_restated_is_restated_from_the_same_epoch(
     restored.ledger.close()
 
 
+@pytest.mark.fault("P11", "P13")
+def test_state_of_a_lost_ledger_is_left_alone_by_cleanup(wronged: RestatedState, ledger_server: PostgresServer) -> None:
+    copy = copied(ledger_server, wronged.world.ledger_dsn)
+    wronged.restate(wronged.asking(FIRST_WRONG))
+    restored, states = renumbered(wronged, copy), wronged.world.runtime().states()
+    assert as_of("adding", ledger=copy, connections={}).epochs.without == (2, 3)
+    restored.restate(restored.asking(FIRST_WRONG))
+    restored.world = dataclasses.replace(
+        restored.world, pipeline=dataclasses.replace(restored.world.pipeline, keep_state=1)
+    )
+    restored.go_on()
+    assert [one.epoch for one in states.executions()] == [4, 5, 6], "1 to 3 are let go of, 4 is a person's to delete"
+    restored.require_true()
+    restored.ledger.close()
+
+
 @pytest.mark.fault("P7")
 def test_what_lost_ledgers_have_restated_from_two_epochs_is_restated_from_the_earlier(
     wronged: RestatedState, ledger_server: PostgresServer

@@ -18,6 +18,7 @@ from lockstep.errors import (
     InvalidPipeline,
     LedgerConflict,
     LockstepError,
+    PreflightRefused,
     SinkUnavailable,
 )
 from lockstep.operations.doctor import Surroundings, examine
@@ -166,6 +167,18 @@ def test_what_was_shown_before_a_sink_joined_is_read_in_the_others(world: World,
     expect(restored, cut(restored), 0, 1, 2, 3, 5, 6)
 
 
+@pytest.mark.fault("P14")
+def test_a_sink_that_is_gone_from_every_plan_in_force_is_named_and_holds_nothing_up(restored: World) -> None:
+    gone = replace(restored, pipeline=replace(restored.pipeline, sinks=restored.pipeline.sinks[1:]))
+    restored.execute(restored.warehouse_dsn, "DROP TABLE public.numbers")
+    with pytest.raises(PreflightRefused, match=r"sink warehouse: table public\.numbers is missing"):
+        _renumbered(restored)
+    found = _renumbered(gone)
+    assert [one.partition(":")[0] for one in found.unasked] == ["warehouse"] and {*found.since} == {"files"}
+    gone.run(_run(5), 5)
+    assert gone.epoch_of(5).id == 6
+
+
 def _restating(why: str) -> RunKey:
     return RunKey("restored", f"1 {next(_numbers)}", restate=why)
 
@@ -199,6 +212,23 @@ def test_a_range_that_was_restated_in_the_lost_time_is_restated_once_more(
         restored.require_exactly_once(1)
         expect(restored, cut(restored), 0, 1)
     assert until != "cleanup" or restored.recover().problems == []
+
+
+@pytest.mark.fault("P11")
+@pytest.mark.parametrize("until", ["publish.warehouse", "cleanup"])
+def test_a_range_that_is_restated_is_read_alike_in_every_sink(world: World, copies: Copies, until: str) -> None:
+    """Day 1 is, twice, with a ledger that gets lost: the second time maybe in the warehouse alone."""
+    restored, shown = copies.of(world), [0] if until == "publish.warehouse" else [0, 1]
+    world.run(_restating("a file was corrected"), 1)
+    world.run_until(_restating("it was corrected again"), 1, until)
+    expect(world, cut(world), *shown)
+    assert {*cut(restored).unreadable} == {"warehouse", "files"}
+    _renumbered(restored)
+    assert cut(restored).epochs.without == (2,)
+    expect(restored, cut(restored), 0)
+    restored.run(_run(5), 5)
+    assert cut(restored).epochs.without == ((2, 3, 4) if until == "publish.warehouse" else (2, 3))
+    expect(restored, cut(restored), *shown, 5)
 
 
 @pytest.mark.fault("L3")

@@ -154,6 +154,21 @@ def test_a_target_restored_from_before_it_showed_the_old_is_shown_the_new(
     assert shown == STAYS | BROUGHT | {1: "new", 5: "new", 10: "new"}
 
 
+@pytest.mark.fault("P12")
+@pytest.mark.parametrize("decided", [False, True])
+def test_rows_of_an_epoch_whose_marker_alone_is_gone_are_taken_away(
+    place: UpsertedDatabase, protocol: ProtocolName, decided: bool
+) -> None:
+    show_the_old(place, protocol)
+    given, new = place.sink(protocol, on_missing="delete"), Sealed(replace(NEW.at, lacking=frozenset({3})), NEW.rows)
+    vote = place.prepare(given, new) if decided else None
+    if vote is not None and vote.handle is not None:
+        place.lose(vote.handle)
+    place.execute("DELETE FROM lockstep_marker WHERE epoch = 3")
+    place.publish(given, new, vote or place.prepare(given, new))
+    assert living(place) == STAYS | BROUGHT
+
+
 def test_after_the_decision_rows_that_came_back_by_hand_wait_for_a_word(place: UpsertedDatabase) -> None:
     """As in a target that was restored to between two epochs."""
     show_the_old(place, "write_ahead")

@@ -355,7 +355,7 @@ def renumber(
 
     With --lacking also with a sink that was restored, emptied or moved: what it lacks stays away.
     """
-    defined = load_definition(pipeline, definition) if definition else None
+    defined = load_definition(pipeline, definition) if definition else _find_definition(pipeline)
     with reported(as_json), runtime_of(pipeline, ledger, staging, defined) as runtime:
         found = renumber_pipeline(runtime, reason, unprotected=unprotected, lacking=lacking or ())
         print_found(as_json, found, show_renumbering)

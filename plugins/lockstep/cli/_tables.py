@@ -248,6 +248,8 @@ def show_renumbering(found: Renumbering) -> None:
         _say(f"shown, and not known to the ledger: {escape(str(one))}, token {one.token}")
     for lacking in found.lacking:
         _say(f"sink {escape(lacking.sink)} goes on as it is: epoch {lacking.epoch}, and what else it lacks, stays away")
+    for gone in found.unasked:
+        _say(f"not looked into, as no plan in force has it: sink {escape(gone)}")
     for left in found.left:
         _say(f"left as it is, commit it or take it away by hand: {escape(left.name)}")
     _say(f"epochs of {found.pipeline} go on above {found.epoch}, tokens above {found.token}")

@@ -16,9 +16,9 @@ from lockstep.errors import LedgerConflict, LockstepError, OutOfOrder, TargetCha
 from lockstep.ledger import Ledger
 from lockstep.pipeline import Pipeline
 from lockstep.sinks.base import Sink
-from lockstep.sinks.values import EpochCut, Guarantee, ReadCut, SinkContext
+from lockstep.sinks.values import EpochCut, Guarantee, ReadCut, SinkContext, parse_span
 from lockstep.states import DECIDED, SHOWN, EpochState
-from lockstep.steps.identity import RENUMBERED
+from lockstep.steps.identity import RENUMBERED, require_known_markers
 from lockstep.steps.targets import find_known_losses, find_lost, require_nothing_lost, said_to_lack
 
 
@@ -83,6 +83,7 @@ def _ask_sinks(
                     require_nothing_lost(ledger, pipeline, sink, described)
                     raise
                 require_nothing_lost(ledger, pipeline, sink, described)
+                require_known_markers(ledger, pipeline, sink)
                 if any(word["sink"] == name for word in words):
                     lost |= find_known_losses(words, sink, find_lost(ledger, pipeline, sink))
                 sinks[name] = found
@@ -113,30 +114,42 @@ def _cut(ledger: Ledger, newest: Epoch) -> EpochCut:
     sink. Whether one up to it was replaced meanwhile is to be asked after this."""
     unfinished = ledger.unfinished_epochs(newest.pipeline)
     hidden = {one for found in unfinished if found.state not in SHOWN for one in _both(found)}
-    hidden |= _half_shown(ledger, newest)
-    return EpochCut(newest.id, tuple(sorted(one for one in hidden if one < newest.id)))
+    hidden |= _hidden_by_lost_ledger(ledger, newest)
+    return EpochCut(newest.id, tuple(sorted(one for one in hidden if one <= newest.id)))
 
 
-def _half_shown(ledger: Ledger, newest: Epoch) -> set[int]:
-    """What a ledger that was lost has decided, and some sinks show: of that this one knows what was found when its
-    numbers were lifted, and what it has replaced where it stands. A later look, once every sink shows such an epoch, is
-    known instead; and so is one that this ledger has shown itself since. A sink that joined behind it lacks nothing."""
+def _hidden_by_lost_ledger(ledger: Ledger, newest: Epoch) -> set[int]:
+    """The epochs that a lost ledger has decided and only some sinks show, and those that it has replaced, as the last
+    `renumber` has read it in the sinks; without what this ledger has shown itself since. A sink that joined behind an
+    epoch doesn't lack it."""
     found = ledger.pipeline_change(newest.pipeline, RENUMBERED)
     if found is None:
         return set()
     since = found.get("since") or dict.fromkeys(newest.plan.sinks, 0)  # older versions didn't say whom they asked
     first = {name: since.get(name) for name, spec in newest.plan.sinks.items() if _keeps_record(spec)}
-    shown, taken = defaultdict[int, set[str]](set), defaultdict[int, set[int]](set)
-    for one in found["shown"]:
-        shown[one["epoch"]].add(one["sink"])
-        taken[one["epoch"]].update(one.get("replaced", ()))
-    half = {
-        epoch
-        for epoch, by in shown.items()
-        if not {name for name, start in first.items() if start is not None and start <= epoch} <= by
-        and not _is_shown(ledger, newest.pipeline, epoch)
-    }
-    return half.union(*(taken[epoch] for epoch in half))
+    shown, places = defaultdict[int, set[str]](set), defaultdict[str, set[int]](set)
+    hidden = set[int]()
+    for marker in found["shown"]:
+        epoch, place = marker["epoch"], "/".join((marker["span"] or "").split("/")[:2])
+        if not _is_shown(ledger, newest.pipeline, epoch):
+            shown[epoch].add(marker["sink"])
+            places[place].add(epoch)
+            hidden.update(marker.get("replaced", ()))
+    for place, epochs in places.items():  # the markers of tables only tell by their range what they have replaced
+        last = max(epochs)
+        if place:
+            hidden |= (epochs | _known_at(ledger, newest, place, last)) - {last}
+    older = [{name for name, start in first.items() if start is not None and start <= epoch} for epoch in shown]
+    return hidden.union(epoch for epoch, sinks in zip(shown, older, strict=True) if not sinks <= shown[epoch])
+
+
+def _known_at(ledger: Ledger, newest: Epoch, place: str, last: int) -> set[int]:
+    """The epochs of this ledger whose place epoch `last` of a lost one has taken, by the range of its marker."""
+    kind, _, first = place.partition("/")
+    if kind == "epoch":  # with state, all from that epoch on
+        return {*range(int(first), last)} if newest.based_on is not None else {int(first)}
+    original = ledger.epoch_of_interval(newest.pipeline, parse_span(place)[0])
+    return {life.id for life in ledger.generations(original) if life.id < last} if original else set()
 
 
 def _keeps_record(spec: Json) -> bool:

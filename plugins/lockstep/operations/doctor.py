@@ -344,7 +344,7 @@ def _sink(runtime: Runtime, spec: Json, about: str) -> Iterator[Finding]:
     with runtime.opened(described) as sink:
         require_same_target(runtime, sink, last)
         sink.preflight(None)
-        require_shown_still(runtime, sink, last, require_known_markers(runtime, sink))
+        require_shown_still(runtime, sink, last, require_known_markers(runtime.ledger, runtime.pipeline, sink))
         waiting = _waiting(runtime, sink)
     yield _fine("sinks", about, f"it takes part, and shows nothing that the ledger doesn't know{waiting}")
 

@@ -81,6 +81,7 @@ class Renumbering:
     left: tuple[Leftover, ...]
     lacking: tuple[LackingSink, ...] = ()
     since: Mapping[str, int | None] = field(default_factory=dict)
+    unasked: tuple[str, ...] = ()  #: sinks that no plan in force has, and that can't be looked into, each with why
 
     def to_json(self) -> Json:
         return asdict(self)
@@ -122,10 +123,11 @@ def renumber(runtime: Runtime, reason: str, *, unprotected: bool = False, lackin
 def _require_said(runtime: Runtime, lacking: Collection[str]) -> list[tuple[Sink, LastShown]]:
     """Every sink that lacks what the ledger calls published there; before any is claimed, which makes a missing target
     anew. Raises `IllegalTransition` unless these are the ones that a person says it of."""
-    sinks = [runtime.sink_to_sweep(spec) for spec in _in_force(runtime)]
+    sinks = [runtime.sink_to_sweep(spec) for spec in _in_force(runtime).values()]
     names = {sink.name for sink in sinks}
     if unknown := sorted({*lacking} - names):
-        raise IllegalTransition(f"{runtime.pipeline} has no sink {', '.join(unknown)}, but {', '.join(sorted(names))}")
+        there = f"{', '.join(sorted(names))}; of one that is newer than the ledger's plans say --definition module:name"
+        raise IllegalTransition(f"{runtime.pipeline} has no sink {', '.join(unknown)}, but {there}")
     found = list(_find_lacking(runtime, sinks))
     lost = sorted({last.sink for _, last, _ in found})
     if unsaid := [why for _, last, why in found if last.sink not in lacking]:
@@ -171,33 +173,44 @@ def _as_they_are(runtime: Runtime, lost: Iterable[tuple[Sink, LastShown]]) -> It
             yield LackingSink(last.sink, last.epoch, target_id_of(sink), newest.id if newest else 0)
 
 
-def _in_force(runtime: Runtime) -> list[Json]:
+def _in_force(runtime: Runtime) -> Mapping[str, Json]:
     """Those that were replaced may be gone."""
     if runtime.definition is not None:
-        return list(runtime.definition.sink_specs().values())
+        return runtime.definition.sink_specs()
     last = runtime.ledger.last_epoch(runtime.pipeline)
-    return list(last.plan.sinks.values()) if last else []
+    return last.plan.sinks if last else {}
 
 
 def _look(runtime: Runtime) -> Renumbering:
     markers: dict[tuple[str, Marker], None] = {}
     left = list(_left_in_staging(runtime))
-    numbers = [(0, last_renumbered_token(runtime)), *_numbers(left)]
-    known = known_sinks(runtime)
-    planned, sinks = {Sink.from_spec(spec).name for spec in known}, list(_sinks(runtime, known))
-    for described in sinks:
-        with runtime.opened(described) as sink:
-            sink.preflight(None)
-            markers |= dict.fromkeys((sink.name, marker) for marker in sink.markers())
-            markers |= dict.fromkeys(sink.markers_beside())
-            pending = [Leftover(txn.epoch, txn.token, f"{sink.name}: {txn.handle}") for txn in sink.pending()]
+    numbers = [(0, last_renumbered_token(runtime.ledger, runtime.pipeline)), *_numbers(left)]
+    known, defined = known_sinks(runtime), _in_force(runtime)  # a restored ledger may lack the newest sinks
+    unfinished = runtime.ledger.unfinished_epochs(runtime.pipeline)
+    needed = {*defined}.union(*(epoch.plan.sinks for epoch in unfinished))
+    planned, unasked = dict[str, bool](), list[str]()
+    for spec in [*known, *(spec for spec in defined.values() if spec not in known)]:
+        name = str(spec["arguments"].get("name", spec["type"]))
+        try:
+            with runtime.opened(runtime.sink_to_sweep(spec)) as sink:
+                name = sink.name
+                sink.preflight(None)
+                markers |= dict.fromkeys((name, marker) for marker in sink.markers())
+                markers |= dict.fromkeys(sink.markers_beside())
+                pending = [Leftover(txn.epoch, txn.token, f"{name}: {txn.handle}") for txn in sink.pending()]
+        except LockstepError as gone:
+            if name in needed:
+                raise
+            unasked.append(f"{name}: {gone}")
+            continue
+        planned[name] = planned.get(name, False) or spec in known
         numbers += _numbers(pending)
         left += _unissued(runtime, pending)
     numbers += [(marker.epoch, marker.token) for _, marker in markers]
     epochs, tokens = zip(*numbers, strict=True)
-    shown = tuple(_lacking(runtime, markers))
-    since = {sink.name: _first_of(sink.name, markers, sink.name in planned) for sink in sinks}
-    return Renumbering(runtime.pipeline, max(epochs), max(tokens), shown, tuple(dict.fromkeys(left)), since=since)
+    since = {name: _first_of(name, markers, was) for name, was in planned.items()}
+    shown, others = tuple(_lacking(runtime, markers)), tuple(dict.fromkeys(left))
+    return Renumbering(runtime.pipeline, max(epochs), max(tokens), shown, others, since=since, unasked=tuple(unasked))
 
 
 def _first_of(sink: str, markers: Iterable[tuple[str, Marker]], planned: bool) -> int | None:
@@ -215,13 +228,6 @@ def _lacking(runtime: Runtime, markers: Iterable[tuple[str, Marker]]) -> Iterato
         epoch = known.get(marker.epoch)
         if epoch is None or epoch.state not in DECIDED or epoch.manifest_hash != marker.manifest_hash:
             yield ShownEpoch(sink, marker.epoch, marker.token, marker.span, marker.replaced)
-
-
-def _sinks(runtime: Runtime, specs: Sequence[Json]) -> Iterator[Sink]:
-    """Those of the ledger's plans and, as a restored ledger may lack the newest, of the definition."""
-    defined = runtime.definition.sink_specs().values() if runtime.definition else ()
-    for spec in [*specs, *(spec for spec in defined if spec not in specs)]:
-        yield runtime.sink_to_sweep(spec)
 
 
 def _left_in_staging(runtime: Runtime) -> Iterator[Leftover]:

@@ -19,7 +19,7 @@ from lockstep.epoch import Epoch, Participant
 from lockstep.errors import LedgerRefused, LockstepError, TargetChanged, TargetUnreadable, WalCorrupt
 from lockstep.runtime import Runtime, open_wal
 from lockstep.sinks.open_sink import OpenSink
-from lockstep.sinks.values import Guarantee, Presence
+from lockstep.sinks.values import Guarantee, Presence, Publication
 from lockstep.states import DECIDED, FINISHED, EpochState, ParticipantState
 from lockstep.steps.alarms import confirm_alarm
 from lockstep.steps.wording import may_be_incomplete
@@ -90,7 +90,7 @@ def _verify(runtime: Runtime, epoch: Epoch) -> list[Verification]:
         with runtime.opened(runtime.sink_of(epoch, name)) as sink:
             shown = _is_published(swapped.get(name, participant))
             if successor is None:
-                compared = list(_verify_sink(runtime, epoch, sink, manifest, shown))
+                compared = list(_verify_sink(runtime, epoch, sink, manifest, participant))
             else:
                 compared = list(_verify_replaced(epoch, sink, manifest, successor, shown))
         if shown:
@@ -153,8 +153,9 @@ def read_manifest(runtime: Runtime, epoch: Epoch) -> Manifest:
 
 
 def _verify_sink(
-    runtime: Runtime, epoch: Epoch, sink: OpenSink, manifest: Manifest, published: bool
+    runtime: Runtime, epoch: Epoch, sink: OpenSink, manifest: Manifest, participant: Participant
 ) -> Iterator[Verification]:
+    published = _is_published(participant)
     for output in sink.outputs:
         sealed = manifest.outputs[output]
         rows, digest, problem, note, overwritten, conclusive = None, None, None, None, 0, True
@@ -162,7 +163,7 @@ def _verify_sink(
         try:
             rows, digest = _read(sink, epoch.id, output, sealed.schema)
         except TargetUnreadable:
-            problem, conclusive = _unrecorded(epoch, sink, published)
+            problem, conclusive = _unrecorded(epoch, sink, participant)
             note = "the target can't be read back"
         except Exception as error:  # whatever it is, the other outputs and sinks are compared
             problem, conclusive = f"can't be read back: {_describe(error)}", False
@@ -224,17 +225,18 @@ def _verify_by_count(sink: OpenSink, output: str, others: int) -> tuple[str | No
     return None, f"{told}; the table has every key that its epochs brought", others, True
 
 
-def _unrecorded(epoch: Epoch, sink: OpenSink, published: bool) -> tuple[str | None, bool]:
+def _unrecorded(epoch: Epoch, sink: OpenSink, participant: Participant) -> tuple[str | None, bool]:
     """Why a target that can't be read doesn't have the epoch, as far as the record of what was sent can tell; and
     whether it could."""
     if sink.guarantee is Guarantee.NONE:
-        return None if published else "guarantee none keeps no record of what was sent", False
+        return None if _is_published(participant) else "guarantee none keeps no record of what was sent", False
     try:
         marker = sink.find_marker(epoch.id)
     except LockstepError as error:
         return f"the record of what was sent can't be read: {error}", False
-    if marker is None:
-        return "it is not recorded as sent", True
+    if marker is None:  # a person's word leaves no record
+        word = participant.publication == Publication.RESOLVED
+        return (None, False) if word else ("it is not recorded as sent", True)
     if marker.manifest_hash != epoch.manifest_hash:
         return f"manifest {marker.manifest_hash[:12]} is recorded as sent, which isn't the decided one", True
     if not marker.whole:

@@ -421,7 +421,7 @@ def _preflight(
             last = shown.get(sink.name, [])
             require_same_target(runtime, sink, last)
             sink.preflight(None if schemas is None else {name: schemas[name] for name in sink.outputs})
-            newest = require_known_markers(runtime, sink)
+            newest = require_known_markers(runtime.ledger, runtime.pipeline, sink)
             require_known_pending(runtime, sink)
             if sink.room is not None:
                 rooms[sink.room].append(sink.name)

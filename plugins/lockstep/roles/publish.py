@@ -23,6 +23,7 @@ from lockstep.steps.alarms import confirm_alarm
 from lockstep.steps.generations import current_life
 from lockstep.steps.lease import hold_publisher_lease
 from lockstep.steps.sweep import sweep_sink
+from lockstep.steps.targets import find_known_losses, said_to_lack
 from lockstep.steps.wording import describe_rows, may_be_incomplete
 
 _log = logging.getLogger(__name__)
@@ -199,7 +200,8 @@ def _require_marker(runtime: Runtime, epoch: Epoch, sink: OpenSink, participant:
     if participant.publication == Publication.RESOLVED or sink.guarantee is Guarantee.NONE:
         return
     marker = sink.find_marker(epoch.id)
-    if marker is None and (heir := current_life(runtime.ledger, epoch)).id != epoch.id:
+    words = said_to_lack(runtime.ledger, epoch.pipeline) if marker is None else []
+    if find_known_losses(words, sink, [epoch.id]) and (heir := current_life(runtime.ledger, epoch)).id != epoch.id:
         # a target that has lost it, by a person's word, is to show what has replaced it since
         replacing = runtime.ledger.participants(heir.pipeline, heir.id).get(sink.name)
         if replacing is not None and replacing.state is ParticipantState.PUBLISHED:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lockstep.epoch import Epoch, Json
 from lockstep.errors import InvalidPipeline, LedgerConflict, NameTaken, UnknownEpoch
+from lockstep.ledger import LedgerReader
 from lockstep.pipeline import Pipeline
 from lockstep.runtime import Runtime
 from lockstep.sinks.base import Sink
@@ -62,36 +63,36 @@ def require_same_pipeline(runtime: Runtime) -> None:
         )
 
 
-def require_known_markers(runtime: Runtime, sink: OpenSink) -> list[Marker]:
+def require_known_markers(ledger: LedgerReader, pipeline: str, sink: OpenSink) -> list[Marker]:
     """The newest markers of `sink`. Raises `LedgerConflict` if they are of epochs that this ledger has not decided, or
     carry tokens that it never issued: it is older than the sink. What a person has looked at since (`renumber`) is
     known."""
     newest = sink.newest_markers()  # before the ledger is read: what is visible was decided earlier
     for marker in newest:
-        if not _is_known(runtime, marker) and marker.token > last_renumbered_token(runtime):
+        if not _is_known(ledger, pipeline, marker) and marker.token > last_renumbered_token(ledger, pipeline):
             raise LedgerConflict(
-                f"sink {sink.name} shows epoch {marker.epoch} of pipeline {runtime.pipeline} (token {marker.token}, "
+                f"sink {sink.name} shows epoch {marker.epoch} of pipeline {pipeline} (token {marker.token}, "
                 f"manifest {marker.manifest_hash[:12]}), which this ledger hasn't decided so: the ledger is older than "
                 "its sinks, restored from a backup or promoted too early. Nothing is planned, or numbers would be "
                 "given out twice. Restore it further if there is any way to (docs/ledger.md); else look what it lacks "
-                f"and go on with: lockstep renumber {runtime.pipeline} --reason …"
+                f"and go on with: lockstep renumber {pipeline} --reason …"
             )
     return newest
 
 
-def last_renumbered_token(runtime: Runtime) -> int:
+def last_renumbered_token(ledger: LedgerReader, pipeline: str) -> int:
     """The largest token that anything carried when a person last looked; 0 if nobody ever did."""
-    found = runtime.ledger.pipeline_change(runtime.pipeline, RENUMBERED)
+    found = ledger.pipeline_change(pipeline, RENUMBERED)
     return int(found["token"]) if found else 0
 
 
-def _is_known(runtime: Runtime, marker: Marker) -> bool:
+def _is_known(ledger: LedgerReader, pipeline: str, marker: Marker) -> bool:
     try:
-        epoch = runtime.ledger.epoch(runtime.pipeline, marker.epoch)
+        epoch = ledger.epoch(pipeline, marker.epoch)
     except UnknownEpoch:
         return False
     decided = epoch.state in DECIDED and epoch.manifest_hash == marker.manifest_hash
-    return decided and bool(runtime.ledger.find_issued_tokens(runtime.pipeline, marker.epoch, [marker.token]))
+    return decided and bool(ledger.find_issued_tokens(pipeline, marker.epoch, [marker.token]))
 
 
 def describe_identity(pipeline: Pipeline) -> Json:

@@ -11,6 +11,7 @@ from lockstep import remedies
 from lockstep.epoch import Epoch, Identity
 from lockstep.errors import (
     InvalidPipeline,
+    LedgerConflict,
     PlanMismatch,
     RestateRefused,
     StageFailed,
@@ -19,6 +20,7 @@ from lockstep.errors import (
 )
 from lockstep.keyed_state import KeyedState
 from lockstep.runtime import Runtime
+from lockstep.steps.identity import last_renumbered_token
 from lockstep.steps.sweep import require_known_epoch
 from lockstep.wal.manifest import Manifest
 from lockstep.wal.request import StateRequest
@@ -191,11 +193,16 @@ def release_state(runtime: Runtime, epoch: Epoch) -> None:
         return
     states, oldest = runtime.states(), standing[-1].id
     found = [execution for execution in states.executions() if execution.epoch < oldest]
+    for execution in tuple(found):
+        try:
+            if execution.epoch != START:  # of the savepoint it began with
+                require_known_epoch(runtime, execution.epoch, execution.token, f"staging holds {execution.folder}")
+        except LedgerConflict:
+            if execution.token > last_renumbered_token(runtime.ledger, runtime.pipeline):
+                raise
+            found.remove(execution)  # of a ledger that was lost: `renumber` has listed it, and a person deletes it
     if not found:
         return
-    for execution in found:
-        if execution.epoch != START:  # of the savepoint it began with
-            require_known_epoch(runtime, execution.epoch, execution.token, f"staging holds {execution.folder}")
     live = frozenset(
         states.path_of(name, file)
         for kept in [*standing, *runtime.ledger.sealed_epochs(runtime.pipeline, epoch.id + 1)]

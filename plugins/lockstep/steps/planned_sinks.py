@@ -11,6 +11,9 @@ from lockstep.runtime import Runtime
 from lockstep.sinks.base import Sink, current_type
 from lockstep.states import DECIDED, EpochState
 
+#: arguments that no published row depends on; older versions froze some of the operational ones
+_NOT_IN_ROWS = frozenset({"create", "lock_timeout", "on_missing", "on_restate", "register", "shards"})
+
 
 def find_changed_sinks(runtime: Runtime, epoch: Epoch) -> list[str]:
     """Names of the sinks that are others now than `epoch` was planned with, or that only one of the two has. Raises
@@ -45,11 +48,13 @@ def find_redefined(epoch: Epoch, sinks: Mapping[str, Json], reads: Mapping[str, 
 
 
 def _is_other(planned: Json, defined: Json) -> bool:
-    """An argument that only one of two releases knows makes no difference."""
+    """An argument that only one of them has is a usual one in the other, or unknown to that release: one that is unset
+    makes no difference, and none that published rows don't depend on does."""
     if planned is None or defined is None or current_type(planned["type"]) != current_type(defined["type"]):
         return True
     mine, theirs = (spec.get("arguments", {}) for spec in (planned, defined))
-    return any(mine[name] != theirs[name] for name in mine.keys() & theirs.keys())
+    both, every = mine.keys() & theirs.keys(), (mine.keys() | theirs.keys()) - _NOT_IN_ROWS
+    return any(mine[name] != theirs[name] if name in both else mine.get(name) or theirs.get(name) for name in every)
 
 
 def describe_redefined(epoch: Epoch, redefined: Sequence[str]) -> str:

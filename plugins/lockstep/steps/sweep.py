@@ -116,7 +116,7 @@ class Clearance:
         except (Retryable, InvalidPipeline) as error:
             self.miss(spec, error)
             return False
-        if marker is None or marker.token <= last_renumbered_token(self._runtime):
+        if marker is None or marker.token <= last_renumbered_token(self._runtime.ledger, self._runtime.pipeline):
             return True
         if self._runtime.ledger.epoch(epoch.pipeline, epoch.id).state in DECIDED:
             return True  # meanwhile, by its current attempt
@@ -277,14 +277,14 @@ def require_known_leftovers(runtime: Runtime, epoch: int) -> None:
     the time that it lost. What a person has looked at since (`renumber`) is known.
     """
     for number, token, folder in runtime.staging.executions(runtime.ledger.deployment(), runtime.pipeline, only=epoch):
-        if token > last_renumbered_token(runtime):
+        if token > last_renumbered_token(runtime.ledger, runtime.pipeline):
             require_known_epoch(runtime, number, token, f"staging holds {folder}")
 
 
 def require_known_pending(runtime: Runtime, sink: OpenSink) -> None:
     """Raise `LedgerConflict` for a transaction of `sink` of an epoch or a token that this ledger doesn't know."""
     pending = sink.pending()
-    looked_at = last_renumbered_token(runtime) if pending else 0
+    looked_at = last_renumbered_token(runtime.ledger, runtime.pipeline) if pending else 0
     for txn in pending:
         if txn.token > looked_at:
             require_known_epoch(runtime, txn.epoch, txn.token, f"sink {sink.name} holds {txn.handle}")

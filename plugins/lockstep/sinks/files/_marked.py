@@ -71,7 +71,7 @@ class MarkedTarget(ABC, Generic[P]):
         if content["owner"] != self._owner:
             raise TargetOwned(
                 f"{place} belongs to {told(content['owner'])}, not to {told(self._owner)}: give every sink a "
-                f"{self.kind} of its own, or say shared=True in all that share one"
+                f"{self.kind} of its own, say shared=True in all that share one, or give a renamed sink its name back"
             )
         return str(content["target_id"])
 

@@ -210,8 +210,8 @@ class OwnTables(ABC, Generic[Cursor]):
         share = "" if self.upserts else " say shared=True in both,"
         return TargetOwned(
             f"sink {self.owner.sink}: table {relation} belongs to sink {other.sink} of pipeline {other.pipeline}, "
-            f"deployment {other.deployment}; write elsewhere,{share} or delete its row of {other.home}.{TARGETS} if "
-            f"that pipeline is gone{AS_OLD_ROWS if self.upserts else ''}"
+            f"deployment {other.deployment}; write elsewhere,{share} give a renamed sink its name back, or delete its "
+            f"row of {other.home}.{TARGETS} if that pipeline is gone{AS_OLD_ROWS if self.upserts else ''}"
         )
 
     # --- the database's id ---

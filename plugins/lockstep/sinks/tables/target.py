@@ -144,14 +144,17 @@ class TableTarget(ABC, Generic[Cursor]):
     def _remove(self, claim: TableClaim[Cursor], replaced: Replaced, removed: CrashPoint, decided: bool) -> bool:
         """Whether the target shows it."""
         shows, rejected = self._shows_replaced(claim, replaced, decided), PublishBlocked if decided else SinkRejected
-        if shows:
+        upserted = [table for table in self.outputs.values() if table.upserts is not None]
+        # a marker that was deleted by hand leaves the rows, and the number of their keys
+        left = shows or any(self.own.has_brought(claim.cursor, replaced.id, table.relation) for table in upserted)
+        if left:
             claim.replaced.append(replaced)
         for table in self.outputs.values():
             if table.upserts is None:
                 with self._taking_away(claim, table, replaced, rejected) as faults:
                     faults.append(table.remove(claim.cursor, replaced))
                 reach(removed)
-            elif shows:
+            elif left:
                 with self._taking_away(claim, table, replaced, rejected) as faults:
                     faults.append(table.look_at_replaced(claim.cursor, claim.epoch, replaced))
         return shows
