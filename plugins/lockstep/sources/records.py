@@ -212,7 +212,7 @@ class Reading:
         return f"from_{self.format}({value}, {literal(f'{schema}, {BAD} STRING')}, map({pairs}))"
 
     def _nothing(self, spark: SparkSession) -> Records:
-        frame = spark.createDataFrame([], self.strict.plain if self.marks else self.schema or "value STRING")
+        frame = spark.createDataFrame([], self.strict.plain or "value STRING")
         return Records(frame, tuple(frame.columns))
 
     def _forced(self, found: Listing) -> dict[str, str]:
