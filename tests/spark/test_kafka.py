@@ -176,6 +176,7 @@ AVRO_VALUES: list[tuple[Any, Any, bytes, Any]] = [
 ]
 
 
+@pytest.mark.tier("all")
 @pytest.mark.fault("X9")
 def test_avro_is_read_as_its_bytes_say_or_is_bad(session: SparkSession) -> None:
     if not SPARK_AVRO.present:

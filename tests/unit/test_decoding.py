@@ -16,7 +16,6 @@ from decimal import Decimal
 from itertools import product
 from typing import Any, NoReturn
 
-import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -25,6 +24,7 @@ from hypothesis import strategies as st
 from lockstep.errors import InvalidPipeline
 from lockstep.spark.decoding import _decode, load_function
 
+pd = pytest.importorskip("pandas")
 TIME = pa.timestamp("us", "UTC")
 NESTED = {"l": pa.list_(pa.int64()), "m": pa.map_(pa.string(), pa.int8()), "r": pa.struct([("x", pa.date32())])}
 PLAIN = {"n": pa.int32(), "d": pa.decimal128(4, 2), "t": TIME, "s": pa.string(), "f": pa.float32(), "g": pa.float64()}

@@ -129,7 +129,7 @@ class Reading:
         return self.format in ("csv", "json")
 
     def read(self, spark: SparkSession, found: Listing) -> Records:
-        """Exactly the records of the files; without any an empty frame with the schema."""
+        """Exactly the records of the files, which are no Parquet; without any an empty frame with the schema."""
         names = found.paths
         if not names:
             return self._nothing(spark)
@@ -137,10 +137,6 @@ class Reading:
         if self.format == "text":
             frame = marked_text(reader.load(names), "NOT is_valid_utf8(value)").selectExpr("*", FILE_OF_BAD)
             return Records(frame, ("value",), marked=True, sizes=found.sizes)
-        if not self.marks:
-            frame = (reader.schema(self.schema) if self.schema is not None else reader).load(names)
-            # whoever takes a Parquet file for shorter than it is finds no footer
-            return Records(frame, tuple(frame.columns))
         self._require_whole_values(spark, names)
         frame = reader.schema(f"{self.strict.schema}, {BAD} STRING").load(names)
         columns = tuple(frame.columns)[:-1]

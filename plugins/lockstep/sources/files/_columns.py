@@ -107,14 +107,14 @@ def _column(uri: str, field: Field, declared: Sequence[Field], footers: Mapping[
     if name is None:
         known = {other.name.casefold() for other in declared}
         others = [other for other in footers[uri].columns if other.casefold() not in known]
-        instead = f"and has {', '.join(others[:3])}, which schema= lacks" if others else ""
-        if not instead and not any(footer.name_of(field.name) for footer in footers.values()):
-            instead = "nor has another file"
-        if not instead and field.name.casefold() in (unquote(key).casefold() for key, _ in _FOLDER.findall(uri)):
-            instead = "but for its folder's name, and another file has it: put the column into all files or into none"
-        if not instead and field.required:
-            instead = "which is NOT NULL, and another file has it"
-        if instead:
+        in_folder = field.name.casefold() in (unquote(key).casefold() for key, _ in _FOLDER.findall(uri))
+        reasons = {
+            f"and has {', '.join(others[:3])}, which schema= lacks": bool(others),
+            "nor has another file": not any(footer.name_of(field.name) for footer in footers.values()),
+            "but for its folder's name (put it into all files, or into none)": in_folder,
+            "which is NOT NULL": field.required,
+        }
+        if instead := next((reason for reason, holds in reasons.items() if holds), None):
             raise BadRecords(
                 f"input file {uri} has no column {field.name}, {instead}: correct the name, in the file or in schema=; "
                 "a column that it isn't to have can be left out there, and one that it has, too, be declared"
@@ -136,7 +136,7 @@ def _column(uri: str, field: Field, declared: Sequence[Field], footers: Mapping[
         read = f"{source} {'BIGINT' if own in _NANOS else own}"
         reason = literal(f"column {field.name} is {own} in the file, and has a value that is no {field.type}")
         why = f"WHEN {bad} THEN {reason} " if bad else ""
-    why += Strict(field.type, "parquet").case_of(field, value)
+    why += Strict("", "parquet").case_of(field, value)
     return _Column(value if value == quoted else f"{value} AS {quoted}", read, why)
 
 
@@ -168,7 +168,7 @@ def _columns_of_all(footers: Mapping[str, Footer]) -> list[Field]:
                 "schema= what is to be read, where NULL stands for a column that some files lack"
             )
     alike = all(footer.columns == footers[first].columns for footer in footers.values())
-    if alike and not any("NANOSECONDS" in own for own in columns.values()):
+    if alike and "NANOSECONDS" not in " ".join(columns.values()):
         return []
     for name, own in columns.items():
         if own not in _NANOS and re.search("NANOSECONDS|[a-z]", re.sub("`[^`]*`", "", own)):

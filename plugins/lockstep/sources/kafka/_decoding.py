@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -238,9 +237,9 @@ def _widened(schema: str) -> Any:
     """The schema with decimals of more than 18 digits: of others Spark takes the last 64 bits, whatever is before."""
 
     def widen(found: dict[str, Any]) -> dict[str, Any]:
-        size = found.get("size", 16)
+        size = found.get("size", 16)  # bytes, of a fixed type; eight are 18 digits
         short = found.get("logicalType") == "decimal" and found["precision"] <= 18 and size > 8
-        return {**found, "precision": min(38, int((8 * size - 1) * math.log10(2)))} if short else found
+        return {**found, "precision": min(38, int((8 * size - 1) * 0.30103))} if short else found
 
     return json.loads(schema, object_hook=widen)
 
