@@ -238,7 +238,7 @@ def _widened(schema: str) -> Any:
 
     def widen(found: dict[str, Any]) -> dict[str, Any]:
         size = found.get("size", 16)  # bytes, of a fixed type; eight are 18 digits
-        short = found.get("logicalType") == "decimal" and found["precision"] <= 18 and size > 8
+        short = found.get("logicalType") == "decimal" and found.get("precision", 99) <= 18 and size > 8
         return {**found, "precision": min(38, int((8 * size - 1) * 0.30103))} if short else found
 
     return json.loads(schema, object_hook=widen)
