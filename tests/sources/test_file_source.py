@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from lockstep.epoch import Interval
-from lockstep.errors import InvalidPipeline, SourceChanged, SourceNotReady, SourceRefused
+from lockstep.errors import BadRecords, InvalidPipeline, SourceChanged, SourceNotReady, SourceRefused
 from lockstep.sources import FileSource, Source, SourceContext
 from lockstep.sources.files import _watched_folder as watched_module
 from lockstep.sources.files._local_files import LocalFiles
@@ -112,6 +112,7 @@ def test_relative_paths_start_at_the_home_folder(tmp_path: Path, monkeypatch: py
         ("{interval_start}.csv", timedelta(seconds=1), timedelta(days=1)),
         ("{interval_start:%G-W%V}.csv", timedelta(days=7), timedelta(days=14)),
         ("{interval_start:%Y/%m}.csv", timedelta(days=31), timedelta(days=92)),
+        ("{interval_start:%Y}/{interval_end:%F}.csv", timedelta(days=1), timedelta(days=7)),
     ],
 )
 def test_an_interval_is_refused_that_the_path_has_one_name_of_many_for(
@@ -143,6 +144,36 @@ def test_a_day_and_a_week_are_as_long_as_clocks_of_the_zone_show_them(tmp_path: 
     for interval, source in ((day, replace(london, timezone="UTC")), (week, london)):
         with pytest.raises(SourceRefused, match="timezone="):
             opened(source).latest(None, interval)
+
+
+@pytest.mark.fault("W12")
+@pytest.mark.parametrize(("form", "minutes"), [("%Y-%m-%dT%H", 60), ("%FT%H%M", 15), ("%FT%H%M", 60)])
+def test_of_an_hour_that_comes_twice_neither_is_read_by_a_name_of_both(tmp_path: Path, form: str, minutes: int) -> None:
+    length, spans = timedelta(minutes=minutes), timedelta(hours=1)
+    hours = [datetime(2026, 10, 25, hour, tzinfo=UTC) for hour in range(4)]
+    for field, shift in (("interval_start", timedelta()), ("interval_end", length)):
+        source = FileSource(
+            f"{tmp_path}/{{{field}:{form}}}.csv", schema=SCHEMA, missing="empty", timezone="Europe/London", spans=spans
+        )
+        for start in hours:
+            interval = Interval(start - shift, start - shift + length)
+            zoned = replace(source, path=source.path.replace(".csv", f"{{{field}:%z}}"))
+            assert not opened(zoned).latest(None, interval)["files"]
+            if start.hour in (0, 1):
+                with pytest.raises(SourceRefused, match=r"set back.*%z"):
+                    opened(source).latest(None, interval)
+            else:
+                assert not opened(source).latest(None, interval)["files"]
+
+
+@pytest.mark.fault("W13")
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"id,name\n1,x\n"])
+def test_a_frozen_file_that_is_no_parquet_is_refused_by_name(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "2013-01-02.parquet").write_bytes(content)
+    path = f"{tmp_path}/{{interval_start:%Y-%m-%d}}.parquet"
+    source = opened(FileSource(path, format="parquet", schema=SCHEMA))
+    with pytest.raises(BadRecords, match=r"2013-01-02.parquet is no whole Parquet file.*replan"):
+        source.rows_held(None, source.latest(None, DAY))
 
 
 def test_seconds_in_a_path_count_in_utc_on_any_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

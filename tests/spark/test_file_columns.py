@@ -24,6 +24,7 @@ Files = Mapping[str, Mapping[str, Any]]
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 UTC_MICROS = pa.timestamp("us", "UTC")
 NANOS = pa.array([1_767_614_400_000_000_001], pa.timestamp("ns", "UTC"))
+NANOS_IN_A_LIST = pa.ListArray.from_arrays([0, 1], NANOS)
 
 
 def staged(spark: SparkSession, folder: Path, files: Files, schema: str | None, **settings: Any) -> Staged:
@@ -62,7 +63,24 @@ READ: dict[str, tuple[Files, str | None, list[dict[str, Any]]]] = {
         ", ".join(f"c{number} {kind}" for number, (_, kind, _) in enumerate(HELD)),
         [{f"c{number}": value for number, (_, _, value) in enumerate(HELD)}],
     ),
-    "whole nanoseconds": ({"a": {"at": pa.array([NOON], pa.timestamp("ns", "UTC"))}}, None, [{"at": NOON}]),
+    "whole nanoseconds beside nested types, and texts of two sizes": (
+        {
+            letter: {
+                "at": pa.array([NOON], pa.timestamp("ns", "UTC")),
+                "all": pa.array([[{"a b": "x"}]], pa.list_(pa.struct({"a b": text}))),
+                "by": pa.array([[("k", 1)]], pa.map_(text, pa.int64())),
+                "name": pa.array([letter], text),
+            }
+            for letter, text in (("a", pa.string()), ("b", pa.large_string()))
+        },
+        None,
+        [{"at": NOON, "all": [{"a b": "x"}], "by": [("k", 1)], "name": name} for name in "ab"],
+    ),
+    "texts of two sizes": (
+        {"a": {"n": pa.array(["x"])}, "b": {"n": pa.array(["y"], pa.large_string())}},
+        None,
+        [{"n": "x"}, {"n": "y"}],
+    ),
     "INT96, as Spark writes by default": (
         {"int96": {"at": pa.array([NOON], UTC_MICROS), "all": pa.array([[NOON]], pa.list_(UTC_MICROS))}},
         "at TIMESTAMP, all ARRAY<TIMESTAMP>",
@@ -83,7 +101,7 @@ READ: dict[str, tuple[Files, str | None, list[dict[str, Any]]]] = {
 
 
 @pytest.mark.tier("all")
-@pytest.mark.fault("W1")
+@pytest.mark.fault("W1", "W11")
 def test_every_value_is_read_as_the_file_has_it(
     session: SparkSession, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
@@ -111,11 +129,29 @@ REFUSED: dict[str, tuple[Files, str | None, str]] = {
         "id BIGINT, n STRING NOT NULL",
         "n no STRING NOT NULL",
     ),
+    "a folder's column that one file has and another hasn't": (
+        {"n=1/a": {"id": [1]}, "b": {"id": [2], "n": [2]}},
+        "id BIGINT, n INT",
+        "n=1/a.parquet has no column n, .* folder",
+    ),
+    "a folder's column that one of two files has": (
+        {"n=1/a": {"id": [1]}, "b": {"id": [2]}},
+        "id BIGINT, n INT",
+        "gives column n no INT",
+    ),
+    "a column that is NOT NULL and one file lacks": (
+        {"a": {"id": [1]}, "b": {"id": [2], "n": [2]}},
+        "id BIGINT, n INT NOT NULL",
+        "a.parquet has no column n",
+    ),
+    "nanoseconds in a list": ({"a": {"all": NANOS_IN_A_LIST}}, "all ARRAY<TIMESTAMP>", "column all is .*NANOSECONDS"),
+    "nanoseconds in a list without a schema": ({"a": {"all": NANOS_IN_A_LIST}}, None, "all.*NANOSECONDS"),
+    "a time beside nanoseconds": ({"a": {"at": NANOS, "of": pa.array([1], pa.time64("us"))}}, None, "of is time"),
     "a folder beyond its type": ({"n=300/a": {"id": [1]}}, "id BIGINT, n TINYINT", "TINYINT"),
 }
 
 
-@pytest.mark.fault("W1")
+@pytest.mark.fault("W1", "W10", "W11")
 def test_a_file_that_can_not_give_a_column_is_refused_by_name(
     session: SparkSession, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
@@ -168,3 +204,34 @@ def test_folders_give_columns_of_texts_too_unless_the_file_has_them(session: Spa
             found = stage(session, tmp_path, pipeline_of(source))
             assert found.rows() == [{"n o-1": 3, "id": 1, "carrier": expected}]
             assert found.result.sources["input"].quarantined == 1
+
+
+@pytest.mark.fault("W9")
+def test_what_the_schema_requires_of_a_value_is_checked(session: SparkSession, tmp_path: Path) -> None:
+    schema = (
+        "id BIGINT NOT NULL, code VARCHAR(2), all ARRAY<STRUCT<a: CHAR(1) NOT NULL>>, by MAP<STRING, VARCHAR(1)>, "
+        "n INT NOT NULL"
+    )
+    good: dict[str, Any] = {"id": 1, "code": "éé", "all": [{"a": "x"}], "by": {"k": "x"}, "n": 1}
+    wrong: list[dict[str, Any]] = [
+        *({"id": None}, {"code": "abc"}, {"all": [{"a": None}]}, {"all": [{"a": "xy"}]}, {"by": {"k": "xy"}}),
+        {"n": None},
+    ]
+    rows = [good, {**good, "code": None, "all": None, "by": None}, *({**good, **one} for one in wrong)]
+    types = {
+        "id": pa.int64(),
+        "code": pa.string(),
+        "all": pa.list_(pa.struct({"a": pa.string()})),
+        "by": pa.map_(pa.string(), pa.string()),
+        "n": pa.int64(),
+    }
+    read = {name: pa.array([row[name] for row in rows], type) for name, type in types.items()}
+    found = staged(session, tmp_path / "keep", {"a": read}, schema, on_bad_records="quarantine")
+    assert [(row["code"], row["all"]) for row in found.rows()] == [("éé", [{"a": "x"}]), (None, None)]
+    assert found.result.sources["input"].quarantined == len(wrong)
+    for name, why in {"id": "column id is NOT NULL and has no value", "code": r"no VARCHAR\(2\)"}.items():
+        bad = [row for row in rows if row[name] in (None, "abc")]
+        one = {key: pa.array([row[key] for row in bad], type) for key, type in types.items()}
+        with pytest.raises(BadRecords, match=why):
+            staged(session, tmp_path / name, {"a": one}, schema)
+    assert staged(session, tmp_path / "none", {}, schema, missing="empty").rows() == []

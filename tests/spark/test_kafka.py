@@ -32,6 +32,7 @@ from lockstep.run import in_process
 from lockstep.runtime import Runtime
 from lockstep.sinks import FileSink
 from lockstep.sources import KafkaSource
+from lockstep.sources.kafka._decoding import Decoding
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.staging import Staging
 from spark_apps.kafka_windows import pipeline
@@ -153,6 +154,41 @@ def test_what_cant_be_decoded_is_marked_and_nothing_else(
             else {f"{part}_base64": b64encode(one).decode(), other: "o"}
             for one in bad
         ]
+
+
+#: The type that the reader has for bytes, those of the writer, and what is read; None: the record is bad.
+DECIMAL: dict[str, Any] = {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2}
+FIXED = {**DECIMAL, "type": "fixed", "name": "f", "size": 9}
+MILLIS, MICROS = ({"type": "long", "logicalType": f"timestamp-{unit}"} for unit in ("millis", "micros"))
+TWO_TO_64_AND_5 = (2**64 + 5).to_bytes(9, "big")
+AVRO_VALUES: list[tuple[Any, Any, bytes, Any]] = [
+    (DECIMAL, None, b"\x04\x30\x39", Decimal("123.45")),
+    (DECIMAL, None, b"\x12" + TWO_TO_64_AND_5, None),
+    (FIXED, None, TWO_TO_64_AND_5, None),
+    ({"type": "array", "items": DECIMAL}, None, b"\x02\x12" + TWO_TO_64_AND_5 + b"\x00", None),
+    ({**DECIMAL, "precision": 38}, {**DECIMAL, "precision": 30}, b"\x12" + TWO_TO_64_AND_5, Decimal(2**64 + 5) / 100),
+    ({**DECIMAL, "scale": 4}, DECIMAL, b"\x04\x30\x39", None),
+    ({**FIXED, "scale": 4}, FIXED, bytes(9), None),
+    (["null", MICROS], ["null", MILLIS], b"\x02\x02", None),
+    ({"type": "map", "values": "string"}, None, b"\x02\x02k\x04\xc3\xa9\x00", {"k": "é"}),
+    ({"type": "map", "values": "string"}, None, b"\x02\x02\xff\x02x\x00", None),
+    (["null", "string"], ["null", "string"], b"\x02\x06\xed\xa0\x80", None),
+]
+
+
+@pytest.mark.tier("all")
+@pytest.mark.fault("X9")
+def test_avro_is_read_as_its_bytes_say_or_is_bad(session: SparkSession) -> None:
+    if not SPARK_AVRO.present:
+        pytest.skip("Spark's Avro is not here: `make kafka` fetches it")
+    for reader, writer, body, expected in AVRO_VALUES:
+        types = ({"type": "record", "name": "r", "fields": [{"name": "x", "type": one}]} for one in (reader, writer))
+        wanted, found = map(json.dumps, types)
+        decoding = replace(Decoding.of("here", "value", "avro", wanted), writers={1: found} if writer else None)
+        frame = session.createDataFrame([(b"\0\0\0\0\1" * bool(writer) + body,)], "value BINARY")
+        frame = frame.selectExpr("*", f"{decoding.decode_sql} AS v")
+        [(value,)] = frame.selectExpr(f"IF({decoding.fault_sql('v')}, NULL, v.x)").collect()
+        assert value == expected, (reader, writer, body)
 
 
 def _is_text(value: bytes) -> bool:

@@ -24,10 +24,11 @@ from hypothesis import strategies as st
 from lockstep.errors import InvalidPipeline
 from lockstep.spark.decoding import _decode, load_function
 
+pd = pytest.importorskip("pandas")
 TIME = pa.timestamp("us", "UTC")
 NESTED = {"l": pa.list_(pa.int64()), "m": pa.map_(pa.string(), pa.int8()), "r": pa.struct([("x", pa.date32())])}
 PLAIN = {"n": pa.int32(), "d": pa.decimal128(4, 2), "t": TIME, "s": pa.string(), "f": pa.float32(), "g": pa.float64()}
-ROW = pa.struct({**PLAIN, "b": pa.binary(), "o": pa.bool_(), **NESTED}.items())
+ROW = pa.struct({**PLAIN, "b": pa.binary(), "o": pa.bool_(), "z": pa.timestamp("us"), **NESTED}.items())
 TYPE = pa.struct([("found", ROW), ("why", pa.string())])
 NO_MAPPING = "f gave a list, and no mapping"
 NOON = datetime(2013, 1, 1, 12, tzinfo=UTC)
@@ -55,6 +56,7 @@ def test_what_fits_its_columns_is_kept() -> None:
         ({"d": Decimal("1.5"), "l": [1, None]}, {"d": Decimal("1.50"), "l": [1, None]}),
         ({"t": NOON.astimezone(timezone(timedelta(hours=5)))}, {"t": NOON}),
         ({"t": NOON.replace(tzinfo=None)}, {"t": NOON}),
+        ({"t": pd.Timestamp(NOON), "z": pd.Timestamp(1000)}, {"t": NOON, "z": datetime(1970, 1, 1, 0, 0, 0, 1)}),
     ]
     assert decoded(*(given for given, _ in cases)) == [(row(**expected), None) for _, expected in cases]
 
@@ -62,8 +64,9 @@ def test_what_fits_its_columns_is_kept() -> None:
 MISFITS: Mapping[str, list[Any]] = {
     "n": ["5", 2**31, 1.5, True],
     "d": [Decimal("1.505"), Decimal(100), 1.5, Decimal("NaN")],
-    "t": ["2013-01-01", 1],
-    "f": [1e300, 10**400],
+    "t": ["2013-01-01", 1, pd.Timestamp(1, tz="UTC"), pd.NaT],
+    "z": [NOON, pd.Timestamp(1), pd.Timestamp(NOON)],
+    "f": [1e300, 10**400, 1e-50],
     "g": [True, 2**53 + 1],
     "b": ["x"],
     "o": [1],
@@ -74,13 +77,20 @@ MISFITS: Mapping[str, list[Any]] = {
 }
 
 
-@pytest.mark.fault("J20")
+@pytest.mark.fault("J20", "X8")
 def test_what_would_change_in_its_column_is_malformed_and_its_neighbours_are_not() -> None:
     for column, value in [(column, value) for column, values in MISFITS.items() for value in values]:
         before, found, after = decoded({"n": 1}, {"s": "whole", column: value}, {"n": 2})
         assert (before, after) == ((row(n=1), None), (row(n=2), None)), (column, value)
         assert found[0] is None, (column, value)
         assert f"for column {column}, which is no" in found[1], (column, value)
+
+
+@pytest.mark.fault("X8")
+def test_a_column_that_is_not_null_needs_a_value() -> None:
+    rows = iter([{"n": 1}, {"n": None}, {}])
+    found = _decode([b"x"] * 3, "decode", lambda data: next(rows), TYPE, frozenset({"n"})).to_pylist()
+    assert [one["why"] for one in found] == [None, *["decode gave a NoneType for column n, which is no int32"] * 2]
 
 
 @settings(max_examples=25)

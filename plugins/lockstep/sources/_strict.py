@@ -134,10 +134,13 @@ class Strict:
         cases = ""
         for number, one in enumerate(self.fields):
             converted = f"{_CONVERTED}{number}" if self._converts(one) else None
-            wrong = self._wrong(one, quote_name(one.name), converted)
-            if wrong:
-                cases += f"WHEN {wrong} THEN {self._reason(one, quote_name(one.name), converted)} "
+            cases += self.case_of(one, quote_name(one.name), converted)
         return f"CASE {cases}END" if cases else "CAST(NULL AS STRING)"
+
+    def case_of(self, one: Field, read: str, converted: str | None = None) -> str:
+        """WHEN a value isn't what its type would make of it THEN that in words; empty where every one is."""
+        wrong = self._wrong(one, read, converted)
+        return f"WHEN {wrong} THEN {self._reason(one, read, converted)} " if wrong else ""
 
     def _reason(self, one: Field, read: str, converted: str | None) -> str:
         no = literal(f"column {one.name} is no {one.type}")
@@ -221,6 +224,9 @@ class Strict:
         kind, csv = one.type, self.format == "csv"
         if (unit := _UNIT.search(one.comment)) and (kind == "TIMESTAMP" or unit[1] in _UNITS):
             return self._number_of(one, unit[1])
+        if self.format == "parquet":  # a value has its type, and perhaps not its length
+            size = (_TEXT.fullmatch(kind) or [None, None])[1]
+            return _Leaf(kind, fits=(lambda read, _: f"length({read}) <= {size}") if size else None)
         if found := _TEXT.fullmatch(kind):
             length = f" AND length({{0}}) <= {found[1]}" if found[1] else ""
             return _Leaf("STRING", fits=lambda read, _: f"NOT contains({read}, {_NO_TEXT}){length.format(read)}")

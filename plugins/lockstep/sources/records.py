@@ -129,7 +129,7 @@ class Reading:
         return self.format in ("csv", "json")
 
     def read(self, spark: SparkSession, found: Listing) -> Records:
-        """Exactly the records of the files; without any an empty frame with the schema."""
+        """Exactly the records of the files, which are no Parquet; without any an empty frame with the schema."""
         names = found.paths
         if not names:
             return self._nothing(spark)
@@ -137,10 +137,6 @@ class Reading:
         if self.format == "text":
             frame = marked_text(reader.load(names), "NOT is_valid_utf8(value)").selectExpr("*", FILE_OF_BAD)
             return Records(frame, ("value",), marked=True, sizes=found.sizes)
-        if not self.marks:
-            frame = (reader.schema(self.schema) if self.schema is not None else reader).load(names)
-            # whoever takes a Parquet file for shorter than it is finds no footer
-            return Records(frame, tuple(frame.columns))
         self._require_whole_values(spark, names)
         frame = reader.schema(f"{self.strict.schema}, {BAD} STRING").load(names)
         columns = tuple(frame.columns)[:-1]
@@ -212,7 +208,7 @@ class Reading:
         return f"from_{self.format}({value}, {literal(f'{schema}, {BAD} STRING')}, map({pairs}))"
 
     def _nothing(self, spark: SparkSession) -> Records:
-        frame = spark.createDataFrame([], self.strict.plain if self.marks else self.schema or "value STRING")
+        frame = spark.createDataFrame([], self.strict.plain or "value STRING")
         return Records(frame, tuple(frame.columns))
 
     def _forced(self, found: Listing) -> dict[str, str]:

@@ -23,7 +23,7 @@ from pyspark import cloudpickle
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StringType, StructField, StructType
 
-from lockstep.ddl import literal
+from lockstep.ddl import fields_of, literal
 from lockstep.errors import InvalidPipeline
 from lockstep.spark._pyspark import to_arrow_schema
 from lockstep.spark.partitions import ship
@@ -77,13 +77,14 @@ def with_decoded(frame: DataFrame, decoders: Sequence[Decoder]) -> DataFrame:
         field = StructField(decoder.into, StructType([StructField(FOUND, kind), StructField(WHY, StringType())]))
         added.append(field)
         [arrow] = to_arrow_schema(StructType([field]))
-        parts.append((decoder.column, decoder.into, decoder.name, decoder.function, arrow.type))
+        required = frozenset(field.name for field in fields_of(decoder.schema) if field.required)
+        parts.append((decoder.column, decoder.into, decoder.name, decoder.function, arrow.type, required))
 
     def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-            for column, into, name, function, type in parts:
-                columns[into] = _decode(columns[column].to_pylist(), name, function, type)
+            for column, into, *how in parts:
+                columns[into] = _decode(columns[column].to_pylist(), *how)
             yield pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
 
     return frame.mapInArrow(cast(Any, decode), StructType([*frame.schema.fields, *added]))
@@ -121,10 +122,14 @@ _MOST_FLOAT = 3.4028235677973366e38  #: from there on a FLOAT is infinite
 
 
 def _decode(
-    values: Sequence[bytes | None], name: str, function: Callable[[bytes], Any], type: pa.StructType
+    values: Sequence[bytes | None],
+    name: str,
+    function: Callable[[bytes], Any],
+    type: pa.StructType,
+    required: frozenset[str] = frozenset(),
 ) -> pa.StructArray:
     kind = type.field(0).type
-    fits = [(field.name, _judge(field.type)) for field in kind]
+    fits = [(field.name, (_judge_value if field.name in required else _judge)(field.type)) for field in kind]
     rows: list[dict[str, Any] | None] = []
     whys: list[str | None] = []
     for value in values:
@@ -202,7 +207,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _misfit(name: str, row: Mapping[str, Any], field: pa.Field) -> str:
-    return f"{name} gave a {row[field.name].__class__.__name__} for column {field.name}, which is no {field.type}"
+    return f"{name} gave a {row.get(field.name).__class__.__name__} for column {field.name}, which is no {field.type}"
 
 
 def _unfitting(row: Mapping[str, Any], kind: pa.StructType) -> pa.Field | None:
@@ -233,7 +238,9 @@ def _judge_value(kind: pa.DataType) -> _Fits:
         fits = _judge(kind.value_type)
         return lambda value: isinstance(value, list | tuple) and all(map(fits, value))
     if pa.types.is_float32(kind):
-        return lambda value: _is_number(value, Real) and (not abs(value) >= _MOST_FLOAT or abs(value) == inf)
+        return lambda value: (
+            _is_number(value, Real) and not (_MOST_FLOAT <= abs(value) < inf or 0 < abs(value) <= 2**-150)
+        )
     if pa.types.is_integer(kind):
         return lambda value: _is_number(value, Integral)
     if pa.types.is_floating(kind):
@@ -245,7 +252,11 @@ def _judge_value(kind: pa.DataType) -> _Fits:
     classes: Any = {pa.types.is_boolean: bool, pa.types.is_string: str, pa.types.is_binary: (bytes, bytearray)}
     classes |= {pa.types.is_timestamp: datetime, pa.types.is_time: time, pa.types.is_duration: timedelta}
     wanted = next((wanted for is_of, wanted in classes.items() if is_of(kind)), object)
-    return lambda value: isinstance(value, wanted)
+    if not pa.types.is_temporal(kind):
+        return lambda value: isinstance(value, wanted)
+    # Arrow drops pandas' nanoseconds, and a zone that the type doesn't have
+    lost = ("nanosecond", "nanoseconds") if getattr(kind, "tz", None) else ("nanosecond", "nanoseconds", "tzinfo")
+    return lambda value: isinstance(value, wanted) and not any(getattr(value, one, None) for one in lost)
 
 
 def _is_number(value: Any, kind: type) -> bool:

@@ -20,6 +20,7 @@ from pyarrow import types
 
 from lockstep.ddl import Field, fields_of, literal, plain, quote_name, split, split_nested
 from lockstep.errors import BadRecords
+from lockstep.sources._strict import Strict, plain_text
 from lockstep.sources.records import BAD, FILE_OF_BAD, WHY, Reading, Records
 
 if TYPE_CHECKING:
@@ -57,11 +58,11 @@ class Footer:
     @classmethod
     def of(cls, file: BinaryIO) -> Footer:
         """Raises OSError, `pa.ArrowException`."""
-        found = pq.read_metadata(file)
-        leaves = [found.schema.column(number) for number in range(found.num_columns)]
+        found = pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
+        leaves = [found.schema.column(number) for number in range(found.metadata.num_columns)]
         int96 = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}
-        schema = found.schema.to_arrow_schema()
-        return cls(found.num_rows, {f.name: pa.timestamp("us", "UTC") if f.name in int96 else f.type for f in schema})
+        columns = {f.name: pa.timestamp("us", "UTC") if f.name in int96 else f.type for f in found.schema_arrow}
+        return cls(found.metadata.num_rows, columns)
 
     def name_of(self, column: str) -> str | None:
         """The file's own spelling of a declared column."""
@@ -71,12 +72,11 @@ class Footer:
 
 @dataclass(frozen=True)
 class _Column:
-    """`value` and `bad` are SQL over the columns of `read`, which is DDL."""
+    """`value`, and the cases of `why`, are SQL over the columns of `read`, which is DDL."""
 
     value: str
     read: str = ""
-    bad: str = ""
-    why: str = ""
+    why: str = ""  #: WHEN a row is bad THEN the reason in words
 
 
 def read_parquet(
@@ -95,7 +95,7 @@ def read_parquet(
         if key not in known:
             known[key] = tuple(_column(uri, field, declared, footers) for field in declared)
         groups.setdefault(known[key], []).append(paths[uri])
-    marked = any(column.bad for columns in groups for column in columns)
+    marked = any(column.why for columns in groups for column in columns)
     frames = [_frame(reader, found, columns, declared, marked) for columns, found in groups.items()]
     return Records(
         reduce(lambda left, right: left.unionAll(right), frames), tuple(field.name for field in declared), marked=marked
@@ -107,27 +107,37 @@ def _column(uri: str, field: Field, declared: Sequence[Field], footers: Mapping[
     if name is None:
         known = {other.name.casefold() for other in declared}
         others = [other for other in footers[uri].columns if other.casefold() not in known]
-        if others or not any(footer.name_of(field.name) for footer in footers.values()):
-            instead = f"and has {', '.join(others[:3])}, which schema= lacks" if others else "nor has another file"
+        in_folder = field.name.casefold() in (unquote(key).casefold() for key, _ in _FOLDER.findall(uri))
+        reasons = {
+            f"and has {', '.join(others[:3])}, which schema= lacks": bool(others),
+            "nor has another file": not any(footer.name_of(field.name) for footer in footers.values()),
+            "but for its folder's name (put it into all files, or into none)": in_folder,
+            "which is NOT NULL": field.required,
+        }
+        if instead := next((reason for reason, holds in reasons.items() if holds), None):
             raise BadRecords(
                 f"input file {uri} has no column {field.name}, {instead}: correct the name, in the file or in schema=; "
                 "a column that it isn't to have can be left out there, and one that it has, too, be declared"
             )
-        return _Column(f"CAST(NULL AS {field.type}) AS {quoted}")
-    source, found = quote_name(name), footers[uri].columns[name]
-    own = _name_of(found)
-    if _reads(found, field.type):
-        return _Column(source if source == quoted else f"{source} AS {quoted}", f"{source} {field.type}")
-    if own == "VOID":
-        return _Column(f"CAST(NULL AS {field.type}) AS {quoted}")
-    if own not in _NANOS and not _is_known(own):
+        return _Column(f"CAST(NULL AS {plain_text(field.type)}) AS {quoted}")
+    source, found, kind = quote_name(name), footers[uri].columns[name], plain_text(field.type)
+    own, why = _name_of(found), ""
+    if _reads(found, kind):
+        value, read = source, f"{source} {kind}"
+    elif own == "VOID":
+        value, read = f"CAST(NULL AS {kind})", ""
+    elif own not in _NANOS and not _is_known(own):
         raise BadRecords(
             f"input file {uri}: its column {name} is of the type {own}, and schema= says {field.type}: correct schema=,"
             " or have the file written with another type"
         )
-    value, bad = _cast(own, field.type if split_nested(field.type) else _named(field.type), source)
-    why = f"column {field.name} is {own} in the file, and has a value that is no {field.type}"
-    return _Column(f"{value} AS {quoted}", f"{source} {'BIGINT' if own in _NANOS else own}", bad, why)
+    else:
+        value, bad = _cast(own, kind if split_nested(kind) else _named(kind), source)
+        read = f"{source} {'BIGINT' if own in _NANOS else own}"
+        reason = literal(f"column {field.name} is {own} in the file, and has a value that is no {field.type}")
+        why = f"WHEN {bad} THEN {reason} " if bad else ""
+    why += Strict("", "parquet").case_of(field, value)
+    return _Column(value if value == quoted else f"{value} AS {quoted}", read, why)
 
 
 def _frame(
@@ -139,10 +149,9 @@ def _frame(
         return frame
     marks = []
     if marked:
-        checks = [column for column in columns if column.bad]
         whole = f"to_json(struct({', '.join(map(quote_name, frame.columns))}))"
-        whys = " ".join(f"WHEN {column.bad} THEN {literal(column.why)}" for column in checks)
-        why = f"CASE {whys} END" if checks else "CAST(NULL AS STRING)"
+        cases = "".join(column.why for column in columns)
+        why = f"CASE {cases}END" if cases else "CAST(NULL AS STRING)"
         marks = [f"CASE WHEN {why} IS NOT NULL THEN {whole} END AS {BAD}", f"{why} AS {WHY}"]
     read = frame.selectExpr(*(column.value for column in columns), *marks)
     return read.selectExpr("*", FILE_OF_BAD) if marked else read
@@ -150,15 +159,21 @@ def _frame(
 
 def _columns_of_all(footers: Mapping[str, Footer]) -> list[Field]:
     """The columns that all files have; none where Spark comes to the same. Raises `BadRecords` if they differ."""
-    (first, columns), *others = ((uri, footer.columns) for uri, footer in footers.items())
+    named = {uri: {name: _name_of(kind) for name, kind in footer.columns.items()} for uri, footer in footers.items()}
+    (first, columns), *others = named.items()
     for uri, found in others:
         if differing := [f"{name} ({kind})" for name, kind in columns.items() ^ found.items()]:
             raise BadRecords(
                 f"input files {first} and {uri} differ in columns or types: {', '.join(sorted(differing))}; say in "
                 "schema= what is to be read, where NULL stands for a column that some files lack"
             )
-    kinds = {name: _name_of(kind) for name, kind in columns.items()}
-    return [Field(name, _NANOS.get(own, own)) for name, own in kinds.items() if {*kinds.values()} & {*_NANOS}]
+    alike = all(footer.columns == footers[first].columns for footer in footers.values())
+    if alike and "NANOSECONDS" not in " ".join(columns.values()):
+        return []
+    for name, own in columns.items():
+        if own not in _NANOS and re.search("NANOSECONDS|[a-z]", re.sub("`[^`]*`", "", own)):
+            raise BadRecords(f"input file {first}: column {name} is {own}, which Spark can't read: declare the others")
+    return [Field(name, _NANOS.get(own, own)) for name, own in columns.items()]
 
 
 # --- types -----------------------------------------------------------------------------------------------------------
@@ -172,6 +187,12 @@ def _name_of(found: pa.DataType) -> str:
         return list(_NANOS if found.unit == "ns" else _TIMES)[found.tz is None]
     if types.is_decimal(found):
         return f"DECIMAL({found.precision},{found.scale})"
+    if _is_list(found):
+        return f"ARRAY<{_name_of(found.value_type)}>"
+    if types.is_map(found):
+        return f"MAP<{_name_of(found.key_type)}, {_name_of(found.item_type)}>"
+    if types.is_struct(found):
+        return f"STRUCT<{', '.join(f'{quote_name(field.name)}: {_name_of(field.type)}' for field in found)}>"
     return "BINARY" if types.is_fixed_size_binary(found) else _NAMES.get(found, str(found))
 
 
@@ -179,7 +200,7 @@ def _named(ddl: str) -> str:
     """A declared type as `_name_of` has it."""
     if decimal := _DECIMAL.fullmatch(plain(ddl)):
         return f"DECIMAL({decimal[1] or 10},{decimal[2] or 0})"
-    return "STRING" if re.match(r"(?:VAR)?CHAR\(", plain(ddl)) else plain(ddl)
+    return plain(plain_text(ddl))
 
 
 def _is_list(found: pa.DataType) -> bool:
@@ -205,7 +226,8 @@ def _reads(found: pa.DataType, ddl: str, nested: bool = False) -> bool:
             fields = [(own.get(field.name.casefold()), field.type) for field in fields_of(inside)]
             return all(kind is not None and _reads(kind, wanted, True) for kind, wanted in fields)
     kind = _named(ddl)
-    return kind == _name_of(found) or not _is_known(kind) or (nested and kind in _TIMES and types.is_timestamp(found))
+    whole = nested and kind in _TIMES and types.is_timestamp(found) and found.unit != "ns"
+    return kind == _name_of(found) or not _is_known(kind) or whole
 
 
 def _cast(own: str, kind: str, name: str) -> tuple[str, str]:

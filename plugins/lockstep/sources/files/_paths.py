@@ -9,7 +9,7 @@ import os
 import re
 import string
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from lockstep.epoch import Interval
@@ -45,14 +45,29 @@ def interval_fields(path: str) -> set[str]:
     return found
 
 
-def span_of_name(path: str) -> timedelta | None:
-    """The longest interval that a path template names by one name: the finest unit of time in it. None if that doesn't
-    depend on the length: the template has both bounds, or no unit of time."""
-    parts = [(field, spec) for _, field, spec, _ in string.Formatter().parse(path) if field is not None]
-    if {field for field, _ in parts} == FIELDS:
+def span_of_name(path: str, given: timedelta | None) -> timedelta | None:
+    """The longest interval that a path template names by one name: `given`, or the finest unit of time in it. None if
+    that doesn't depend on the length: the template has both bounds by one unit, or no unit of time."""
+    named: dict[str, set[str]] = {}
+    for _, field, spec, _ in string.Formatter().parse(path):
+        if field is not None:
+            named.setdefault(field, set()).update(re.findall(r"%[-_0^#EO]*(.)", spec or "%s"))
+    spans = [next((span for each, span in _NAMED_SPANS if letters & set(each)), None) for letters in named.values()]
+    if len(spans) == 2 and spans[0] == spans[1]:
         return None
-    named = {letter for _, spec in parts for letter in re.findall(r"%[-_0^#EO]*(.)", spec or "%s")}
-    return next((span for letters, span in _NAMED_SPANS if named & set(letters)), None)
+    return given or min(filter(None, spans), default=None)
+
+
+def twin_of(path: str, interval: Interval, timezone: str) -> Interval | None:
+    """The interval that `path` has the same name for, as clocks of `timezone` are set back from one to the other."""
+    for bound in (interval.start, interval.end):
+        local = bound.astimezone(ZoneInfo(timezone))
+        back = local.replace(fold=1).astimezone(UTC) - local.replace(fold=0).astimezone(UTC)
+        for shift in (back, -back) if interval.end - interval.start <= back else ():
+            twin = Interval(interval.start + shift, interval.end + shift)
+            if pattern_of(path, twin, timezone) == pattern_of(path, interval, timezone):
+                return twin
+    return None
 
 
 def length_on_clocks(interval: Interval, timezone: str) -> timedelta:
@@ -66,7 +81,8 @@ def pattern_of(path: str, interval: Interval | None = None, timezone: str = "UTC
     """Where `path` leads for `interval`, whose bounds are written as clocks of `timezone` show them."""
     ends = {"interval_start": interval.start, "interval_end": interval.end} if interval else {}
     local = {name: end.astimezone(ZoneInfo(timezone)) for name, end in ends.items()}
-    return path.format(**{name: _Moment.combine(end.date(), end.timetz()) for name, end in local.items()})
+    moments = {name: _Moment.combine(end.date(), end.timetz()).replace(fold=end.fold) for name, end in local.items()}
+    return path.format(**moments)  # `combine` loses fold, which tells two hours of one name apart
 
 
 class _Moment(datetime):

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lockstep.ddl import fields_of
 from lockstep.epoch import ChangedFile, Claim, Identity, Interval, Position
-from lockstep.errors import IntervalMissing, SourceChanged, SourceNotReady, SourceRefused
+from lockstep.errors import BadRecords, IntervalMissing, SourceChanged, SourceNotReady, SourceRefused
 from lockstep.object_store.address import is_object_store
 from lockstep.sources.base import SourceContext
 from lockstep.sources.files._changes import find_changed, find_late
@@ -20,13 +20,12 @@ from lockstep.sources.files._frozen_file import FrozenFile
 from lockstep.sources.files._growth import FrozenRange
 from lockstep.sources.files._lines import has_header, read_ranges
 from lockstep.sources.files._paths import (
-    FIELDS,
-    interval_fields,
     length_on_clocks,
     pattern_of,
     pattern_of_all,
     require_readable,
     span_of_name,
+    twin_of,
 )
 from lockstep.sources.files._schemes import file_system_of
 from lockstep.sources.files._watched_folder import WatchedFolder
@@ -65,7 +64,7 @@ class OpenFileSource(OpenRecordSource):
     def _of_interval(self, interval: Interval) -> Position:
         at, path, zone = self._file_system.place, self._source.path, self._source.timezone
         pattern = pattern_of(path, interval, zone)
-        span = None if interval_fields(path) == FIELDS else self._source.spans or span_of_name(path)
+        span = span_of_name(path, self._source.spans)
         length = length_on_clocks(interval, zone)
         if span is not None and length > span:
             last = Interval(interval.end - span, interval.end)
@@ -75,6 +74,11 @@ class OpenFileSource(OpenRecordSource):
                 f"{at(pattern_of(path, last, zone))}, would not. Run each interval on its own, or give "
                 f"FileSource(…, spans={length!r}) if one file does hold that much; where the schedule goes by the "
                 "clocks of a place, give timezone= as well"
+            )
+        if (twin := twin_of(path, interval, zone)) is not None:
+            raise SourceRefused(
+                f"source {path!r}: clocks of {zone} are set back: {interval} and {twin} have one name, "
+                f"{at(pattern)}: put %z into the path, or name the files by UTC and leave timezone= away"
             )
         expected, everywhere = at(pattern), at(pattern_of_all(path))
         places = Places.of(self._file_system, everywhere)
@@ -204,6 +208,9 @@ class OpenFileSource(OpenRecordSource):
                 with closing(self._file_system.open(path)) as file:
                     self._footers[path] = Footer.of(file)
             return self._footers[path]
+        except pa.ArrowInvalid as error:
+            why = f"input file {path} is no whole Parquet file: {error}"
+            raise BadRecords(f"{why}; put the whole one in its place, then `lockstep replan`") from error
         except (OSError, pa.ArrowException) as error:
             raise SourceNotReady(f"the footer of input file {path} can't be read: {error}") from error
 

@@ -57,6 +57,11 @@ class _Schema:
         """Of a named type; None if it is none."""
         return self.types[name]["type"] if isinstance(name, str) and name in self.types else None
 
+    def unit(self, schema: Json) -> tuple[Json, ...] | None:
+        """What a number or bytes count: the logical type, and a decimal's scale."""
+        found = self.types.get(schema) if isinstance(schema, str) else schema
+        return (kind, found.get("scale", 0)) if isinstance(found, dict) and (kind := found.get("logicalType")) else None
+
     def namesake(self, writer: _Schema, name: Json, offered: Sequence[Json]) -> str | None:
         """Which of the types that are offered a writer's type of this name is, or was by an alias; None if none is."""
         alike = [one for one in offered if self._kind(one) is not None and self._kind(one) == writer._kind(name)]
@@ -105,6 +110,9 @@ class _Joint:
     def written(self, writer: Json, reader: Json | None) -> Json:
         """`reader`: None where nothing is read of it, or nothing that Avro would take it for."""
         offered = reader if isinstance(reader, list) else [reader]
+        units = [unit for one in offered if (unit := self._reader.unit(one)) is not None]
+        if units and self._writer.unit(writer) not in (None, *units):
+            return self._nothing()  # Avro takes one number for the other
         match writer:
             case list():
                 return [self.written(one, reader) for one in writer]

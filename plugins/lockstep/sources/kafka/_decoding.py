@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -114,7 +114,11 @@ class Decoding:
                 wrong = f"{decoded}.{BAD} IS NOT NULL OR {failed} OR {self._is_no_text} OR {more}"
                 return f"({wrong} OR {self._strict.changed(decoded)})"
             case Encoding.AVRO:
-                found = f"{decoded}.{_END} = unhex({self._hash})"
+                found, text = f"{decoded}.{_END} = unhex({self._hash})", f"to_json({decoded})"
+                if (wide := _widened(self.schema)) != json.loads(self.schema):
+                    found += f" AND {text} = to_json({replace(self, schema=json.dumps(wide)).decode_sql})"
+                if '"string"' in self.schema:
+                    found += f" AND NOT contains({text}, '\ufffd')"  # in the place of bytes that are no text
                 return f"({self.column} IS NOT NULL AND NOT coalesce({found}, false))"
             case Encoding.FUNCTION:
                 return f"({self.given}.why IS NOT NULL)"
@@ -227,6 +231,17 @@ def _prefix(id: int) -> str:
 
 def _is_record(schema: Any) -> bool:
     return isinstance(schema, dict) and schema.get("type") == "record"
+
+
+def _widened(schema: str) -> Any:
+    """The schema with decimals of more than 18 digits: of others Spark takes the last 64 bits, whatever is before."""
+
+    def widen(found: dict[str, Any]) -> dict[str, Any]:
+        size = found.get("size", 16)  # bytes, of a fixed type; eight are 18 digits
+        short = found.get("logicalType") == "decimal" and found.get("precision", 99) <= 18 and size > 8
+        return {**found, "precision": min(38, int((8 * size - 1) * 0.30103))} if short else found
+
+    return json.loads(schema, object_hook=widen)
 
 
 def _ended(schema: str) -> str:

@@ -18,7 +18,7 @@ _BATCH = 20_000  #: rows
 #: What the text of values must not depend on; one state of the database for all that a session asks; every row of it,
 #: however long that takes.
 SETTINGS = (
-    "SET SESSION time_zone = '+00:00', tx_isolation = 'REPEATABLE-READ', lock_wait_timeout = 10, "
+    "SET SESSION sql_mode = '', time_zone = '+00:00', tx_isolation = 'REPEATABLE-READ', lock_wait_timeout = 10, "
     "sql_select_limit = 18446744073709551615, max_statement_time = 0, net_write_timeout = 300, wait_timeout = 300, "
     "idle_transaction_timeout = 300, idle_readonly_transaction_timeout = 300"
 )
