@@ -125,7 +125,17 @@ class CronIntervals(_Intervals, CronDataIntervalTimetable):
 
 
 class DeltaIntervals(_Intervals, DeltaDataIntervalTimetable):
-    """Data intervals of one length."""
+    """Data intervals of one length, each a multiple of it after the last run's, or else after the first start. Without
+    catchup Airflow would count them from 1970: what it leaves out would have a length that no backfill can fill."""
+
+    def _next(self, last: DataInterval | None, restriction: TimeRestriction) -> DagRunInfo | None:
+        origin = last.end if last is not None else restriction.earliest
+        if not restriction.catchup and origin is not None:
+            passed = (instance(datetime.now(UTC)) - origin).as_timedelta()
+            newest: DateTime = origin + self._delta * (passed // self._delta - 1)
+            earliest = max(newest, restriction.earliest or newest)
+            restriction = restriction._replace(earliest=earliest, catchup=True)
+        return super()._next(last, restriction)
 
 
 Intervals: TypeAlias = CronIntervals | DeltaIntervals
