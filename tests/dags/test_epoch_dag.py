@@ -226,20 +226,20 @@ def test_what_a_timedelta_schedule_leaves_out_is_whole_intervals_that_a_backfill
 
     step, begin = timedelta(hours=7), instance(START + timedelta(minutes=41))
     made = epoch_dag(ORDERS, schedule=step, start_date=begin)
-    timetable: Any = type(made.timetable).deserialize(made.timetable.serialize())
+    stored: Any = made.timetable
+    timetable = type(stored).deserialize(stored.serialize())
 
-    def newest(last: DataInterval | None) -> DataInterval:
+    def newest(last: DataInterval | None) -> Any:
         restriction = TimeRestriction(None, None, catchup=False)
-        run = timetable.next_dagrun_info(last_automated_data_interval=last, restriction=restriction)
-        return run.data_interval
+        return timetable.next_dagrun_info(last_automated_data_interval=last, restriction=restriction).data_interval
 
     moved = begin + timedelta(minutes=3)  # an earlier start_date had other bounds
     for last, origin in ((None, begin), (DataInterval(moved - step, moved), moved)):
         run = newest(last)
         assert (run.start - origin).as_timedelta() % step == timedelta()
         assert run.end <= datetime.now(UTC) < run.end + step
-    left_out = [each.data_interval for each in as_airflow_has_it(made).iter_dagrun_infos_between(moved, run.start)]
-    assert left_out[0].start == moved and left_out[-1] == run
+    filled = list(as_airflow_has_it(made).iter_dagrun_infos_between(moved, run.start))
+    assert filled[0].logical_date == moved and filled[-1].data_interval == run
     assert newest(run).start == run.end
 
 
