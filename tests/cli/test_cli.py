@@ -248,6 +248,17 @@ def test_a_connection_never_takes_a_variable_that_means_something_else(
     assert EnvironmentConnections()[connection] == "a DSN"
 
 
+@pytest.mark.fault("Q12")
+@cases("other", ["two.logins", "Two-Logins"])
+def test_two_connections_of_one_variable_are_refused_and_neither_gets_the_others_login(
+    other: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCKSTEP_TWO_LOGINS", "a DSN")
+    assert [EnvironmentConnections()["two-logins"] for _ in range(2)] == ["a DSN", "a DSN"]
+    with pytest.raises(NotConfigured, match=f"'two-logins' and '{other}' are both read from LOCKSTEP_TWO_LOGINS"):
+        EnvironmentConnections()[other]
+
+
 def test_every_variable_of_the_project_is_reserved() -> None:
     root = Path(__file__).parents[2]
     pages = [path for folder in ("plugins", "stack", "dags", "spark_apps") for path in (root / folder).rglob("*.py")]

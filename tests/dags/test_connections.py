@@ -178,6 +178,7 @@ def test_spark_connect_is_understood_however_it_is_written_and_every_other_spark
             asking("spark")(*audit)
 
 
+@pytest.mark.fault("Q12")
 @cases("planned", [None, PostgresTableSource("events", connection="old_shop", order_by="xid").spec()])
 def test_a_driver_of_its_own_gets_the_connections_of_the_planned_sources_and_no_other(
     monkeypatch: pytest.MonkeyPatch, planned: Any
@@ -195,6 +196,9 @@ def test_a_driver_of_its_own_gets_the_connections_of_the_planned_sources_and_no_
     name, password = ("LOCKSTEP_OLD_SHOP", "hunter4") if planned else ("LOCKSTEP_TABLE_SHOP", "hunter2")
     assert given[name] == f"host='db' port='5433' dbname='shop' user='clerk' password='{password}'"
     assert [word for word in ("hunter2", "hunter3", "hunter4") if word in str(given)] == [password]
+    alike = PostgresTableSource("events", connection="Table.Shop", order_by="xid").spec()
+    with pytest.raises(NotConfigured, match=r"'Table\.Shop' are both read from LOCKSTEP_TABLE_SHOP"):
+        found._environment({"events": SourceRange(None, {}, None), "more": SourceRange(None, {}, alike)})
 
 
 @pytest.mark.fault("R8")

@@ -125,8 +125,8 @@ class CronIntervals(_Intervals, CronDataIntervalTimetable):
 
 
 class DeltaIntervals(_Intervals, DeltaDataIntervalTimetable):
-    """Data intervals of one length, each a multiple of it after the last run's, or else after the first start. Without
-    catchup Airflow would count them from 1970: what it leaves out would have a length that no backfill can fill."""
+    """Data intervals of one length, counted from the end of the last run's, or else from the first start. Without
+    catchup Airflow counts from 1970, and leaves out a span that isn't made of whole ones."""
 
     def _next(self, last: DataInterval | None, restriction: TimeRestriction) -> DagRunInfo | None:
         origin = last.end if last is not None else restriction.earliest
