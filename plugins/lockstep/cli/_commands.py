@@ -227,7 +227,8 @@ def doctor(
     with reported(as_json):
         around = Surroundings(ledger, staging, spark, EnvironmentConnections(), _find_definition)
         found = _examined(around, pipeline, as_json)
-        mended = sum(mend(one, around) for one in _distinct(found)) if fix else 0
+        once = {finding.command: finding for finding in found if finding.command}
+        mended = sum(mend(finding, around) for finding in once.values()) if fix else 0
         if mended:
             if not as_json:
                 typer.echo(f"mended {mended}, once more:")
@@ -246,11 +247,6 @@ def _examined(around: Surroundings, pipeline: str | None, as_json: bool) -> list
         if not as_json:
             show_finding(one)
     return found
-
-
-def _distinct(found: list[Finding]) -> list[Finding]:
-    """One of each command."""
-    return list({one.command: one for one in found if one.command}.values())
 
 
 def _find_definition(pipeline: str) -> Pipeline | None:
