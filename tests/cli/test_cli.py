@@ -369,3 +369,40 @@ def test_an_output_that_is_full_is_one_sentence(world: World) -> None:
             done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
         assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
         assert "can't be written to the standard output: No space left on device" in done.stderr
+
+
+@pytest.mark.fault("R7")
+def test_a_closed_output_and_an_argument_that_is_no_utf_8_make_no_traceback(world: World, lockstep: Lockstep) -> None:
+    world.run(RUN, next(world.days))
+    command = [sys.executable, "-c", "from lockstep.cli import app; app()", "status"]
+    done = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *command], stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    odd = lockstep("status", "a\udcff")
+    assert (odd.exit_code, odd.stderr) == (
+        1,
+        "an argument, a variable or the answer has text that isn't utf-8: set PYTHONUTF8=1\n",
+    )
+
+
+@pytest.mark.fault("R14")
+@cases(
+    "code, told",
+    [
+        ("import os\nos.environ['NO_SUCH_VARIABLE']", r"KeyError: 'NO_SUCH_VARIABLE' in .*/{name}\.py, line 2;"),
+        ("def f(:", r"SyntaxError: .*\({name}\.py, line 1\);"),
+        ("import sys\n\nsys.exit('not here')", r"SystemExit: not here in .*/{name}\.py, line 3;"),
+        ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"),
+    ],
+)
+def test_a_definition_that_raises_is_one_line_with_its_file_and_line(
+    code: str, told: str, world: World, lockstep: Lockstep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    name = f"raises_{len(code)}"
+    (tmp_path / f"{name}.py").write_text(code)
+    for command in ("redefine", "renumber"):
+        done = lockstep(command, "numbers", "--definition", name, "--reason", "x")
+        assert (done.exit_code, done.stderr.count("\n")) == (1, 1), done.stderr
+        assert re.match(rf"InvalidPipeline: {name} can't be imported: {told.format(name=name)}", done.stderr), (
+            done.stderr
+        )

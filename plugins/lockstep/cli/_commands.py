@@ -18,13 +18,14 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from traceback import extract_tb
+from typing import Annotated, Any
 
 import typer
 
@@ -47,7 +48,7 @@ from lockstep.cli._tables import (
     visible,
 )
 from lockstep.environment import EnvironmentConnections
-from lockstep.epoch import Epoch, Json, SourceRange
+from lockstep.epoch import Epoch, SourceRange
 from lockstep.errors import IllegalTransition, InvalidPipeline, LockstepError, Retryable, UnknownEpoch
 from lockstep.ledger import Ledger
 from lockstep.ledger import migrate as migrate_ledger
@@ -144,6 +145,8 @@ def options(
 ) -> None:
     if log_format is LogFormat.JSON:
         log_fields.log_json()
+    if not sys.stdout:  # it is closed: what is opened next would be file 1, and be given the answer
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
 
 
 class Word(StrEnum):
@@ -253,8 +256,10 @@ def _find_definition(pipeline: str) -> Pipeline | None:
     """As a task of the checkout would find it; None where this isn't one."""
     try:
         return load_definition(pipeline, None)
-    except InvalidPipeline:
-        return None
+    except InvalidPipeline as error:
+        if isinstance(error.__cause__, ImportError | AttributeError | None):
+            return None
+        raise
 
 
 @app.command(epilog="For instance: lockstep recover flights --hold 0")
@@ -352,9 +357,10 @@ def renumber(
 
     With --lacking also with a sink that was restored, emptied or moved: what it lacks stays away.
     """
-    defined = load_definition(pipeline, definition) if definition else None
-    with reported(as_json), runtime_of(pipeline, ledger, staging, defined) as runtime:
-        found = renumber_pipeline(runtime, reason, unprotected=unprotected, lacking=lacking or ())
+    with reported(as_json):
+        defined = load_definition(pipeline, definition) if definition else None
+        with runtime_of(pipeline, ledger, staging, defined) as runtime:
+            found = renumber_pipeline(runtime, reason, unprotected=unprotected, lacking=lacking or ())
         print_found(as_json, found, show_renumbering)
 
 
@@ -625,10 +631,8 @@ def env(
     """Print `export` lines for the running stack; no passwords in them. Use: eval "$(lockstep env)"."""
     with reported(as_json):
         found: dict[str, str] = json.loads((stacks.find(home) / stacks.ENVIRONMENT).read_text())
-        if as_json:
-            typer.echo(json.dumps(found))
-        else:
-            typer.echo("\n".join(f"export {name}={shlex.quote(value)}" for name, value in found.items()))
+        exports = "\n".join(f"export {name}={shlex.quote(value)}" for name, value in found.items())
+        typer.echo(json.dumps(found) if as_json else exports)
 
 
 _TIMES = {"d": "days", "h": "hours", "m": "minutes"}
@@ -654,11 +658,8 @@ def duration_of(text: str) -> timedelta:
 
 @contextmanager
 def runtime_of(name: str, ledger: str, staging: str, definition: Pipeline | None = None) -> Iterator[Runtime]:
-    opened = Ledger(ledger)
-    try:
+    with closing(Ledger(ledger)) as opened:
         yield Runtime(name, opened, Staging(staging), EnvironmentConnections(), definition)
-    finally:
-        opened.close()
 
 
 Claimed = Callable[[str, str, Iterable[str]], set[str]]  #: pipeline, source, paths → those that some epoch owns
@@ -705,13 +706,19 @@ def _decided(runtime: Runtime, ledger: str, epoch: int | None, limit: int) -> li
 
 def load_definition(pipeline: str, definition: str | None) -> Pipeline:
     sys.path.insert(0, str(Path.cwd()))  # as `python -m` does: definitions stand in the checkout, not in site-packages
-    module, _, name = (definition or f"spark_apps.{pipeline}:pipeline").partition(":")
+    reference = definition or f"spark_apps.{pipeline}:pipeline"
+    module, _, name = reference.partition(":")
     try:
         found = getattr(importlib.import_module(module), name or "pipeline")
-    except (ImportError, AttributeError) as error:
-        raise InvalidPipeline(f"{module}:{name} can't be imported: {error}; say --definition module:name") from error
+    except LockstepError:
+        raise
+    except (Exception, SystemExit) as error:  # whatever a module may do
+        frames = [at for at in extract_tb(error.__traceback__)[1:] if not re.search("^<|/lib/python", at.filename)]
+        place = "".join(f" in {at.filename}, line {at.lineno}" for at in frames[-1:])
+        what = f"{type(error).__name__}: {error}{place}"
+        raise InvalidPipeline(f"{reference} can't be imported: {what}; say --definition module:name") from error
     if not isinstance(found, Pipeline) or found.name != pipeline:
-        raise InvalidPipeline(f"{module}:{name} is not pipeline {pipeline!r}")
+        raise InvalidPipeline(f"{reference} is not pipeline {pipeline!r}")
     return found
 
 
@@ -724,15 +731,11 @@ def _say(as_json: bool, done: str, epoch: Epoch) -> None:
     print_found(as_json, epoch, lambda one: typer.echo(visible(f"{done}: {one} is {one.state}{left}")))
 
 
-def print_found(as_json: bool, value: object, show: object) -> None:
+def print_found(as_json: bool, value: Any, show: Any) -> None:
     if as_json:
-        typer.echo(json.dumps(to_json(_plain(value)), default=str))
+        typer.echo(json.dumps(to_json(value), default=str))
     else:
-        show(value)  # type: ignore[operator]
-
-
-def _plain(value: object) -> Json:
-    return [_plain(item) for item in value] if isinstance(value, list) else value
+        show(value)
 
 
 @contextmanager
@@ -750,6 +753,11 @@ def reported(as_json: bool) -> Iterator[None]:
         else:
             typer.echo(visible(f"{kind}: {error}"), err=True)
         raise typer.Exit(RETRYABLE_EXIT if isinstance(error, Retryable) else TERMINAL_EXIT) from error
+    except UnicodeEncodeError as error:  # of an argument's bytes Python makes half surrogate pairs; none is quoted
+        typer.echo(
+            f"an argument, a variable or the answer has text that isn't {error.encoding}: set PYTHONUTF8=1", err=True
+        )
+        raise typer.Exit(TERMINAL_EXIT) from error
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
             raise
