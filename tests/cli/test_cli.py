@@ -380,7 +380,7 @@ def test_a_closed_output_and_an_argument_that_is_no_utf_8_make_no_traceback(worl
     odd = lockstep("status", "a\udcff")
     assert (odd.exit_code, odd.stderr) == (
         1,
-        "an argument, a variable or the answer has text that isn't utf-8: set PYTHONUTF8=1\n",
+        "an argument or the answer has text that isn't utf-8: set PYTHONUTF8=1\n",
     )
 
 

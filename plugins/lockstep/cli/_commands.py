@@ -754,9 +754,7 @@ def reported(as_json: bool) -> Iterator[None]:
             typer.echo(visible(f"{kind}: {error}"), err=True)
         raise typer.Exit(RETRYABLE_EXIT if isinstance(error, Retryable) else TERMINAL_EXIT) from error
     except UnicodeEncodeError as error:  # of an argument's bytes Python makes half surrogate pairs; none is quoted
-        typer.echo(
-            f"an argument, a variable or the answer has text that isn't {error.encoding}: set PYTHONUTF8=1", err=True
-        )
+        typer.echo(f"an argument or the answer has text that isn't {error.encoding}: set PYTHONUTF8=1", err=True)
         raise typer.Exit(TERMINAL_EXIT) from error
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
