@@ -201,8 +201,7 @@ def test_a_driver_of_its_own_gets_the_connections_of_the_planned_sources_and_no_
         found._environment({"events": SourceRange(None, {}, None), "more": SourceRange(None, {}, alike)})
 
 
-@pytest.mark.fault("R8")
-@pytest.mark.fault("R12")
+@pytest.mark.fault("R8", "R12")
 @cases("host", ["local[*]", "spark://master:7077", "yarn"])
 def test_env_vars_take_from_a_driver_nothing_of_what_lockstep_gives_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, host: str

@@ -262,15 +262,15 @@ def _find_definition(pipeline: str) -> Pipeline | None:
         raise
 
 
-@app.command(epilog="For instance: lockstep recover flights --hold 0")
+@app.command(epilog="For instance: lockstep recover flights")
 def recover(
     ledger: LedgerOption,
     staging: StagingOption,
     pipeline: Annotated[str | None, typer.Argument(help="Name of one pipeline; default: all.")] = None,
-    hold: Annotated[float | None, typer.Option(help="Seconds that an undecided attempt is left alone.")] = None,
+    hold: Annotated[float | None, typer.Option(help="Seconds until an idle undecided attempt is void.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Finish decided epochs, void dead attempts, sweep rubbish. Exit code 75 if problems are left."""
+    """Publish decided epochs, void dead attempts, delete what they left. Exit code 75 if problems are left."""
     if hold is not None and not 0 <= hold <= MOST:  # neither is true of nan
         raise typer.BadParameter(f"{hold} is no number of seconds from 0 to {MOST:,}", param_hint="--hold")
     with reported(as_json):
@@ -294,7 +294,7 @@ def abort(
     reason: ReasonOption,
     as_json: JsonOption = False,
 ) -> None:
-    """Void an undecided epoch's attempt and what it left; a new run takes the epoch up again."""
+    """Abort an undecided epoch's attempt and remove what it left; the next run tries the epoch again."""
     with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
         before = runtime.ledger.epoch(pipeline, epoch)
         if before.state in DECIDED:
@@ -328,7 +328,7 @@ def redefine(
     definition: DefinitionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take a definition for the pipeline of its name, though it shares no source and no sink with what ran so far."""
+    """Accept a definition that shares no source and no sink with what ran under the pipeline's name so far."""
     with reported(as_json), runtime_of(pipeline, ledger, staging, load_definition(pipeline, definition)) as runtime:
         redefine_pipeline(runtime, reason)
         typer.echo(json.dumps({"redefined": pipeline}) if as_json else f"redefined: {pipeline}")
@@ -353,9 +353,9 @@ def renumber(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Go on with a ledger that is older than its sinks: print what it lacks, number epochs above all that they know.
+    """Go on after the ledger was restored: print the published epochs that it lacks, and number above all of them.
 
-    With --lacking also with a sink that was restored, emptied or moved: what it lacks stays away.
+    With --lacking also after a sink was restored, emptied or moved: what it lacks isn't published again.
     """
     with reported(as_json):
         defined = load_definition(pipeline, definition) if definition else None
@@ -370,7 +370,7 @@ def rebuild(
     ledger: LedgerOption,
     staging: StagingOption,
     plan: Annotated[bool, typer.Option("--plan", "--dry-run", help="Only show what would be written.")] = False,
-    agree: Annotated[bool, typer.Option("--agree", help="Write it: what isn't proven was looked at.")] = False,
+    agree: Annotated[bool, typer.Option("--agree", help="Write it: you have checked what isn't proven.")] = False,
     reason: Annotated[str | None, typer.Option(callback=require_line, help="Why; kept in the ledger.")] = None,
     deployment: Annotated[
         str | None, typer.Option(help="Id of the lost ledger, where staging doesn't tell which one it was.")
@@ -378,7 +378,7 @@ def rebuild(
     definition: DefinitionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a lost ledger anew, in an empty one, from what sinks and staging prove; stop everything else first.
+    """Rebuild a lost ledger in a new, empty one from what sinks and staging prove; stop all tasks first.
 
     Exit code 1 where that is too little to go on without doubling or losing rows: then nothing is written.
     """
@@ -402,7 +402,7 @@ def void(
     reason: ReasonOption,
     as_json: JsonOption = False,
 ) -> None:
-    """Give an undecided epoch's range up, for good: nothing will ever read it."""
+    """Give up an undecided epoch's range for good: no later run reads it."""
     with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
         _say(as_json, "voided", void_epoch(runtime, epoch, reason))
 
@@ -423,7 +423,7 @@ def release(
     ] = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Let an epoch go on that its audits hold, as it is; refused where it was staged anew since somebody looked."""
+    """Release an epoch that its audits hold, as it is; refused if it was staged again after its rows were looked at."""
     with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
         _say(as_json, "released", release_epoch(runtime, epoch, reason, manifest))
 
@@ -436,7 +436,7 @@ def forget(
     reason: ReasonOption,
     as_json: JsonOption = False,
 ) -> None:
-    """Have a pipeline that never decided anything listed no more, a mistyped one, say. Its name stays taken."""
+    """Stop listing a pipeline that never decided an epoch, such as a mistyped one. Its name stays taken."""
     with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
         report = forget_pipeline(runtime, reason)
         print_found(as_json, report, show_forgotten)
@@ -455,7 +455,7 @@ def resolve(
     reason: ReasonOption,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what became of a decided epoch in a sink, where nobody can prove it."""
+    """Record whether a sink shows a decided epoch, where neither handle nor marker can prove it."""
     with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
         _say(as_json, "resolved", resolve_epoch(runtime, epoch, sink, word.value, reason))
 
@@ -465,13 +465,13 @@ def override(
     pipeline: PipelineArgument,
     ledger: LedgerOption,
     staging: StagingOption,
-    sink: Annotated[str | None, typer.Argument(help="Name of the sink; without it: all that was ever said.")] = None,
+    sink: Annotated[str | None, typer.Argument(help="Name of the sink; default: list every override so far.")] = None,
     settings: Annotated[list[str] | None, typer.Argument(help="Operational arguments, name=value.")] = None,
     reason: Annotated[str | None, typer.Option(callback=require_line, help="Why; kept in the ledger.")] = None,
     clear: Annotated[bool, typer.Option("--clear", help="Take it back: the sink works as it is deployed.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Have a sink work with other timeouts, shards or tries, for epochs that are decided, too."""
+    """Change timeouts, shards or tries of a sink, for epochs that are already decided, too."""
     with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
         if sink is not None:
             _override(runtime, sink, settings or [], reason, clear)
@@ -526,7 +526,7 @@ def compact(
     dry_run: Annotated[bool, typer.Option("--dry-run", "--plan", help="Only say what would be done.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write the small files of published epochs anew into few, by one commit of the table; rows stay as they are.
+    """Rewrite the small files of published epochs into few, by one commit of the table; rows stay as they are.
 
     What it was made of stays below the table, for whoever reads older versions, until --expire. Exit code 75 if others
     changed those files meanwhile, or compact the table at this moment.
@@ -592,7 +592,7 @@ def prune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be dropped.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Drop old history of the ledger, by whole months; as the owner of its tables.
+    """Drop old history of the ledger, by whole months; needs a login that owns its tables.
 
     Epochs, votes, claims and tokens stay, and so does all history from the oldest epoch on that isn't finished. Where
     staging is known kept WALs that are due go as well.
