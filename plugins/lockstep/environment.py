@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import ClassVar
 
 from lockstep.errors import NotConfigured
 
@@ -19,13 +20,13 @@ _CONNECTION = "CONNECTION_"
 _NAMES = frozenset(
     {"ALL_PROXY", "CLASSPATH", "CONDA_PREFIX", "CURL_CA_BUNDLE", "HOME", "HOSTNAME", "HTTPS_PROXY", "HTTP_PROXY"}
     | {"KUBECONFIG", "LANG", "LANGUAGE", "LOGNAME", "NO_PROXY", "PATH", "REQUESTS_CA_BUNDLE", "SHELL", "TEMP", "TMP"}
-    | {"TMPDIR", "TZ", "USER", "VIRTUAL_ENV", "PGPASSFILE", "PGSERVICEFILE", "PGSYSCONFDIR"}
-    | {f"LOCKSTEP_{name}" for name in RESERVED - {"AIRFLOW", "LEDGER"}}
+    | {"TMPDIR", "TZ", "USER", "VIRTUAL_ENV", "PGPASSFILE", "PGSERVICEFILE", "PGSYSCONFDIR", "_JAVA_OPTIONS"}
+    | {f"LOCKSTEP_{name}" for name in RESERVED - {"AIRFLOW", "LEDGER", "SPARK"}}  # SPARK may hold a token
 )
 _PREFIXES = (
-    *("AIRFLOW_CTX_", "ARROW_", "AWS_", "AZURE_", "CLOUDSDK_", "GOOGLE_", "HADOOP_", "HDFS_", "HIVE_", "JAVA_"),
-    *("JDK_", "KRB5", "KUBERNETES_", "LC_", "LD_", "MALLOC_", "MKL_", "OMP_", "OPENBLAS_", "OPENLINEAGE_", "PGSSL"),
-    *("PYARROW_", "PYSPARK_", "PYTHON", "SPARK_", "SSL_CERT_", "XDG_", "YARN_"),
+    *("AIRFLOW_CTX_", "ARROW_", "AWS_", "AZURE_", "CLOUDSDK_", "GCE_METADATA_", "GOOGLE_", "HADOOP_", "HDFS_", "HIVE_"),
+    *("IDENTITY_", "JAVA_", "JDK_", "KRB5", "KUBERNETES_", "LC_", "LD_", "MALLOC_", "MKL_", "MSI_", "OMP_"),
+    *("OPENBLAS_", "OPENLINEAGE_", "PGSSL", "PYARROW_", "PYSPARK_", "PYTHON", "SPARK_", "SSL_CERT_", "XDG_", "YARN_"),
 )
 
 
@@ -41,11 +42,27 @@ def variable_of(connection: str) -> str:
     return f"LOCKSTEP_{_CONNECTION if taken else ''}{name}"
 
 
+def variables_of(connections: Iterable[str]) -> dict[str, str]:
+    """{variable: connection id}. Raises `NotConfigured` if two ids have one variable, and so one login."""
+    ids: dict[str, str] = {}
+    for connection in connections:
+        other = ids.setdefault(variable_of(connection), connection)
+        if other != connection:
+            raise NotConfigured(
+                f"connections {other!r} and {connection!r} are both read from {variable_of(connection)}: give one of "
+                "them an id that differs in more than capitals and signs"
+            )
+    return ids
+
+
 class EnvironmentConnections(Mapping[str, str]):
-    """{connection id: DSN}. Raises `NotConfigured` naming the variable that is missing."""
+    """{connection id: DSN}. Raises `NotConfigured` naming a variable that is missing, or that has two ids so far."""
+
+    _ids: ClassVar[dict[str, str]] = {}
 
     def __getitem__(self, connection: str) -> str:
         variable = variable_of(connection)
+        self._ids.update(variables_of([*self._ids.values(), connection]))
         value = os.environ.get(variable)
         if not value:
             raise NotConfigured(f"connection {connection!r}: set {variable} to its DSN (password through PGPASSFILE)")

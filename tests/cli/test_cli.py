@@ -249,6 +249,17 @@ def test_a_connection_never_takes_a_variable_that_means_something_else(
     assert EnvironmentConnections()[connection] == "a DSN"
 
 
+@pytest.mark.fault("Q12")
+@cases("other", ["two.logins", "Two-Logins"])
+def test_two_connections_of_one_variable_are_refused_and_neither_gets_the_others_login(
+    other: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCKSTEP_TWO_LOGINS", "a DSN")
+    assert [EnvironmentConnections()["two-logins"] for _ in range(2)] == ["a DSN", "a DSN"]
+    with pytest.raises(NotConfigured, match=f"'two-logins' and '{other}' are both read from LOCKSTEP_TWO_LOGINS"):
+        EnvironmentConnections()[other]
+
+
 def test_every_variable_of_the_project_is_reserved() -> None:
     root = Path(__file__).parents[2]
     pages = [path for folder in ("plugins", "stack", "dags", "spark_apps") for path in (root / folder).rglob("*.py")]
@@ -374,3 +385,40 @@ def test_an_output_that_is_full_is_one_sentence(world: World) -> None:
             done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
         assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
         assert "can't be written to the standard output: No space left on device" in done.stderr
+
+
+@pytest.mark.fault("R7")
+def test_a_closed_output_and_an_argument_that_is_no_utf_8_make_no_traceback(world: World, lockstep: Lockstep) -> None:
+    world.run(RUN, next(world.days))
+    command = [sys.executable, "-c", "from lockstep.cli import app; app()", "status"]
+    done = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *command], stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    odd = lockstep("status", "a\udcff")
+    assert (odd.exit_code, odd.stderr) == (
+        1,
+        "an argument or the answer has text that isn't utf-8: set PYTHONUTF8=1\n",
+    )
+
+
+@pytest.mark.fault("R14")
+@cases(
+    "code, told",
+    [
+        ("import os\nos.environ['NO_SUCH_VARIABLE']", r"KeyError: 'NO_SUCH_VARIABLE' in .*/{name}\.py, line 2;"),
+        ("def f(:", r"SyntaxError: .*\({name}\.py, line 1\);"),
+        ("import sys\n\nsys.exit('not here')", r"SystemExit: not here in .*/{name}\.py, line 3;"),
+        ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"),
+    ],
+)
+def test_a_definition_that_raises_is_one_line_with_its_file_and_line(
+    code: str, told: str, world: World, lockstep: Lockstep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    name = f"raises_{len(code)}"
+    (tmp_path / f"{name}.py").write_text(code)
+    for command in ("redefine", "renumber"):
+        done = lockstep(command, "numbers", "--definition", name, "--reason", "x")
+        assert (done.exit_code, done.stderr.count("\n")) == (1, 1), done.stderr
+        assert re.match(rf"InvalidPipeline: {name} can't be imported: {told.format(name=name)}", done.stderr), (
+            done.stderr
+        )

@@ -107,6 +107,8 @@ def test_what_holds_rows_of_a_source_back_is_told(
     assert (finding["severity"], finding["about"]) == ("warning", moved.pipeline.name)
     assert "rows waited for the row with id 5: its at is NULL" in finding["says"]
     assert "rows waited for the row with id 5: its at is NULL" in lockstep("status").output
+    [told] = json.loads(lockstep("status", "--json").stdout)
+    assert told["epochs"][0]["held_back"] == {"numbers": "the row with id 5: its at is NULL"}
 
 
 def test_folders_of_dead_attempts_are_told_and_swept_and_those_of_strangers_told(

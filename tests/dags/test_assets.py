@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 NAME = "orders"
 SINK = "warehouse"
-ASSET = "orders.warehouse"
-PARTITIONS = "orders.warehouse:epochs"
+ASSET = "orders/warehouse"
+PARTITIONS = "orders/warehouse:epochs"
 PLAN = Plan(
     {"landing": SourceRange(None, 10)},
     {sink: FileSink(sink, output="flights", path=f"out/{sink}").spec() for sink in ("warehouse", "delays")},
@@ -316,6 +316,14 @@ def test_sources_are_inlets_of_what_reads_them_and_sinks_outlets_of_what_shows_t
     assert made.has_task("stage") and not mine.get_task("stage").inlets
 
 
+@pytest.mark.fault("Q11")
+def test_pipelines_and_sinks_whose_names_have_dots_share_no_asset() -> None:
+    from lockstep.orchestration.assets import outlets_of
+
+    outlets = [*outlets_of("shop", ["eu.warehouse"]), *outlets_of("shop.eu", ["warehouse"])]
+    assert len({asset.name for asset in outlets}) == len({asset.uri for asset in outlets}) == len(outlets)
+
+
 def test_recovery_tells_of_every_sink_but_one_whose_events_cannot_be_read_and_says_which(
     airflow_api: Airflow, ledger: Ledger, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -325,9 +333,9 @@ def test_recovery_tells_of_every_sink_but_one_whose_events_cannot_be_read_and_sa
     for sink in ("delays", SINK):
         epoch = show(ledger, epoch, sink)
     airflow_api.over.add("first")
-    airflow_api.silent.add("orders.delays")
+    airflow_api.silent.add("orders/delays")
     failure = (
-        "pipeline orders: assets of sink delays weren't told: Airflow's events of asset orders.delays can't be read: "
+        "pipeline orders: assets of sink delays weren't told: Airflow's events of asset orders/delays can't be read: "
         "RuntimeError: 500 Internal Server Error"
     )
     told = tell_left(airflow_api, ledger, [failure])
@@ -370,7 +378,7 @@ def test_a_run_whose_sink_shows_the_epoch_succeeds_although_airflows_events_cann
     assert [one for one in tell_one(airflow_api, ledger, epoch, actor=third) if one["name"] == ASSET] == []
     told = tell_pack(airflow_api, ledger, [epoch, shown(ledger, 2, "first/2")], actor=third)
     assert [one["extra"]["epochs"] for one in told if one["name"] == ASSET] == [[2]]
-    assert "orders.warehouse can't be read" in caplog.text and "left for the recovery DAG" in caplog.text
+    assert "orders/warehouse can't be read" in caplog.text and "left for the recovery DAG" in caplog.text
     assert 1 in {row.epoch for row in ledger.untold(NAME, [1])}
     airflow_api.silent.clear()
     airflow_api.over.add("first")
@@ -430,7 +438,7 @@ def test_news_stay_until_somebody_has_looked_and_go_with_a_line_when_airflow_tak
     assert "in vain" not in caplog.text
     tell_left(airflow_api, ledger)
     assert ledger.all_untold(9) == []
-    assert "orders epoch 1: told in vain for 7 days, no asset orders.warehouse" in caplog.text
+    assert "orders epoch 1: told in vain for 7 days, no asset orders/warehouse" in caplog.text
 
 
 def age(ledger: Ledger, by: timedelta) -> None:

@@ -178,6 +178,7 @@ def test_spark_connect_is_understood_however_it_is_written_and_every_other_spark
             asking("spark")(*audit)
 
 
+@pytest.mark.fault("Q12")
 @cases("planned", [None, PostgresTableSource("events", connection="old_shop", order_by="xid").spec()])
 def test_a_driver_of_its_own_gets_the_connections_of_the_planned_sources_and_no_other(
     monkeypatch: pytest.MonkeyPatch, planned: Any
@@ -195,9 +196,12 @@ def test_a_driver_of_its_own_gets_the_connections_of_the_planned_sources_and_no_
     name, password = ("LOCKSTEP_OLD_SHOP", "hunter4") if planned else ("LOCKSTEP_TABLE_SHOP", "hunter2")
     assert given[name] == f"host='db' port='5433' dbname='shop' user='clerk' password='{password}'"
     assert [word for word in ("hunter2", "hunter3", "hunter4") if word in str(given)] == [password]
+    alike = PostgresTableSource("events", connection="Table.Shop", order_by="xid").spec()
+    with pytest.raises(NotConfigured, match=r"'Table\.Shop' are both read from LOCKSTEP_TABLE_SHOP"):
+        found._environment({"events": SourceRange(None, {}, None), "more": SourceRange(None, {}, alike)})
 
 
-@pytest.mark.fault("R8")
+@pytest.mark.fault("R8", "R12")
 @cases("host", ["local[*]", "spark://master:7077", "yarn"])
 def test_env_vars_take_from_a_driver_nothing_of_what_lockstep_gives_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, host: str
@@ -212,10 +216,12 @@ def test_env_vars_take_from_a_driver_nothing_of_what_lockstep_gives_it(
     monkeypatch.setenv("AIRFLOW_CONN_SPARK", json.dumps({"conn_type": "spark", "host": host}))
     monkeypatch.setenv("AIRFLOW_CONN_TABLE_SHOP", "postgresql://clerk:hunter2@db:5433/shop")
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
-    connections = ["AIRFLOW_CONN_SINK", "LOCKSTEP_LEDGER", "LOCKSTEP_SINK"]
+    connections = ["AIRFLOW_CONN_SINK", "LOCKSTEP_LEDGER", "LOCKSTEP_SINK", "LOCKSTEP_SPARK"]
     for name in [*connections, "AIRFLOW__CORE__FERNET_KEY", "MY_TOKEN", "PGPASSWORD"]:
         monkeypatch.setenv(name, "hunter3")
-    for name in ("AIRFLOW_CTX_DAG_ID", "AWS_PROFILE", "LOCKSTEP_HOME", "HADOOP_CONF_DIR", "http_proxy", "LC_ALL"):
+    passed = ["AIRFLOW_CTX_DAG_ID", "AWS_PROFILE", "LOCKSTEP_HOME", "HADOOP_CONF_DIR", "http_proxy", "LC_ALL"]
+    passed += ["_JAVA_OPTIONS", "IDENTITY_ENDPOINT", "MSI_SECRET", "GCE_METADATA_HOST", "PGSSLROOTCERT"]
+    for name in passed:
         monkeypatch.setenv(name, "/passed")
     started: list[tuple[list[str], dict[str, str]]] = []
 
@@ -229,16 +235,16 @@ def test_env_vars_take_from_a_driver_nothing_of_what_lockstep_gives_it(
     ranges = {"events": SourceRange(None, {}, None)}
     request = StageRequest("", 1, 1, folder.as_uri(), (), ranges, datetime.now(UTC))
     (folder / "_request.json").write_text(json.dumps(request.to_json()))
-    made = launching.launcher(TABLES, "spark", {"env_vars": {"TZ": "UTC"}})
+    made = launching.launcher(TABLES, "spark", {"env_vars": {"MY_ZONE": "UTC"}})
     with pytest.raises(StageFailed, match="only looked at"):
         made((folder / "_request.json").as_uri())
     [(command, env)] = started
-    assert "hunter3" not in str(env) and sum(value == "/passed" for value in env.values()) == 6
+    assert "hunter3" not in str(env) and sum(value == "/passed" for value in env.values()) == len(passed)
     assert "hunter2" in env["LOCKSTEP_TABLE_SHOP"] and "hunter2" not in str(command)
     assert env["PATH"].startswith(str(Path(sys.executable).parent))
     assert ("PYSPARK_PYTHON" in env) == (host != "yarn")
-    assert env["TZ"] == "UTC"
-    assert ("spark.yarn.appMasterEnv.TZ=UTC" in command) == (host == "yarn")
+    assert env["MY_ZONE"] == "UTC"
+    assert ("spark.yarn.appMasterEnv.MY_ZONE=UTC" in command) == (host == "yarn")
 
 
 def test_every_type_of_connection_has_a_hook_and_a_form_that_airflow_takes(caplog: pytest.LogCaptureFixture) -> None:

@@ -219,6 +219,30 @@ def test_a_schedule_that_catches_up_begins_at_its_start_and_one_that_does_not_is
         assert first_run(back).logical_date == start
 
 
+@pytest.mark.fault("R11")
+def test_what_a_timedelta_schedule_leaves_out_is_whole_intervals_that_a_backfill_fills() -> None:
+    from airflow.timetables.base import DataInterval, TimeRestriction
+    from pendulum import instance
+
+    step, begin = timedelta(hours=7), instance(START + timedelta(minutes=41))
+    made = epoch_dag(ORDERS, schedule=step, start_date=begin)
+    stored: Any = made.timetable
+    timetable = type(stored).deserialize(stored.serialize())
+
+    def newest(last: DataInterval | None) -> Any:
+        restriction = TimeRestriction(None, None, catchup=False)
+        return timetable.next_dagrun_info(last_automated_data_interval=last, restriction=restriction).data_interval
+
+    moved = begin + timedelta(minutes=3)  # an earlier start_date had other bounds
+    for last, origin in ((None, begin), (DataInterval(moved - step, moved), moved)):
+        run = newest(last)
+        assert (run.start - origin).as_timedelta() % step == timedelta()
+        assert run.end <= datetime.now(UTC) < run.end + step
+    filled = list(as_airflow_has_it(made).iter_dagrun_infos_between(moved, run.start))
+    assert filled[0].logical_date == moved and filled[-1].data_interval == run
+    assert newest(run).start == run.end
+
+
 # --- where in a file it may stand ---
 
 HEAD = """

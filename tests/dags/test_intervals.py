@@ -155,6 +155,17 @@ def test_only_a_conf_with_a_reason_restates(begun: list[Any]) -> None:
     assert begun == []
 
 
+@pytest.mark.fault("R13")
+@cases("key", ["lockstep_restat", "Lockstep_restate", "lockstep-restate", "lockstep_replan_reason"])
+def test_a_mistyped_key_of_a_conf_is_refused_and_other_keys_are_the_users(begun: list[Any], key: str) -> None:
+    begun.clear()
+    with pytest.raises(RestateRefused, match=rf"'{key}' means nothing to Lockstep, which knows .* lockstep_restate,"):
+        execute_begin({**REQUESTED, key: "a corrected file"})
+    assert begun == []
+    execute_begin({"restat": "mine"})
+    assert len(begun) == 1
+
+
 NONSENSE: list[Any] = [True, "", " ", {"orders": ""}, ["a"], 7, "x" * 2000]
 NONSENSE += ["nul\0", "two\nlines", "\x1b[31mred", "\ud800"]
 ODD_EPOCHS: list[Any] = ["7", True, 0, 1 << 63]

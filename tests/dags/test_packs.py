@@ -39,7 +39,7 @@ def test_a_pack_is_one_task_that_tells_every_asset() -> None:
     made = dag()
     assert [task.task_id for task in made.tasks] == ["pack"]
     told = {asset.name for asset in made.get_task("pack").outlets}
-    assert {name.partition(":")[0] for name in told} == {"orders.raw", "orders.copy"}
+    assert {name.partition(":")[0] for name in told} == {"orders/raw", "orders/copy"}
     assert made.max_active_runs == 1
     from lockstep.orchestration.dag import epoch_dag
 

@@ -174,7 +174,7 @@ def test_recovery_finishes_a_decided_epoch_whose_run_is_gone_and_meanwhile_other
     world.recover()
     epoch = world.epoch("held", "2024-02-09")
     assert epoch is not None
-    for asset in ("held.warehouse", *(["held.warehouse:epochs"] if world.partitions else [])):
+    for asset in ("held/warehouse", *(["held/warehouse:epochs"] if world.partitions else [])):
         told = [event for event in world.api.events_of(asset) if event["extra"].get("epoch") == epoch.id]
         assert len(told) == 1 and told[0]["source_dag_id"] == "lockstep_recovery"
 

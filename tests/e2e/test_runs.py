@@ -48,8 +48,8 @@ def test_a_trigger_with_params_moves_the_interval_that_they_name_and_tells_asset
     events = world.api.asset_events("orders", run_id)
     named = {event["name"]: event.get("partition_key") for event in events}
     start = "2024-01-04T00:00:00" if world.partitions else None
-    partitions = {f"orders.{sink}:epochs": start for sink in SINKS} if world.partitions else {}
-    assert named == {**{f"orders.{sink}": None for sink in SINKS}, **partitions} and len(events) == len(named)
+    partitions = {f"orders/{sink}:epochs": start for sink in SINKS} if world.partitions else {}
+    assert named == {**{f"orders/{sink}": None for sink in SINKS}, **partitions} and len(events) == len(named)
     assert epoch.summary
     for event in events:
         extra = event["extra"]
@@ -175,7 +175,7 @@ def test_a_backfill_puts_up_to_a_pack_of_its_intervals_into_a_run(world: World) 
 
 def require_a_week(world: World, days: list[str], landed: Mapping[str, Counter[Row]]) -> None:
     """Each day is a partition, with what is of that day alone, and whoever waits for all of them has run, once."""
-    partitions = world.api.events_of("packed.archive:epochs")
+    partitions = world.api.events_of("packed/archive:epochs")
     told = {event["partition_key"]: event["extra"] for event in partitions}
     assert len(partitions) == len(told) and set(told) == {f"{day}T00:00:00" for day in days}
     for day in days:

@@ -18,13 +18,14 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from traceback import extract_tb
+from typing import Annotated, Any
 
 import typer
 
@@ -47,7 +48,7 @@ from lockstep.cli._tables import (
     visible,
 )
 from lockstep.environment import EnvironmentConnections
-from lockstep.epoch import Epoch, Json, SourceRange
+from lockstep.epoch import Epoch, SourceRange
 from lockstep.errors import IllegalTransition, InvalidPipeline, LockstepError, Retryable, UnknownEpoch
 from lockstep.ledger import Ledger
 from lockstep.ledger import migrate as migrate_ledger
@@ -143,6 +144,8 @@ def options(
 ) -> None:
     if log_format is LogFormat.JSON:
         log_fields.log_json()
+    if not sys.stdout:  # it is closed: what is opened next would be file 1, and be given the answer
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
 
 
 class Word(StrEnum):
@@ -226,7 +229,8 @@ def doctor(
     with reported(as_json):
         around = Surroundings(ledger, staging, spark, EnvironmentConnections(), _find_definition)
         found = _examined(around, pipeline, as_json)
-        mended = sum(mend(one, around) for one in _distinct(found)) if fix else 0
+        once = {finding.command: finding for finding in found if finding.command}
+        mended = sum(mend(finding, around) for finding in once.values()) if fix else 0
         if mended:
             if not as_json:
                 typer.echo(f"mended {mended}, once more:")
@@ -247,28 +251,25 @@ def _examined(around: Surroundings, pipeline: str | None, as_json: bool) -> list
     return found
 
 
-def _distinct(found: list[Finding]) -> list[Finding]:
-    """One of each command."""
-    return list({one.command: one for one in found if one.command}.values())
-
-
 def _find_definition(pipeline: str) -> Pipeline | None:
     """As a task of the checkout would find it; None where this isn't one."""
     try:
         return load_definition(pipeline, None)
-    except InvalidPipeline:
-        return None
+    except InvalidPipeline as error:
+        if isinstance(error.__cause__, ImportError | AttributeError | None):
+            return None
+        raise
 
 
-@app.command(epilog="For instance: lockstep recover flights --hold 0")
+@app.command(epilog="For instance: lockstep recover flights")
 def recover(
     ledger: LedgerOption,
     staging: StagingOption,
     pipeline: Annotated[str | None, typer.Argument(help="Name of one pipeline; default: all.")] = None,
-    hold: Annotated[float | None, typer.Option(help="Seconds that an undecided attempt is left alone.")] = None,
+    hold: Annotated[float | None, typer.Option(help="Seconds until an idle undecided attempt is void.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Finish decided epochs, void dead attempts, sweep rubbish. Exit code 75 if problems are left."""
+    """Publish decided epochs, void dead attempts, delete what they left. Exit code 75 if problems are left."""
     if hold is not None and not 0 <= hold <= MOST:  # neither is true of nan
         raise typer.BadParameter(f"{hold} is no number of seconds from 0 to {MOST:,}", param_hint="--hold")
     with reported(as_json):
@@ -292,7 +293,7 @@ def abort(
     reason: ReasonOption,
     as_json: JsonOption = False,
 ) -> None:
-    """Void an undecided epoch's attempt and what it left; a new run takes the epoch up again."""
+    """Abort an undecided epoch's attempt and remove what it left; the next run tries the epoch again."""
     with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
         before = runtime.ledger.epoch(pipeline, epoch)
         if before.state in DECIDED:
@@ -326,7 +327,7 @@ def redefine(
     definition: DefinitionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take a definition for the pipeline of its name, though it shares no source and no sink with what ran so far."""
+    """Accept a definition that shares no source and no sink with what ran under the pipeline's name so far."""
     with reported(as_json), runtime_of(pipeline, ledger, staging, load_definition(pipeline, definition)) as runtime:
         redefine_pipeline(runtime, reason)
         typer.echo(json.dumps({"redefined": pipeline}) if as_json else f"redefined: {pipeline}")
@@ -351,13 +352,14 @@ def renumber(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Go on with a ledger that is older than its sinks: print what it lacks, number epochs above all that they know.
+    """Go on after the ledger was restored: print the published epochs that it lacks, and number above all of them.
 
-    With --lacking also with a sink that was restored, emptied or moved: what it lacks stays away.
+    With --lacking also after a sink was restored, emptied or moved: what it lacks isn't published again.
     """
-    defined = load_definition(pipeline, definition) if definition else _find_definition(pipeline)
-    with reported(as_json), runtime_of(pipeline, ledger, staging, defined) as runtime:
-        found = renumber_pipeline(runtime, reason, unprotected=unprotected, lacking=lacking or ())
+    with reported(as_json):
+        defined = load_definition(pipeline, definition) if definition else _find_definition(pipeline)
+        with runtime_of(pipeline, ledger, staging, defined) as runtime:
+            found = renumber_pipeline(runtime, reason, unprotected=unprotected, lacking=lacking or ())
         print_found(as_json, found, show_renumbering)
 
 
@@ -367,7 +369,7 @@ def rebuild(
     ledger: LedgerOption,
     staging: StagingOption,
     plan: Annotated[bool, typer.Option("--plan", "--dry-run", help="Only show what would be written.")] = False,
-    agree: Annotated[bool, typer.Option("--agree", help="Write it: what isn't proven was looked at.")] = False,
+    agree: Annotated[bool, typer.Option("--agree", help="Write it: you have checked what isn't proven.")] = False,
     reason: Annotated[str | None, typer.Option(callback=require_line, help="Why; kept in the ledger.")] = None,
     deployment: Annotated[
         str | None, typer.Option(help="Id of the lost ledger, where staging doesn't tell which one it was.")
@@ -375,7 +377,7 @@ def rebuild(
     definition: DefinitionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a lost ledger anew, in an empty one, from what sinks and staging prove; stop everything else first.
+    """Rebuild a lost ledger in a new, empty one from what sinks and staging prove; stop all tasks first.
 
     Exit code 1 where that is too little to go on without doubling or losing rows: then nothing is written.
     """
@@ -399,7 +401,7 @@ def void(
     reason: ReasonOption,
     as_json: JsonOption = False,
 ) -> None:
-    """Give an undecided epoch's range up, for good: nothing will ever read it."""
+    """Give up an undecided epoch's range for good: no later run reads it."""
     with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
         _say(as_json, "voided", void_epoch(runtime, epoch, reason))
 
@@ -420,7 +422,7 @@ def release(
     ] = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Let an epoch go on that its audits hold, as it is; refused where it was staged anew since somebody looked."""
+    """Release an epoch that its audits hold, as it is; refused if it was staged again after its rows were looked at."""
     with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
         _say(as_json, "released", release_epoch(runtime, epoch, reason, manifest))
 
@@ -433,7 +435,7 @@ def forget(
     reason: ReasonOption,
     as_json: JsonOption = False,
 ) -> None:
-    """Have a pipeline that never decided anything listed no more, a mistyped one, say. Its name stays taken."""
+    """Stop listing a pipeline that never decided an epoch, such as a mistyped one. Its name stays taken."""
     with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
         report = forget_pipeline(runtime, reason)
         print_found(as_json, report, show_forgotten)
@@ -452,7 +454,7 @@ def resolve(
     reason: ReasonOption,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what became of a decided epoch in a sink, where nobody can prove it."""
+    """Record whether a sink shows a decided epoch, where neither handle nor marker can prove it."""
     with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
         _say(as_json, "resolved", resolve_epoch(runtime, epoch, sink, word.value, reason))
 
@@ -462,13 +464,13 @@ def override(
     pipeline: PipelineArgument,
     ledger: LedgerOption,
     staging: StagingOption,
-    sink: Annotated[str | None, typer.Argument(help="Name of the sink; without it: all that was ever said.")] = None,
+    sink: Annotated[str | None, typer.Argument(help="Name of the sink; default: list every override so far.")] = None,
     settings: Annotated[list[str] | None, typer.Argument(help="Operational arguments, name=value.")] = None,
     reason: Annotated[str | None, typer.Option(callback=require_line, help="Why; kept in the ledger.")] = None,
     clear: Annotated[bool, typer.Option("--clear", help="Take it back: the sink works as it is deployed.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Have a sink work with other timeouts, shards or tries, for epochs that are decided, too."""
+    """Change timeouts, shards or tries of a sink, for epochs that are already decided, too."""
     with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
         if sink is not None:
             _override(runtime, sink, settings or [], reason, clear)
@@ -523,7 +525,7 @@ def compact(
     dry_run: Annotated[bool, typer.Option("--dry-run", "--plan", help="Only say what would be done.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write the small files of published epochs anew into few, by one commit of the table; rows stay as they are.
+    """Rewrite the small files of published epochs into few, by one commit of the table; rows stay as they are.
 
     What it was made of stays below the table, for whoever reads older versions, until --expire. Exit code 75 if others
     changed those files meanwhile, or compact the table at this moment.
@@ -589,7 +591,7 @@ def prune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be dropped.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Drop old history of the ledger, by whole months; as the owner of its tables.
+    """Drop old history of the ledger, by whole months; needs a login that owns its tables.
 
     Epochs, votes, claims and tokens stay, and so does all history from the oldest epoch on that isn't finished. Where
     staging is known kept WALs that are due go as well.
@@ -628,10 +630,8 @@ def env(
     """Print `export` lines for the running stack; no passwords in them. Use: eval "$(lockstep env)"."""
     with reported(as_json):
         found: dict[str, str] = json.loads((stacks.find(home) / stacks.ENVIRONMENT).read_text())
-        if as_json:
-            typer.echo(json.dumps(found))
-        else:
-            typer.echo("\n".join(f"export {name}={shlex.quote(value)}" for name, value in found.items()))
+        exports = "\n".join(f"export {name}={shlex.quote(value)}" for name, value in found.items())
+        typer.echo(json.dumps(found) if as_json else exports)
 
 
 _TIMES = {"d": "days", "h": "hours", "m": "minutes"}
@@ -657,11 +657,8 @@ def duration_of(text: str) -> timedelta:
 
 @contextmanager
 def runtime_of(name: str, ledger: str, staging: str, definition: Pipeline | None = None) -> Iterator[Runtime]:
-    opened = Ledger(ledger)
-    try:
+    with closing(Ledger(ledger)) as opened:
         yield Runtime(name, opened, Staging(staging), EnvironmentConnections(), definition)
-    finally:
-        opened.close()
 
 
 Claimed = Callable[[str, str, Iterable[str]], set[str]]  #: pipeline, source, paths → those that some epoch owns
@@ -703,13 +700,19 @@ def _decided(runtime: Runtime, ledger: str, epoch: int | None, limit: int) -> li
 
 def load_definition(pipeline: str, definition: str | None) -> Pipeline:
     sys.path.insert(0, str(Path.cwd()))  # as `python -m` does: definitions stand in the checkout, not in site-packages
-    module, _, name = (definition or f"spark_apps.{pipeline}:pipeline").partition(":")
+    reference = definition or f"spark_apps.{pipeline}:pipeline"
+    module, _, name = reference.partition(":")
     try:
         found = getattr(importlib.import_module(module), name or "pipeline")
-    except (ImportError, AttributeError) as error:
-        raise InvalidPipeline(f"{module}:{name} can't be imported: {error}; say --definition module:name") from error
+    except LockstepError:
+        raise
+    except (Exception, SystemExit) as error:  # whatever a module may do
+        frames = [at for at in extract_tb(error.__traceback__)[1:] if not re.search("^<|/lib/python", at.filename)]
+        place = "".join(f" in {at.filename}, line {at.lineno}" for at in frames[-1:])
+        what = f"{type(error).__name__}: {error}{place}"
+        raise InvalidPipeline(f"{reference} can't be imported: {what}; say --definition module:name") from error
     if not isinstance(found, Pipeline) or found.name != pipeline:
-        raise InvalidPipeline(f"{module}:{name} is not pipeline {pipeline!r}")
+        raise InvalidPipeline(f"{reference} is not pipeline {pipeline!r}")
     return found
 
 
@@ -722,15 +725,11 @@ def _say(as_json: bool, done: str, epoch: Epoch) -> None:
     print_found(as_json, epoch, lambda one: typer.echo(visible(f"{done}: {one} is {one.state}{left}")))
 
 
-def print_found(as_json: bool, value: object, show: object) -> None:
+def print_found(as_json: bool, value: Any, show: Any) -> None:
     if as_json:
-        typer.echo(json.dumps(to_json(_plain(value)), default=str))
+        typer.echo(json.dumps(to_json(value), default=str))
     else:
-        show(value)  # type: ignore[operator]
-
-
-def _plain(value: object) -> Json:
-    return [_plain(item) for item in value] if isinstance(value, list) else value
+        show(value)
 
 
 @contextmanager
@@ -748,6 +747,9 @@ def reported(as_json: bool) -> Iterator[None]:
         else:
             typer.echo(visible(f"{kind}: {error}"), err=True)
         raise typer.Exit(RETRYABLE_EXIT if isinstance(error, Retryable) else TERMINAL_EXIT) from error
+    except UnicodeEncodeError as error:  # of an argument's bytes Python makes half surrogate pairs; none is quoted
+        typer.echo(f"an argument or the answer has text that isn't {error.encoding}: set PYTHONUTF8=1", err=True)
+        raise typer.Exit(TERMINAL_EXIT) from error
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
             raise

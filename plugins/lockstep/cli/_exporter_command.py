@@ -15,7 +15,7 @@ PORT = 9877
 @app.command(epilog="For instance: lockstep exporter --once")
 def exporter(
     ledger: LedgerOption,
-    host: Annotated[str, typer.Option(help="Address to listen at. There is no login: only where one may read.")] = (
+    host: Annotated[str, typer.Option(help="Address to listen at. There is no login: all who reach it can read.")] = (
         "127.0.0.1"
     ),
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0: any that is free.")] = PORT,
@@ -28,7 +28,7 @@ def exporter(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell Prometheus of each pipeline at http://127.0.0.1:9877/metrics: epochs, ages, lag, what is stuck or held.
+    """Serve metrics of pipelines to Prometheus at http://127.0.0.1:9877/metrics: epochs, ages, lag, what is stuck.
 
     Reads the ledger and nothing else, at each scrape. With --json it prints the same once, as JSON. Exit code 75 if
     --once finds the ledger away.

@@ -47,7 +47,7 @@ def restate(
     ] = None,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", "--plan", help="Only say which epochs, who refuses and why, how long they took."),
+        typer.Option("--dry-run", "--plan", help="Only show which epochs, what refuses and why, how long they took."),
     ] = False,
     spark: Annotated[
         str | None, typer.Option(envvar="LOCKSTEP_SPARK", help="Where Spark is: sc://host:port, or a master.")
@@ -63,7 +63,7 @@ def restate(
     """Read published ranges again, and replace their rows in every sink; each range by one decision.
 
     Run again with the same reason it goes on with what isn't done, and leaves the rest; another reason, or another
-    --request, restates all of it anew. Exit code 1 if --plan finds somebody who refuses.
+    --request, restates all of it anew. Exit code 1 if --plan finds that it would be refused.
     """
     with reported(as_json):
         defined, interval = load_definition(pipeline, definition), _interval(epoch, since, until)

@@ -39,14 +39,14 @@ def restore(
     ] = None,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", "--plan", help="Only say what would be shown in place of what, and who refuses."),
+        typer.Option("--dry-run", "--plan", help="Only show what would be shown in place of what, and what refuses."),
     ] = False,
     definition: DefinitionOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show an earlier generation's rows again in every sink, by one decision; from its kept WAL, without Spark.
 
-    Run again with the same reason it goes on with what it began. Exit code 1 if --plan finds somebody who refuses.
+    Run again with the same reason it goes on with what it began. Exit code 1 if --plan finds that it would be refused.
     """
     with reported(as_json), runtime_of(pipeline, ledger, staging, load_definition(pipeline, definition)) as runtime:
         current, wanted = find_restorable(runtime, epoch, generation)

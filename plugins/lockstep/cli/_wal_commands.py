@@ -34,9 +34,7 @@ app.add_typer(wals, name="wal")
 
 OutputArgument = Annotated[str, typer.Argument(help="Name of an output of the transform.")]
 LimitOption = Annotated[int, typer.Option(min=0, max=MOST, help="How many rows; 0: all.")]
-WhereOption = Annotated[
-    str | None, typer.Option(help="An SQL expression over the columns; by DuckDB, the extra duckdb.")
-]
+WhereOption = Annotated[str | None, typer.Option(help="SQL condition over the columns; needs the extra duckdb.")]
 
 
 @wals.command("list", epilog="For instance: lockstep wal list flights")
@@ -81,12 +79,12 @@ def quarantine(
     epoch: EpochArgument,
     ledger: LedgerOption,
     staging: StagingOption,
-    output: Annotated[str | None, typer.Argument(help="Name of an output: show its rows. None: count all.")] = None,
+    output: Annotated[str | None, typer.Argument(help="Name of an output: show its rows; default: count all.")] = None,
     where: WhereOption = None,
     limit: LimitOption = SHOWN,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what an epoch has in quarantine; of one output print the rows, with the audits that they offend."""
+    """Count an epoch's rows in quarantine, or print those of one output with the audits that they fail."""
     with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
         if output is None:
             found = find_quarantine(runtime, epoch)

@@ -26,7 +26,7 @@ from airflow.sdk import Connection
 
 from lockstep.audits.audit import Function, Query
 from lockstep.audits.in_spark import AskSpark, Found
-from lockstep.environment import for_driver, variable_of
+from lockstep.environment import for_driver, variables_of
 from lockstep.epoch import SourceRange
 from lockstep.errors import NotConfigured, StageFailed
 from lockstep.launchers import Application, JobLauncher, JobState
@@ -251,9 +251,9 @@ class SubmitLauncher:
         """
         here = str(Path(sys.executable).parent)
         environment = {**for_driver(os.environ), "PATH": os.pathsep.join([here, os.environ.get("PATH", "")])}
-        for name, planned in ranges.items():
-            source = planned_source(name, planned.spec, self._sources.get(name))
-            environment |= {variable_of(id): str(AirflowConnections()[id]) for id in source.connections}
+        sources = [planned_source(name, planned.spec, self._sources.get(name)) for name, planned in ranges.items()]
+        variables = variables_of(id for source in sources for id in source.connections)
+        environment |= {variable: str(AirflowConnections()[id]) for variable, id in variables.items()}
         if self.is_local or self.master.startswith("spark://"):
             environment.setdefault("PYSPARK_PYTHON", sys.executable)
         return environment

@@ -23,7 +23,8 @@ class SubmitHook(SparkSubmitHook):
     def _build_spark_submit_command(self, application: str) -> list[str]:
         """By then the hook knows its `env_vars`, and has started nothing."""
         command: list[str] = super()._build_spark_submit_command(application)
-        self.environment |= self._env or {}
+        if self._connection["deploy_mode"] != "cluster":  # the driver is this process's; on Kubernetes and YARN, too
+            self.environment |= self._env_vars or {}
         self._env = None
         return command
 

@@ -43,13 +43,13 @@ _log = logging.getLogger(__name__)
 
 def asset_of(pipeline: str, sink: str) -> Asset:
     """What a pipeline publishes in a sink: an event whenever an epoch is shown there. For DAGs that go by assets."""
-    return Asset(name=f"{pipeline}.{sink}", uri=f"lockstep://{pipeline}/{sink}", group="lockstep")
+    return Asset(name=f"{pipeline}/{sink}", uri=f"lockstep://{pipeline}/{sink}", group="lockstep")
 
 
 def partitions_of(pipeline: str, sink: str) -> Asset:
     """The same in partitions, of which each epoch is one, by `partition_key`. For DAGs that go by partitions, by a
     `PartitionedAssetTimetable`; of Airflow 3.3 and later."""
-    return Asset(name=f"{pipeline}.{sink}:epochs", uri=f"lockstep://{pipeline}/{sink}/epochs", group="lockstep")
+    return Asset(name=f"{pipeline}/{sink}:epochs", uri=f"lockstep://{pipeline}/{sink}/epochs", group="lockstep")
 
 
 def source_of(pipeline: str, source: str) -> Asset:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from lockstep.epoch import Json, RunKey
 from lockstep.errors import RestateRefused
 from lockstep.orchestration._conf import asked_of
+from lockstep.orchestration.replanning import REPLAN, REPLAN_EPOCH
 from lockstep.steps.generations import require_input, require_number, require_reason
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 RESTATE, REQUEST = "lockstep_restate", "lockstep_request"
 RESTORE = "lockstep_restore"
 INPUT, EPOCH, REPLACES = "lockstep_input", "lockstep_epoch", "lockstep_replaces"
+KNOWN = frozenset({RESTATE, REQUEST, RESTORE, INPUT, EPOCH, REPLACES, REPLAN, REPLAN_EPOCH})
 
 
 def reason_of(context: Context, pipeline: str, moved: Collection[str]) -> str | None:
@@ -62,7 +64,10 @@ def restored_by(context: Context, pipeline: str, moved: Collection[str], reason:
 def with_wish(run: RunKey, context: Context, pipeline: str, moved: Collection[str]) -> RunKey:
     """The run, with what its conf says of restating `pipeline`: why, by which earlier rows or by which input, and of a
     cursor which epoch; and what was shown when that was asked for. Where its DAG moves several, each of these may be
-    said by pipeline. Raises `RestateRefused`."""
+    said by pipeline. Raises `RestateRefused`, for a key that begins as these and is none, too."""
+    for key in asked_of(context):
+        if key.lower().startswith("lockstep") and key not in KNOWN:
+            raise RestateRefused(f"{key[:60]!a} means nothing to Lockstep, which knows {', '.join(sorted(KNOWN))}")
     reason = reason_of(context, pipeline, moved)
     restore = restored_by(context, pipeline, moved, reason)
     reads, epoch, replaces = (_said_of(context, key, pipeline, moved) for key in (INPUT, EPOCH, REPLACES))

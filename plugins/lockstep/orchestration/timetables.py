@@ -125,7 +125,17 @@ class CronIntervals(_Intervals, CronDataIntervalTimetable):
 
 
 class DeltaIntervals(_Intervals, DeltaDataIntervalTimetable):
-    """Data intervals of one length."""
+    """Data intervals of one length, counted from the end of the last run's, or else from the first start. Without
+    catchup Airflow counts from 1970, and leaves out a span that isn't made of whole ones."""
+
+    def _next(self, last: DataInterval | None, restriction: TimeRestriction) -> DagRunInfo | None:
+        origin = last.end if last is not None else restriction.earliest
+        if not restriction.catchup and origin is not None:
+            passed = (instance(datetime.now(UTC)) - origin).as_timedelta()
+            newest: DateTime = origin + self._delta * (passed // self._delta - 1)
+            earliest = max(newest, restriction.earliest or newest)
+            restriction = restriction._replace(earliest=earliest, catchup=True)
+        return super()._next(last, restriction)
 
 
 Intervals: TypeAlias = CronIntervals | DeltaIntervals

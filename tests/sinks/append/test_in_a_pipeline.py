@@ -103,6 +103,20 @@ def test_both_show_the_epoch_and_verify_says_what_it_can(
     assert CliRunner().invoke(app, arguments).exit_code == 3
 
 
+def test_verify_says_of_a_sink_without_a_guarantee_that_nothing_can_be_compared(
+    memory: Path, connections: dict[str, str]
+) -> None:
+    sink = HttpSink("feed", output="numbers", connection="receiver", guarantee="none")
+    feed = Feed.of(connections["ledger"], memory, [sink], connections)
+    feed.decide(0)
+    waiting = feed.verify(1)["feed"]
+    assert waiting.problem == "not published yet: guarantee none keeps no record of what was sent"
+    feed.finish(0)
+    sent = feed.verify(1)["feed"]
+    assert (sent.agrees, sent.note) == (True, "the target can't be read back")
+    assert waiting.conclusive is sent.conclusive is waiting.compared is sent.compared is False
+
+
 @pytest.mark.fault("E21")
 def test_a_receiver_that_refuses_a_decided_epoch_holds_up_nobody_else(
     memory: Path, connections: dict[str, str], http: Receiver
