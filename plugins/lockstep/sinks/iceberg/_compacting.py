@@ -25,7 +25,7 @@ from lockstep.sinks.iceberg._columns import mapped_ids
 from lockstep.sinks.iceberg._data_files import SealedFile, data_file, faults
 from lockstep.sinks.iceberg._table import LakeTable
 
-_FIRST = 1  #: number of a table's first snapshot; in format 1 none has a number
+_FIRST = 1  #: number of a table's first snapshot
 
 
 class IcebergCompaction(CompactingTable[Table]):
@@ -130,9 +130,23 @@ class IcebergCompaction(CompactingTable[Table]):
 def _require_unexpired(sink: str, metadata: TableMetadata, since: datetime) -> None:
     """Raises `ExpiryRefused` if a snapshot is gone that was a branch's newest one at `since` or later.
 
-    Some take the parent's id away with an expired snapshot: only the very first one, by its number, has none.
+    Some take the parent's id away with an expired snapshot: only the very first one, by its number, has none. One that
+    a branch was taken back from is no ancestor: its number is missing.
     """
     there, then = {one.snapshot_id: one for one in metadata.snapshots}, since.timestamp() * 1000
+    if metadata.format_version == 1:
+        raise ExpiryRefused(
+            f"sink {sink}: the table has format version 1, which doesn't number snapshots, so nobody can tell which "
+            "were expired: upgrade it to format version 2"
+        )
+    numbers = {one.sequence_number or 0: one.timestamp_ms for one in metadata.snapshots}
+    first = max((number for number, at in numbers.items() if at <= then), default=_FIRST)
+    if lost := set(range(first, metadata.last_sequence_number + 1)) - numbers.keys() - {0}:
+        raise ExpiryRefused(
+            f"sink {sink}: the snapshot with sequence number {min(lost)} is expired, and may have been a branch's "
+            f"newest after {since:%Y-%m-%d %H:%M} UTC, so nobody can tell which files readers need: give --expire "
+            "less, or keep snapshots for longer"
+        )
     for name, ref in metadata.refs.items():
         snapshot = there.get(ref.snapshot_id) if ref.snapshot_ref_type == SnapshotRefType.BRANCH else None
         while snapshot is not None and snapshot.timestamp_ms > then:
