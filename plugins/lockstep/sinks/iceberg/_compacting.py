@@ -96,7 +96,11 @@ class IcebergCompaction(CompactingTable[Table]):
             raise ExpiryRefused(
                 f"sink {self.name}: the table says gc.enabled=false, so others may have its files: nothing is deleted"
             )
-        _require_unexpired(self.name, head.metadata, since)
+        for gone in _expired_since(head.metadata, since.timestamp() * 1000):
+            raise ExpiryRefused(
+                f"sink {self.name}: {gone} is expired, and may have been the newest one after {since:%Y-%m-%d %H:%M} "
+                "UTC, so nobody can tell which files readers need: give --expire less, or keep snapshots for longer"
+            )
         with self._table.link.naming("listing the files of the table's snapshots"):
             manifests = {found.manifest_path: found for one in head.snapshots() for found in one.manifests(head.io)}
             for manifest in manifests.values():
@@ -127,38 +131,28 @@ class IcebergCompaction(CompactingTable[Table]):
         return number in self._table.compactions(head).known
 
 
-def _require_unexpired(sink: str, metadata: TableMetadata, since: datetime) -> None:
-    """Raises `ExpiryRefused` if a snapshot is gone that was a branch's newest one at `since` or later.
+def _expired_since(metadata: TableMetadata, then: float) -> Iterator[str]:
+    """Snapshots that are gone, and that may have been a branch's newest one at `then`, in milliseconds, or later.
 
     Some take the parent's id away with an expired snapshot: only the very first one, by its number, has none. One that
     a branch was taken back from is no ancestor: its number is missing.
     """
-    there, then = {one.snapshot_id: one for one in metadata.snapshots}, since.timestamp() * 1000
-    if metadata.format_version == 1:
-        raise ExpiryRefused(
-            f"sink {sink}: the table has format version 1, which doesn't number snapshots, so nobody can tell which "
-            "were expired: upgrade it to format version 2"
-        )
-    numbers = {one.sequence_number or 0: one.timestamp_ms for one in metadata.snapshots}
-    first = max((number for number, at in numbers.items() if at <= then), default=_FIRST)
-    if lost := set(range(first, metadata.last_sequence_number + 1)) - numbers.keys() - {0}:
-        raise ExpiryRefused(
-            f"sink {sink}: the snapshot with sequence number {min(lost)} is expired, and may have been a branch's "
-            f"newest after {since:%Y-%m-%d %H:%M} UTC, so nobody can tell which files readers need: give --expire "
-            "less, or keep snapshots for longer"
-        )
+    there = {one.snapshot_id: one for one in metadata.snapshots}
     for name, ref in metadata.refs.items():
         snapshot = there.get(ref.snapshot_id) if ref.snapshot_ref_type == SnapshotRefType.BRANCH else None
         while snapshot is not None and snapshot.timestamp_ms > then:
             before = snapshot.parent_snapshot_id
             parent = there.get(before) if before is not None else None
             if parent is None and snapshot.sequence_number != _FIRST:
-                raise ExpiryRefused(
-                    f"sink {sink}: what branch {name} had before snapshot {snapshot.snapshot_id} is expired, and was "
-                    f"its newest after {since:%Y-%m-%d %H:%M} UTC, so nobody can tell which files readers need: give "
-                    "--expire less, or keep snapshots for longer"
-                )
+                yield f"what branch {name} had before snapshot {snapshot.snapshot_id}"
             snapshot = parent
+    if metadata.format_version == 1:
+        yield "any snapshot (format version 1 doesn't number them: upgrade the table to 2)"
+        return
+    numbers = {one.sequence_number: one.timestamp_ms for one in metadata.snapshots}
+    first = max((number or _FIRST for number, at in numbers.items() if at <= then), default=_FIRST)
+    lost = set(range(first, metadata.last_sequence_number + 1)) - numbers.keys()
+    yield from (f"the snapshot with sequence number {number}" for number in sorted(lost))
 
 
 def _kept(head: Table, file: DataFile, has_deletes: bool) -> str | None:
