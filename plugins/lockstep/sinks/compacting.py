@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from itertools import groupby
@@ -157,7 +157,7 @@ class CompactingTable(ABC, Generic[Head]):
         """Why a file with these columns can't be written anew."""
 
     def numbered(self, head: Head, schema: pa.Schema) -> pa.Schema:
-        """The columns of a file with the field ids that it is to have when it is written anew."""
+        """The columns of a file with the field ids and names that it is to have when it is written anew."""
         return schema
 
     @abstractmethod
@@ -311,7 +311,7 @@ def _of_one_schema(
     for file in bundle:
         footer = footer_of(partial(table.open_file, head, file.path))
         schema = table.numbered(head, schema_of(footer))
-        if (fault := table.fault(head, replace(FileFacts.of(footer), schema=schema))) is not None:
+        if (fault := table.fault(head, FileFacts.of(footer))) is not None:
             kept[fault] += 1
         elif not is_comparable(schema_of(footer)):
             kept["with columns of a type that the digest can't take"] += 1

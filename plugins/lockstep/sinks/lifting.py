@@ -147,9 +147,10 @@ class Lifting(Generic[Head]):
         if file not in self._counts:
             theirs = Counter[int]()
             with closing(self._table.open_file(head, file.path)) as raw, pq.ParquetFile(raw) as parquet:
-                rows = parquet.metadata.num_rows
-                if self._column in parquet.schema_arrow.names:  # not in what others brought
-                    for batch in parquet.iter_batches(columns=[self._column]):
+                rows, names = parquet.metadata.num_rows, self._table.numbered(head, schema_of(parquet.metadata)).names
+                if self._column in names:  # not in what others brought
+                    for batch in parquet.iter_batches(columns=[parquet.schema_arrow.names[names.index(self._column)]]):
+                        batch = batch.rename_columns([self._column])
                         counted = batch.filter(self._is_theirs(batch)).column(0).value_counts()
                         theirs.update({one["values"]: one["counts"] for one in counted.to_pylist()})
             self._counts[file] = theirs, rows - theirs.total()

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.types import StringType
 
 from lockstep.errors import PreflightRefused, PublishBlocked
 from lockstep.sinks import compacting
@@ -22,7 +24,7 @@ from lockstep.sinks.values import Publication, Replaced, SinkEpoch
 from lockstep.testing._sealed_rows import SealedRows, sealed
 from lockstep.testing._under_test import epoch, expect_proof, expect_replaced, expect_rows, opened, prepare, publish
 from tests.apart import apart
-from tests.sinks.compaction.lakes import ROWS, DeltaLake, Lake
+from tests.sinks.compaction.lakes import ROWS, DeltaLake, IcebergLake, Lake
 from tests.sinks.delta_target import on_table
 from tests.sinks.open_apart import OpenApart
 
@@ -131,6 +133,44 @@ def test_a_life_that_somebody_brought_back_goes_with_the_one_that_took_its_place
     expect_proof(lake.target, new, LAST)
 
 
+@pytest.mark.fault("T11")
+@pytest.mark.parametrize("make_lake", ["iceberg"], indirect=True)
+def test_files_with_former_names_of_columns_give_back_the_rows_of_one_epoch(make_lake: Callable[..., Lake]) -> None:
+    """Also of the epochs' own column; one is dropped, and its name is another one's by now."""
+    lake = make_lake()
+    assert isinstance(lake, IcebergLake)
+    wals = lake.fill(1, 2, 3, 4)
+    lake.compact()
+    with lake._target.table() as table:
+        with table.update_schema() as change:
+            change.rename_column("name", "title").delete_column("ratio").rename_column("lockstep_epoch", "batch")
+        with table.update_schema() as change:
+            change.rename_column("ok", "ratio").add_column("name", StringType())
+    lake._target.arguments["epoch_column"] = "batch"
+    lake._target._homes.clear()
+    names = {"name": "title", "ok": "ratio"}
+
+    def renamed(wal: Sequence[SealedRows]) -> pa.Table:
+        rows = wal[0].table.drop_columns(["ratio"])
+        return rows.rename_columns([names.get(name, name) for name in rows.column_names])
+
+    new = [SealedRows(renamed(NEW))]
+    for number, replaced in ((5, 1), (6, 3)):
+        at_number = epoch(number, token=10 * number, manifest=str(number), replaced=[at(replaced)])
+        assert publish(lake.target, at_number, prepare(lake.target, at_number, new), new) is Publication.SENT
+        assert lake.compact().files_after == 1
+    with lake._target.table() as table:
+        found = table.scan().to_arrow()
+        for name in ("title", "ratio", "name"):
+            assert table.scan(row_filter=f"{name} is null").to_arrow().num_rows == found[name].null_count
+    assert found["name"].null_count == found.num_rows
+    expected = {2: renamed(wals[2]), 4: renamed(wals[4]), 5: new[0].table, 6: new[0].table}
+    for number, rows in expected.items():
+        shown = found.filter(pc.equal(found["batch"], number)).select(rows.column_names)
+        assert shown.sort_by("id").cast(rows.schema).equals(rows.sort_by("id"))
+    assert set(found["batch"].to_pylist()) == set(expected)
+
+
 # --- what can't be done ----------------------------------------------------------------------------------------------
 
 
@@ -149,6 +189,9 @@ class OneFile:
 
     def open_file(self, head: object, path: str) -> io.BytesIO:
         return io.BytesIO(self._data)
+
+    def numbered(self, head: object, schema: pa.Schema) -> pa.Schema:
+        return schema
 
     def fault(self, head: object, facts: object) -> str:
         return "of an older partitioning"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -17,11 +18,11 @@ from pyiceberg.types import LongType
 
 from lockstep.compaction_folder import CompactionFolder
 from lockstep.errors import ExpiryRefused
-from lockstep.file_facts import FileFacts
+from lockstep.file_facts import FileFacts, leaves_of
 from lockstep.output_home import with_field_ids
 from lockstep.sinks.adopting import Answer
 from lockstep.sinks.compacting import CompactingTable, NewFile, Replacement, TableFile
-from lockstep.sinks.iceberg._columns import mapped_ids
+from lockstep.sinks.iceberg._columns import DROPPED, mapped_ids, named_by_ids
 from lockstep.sinks.iceberg._data_files import SealedFile, data_file, faults
 from lockstep.sinks.iceberg._table import LakeTable
 
@@ -84,11 +85,20 @@ class IcebergCompaction(CompactingTable[Table]):
             yield file
 
     def fault(self, head: Table, facts: FileFacts) -> str | None:
-        found = faults(head.metadata, SealedFile("", 0, facts))
+        found = faults(head.metadata, SealedFile("", 0, self._named_facts(head, facts)))
         return found[0] if found else None
 
     def numbered(self, head: Table, schema: pa.Schema) -> pa.Schema:
-        return with_field_ids(schema, mapped_ids(head.metadata, schema))
+        return named_by_ids(head.metadata, with_field_ids(schema, mapped_ids(head.metadata, schema)))
+
+    def _named_facts(self, head: Table, facts: FileFacts) -> FileFacts:
+        """As the table names the columns now, without those that it has dropped: what counts are their field ids."""
+        schema = self.numbered(head, facts.schema)
+        names = [(len(a.name), b.name) for a, b in zip(facts.schema, schema, strict=True) for _ in leaves_of([a])]
+        renamed = [(one, f"{new}{one.path[old:]}") for one, (old, new) in zip(facts.columns, names, strict=True)]
+        columns = tuple(replace(one, path=path) for one, path in renamed if not path.startswith(DROPPED))
+        left = pa.schema([field for field in schema if not field.name.startswith(DROPPED)])
+        return replace(facts, schema=left, columns=columns)
 
     def readable(self, head: Table, since: datetime) -> Iterator[str]:
         """Of every snapshot that isn't expired: what keeps one, its age or a branch or tag, is the table's business."""
@@ -119,7 +129,7 @@ class IcebergCompaction(CompactingTable[Table]):
         return [task.file for task in self._tasks(head) if task.file.file_path in wanted] if wanted else []
 
     def written(self, head: Table, files: Sequence[NewFile]) -> list[SealedFile]:
-        return [SealedFile(self.named(head, file.path), file.bytes, file.facts) for file in files]
+        return [SealedFile(self.named(head, one.path), one.bytes, self._named_facts(head, one.facts)) for one in files]
 
     def fence(self, head: Table, number: int) -> Answer:
         return self._table.fence(head, number)
