@@ -143,9 +143,11 @@ class Lifting(Generic[Head]):
         return file
 
     def _count(self, head: Head, file: TableFile) -> tuple[Counter[int], int]:
-        """By the file itself: the table may not tell."""
-        if file not in self._counts:
-            theirs = Counter[int]()
+        """By the file itself: the table may not tell. Raises `PreflightRefused` for one that isn't Parquet."""
+        if file in self._counts:
+            return self._counts[file]
+        theirs = Counter[int]()
+        try:
             with closing(self._table.open_file(head, file.path)) as raw, pq.ParquetFile(raw) as parquet:
                 rows, names = parquet.metadata.num_rows, self._table.numbered(head, schema_of(parquet.metadata)).names
                 if self._column in names:  # not in what others brought
@@ -153,7 +155,12 @@ class Lifting(Generic[Head]):
                         batch = batch.rename_columns([self._column])
                         counted = batch.filter(self._is_theirs(batch)).column(0).value_counts()
                         theirs.update({one["values"]: one["counts"] for one in counted.to_pylist()})
-            self._counts[file] = theirs, rows - theirs.total()
+        except pa.ArrowInvalid as error:
+            raise PreflightRefused(
+                f"sink {self._table.name}: {file.path} may have rows of {self._told}, and isn't a Parquet file that "
+                f"can be read: {' '.join(str(error).split())}: have the table rewrite it, or restore what is damaged"
+            ) from error
+        self._counts[file] = theirs, rows - theirs.total()
         return self._counts[file]
 
     def _is_theirs(self, batch: pa.RecordBatch) -> pa.Array:

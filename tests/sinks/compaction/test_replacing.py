@@ -12,8 +12,11 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.typedef import Record
 from pyiceberg.types import StringType
 
 from lockstep.errors import PreflightRefused, PublishBlocked
@@ -238,6 +241,40 @@ def test_an_earlier_life_is_lifted_where_it_came_back_and_never_beside_the_one_t
         with_heir(2).lift(None)
     lifted = with_heir(7).lift(None)  # its own heir has no row here
     assert [file.path for file in lifted.removed] == ["part-0.parquet"] and lifted.added == ()
+
+
+@pytest.mark.fault("T12")
+@pytest.mark.parametrize("make_lake", ["iceberg"], indirect=True)
+def test_files_that_can_not_be_looked_through_are_refused_by_name_before_the_decision(
+    make_lake: Callable[..., Lake], tmp_path: Path
+) -> None:
+    lake = make_lake()
+    assert isinstance(lake, IcebergLake)
+    lake.fill(1, 2)
+
+    def bring(name: str, **told: Any) -> None:
+        """A file of ORC, which others bring."""
+        rows = sealed(10, start=500_000)[0].table.append_column("lockstep_epoch", pa.nulls(10, pa.int64()))
+        orc.write_table(rows.select(["id", "lockstep_epoch"]), tmp_path / name)
+        usual = {"file_size_in_bytes": 1, "record_count": 10, "partition": Record(), "spec_id": 0}
+        usual |= {"content": DataFileContent.DATA, "file_format": FileFormat.ORC}
+        with lake._target.table() as table, table.transaction() as change, change._append_snapshot_producer({}) as new:
+            new.append_data_file(DataFile.from_args(file_path=f"file://{tmp_path / name}", **usual | told))
+
+    def restate(number: int, replaced: int) -> Publication:
+        new = epoch(number, token=10 * number, manifest=str(number), replaced=[at(replaced)])
+        return publish(lake.target, new, prepare(lake.target, new, NEW), NEW)
+
+    bring("nobodys.orc", null_value_counts={7: 10})
+    assert restate(3, 1) is Publication.SENT
+    bring("anybodys.orc")
+    with pytest.raises(PreflightRefused, match=r"anybodys\.orc may have rows of epoch 2, and isn't a Parquet file"):
+        restate(4, 2)
+    assert lake.compact().files_after == 1
+    bring("deletes.orc", content=DataFileContent.EQUALITY_DELETES, equality_ids=[1])
+    for act in (lambda: restate(4, 2), lake.compact):
+        with pytest.raises(PreflightRefused, match=r"the table's files can't be listed: .*equality deletes"):
+            act()
 
 
 @pytest.mark.fault("N4")

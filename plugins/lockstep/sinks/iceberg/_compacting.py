@@ -10,14 +10,14 @@ from typing import Any
 
 import pyarrow as pa
 from pyiceberg.conversions import from_bytes
-from pyiceberg.manifest import DataFile, FileFormat
+from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.types import LongType
 
 from lockstep.compaction_folder import CompactionFolder
-from lockstep.errors import ExpiryRefused
+from lockstep.errors import ExpiryRefused, PreflightRefused
 from lockstep.file_facts import FileFacts, leaves_of
 from lockstep.output_home import with_field_ids
 from lockstep.sinks.adopting import Answer
@@ -61,13 +61,21 @@ class IcebergCompaction(CompactingTable[Table]):
             return None
         if not isinstance(column.field_type, LongType):
             return None
+        if (file.null_value_counts or {}).get(column.field_id) == file.record_count:
+            return 1, 0  # no epoch's
         told = [(bounds or {}).get(column.field_id) for bounds in (file.lower_bounds, file.upper_bounds)]
         least, greatest = (from_bytes(LongType(), one) if one is not None else None for one in told)
         return (least, greatest) if isinstance(least, int) and isinstance(greatest, int) else None
 
     def _tasks(self, head: Table) -> list[Any]:
         with self._table.link.naming("listing the table's files"):
-            return list(head.scan().plan_files())
+            try:
+                return list(head.scan().plan_files())
+            except ValueError as error:  # deletes that pyiceberg doesn't read
+                raise PreflightRefused(
+                    f"sink {self.name}: the table's files can't be listed: {error}; have the table rewrite them "
+                    "without such deletes (rewrite_data_files)"
+                ) from error
 
     def folder(self, number: int) -> str:
         return self._folder.of(number)
@@ -168,6 +176,4 @@ def _expired_since(metadata: TableMetadata, then: float) -> Iterator[str]:
 def _kept(head: Table, file: DataFile, has_deletes: bool) -> str | None:
     if has_deletes:
         return "with rows that delete files take away"
-    if file.file_format is not FileFormat.PARQUET:
-        return "that aren't Parquet"
     return None if file.spec_id == head.metadata.default_spec_id else "of an older partitioning"
