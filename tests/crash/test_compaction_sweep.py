@@ -161,21 +161,20 @@ def test_a_zombie_commits_nothing_that_was_deleted_while_its_sink_had_another_na
 @pytest.mark.parametrize("world", ["delta"], indirect=True)
 def test_a_log_that_is_restored_to_before_a_compaction_loses_no_row(world: AdoptingWorld) -> None:
     """Where what was compacted is deleted by then, the compacted file is the only one with its rows."""
-    days, log = publish(world, 2), world.lake.root / "_delta_log"
-    small, past = world.lake.files(), world.folder / "past"
+    days, log, past = publish(world, 2), world.lake.root / "_delta_log", world.folder / "past"
     shutil.copytree(log, past)
+    small = [world.lake.root / path for path in world.lake.files()]
     compacted(world)
-    [large], later = world.lake.files(), world.folder / "later"
-    log.rename(later)
-    shutil.copytree(past, log)
-    (away := world.folder / "away").mkdir()
-    for number, path in enumerate(small):
-        (world.lake.root / path).rename(away / str(number))
+    [large] = world.lake.files()
+    shutil.rmtree(log)
+    past.rename(log)
+    for path in small:
+        path.rename(path.with_suffix(".away"))
     for act in (lambda: world.recover(), lambda: compacted(world)):
         with suppress(LockstepError):
             act()
         assert (world.lake.root / large).exists()
-    for number, path in enumerate(small):
-        (away / str(number)).rename(world.lake.root / path)
+    for path in small:
+        path.with_suffix(".away").rename(path)
     require_kept(world, [*days, *publish(world)])
     assert dead(world) == []

@@ -256,7 +256,7 @@ def test_files_that_can_not_be_looked_through_are_refused_by_name_before_the_dec
         """A file of ORC, which others bring."""
         rows = sealed(10, start=500_000)[0].table.append_column("lockstep_epoch", pa.nulls(10, pa.int64()))
         orc.write_table(rows.select(["id", "lockstep_epoch"]), tmp_path / name)
-        usual = {"file_size_in_bytes": 1, "record_count": 10, "partition": Record(), "spec_id": 0}
+        usual: dict[str, Any] = {"file_size_in_bytes": 1, "record_count": 10, "partition": Record(), "spec_id": 0}
         usual |= {"content": DataFileContent.DATA, "file_format": FileFormat.ORC}
         with lake._target.table() as table, table.transaction() as change, change._append_snapshot_producer({}) as new:
             new.append_data_file(DataFile.from_args(file_path=f"file://{tmp_path / name}", **usual | told))
