@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -113,7 +113,7 @@ def _parts(type: pa.DataType) -> list[pa.Field]:
     return [type.field(number) for number in range(type.num_fields)] if pa.types.is_nested(type) else []
 
 
-def leaves_of(schema: pa.Schema) -> Leaves:
+def leaves_of(schema: Iterable[pa.Field]) -> Leaves:
     """Of each column that Parquet makes of these."""
     return tuple(leaf for column in schema for leaf in _leaves_of(column.type, nested=False))
 

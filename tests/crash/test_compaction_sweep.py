@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
+import shutil
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lockstep.crash import CrashPoint
+from lockstep.errors import LockstepError
 from lockstep.sinks.delta import DeltaSink
 from lockstep.sinks.iceberg import IcebergSink
 from stack.postgres import PostgresServer
@@ -153,3 +155,26 @@ def test_a_zombie_commits_nothing_that_was_deleted_while_its_sink_had_another_na
 
     overtake(victim, resumed, lambda: require_whole(world, days))
     require_kept(world, days)
+
+
+@pytest.mark.fault("S9")
+@pytest.mark.parametrize("world", ["delta"], indirect=True)
+def test_a_log_that_is_restored_to_before_a_compaction_loses_no_row(world: AdoptingWorld) -> None:
+    """Where what was compacted is deleted by then, the compacted file is the only one with its rows."""
+    days, log, past = publish(world, 2), world.lake.root / "_delta_log", world.folder / "past"
+    shutil.copytree(log, past)
+    small = [world.lake.root / path for path in world.lake.files()]
+    compacted(world)
+    [large] = world.lake.files()
+    shutil.rmtree(log)
+    past.rename(log)
+    for path in small:
+        path.rename(path.with_suffix(".away"))
+    for act in (lambda: world.recover(), lambda: compacted(world)):
+        with suppress(LockstepError):
+            act()
+        assert (world.lake.root / large).exists()
+    for path in small:
+        path.with_suffix(".away").rename(path)
+    require_kept(world, [*days, *publish(world)])
+    assert dead(world) == []

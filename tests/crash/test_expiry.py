@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -175,6 +176,29 @@ def test_a_table_that_can_not_tell_what_readers_need_loses_nothing(world: Adopti
     with pytest.raises(ExpiryRefused, match="nobody can tell which files"):
         expired(world, WEEK)
     assert world.staged_at_home() == before
+
+
+@pytest.mark.fault("T9")
+@pytest.mark.parametrize("world", ["iceberg"], indirect=True)
+def test_what_was_the_newest_minutes_ago_stays_though_somebody_took_the_table_back_and_expired_it(
+    world: AdoptingWorld,
+) -> None:
+    publish(world, 2)
+    with loaded_table(world.warehouse_dsn) as table:
+        assert table is not None
+        newest = table.current_snapshot()
+        now = round(time.time() * 1000)
+        assert newest is not None and newest.parent_snapshot_id is not None
+        table.manage_snapshots().rollback_to_snapshot(newest.parent_snapshot_id).commit()
+        table.maintenance.expire_snapshots().by_ids([newest.snapshot_id]).commit()
+    before = world.staged_at_home()
+    with pytest.raises(ExpiryRefused, match=r"sequence number \d is expired"):
+        expired(world, WEEK)
+    assert world.staged_at_home() == before
+    publish(world)
+    with pytest.raises(ExpiryRefused, match=r"sequence number \d is expired"):
+        expired(world, timedelta(milliseconds=time.time() * 1000 - now))
+    assert expired(world, UNTIL_NOW).files == 2 and len(world.staged_at_home()) == len(before)
 
 
 @pytest.mark.fault("T2")

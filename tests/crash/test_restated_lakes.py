@@ -3,6 +3,7 @@ were compacted with others', and wherever a process dies or stands still."""
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
@@ -14,6 +15,7 @@ import pytest
 
 from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
+from lockstep.errors import TargetChanged
 from lockstep.operations.compact import compact
 from lockstep.operations.renumber import renumber
 from lockstep.operations.verify import Verification, verify
@@ -120,6 +122,24 @@ def test_what_a_lost_ledger_has_swapped_is_swapped_once_more(
             assert shown(restored, one) == [Counter(rows_of_day(one))] * 2
     assert dead(restored) == [], "files that no version of the table names"
     assert all(found.problem is None for found in verified(restored, restored.epoch_of(day).id))
+
+
+@pytest.mark.fault("S8")
+@pytest.mark.tier("all")
+def test_days_of_a_table_whose_folder_was_deleted_are_restated_by_a_persons_word(
+    ledger_server: PostgresServer, memory_folder: Path
+) -> None:
+    world = lake_world("delta", ledger_server, memory_folder)
+    for day in (0, 1):
+        world.run(RunKey("restating", f"run {day}"), day)
+    shutil.rmtree(world.lake.root)
+    with pytest.raises(TargetChanged, match="--lacking lake"):
+        world.run(restating(0), 0)
+    apart(lambda: renumber(world.runtime(), "deleted by hand", lacking=["lake"]))
+    for day in (0, 1):
+        world.run(RunKey("restating", f"again {day}", restate="deleted by hand"), day)
+    for day in (0, 1):
+        assert shown(world, day) == [Counter(rows_of_day(day))] * 2
 
 
 @pytest.mark.fault("N7")

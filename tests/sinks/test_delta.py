@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, date, datetime
@@ -558,6 +559,22 @@ def test_rows_that_spark_has_optimized_are_replaced_whatever_text_partitions_the
             assert sorted(shown.to_pylist()) == list(range(40))
             with pytest.raises(FileExistsError):
                 place_of(str(target.log.root)).append(1, b"")
+
+
+@pytest.mark.fault("S7")
+def test_of_a_partition_that_spark_has_optimized_the_rows_of_one_epoch_are_replaced(target: DeltaUnderTest) -> None:
+    """Its files lack the columns that they are partitioned by; so does what is written anew of them."""
+    target.arguments["partition_by"] = ["city"]
+    wals = [[SealedRows(table(40, n * 100).append_column("city", pa.array(["São"] * 40)))] for n in range(5)]
+    for number in (1, 2):
+        publish(target, epoch(number), prepare(target, epoch(number), wals[number]), wals[number])
+    _optimize(target, "São", "city=São", "city=São", None)
+    for number, replaced in ((3, 1), (4, 2)):
+        new = epoch(number, token=30, manifest="3", replaced=[epoch(replaced)])
+        publish(target, new, prepare(target, new, wals[number]), wals[number])
+        shown = on_table(target.log.root, lambda found: pa.table(found.scan(columns=["id", "city", EPOCH]).read_all()))
+        rows = Counter((row[EPOCH], row["id"] // 100, row["city"]) for row in shown.to_pylist())
+        assert rows == {(left, left, "São"): 40 for left in (number - 1, number)}
 
 
 # --- as described ----------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from itertools import groupby
@@ -30,7 +30,7 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.errors import CompactionOvertaken, CompactionRefused, InvalidPipeline, SinkUnavailable
 from lockstep.file_facts import FileFacts
 from lockstep.sinks.adopting import Answer, Head
-from lockstep.sinks.rewriting import footer_of, is_comparable, require_written, rewrite, schema_of
+from lockstep.sinks.rewriting import Choose, footer_of, is_comparable, require_written, rewrite, schema_of
 
 TARGET_BYTES = 256 << 20  #: of a file
 MIN_FILES = 5  #: of a partition that are small, before they are written anew
@@ -157,7 +157,7 @@ class CompactingTable(ABC, Generic[Head]):
         """Why a file with these columns can't be written anew."""
 
     def numbered(self, head: Head, schema: pa.Schema) -> pa.Schema:
-        """The columns of a file with the field ids that it is to have when it is written anew."""
+        """The columns of a file with the field ids and names that it is to have when it is written anew."""
         return schema
 
     @abstractmethod
@@ -238,7 +238,8 @@ def _write_all(
     total, done = sum(map(len, chosen)), 0
     for bundle in chosen:
         for alike in _of_one_schema(table, head, bundle, kept):
-            new.append(_write(table, head, alike, f"{table.folder(number)}/part-{len(new):05}.parquet"))
+            path, rows = f"{table.folder(number)}/part-{len(new):05}.parquet", sum(file.rows for file in alike)
+            new.append(write_anew(table, head, alike, path, rows, lambda batch: batch))
             old += alike
         done += len(bundle)
         progress(done, total)
@@ -311,7 +312,7 @@ def _of_one_schema(
     for file in bundle:
         footer = footer_of(partial(table.open_file, head, file.path))
         schema = table.numbered(head, schema_of(footer))
-        if (fault := table.fault(head, replace(FileFacts.of(footer), schema=schema))) is not None:
+        if (fault := table.fault(head, FileFacts.of(footer))) is not None:
             kept[fault] += 1
         elif not is_comparable(schema_of(footer)):
             kept["with columns of a type that the digest can't take"] += 1
@@ -324,23 +325,23 @@ def _of_one_schema(
             kept["alone with its columns"] += 1
 
 
-def _write(table: CompactingTable[Head], head: Head, files: Sequence[TableFile], path: str) -> NewFile:
+def write_anew(
+    table: CompactingTable[Head], head: Head, files: Sequence[TableFile], path: str, rows: int, choose: Choose
+) -> NewFile:
+    """One file of the rows of `files` that are chosen, so many. Raises `CompactionRefused` if it isn't those."""
     who, name = f"sink {table.name}", table.named(head, path)
     reach(CrashPoint.COMPACT_BEFORE_WRITE)
     with table.create_file(head, path) as target:
         sources = [partial(table.open_file, head, file.path) for file in files]
-        read = rewrite(sources, target, numbered=partial(table.numbered, head))
+        read = rewrite(sources, target, choose=choose, numbered=partial(table.numbered, head))
         size = target.tell()
     reach(CrashPoint.COMPACT_AFTER_WRITE)
-    told = sum(file.rows for file in files)
-    if read.rows != told:
+    if read.rows != rows:
         raise CompactionRefused(
-            f"{who}: {len(files)} files have {read.rows} rows, the table says {told} of them: it was left as it is; "
-            "somebody has changed a file in place"
+            f"{who}: {len(files)} files, such as {files[0].path}, have {read.rows} rows to be written anew, and the "
+            f"table says {rows} of them: it was left as it is; somebody has changed a file in place"
         )
     facts = FileFacts.of(require_written(partial(table.open_file, head, name), read, who, path))
-    if fault := table.fault(head, facts):
-        raise CompactionRefused(f"{who}: {path} can't be the table's: {fault}; nothing was changed")
     return NewFile(path, size, files[0].partition, facts)
 
 

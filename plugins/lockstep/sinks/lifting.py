@@ -19,12 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lockstep.crash import CrashPoint, reach
-from lockstep.errors import CompactionRefused, PreflightRefused, PublishBlocked, SinkUnavailable
+from lockstep.errors import PreflightRefused, PublishBlocked, SinkUnavailable
 from lockstep.file_facts import FileFacts
 from lockstep.sinks.adopting import Head
-from lockstep.sinks.compacting import CompactingTable, NewFile, TableFile, new_number
-from lockstep.sinks.rewriting import footer_of, is_comparable, require_written, rewrite, schema_of
+from lockstep.sinks.compacting import CompactingTable, NewFile, TableFile, new_number, write_anew
+from lockstep.sinks.rewriting import footer_of, is_comparable, schema_of
 from lockstep.sinks.values import SinkEpoch
 
 
@@ -143,16 +142,24 @@ class Lifting(Generic[Head]):
         return file
 
     def _count(self, head: Head, file: TableFile) -> tuple[Counter[int], int]:
-        """By the file itself: the table may not tell."""
-        if file not in self._counts:
-            theirs = Counter[int]()
+        """By the file itself: the table may not tell. Raises `PreflightRefused` for one that isn't Parquet."""
+        if file in self._counts:
+            return self._counts[file]
+        theirs = Counter[int]()
+        try:
             with closing(self._table.open_file(head, file.path)) as raw, pq.ParquetFile(raw) as parquet:
-                rows = parquet.metadata.num_rows
-                if self._column in parquet.schema_arrow.names:  # not in what others brought
-                    for batch in parquet.iter_batches(columns=[self._column]):
+                rows, names = parquet.metadata.num_rows, self._table.numbered(head, schema_of(parquet.metadata)).names
+                if self._column in names:  # not in what others brought
+                    for batch in parquet.iter_batches(columns=[parquet.schema_arrow.names[names.index(self._column)]]):
+                        batch = batch.rename_columns([self._column])
                         counted = batch.filter(self._is_theirs(batch)).column(0).value_counts()
                         theirs.update({one["values"]: one["counts"] for one in counted.to_pylist()})
-            self._counts[file] = theirs, rows - theirs.total()
+        except pa.ArrowInvalid as error:
+            raise PreflightRefused(
+                f"sink {self._table.name}: {file.path} may have rows of {self._told}, and isn't a Parquet file that "
+                f"can be read: {' '.join(str(error).split())}: have the table rewrite it, or restore what is damaged"
+            ) from error
+        self._counts[file] = theirs, rows - theirs.total()
         return self._counts[file]
 
     def _is_theirs(self, batch: pa.RecordBatch) -> pa.Array:
@@ -179,24 +186,8 @@ class Lifting(Generic[Head]):
         if file not in self._rests:
             self._require_rewritable(head, file)
             path = f"{self._table.folder(self._number)}/part-{len(self._rests):05}.parquet"
-            self._rests[file] = self._write(head, file, path)
+            self._rests[file] = write_anew(self._table, head, [file], path, self._counts[file][1], self._others)
         return self._rests[file]
-
-    def _write(self, head: Head, file: TableFile, path: str) -> NewFile:
-        who, name = f"sink {self._table.name}", self._table.named(head, path)
-        reach(CrashPoint.COMPACT_BEFORE_WRITE)
-        with self._table.create_file(head, path) as target:
-            source, numbered = partial(self._table.open_file, head, file.path), partial(self._table.numbered, head)
-            read = rewrite([source], target, self._others, numbered)
-            size = target.tell()
-        reach(CrashPoint.COMPACT_AFTER_WRITE)
-        if read.rows != (others := self._counts[file][1]):
-            raise CompactionRefused(
-                f"{who}: {file.path} has {read.rows} rows of other epochs than {self._told}, a moment ago it had "
-                f"{others}: the table was left as it is; somebody has changed a file in place"
-            )
-        facts = FileFacts.of(require_written(partial(self._table.open_file, head, name), read, who, path))
-        return NewFile(path, size, file.partition, facts)
 
     @property
     def _told(self) -> str:

@@ -63,7 +63,7 @@ def rewrite(
                     writer = ParquetWriter(target, schema, compression=_codec(file.metadata))
                 if not numbered(schema_of(file.metadata)).equals(schema, check_metadata=True):
                     raise ValueError(f"file {number} has another schema than those before it")
-                for batch in map(choose, _batches(file)):
+                for batch in (choose(batch.rename_columns(schema.names)) for batch in _batches(file)):
                     digest.update(batch)
                     rows.add(batch, writer)
         if writer is None:

@@ -58,8 +58,11 @@ def sweep_dead_compactions(runtime: Runtime, sink: Sink, opened: OpenSink, known
     try:
         for other, head in other_tables(runtime, sink, opened, known):
             dead = _unknown(dead, other, head)
-        dead = _unknown(dead, table, table.load_head())
-    except LockstepError as error:
+        dead = _unknown(dead, table, head := table.load_head())
+        for file in table.files(head) if dead else ():
+            if file.kept is None:  # ours; a log of before a compaction may name what was deleted behind that
+                table.open_file(head, file.path).close()
+    except (LockstepError, OSError) as error:
         _log.warning("what compactions may have left below the table of sink %s is left alone: %s", sink.name, error)
         return 0
     require_shows_last(runtime, opened)  # it may have become an older copy since

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
@@ -15,6 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.expressions.visitors import _ManifestEvalVisitor, visit
+from pyiceberg.manifest import ManifestFile
 from pyiceberg.types import StringType
 
 from lockstep.errors import CompactionOvertaken, CompactionRefused, InvalidPipeline, Retryable
@@ -119,6 +122,31 @@ def test_each_partition_is_compacted_by_itself(make_lake: Callable[..., Lake]) -
     assert sorted(lake.files().values()) == [2 * ROWS] * 3 and lake.rows() == before
     for number, wal in wals.items():
         expect_proof(lake.target, epoch(number, token=1, manifest=str(number)), wal)
+
+
+@pytest.mark.fault("T10")
+@pytest.mark.parametrize("make_lake", ["iceberg"], indirect=True)
+def test_threads_that_look_through_manifests_do_not_meet(
+    make_lake: Callable[..., Lake], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pyiceberg's evaluator keeps the bounds of the manifest that it is at."""
+    lake = make_lake(partition_by=["day"])
+    wals = {n: lake.publish(n, _of_day(date(2013, 1, n), 1000 * n)) for n in range(1, 9)}
+    calls = list[ManifestFile]()
+
+    def evaluate(self: _ManifestEvalVisitor, manifest: ManifestFile) -> bool:
+        self.partition_fields = manifest.partitions or []
+        calls.append(manifest)
+        count, until = len(calls), time.monotonic() + 0.05
+        while len(calls) == count and time.monotonic() < until:
+            time.sleep(0.001)
+        return visit(self.partition_filter, self)
+
+    monkeypatch.setattr(_ManifestEvalVisitor, "eval", evaluate)
+    old = epoch(4, token=40, manifest="4")
+    new, last = epoch(9, token=90, manifest="9", replaced=[old]), _of_day(None, 20_000)
+    assert publish(lake.target, new, prepare(lake.target, new, last), last) is Publication.SENT
+    expect_rows(lake.target, last, *(wal for number, wal in wals.items() if number != 4))
 
 
 def test_files_that_lack_columns_become_another_file(make_lake: Callable[..., Lake]) -> None:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.typedef import Record
+from pyiceberg.types import StringType
 
 from lockstep.errors import PreflightRefused, PublishBlocked
 from lockstep.sinks import compacting
@@ -22,7 +27,7 @@ from lockstep.sinks.values import Publication, Replaced, SinkEpoch
 from lockstep.testing._sealed_rows import SealedRows, sealed
 from lockstep.testing._under_test import epoch, expect_proof, expect_replaced, expect_rows, opened, prepare, publish
 from tests.apart import apart
-from tests.sinks.compaction.lakes import ROWS, DeltaLake, Lake
+from tests.sinks.compaction.lakes import ROWS, DeltaLake, IcebergLake, Lake
 from tests.sinks.delta_target import on_table
 from tests.sinks.open_apart import OpenApart
 
@@ -131,6 +136,44 @@ def test_a_life_that_somebody_brought_back_goes_with_the_one_that_took_its_place
     expect_proof(lake.target, new, LAST)
 
 
+@pytest.mark.fault("T11")
+@pytest.mark.parametrize("make_lake", ["iceberg"], indirect=True)
+def test_files_with_former_names_of_columns_give_back_the_rows_of_one_epoch(make_lake: Callable[..., Lake]) -> None:
+    """Also of the epochs' own column; one is dropped, and its name is another one's by now."""
+    lake = make_lake()
+    assert isinstance(lake, IcebergLake)
+    wals = lake.fill(1, 2, 3, 4)
+    lake.compact()
+    with lake._target.table() as table:
+        with table.update_schema() as change:
+            change.rename_column("name", "title").delete_column("ratio").rename_column("lockstep_epoch", "batch")
+        with table.update_schema() as change:
+            change.rename_column("ok", "ratio").add_column("name", StringType())
+    lake._target.arguments["epoch_column"] = "batch"
+    lake._target._homes.clear()
+    names = {"name": "title", "ok": "ratio"}
+
+    def renamed(wal: Sequence[SealedRows]) -> pa.Table:
+        rows = wal[0].table.drop_columns(["ratio"])
+        return rows.rename_columns([names.get(name, name) for name in rows.column_names])
+
+    new = [SealedRows(renamed(NEW))]
+    for number, replaced in ((5, 1), (6, 3)):
+        at_number = epoch(number, token=10 * number, manifest=str(number), replaced=[at(replaced)])
+        assert publish(lake.target, at_number, prepare(lake.target, at_number, new), new) is Publication.SENT
+        assert lake.compact().files_after == 1
+    with lake._target.table() as table:
+        found = table.scan().to_arrow()
+        for name in ("title", "ratio", "name"):
+            assert table.scan(row_filter=f"{name} is null").to_arrow().num_rows == found[name].null_count
+    assert found["name"].null_count == found.num_rows
+    expected = {2: renamed(wals[2]), 4: renamed(wals[4]), 5: new[0].table, 6: new[0].table}
+    for number, rows in expected.items():
+        shown = found.filter(pc.equal(found["batch"], number)).select(rows.column_names)
+        assert shown.sort_by("id").cast(rows.schema).equals(rows.sort_by("id"))
+    assert set(found["batch"].to_pylist()) == set(expected)
+
+
 # --- what can't be done ----------------------------------------------------------------------------------------------
 
 
@@ -149,6 +192,9 @@ class OneFile:
 
     def open_file(self, head: object, path: str) -> io.BytesIO:
         return io.BytesIO(self._data)
+
+    def numbered(self, head: object, schema: pa.Schema) -> pa.Schema:
+        return schema
 
     def fault(self, head: object, facts: object) -> str:
         return "of an older partitioning"
@@ -195,6 +241,40 @@ def test_an_earlier_life_is_lifted_where_it_came_back_and_never_beside_the_one_t
         with_heir(2).lift(None)
     lifted = with_heir(7).lift(None)  # its own heir has no row here
     assert [file.path for file in lifted.removed] == ["part-0.parquet"] and lifted.added == ()
+
+
+@pytest.mark.fault("T12")
+@pytest.mark.parametrize("make_lake", ["iceberg"], indirect=True)
+def test_files_that_can_not_be_looked_through_are_refused_by_name_before_the_decision(
+    make_lake: Callable[..., Lake], tmp_path: Path
+) -> None:
+    lake = make_lake()
+    assert isinstance(lake, IcebergLake)
+    lake.fill(1, 2)
+
+    def bring(name: str, **told: Any) -> None:
+        """A file of ORC, which others bring."""
+        rows = sealed(10, start=500_000)[0].table.append_column("lockstep_epoch", pa.nulls(10, pa.int64()))
+        orc.write_table(rows.select(["id", "lockstep_epoch"]), tmp_path / name)
+        usual: dict[str, Any] = {"file_size_in_bytes": 1, "record_count": 10, "partition": Record(), "spec_id": 0}
+        usual |= {"content": DataFileContent.DATA, "file_format": FileFormat.ORC}
+        with lake._target.table() as table, table.transaction() as change, change._append_snapshot_producer({}) as new:
+            new.append_data_file(DataFile.from_args(file_path=f"file://{tmp_path / name}", **usual | told))
+
+    def restate(number: int, replaced: int) -> Publication:
+        new = epoch(number, token=10 * number, manifest=str(number), replaced=[at(replaced)])
+        return publish(lake.target, new, prepare(lake.target, new, NEW), NEW)
+
+    bring("nobodys.orc", null_value_counts={7: 10})
+    assert restate(3, 1) is Publication.SENT
+    bring("anybodys.orc")
+    with pytest.raises(PreflightRefused, match=r"anybodys\.orc may have rows of epoch 2, and isn't a Parquet file"):
+        restate(4, 2)
+    assert lake.compact().files_after == 1
+    bring("deletes.orc", content=DataFileContent.EQUALITY_DELETES, equality_ids=[1])
+    for act in (lambda: restate(4, 2), lake.compact):
+        with pytest.raises(PreflightRefused, match=r"the table's files can't be listed: .*equality deletes"):
+            act()
 
 
 @pytest.mark.fault("N4")

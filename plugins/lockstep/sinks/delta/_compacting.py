@@ -13,6 +13,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.schema import PrimitiveType
 from deltalake.transaction import AddAction, RemoveAction
 
 from lockstep.compaction_folder import CompactionFolder
@@ -23,9 +24,11 @@ from lockstep.sinks.compacting import CompactingTable, NewFile, Replacement, Tab
 from lockstep.sinks.delta._columns import new_columns
 from lockstep.sinks.delta._markers import TxnMarkers
 from lockstep.sinks.delta._places import TablePlace, log_entry
-from lockstep.sinks.delta._statistics import partition_text, partition_values, statistics
+from lockstep.sinks.delta._statistics import partition_text, statistics
 
 _VECTORS = "deletionVectors"
+_TYPES = ("boolean", "byte", "short", "integer", "long", "string", "date", "timestamp_ntz")
+_WRITABLE = [PrimitiveType(name) for name in _TYPES]  #: what `partition_text` takes
 
 Actions = list[AddAction | RemoveAction]
 Send = Callable[[DeltaTable, Actions, CommitProperties], Answer]
@@ -103,8 +106,9 @@ class DeltaCompaction(CompactingTable[DeltaTable]):
         try:
             if new_columns(self.name, head, facts.schema):
                 return "with columns that the table lacks"
-            if lacking := set(head.metadata().partition_columns) - set(facts.schema.names):
-                return f"without the columns {', '.join(sorted(lacking))}, by which the table is partitioned"
+            by = head.metadata().partition_columns
+            if odd := [one.name for one in head.schema().fields if one.name in by and one.type not in _WRITABLE]:
+                return f"of partitions by {', '.join(odd)}, of a type whose values Lockstep can't write into the log"
         except PreflightRefused:
             return "with columns of another type than the table's"
         return None
@@ -129,16 +133,19 @@ class DeltaCompaction(CompactingTable[DeltaTable]):
     def exchange(
         self, head: DeltaTable, removed: Sequence[TableFile], added: Sequence[NewFile], *, changes: bool
     ) -> Actions:
-        """The actions by which files go and others come. `changes`: whether that changes rows."""
+        """The actions by which files go and others come. `changes`: whether that changes rows.
+
+        Each new file has the partition of those whose rows it has: files of Delta's own writers lack those columns.
+        """
         now, partition_by = int(time.time() * 1000), head.metadata().partition_columns
         partitions = self._partitions(head) if removed and partition_by else {}
+        alike = {file.partition: partitions.get(file.path, {}) for file in removed}
         found: Actions = [
             RemoveAction(file.path, changes, now, file.bytes, partitions.get(file.path, {})) for file in removed
         ]
         for new in added:
-            values = partition_values(self.name, new.path, new.facts, partition_by)
             bounds = statistics(new.facts, self._epoch_column)
-            found.append(AddAction(new.path, new.bytes, values, now, changes, bounds))
+            found.append(AddAction(new.path, new.bytes, alike[new.partition], now, changes, bounds))
         return found
 
     def _partitions(self, head: DeltaTable) -> dict[str, dict[str, str | None]]:

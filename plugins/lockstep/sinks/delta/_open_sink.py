@@ -407,6 +407,12 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
 
     # --- recovery and verification ---
 
+    def find_marker(self, epoch: int) -> Marker | None:
+        return self.marker_in(table, epoch) if (table := self._find()) is not None else None
+
+    def find_marker_of_span(self, span: str) -> Marker | None:
+        return self.marker_of_span_in(table, span) if (table := self._find()) is not None else None
+
     def newest_markers(self) -> list[Marker]:
         table = self._find()
         return self._markers.newest(table) if table is not None else []

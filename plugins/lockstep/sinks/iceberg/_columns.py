@@ -14,6 +14,7 @@ from pyiceberg.table.name_mapping import MappedField, NameMapping
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, PrimitiveType, StructType
 
 ID_KEY = b"PARQUET:field_id"
+DROPPED = "dropped column #"  #: before the id of a file's column that the table doesn't have any more: its name
 Path: TypeAlias = tuple[str, ...]  #: of a part of a column: the names that lead to it
 
 
@@ -46,6 +47,13 @@ def mapped_ids(metadata: TableMetadata, schema: pa.Schema) -> dict[str, int]:
     mapped = _mapped_ids(_mapped(metadata.name_mapping()))
     ids = {path[0]: number for path, number in mapped if number is not None and len(path) == 1}
     return ids if not any(map(_has_id, schema)) and set(schema.names) <= set(ids) else {}
+
+
+def named_by_ids(metadata: TableMetadata, schema: pa.Schema) -> pa.Schema:
+    """A file's columns by the names that the table has for their field ids now, or by the ids of those it dropped."""
+    names = {number: f"{DROPPED}{number}" for number in range(1, metadata.last_column_id + 1)}
+    names |= {field.field_id: field.name for field in metadata.schema().fields}
+    return pa.schema([one.with_name(names.get(int((one.metadata or {}).get(ID_KEY, 0)), one.name)) for one in schema])
 
 
 def foreign_ids(metadata: TableMetadata, schema: pa.Schema) -> list[str]:

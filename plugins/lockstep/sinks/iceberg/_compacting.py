@@ -4,28 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 from pyiceberg.conversions import from_bytes
-from pyiceberg.manifest import DataFile, FileFormat
+from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.types import LongType
 
 from lockstep.compaction_folder import CompactionFolder
-from lockstep.errors import ExpiryRefused
-from lockstep.file_facts import FileFacts
+from lockstep.errors import ExpiryRefused, PreflightRefused
+from lockstep.file_facts import FileFacts, leaves_of
 from lockstep.output_home import with_field_ids
 from lockstep.sinks.adopting import Answer
 from lockstep.sinks.compacting import CompactingTable, NewFile, Replacement, TableFile
-from lockstep.sinks.iceberg._columns import mapped_ids
+from lockstep.sinks.iceberg._columns import DROPPED, mapped_ids, named_by_ids
 from lockstep.sinks.iceberg._data_files import SealedFile, data_file, faults
 from lockstep.sinks.iceberg._table import LakeTable
 
-_FIRST = 1  #: number of a table's first snapshot; in format 1 none has a number
+_FIRST = 1  #: number of a table's first snapshot
 
 
 class IcebergCompaction(CompactingTable[Table]):
@@ -60,13 +61,21 @@ class IcebergCompaction(CompactingTable[Table]):
             return None
         if not isinstance(column.field_type, LongType):
             return None
+        if (file.null_value_counts or {}).get(column.field_id) == file.record_count:
+            return 1, 0  # no epoch's
         told = [(bounds or {}).get(column.field_id) for bounds in (file.lower_bounds, file.upper_bounds)]
         least, greatest = (from_bytes(LongType(), one) if one is not None else None for one in told)
         return (least, greatest) if isinstance(least, int) and isinstance(greatest, int) else None
 
     def _tasks(self, head: Table) -> list[Any]:
         with self._table.link.naming("listing the table's files"):
-            return list(head.scan().plan_files())
+            try:
+                return list(head.scan().plan_files())
+            except ValueError as error:  # deletes that pyiceberg doesn't read
+                raise PreflightRefused(
+                    f"sink {self.name}: the table's files can't be listed: {error}; have the table rewrite them "
+                    "without such deletes (rewrite_data_files)"
+                ) from error
 
     def folder(self, number: int) -> str:
         return self._folder.of(number)
@@ -84,11 +93,20 @@ class IcebergCompaction(CompactingTable[Table]):
             yield file
 
     def fault(self, head: Table, facts: FileFacts) -> str | None:
-        found = faults(head.metadata, SealedFile("", 0, facts))
+        found = faults(head.metadata, SealedFile("", 0, self._named_facts(head, facts)))
         return found[0] if found else None
 
     def numbered(self, head: Table, schema: pa.Schema) -> pa.Schema:
-        return with_field_ids(schema, mapped_ids(head.metadata, schema))
+        return named_by_ids(head.metadata, with_field_ids(schema, mapped_ids(head.metadata, schema)))
+
+    def _named_facts(self, head: Table, facts: FileFacts) -> FileFacts:
+        """As the table names the columns now, without those that it has dropped: what counts are their field ids."""
+        schema = self.numbered(head, facts.schema)
+        names = [(len(a.name), b.name) for a, b in zip(facts.schema, schema, strict=True) for _ in leaves_of([a])]
+        renamed = [(one, f"{new}{one.path[old:]}") for one, (old, new) in zip(facts.columns, names, strict=True)]
+        columns = tuple(replace(one, path=path) for one, path in renamed if not path.startswith(DROPPED))
+        left = pa.schema([field for field in schema if not field.name.startswith(DROPPED)])
+        return replace(facts, schema=left, columns=columns)
 
     def readable(self, head: Table, since: datetime) -> Iterator[str]:
         """Of every snapshot that isn't expired: what keeps one, its age or a branch or tag, is the table's business."""
@@ -96,7 +114,11 @@ class IcebergCompaction(CompactingTable[Table]):
             raise ExpiryRefused(
                 f"sink {self.name}: the table says gc.enabled=false, so others may have its files: nothing is deleted"
             )
-        _require_unexpired(self.name, head.metadata, since)
+        for gone in _expired_since(head.metadata, since.timestamp() * 1000):
+            raise ExpiryRefused(
+                f"sink {self.name}: {gone} is expired, and may have been the newest one after {since:%Y-%m-%d %H:%M} "
+                "UTC, so nobody can tell which files readers need: give --expire less, or keep snapshots for longer"
+            )
         with self._table.link.naming("listing the files of the table's snapshots"):
             manifests = {found.manifest_path: found for one in head.snapshots() for found in one.manifests(head.io)}
             for manifest in manifests.values():
@@ -115,7 +137,7 @@ class IcebergCompaction(CompactingTable[Table]):
         return [task.file for task in self._tasks(head) if task.file.file_path in wanted] if wanted else []
 
     def written(self, head: Table, files: Sequence[NewFile]) -> list[SealedFile]:
-        return [SealedFile(self.named(head, file.path), file.bytes, file.facts) for file in files]
+        return [SealedFile(self.named(head, one.path), one.bytes, self._named_facts(head, one.facts)) for one in files]
 
     def fence(self, head: Table, number: int) -> Answer:
         return self._table.fence(head, number)
@@ -127,29 +149,31 @@ class IcebergCompaction(CompactingTable[Table]):
         return number in self._table.compactions(head).known
 
 
-def _require_unexpired(sink: str, metadata: TableMetadata, since: datetime) -> None:
-    """Raises `ExpiryRefused` if a snapshot is gone that was a branch's newest one at `since` or later.
+def _expired_since(metadata: TableMetadata, then: float) -> Iterator[str]:
+    """Snapshots that are gone, and that may have been a branch's newest one at `then`, in milliseconds, or later.
 
-    Some take the parent's id away with an expired snapshot: only the very first one, by its number, has none.
+    Some take the parent's id away with an expired snapshot: only the very first one, by its number, has none. One that
+    a branch was taken back from is no ancestor: its number is missing.
     """
-    there, then = {one.snapshot_id: one for one in metadata.snapshots}, since.timestamp() * 1000
+    there = {one.snapshot_id: one for one in metadata.snapshots}
     for name, ref in metadata.refs.items():
         snapshot = there.get(ref.snapshot_id) if ref.snapshot_ref_type == SnapshotRefType.BRANCH else None
         while snapshot is not None and snapshot.timestamp_ms > then:
             before = snapshot.parent_snapshot_id
             parent = there.get(before) if before is not None else None
             if parent is None and snapshot.sequence_number != _FIRST:
-                raise ExpiryRefused(
-                    f"sink {sink}: what branch {name} had before snapshot {snapshot.snapshot_id} is expired, and was "
-                    f"its newest after {since:%Y-%m-%d %H:%M} UTC, so nobody can tell which files readers need: give "
-                    "--expire less, or keep snapshots for longer"
-                )
+                yield f"what branch {name} had before snapshot {snapshot.snapshot_id}"
             snapshot = parent
+    if metadata.format_version == 1:
+        yield "any snapshot (format version 1 doesn't number them: upgrade the table to 2)"
+        return
+    numbers = {one.sequence_number: one.timestamp_ms for one in metadata.snapshots}
+    first = max((number or _FIRST for number, at in numbers.items() if at <= then), default=_FIRST)
+    lost = set(range(first, metadata.last_sequence_number + 1)) - numbers.keys()
+    yield from (f"the snapshot with sequence number {number}" for number in sorted(lost))
 
 
 def _kept(head: Table, file: DataFile, has_deletes: bool) -> str | None:
     if has_deletes:
         return "with rows that delete files take away"
-    if file.file_format is not FileFormat.PARQUET:
-        return "that aren't Parquet"
     return None if file.spec_id == head.metadata.default_spec_id else "of an older partitioning"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 from pyiceberg.exceptions import CommitFailedException, NoSuchNamespaceError, NoSuchTableError, TableAlreadyExistsError
 from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException, _pyarrow_to_schema_without_ids
-from pyiceberg.manifest import DataFile
+from pyiceberg.manifest import DataFile, ManifestFile
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.schema import Schema, assign_fresh_schema_ids
 from pyiceberg.table import Table, TableProperties, Transaction
@@ -59,7 +59,15 @@ _CREATED = {
 _log = logging.getLogger(__name__)
 
 
-class ReplaceFiles(_OverwriteFiles):
+class OverwriteFiles(_OverwriteFiles):
+    """pyiceberg asks one evaluator from several threads, and it keeps the bounds of the manifest that it is at."""
+
+    def _build_manifest_evaluator(self, spec_id: int) -> Callable[[ManifestFile], bool]:
+        build = super()._build_manifest_evaluator
+        return lambda manifest: build(spec_id)(manifest)
+
+
+class ReplaceFiles(OverwriteFiles):
     """Readers of changes pass over such a snapshot: its rows are those of the one before."""
 
     def _summary(self, snapshot_properties: dict[str, str] = EMPTY_DICT) -> Summary:
@@ -236,7 +244,7 @@ class LakeTable:
     ) -> _SnapshotProducer[Any]:
         if not adoption.epoch.replaced:
             return transaction._append_snapshot_producer(told)
-        return _OverwriteFiles(Operation.OVERWRITE, transaction, table.io, snapshot_properties=told)
+        return OverwriteFiles(Operation.OVERWRITE, transaction, table.io, snapshot_properties=told)
 
     # --- compaction ---
 
