@@ -143,8 +143,8 @@ class Strict:
         no = literal(f"column {one.name} is no {one.type}")
         if has_decimals(one.type):
             digits = literal(f"column {one.name} has more digits than {one.type}")
-            text = self._leaf(one).read == "STRING" if split_nested(one.type) is None else False
-            no = f"IF(try_cast({read} AS DOUBLE) IS NULL, {no}, {digits})" if text else digits
+            text = f"IF(try_cast({read} AS DOUBLE) IS NULL, {no}, {digits})"
+            no = text if _DECIMAL.fullmatch(one.type) and (self.format == "csv" or self._exact) else digits
         elif _TEXT.fullmatch(one.type):
             no = literal(f"column {one.name} is no {one.type} or has bytes that are no text in the file's encoding")
         null = literal(f"column {one.name} is NOT NULL and has no value")
@@ -152,7 +152,7 @@ class Strict:
 
     @property
     def _exact(self) -> bool:
-        """Whether Spark gives JSON numbers as they are written: not `from_json`, nor `multiLine` of compressed files."""
+        """Whether Spark gives JSON numbers as written: `from_json` doesn't, nor `multiLine` of a compressed file."""
         options = {name.lower(): value.lower() for name, value in self.options.items()}
         return self.line == "''" and options.get("multiline") != "true"
 
@@ -389,7 +389,7 @@ def tame_json(schema: str, text: str, options: str) -> str:
     # by their names, as other texts may look like such numbers; only of lines that may have some
     parsed = f"from_json({text}, {literal(''.join(names) + BAD + ' STRING')}, map({options}))"
     strange = f"{parsed}.{BAD} IS NOT NULL OR {strange_decimal(text, f'to_json({parsed})')}"
-    may = f"{text} RLIKE '{_EXPONENT}|\u2019|{chr(92) * 4}u(2019|00[346])'"
+    may = f"contains({text}, '\u2019') OR contains({text}, '{chr(92) * 2}u') OR {text} RLIKE '[eE][-+]?[0-9]{{5}}'"
     return f"IF(IF({may}, {strange}, false), '{{', {text})"
 
 
@@ -409,6 +409,6 @@ def has_more_json(text: str) -> str:
     half = rf"regexp_replace({escaped}, '{pairs}', '') RLIKE '(?i)\\\\ud[89a-f]'"
     half = f"IF(contains({text}, '\\\\u'), {half}, false)"
     # IF: what stands in one branch is computed only there, while Spark computes the hashes of an OR first
-    keys = f"json_object_keys({text})"
-    twice = f"coalesce(size({keys}) <> size(array_distinct({keys})), false)"
+    keys = f"array(json_object_keys({text}))"  # in a function of one argument it is computed once
+    twice = f"coalesce(exists({keys}, keys -> size(keys) <> size(array_distinct(keys))), false)"
     return f"(IF({closed}, false, NOT coalesce({found}, false)) OR {half} OR {twice})"

@@ -214,9 +214,9 @@ class Reading:
             any = f"exists(transform(parts, (part, i) -> {each}), w -> w)"
             wrong = f"exists(array({parts}), parts -> size(parts) % 2 = 0 OR {any})"
             what = (
-                "has an odd number of quotes, a quote inside a value that isn't doubled, or CRLF or CR inside a value "
+                "has an odd number of quotes, one in a value that isn't doubled, or CRLF or CR in a value and behind "
             )
-            what += "and behind lines, which multiLine changes: double quotes inside of values, end lines with LF"
+            what += "lines, which multiLine changes: double the quotes in values, end lines with LF"
         files = spark.read.format("text").option("wholetext", str(whole)).load(list(names))
         files = files.selectExpr("trim(LEADING '\ufeff' FROM value) AS value")
         blank = "trim(BOTH ' \\r\\n\\t' FROM value) = ''"
