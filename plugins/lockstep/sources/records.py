@@ -286,8 +286,8 @@ def lines_of(uri: str, records: Iterable[str]) -> list[int | None]:
 
 
 def _squeezed(text: str) -> str:
-    """Without white space: Spark writes a record that it could parse with less of it than it read."""
-    return "".join(text.split())
+    """Without white space and quotes: Spark writes a record that it could parse with others of them than it read."""
+    return "".join(text.replace('"', "").split())
 
 
 def path_of(uri: str) -> str:
