@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +62,12 @@ COLUMNS: dict[str, tuple[pa.DataType, str, st.SearchStrategy[Any], str]] = {
     "at": (pa.timestamp("us", "UTC"), "TIMESTAMP", TIMES, EVERY),
     "naive": (pa.timestamp("us"), "TIMESTAMP_NTZ", TIMES, EVERY),
     "money": (pa.decimal128(18, 3), "DECIMAL(18,3)", st.decimals(-(10**14), 10**14, places=3), EVERY),
+    "tiny": (
+        pa.decimal128(38, 18),
+        "DECIMAL(38,18)",
+        st.decimals(-(10**14), 10**14, places=18) | st.sampled_from([Decimal("0E-18"), Decimal("-1E-9")]),
+        EVERY,
+    ),
     "texts": (pa.list_(pa.string()), "ARRAY<STRING>", st.lists(st.none() | TEXTS, max_size=3), NESTED),
     "row": (ROW, DDL, ROWS, NESTED),
     "raw": (pa.binary(), "BINARY", st.binary(max_size=8), "parquet"),

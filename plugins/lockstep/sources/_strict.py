@@ -144,13 +144,20 @@ class Strict:
 
     def _reason(self, one: Field, read: str, converted: str | None) -> str:
         no = literal(f"column {one.name} is no {one.type}")
-        if re.search(r"\b(DECIMAL|DEC|NUMERIC)\b", one.type, re.IGNORECASE):
+        if has_decimals(one.type):
             digits = literal(f"column {one.name} has more digits than {one.type}")
-            no = digits if self.format == "json" else f"IF(try_cast({read} AS DOUBLE) IS NULL, {no}, {digits})"
+            text = f"IF(try_cast({read} AS DOUBLE) IS NULL, {no}, {digits})"
+            no = text if _DECIMAL.fullmatch(one.type) and (self.format == "csv" or self._exact) else digits
         elif _TEXT.fullmatch(one.type):
             no = literal(f"column {one.name} is no {one.type} or has bytes that are no text in the file's encoding")
         null = literal(f"column {one.name} is NOT NULL and has no value")
         return f"IF({read} IS NULL, {null}, {no})" if one.required else no
+
+    @property
+    def _exact(self) -> bool:
+        """Whether Spark gives JSON numbers as written: `from_json` doesn't, nor `multiLine` of a compressed file."""
+        options = {name.lower(): value.lower() for name, value in self.options.items()}
+        return self.line == "''" and options.get("multiline") != "true"
 
     # --- by recursion through JSON's nested types ---
 
@@ -214,6 +221,9 @@ class Strict:
                 )
                 values = read if kind == "ARRAY" else f"map_values({read})"
                 wrong = f"coalesce(exists({values}, {v} -> {each}), false)" if each else ""
+                if kind == "MAP":
+                    no_key = f"coalesce(exists(map_keys({read}), {v} -> contains({v}, {_NO_TEXT})), false)"
+                    wrong = f"({wrong} OR {no_key})" if wrong else no_key
         missing = f"{read} IS NULL" if one.required else ""
         return " OR ".join(part for part in (missing, wrong) if part)
 
@@ -256,7 +266,8 @@ class Strict:
                     converts=True,
                 )
             case "FLOAT" | "DOUBLE":  # an infinite one may be a number that is too large
-                said = f"{self.line} RLIKE '(?i)[-+: \"]inf'"
+                large = f"{self.line} RLIKE '[0-9.][eE][+]?[0-9]{{2}}|[0-9]{{39}}'"
+                said = f"{self.line} RLIKE '(?i)[-+:,\\\\[ \"]inf' AND NOT {large}"
                 return _Leaf(kind, fits=lambda read, _: f"(abs({read}) <> CAST('Infinity' AS {kind}) OR {said})")
             case "DATE" | "TIMESTAMP" | "TIMESTAMP_NTZ":
                 return self._time(one)
@@ -270,12 +281,18 @@ class Strict:
         said = {name.lower(): value for name, value in self.options.items()}.get(option)
         if said is not None and kind == "TIMESTAMP_NTZ" and re.search("[VzOXx]", re.sub("'[^']*'", "", said)):
             raise InvalidPipeline(f"schema: column {one.name}: {option}={said!r} has a time zone, and {kind} has none")
+        if said is not None and "SSSSSSS" in said:
+            raise InvalidPipeline(
+                f"schema: column {one.name}: {option}={said!r}: {kind} holds six digits of a second; read STRING"
+            )
         if said is not None:
             return _Leaf(
                 "STRING", lambda text: f"CAST(try_to_timestamp({text}, {literal(said)}) AS {kind})", converts=True
             )
         shape = _DATE if kind == "DATE" else _DATE + _CLOCK % (_ZONE if kind == "TIMESTAMP" else "")
-        number = ""
+        number, whole = "", "{0}"
+        if kind == "TIMESTAMP":  # Spark takes no zone behind minutes
+            whole = "IF(substr({0}, 17, 1) IN ('Z', '+', '-'), concat(substr({0}, 1, 16), ':00', substr({0}, 17)), {0})"
         if kind == "TIMESTAMP" and self.format == "json":
             number = " WHEN {0} RLIKE '^1[0-9]{{9}}$' THEN timestamp_seconds(CAST({0} AS BIGINT))"
         quick = "length({0}) = 10 AND substr({0}, 5, 1) = '-' AND substr({0}, 8, 1) = '-' "
@@ -283,7 +300,9 @@ class Strict:
         right: Callable[[str], str] = quick.format if kind == "DATE" else partial(_whole, shape)
         return _Leaf(
             "STRING",
-            lambda text: f"CASE WHEN {right(text)} THEN try_cast({text} AS {kind}){number.format(text)} END",
+            lambda text: (
+                f"CASE WHEN {right(text)} THEN try_cast({whole.format(text)} AS {kind}){number.format(text)} END"
+            ),
             converts=True,
         )
 
@@ -305,11 +324,9 @@ class Strict:
         kind, rest = f"DECIMAL({precision},{scale})", _MOST - precision
         wide = f"DECIMAL({_MOST},{rest + scale})"
         locale = {name.lower(): value for name, value in self.options.items()}.get("locale")
-        if self.format == "json":
-            if locale is not None:
-                raise InvalidPipeline(
-                    f"locale={locale!r} of JSON: numbers in text aren't read by a locale; read STRING"
-                )
+        if self.format == "json" and locale is not None:
+            raise InvalidPipeline(f"locale={locale!r} of JSON: numbers in text aren't read by a locale; read STRING")
+        if self.format == "json" and not self._exact:
             same = (lambda read, made: f"{read} = CAST({made} AS {wide})") if rest else None
             return _casting(wide, kind, same)
         if locale is not None and locale not in _LOCALES:
@@ -317,7 +334,7 @@ class Strict:
         groups, point = _LOCALES.get(locale or "", ("", "."))
         whole = f"[0-9]+|[0-9]{{1,3}}([{groups}][0-9]{{3}})+" if groups else "[0-9]+"
         exact = f"[-+]?({whole})([{point}][0-9]{{0,{scale}}}0*)?|[-+]?[{point}](?=[0-9])[0-9]{{0,{scale}}}0*"
-        power = "[-+]?[0-9]{1,8}([.][0-9]{0,8})?[eE][-+]?[0-9]{1,2}"
+        power = "[-+]?[0-9]{1,38}([.][0-9]{0,38})?[eE][-+]?[0-9]{1,2}"
 
         def convert(text: str) -> str:
             number = f"translate({text}, {literal(point + groups)}, '.')" if locale else text
@@ -325,9 +342,10 @@ class Strict:
             if not locale:
                 at = f"locate('.', {text})"
                 cases.insert(0, f"{at} > 0 AND {at} + {scale} >= length({text}) AND {_ends(text)}")
-            if not locale and rest >= 16:
-                same = f"try_cast({text} AS {wide}) = CAST({value} AS {wide})"
-                cases.append(f"{_whole(power, text)} AND {same} AND ({value} <> 0 OR {text} RLIKE '^[-+]?[0.]+[eE]')")
+            if not locale:
+                places = f"length(regexp_extract({text}, '[.]([0-9]*?)0*[eE]', 1))"
+                exponent = f"try_cast(regexp_extract({text}, '[eE](.*)', 1) AS INT)"
+                cases.append(f"{_whole(power, text)} AND {places} - {exponent} <= {scale}")
             return f"CASE WHEN ({') OR ('.join(cases)}) THEN {value} END"
 
         return _Leaf("STRING", convert, converts=True)
@@ -357,10 +375,39 @@ def _member(row: str, one: Field) -> str:
     return f"{row}.{quote_name(one.name)}"
 
 
+#: Of decimals in JSON: an exponent that Java writes out in digits, for minutes; in quotes also what it takes for a
+#: sign that groups digits, U+2019.
+_EXPONENT = "[0-9.][eE][-+]?[0-9]{5}"
+_QUOTED = rf'"[-+0-9.eE\u2019]*([eE][-+]?[0-9]{{5}}|\u2019)[-+0-9.eE\u2019]*{chr(92) * 4}?"'
+
+
+def strange_decimal(text: str, quoted: str) -> str:
+    """A condition: `text` has such a number outside of quotes, or `quoted` in quotes."""
+    outside = rf"""regexp_replace({text}, '"[^"{chr(92) * 4}]*+({chr(92) * 4}.[^"{chr(92) * 4}]*+)*+"', '')"""
+    return f"({outside} RLIKE '{_EXPONENT}' OR {quoted} RLIKE '{_QUOTED}')"
+
+
+def tame_json(schema: str, text: str, options: str) -> str:
+    """The text of a JSON record; one that is malformed, where `schema` has decimals and a number is strange."""
+    names = [f"{quote_name(one.name)} STRING, " for one in fields_of(schema) if has_decimals(one.type)]
+    if not names:
+        return text
+    # by their names, as other texts may look like such numbers; only of lines that may have some
+    parsed = f"from_json({text}, {literal(''.join(names) + BAD + ' STRING')}, map({options}))"
+    strange = f"{parsed}.{BAD} IS NOT NULL OR {strange_decimal(text, f'to_json({parsed})')}"
+    may = f"contains({text}, '\u2019') OR contains({text}, '{chr(92) * 2}u') OR {text} RLIKE '[eE][-+]?[0-9]{{5}}'"
+    return f"IF(IF({may}, {strange}, false), '{{', {text})"
+
+
+def has_decimals(ddl: str) -> bool:
+    """Whether a type is a decimal, or holds some."""
+    return re.search(r"\b(DECIMAL|DEC|NUMERIC)\b", ddl, re.IGNORECASE) is not None
+
+
 def has_more_json(text: str) -> str:
     """Whether something stands behind the object of `text`: the parser doesn't look there. Nothing does where the first
     brace that closes is the last character; only other texts are parsed once more. Nor may an escape stand for half a
-    character, which becomes `?`."""
+    character, which becomes `?`, nor the object have a key twice."""
     closed = f"coalesce(locate('}}', {text}) = length({text}), false)"
     found = f"""get(from_json(concat('[', {text}, ',"', md5({text}), '"]'), 'ARRAY<STRING>'), 1) = md5({text})"""
     pairs = r"(?i)\\\\ud[89ab][0-9a-f]{2}\\\\ud[c-f][0-9a-f]{2}"
@@ -368,4 +415,6 @@ def has_more_json(text: str) -> str:
     half = rf"regexp_replace({escaped}, '{pairs}', '') RLIKE '(?i)\\\\ud[89a-f]'"
     half = f"IF(contains({text}, '\\\\u'), {half}, false)"
     # IF: what stands in one branch is computed only there, while Spark computes the hashes of an OR first
-    return f"(IF({closed}, false, NOT coalesce({found}, false)) OR {half})"
+    keys = f"array(json_object_keys({text}))"  # in a function of one argument it is computed once
+    twice = f"coalesce(exists({keys}, keys -> size(keys) <> size(array_distinct(keys))), false)"
+    return f"(IF({closed}, false, NOT coalesce({found}, false)) OR {half} OR {twice})"

@@ -24,7 +24,7 @@ from lockstep.epoch import Json, Position
 from lockstep.errors import BadRecords
 from lockstep.sources._strict import BAD as BAD
 from lockstep.sources._strict import WHY as WHY
-from lockstep.sources._strict import Strict
+from lockstep.sources._strict import Strict, has_decimals, strange_decimal, tame_json
 from lockstep.sources.open_source import OpenSource
 
 if TYPE_CHECKING:
@@ -175,12 +175,20 @@ class Reading:
         """Of CSV's fields."""
         return self.option("sep", self.option("delimiter", ","))
 
+    @property
+    def blank_lines(self) -> bool:
+        """Whether a line of blanks is a row of CSV: of one column, or of nothing between separators that are blanks."""
+        return self.format == "csv" and (len(self.strict.fields) == 1 or self.separator.strip(" \t") in ("", "\\t"))
+
     def _require_whole_values(self, spark: SparkSession, names: Sequence[str]) -> None:
-        """Raise `BadRecords` for a file over which `multiLine` would lose what stands behind its first JSON value, or
-        take all lines behind an odd quote of CSV into one value."""
-        if self.option("multiline", "false").lower() != "true":
+        """Raise `BadRecords` for a file over which `multiLine` would lose what stands behind its first JSON value, take
+        all lines behind an odd quote of CSV into one value, or change a line end in it; and for blank rows of CSV."""
+        whole = self.option("multiline", "false").lower() == "true"
+        if not whole and not self.blank_lines:
             return
-        if self.format == "json":
+        if not whole:
+            wrong, what = "true", "has a line of blanks alone, which Spark passes over: put its values into quotes"
+        elif self.format == "json":
             array, first = (
                 "from_json(value, 'ARRAY<STRING>')",
                 f"from_json(value, '{BAD} STRING', map('columnNameOfCorruptRecord', '{BAD}'))",
@@ -188,16 +196,28 @@ class Reading:
             all = "from_json(concat('[', value, ',\"end\"]'), 'ARRAY<STRING>')"
             wrong = f"NOT coalesce(size({all}) = 2 AND {all}[1] = 'end', false)"
             wrong = f"{wrong} AND ({array} IS NOT NULL OR {first}.{BAD} IS NULL)"
-            what = "has something behind its first JSON value, which multiLine doesn't read: cut it, or leave that away"
-        elif self.option("quote", '"') == self.option("escape", "\\") == '"':
-            wrong = "(length(value) - length(replace(value, '\"', ''))) % 2 = 1"
-            what = "has an odd number of quotes: one isn't closed, and lines behind it would be part of its value"
-        else:
-            return
-        files = spark.read.format("text").option("wholetext", "true").load(list(names))
-        found = files.where(f"trim(BOTH ' \\r\\n\\t' FROM value) <> '' AND {wrong}").selectExpr(
-            "input_file_name() AS file"
-        )
+            wrong = f"({wrong}) OR {strange_decimal('value', 'value')}" if has_decimals(self.schema or "") else wrong
+            what = "has something behind its first JSON value, which multiLine doesn't read, or a number like 1E99999"
+            what += ": cut it, or leave that away"
+        else:  # of the parts between quotes every other one, from the second on, is inside of quotes
+            end, sep = "regexp_extract(value, '\\r\\n|\\r|\\n', 0)", literal(self.separator.replace("\\t", "\t"))
+            begins = f"(i = 0 OR startswith(part, {sep}) OR part RLIKE '^[\\r\\n]')"
+            ends = f"(i + 1 = size(parts) OR endswith(part, {sep}) OR right(part, 1) IN ('\\r', '\\n'))"
+            inside = f"{end} <> '\\n' AND {end} <> '' AND contains(part, {end})"
+            each = f"IF(i % 2 = 1, {inside}, part <> '' AND NOT ({begins} AND {ends}))"
+            quote = re.escape(self.option("quote", '"') or "\1")
+            parts = f"split(value, {literal(quote)})"
+            any = f"exists(transform(parts, (part, i) -> {each}), w -> w)"
+            wrong = f"exists(array({parts}), parts -> size(parts) % 2 = 0 OR {any})"
+            what = (
+                "has an odd number of quotes, one in a value that isn't doubled, or CRLF or CR in a value and behind "
+            )
+            what += "lines, which multiLine changes: double the quotes in values, end lines with LF"
+        files = spark.read.format("text").option("wholetext", str(whole)).load(list(names))
+        files = files.selectExpr("trim(LEADING '\ufeff' FROM value) AS value")
+        blank = "trim(BOTH ' \\r\\n\\t' FROM value) = ''"
+        found = files.where(f"NOT {blank} AND ({wrong})" if whole else f"{blank} AND value <> ''")
+        found = found.selectExpr("input_file_name() AS file")
         if (row := found.first()) is not None:
             raise BadRecords(f"file {path_of(row['file'])} {what}; nothing was sealed")
 
@@ -205,6 +225,7 @@ class Reading:
         """An SQL expression of the column `value`'s text, one record, as `schema` with BAD."""
         options = {**self.options, **self._locale, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": BAD}
         pairs = ", ".join(f"{literal(name)}, {literal(found)}" for name, found in options.items())
+        value = tame_json(schema, value, pairs) if self.format == "json" else value
         return f"from_{self.format}({value}, {literal(f'{schema}, {BAD} STRING')}, map({pairs}))"
 
     def _nothing(self, spark: SparkSession) -> Records:
@@ -261,8 +282,8 @@ def lines_of(uri: str, records: Iterable[str]) -> list[int | None]:
 
 
 def _squeezed(text: str) -> str:
-    """Without white space: Spark writes a record that it could parse with less of it than it read."""
-    return "".join(text.split())
+    """Without white space and quotes: Spark writes a record that it could parse with others of them than it read."""
+    return "".join(text.replace('"', "").split())
 
 
 def path_of(uri: str) -> str:

@@ -34,6 +34,7 @@ _MEANING = {
     "spark.sql.legacy.csv.enableDateTimeParsingFallback": "false",
     "spark.sql.legacy.json.enableDateTimeParsingFallback": "false",
     "spark.sql.legacy.json.allowEmptyString.enabled": "false",
+    "spark.sql.json.enableExactStringParsing": "true",
     "spark.sql.legacy.codingErrorAction": "false",
     "spark.sql.legacy.parquet.nanosAsLong": "false",
     "spark.sql.parquet.binaryAsString": "false",

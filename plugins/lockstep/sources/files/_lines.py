@@ -46,24 +46,26 @@ def read_ranges(spark: SparkSession, reading: Reading, ranges: Sequence[FrozenRa
         texts = marked_text(lines, f"contains({VALUE}, '\ufffd')", FILE_OF_LINE)
         frame = texts.selectExpr(VALUE, BAD, WHY, f"CASE WHEN {BAD} IS NOT NULL THEN {FILE_OF_LINE} END AS {FILE}")
         return Records(frame, nothing.columns, marked=True)
-    record = f"{reading.parser(reading.strict.schema, VALUE)} AS {_ROW}"
-    parsed = lines.where(f"trim(BOTH ' \\t\\r' FROM {VALUE}) <> ''").selectExpr(
+    strict = replace(reading.strict, line=_LINE)
+    record = f"{reading.parser(strict.schema, VALUE)} AS {_ROW}"
+    blanks = "\\r" if reading.format == "csv" and reading.blank_lines else " \\t\\r"
+    parsed = lines.where(f"trim(BOTH '{blanks}' FROM {VALUE}) <> ''").selectExpr(
         record, f"{VALUE} AS {_LINE}", f"{FILE_OF_LINE} AS {_PATH}"
     )
-    frame = replace(reading.strict, line=_LINE).marked(
-        parsed.selectExpr(f"{_ROW}.*", _LINE, _PATH), _LINE, _LINE, _PATH
-    )
+    frame = strict.marked(parsed.selectExpr(f"{_ROW}.*", _LINE, _PATH), _LINE, _LINE, _PATH)
     if reading.format == "json":  # the parser doesn't look behind the first object
         more = f"{BAD} IS NULL AND {has_more_json(_LINE)}"
         columns = (quote_name(name) for name in nothing.columns)
         frame = frame.selectExpr(
             *columns,
             f"IF({more}, {_LINE}, {BAD}) AS {BAD}",
-            f"IF({more}, 'more than one JSON value', {WHY}) AS {WHY}",
+            f"IF({more}, 'more than one JSON value, or a key twice', {WHY}) AS {WHY}",
             _LINE,
             _PATH,
         )
-    frame = frame.selectExpr("*", f"CASE WHEN {BAD} IS NOT NULL THEN {_PATH} END AS {FILE}").drop(_LINE, _PATH)
+    columns = (quote_name(name) for name in nothing.columns)
+    bad = (f"IF({BAD} IS NULL, NULL, {_LINE}) AS {BAD}", WHY, f"IF({BAD} IS NULL, NULL, {_PATH}) AS {FILE}")
+    frame = frame.selectExpr(*columns, *bad)
     return Records(frame, nothing.columns, marked=True, reading=reading)
 
 

@@ -148,6 +148,11 @@ class FileSource(Source):
             raise InvalidPipeline(f"source {self.path!r}: give a schema (Spark DDL: 'id BIGINT, name STRING')")
         if self.schema is not None and self.format == "text":
             raise InvalidPipeline(f"source {self.path!r}: text has one column, `value STRING`; leave the schema away")
+        quote, whole = self.reading.option("quote", '"'), self.reading.option("multiline", "false").lower() == "true"
+        if self.format == "csv" and whole and self.reading.option("escape", "") != quote:
+            raise InvalidPipeline(
+                f"source {self.path!r}: with multiLine, escape must be the quote, or rows could be lost"
+            )
         if self.reading.marks:
             _ = self.reading.strict.schema  # or what no text can be checked as is refused only by Spark's job
 
@@ -160,6 +165,8 @@ class FileSource(Source):
         for name in options:
             if name.lower() in ("encoding", "charset"):
                 options[name] = charset_of(self.path, self.format, options[name])
+        if self.format == "json":  # UTF-8 as it is; said, Spark would give numbers as their doubles where it reads text
+            options = {name: value for name, value in options.items() if name.lower() not in ("encoding", "charset")}
         return Reading(self.format, self.schema, options)
 
     # --- what it is ---

@@ -12,7 +12,7 @@ from typing import Any
 
 from lockstep.ddl import literal
 from lockstep.errors import InvalidPipeline
-from lockstep.sources._strict import Strict, has_more_json
+from lockstep.sources._strict import Strict, has_more_json, tame_json
 from lockstep.sources.kafka._avro_names import of_another_type, telling_names
 from lockstep.sources.records import BAD, JSON_LOCALE
 
@@ -92,7 +92,8 @@ class Decoding:
             case Encoding.JSON:
                 options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": BAD, **JSON_LOCALE}
                 pairs = ", ".join(literal(text) for pair in options.items() for text in pair)
-                return f"from_json({self._text}, {literal(f'{self._strict.schema}, {BAD} STRING')}, map({pairs}))"
+                text = tame_json(self._strict.schema, self._text, pairs)
+                return f"from_json({text}, {literal(f'{self._strict.schema}, {BAD} STRING')}, map({pairs}))"
             case Encoding.AVRO if self.writers is None:
                 ended = f"concat({self.column}, unhex({self._hash}))"
                 return f"from_avro({ended}, {literal(_ended(self.schema))}, map('mode', 'PERMISSIVE'))"
