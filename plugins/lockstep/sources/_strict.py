@@ -227,16 +227,12 @@ class Strict:
         if found := _DECIMAL.fullmatch(kind):
             return self._decimal(int(found[1] or 10), int(found[2] or 0))
         match kind:
-            case "BOOLEAN" | "SMALLINT" | "INT" | "BIGINT":
+            case "BINARY" if csv:
+                return _casting("STRING", kind, lambda read, _: f"NOT contains({read}, {_NO_TEXT})")
+            case "BOOLEAN" | "SMALLINT" | "INT" | "BIGINT" | "BINARY":
                 return _Leaf(kind)
             case "TINYINT":  # the JSON parser takes 128 to 255 for negative numbers
                 return _Leaf("TINYINT") if csv else _casting("SMALLINT", kind)
-            case "BINARY":
-                return (
-                    _casting("STRING", kind, lambda read, _: f"NOT contains({read}, {_NO_TEXT})")
-                    if csv
-                    else _Leaf(kind)
-                )
             case "FLOAT" | "DOUBLE" if csv:
                 return _Leaf(
                     "STRING",
@@ -257,10 +253,8 @@ class Strict:
         raise self._refused(one)
 
     def _time(self, one: Field) -> _Leaf:
-        kind, option = (
-            one.type,
-            {"DATE": "dateformat", "TIMESTAMP": "timestampformat"}.get(one.type, "timestampntzformat"),
-        )
+        kind = one.type
+        option = {"DATE": "dateformat", "TIMESTAMP": "timestampformat"}.get(kind, "timestampntzformat")
         said = {name.lower(): value for name, value in self.options.items()}.get(option)
         if said is not None and kind == "TIMESTAMP_NTZ" and re.search("[VzOXx]", re.sub("'[^']*'", "", said)):
             raise InvalidPipeline(f"schema: column {one.name}: {option}={said!r} has a time zone, and {kind} has none")
