@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from lockstep.ddl import Field, fields_of, literal, plain, quote_name, split, split_nested
@@ -243,16 +243,12 @@ class Strict:
         if found := _DECIMAL.fullmatch(kind):
             return self._decimal(int(found[1] or 10), int(found[2] or 0))
         match kind:
-            case "BOOLEAN" | "SMALLINT" | "INT" | "BIGINT":
+            case "BINARY" if csv:
+                return _casting("STRING", kind, lambda read, _: f"NOT contains({read}, {_NO_TEXT})")
+            case "BOOLEAN" | "SMALLINT" | "INT" | "BIGINT" | "BINARY":
                 return _Leaf(kind)
             case "TINYINT":  # the JSON parser takes 128 to 255 for negative numbers
                 return _Leaf("TINYINT") if csv else _casting("SMALLINT", kind)
-            case "BINARY":
-                return (
-                    _casting("STRING", kind, lambda read, _: f"NOT contains({read}, {_NO_TEXT})")
-                    if csv
-                    else _Leaf(kind)
-                )
             case "FLOAT" | "DOUBLE" if csv:
                 return _Leaf(
                     "STRING",
@@ -274,10 +270,8 @@ class Strict:
         raise self._refused(one)
 
     def _time(self, one: Field) -> _Leaf:
-        kind, option = (
-            one.type,
-            {"DATE": "dateformat", "TIMESTAMP": "timestampformat"}.get(one.type, "timestampntzformat"),
-        )
+        kind = one.type
+        option = {"DATE": "dateformat", "TIMESTAMP": "timestampformat"}.get(kind, "timestampntzformat")
         said = {name.lower(): value for name, value in self.options.items()}.get(option)
         if said is not None and kind == "TIMESTAMP_NTZ" and re.search("[VzOXx]", re.sub("'[^']*'", "", said)):
             raise InvalidPipeline(f"schema: column {one.name}: {option}={said!r} has a time zone, and {kind} has none")
@@ -289,22 +283,28 @@ class Strict:
             return _Leaf(
                 "STRING", lambda text: f"CAST(try_to_timestamp({text}, {literal(said)}) AS {kind})", converts=True
             )
-        shape = _DATE if kind == "DATE" else _DATE + _CLOCK % (_ZONE if kind == "TIMESTAMP" else "")
+        shape = _DATE + _CLOCK % (_ZONE if kind == "TIMESTAMP" else "")
         number, whole = "", "{0}"
         if kind == "TIMESTAMP":  # Spark takes no zone behind minutes
             whole = "IF(substr({0}, 17, 1) IN ('Z', '+', '-'), concat(substr({0}, 1, 16), ':00', substr({0}, 17)), {0})"
         if kind == "TIMESTAMP" and self.format == "json":
             number = " WHEN {0} RLIKE '^1[0-9]{{9}}$' THEN timestamp_seconds(CAST({0} AS BIGINT))"
-        quick = "length({0}) = 10 AND substr({0}, 5, 1) = '-' AND substr({0}, 8, 1) = '-' "
-        quick += "AND substr({0}, 10, 1) BETWEEN '0' AND '9' AND {0} >= '0001'"
-        right: Callable[[str], str] = quick.format if kind == "DATE" else partial(_whole, shape)
-        return _Leaf(
-            "STRING",
-            lambda text: (
-                f"CASE WHEN {right(text)} THEN try_cast({whole.format(text)} AS {kind}){number.format(text)} END"
-            ),
-            converts=True,
-        )
+        # quicker than a pattern: where Spark takes a text and these signs stand there, all else is digits
+        quick = "{0} >= '0001' AND locate('-', {0}) = 5 AND "
+        if kind == "DATE":
+            quick += "octet_length({0}) = 10 AND locate('-', {0}, 6) = 8 AND substr({0}, 10) BETWEEN '0' AND '9'"
+        else:
+            utc = " OR octet_length({0}) = 20 AND endswith({0}, 'Z')" if kind == "TIMESTAMP" else ""
+            quick += f"(octet_length({{0}}) = 19{utc}) AND locate(':', {{0}}) = 14 AND locate(':', {{0}}, 15) = 17 "
+            quick += "AND substr({0}, 19, 1) BETWEEN '0' AND '9'"
+
+        def convert(text: str) -> str:
+            cases = f"WHEN {quick.format(text)} THEN try_cast({text} AS {kind})"
+            if kind != "DATE":
+                cases += f" WHEN {_whole(shape, text)} THEN try_cast({whole.format(text)} AS {kind})"
+            return f"CASE {cases}{number.format(text)} END"
+
+        return _Leaf("STRING", convert, converts=True)
 
     def _number_of(self, one: Field, unit: str) -> _Leaf:
         """A number that counts from 1970 in UTC, of the years 1 to 9999."""
