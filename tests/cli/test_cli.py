@@ -241,6 +241,7 @@ def test_no_command_prints_a_password(world: World, lockstep: Lockstep, monkeypa
 def test_a_connection_never_takes_a_variable_that_means_something_else(
     connection: str, variable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(EnvironmentConnections, "_ids", {})  # as in a process of its own
     monkeypatch.setenv(f"LOCKSTEP_{connection.upper()}", "something else")
     monkeypatch.delenv(variable, raising=False)
     with pytest.raises(NotConfigured, match=f"set {variable} to its DSN"):
