@@ -97,10 +97,7 @@ def postgres(place: Place) -> Iterator[list[Way]]:
             Way("PostgreSQL", "COPY of a ready file", lambda: bulk.copy(dsn, encoded, place.rows)),
             Way("PostgreSQL", "two_phase", lambda: sink(protocol="two_phase")),
             Way("PostgreSQL", "write_ahead", lambda: sink(protocol="write_ahead")),
-            Way("PostgreSQL", "…, validate='schema'", lambda: sink(protocol="write_ahead", validate="schema")),
-            Way("PostgreSQL", "…, at_least_once", lambda: sink(**_weaker(place, "at_least_once"))),
-            Way("PostgreSQL", "…, none", lambda: sink(**_weaker(place, "none"))),
-            Way("PostgreSQL", "upsert", lambda: sink(mode="upsert", key=["id"], validate="schema")),
+            Way("PostgreSQL", "upsert", lambda: sink(mode="upsert", key=["id"])),
         ]
 
 
@@ -120,16 +117,8 @@ def mariadb(place: Place) -> Iterator[list[Way]]:
             Way("MariaDB", "LOAD DATA of a ready file", lambda: bulk.load_data(server, text, place.rows)),
             Way("MariaDB", "two_phase", lambda: sink(protocol="two_phase")),
             Way("MariaDB", "write_ahead", lambda: sink(protocol="write_ahead")),
-            Way("MariaDB", "…, validate='schema'", lambda: sink(protocol="write_ahead", validate="schema")),
-            Way("MariaDB", "…, at_least_once", lambda: sink(**_weaker(place, "at_least_once"))),
-            Way("MariaDB", "…, none", lambda: sink(**_weaker(place, "none"))),
-            Way("MariaDB", "upsert", lambda: sink(mode="upsert", key=["id"], validate="schema")),
+            Way("MariaDB", "upsert", lambda: sink(mode="upsert", key=["id"])),
         ]
-
-
-def _weaker(place: Place, guarantee: str) -> dict[str, Any]:
-    committer = {"committer": place.sent} if guarantee == "at_least_once" else {}
-    return {"protocol": "write_ahead", "validate": "schema", "guarantee": guarantee, **committer}
 
 
 @contextmanager

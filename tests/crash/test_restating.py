@@ -374,14 +374,6 @@ def _renamed(sink: Sink) -> PostgresSink:
     return PostgresSink(**{**arguments, "name": f"{arguments['name']}_renamed"})
 
 
-def test_what_nothing_proves_can_not_be_taken_back(world: RestatingWorld) -> None:
-    told: dict[str, Any] = {"connection": "warehouse", "protocol": "write_ahead", "guarantee": "none"}
-    sink = PostgresSink("unproven", tables={"numbers": "public.numbers"}, **told)
-    context = world.runtime().sink_context()
-    with sink.opened(context) as opened, pytest.raises(PreflightRefused, match="guarantee='none'"):
-        opened.require_replaceable()
-
-
 def test_a_table_without_the_epoch_column_is_named(world: RestatingWorld) -> None:
     world.execute(world.warehouse_dsn, "CREATE TABLE IF NOT EXISTS public.plain (day bigint, number int, label text)")
     plain = PostgresSink("plain", tables={"numbers": "public.plain"}, connection="warehouse")

@@ -170,7 +170,7 @@ class Making:
         add(1)
         self.move("tables", 1, *DECIDED, "publish", "cleanup")
         add(4)
-        self.move("tables", 2, *DECIDED, "publish.accounts", "publish.careless")
+        self.move("tables", 2, *DECIDED, "publish.accounts")
         add(7)
         self.move("tables", 3, *DECIDED)
         add(10)

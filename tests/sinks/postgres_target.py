@@ -94,9 +94,8 @@ class TableUnderTest(SinkUnderTest):
         self.server = server
         self.dsn, self.other, self.protocol, self.arguments = dsn, other, protocol, arguments
         self.votes_with_data = protocol == "two_phase"
-        self.guarantee = Guarantee(arguments.get("guarantee", Guarantee.EXACTLY_ONCE))
-        told_apart = arguments.get("epoch_column", "") is not None
-        self.replaceable = told_apart and self.guarantee is Guarantee.EXACTLY_ONCE
+        self.guarantee = Guarantee.EXACTLY_ONCE
+        self.replaceable = arguments.get("epoch_column", "") is not None
 
     @abstractmethod
     def execute(self, statement: str) -> list[tuple[Any, ...]]:

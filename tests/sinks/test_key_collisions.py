@@ -129,8 +129,6 @@ def test_an_interval_pipeline_in_which_two_epochs_could_wait_in_a_circle_is_refu
 WRITERS: list[tuple[list[dict[str, Any]], dict[str, Any], str]] = [
     ([{"name": "second"}], {}, r"other sinks write there too \(numbers\.second\)"),
     ([], {"shared": True}, "other sinks write there too"),
-    ([], {"validate": "schema"}, "validate='schema' doesn't look"),
-    ([], {"guarantee": "none"}, "guarantee='none' sends rows again"),
 ]
 
 

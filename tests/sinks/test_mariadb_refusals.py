@@ -169,21 +169,6 @@ def test_a_user_without_a_grant_is_told_so(mariadb_server: MariaDbServer, mariad
     raise AssertionError("the grants that were told don't suffice")
 
 
-@pytest.mark.fault("J18")
-def test_who_may_not_take_markers_back_is_told_so_before_the_decision(
-    mariadb_server: MariaDbServer, mariadb_dsn: str, loader: str, tmp_path: Path
-) -> None:
-    preflight(mariadb_dsn, sink(create=True))
-    grant(mariadb_server, mariadb_dsn, "SELECT, INSERT, UPDATE")
-    given = sink("write_ahead", guarantee="at_least_once", committer=str(tmp_path))
-    with given.opened(context(loader)) as live:
-        live.preflight({"rows": SCHEMA})
-        with pytest.raises(PreflightRefused, match=r"GRANT DELETE ON .*lockstep_marker.* TO 'loader'"):
-            live.prepare(epoch(), [SealedRows(ROWS)])
-    grant(mariadb_server, mariadb_dsn, "DELETE")
-    assert publish(loader, given) is Publication.SENT
-
-
 # --- rows ------------------------------------------------------------------------------------------------------------
 
 

@@ -60,7 +60,6 @@ def handle_of(pipeline: str, sink: str = "warehouse") -> str:
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"protocol": "hope"}, "hope"),
-    ({"validate": "maybe"}, "maybe"),
     ({"lock_timeout": 0}, "lock_timeout"),
     ({"tables": {}}, "at least one"),
     ({"tables": {"a": "public.t", "b": "t"}}, "a table of its own"),
@@ -435,12 +434,13 @@ def test_a_trigger_that_notifies_makes_prepare_fail_by_name(warehouse_dsn: str) 
 
 @pytest.mark.fault("E21")
 def test_rows_refused_after_the_decision_block_the_epoch_and_pass_once_the_cause_is_gone(warehouse_dsn: str) -> None:
-    given, wal = sink("write_ahead", validate="schema"), [SealedRows(ROWS)]
-    target(warehouse_dsn, "ALTER TABLE target ADD CONSTRAINT small CHECK (id < 3)")
+    given, wal = sink("write_ahead"), [SealedRows(ROWS)]
+    target(warehouse_dsn, "")
     with given.opened(context(warehouse_dsn)) as live:
         live.preflight({"rows": SCHEMA})
         vote = live.prepare(epoch(), wal)
         assert vote.rows == {"rows": 3}
+        execute(warehouse_dsn, "ALTER TABLE target ADD CONSTRAINT small CHECK (id < 3)")
         with pytest.raises(PublishBlocked, match=r"output rows into table public\.target: .*small"):
             live.publish(replace(epoch(), token=11), vote, wal)
         assert live.find_marker(1) is None and nothing_is_left(warehouse_dsn)

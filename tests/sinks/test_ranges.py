@@ -17,7 +17,7 @@ from lockstep.testing._sealed_rows import OUTPUT
 from lockstep.testing._under_test import epoch, expect_proof, expect_rows, expect_settled, opened, prepare, publish
 from tests.sinks.kafka_target import KafkaUnderTest
 from tests.sinks.kinds import table_under_test
-from tests.sinks.postgres_target import PostgresUnderTest, TableUnderTest
+from tests.sinks.postgres_target import TableUnderTest
 from tests.sinks.targets import FilesUnderTest
 
 TABLES = ("postgres two_phase", "mariadb write_ahead")
@@ -34,7 +34,7 @@ def target(request: pytest.FixtureRequest, memory: Path) -> SinkUnderTest:
             return KafkaUnderTest(request.getfixturevalue("kafka_broker"), shards=2 if protocol else 1)
         case "recorded":
             elsewhere: dict[str, Any] = {"guarantee": "at_least_once", "committer": str(memory / "sent")}
-            return PostgresUnderTest(request.getfixturevalue("warehouse_dsn"), "", "write_ahead", **elsewhere)
+            return KafkaUnderTest(request.getfixturevalue("kafka_broker"), **elsewhere)
         case _:
             return table_under_test(request, request.param)
 

@@ -49,8 +49,8 @@ def show_the_old(place: UpsertedDatabase, protocol: ProtocolName, **arguments: A
     ("placed", "arguments"),
     [
         ("postgres two_phase", {}),
-        ("postgres write_ahead", {"order": "epoch", "validate": "schema"}),
-        ("mariadb two_phase", {"order": "epoch", "validate": "schema"}),
+        ("postgres write_ahead", {"order": "epoch"}),
+        ("mariadb two_phase", {"order": "epoch"}),
         ("mariadb write_ahead", {}),
     ],
     indirect=["placed"],

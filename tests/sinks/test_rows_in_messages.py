@@ -140,8 +140,9 @@ def test_a_refusal_after_the_decision_and_a_key_that_stands_twice_tell_values_on
         given.abort(1)
     caplog.clear()
     ddl, named = REFUSALS[kind]["a check"]
-    given = table_feeds(kind, ddl, validate="schema")
+    given = table_feeds(kind, "")
     given.decide(2)
+    given.run_sql(ddl)
     with pytest.raises(PublishBlocked, match=named) as blocked:
         given.publish(2, "redo")
     problems = given.recover().problems

@@ -342,7 +342,7 @@ def test_an_epoch_adds_its_column_past_others_that_are_prepared(
 
 
 @pytest.mark.fault("J19")
-@pytest.mark.parametrize("arguments", [{"validate": "load"}, {"validate": "schema"}, {"protocol": "two_phase"}])
+@pytest.mark.parametrize("arguments", [{}, {"protocol": "two_phase"}])
 def test_nothing_is_left_of_a_column_whose_epoch_is_not_shown(postgres: Database, arguments: dict[str, Any]) -> None:
     with postgres.opened(**arguments) as live:
         show = prepared(live, 2, WIDER)

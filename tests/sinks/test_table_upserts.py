@@ -133,7 +133,7 @@ def test_text_that_the_server_would_refuse_is_refused_before_the_decision(place:
     text, long = 'text COLLATE "C"' if place.text == "text" else "varchar(3) CHARACTER SET utf8mb4", "a\0" * 9
     columns = f"id bigint PRIMARY KEY, name {text}, version bigint, {OURS}, lockstep_order bigint NOT NULL"
     place.execute(f"CREATE TABLE target ({columns})")
-    given = place.sink(create=False, validate="schema")
+    given = place.sink(create=False)
     place.expect_refusal(SinkRejected, "name|0x00", given, sealed(1, row(1), row(2, long)))
     place.send(given, sealed(2, row(1, "abc")))
 

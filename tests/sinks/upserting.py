@@ -193,7 +193,7 @@ EACH = ["postgres two_phase", "mariadb write_ahead"]
 EACH_WITH_ITS_CHECK: list[tuple[str, dict[str, Any]]] = [
     ("postgres two_phase", {"protocol": "two_phase"}),
     ("postgres write_ahead", {}),
-    ("mariadb write_ahead", {"validate": "schema"}),
+    ("mariadb write_ahead", {}),
 ]
 
 

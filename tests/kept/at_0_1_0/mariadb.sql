@@ -11,8 +11,8 @@ CREATE TABLE `lockstep_keys` (
   PRIMARY KEY (`deployment`,`pipeline`,`sink`,`relation`,`epoch`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci;
 /*!40101 SET character_set_client = @saved_cs_client */;
-INSERT INTO `lockstep_keys` VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3','maria','newest','kept.moves_newest',1,2);
-INSERT INTO `lockstep_keys` VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3','maria','newest','kept.moves_newest',2,1);
+INSERT INTO `lockstep_keys` VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da','maria','newest','kept.moves_newest',1,2);
+INSERT INTO `lockstep_keys` VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da','maria','newest','kept.moves_newest',2,1);
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
 /*!40101 SET character_set_client = utf8mb4 */;
 CREATE TABLE `lockstep_marker` (
@@ -27,10 +27,11 @@ CREATE TABLE `lockstep_marker` (
   PRIMARY KEY (`deployment`,`pipeline`,`sink`,`epoch`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci;
 /*!40101 SET character_set_client = @saved_cs_client */;
-INSERT INTO `lockstep_marker` VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3','maria','newest',1,176,'9676e6f5ed01bbc154cc6dc61d959babbf5b77ce26677542338e34dde145fb4a','{\"moves\": 2}','2026-11-29 01:23:48.707436');
-INSERT INTO `lockstep_marker` VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3','maria','newest',2,185,'10b7d4fbdf697a61f73d0125beba007e325596ed2e2c6fbbab18fb9b10aa8eab','{\"moves\": 2}','2026-11-29 01:23:52.247262');
-INSERT INTO `lockstep_marker` VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3','maria','prepared',1,173,'9676e6f5ed01bbc154cc6dc61d959babbf5b77ce26677542338e34dde145fb4a','{\"moves\": 2}','2026-11-29 01:23:48.406040');
-INSERT INTO `lockstep_marker` VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3','maria','prepared',2,182,'10b7d4fbdf697a61f73d0125beba007e325596ed2e2c6fbbab18fb9b10aa8eab','{\"moves\": 2}','2026-11-29 01:23:51.847408');
+INSERT INTO `lockstep_marker` VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da','maria','newest',1,171,'6baa0258540ffd9a06ebc77a85f96d9bbb7ce76ee11b05ea0c955032a4cd432f','{\"moves\": 2}','2026-11-29 02:03:45.867222');
+INSERT INTO `lockstep_marker` VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da','maria','newest',2,180,'4113c74bc660f5635536a88003a40335f9928175b6180d92d16fe939eef23d5e','{\"moves\": 2}','2026-11-29 02:03:47.985579');
+INSERT INTO `lockstep_marker` VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da','maria','prepared',1,168,'6baa0258540ffd9a06ebc77a85f96d9bbb7ce76ee11b05ea0c955032a4cd432f','{\"moves\": 2}','2026-11-29 02:03:45.494848');
+INSERT INTO `lockstep_marker` VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da','maria','prepared',2,177,'4113c74bc660f5635536a88003a40335f9928175b6180d92d16fe939eef23d5e','{\"moves\": 2}','2026-11-29 02:03:47.790543');
+INSERT INTO `lockstep_marker` VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da','maria_again','repeated',1,165,'af4531d89d5b67db088db9a6ffae7bbde945d32b0fc771e7174f7792aeaa528a','{\"moves\": 2}','2026-11-29 02:03:40.562952');
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
 /*!40101 SET character_set_client = utf8mb4 */;
 CREATE TABLE `lockstep_range` (
@@ -55,9 +56,9 @@ CREATE TABLE `lockstep_target` (
   PRIMARY KEY (`relation`,`deployment`,`pipeline`,`sink`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci;
 /*!40101 SET character_set_client = @saved_cs_client */;
-INSERT INTO `lockstep_target` VALUES ('kept.moves_newest','b22cd34d-3a52-4455-b37a-32d9ed73c0e3','maria','newest',0);
-INSERT INTO `lockstep_target` VALUES ('kept.moves_prepared','b22cd34d-3a52-4455-b37a-32d9ed73c0e3','maria','prepared',0);
-INSERT INTO `lockstep_target` VALUES ('kept.moves_repeated','b22cd34d-3a52-4455-b37a-32d9ed73c0e3','maria_again','repeated',0);
+INSERT INTO `lockstep_target` VALUES ('kept.moves_newest','815ea124-ae84-4006-ab92-b0cd6027b1da','maria','newest',0);
+INSERT INTO `lockstep_target` VALUES ('kept.moves_prepared','815ea124-ae84-4006-ab92-b0cd6027b1da','maria','prepared',0);
+INSERT INTO `lockstep_target` VALUES ('kept.moves_repeated','815ea124-ae84-4006-ab92-b0cd6027b1da','maria_again','repeated',0);
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
 /*!40101 SET character_set_client = utf8mb4 */;
 CREATE TABLE `lockstep_target_id` (
@@ -66,7 +67,7 @@ CREATE TABLE `lockstep_target_id` (
   PRIMARY KEY (`only_one`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci;
 /*!40101 SET character_set_client = @saved_cs_client */;
-INSERT INTO `lockstep_target_id` VALUES (1,'ee6af692-0c5d-4adf-a908-db1933619a50');
+INSERT INTO `lockstep_target_id` VALUES (1,'f9e82fc8-6e06-4ba8-ac3d-546f84433a29');
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
 /*!40101 SET character_set_client = utf8mb4 */;
 CREATE TABLE `moves` (

@@ -237,13 +237,9 @@ def _tables(accept: tuple[str, ...]) -> Pipeline:
             PostgresSink(
                 "accounts",
                 tables={"accounts": "public.accounts_copy"},
-                guarantee="at_least_once",
-                committer="postgres:warehouse",
-                validate="schema",
                 **arguments,
             ),
             PostgresSink("entries", tables={"entries": "public.entries_copy"}, schema="proofs", **arguments),
-            PostgresSink("careless", tables={"entries": "public.entries_careless"}, guarantee="none", **arguments),
             HttpSink(
                 "http", output="entries", connection="http", committer="postgres:warehouse", records_per_request=2
             ),
@@ -332,8 +328,6 @@ def _maria_again(home: Path, accept: tuple[str, ...]) -> Pipeline:
                 connection="maria",
                 create=True,
                 protocol="write_ahead",
-                guarantee="at_least_once",
-                committer=f"{home}/sent",
             ),
         ],
     )

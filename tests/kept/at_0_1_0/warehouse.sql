@@ -57,12 +57,6 @@ CREATE TABLE public.entries (
     account bigint,
     amount numeric(10,2)
 );
-CREATE TABLE public.entries_careless (
-    id bigint,
-    account bigint,
-    amount numeric(10,2),
-    lockstep_epoch bigint NOT NULL
-);
 CREATE TABLE public.entries_copy (
     id bigint,
     account bigint,
@@ -170,21 +164,21 @@ CREATE TABLE public.totals (
     lockstep_epoch bigint NOT NULL
 );
 ALTER TABLE ONLY public.entries ALTER COLUMN id SET DEFAULT nextval('public.entries_id_seq'::regclass);
-INSERT INTO proofs.lockstep_marker VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3', 'tables', 'entries', 1, 8, 'f41791177e6a4f218369c19c0aa83ecaec003affc96e0515df9ce55be3b30aef', '{"entries": 3}', '2026-11-29 01:20:17.748607+00');
-INSERT INTO proofs.lockstep_target VALUES ('public.entries_copy', 'b22cd34d-3a52-4455-b37a-32d9ed73c0e3', 'tables', 'entries', false);
-INSERT INTO proofs.lockstep_target_id VALUES ('093f6416-2fda-4ab1-af33-b1417da68ce7', true);
+INSERT INTO proofs.lockstep_marker VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da', 'tables', 'entries', 1, 7, '2a0ff4c5c0ae59390fceabec4b102f6fb7b7e8dc1ec55d2ae6cef53c59bbb127', '{"entries": 3}', '2026-11-29 02:00:43.836111+00');
+INSERT INTO proofs.lockstep_target VALUES ('public.entries_copy', '815ea124-ae84-4006-ab92-b0cd6027b1da', 'tables', 'entries', false);
+INSERT INTO proofs.lockstep_target_id VALUES ('d7590284-d7d3-4d77-9ffe-63587827ae71', true);
 INSERT INTO public.accounts VALUES (1, 'owner 1', '765');
 INSERT INTO public.accounts VALUES (2, 'owner 2', '767');
 INSERT INTO public.accounts VALUES (3, 'owner 3', '769');
-INSERT INTO public.accounts VALUES (4, 'owner 4', '785');
-INSERT INTO public.accounts VALUES (5, 'owner 5', '787');
-INSERT INTO public.accounts VALUES (6, 'owner 6', '789');
-INSERT INTO public.accounts VALUES (7, 'owner 7', '796');
-INSERT INTO public.accounts VALUES (8, 'owner 8', '798');
-INSERT INTO public.accounts VALUES (9, 'owner 9', '800');
-INSERT INTO public.accounts VALUES (10, 'owner 10', '804');
-INSERT INTO public.accounts VALUES (11, 'owner 11', '806');
-INSERT INTO public.accounts VALUES (12, 'owner 12', '808');
+INSERT INTO public.accounts VALUES (4, 'owner 4', '781');
+INSERT INTO public.accounts VALUES (5, 'owner 5', '783');
+INSERT INTO public.accounts VALUES (6, 'owner 6', '785');
+INSERT INTO public.accounts VALUES (7, 'owner 7', '790');
+INSERT INTO public.accounts VALUES (8, 'owner 8', '792');
+INSERT INTO public.accounts VALUES (9, 'owner 9', '794');
+INSERT INTO public.accounts VALUES (10, 'owner 10', '798');
+INSERT INTO public.accounts VALUES (11, 'owner 11', '800');
+INSERT INTO public.accounts VALUES (12, 'owner 12', '802');
 INSERT INTO public.accounts_copy VALUES (1, 'owner 1', 1);
 INSERT INTO public.accounts_copy VALUES (2, 'owner 2', 1);
 INSERT INTO public.accounts_copy VALUES (3, 'owner 3', 1);
@@ -203,49 +197,42 @@ INSERT INTO public.entries VALUES (9, 9, 9.25);
 INSERT INTO public.entries VALUES (10, 10, 10.25);
 INSERT INTO public.entries VALUES (11, 11, 11.25);
 INSERT INTO public.entries VALUES (12, 12, 12.25);
-INSERT INTO public.entries_careless VALUES (1, 1, 1.25, 1);
-INSERT INTO public.entries_careless VALUES (2, 2, 2.25, 1);
-INSERT INTO public.entries_careless VALUES (3, 3, 3.25, 1);
-INSERT INTO public.entries_careless VALUES (4, 4, 4.25, 2);
-INSERT INTO public.entries_careless VALUES (5, 5, 5.25, 2);
-INSERT INTO public.entries_careless VALUES (6, 6, 6.25, 2);
 INSERT INTO public.entries_copy VALUES (1, 1, 1.25, 1);
 INSERT INTO public.entries_copy VALUES (2, 2, 2.25, 1);
 INSERT INTO public.entries_copy VALUES (3, 3, 3.25, 1);
-INSERT INTO public.lockstep_keys VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3', 'customers', 'totals', 'public.totals', 1, 3);
-INSERT INTO public.lockstep_keys VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3', 'customers', 'totals', 'public.totals', 2, 1);
-INSERT INTO public.lockstep_keys VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3', 'customers', 'totals', 'public.totals', 3, 0);
-INSERT INTO public.lockstep_keys VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3', 'numbers', 'newest', 'public.numbers_sums', 1, 2);
-INSERT INTO public.lockstep_keys VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3', 'numbers', 'newest', 'public.numbers_sums', 2, 0);
-INSERT INTO public.lockstep_marker VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3', 'orders', 'warehouse', 1, 27, '1c93e86ecdd3917dc9e2a6f376b93acff2cbac52771abec40146eaacd3e7bf5a', '{"orders": 4, "refunds": 1}', '2026-11-29 01:20:32.823627+00');
-INSERT INTO public.lockstep_marker VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3', 'orders', 'warehouse', 2, 35, '288472c37b77db1064744dd8556f49dff7a8238d2c08e1f2fdf9c799ae8d8c1f', '{"orders": 4, "refunds": 1}', '2026-11-29 01:20:37.780824+00');
-INSERT INTO public.lockstep_marker VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3', 'orders', 'warehouse', 3, 43, '93d1c66f59c7cb7072f3cd56def1c637a5abcca3fa7ca70a55000b69ccf11ab2', '{"orders": 4, "refunds": 1}', '2026-11-29 01:20:42.727513+00');
-INSERT INTO public.lockstep_marker VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3', 'orders', 'warehouse', 6, 61, '38ed5563f23235ee48c45e0a7f3068329806a2bf7df5d1f90dffa4df56587a1d', '{"orders": 4, "refunds": 1}', '2026-11-29 01:20:57.966005+00');
-INSERT INTO public.lockstep_marker VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3', 'customers', 'totals', 1, 83, '4d65e4ad4894c3be204a89ad12ec89d990fadcffb64a26fee45e925a6e49e32d', '{"totals": 3}', '2026-11-29 01:21:15.370396+00');
-INSERT INTO public.lockstep_marker VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3', 'customers', 'totals', 2, 89, 'c3ac90d3ae3d2854570b3bfcdb2107b266dca947fe7282eae786cc9c0da7002b', '{"totals": 2}', '2026-11-29 01:21:20.380571+00');
-INSERT INTO public.lockstep_marker VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3', 'customers', 'totals', 3, 95, '17a3ddf5b69dedb2d1a6adb281f5bfc704f217c6ea9b928495f1bbe4a836631e', '{"totals": 2}', '2026-11-29 01:21:24.512222+00');
-INSERT INTO public.lockstep_marker VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3', 'numbers', 'shared', 1, 119, 'bd912a32fed7272293cce408dbdc867c2d17a6ae764f6845b134d1eda1e2412d', '{"numbers": 10}', '2026-11-29 01:22:10.450687+00');
-INSERT INTO public.lockstep_marker VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3', 'numbers', 'newest', 1, 124, 'bd912a32fed7272293cce408dbdc867c2d17a6ae764f6845b134d1eda1e2412d', '{"sums": 2}', '2026-11-29 01:22:10.852323+00');
-INSERT INTO public.lockstep_marker VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3', 'numbers', 'shared', 2, 129, '7ae52751a453a6a0c93012131fcf78de6c738bb74366dacb6f6e74102abb8faf', '{"numbers": 10}', '2026-11-29 01:22:37.588838+00');
-INSERT INTO public.lockstep_marker VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3', 'numbers', 'newest', 2, 134, '7ae52751a453a6a0c93012131fcf78de6c738bb74366dacb6f6e74102abb8faf', '{"sums": 2}', '2026-11-29 01:22:38.297413+00');
-INSERT INTO public.lockstep_range VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3', 'orders', 'warehouse', '2013-01-01T00:00:00+00:00/2013-01-02T00:00:00+00:00', 1, 27);
-INSERT INTO public.lockstep_range VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3', 'orders', 'warehouse', '2013-01-02T00:00:00+00:00/2013-01-03T00:00:00+00:00', 2, 35);
-INSERT INTO public.lockstep_range VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3', 'orders', 'warehouse', '2013-01-03T00:00:00+00:00/2013-01-04T00:00:00+00:00', 3, 43);
-INSERT INTO public.lockstep_range VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3', 'orders', 'warehouse', '2013-01-06T00:00:00+00:00/2013-01-07T00:00:00+00:00', 6, 61);
-INSERT INTO public.lockstep_sent VALUES ('', '', 0, 0, 'b233b852-fe1e-422f-b65d-4f9fd8f8a0a2', '2026-11-29 01:20:03.706823+00');
-INSERT INTO public.lockstep_sent VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3:tables', 'accounts', 1, 7, 'f41791177e6a4f218369c19c0aa83ecaec003affc96e0515df9ce55be3b30aef', '2026-11-29 01:20:17.66885+00');
-INSERT INTO public.lockstep_sent VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3:tables', 'http', 1, 10, 'f41791177e6a4f218369c19c0aa83ecaec003affc96e0515df9ce55be3b30aef', '2026-11-29 01:20:17.925345+00');
-INSERT INTO public.lockstep_sent VALUES ('b22cd34d-3a52-4455-b37a-32d9ed73c0e3:tables', 'accounts', 2, 17, 'ba16258af0b908cb69321a2e649079654a279376a347090879aceefc257fc91f', '2026-11-29 01:20:20.602942+00');
-INSERT INTO public.lockstep_target VALUES ('public.accounts_copy', 'b22cd34d-3a52-4455-b37a-32d9ed73c0e3', 'tables', 'accounts', false);
-INSERT INTO public.lockstep_target VALUES ('public.entries_careless', 'b22cd34d-3a52-4455-b37a-32d9ed73c0e3', 'tables', 'careless', false);
-INSERT INTO public.lockstep_target VALUES ('public.orders', 'b22cd34d-3a52-4455-b37a-32d9ed73c0e3', 'orders', 'warehouse', false);
-INSERT INTO public.lockstep_target VALUES ('public.refunds', 'b22cd34d-3a52-4455-b37a-32d9ed73c0e3', 'orders', 'warehouse', false);
-INSERT INTO public.lockstep_target VALUES ('public.totals', 'b22cd34d-3a52-4455-b37a-32d9ed73c0e3', 'customers', 'totals', false);
-INSERT INTO public.lockstep_target VALUES ('public.numbers', 'b22cd34d-3a52-4455-b37a-32d9ed73c0e3', 'numbers', 'shared', true);
-INSERT INTO public.lockstep_target VALUES ('public.numbers_sums', 'b22cd34d-3a52-4455-b37a-32d9ed73c0e3', 'numbers', 'newest', false);
-INSERT INTO public.lockstep_target VALUES ('public.numbers', 'b22cd34d-3a52-4455-b37a-32d9ed73c0e3', 'resumed', 'shared', true);
-INSERT INTO public.lockstep_target VALUES ('public.resumed_sums', 'b22cd34d-3a52-4455-b37a-32d9ed73c0e3', 'resumed', 'newest', false);
-INSERT INTO public.lockstep_target_id VALUES ('24ca9a1f-1a18-432c-a866-1bf67e9cfd4b', true);
+INSERT INTO public.lockstep_keys VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da', 'customers', 'totals', 'public.totals', 1, 3);
+INSERT INTO public.lockstep_keys VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da', 'customers', 'totals', 'public.totals', 2, 1);
+INSERT INTO public.lockstep_keys VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da', 'customers', 'totals', 'public.totals', 3, 0);
+INSERT INTO public.lockstep_keys VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da', 'numbers', 'newest', 'public.numbers_sums', 1, 2);
+INSERT INTO public.lockstep_keys VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da', 'numbers', 'newest', 'public.numbers_sums', 2, 0);
+INSERT INTO public.lockstep_marker VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da', 'tables', 'accounts', 1, 6, '2a0ff4c5c0ae59390fceabec4b102f6fb7b7e8dc1ec55d2ae6cef53c59bbb127', '{"accounts": 3}', '2026-11-29 02:00:43.760641+00');
+INSERT INTO public.lockstep_marker VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da', 'tables', 'accounts', 2, 14, '93c2732377bc9265e1cc87cef0ad6901464fdbca78be1e78d89519e8467224c8', '{"accounts": 3}', '2026-11-29 02:00:46.745531+00');
+INSERT INTO public.lockstep_marker VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da', 'orders', 'warehouse', 1, 22, '3cb43168ac5a67a562b26ed3855f330a1bfcf4b1562e818d360c14cc16dbc541', '{"orders": 4, "refunds": 1}', '2026-11-29 02:00:59.212444+00');
+INSERT INTO public.lockstep_marker VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da', 'orders', 'warehouse', 2, 30, '4f573761d4fbe1db4563bf53cd0d16452e4d04a8279d90e4f784d6e96f9a1a9b', '{"orders": 4, "refunds": 1}', '2026-11-29 02:01:02.833712+00');
+INSERT INTO public.lockstep_marker VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da', 'orders', 'warehouse', 3, 38, 'b3aedaff4fa59e8664db07cf30f99911397ea7fb11e17439616a4c24154f095b', '{"orders": 4, "refunds": 1}', '2026-11-29 02:01:06.849884+00');
+INSERT INTO public.lockstep_marker VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da', 'orders', 'warehouse', 6, 56, '608ecc39cc7f84329662540fa4d8ff813c294a47818d186638998e78f16e5247', '{"orders": 4, "refunds": 1}', '2026-11-29 02:01:19.150772+00');
+INSERT INTO public.lockstep_marker VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da', 'customers', 'totals', 1, 78, '35636cbbadcf2e4440105c3f601a9bdbc40036f7be9a1ec2868157dcdbcb9c08', '{"totals": 3}', '2026-11-29 02:01:34.233633+00');
+INSERT INTO public.lockstep_marker VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da', 'customers', 'totals', 2, 84, 'c56ce30ac4289d62acabbf61bc4c882263e46e1c11c7e4c8f43ecb39551f5dab', '{"totals": 2}', '2026-11-29 02:01:40.912603+00');
+INSERT INTO public.lockstep_marker VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da', 'customers', 'totals', 3, 90, 'e7c90868726f4772c399e6e33e72def6ff1844f1bd81fc1e7afc0f10a232474b', '{"totals": 2}', '2026-11-29 02:01:46.091597+00');
+INSERT INTO public.lockstep_marker VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da', 'numbers', 'shared', 1, 114, 'd7d67ff3e8440f2803f952a0f4cc0b9283dd21404200b8cf5e5bbf59f8e90c36', '{"numbers": 10}', '2026-11-29 02:02:37.532741+00');
+INSERT INTO public.lockstep_marker VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da', 'numbers', 'newest', 1, 119, 'd7d67ff3e8440f2803f952a0f4cc0b9283dd21404200b8cf5e5bbf59f8e90c36', '{"sums": 2}', '2026-11-29 02:02:38.694228+00');
+INSERT INTO public.lockstep_marker VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da', 'numbers', 'shared', 2, 124, 'e7c1dffbcbff670fa59c07300c9322b1c699c0a63283e92abbbdb63a0f99739a', '{"numbers": 10}', '2026-11-29 02:02:56.757847+00');
+INSERT INTO public.lockstep_marker VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da', 'numbers', 'newest', 2, 129, 'e7c1dffbcbff670fa59c07300c9322b1c699c0a63283e92abbbdb63a0f99739a', '{"sums": 2}', '2026-11-29 02:02:57.233892+00');
+INSERT INTO public.lockstep_range VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da', 'orders', 'warehouse', '2013-01-01T00:00:00+00:00/2013-01-02T00:00:00+00:00', 1, 22);
+INSERT INTO public.lockstep_range VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da', 'orders', 'warehouse', '2013-01-02T00:00:00+00:00/2013-01-03T00:00:00+00:00', 2, 30);
+INSERT INTO public.lockstep_range VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da', 'orders', 'warehouse', '2013-01-03T00:00:00+00:00/2013-01-04T00:00:00+00:00', 3, 38);
+INSERT INTO public.lockstep_range VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da', 'orders', 'warehouse', '2013-01-06T00:00:00+00:00/2013-01-07T00:00:00+00:00', 6, 56);
+INSERT INTO public.lockstep_sent VALUES ('', '', 0, 0, 'f71262d4-2ac5-4d21-84e5-ec8b9be96e6d', '2026-11-29 02:00:33.252988+00');
+INSERT INTO public.lockstep_sent VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da:tables', 'http', 1, 8, '2a0ff4c5c0ae59390fceabec4b102f6fb7b7e8dc1ec55d2ae6cef53c59bbb127', '2026-11-29 02:00:43.932859+00');
+INSERT INTO public.lockstep_target VALUES ('public.accounts_copy', '815ea124-ae84-4006-ab92-b0cd6027b1da', 'tables', 'accounts', false);
+INSERT INTO public.lockstep_target VALUES ('public.orders', '815ea124-ae84-4006-ab92-b0cd6027b1da', 'orders', 'warehouse', false);
+INSERT INTO public.lockstep_target VALUES ('public.refunds', '815ea124-ae84-4006-ab92-b0cd6027b1da', 'orders', 'warehouse', false);
+INSERT INTO public.lockstep_target VALUES ('public.totals', '815ea124-ae84-4006-ab92-b0cd6027b1da', 'customers', 'totals', false);
+INSERT INTO public.lockstep_target VALUES ('public.numbers', '815ea124-ae84-4006-ab92-b0cd6027b1da', 'numbers', 'shared', true);
+INSERT INTO public.lockstep_target VALUES ('public.numbers_sums', '815ea124-ae84-4006-ab92-b0cd6027b1da', 'numbers', 'newest', false);
+INSERT INTO public.lockstep_target VALUES ('public.numbers', '815ea124-ae84-4006-ab92-b0cd6027b1da', 'resumed', 'shared', true);
+INSERT INTO public.lockstep_target VALUES ('public.resumed_sums', '815ea124-ae84-4006-ab92-b0cd6027b1da', 'resumed', 'newest', false);
+INSERT INTO public.lockstep_target_id VALUES ('82f47b80-f92a-4003-a6ef-5caf575797e1', true);
 INSERT INTO public.numbers VALUES (0, 0, 1);
 INSERT INTO public.numbers VALUES (1, 1, 1);
 INSERT INTO public.numbers VALUES (2, 0, 1);
@@ -331,7 +318,6 @@ ALTER TABLE ONLY public.totals
     ADD CONSTRAINT totals_pkey PRIMARY KEY (customer);
 CREATE INDEX accounts_copy_lockstep_epoch_idx ON public.accounts_copy USING brin (lockstep_epoch) WITH (pages_per_range='32');
 CREATE INDEX accounts_xid_idx ON public.accounts USING btree (xid);
-CREATE INDEX entries_careless_lockstep_epoch_idx ON public.entries_careless USING brin (lockstep_epoch) WITH (pages_per_range='32');
 CREATE INDEX entries_copy_lockstep_epoch_idx ON public.entries_copy USING brin (lockstep_epoch) WITH (pages_per_range='32');
 CREATE INDEX numbers_lockstep_epoch_idx ON public.numbers USING brin (lockstep_epoch) WITH (pages_per_range='32');
 CREATE INDEX orders_lockstep_epoch_idx ON public.orders USING brin (lockstep_epoch) WITH (pages_per_range='32');

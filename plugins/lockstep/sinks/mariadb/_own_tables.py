@@ -15,8 +15,7 @@ from lockstep.mariadb.errors import code_of
 from lockstep.mariadb.sql import compose
 from lockstep.mariadb.wire import Cursor
 from lockstep.relation import Relation
-from lockstep.sinks.tables.own_tables import IDENTITY, MARKERS, RANGES, Owner, OwnTables, Row
-from lockstep.sinks.values import SinkEpoch
+from lockstep.sinks.tables.own_tables import IDENTITY, MARKERS, Owner, OwnTables, Row
 
 _WORD = "varchar(40) CHARACTER SET ascii COLLATE ascii_bin NOT NULL"
 _UUID = "char(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL"
@@ -53,12 +52,6 @@ _ENGINES = "SELECT table_name, engine FROM information_schema.tables WHERE table
 _SET_UP = "lockstep set-up"
 _HOMES = (
     "SELECT table_schema FROM information_schema.tables WHERE table_name = 'lockstep_target' AND table_schema <> %s"
-)
-_DELETE_MARKER = (
-    "DELETE FROM {markers} WHERE deployment = %s AND pipeline = %s AND sink = %s AND epoch = %s AND token = %s"
-)
-_DELETE_RANGE = (
-    "DELETE FROM {ranges} WHERE deployment = %s AND pipeline = %s AND sink = %s AND token = %s AND epoch = %s"
 )
 _SELECT_HOLDER = "SELECT token FROM {markers} WHERE deployment = %s AND pipeline = %s AND sink = %s AND epoch = %s"
 _CLOSED = {  # to this user, gone meanwhile, or no table of Lockstep's
@@ -164,11 +157,6 @@ class MariaDbOwnTables(OwnTables[Cursor]):
         return []
 
     # --- markers that others hold, or that nobody may see ---
-
-    def delete_marker(self, cursor: Cursor, epoch: SinkEpoch) -> None:
-        """Take back the marker that this transaction has inserted, and that kept others out."""
-        self._change_marker(cursor, _DELETE_MARKER, epoch)
-        self._change(cursor, _DELETE_RANGE, (*self.owner_key, epoch.token, epoch.id), ranges=self.table(RANGES))
 
     def marker_holder(self, cursor: Cursor, epoch: int) -> int | None:
         """The token of whoever has inserted the epoch's marker, committed or not; the caller reads uncommitted rows."""

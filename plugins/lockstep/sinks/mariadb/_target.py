@@ -16,7 +16,7 @@ from lockstep.mariadb.wire import PACKET, Cursor, close_quietly
 from lockstep.sinks.mariadb._branches import Holder, MariaDbBranches, xid
 from lockstep.sinks.mariadb._own_tables import MariaDbOwnTables
 from lockstep.sinks.tables.target import TRIES, TableClaim, TableTarget
-from lockstep.sinks.values import Guarantee, SinkEpoch
+from lockstep.sinks.values import SinkEpoch
 
 
 @dataclass(frozen=True)
@@ -92,11 +92,8 @@ class MariaDbTarget(TableTarget[Cursor]):
         """With the marker, which is rolled back with the rows: a zombie is found by it."""
         return self.claim_to_vote(epoch)
 
-    def check_trial(self, claim: TableClaim[Cursor], guarantee: Guarantee) -> None:
-        """Where the record is elsewhere the marker is taken back after the decision: whether it may be is seen now."""
-        if guarantee is not Guarantee.EXACTLY_ONCE:
-            with self.database.naming(f"trying to take back the marker of epoch {claim.epoch.id}"):
-                self.take_back_marker(claim)
+    def check_trial(self, claim: TableClaim[Cursor]) -> None:
+        """Nothing is left to the commit."""
 
     def claim_to_publish(self, epoch: SinkEpoch) -> TableClaim[Cursor]:
         for _ in range(TRIES):
@@ -109,13 +106,6 @@ class MariaDbTarget(TableTarget[Cursor]):
                 return claim
             self.branches.clear_the_way(epoch)
         raise self._stuck(epoch)
-
-    def begin_unmarked(self, epoch: SinkEpoch, guarantee: Guarantee) -> TableClaim[Cursor]:
-        """The marker keeps a second publisher out, and isn't left behind."""
-        return self.claim_to_publish(epoch)
-
-    def take_back_marker(self, claim: TableClaim[Cursor]) -> None:
-        self.own.delete_marker(claim.cursor, claim.epoch)
 
 
 def _moves(before: Holder | None, after: Holder) -> bool:

@@ -6,7 +6,6 @@ change by the way (NaN, a negative zero, a year beyond 9999) when it is made int
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -26,8 +25,6 @@ _INTEGERS = {8: "tinyint", 16: "smallint", 32: "int", 64: "bigint"}
 _TEXTS = ("varchar", "tinytext", "text", "mediumtext", "longtext")
 _BLOBS = ("varbinary", "tinyblob", "blob", "mediumblob", "longblob")
 
-_ROOM = {"text": 2**16 - 1, "mediumtext": 2**24 - 1, "longtext": 2**32 - 1}
-_ROOM |= {"blob": 2**16 - 1, "mediumblob": 2**24 - 1, "longblob": 2**32 - 1}
 
 KEY_COLLATION = "utf8mb4_nopad_bin"  #: texts are alike only byte by byte; the others ignore case, or spaces at the end
 _KEY_TYPES = {"longtext": f"varchar(255) COLLATE {KEY_COLLATION}", "longblob": "varbinary(255)"}
@@ -86,13 +83,6 @@ class Column:
     @property
     def unsigned(self) -> bool:
         return "unsigned" in self.type_text
-
-    @property
-    def surely_holds(self) -> int:
-        """Bytes of a text or of bytes."""
-        if (sized := re.fullmatch(r"var(?:char|binary)\((\d+)\)", self.type_text)) is not None:
-            return int(sized[1])
-        return _ROOM.get(self.data_type, 0)
 
 
 def mariadb_type(dtype: pa.DataType) -> MariaDbType | None:

@@ -17,9 +17,7 @@ from lockstep.relation import Relation
 from lockstep.sinks.mariadb._load import LoadText, loader_of
 from lockstep.sinks.mariadb._tables import Table, find_table
 from lockstep.sinks.mariadb._types import KEY_COLLATION
-from lockstep.sinks.tables.held_rows import HeldRows
 from lockstep.sinks.tables.load import TableUpsert
-from lockstep.sinks.tables.text_and_bytes import longest
 from lockstep.sinks.tables.upserts import ORDER_COLUMN, Order, Upserts
 
 _STAGING = "lockstep_upsert"
@@ -62,13 +60,6 @@ class Upsert(TableUpsert[Cursor, LoadText]):
     def _tells_apart_by_bytes(self, cursor: Cursor) -> bool:
         """Preflight lets no other collation be."""
         return True
-
-    def _surely_takes(self, cursor: Cursor, held: HeldRows) -> bool:
-        """Types were compared; what is left is the length of text and bytes."""
-        table, lengths = find_table(cursor, self.load.relation, self.load.database.where), longest(held.table)
-        if table is None or lengths is None:
-            return False
-        return all(length <= table.columns[name].surely_holds for name, length in lengths.items())
 
     def _leading(self, cursor: Cursor) -> str | None:
         """Preflight lets the table have no other unique index."""

@@ -30,15 +30,13 @@ class PostgresSink(TableSink):
 
     `tables`: output → "schema.table", spelled as in the catalog. `connection`: the id of a DSN. `create`: make missing
     tables from the output's schema. `epoch_column`: filled with the epoch where a table has it, None to leave it;
-    without it nobody can verify. `shared`: let other pipelines that say so too write to the same tables. `validate`
-    (write_ahead): "load" tries the rows in the real tables and rolls back, "schema" compares types and counts.
+    without it nobody can verify. `shared`: let other pipelines that say so too write to the same tables.
     `schema`: where Lockstep's own tables live. `lock_timeout`: seconds.
 
     `mode`: "upsert" has one row a `key` (columns, or a mapping of output to columns): the newest by `order` ("epoch",
     "interval_end", "column:<name>"; default: the interval's end, else the epoch), and `deleted` names the boolean
     column of rows that only say that a key is gone (see `lockstep.sinks.tables.upserts`). `on_missing`: what becomes of
-    rows whose epoch is restated by one that lacks their keys, "refuse", "delete" or "keep". `guarantee` (write_ahead):
-    "at_least_once" with a `committer` ("postgres:<connection id>" or a folder), or "none". `on_new_columns`:
+    rows whose epoch is restated by one that lacks their keys, "refuse", "delete" or "keep". `on_new_columns`:
     "add" has a table get the columns that it lacks, nullable, in the transaction that shows the rows.
     """
 

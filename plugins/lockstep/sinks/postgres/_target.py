@@ -19,7 +19,7 @@ from lockstep.sinks.postgres._branches import PostgresBranches
 from lockstep.sinks.postgres._own_tables import PostgresOwnTables
 from lockstep.sinks.postgres._rights import Name, require_rights
 from lockstep.sinks.tables.target import TRIES, TableClaim, TableTarget
-from lockstep.sinks.values import Guarantee, SinkEpoch
+from lockstep.sinks.values import SinkEpoch
 
 _ADVISORY = "hashtextextended(%s, 0)"
 _LACKS = "progress of COPY, by which a publisher that works is told from one that hangs"
@@ -72,7 +72,7 @@ class PostgresTarget(TableTarget[Cursor]):
     def begin_trial(self, epoch: SinkEpoch) -> TableClaim[Cursor]:
         return self.begin(epoch)
 
-    def check_trial(self, claim: TableClaim[Cursor], guarantee: Guarantee) -> None:
+    def check_trial(self, claim: TableClaim[Cursor]) -> None:
         with self.database.naming(f"checking the constraints of epoch {claim.epoch.id}"):
             claim.cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
 
@@ -86,21 +86,6 @@ class PostgresTarget(TableTarget[Cursor]):
                 return claim
             self.branches.clear_the_way(epoch)
         raise self._stuck(epoch)
-
-    def begin_unmarked(self, epoch: SinkEpoch, guarantee: Guarantee) -> TableClaim[Cursor]:
-        """With no record at all nobody waits for the disk."""
-        claim = self.begin(epoch)
-        claim.claimed = self._lock_out_publishers(claim)
-        if not claim.claimed:
-            claim.close()
-        elif guarantee is Guarantee.NONE:
-            try:
-                with self.database.naming("opening a transaction"):
-                    claim.cursor.execute("SET LOCAL synchronous_commit = off")
-            except BaseException:
-                claim.close()
-                raise
-        return claim
 
     # --- other publishers ---
 

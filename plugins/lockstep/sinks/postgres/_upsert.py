@@ -19,9 +19,7 @@ from lockstep.disclosure import cause
 from lockstep.errors import PreflightRefused
 from lockstep.relation import Relation
 from lockstep.sinks.postgres._copy import Encoding
-from lockstep.sinks.postgres._harmless import takes_text
 from lockstep.sinks.postgres._tables import Table, find_table
-from lockstep.sinks.tables.held_rows import HeldRows
 from lockstep.sinks.tables.load import TableUpsert
 from lockstep.sinks.tables.upserts import ORDER_COLUMN, Order, Upserts
 
@@ -95,9 +93,6 @@ class Upsert(TableUpsert[Cursor, Encoding]):
         """Not where a collation takes different texts for the same."""
         cursor.execute(_BY_BYTES, self._named)
         return cursor.fetchone() == (True,)
-
-    def _surely_takes(self, cursor: Cursor, held: HeldRows) -> bool:
-        return takes_text(cursor, held.table)
 
     def _leading(self, cursor: Cursor) -> str | None:
         cursor.execute(_LEADING, self._named)

@@ -76,7 +76,7 @@ class TwoPhaseTableSink(TwoPhaseCommitSink, OpenTableSink[Cursor]):
         if not self._adds_columns:
             return super().prepare(epoch, wal)
         reach(CrashPoint.PREPARE_BEFORE_PRE_COMMIT)
-        vote = self._try(epoch, wal, try_rows=True)
+        vote = self._try(epoch, wal)
         reach(CrashPoint.PREPARE_AFTER_PRE_COMMIT)
         return vote
 

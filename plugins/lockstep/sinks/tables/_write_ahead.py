@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -13,55 +12,23 @@ from lockstep.epoch import Vote
 from lockstep.errors import PreflightRefused
 from lockstep.relation import Relation
 from lockstep.sinks.base import Sink
-from lockstep.sinks.committers.outside import OutsideCommitter
-from lockstep.sinks.committers.sent import SentCommitter
 from lockstep.sinks.tables.open_sink import OpenTableSink
 from lockstep.sinks.tables.output import UniqueKey
 from lockstep.sinks.tables.own_tables import Owner
 from lockstep.sinks.tables.target import TableClaim, TableTarget
-from lockstep.sinks.values import Batches, Guarantee, SinkEpoch
-from lockstep.sinks.write_ahead import CheckpointCommitter, Session, WriteAheadSink
+from lockstep.sinks.values import Batches, SinkEpoch
+from lockstep.sinks.write_ahead import Session, WriteAheadSink
 
 Cursor = TypeVar("Cursor")
 
 
 class WriteAheadTableSink(WriteAheadSink, OpenTableSink[Cursor]):
-    """One transaction an epoch for all tables of the sink. `try_rows`: whether `validate` tries them in the tables."""
+    """One transaction an epoch for all tables of the sink."""
 
-    def __init__(
-        self,
-        sink: Sink,
-        target: TableTarget[Cursor],
-        elsewhere: OutsideCommitter,
-        *,
-        create: bool,
-        shared: bool,
-        try_rows: bool,
-    ) -> None:
+    def __init__(self, sink: Sink, target: TableTarget[Cursor], *, create: bool, shared: bool) -> None:
         super().__init__(sink, target, create=create, shared=shared)
-        self._try_rows, self._needs_turn = try_rows, False
-        self.committer = self._choose_committer(elsewhere)
-
-    def _choose_committer(self, elsewhere: OutsideCommitter) -> CheckpointCommitter:
-        if self.guarantee is Guarantee.EXACTLY_ONCE:
-            return self._markers
-        return SentCommitter(elsewhere, self._begin_unmarked, self._commit_unmarked)
-
-    @contextmanager
-    def _begin_unmarked(self, epoch: SinkEpoch) -> Iterator[TableClaim[Cursor]]:
-        claim = self._target.begin_unmarked(epoch, self.guarantee)
-        try:
-            yield claim
-        finally:
-            claim.close()
-
-    def _commit_unmarked(self, session: Session) -> None:
-        assert isinstance(session, TableClaim)
-        self._target.commit(session, marked=False)
-
-    def close(self) -> None:
-        self.committer.close()
-        super().close()
+        self._needs_turn = False
+        self.committer = self._markers
 
     # --- rows that another epoch's could make the table refuse, after both were decided ---
 
@@ -74,8 +41,6 @@ class WriteAheadTableSink(WriteAheadSink, OpenTableSink[Cursor]):
         super().preflight(schemas)
         if schemas is not None and not self.replaces:
             self._look_at_keys(schemas)
-        if self.guarantee is not Guarantee.EXACTLY_ONCE:
-            self.committer.create_resource()
 
     def _look_at_keys(self, schemas: Mapping[str, pa.Schema]) -> None:
         """A key that tells epochs apart asks for no turn. Raises `PreflightRefused` where no turn would help."""
@@ -95,22 +60,12 @@ class WriteAheadTableSink(WriteAheadSink, OpenTableSink[Cursor]):
                 f"sink {self.name}: {found}, as other sinks write there too{named}: say protocol='two_phase' in all of "
                 "them, let one sink have the table, or drop the key"
             )
-        if not self._try_rows and not all(key.by_epoch for key in keys):
-            raise PreflightRefused(
-                f"sink {self.name}: {found}, as validate='schema' doesn't look whether it has the rows' keys: say "
-                "validate='load' or protocol='two_phase', or drop the key"
-            )
-        if self.guarantee is not Guarantee.EXACTLY_ONCE:
-            raise PreflightRefused(
-                f"sink {self.name}: {found}, as guarantee={self.guarantee.value!r} sends rows again after a crash: say "
-                "guarantee='exactly_once', or drop the key"
-            )
 
     # --- rows ---
 
     def validate(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
-        """With `try_rows` it writes the rows that the tables could refuse, and rolls back."""
-        return self._try(epoch, wal, try_rows=self._try_rows)
+        """Write the rows that the tables could refuse, and roll back."""
+        return self._try(epoch, wal)
 
     def _send(self, epoch: SinkEpoch, wal: Iterable[Batches], session: Session) -> None:
         assert isinstance(session, TableClaim)

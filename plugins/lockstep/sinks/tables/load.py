@@ -143,18 +143,6 @@ class TableLoad(ABC, Generic[Cursor, Encoding]):
         self._lock(cursor)
         return self._compare(cursor, schema)
 
-    def try_encoding(self, cursor: Cursor, batches: Batches) -> int:
-        """Check types, values and count, without sending a row where that can be done; returns the rows counted. The
-        cursor's transaction is to be rolled back."""
-        with self.database.naming(self.what, self.rejected):
-            self._make_fit(cursor, batches.schema)
-            encoding = self._compare(cursor, batches.schema)
-            if encoding.by_text:
-                return self.send(cursor, encoding, self.relation, batches)
-        rows = encoding.check(batches)
-        self.require_whole(rows, batches)
-        return rows
-
     def require_whole(self, rows: int, batches: Batches) -> None:
         if rows != batches.rows:
             raise self.rejection(f"the WAL gave {rows} rows, the manifest has {batches.rows}")
@@ -211,10 +199,6 @@ class TableUpsert(ABC, Generic[Cursor, Encoding]):
         """Whether two keys are alike for the server only where they are for Arrow."""
 
     @abstractmethod
-    def _surely_takes(self, cursor: Cursor, held: HeldRows) -> bool:
-        """Whether the table in between would refuse no value, so that nothing needs to be sent to know."""
-
-    @abstractmethod
     def _leading(self, cursor: Cursor) -> str | None:
         """The column that the table's index on the key starts with."""
 
@@ -232,16 +216,6 @@ class TableUpsert(ABC, Generic[Cursor, Encoding]):
             new = self._put(cursor, encoding, rows)
             self.own.count_keys(cursor, self.epoch, self.load.relation, new)
         return batches.rows
-
-    def try_encoding(self, cursor: Cursor, batches: Batches) -> int:
-        """Check types, values, count and keys without touching the table; returns the rows counted."""
-        with self.load.database.naming(self.load.what, self.load.rejected):
-            encoding, rows = self._read(cursor, batches)
-        if isinstance(rows, HeldRows) and not encoding.by_text and self._surely_takes(cursor, rows):
-            self.load.require_whole(encoding.check(rows), rows)
-            return rows.rows
-        with self._stage(cursor, encoding, rows):
-            return batches.rows
 
     def _read(self, cursor: Cursor, batches: Batches) -> tuple[Encoding, Batches]:
         """How the rows are encoded, and they as the table has them: of a small epoch they are held, and the keys, and

@@ -14,7 +14,7 @@ from lockstep.sinks.base import Sink
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.tables._markers import MarkerCommitter
 from lockstep.sinks.tables.target import TableClaim, TableTarget
-from lockstep.sinks.values import Batches, EpochCut, Guarantee, Marker, ReadCut, SinkEpoch, Standing
+from lockstep.sinks.values import Batches, EpochCut, Marker, ReadCut, SinkEpoch, Standing
 
 Cursor = TypeVar("Cursor")
 
@@ -45,11 +45,6 @@ class OpenTableSink(OpenSink, Generic[Cursor]):
             target.own.claim(cursor, relations, shared=self._shared)
 
     def require_replaceable(self) -> None:
-        if self.guarantee is not Guarantee.EXACTLY_ONCE:
-            raise PreflightRefused(
-                f"sink {self.name}: what it has shown can't be replaced: with guarantee={self.guarantee.value!r} "
-                "nothing in its tables proves which epochs they show"
-            )
         if self._shared:
             raise PreflightRefused(
                 f"sink {self.name}: what it has shown can't be replaced: others may write to its tables (shared=True), "
@@ -65,30 +60,26 @@ class OpenTableSink(OpenSink, Generic[Cursor]):
 
     # --- rows that are only written after the decision ---
 
-    def _try(self, epoch: SinkEpoch, wal: Iterable[Batches], *, try_rows: bool) -> Vote:
-        """A vote for an epoch of which nothing stays in the target: types and counts are compared, with `try_rows` the
-        rows that the tables could refuse are written and rolled back."""
+    def _try(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
+        """Vote for an epoch of which nothing stays in the target: types and counts are compared, and the rows that the
+        tables could refuse are written and rolled back."""
         try:
-            return self._try_once(epoch, wal, try_rows)
+            return self._try_once(epoch, wal)
         except SinkUnavailable as error:
             if not self._target.database.is_locked_out(error):
                 raise
             # a stopped execution of a lower token had the keys; its session was ended
-            return self._try_once(epoch, wal, try_rows)
+            return self._try_once(epoch, wal)
 
-    def _try_once(self, epoch: SinkEpoch, wal: Iterable[Batches], try_rows: bool) -> Vote:
+    def _try_once(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
         claim = self._target.begin_trial(epoch)
         try:
-            self._target.remove_replaced(claim, CrashPoint.PREPARE_AFTER_REMOVAL)  # also where no row is tried
+            self._target.remove_replaced(claim, CrashPoint.PREPARE_AFTER_REMOVAL)
             for batches in wal:
-                # which keys of a replaced epoch are missing only the table tells
-                if try_rows or (self.replaces and claim.replaced):
-                    self._target.try_rows(claim, batches)
-                    reach(CrashPoint.PREPARE_AFTER_WRITE)
-                    self._target.settle_replaced(claim, batches.output, CrashPoint.PREPARE_AFTER_REMOVAL)
-                else:
-                    self._target.try_encoding(claim, batches)
-            self._target.check_trial(claim, self.guarantee)
+                self._target.try_rows(claim, batches)
+                reach(CrashPoint.PREPARE_AFTER_WRITE)
+                self._target.settle_replaced(claim, batches.output, CrashPoint.PREPARE_AFTER_REMOVAL)
+            self._target.check_trial(claim)
         finally:
             claim.close()
         return Vote(epoch.token, None, claim.target_id, dict(claim.rows))

@@ -58,9 +58,6 @@ class RowWriter(Protocol[Cursor_contra]):
         """Have the server try all rows, in a transaction that is rolled back, unless it surely takes them; returns how
         many there are."""
 
-    def try_encoding(self, cursor: Cursor_contra, batches: Batches) -> int:
-        """Check types, values and count without touching the table; returns the rows counted."""
-
 
 @dataclass(frozen=True)
 class TableOutput(ABC, Generic[Cursor]):

@@ -10,17 +10,14 @@ from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline
 from lockstep.relation import Relation
 from lockstep.sinks.base import Sink
-from lockstep.sinks.committers import open_committer
-from lockstep.sinks.committers.sent import check_guarantee
 from lockstep.sinks.tables._two_phase import TwoPhaseTableSink
 from lockstep.sinks.tables._write_ahead import WriteAheadTableSink
 from lockstep.sinks.tables.open_sink import OpenTableSink
 from lockstep.sinks.tables.target import TableTarget
 from lockstep.sinks.tables.upserts import Keys, Mode, Upserts
-from lockstep.sinks.values import Guarantee, SinkContext
+from lockstep.sinks.values import SinkContext
 
 ProtocolName: TypeAlias = Literal["two_phase", "write_ahead"]
-Validate: TypeAlias = Literal["load", "schema"]
 OnNewColumns: TypeAlias = Literal["refuse", "add"]
 OnMissingName: TypeAlias = Literal["refuse", "delete", "keep"]
 
@@ -43,15 +40,12 @@ class TableSink(Sink):
         create: bool = False,
         epoch_column: str | None = "lockstep_epoch",
         shared: bool = False,
-        validate: Validate = "load",
         schema: str | None = None,
         lock_timeout: float = 10.0,
         mode: str = Mode.APPEND,
         key: Keys | None = None,
         order: str | None = None,
         deleted: str | None = None,
-        guarantee: str = Guarantee.EXACTLY_ONCE,
-        committer: str | None = None,
         on_new_columns: OnNewColumns = "refuse",
         on_missing: OnMissingName = "refuse",
     ) -> None:
@@ -63,19 +57,16 @@ class TableSink(Sink):
         self.tables = {output: self._spelled(table) for output, table in tables.items()}
         self.connection = connection
         self.create, self.epoch_column, self.shared = create, epoch_column, shared
-        self.validate, self.lock_timeout = validate, lock_timeout
+        self.lock_timeout = lock_timeout
         self.schema = self.default_schema if schema is None else schema
         self.on_new_columns: OnNewColumns = on_new_columns
         self._check_arguments()
-        self.guarantee, self.committer = self._promise(guarantee, committer)
 
     def _check_arguments(self) -> None:
         if self.protocol not in ("two_phase", "write_ahead"):
             raise InvalidPipeline(
                 f"sink {self.name}: protocol={self.protocol!r} is neither 'two_phase' nor 'write_ahead'"
             )
-        if self.validate not in ("load", "schema"):
-            raise InvalidPipeline(f"sink {self.name}: validate={self.validate!r} is neither 'load' nor 'schema'")
         if self.on_new_columns not in ("refuse", "add"):
             raise InvalidPipeline(
                 f"sink {self.name}: on_new_columns={self.on_new_columns!r} is neither 'refuse' nor 'add'"
@@ -94,17 +85,6 @@ class TableSink(Sink):
         if not relations or len(set(relations)) != len(relations):
             raise InvalidPipeline(f"sink {self.name}: give each output a table of its own, and at least one")
 
-    def _promise(self, guarantee: str, committer: str | None) -> tuple[Guarantee, str | None]:
-        """What is promised, and where that is recorded. Raises `InvalidPipeline` where the protocol can't."""
-        if self.protocol == "write_ahead":
-            return check_guarantee(self.name, guarantee, committer)
-        if guarantee != Guarantee.EXACTLY_ONCE or committer is not None:
-            raise InvalidPipeline(
-                f"sink {self.name}: protocol='two_phase' is exactly_once and has its marker among the rows; for "
-                f"guarantee={guarantee!r} or a committer say protocol='write_ahead'"
-            )
-        return Guarantee.EXACTLY_ONCE, None
-
     # --- what each database does in its own way ---
 
     def _spelled(self, table: str) -> str:
@@ -122,7 +102,6 @@ class TableSink(Sink):
         return tuple(self.tables)
 
     def arguments(self) -> dict[str, Json]:
-        odd = {} if self.guarantee is Guarantee.EXACTLY_ONCE else {"guarantee": self.guarantee.value}
         return {
             "name": self.name,
             "tables": dict(self.tables),
@@ -131,12 +110,9 @@ class TableSink(Sink):
             "create": self.create,
             "epoch_column": self.epoch_column,
             "shared": self.shared,
-            "validate": self.validate,
             "schema": self.schema,
             "lock_timeout": self.lock_timeout,
             **(self.upserts.arguments() if self.upserts is not None else {}),
-            **odd,
-            **({"committer": self.committer} if self.committer is not None else {}),
             **({"on_new_columns": self.on_new_columns} if self.on_new_columns != "refuse" else {}),
         }
 
@@ -161,11 +137,4 @@ class TableSink(Sink):
     def _open_on(self, target: TableTarget[Cursor], context: SinkContext) -> OpenTableSink[Cursor]:
         if self.protocol == "two_phase":
             return TwoPhaseTableSink(self, target, create=self.create, shared=self.shared)
-        return WriteAheadTableSink(
-            self,
-            target,
-            open_committer(self.name, self.committer, context),
-            create=self.create,
-            shared=self.shared,
-            try_rows=self.validate == "load",
-        )
+        return WriteAheadTableSink(self, target, create=self.create, shared=self.shared)

@@ -15,7 +15,7 @@ from lockstep.sinks.tables._database import Database
 from lockstep.sinks.tables.branches import TableBranches
 from lockstep.sinks.tables.output import RowWriter, TableOutput
 from lockstep.sinks.tables.own_tables import OwnTables
-from lockstep.sinks.values import Batches, Guarantee, Replaced, SinkEpoch
+from lockstep.sinks.values import Batches, Replaced, SinkEpoch
 
 _log = logging.getLogger(__name__)
 TRIES = 4  #: each lasts up to the lock timeout, and ends what lower tokens left in the way
@@ -71,15 +71,8 @@ class TableTarget(ABC, Generic[Cursor]):
         """A transaction before the decision, in which rows are tried and never committed."""
 
     @abstractmethod
-    def check_trial(self, claim: TableClaim[Cursor], guarantee: Guarantee) -> None:
+    def check_trial(self, claim: TableClaim[Cursor]) -> None:
         """Check what the database would only check at the commit."""
-
-    @abstractmethod
-    def begin_unmarked(self, epoch: SinkEpoch, guarantee: Guarantee) -> TableClaim[Cursor]:
-        """For publishing where the record is elsewhere: two publishers go one by one, a crash is another matter."""
-
-    def take_back_marker(self, claim: TableClaim[Cursor]) -> None:
-        """Leave no marker behind, where `begin_unmarked` has needed one."""
 
     # --- the marker ---
 
@@ -249,10 +242,6 @@ class TableTarget(ABC, Generic[Cursor]):
         with self.database.naming("keeping a transaction open", SinkUnavailable):
             self.own.target_id(claim.cursor)
 
-    def try_encoding(self, claim: TableClaim[Cursor], batches: Batches) -> None:
-        """Compare types, values and counts, and send nothing. Raises `SinkRejected`."""
-        claim.rows[batches.output] = self._writer(claim, batches).try_encoding(claim.cursor, batches)
-
     def _writer(
         self, claim: TableClaim[Cursor], batches: Batches, rejected: type[LockstepError] = SinkRejected
     ) -> RowWriter[Cursor]:
@@ -280,12 +269,9 @@ class TableTarget(ABC, Generic[Cursor]):
         with self.database.naming(doing, rejected):
             self.own.record_rows(claim.cursor, claim.epoch, claim.rows)
 
-    def commit(self, claim: TableClaim[Cursor], *, marked: bool = True) -> None:
+    def commit(self, claim: TableClaim[Cursor]) -> None:
         """A refusal of the server blocks the decided epoch, it can't reject it."""
         reach(CrashPoint.PUBLISH_BEFORE_SINK_COMMIT)
-        if not marked:
-            with self.database.naming(f"publishing epoch {claim.epoch.id}", PublishBlocked):
-                self.take_back_marker(claim)
         # if the answer is lost, the next try finds the marker, or nothing
         with self.database.naming(f"committing epoch {claim.epoch.id}", PublishBlocked):
             claim.commit()
