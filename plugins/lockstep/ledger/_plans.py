@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 
 from psycopg2.extras import Json as Jsonb
 
+import lockstep.ledger._attempts as attempts
+import lockstep.ledger._guards as guards
 from lockstep.epoch import Attempt, Claim, Epoch, Generation, Interval, Json, Plan, RunKey
 from lockstep.errors import IllegalTransition, IntervalOverlap, OutOfOrder, SourceClaimed
-from lockstep.ledger import _attempts as attempts
-from lockstep.ledger import _guards as guards
 from lockstep.ledger._arrays import numbers, texts
 from lockstep.ledger._connection import Row, Transaction
 from lockstep.ledger._rows import require_row, to_epoch

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Self
 
+import lockstep.ledger._guards as guards
 from lockstep.epoch import (
     Attempt,
     Claim,
@@ -22,7 +23,6 @@ from lockstep.epoch import (
     Verdict,
 )
 from lockstep.errors import AlreadyDecided, LedgerRefused, UnknownEpoch
-from lockstep.ledger import _guards as guards
 from lockstep.ledger._arrays import chunks, texts
 from lockstep.ledger._connection import LedgerConnection, Row, Transaction
 from lockstep.ledger._rows import to_epoch, to_kept_wal, to_last_shown, to_participant, to_untold, to_verdict

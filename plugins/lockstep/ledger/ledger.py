@@ -16,6 +16,11 @@ from types import MappingProxyType
 
 from psycopg2.extras import Json as Jsonb
 
+import lockstep.ledger._attempts as attempts
+import lockstep.ledger._guards as guards
+import lockstep.ledger._pipelines as pipelines
+import lockstep.ledger._plans as plans
+import lockstep.ledger.rebuilding as rebuilding
 from lockstep.epoch import (
     Attempt,
     AuditResult,
@@ -41,11 +46,6 @@ from lockstep.errors import (
     NotPrepared,
     RestageRefused,
 )
-from lockstep.ledger import _attempts as attempts
-from lockstep.ledger import _guards as guards
-from lockstep.ledger import _pipelines as pipelines
-from lockstep.ledger import _plans as plans
-from lockstep.ledger import rebuilding
 from lockstep.ledger._connection import Transaction
 from lockstep.ledger._reader import LedgerReader
 from lockstep.ledger._rows import require_row, to_epoch, to_kept_wal, to_verdict

@@ -9,10 +9,10 @@ from typing import TypeVar
 
 from psycopg2.extras import Json as Jsonb
 
+import lockstep.ledger._attempts as attempts
+import lockstep.ledger._plans as plans
 from lockstep.epoch import Claim, Generation, Interval, Json, Plan, Vote
 from lockstep.errors import IllegalTransition, LedgerConflict
-from lockstep.ledger import _attempts as attempts
-from lockstep.ledger import _plans as plans
 from lockstep.ledger._connection import Transaction, connect_as_owner, require_schema
 from lockstep.ledger._statements import statement
 from lockstep.states import Role

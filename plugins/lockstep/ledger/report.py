@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+import lockstep.ledger._guards as guards
 from lockstep import remedies
 from lockstep.epoch import ChangedFile, Epoch, Identity, Interval, Json, Outcome, Participant, Plan, RunKey, Verdict
-from lockstep.ledger import _guards as guards
 from lockstep.ledger._connection import Row
 from lockstep.ledger._reader import LedgerReader
 from lockstep.ledger._rows import to_epoch, to_participant, to_verdict

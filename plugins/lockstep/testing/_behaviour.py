@@ -17,12 +17,12 @@ from functools import partial
 
 import pyarrow as pa
 
+import lockstep.testing._crash_sweep as crash_sweep
 from lockstep.crash import CrashPoint
 from lockstep.epoch import Vote
 from lockstep.errors import LedgerConflict, PreflightRefused, TargetChanged, Terminal
 from lockstep.sinks.base import Sink
 from lockstep.sinks.values import Guarantee, Publication, Replaced, SinkEpoch
-from lockstep.testing import _crash_sweep as crash_sweep
 from lockstep.testing._children import fork
 from lockstep.testing._sealed_rows import SealedRows, sealed, table
 from lockstep.testing._under_test import (

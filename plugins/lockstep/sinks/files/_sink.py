@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import ClassVar
 
+import lockstep.sinks.files._folder as _folder
+import lockstep.sinks.files._hdfs_folder as _hdfs_folder
+import lockstep.sinks.files._prefix as _prefix
 from lockstep.dataset import Dataset
 from lockstep.epoch import Json, require_name
 from lockstep.errors import InvalidPipeline, StoreRefused
@@ -15,7 +18,6 @@ from lockstep.home import absolute
 from lockstep.object_store.address import Address, is_object_store
 from lockstep.object_store.store import ObjectStore
 from lockstep.sinks.base import Sink
-from lockstep.sinks.files import _folder, _hdfs_folder, _prefix
 from lockstep.sinks.files._folder import FolderTarget
 from lockstep.sinks.files._format import FileFormat
 from lockstep.sinks.files._hdfs_folder import HdfsTarget
