@@ -229,7 +229,8 @@ def edits_of(path: Path) -> list[Edit]:
         for match in re.finditer(pattern, text):
             line = text.count("\n", 0, match.start()) + 1
             if "--" not in text[text.rfind("\n", 0, match.start()) + 1 : match.start()]:
-                found.append(Edit(path.stem, match.start(), match.end(), after, line, line))
+                names = re.findall(r"^-- name: (\w+)$", text[: match.start()], re.MULTILINE) or [path.stem]
+                found.append(Edit(names[-1], match.start(), match.end(), after, line, line))
     return found
 
 

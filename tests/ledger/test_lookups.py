@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import psycopg2
 import pytest
 
+import lockstep.ledger
 from lockstep.ledger import migrate
 from lockstep.ledger._statements import statement
 from stack.postgres import PostgresServer
@@ -172,3 +174,13 @@ def require_few_rows(full: Sql, name: str, **of: Any) -> None:
     assert max(rows) <= 40, plan
     removed = [int(float(count)) for count in re.findall(r"Rows Removed by \w[\w ]*: ([\d.]+)", plan)]
     assert sum(removed) <= 40, plan
+
+
+def test_every_statement_has_a_name_of_its_own_and_is_executed_by_it() -> None:
+    ledger = Path(lockstep.ledger.__file__).parent
+    names = [
+        name for file in ledger.glob("sql/*.sql") for name in re.findall(r"^-- name: (\w+)$", file.read_text(), re.M)
+    ]
+    code = "".join(file.read_text() for file in ledger.glob("*.py"))
+    assert len(set(names)) == len(names) > 100
+    assert [name for name in names if not re.search(rf"""["']{name}["']""", code)] == []

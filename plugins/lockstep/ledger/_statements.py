@@ -1,17 +1,28 @@
-"""The ledger's SQL: one statement a file, named verb_noun."""
+"""The ledger's SQL: `sql/<subject>.sql` holds the statements of a subject, each below a line `-- name: verb_noun`."""
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib import resources
 
 _FOLDER = resources.files("lockstep.ledger") / "sql"
+_NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+
+
+def statement(name: str) -> str:
+    """The text of the statement `name`."""
+    return _statements()[name]
 
 
 @cache
-def statement(name: str) -> str:
-    """The text of `sql/<name>.sql`."""
-    return (_FOLDER / f"{name}.sql").read_text()
+def _statements() -> dict[str, str]:
+    statements: dict[str, str] = {}
+    for file in _FOLDER.iterdir():
+        if file.name.endswith(".sql"):
+            _, *parts = _NAME.split(file.read_text())
+            statements |= dict(zip(parts[::2], map(str.strip, parts[1::2]), strict=True))
+    return statements
 
 
 @cache

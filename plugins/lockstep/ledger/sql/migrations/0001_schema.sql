@@ -487,7 +487,7 @@ END $$;
 CREATE TRIGGER remember_sources AFTER INSERT OR UPDATE OF plan ON lockstep.epoch
     FOR EACH ROW WHEN (NEW.span IS NULL) EXECUTE FUNCTION lockstep.remember_sources();
 
--- The epoch before, as `find_predecessor.sql` has it.
+-- The epoch before, as `find_predecessor` has it.
 CREATE FUNCTION lockstep.watch_state() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     before lockstep.epoch;

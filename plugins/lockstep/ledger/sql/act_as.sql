@@ -1,1 +1,0 @@
-SELECT set_config('lockstep.role', %(role)s, true)

@@ -1,1 +1,0 @@
-UPDATE lockstep.deployment SET id = %(deployment)s WHERE id <> %(deployment)s

@@ -1,1 +1,0 @@
-INSERT INTO lockstep.pipeline (name, identity) VALUES (%(pipeline)s, %(identity)s) ON CONFLICT (name) DO NOTHING

@@ -1,1 +1,0 @@
-SELECT pipeline, id FROM lockstep.epoch LIMIT 1

@@ -1,1 +1,0 @@
-SELECT * FROM lockstep.epoch WHERE pipeline = %(pipeline)s AND id = %(epoch)s

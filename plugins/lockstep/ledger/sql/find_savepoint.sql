@@ -1,1 +1,0 @@
-SELECT savepoint, hash FROM lockstep.savepoint WHERE pipeline = %(pipeline)s

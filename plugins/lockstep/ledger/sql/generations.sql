@@ -1,0 +1,66 @@
+-- Generations of a range: what is replaced by what.
+
+-- name: find_generation
+-- Not a void one.
+SELECT * FROM lockstep.epoch
+WHERE pipeline = %(pipeline)s AND root = %(root)s AND generation = %(generation)s AND state <> 'void'
+
+-- name: list_generations
+-- The original and what was to take its place, void ones too.
+SELECT * FROM lockstep.epoch WHERE pipeline = %(pipeline)s AND id = %(root)s
+UNION ALL (SELECT * FROM lockstep.epoch WHERE pipeline = %(pipeline)s AND root = %(root)s ORDER BY id)
+
+-- name: list_current_epochs
+-- Of each interval that meets a span the last decided life, or the original; by time.
+SELECT e.* FROM (
+    SELECT pipeline, id, span FROM lockstep.epoch
+    WHERE pipeline = %(pipeline)s AND span && tstzrange(%(start)s, %(end)s) AND generation = 0
+) r
+CROSS JOIN LATERAL (
+    SELECT * FROM (
+        SELECT * FROM lockstep.epoch WHERE pipeline = r.pipeline AND id = r.id
+        UNION ALL SELECT * FROM lockstep.epoch
+        WHERE pipeline = r.pipeline AND root = r.id AND state NOT IN ('planned', 'staged', 'void')
+    ) l ORDER BY l.generation DESC LIMIT 1
+) e
+ORDER BY lower(r.span)
+
+-- name: list_replaced
+-- Whose place an epoch takes: one, or all of a cursor's from one on that followed one another when it was planned.
+SELECT r.* FROM lockstep.epoch e
+JOIN lockstep.epoch r ON r.pipeline = e.pipeline AND r.id BETWEEN e.replaces AND coalesce(e.replaces_to, e.replaces)
+WHERE e.pipeline = %(pipeline)s AND e.id = %(epoch)s
+  AND (e.replaces_to IS NULL OR r.state <> 'void' AND (r.generation = 0 OR r.replaces_to IS NOT NULL) AND NOT EXISTS (
+      SELECT FROM lockstep.epoch s
+      WHERE s.pipeline = r.pipeline AND s.id > r.id AND s.id < e.id AND s.replaces_to IS NOT NULL
+        AND s.state NOT IN ('planned', 'staged', 'void') AND r.id BETWEEN s.replaces AND s.replaces_to))
+ORDER BY r.id
+
+-- name: list_restated
+-- Of lives of a range, void ones left out, why they were begun, and why runs were to restate when they got them.
+SELECT e.*, t.told
+FROM lockstep.epoch e
+CROSS JOIN LATERAL (
+    SELECT e.restated_because AS told, e.planned_at AS at
+    UNION ALL SELECT r.restate, r.started_at FROM lockstep.run r WHERE (r.pipeline, r.epoch) = (e.pipeline, e.id)
+) t
+WHERE e.pipeline = %(pipeline)s AND (e.id = %(root)s OR e.root = %(root)s) AND e.state <> 'void' AND t.told IS NOT NULL
+ORDER BY e.id, t.at
+
+-- name: find_successor
+-- The decided epoch that has taken its place, alone or with others.
+SELECT * FROM lockstep.epoch
+WHERE pipeline = %(pipeline)s AND root = %(root)s AND replaces = %(epoch)s AND state NOT IN ('planned', 'staged', 'void')
+UNION ALL (
+    SELECT * FROM lockstep.epoch
+    WHERE pipeline = %(pipeline)s AND id > %(epoch)s AND replaces_to IS NOT NULL AND state NOT IN ('planned', 'staged', 'void')
+      AND root <> %(root)s AND %(epoch)s BETWEEN replaces AND replaces_to
+)
+ORDER BY id LIMIT 1
+
+-- name: find_last_successor
+-- Of epochs up to a number; by the order of an index: without one, every epoch since would be read through.
+SELECT * FROM lockstep.epoch
+WHERE pipeline = %(pipeline)s AND id > %(epoch)s AND replaces <= %(epoch)s AND root IS NOT NULL
+  AND state NOT IN ('planned', 'staged', 'void')
+ORDER BY id DESC LIMIT 1

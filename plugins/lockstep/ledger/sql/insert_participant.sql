@@ -1,1 +1,0 @@
-INSERT INTO lockstep.participant (pipeline, epoch, sink, state) VALUES (%(pipeline)s, %(epoch)s, %(sink)s, 'pending')

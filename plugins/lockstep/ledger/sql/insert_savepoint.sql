@@ -1,1 +1,0 @@
-INSERT INTO lockstep.savepoint (pipeline, savepoint, hash, actor) VALUES (%(pipeline)s, %(savepoint)s, %(hash)s, %(actor)s)

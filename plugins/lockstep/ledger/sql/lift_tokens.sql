@@ -1,1 +1,0 @@
-SELECT max(nextval('lockstep.token')) FROM generate_series(1, %(count)s)

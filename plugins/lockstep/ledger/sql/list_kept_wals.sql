@@ -1,1 +1,0 @@
-SELECT * FROM lockstep.kept_wal WHERE pipeline = %(pipeline)s ORDER BY epoch

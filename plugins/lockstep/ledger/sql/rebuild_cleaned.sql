@@ -1,2 +1,0 @@
-UPDATE lockstep.epoch SET state = 'cleaned'
-WHERE pipeline = %(pipeline)s AND id = ANY(%(epochs)s) AND state = 'published'

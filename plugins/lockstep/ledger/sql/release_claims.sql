@@ -1,1 +1,0 @@
-DELETE FROM lockstep.claim WHERE pipeline = %(pipeline)s AND epoch = %(epoch)s

@@ -1,2 +1,0 @@
-UPDATE lockstep.epoch SET plan = %(plan)s, lease_until = NULL, reason = %(reason)s
-WHERE pipeline = %(pipeline)s AND id = %(epoch)s AND state = 'planned' AND attempt = %(attempt)s RETURNING *
