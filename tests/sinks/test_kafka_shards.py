@@ -18,6 +18,7 @@ import pytest
 from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey, Vote
 from lockstep.errors import IllegalTransition, NotPrepared, OutOfOrder, Retryable
+from lockstep.operations.rebuild import rebuild
 from lockstep.roles.cleanup import cleanup
 from lockstep.roles.publish import publish_shard
 from lockstep.sinks.kafka import KafkaSink
@@ -200,11 +201,12 @@ def feed_of(ledger_server: PostgresServer, memory: Path, kafka_broker: KafkaBrok
     target = KafkaUnderTest(kafka_broker)
     ledger = ledger_server.create_database(f"shards_{uuid.uuid4().hex[:12]}")
 
-    def deploy(*, cursor: bool = False, **arguments: Any) -> Feed:
+    def deploy(*, cursor: bool = False, rebuilt: bool = False, **arguments: Any) -> Feed:
         sink = KafkaSink(
             "rows", output="numbers", topic=target.topic, connection="kafka", marker_topic=target.markers, **arguments
         )
-        return Feed.of(ledger, memory, [sink], target.connections(), cursor=cursor)
+        there = ledger_server.create_database(f"rebuilt_{uuid.uuid4().hex[:12]}") if rebuilt else ledger
+        return Feed.of(there, memory, [sink], target.connections(), cursor=cursor)
 
     return deploy
 
@@ -249,6 +251,22 @@ def test_the_ledger_takes_an_epoch_for_published_only_when_every_shard_is_proven
     shard_of(feed, 1)  # cleared alone, long afterwards
     require_all_shown_once(feed)
     assert feed.state(1) == "cleaned"
+
+
+@pytest.mark.fault("L9")
+@pytest.mark.parametrize("deployed", [1, SHARDS - 1, SHARDS + 2])
+def test_a_rebuilt_ledger_publishes_in_as_many_shards_as_markers_say(
+    feed_of: Callable[..., Feed], deployed: int
+) -> None:
+    """Its votes don't say how many there are."""
+    before = feed_of(shards=SHARDS)
+    before.decide(0)
+    shard_of(before, 0)
+    after = feed_of(rebuilt=True, shards=deployed)
+    with after.runtime() as runtime:
+        assert rebuild(runtime, "its disk is gone").refused == ()
+    assert after.recover().finished == [1]
+    require_all_shown_once(after)
 
 
 @pytest.mark.parametrize("who", ["publish", "recovery"])

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, ExitStack, closing, contextmanage
 from dataclasses import dataclass, field
 
 from lockstep.crash import CrashPoint, reach
-from lockstep.errors import LedgerConflict, OutcomeUnknown, PublishBlocked
+from lockstep.errors import LedgerConflict, OutcomeUnknown, PublishBlocked, PublishBusy
 from lockstep.kafka.cluster import Cluster
 from lockstep.kafka.limits import limits_of
 from lockstep.kafka.producers import NO_TIME, Route, TransactionalProducer
@@ -73,14 +73,22 @@ class KafkaMarkerCommitter(CheckpointCommitter):
         """See `open`."""
 
     def session(self, epoch: SinkEpoch) -> AbstractContextManager[Session]:
-        return self.session_of_all(epoch, self._shards)
+        return self.session_of_all(epoch, None)
 
     @contextmanager
-    def session_of_all(self, epoch: SinkEpoch, shards: int) -> Iterator[Session]:
-        """Every shard that isn't committed yet, of as many as the vote says."""
+    def session_of_all(self, epoch: SinkEpoch, voted: int | None) -> Iterator[Session]:
+        """Every shard that isn't committed yet.
+
+        `voted`: how many there are. The vote of a rebuilt ledger doesn't say: then any marker does. Without one shard 0
+        is committed before the others: the publisher that has opened it, which fences every other publisher's, and
+        finds no marker then, decides how many there are.
+        """
+        shards = voted or self._count_shards(self._markers_of(epoch, wait=False)) or self._shards
         with ExitStack() as stack:
             opened = dict(self._producers(stack, epoch, range(shards)))
             committed = self._markers_of(epoch)  # only now: the producers have ended what an older process had open
+            if self._count_shards(committed) not in (None, shards):
+                raise PublishBusy(f"{self._route.who}: it is published in another number of shards; try again")
             uncommitted = {number: producer for number, producer in opened.items() if number not in committed}
             yield from self._sending(KafkaSession(shards, uncommitted))
 
@@ -99,13 +107,12 @@ class KafkaMarkerCommitter(CheckpointCommitter):
         yield session
         self._commit(session)
 
-    def _is_whole(self, markers: Mapping[int, ShardMarker]) -> bool:
-        """Whether every shard of the epoch has its marker. Raises `OutcomeUnknown` if they differ in how many there
-        are."""
+    def _count_shards(self, markers: Mapping[int, ShardMarker]) -> int | None:
+        """In how many shards the epoch is sent, as its markers say; None without a marker. Raises `OutcomeUnknown`."""
         shards = {marker.shards for marker in markers.values()}
         if len(shards) > 1:
             raise OutcomeUnknown(f"{self._route.who}: the markers of one epoch name {sorted(shards)} shards")
-        return len(markers) in shards
+        return shards.pop() if shards else None
 
     def stands(self, epoch: SinkEpoch, shard: int) -> bool:
         """Whether a shard's marker does, as far as that can be told without waiting for anybody's open transaction."""
@@ -147,7 +154,7 @@ class KafkaMarkerCommitter(CheckpointCommitter):
     def proof(self, epoch: SinkEpoch) -> Marker | None:
         """The epoch's marker, if that can be told without waiting for anybody's open transaction."""
         found = self._markers_of(epoch, wait=False)
-        return found[0].to_marker(epoch.id) if self._is_whole(found) else None
+        return found[0].to_marker(epoch.id) if len(found) == self._count_shards(found) else None
 
     def refuse_shown(self, epoch: SinkEpoch) -> None:
         """As the sink's, by any shard, and without waiting for anybody's open transaction."""
@@ -177,7 +184,7 @@ class KafkaMarkerCommitter(CheckpointCommitter):
     def is_checkpoint_committed(self, epoch: int) -> Marker | None:
         """The epoch's marker once every shard has one."""
         found = self._markers.find(epoch)
-        if not self._is_whole(found):
+        if len(found) != self._count_shards(found):
             return None
         if len({marker.manifest_hash for marker in found.values()}) > 1:
             raise OutcomeUnknown(f"{self._route.who}: the shards of epoch {epoch} carry markers of several manifests")

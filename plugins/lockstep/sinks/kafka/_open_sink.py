@@ -256,7 +256,7 @@ class TransactionalKafkaSink(OpenKafkaSink):
 
     def _session(self, epoch: SinkEpoch, vote: Vote) -> AbstractContextManager[Session]:
         self._write_as_voted(vote)
-        return self._marker_committer.session_of_all(epoch, shards_voted(vote) or self.sink.shards)
+        return self._marker_committer.session_of_all(epoch, shards_voted(vote))
 
     def publish_shard(self, epoch: SinkEpoch, vote: Vote, wal: Iterable[Batches], shard: int) -> Publication | None:
         shards = shards_voted(vote)

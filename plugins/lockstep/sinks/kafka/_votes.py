@@ -20,7 +20,8 @@ def voted_with(vote: Vote, *, shards: int | None = None, avro: str | None = None
 
 
 def shards_voted(vote: Vote) -> int | None:
-    """With how many shards the epoch is sent; None: without transactions."""
+    """With how many shards the epoch is sent; None: without transactions, and by a rebuilt
+    ledger."""
     found = _told(vote, "shards")
     return int(found) if found else None
 
