@@ -16,8 +16,7 @@ import pytest
 from lockstep.epoch import Epoch, RunKey
 from lockstep.errors import BadRecords, PackFailed, RestateRefused, WalCorrupt
 from lockstep.operations.restate import find_restatable, restate
-from lockstep.operations.rewind import rewind
-from lockstep.operations.savepoint import export
+from lockstep.operations.savepoint import export, find_after, put_back_state
 from lockstep.operations.verify import verify
 from lockstep.pack import Member, move_pack, require_all_moved
 from lockstep.runtime import Runtime
@@ -50,6 +49,13 @@ def saved(states: RestatedState, epoch: int | None = None, name: str = "saved") 
     export(runtime, folder, epoch)
     runtime.ledger.close()
     return folder
+
+
+def rewind(runtime: Runtime, folder: str, why: str, launch: Launch, jobs: int | None = None) -> list[Member]:
+    """As `lockstep restate --savepoint` does."""
+    following = find_after(runtime, folder)
+    put_back_state(runtime, folder)
+    return restate(runtime, following, why, launch, jobs)
 
 
 def rewound(states: RestatedState, folder: str, why: str = WHY, launch: Launch = add_up) -> list[Member]:

@@ -133,7 +133,6 @@ COMMANDS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("prune",): ("--keep", "90", "--dry-run"),
     ("savepoint", "export"): ("numbers", "--to", "/nowhere/at/all"),
     ("savepoint", "start"): ("numbers", "--from", "/nowhere/at/all"),
-    ("savepoint", "rewind"): ("numbers", "--from", "/nowhere/at/all", "--spark", "sc://127.0.0.1:1", *REASON),
     ("compact",): ("numbers", "warehouse"),
     ("wal", "list"): ("numbers",),
     ("wal", "show"): ("numbers", "2", "numbers", "--where", "number < 3"),

@@ -26,6 +26,7 @@ from lockstep.errors import InvalidPipeline
 from lockstep.ledger.report import Report
 from lockstep.operations.restate import find_restatable, plan
 from lockstep.operations.restate import restate as restate_epochs
+from lockstep.operations.savepoint import find_after, put_back_state
 from lockstep.pack import require_all_moved
 from lockstep.run import asking, in_process, report_of
 
@@ -41,6 +42,10 @@ def restate(
         str | None, typer.Option("--from", help="Start of the first interval, ISO 8601 with a time zone.")
     ] = None,
     until: Annotated[str | None, typer.Option("--to", help="End of the last interval.")] = None,
+    savepoint: Annotated[
+        str | None,
+        typer.Option(help="Folder of a savepoint: all that follows its epoch, with state as one epoch from its state."),
+    ] = None,
     request: Annotated[
         str | None,
         typer.Option(help="A name that tells this request from earlier ones for the same reason, such as '2026-11'."),
@@ -66,15 +71,17 @@ def restate(
     --request, restates all of it anew. Exit code 1 if --plan finds that it would be refused.
     """
     with reported(as_json):
-        defined, interval = load_definition(pipeline, definition), _interval(epoch, since, until)
+        defined, interval = load_definition(pipeline, definition), _interval(epoch, since, until, savepoint)
         with runtime_of(pipeline, ledger, staging, defined) as runtime:
-            found = find_restatable(runtime, epoch, interval)
+            found = find_after(runtime, savepoint) if savepoint else find_restatable(runtime, epoch, interval)
             if dry_run:
                 planned = plan(runtime, Report(ledger), found, reads)
                 print_found(as_json, planned, show_restatable)
                 raise typer.Exit(any(one.refusals for one in planned))
             if spark is None:
                 raise InvalidPipeline("say where Spark is: --spark sc://host:port, or a master such as local[*]")
+            if savepoint:
+                put_back_state(runtime, savepoint)
             launch = in_process(defined, spark, runtime.connections)
             members = restate_epochs(runtime, found, reason, launch, jobs, request, reads, asking(spark))
             moved = [(one.epoch, one.already) for one in members if one.error is None and one.epoch is not None]
@@ -82,10 +89,10 @@ def restate(
             require_all_moved(members)
 
 
-def _interval(epoch: int | None, since: str | None, until: str | None) -> Interval | None:
-    if (epoch is None) == (since is None and until is None):
-        raise typer.BadParameter("say either --epoch, or --from and --to")
-    if epoch is not None:
+def _interval(epoch: int | None, since: str | None, until: str | None, savepoint: str | None) -> Interval | None:
+    if [epoch is not None, since is not None or until is not None, savepoint is not None].count(True) != 1:
+        raise typer.BadParameter("say either --epoch, or --from and --to, or --savepoint")
+    if since is None and until is None:
         return None
     if since is None or until is None:
         raise typer.BadParameter("--from and --to go together")

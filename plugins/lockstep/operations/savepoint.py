@@ -1,14 +1,18 @@
-"""Savepoints: a person takes out where an epoch ended, with the state that it left, or has a pipeline begin there."""
+"""Savepoints: a person takes out where an epoch ended, with the state that it left, has a pipeline
+begin there, or has all that follows it restated."""
 
 from __future__ import annotations
 
 import logging
+from typing import NoReturn
 
 from lockstep.epoch import Epoch, Identity, Json
-from lockstep.errors import IllegalTransition, InvalidPipeline, PlanMismatch, UnknownEpoch, WalCorrupt
+from lockstep.errors import IllegalTransition, InvalidPipeline, PlanMismatch, RestateRefused, UnknownEpoch, WalCorrupt
 from lockstep.runtime import Runtime
-from lockstep.states import DECIDED
-from lockstep.wal.savepoint import Savepoint, bring_in, read_savepoint, write_savepoint
+from lockstep.states import DECIDED, EpochState
+from lockstep.steps.generations import find_current
+from lockstep.steps.keyed_state import hands_on_state
+from lockstep.wal.savepoint import Savepoint, bring_in, put_back, read_savepoint, write_savepoint
 
 _log = logging.getLogger(__name__)
 
@@ -114,3 +118,81 @@ def _last_decided(runtime: Runtime) -> Epoch | None:
     while last is not None and last.state not in DECIDED:
         last = runtime.ledger.last_original(runtime.pipeline, below=last.id)
     return last
+
+
+# --- restating from a savepoint ---
+
+
+def find_after(runtime: Runtime, source: str) -> list[Epoch]:
+    """The epochs to `restate` so that all that follows the savepoint in the folder `source` is read again, in order:
+    with state the first one, which takes all others along and starts from the savepoint's state.
+
+    Raises `RestateRefused` for a savepoint of another history and where nothing follows, `PreflightRefused` for a sink
+    that can't replace what it shows.
+    """
+    if runtime.defined.identity is not Identity.CURSOR:
+        raise InvalidPipeline(
+            f"the epochs of {runtime.pipeline} are intervals, which follow from nothing: say --from and --to"
+        )
+    epoch = _find_own(runtime, read_savepoint(source), source)
+    following = _find_following(runtime, epoch)
+    for name in following[0].plan.sinks:
+        with runtime.opened(runtime.sink_of(following[0], name)) as sink:
+            sink.require_replaceable()
+    return following
+
+
+def put_back_state(runtime: Runtime, source: str) -> None:
+    """Copy what the epoch's state needs, and staging has let go of, from the savepoint in `source` back to staging.
+    Raises `WalCorrupt` if a file isn't as it was saved."""
+    savepoint = read_savepoint(source)
+    epoch = _find_own(runtime, savepoint, source)
+    if epoch.based_on is not None:
+        state = runtime.staging.manifest(epoch.wal or "", epoch.manifest_hash or "").state
+        copied = put_back(savepoint, source, state.versions if state else {}, runtime.states())
+        _log.info("%s: %s files of its state are back in staging", epoch, copied)
+
+
+def _find_own(runtime: Runtime, found: Savepoint, source: str) -> Epoch:
+    """The epoch that the savepoint was taken of, if it stands."""
+    if (found.deployment, found.pipeline) != (runtime.ledger.deployment(), runtime.pipeline):
+        _refuse(found, source, f"it is of pipeline {found.pipeline} in deployment {found.deployment}")
+    try:
+        epoch = runtime.ledger.epoch(runtime.pipeline, found.epoch)
+    except UnknownEpoch:
+        _refuse(found, source, "this ledger has no such epoch")
+    if epoch.state not in DECIDED or epoch.manifest_hash != found.manifest_hash:
+        _refuse(found, source, f"{epoch} is {epoch.state} here, and has another manifest or none")
+    if dict(found.positions) != epoch.plan.positions:
+        _refuse(found, source, f"{epoch} ended at other positions")
+    if epoch.state is EpochState.REPLACED and hands_on_state(runtime):
+        heir = runtime.ledger.successor(epoch)
+        _refuse(found, source, f"{epoch} was replaced since{f', by epoch {heir.id}' if heir else ''}")
+    return epoch
+
+
+def _refuse(found: Savepoint, source: str, why: str) -> NoReturn:
+    raise RestateRefused(
+        f"the savepoint in {source} (epoch {found.epoch}, manifest {found.manifest_hash[:12]}) is of another history: "
+        f"{why}. Have a new pipeline begin with it: `lockstep savepoint start <new pipeline> --from {source}`"
+    )
+
+
+def _find_following(runtime: Runtime, epoch: Epoch) -> list[Epoch]:
+    """What is to be restated, in order; with state the first one, which takes all others along."""
+    if hands_on_state(runtime):
+        following = [one for one in runtime.ledger.standing_from(epoch) if one.id > epoch.id][:1]
+    else:
+        following = [find_current(runtime, one) for one in _originals_after(runtime, epoch)]
+    if not following:
+        raise RestateRefused(f"nothing follows {epoch} that is decided: the pipeline is where the savepoint is")
+    return following
+
+
+def _originals_after(runtime: Runtime, epoch: Epoch) -> list[Epoch]:
+    found: list[Epoch] = []
+    last = runtime.ledger.last_original(runtime.pipeline)
+    while last is not None and last.id > epoch.root:
+        found.append(last)
+        last = runtime.ledger.last_original(runtime.pipeline, below=last.id)
+    return [one for one in reversed(found) if one.state in DECIDED]

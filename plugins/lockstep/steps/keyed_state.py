@@ -78,8 +78,8 @@ def require_state_kept(runtime: Runtime, first: Epoch) -> None:
             runtime.states().check(name, version.files)
     except WalCorrupt as gone:
         whose = f"epoch {before.id}" if before else "the savepoint"
-        rewind = f"`lockstep savepoint rewind {first.pipeline} --from … --reason …`"
-        way = f". From a savepoint of that epoch: {rewind}" if before else ""
+        command = f"`lockstep restate {first.pipeline} --savepoint … --reason …`"
+        way = f". From a savepoint of that epoch: {command}" if before else ""
         raise RestateRefused(
             f"can't restate {first}: it would start from the state of {whose}, which is no longer kept whole ({gone}); "
             f"keep_state={runtime.defined.keep_state} says of how many epochs it is kept{way}"
