@@ -10,45 +10,26 @@ from typing import TYPE_CHECKING, Any
 from lockstep.extras import import_lazily
 
 if TYPE_CHECKING:
-    from lockstep.compute.enrich import enrich
-    from lockstep.conservation import rows_of
-    from lockstep.keyed_state import KeyedState
-    from lockstep.operations.as_of import as_of
-    from lockstep.orchestration.assets import asset_of, missing_intervals, partitions_of
-    from lockstep.orchestration.compaction import compaction_dag
-    from lockstep.orchestration.dag import epoch_dag
-    from lockstep.orchestration.recovery import recovery_dag
-    from lockstep.orchestration.task_group import EpochTaskGroup
-    from lockstep.pipeline import Pipeline
-    from lockstep.run import recover, run_epoch, run_epochs
-    from lockstep.sessions import Sessions
-    from lockstep.sinks.files import files
-    from lockstep.sinks.values import Guarantee
-    from lockstep.version import __version__
-    from lockstep.windows import Windows
-
-__all__ = [
-    "EpochTaskGroup",
-    "Guarantee",
-    "KeyedState",
-    "Pipeline",
-    "Sessions",
-    "Windows",
-    "__version__",
-    "as_of",
-    "asset_of",
-    "compaction_dag",
-    "enrich",
-    "epoch_dag",
-    "files",
-    "missing_intervals",
-    "partitions_of",
-    "recover",
-    "recovery_dag",
-    "rows_of",
-    "run_epoch",
-    "run_epochs",
-]
+    from lockstep.compute.enrich import enrich as enrich
+    from lockstep.conservation import rows_of as rows_of
+    from lockstep.keyed_state import KeyedState as KeyedState
+    from lockstep.operations.as_of import as_of as as_of
+    from lockstep.orchestration.assets import asset_of as asset_of
+    from lockstep.orchestration.assets import missing_intervals as missing_intervals
+    from lockstep.orchestration.assets import partitions_of as partitions_of
+    from lockstep.orchestration.compaction import compaction_dag as compaction_dag
+    from lockstep.orchestration.dag import epoch_dag as epoch_dag
+    from lockstep.orchestration.recovery import recovery_dag as recovery_dag
+    from lockstep.orchestration.task_group import EpochTaskGroup as EpochTaskGroup
+    from lockstep.pipeline import Pipeline as Pipeline
+    from lockstep.run import recover as recover
+    from lockstep.run import run_epoch as run_epoch
+    from lockstep.run import run_epochs as run_epochs
+    from lockstep.sessions import Sessions as Sessions
+    from lockstep.sinks.files import files as files
+    from lockstep.sinks.values import Guarantee as Guarantee
+    from lockstep.version import __version__ as __version__
+    from lockstep.windows import Windows as Windows
 
 _HOMES = {
     "EpochTaskGroup": "lockstep.orchestration.task_group",
@@ -72,6 +53,7 @@ _HOMES = {
     "run_epoch": "lockstep.run",
     "run_epochs": "lockstep.run",
 }
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -55,7 +55,7 @@ def test_a_source_is_the_same_again_by_what_a_plan_freezes_of_it(subtests: pytes
 
 def test_a_class_of_old_is_found_under_its_name_of_today() -> None:
     spec = {
-        "type": "lockstep.sources.tables.mysql_table:MySqlTableSource",
+        "type": "lockstep.sources.tables.mariadb_table:MariaDbTableSource",
         "arguments": {"table": "t", "connection": "shop", "order_by": "id", "settle": 60.0},
     }
     found = Source.from_spec(spec)

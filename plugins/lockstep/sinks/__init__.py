@@ -10,34 +10,19 @@ from typing import TYPE_CHECKING, Any
 from lockstep.extras import import_lazily
 
 if TYPE_CHECKING:
-    from lockstep.sinks.append_only.function import FunctionSink
-    from lockstep.sinks.append_only.http import HttpSink
-    from lockstep.sinks.append_only.stdout import StdoutSink
-    from lockstep.sinks.append_only.tcp import TcpSink
-    from lockstep.sinks.delta import DeltaSink
-    from lockstep.sinks.files import FileSink
-    from lockstep.sinks.files.buckets import ByColumns, ByFunction, ByTime
-    from lockstep.sinks.iceberg import IcebergSink
-    from lockstep.sinks.kafka import KafkaSink
-    from lockstep.sinks.mariadb import MariaDbSink
-    from lockstep.sinks.mariadb import MySqlSink as MySqlSink  # as it was called at first
-    from lockstep.sinks.postgres import PostgresSink
-
-__all__ = [
-    "ByColumns",
-    "ByFunction",
-    "ByTime",
-    "DeltaSink",
-    "FileSink",
-    "FunctionSink",
-    "HttpSink",
-    "IcebergSink",
-    "KafkaSink",
-    "MariaDbSink",
-    "PostgresSink",
-    "StdoutSink",
-    "TcpSink",
-]
+    from lockstep.sinks.append_only.function import FunctionSink as FunctionSink
+    from lockstep.sinks.append_only.http import HttpSink as HttpSink
+    from lockstep.sinks.append_only.stdout import StdoutSink as StdoutSink
+    from lockstep.sinks.append_only.tcp import TcpSink as TcpSink
+    from lockstep.sinks.delta import DeltaSink as DeltaSink
+    from lockstep.sinks.files import FileSink as FileSink
+    from lockstep.sinks.files.buckets import ByColumns as ByColumns
+    from lockstep.sinks.files.buckets import ByFunction as ByFunction
+    from lockstep.sinks.files.buckets import ByTime as ByTime
+    from lockstep.sinks.iceberg import IcebergSink as IcebergSink
+    from lockstep.sinks.kafka import KafkaSink as KafkaSink
+    from lockstep.sinks.mariadb import MariaDbSink as MariaDbSink
+    from lockstep.sinks.postgres import PostgresSink as PostgresSink
 
 _HOMES = {
     "ByColumns": "lockstep.sinks.files.buckets",
@@ -50,11 +35,11 @@ _HOMES = {
     "IcebergSink": "lockstep.sinks.iceberg",
     "KafkaSink": "lockstep.sinks.kafka",
     "MariaDbSink": "lockstep.sinks.mariadb",
-    "MySqlSink": "lockstep.sinks.mariadb",
     "PostgresSink": "lockstep.sinks.postgres",
     "StdoutSink": "lockstep.sinks.append_only.stdout",
     "TcpSink": "lockstep.sinks.append_only.tcp",
 }
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -5,40 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lockstep.extras import import_lazily
-from lockstep.sources._snapshot import Snapshot
-from lockstep.sources.base import Source, SourceContext
-from lockstep.sources.files import FileSource
-from lockstep.sources.open_source import OpenSource
+from lockstep.sources._snapshot import Snapshot as Snapshot
+from lockstep.sources.base import Source as Source
+from lockstep.sources.base import SourceContext as SourceContext
+from lockstep.sources.files import FileSource as FileSource
+from lockstep.sources.open_source import OpenSource as OpenSource
 
 if TYPE_CHECKING:
-    from lockstep.sources._data_source import DataSourceSource
-    from lockstep.sources._sequence import SequenceSource
-    from lockstep.sources.kafka import KafkaSource
-    from lockstep.sources.tables.mariadb_table import MariaDbTableSource
-    from lockstep.sources.tables.mariadb_table import MySqlTableSource as MySqlTableSource  # as it was called
-    from lockstep.sources.tables.postgres_table import PostgresTableSource
-
-__all__ = [
-    "DataSourceSource",
-    "FileSource",
-    "KafkaSource",
-    "MariaDbTableSource",
-    "OpenSource",
-    "PostgresTableSource",
-    "SequenceSource",
-    "Snapshot",
-    "Source",
-    "SourceContext",
-]
+    from lockstep.sources._data_source import DataSourceSource as DataSourceSource
+    from lockstep.sources._sequence import SequenceSource as SequenceSource
+    from lockstep.sources.kafka import KafkaSource as KafkaSource
+    from lockstep.sources.tables.mariadb_table import MariaDbTableSource as MariaDbTableSource
+    from lockstep.sources.tables.postgres_table import PostgresTableSource as PostgresTableSource
 
 _HOMES = {
     "DataSourceSource": "lockstep.sources._data_source",
     "KafkaSource": "lockstep.sources.kafka",
     "MariaDbTableSource": "lockstep.sources.tables.mariadb_table",
-    "MySqlTableSource": "lockstep.sources.tables.mariadb_table",
     "PostgresTableSource": "lockstep.sources.tables.postgres_table",
     "SequenceSource": "lockstep.sources._sequence",
 }
+__all__ = sorted([*_HOMES, "FileSource", "OpenSource", "Snapshot", "Source", "SourceContext"])
 
 
 def __getattr__(name: str) -> Any:

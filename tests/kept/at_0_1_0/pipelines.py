@@ -21,7 +21,7 @@ from lockstep.sinks import (
     FileSink,
     HttpSink,
     KafkaSink,
-    MySqlSink,
+    MariaDbSink,
     PostgresSink,
     StdoutSink,
     TcpSink,
@@ -30,7 +30,7 @@ from lockstep.sources import (
     DataSourceSource,
     FileSource,
     KafkaSource,
-    MySqlTableSource,
+    MariaDbTableSource,
     PostgresTableSource,
     SequenceSource,
     Source,
@@ -298,14 +298,14 @@ def _maria(accept: tuple[str, ...]) -> Pipeline:
     return Pipeline(
         name="maria",
         sources={
-            "moves": MySqlTableSource("moves", connection="maria", order_by="id", settle=timedelta(0), accept=accept)
+            "moves": MariaDbTableSource("moves", connection="maria", order_by="id", settle=timedelta(0), accept=accept)
         },
         transform=same_moves,
         version="kept",
         max_in_flight=IN_FLIGHT,
         sinks=[
-            MySqlSink("prepared", tables={"moves": "moves_prepared"}, **arguments),
-            MySqlSink("newest", tables={"moves": "moves_newest"}, mode="upsert", key=["piece"], **arguments),
+            MariaDbSink("prepared", tables={"moves": "moves_prepared"}, **arguments),
+            MariaDbSink("newest", tables={"moves": "moves_newest"}, mode="upsert", key=["piece"], **arguments),
         ],
     )
 
@@ -314,7 +314,7 @@ def _maria_again(home: Path, accept: tuple[str, ...]) -> Pipeline:
     return Pipeline(
         name="maria_again",
         sources={
-            "moves": MySqlTableSource(
+            "moves": MariaDbTableSource(
                 "moves", connection="maria", order_by="id", settle=timedelta(0), accept=accept, columns=("id", "piece")
             )
         },
@@ -322,7 +322,7 @@ def _maria_again(home: Path, accept: tuple[str, ...]) -> Pipeline:
         version="kept",
         max_in_flight=IN_FLIGHT,
         sinks=[
-            MySqlSink(
+            MariaDbSink(
                 "repeated",
                 tables={"moves": "moves_repeated"},
                 connection="maria",

@@ -2,6 +2,4 @@
 
 from lockstep.sinks.mariadb._sink import MariaDbSink
 
-MySqlSink = MariaDbSink  #: as it was called at first
-
-__all__ = ["MariaDbSink", "MySqlSink"]
+__all__ = ["MariaDbSink"]

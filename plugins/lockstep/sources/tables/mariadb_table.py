@@ -280,6 +280,3 @@ class _Session:
         with self.connection.cursor() as cursor:
             cursor.execute(query, parameters or None)
             return list(cursor.fetchall())
-
-
-MySqlTableSource = MariaDbTableSource  #: as it was called at first
