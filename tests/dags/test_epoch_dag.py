@@ -19,7 +19,7 @@ from lockstep.audits import row_count
 from lockstep.errors import InvalidPipeline, Retryable, Terminal
 from lockstep.pipeline import Pipeline
 from tests.cases import cases
-from tests.dags.airflow_parts import as_airflow_has_it, dag_bag, deserialized, first_run, serialized, weighs_by
+from tests.dags.airflow_parts import as_airflow_has_it, before_3_2, dag_bag, deserialized, first_run, serialized, weighs_by
 from tests.dags.pipelines import ORDERS, SHARDED, Numbers, pipeline_of
 
 if TYPE_CHECKING:
@@ -241,6 +241,34 @@ def test_what_a_timedelta_schedule_leaves_out_is_whole_intervals_that_a_backfill
     filled = list(as_airflow_has_it(made).iter_dagrun_infos_between(moved, run.start))
     assert filled[0].logical_date == moved and filled[-1].data_interval == run
     assert newest(run).start == run.end
+
+
+@pytest.mark.fault("R15")
+@cases("schedule", ["@daily", timedelta(days=1)])
+def test_a_schedule_goes_on_behind_a_manual_run_that_has_the_logical_date_of_a_scheduled_one(schedule: Any) -> None:
+    """Airflow takes the manual run for the scheduled one, and computes the next from its data interval."""
+    from types import SimpleNamespace
+
+    from pendulum import instance
+
+    if before_3_2():
+        pytest.skip("Airflow 3.1 asks no timetable")
+    day, later = timedelta(days=1), timedelta(hours=1)
+    back: Any = as_airflow_has_it(epoch_dag(ORDERS, schedule=schedule, start_date=START, catchup=True))
+
+    def next_after(date: datetime, start: datetime, end: datetime, run_type: str = "manual") -> Any:
+        moments = {"logical_date": date, "run_after": end, "data_interval_start": start, "data_interval_end": end}
+        fields = {name: instance(moment) for name, moment in moments.items()}
+        run = SimpleNamespace(**fields, run_type=run_type, partition_key=None, partition_date=None)
+        return back.next_dagrun_info(
+            last_automated_run_info=back.timetable.run_info_from_dag_run(dag_run=run)
+        ).logical_date
+
+    assert next_after(START + day, START, START + day) == START + 2 * day, "the interval that had ended by then"
+    assert next_after(START + day, START + 5 * day, START + 9 * day) == START + 2 * day
+    assert next_after(START, START, START + 7 * day, "scheduled") == START + 7 * day, "a pack"
+    if schedule == "@daily":
+        assert next_after(START + later, START - day, START) == START, "of no scheduled run: Airflow's own way"
 
 
 # --- where in a file it may stand ---
