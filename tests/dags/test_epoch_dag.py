@@ -19,7 +19,15 @@ from lockstep.audits import row_count
 from lockstep.errors import InvalidPipeline, Retryable, Terminal
 from lockstep.pipeline import Pipeline
 from tests.cases import cases
-from tests.dags.airflow_parts import as_airflow_has_it, before_3_2, dag_bag, deserialized, first_run, serialized, weighs_by
+from tests.dags.airflow_parts import (
+    as_airflow_has_it,
+    before_3_2,
+    dag_bag,
+    deserialized,
+    first_run,
+    serialized,
+    weighs_by,
+)
 from tests.dags.pipelines import ORDERS, SHARDED, Numbers, pipeline_of
 
 if TYPE_CHECKING:

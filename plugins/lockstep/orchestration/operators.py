@@ -412,12 +412,28 @@ class MappedPackOperator(PackOperator):
     """
 
     def __init__(self, *, pipelines: Mapping[str, Pipeline], of: str, alias: str, **arguments: Any) -> None:
+        if of not in pipelines:
+            raise InvalidPipeline(
+                f"pipeline {of}: this run has an instance for it, and the mapped group lists {', '.join(pipelines)}: "
+                "put it into the list again, or recover it by the recovery DAG"
+            )
         super().__init__(pipeline=pipelines[of], **arguments)
         self.of = of
         self.alias = alias
 
     def _teller(self, runtime: Runtime) -> Teller:
         return Teller(runtime.ledger, Role.PUBLISH, alias_of(self.alias))
+
+
+class MappedNamesOperator(TellingOperator):
+    """Return the names of the pipelines that the run's mapped packs move."""
+
+    def __init__(self, *, names: Sequence[str], **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.names = list(names)
+
+    def perform(self, context: Context) -> list[str]:
+        return self.names
 
 
 class MovedOperator(BaseOperator):
