@@ -77,9 +77,10 @@ def restate(pipeline: str, epoch: int) -> str:
 
 
 def fill(hole: Interval) -> str:
-    """Moves intervals that have no epoch, and not the one behind them: a backfill takes what starts up to its end."""
-    start, end = hole.start.isoformat(), (hole.end - timedelta(seconds=1)).isoformat()
-    return f"`airflow backfill create --dag-id <its DAG> --from-date {start} --to-date {end}` fills it"
+    """Moves intervals that have no epoch, and not the one behind them: a backfill takes what starts up to its end. An
+    interval may have a run that failed, which a backfill otherwise leaves as it is."""
+    dates = f"--from-date {hole.start.isoformat()} --to-date {(hole.end - timedelta(seconds=1)).isoformat()}"
+    return f"`airflow backfill create --dag-id <its DAG> {dates} --reprocess-behavior failed` fills it"
 
 
 def verify(pipeline: str, epoch: int) -> str:

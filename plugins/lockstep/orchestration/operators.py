@@ -70,6 +70,7 @@ from lockstep.runtime import Runtime
 from lockstep.states import ParticipantState, Role
 from lockstep.wal.staging import Staging
 
+_EVERY = (None, "")  #: what a run of the recovery DAG says for every pipeline
 _READING = ("begin", "stage", "publish")  #: phases whose lineage has what was read
 
 
@@ -461,14 +462,22 @@ def pipelines_in(dag: DAG) -> dict[str, Pipeline]:
 
 class ListPipelinesOperator(TellingOperator):
     """The names of the pipelines that the ledger knows, whether their DAGs still exist or not; of the one that the run
-    asks for alone."""
+    asks for alone. Raises `UnknownEpoch` if the ledger doesn't have that."""
 
     def perform(self, context: Context) -> list[str]:
         dsn = login(LEDGER)
         migrate(dsn)
         only = asked_of(context).get(PIPELINE)
         with closing(Report(dsn)) as report:
-            return [name for name in report.recoverable() if only in (None, name)]
+            names = report.recoverable()
+        if only in _EVERY:
+            return names
+        if only not in names:
+            raise UnknownEpoch(
+                f"{PIPELINE} is {only!r:.100}, and the ledger has no such pipeline to recover: `lockstep status` lists "
+                "them. Leave it empty to recover every pipeline"
+            )
+        return [str(only)]
 
 
 class RecoverOperator(TellingOperator):
@@ -482,7 +491,7 @@ class RecoverOperator(TellingOperator):
 
     def perform(self, context: Context) -> dict[str, Any]:
         hold, word = asked_to_hold(context), asked_to_resolve(self.pipeline, context)
-        by_schedule = hold is None and asked_of(context).get(PIPELINE) is None
+        by_schedule = hold is None and asked_of(context).get(PIPELINE) in _EVERY
         with open_runtime(self.pipeline, None, context) as runtime, runtime.ledger.recovering(self.pipeline) as alone:
             if by_schedule and not alone:
                 raise AirflowSkipException(f"another round is recovering pipeline {self.pipeline} at this moment")
