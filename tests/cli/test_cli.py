@@ -411,14 +411,8 @@ def test_a_closed_output_and_an_argument_that_is_no_utf_8_make_no_traceback(worl
         ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"),
         ("raise ValueError('a\\nb')", r"ValueError: a b in .*/{name}\.py, line 1;"),
         ("import asyncio\nraise asyncio.CancelledError('x')", r"CancelledError: x in .*/{name}\.py, line 2;"),
-        (
-            "class E(Exception):\n def __str__(self): return 1 / 0\nraise E",
-            "E: its text raises ZeroDivisionError in .*line 3;",
-        ),
-        (
-            "class P:\n @property\n def __class__(self): return 1 / 0\npipeline = P()",
-            r"ZeroDivisionError: division by zero in .*/{name}\.py, line 3;",
-        ),
+        ("class E(Exception):\n __str__ = lambda self: 1 / 0\nraise E", r"E: <.* failed> in .*/{name}\.py, line 3;"),
+        ("class P:\n __class__ = property(lambda self: 1 / 0)\npipeline = P()", "ZeroDivisionError: .*, line 2;"),
     ],
 )
 def test_a_definition_that_raises_is_one_line_with_its_file_and_line(

@@ -125,7 +125,7 @@ def test_recovery_of_a_pipeline_that_there_is_not_is_refused_and_of_none_is_of_e
     assert names() == names(pipeline="") == names(pipeline=None) == ["clicks", FLIGHTS]
     for wrong in ("fligths", 0, [FLIGHTS]):
         for word in ({}, {"resolve_epoch": 1, "resolve_sink": "delays", "resolve_word": 1}):
-            with pytest.raises(UnknownEpoch, match=r"pipeline is .* no such pipeline to recover: `lockstep status`"):
+            with pytest.raises(UnknownEpoch, match=r"the ledger has no pipeline .* to recover: `lockstep status`"):
                 names(pipeline=wrong, **word)
 
 

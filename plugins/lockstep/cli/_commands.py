@@ -24,8 +24,8 @@ from datetime import timedelta
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from traceback import extract_tb
-from typing import Annotated, Any, cast
+from traceback import TracebackException, extract_tb
+from typing import Annotated, Any
 
 import typer
 
@@ -704,21 +704,17 @@ def load_definition(pipeline: str, definition: str | None) -> Pipeline:
     module, _, name = reference.partition(":")
     try:
         found = getattr(importlib.import_module(module), name or "pipeline")
-        fits = isinstance(found, Pipeline) and found.name == pipeline
+        if isinstance(found, Pipeline) and found.name == pipeline:
+            return found
     except (LockstepError, KeyboardInterrupt):
         raise
     except BaseException as error:  # whatever a module may do
         frames = [at for at in extract_tb(error.__traceback__)[1:] if not re.search("^<|/lib/python", at.filename)]
         place = "".join(f" in {at.filename}, line {at.lineno}" for at in frames[-1:])
-        try:
-            text = " ".join(str(error).split())
-        except Exception as failure:
-            text = f"its text raises {type(failure).__name__}"
+        text = " ".join(str(TracebackException.from_exception(error)).split())  # even where `str(error)` raises
         what = f"{type(error).__name__}: {text}{place}"
         raise InvalidPipeline(f"{reference} can't be imported: {what}; say --definition module:name") from error
-    if not fits:
-        raise InvalidPipeline(f"{reference} is not pipeline {pipeline!r}")
-    return cast(Pipeline, found)
+    raise InvalidPipeline(f"{reference} is not pipeline {pipeline!r}")
 
 
 def _say(as_json: bool, done: str, epoch: Epoch) -> None:

@@ -213,10 +213,10 @@ class SubmitLauncher:
             except AirflowException as error:
                 self._raise_told(request_uri)
                 _log.error("%s", error)  # with the driver's last lines
-                reason = re.sub(r"(?s)^Cannot execute: .*?\. (?=Error code is: )", "", str(error).strip())
-                raise StageFailed(
-                    f"spark-submit failed, see this task's log: {reason.partition(chr(10))[0]}"
-                ) from error
+                reason = (
+                    re.sub(r"(?s)^Cannot execute: .*?\. (?=Error code is: )", "", str(error)).strip().split("\n")[0]
+                )
+                raise StageFailed(f"spark-submit failed, see this task's log: {reason}") from error
             return self._hook
 
     def cancel(self) -> None:

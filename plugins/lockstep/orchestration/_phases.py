@@ -179,9 +179,8 @@ def map_packs(
     patience: timedelta,
     task_args: Mapping[str, Mapping[str, Any]],
 ) -> None:
-    """One mapped task, with an instance for each pipeline that moves an epoch of it. `alias`: of the asset events.
-    Before it a task keeps the names for the run: by a list in the file a cleared instance would go by its place in it.
-    """
+    """One mapped task, with an instance for each pipeline that moves an epoch of it. `alias`: of the asset events. The
+    task before it keeps the names for the run, so that a cleared instance has its pipeline whatever the file lists."""
     require_task_args(pipelines, task_args)
     arguments = _arguments("pack", patience, task_args)
     rule = {"trigger_rule": arguments.pop("trigger_rule")} if "trigger_rule" in arguments else {}

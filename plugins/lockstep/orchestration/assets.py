@@ -173,8 +173,7 @@ class Teller:
             return []
         by_id = {epoch.id: epoch for epoch in epochs}
         rows = [row for row in self.ledger.untold(epochs[0].pipeline, list(by_id)) if row.sink == sink]
-        # of this call: a run that was deleted and comes back under its id has the same actors
-        turn = min(TURN, timedelta(seconds=monotonic() - self.ledger.opened_at))
+        turn = min(TURN, timedelta(seconds=monotonic() - self.ledger.opened_at))  # a run's id may come back
         mine = [row for row in rows if row.shown_by == self.ledger.actor and (row.age or TURN) < turn]
         every = frozenset(asset.name for asset in outlets_of(epochs[0].pipeline, [sink]))
         lacking = dict.fromkeys((row.epoch for row in mine), every)

@@ -70,7 +70,6 @@ from lockstep.runtime import Runtime
 from lockstep.states import ParticipantState, Role
 from lockstep.wal.staging import Staging
 
-_EVERY = (None, "")  #: what a run of the recovery DAG says for every pipeline
 _READING = ("begin", "stage", "publish")  #: phases whose lineage has what was read
 
 
@@ -414,10 +413,7 @@ class MappedPackOperator(PackOperator):
 
     def __init__(self, *, pipelines: Mapping[str, Pipeline], of: str, alias: str, **arguments: Any) -> None:
         if of not in pipelines:
-            raise InvalidPipeline(
-                f"pipeline {of}: this run has an instance for it, and the mapped group lists {', '.join(pipelines)}: "
-                "put it into the list again, or recover it by the recovery DAG"
-            )
+            raise InvalidPipeline(f"pipeline {of} of this run is gone from the list of its mapped group: put it back")
         super().__init__(pipeline=pipelines[of], **arguments)
         self.of = of
         self.alias = alias
@@ -470,14 +466,11 @@ class ListPipelinesOperator(TellingOperator):
         only = asked_of(context).get(PIPELINE)
         with closing(Report(dsn)) as report:
             names = report.recoverable()
-        if only in _EVERY:
-            return names
-        if only not in names:
+        if only not in (None, "", *names):
             raise UnknownEpoch(
-                f"{PIPELINE} is {only!r:.100}, and the ledger has no such pipeline to recover: `lockstep status` lists "
-                "them. Leave it empty to recover every pipeline"
+                f"the ledger has no pipeline {only!r:.60} to recover: `lockstep status` lists those it has"
             )
-        return [str(only)]
+        return [name for name in names if only in (None, "", name)]
 
 
 class RecoverOperator(TellingOperator):
@@ -491,7 +484,7 @@ class RecoverOperator(TellingOperator):
 
     def perform(self, context: Context) -> dict[str, Any]:
         hold, word = asked_to_hold(context), asked_to_resolve(self.pipeline, context)
-        by_schedule = hold is None and asked_of(context).get(PIPELINE) in _EVERY
+        by_schedule = hold is None and asked_of(context).get(PIPELINE) in (None, "")
         with open_runtime(self.pipeline, None, context) as runtime, runtime.ledger.recovering(self.pipeline) as alone:
             if by_schedule and not alone:
                 raise AirflowSkipException(f"another round is recovering pipeline {self.pipeline} at this moment")

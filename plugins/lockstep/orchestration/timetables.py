@@ -94,15 +94,13 @@ class _Intervals:
         return found and _Pack(found.run_after, _span_of(found))
 
     def run_info_from_dag_run(self, *, dag_run: DagRun) -> DagRunInfo:
-        """Return the run from which the scheduler computes the next one. A manual run with the logical date of a
-        scheduled run stands in for that, whatever its own interval: by its own, the next would be this date for ever.
-        """
+        """Return the run from which Airflow computes the next. A manual run with a scheduled one's logical date counts
+        as that: by its own interval, which may end there, the next would have this date for ever."""
         inherited: Any = super()
-        date = dag_run.logical_date
-        if dag_run.run_type == "manual" and date is not None:
+        run: DagRunInfo = inherited.run_info_from_dag_run(dag_run=dag_run)
+        if dag_run.run_type == "manual" and (date := dag_run.logical_date) is not None:
             for span in self.within(date, date + timedelta(microseconds=1), 1):
                 return _Pack.of(1, span.start, span.end)
-        run: DagRunInfo = inherited.run_info_from_dag_run(dag_run=dag_run)
         return run
 
     def within(self, start: datetime, end: datetime, most: int) -> list[DataInterval]:
