@@ -262,10 +262,8 @@ def test_a_schedule_goes_on_behind_a_manual_run_that_has_the_logical_date_of_a_s
         fields = {name: instance(moment) for name, moment in moments.items()}
         run = SimpleNamespace(**fields, run_type=run_type, partition_key=None, partition_date=None)
         counted = back.timetable.run_info_from_dag_run(dag_run=run).data_interval
-        restriction = back._time_restriction
-        return back.timetable.next_dagrun_info(
-            last_automated_data_interval=counted, restriction=restriction
-        ).logical_date
+        following = back.timetable._next(counted, back._time_restriction)
+        return following.logical_date
 
     assert next_after(START + day, START, START + day) == START + 2 * day, "the interval that had ended by then"
     assert next_after(START + day, START + 5 * day, START + 9 * day) == START + 2 * day
