@@ -77,9 +77,9 @@ def restate(pipeline: str, epoch: int) -> str:
 
 
 def fill(hole: Interval) -> str:
-    """Moves intervals that have no epoch, and not the one behind them: a backfill takes what starts up to its end."""
-    start, end = hole.start.isoformat(), (hole.end - timedelta(seconds=1)).isoformat()
-    return f"`airflow backfill create --dag-id <its DAG> --from-date {start} --to-date {end}` fills it"
+    """Moves intervals without an epoch, even where a run failed, but not the next, which a backfill's end may be of."""
+    dates = f"--from-date {hole.start.isoformat()} --to-date {(hole.end - timedelta(seconds=1)).isoformat()}"
+    return f"`airflow backfill create --dag-id <its DAG> {dates} --reprocess-behavior failed` fills it"
 
 
 def verify(pipeline: str, epoch: int) -> str:

@@ -409,6 +409,10 @@ def test_a_closed_output_and_an_argument_that_is_no_utf_8_make_no_traceback(worl
         ("def f(:", r"SyntaxError: .*\({name}\.py, line 1\);"),
         ("import sys\n\nsys.exit('not here')", r"SystemExit: not here in .*/{name}\.py, line 3;"),
         ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("raise ValueError('a\\nb')", r"ValueError: a b in .*/{name}\.py, line 1;"),
+        ("import asyncio\nraise asyncio.CancelledError('x')", r"CancelledError: x in .*/{name}\.py, line 2;"),
+        ("class E(Exception):\n __str__ = lambda self: 1 / 0\nraise E", r"E: <.* failed> in .*/{name}\.py, line 3;"),
+        ("class P:\n __class__ = property(lambda self: 1 / 0)\npipeline = P()", "ZeroDivisionError: .*, line 2;"),
     ],
 )
 def test_a_definition_that_raises_is_one_line_with_its_file_and_line(

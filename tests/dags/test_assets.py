@@ -195,6 +195,30 @@ def test_a_try_that_died_before_its_end_has_its_epoch_told_by_the_next_one(
     assert len(airflow_api.named(ASSET)) == 1
 
 
+@pytest.mark.fault("Q13")
+def test_a_run_that_was_deleted_and_comes_back_under_its_id_emits_no_event_twice(
+    airflow_api: Airflow, ledger: Ledger
+) -> None:
+    epoch = shown(ledger)
+    assert tell_one(airflow_api, ledger, epoch)
+    with closing(Ledger(ledger._connection.dsn, ledger.actor)) as again:  # the same try of the same task
+        assert tell_one(airflow_api, again, epoch) == [] == tell_pack(airflow_api, again, [epoch])
+
+
+@pytest.mark.fault("Q14")
+def test_in_a_run_with_a_partition_key_the_event_that_would_get_it_is_left_to_the_recovery_dag(
+    airflow_api: Airflow, ledger: Ledger
+) -> None:
+    epoch, made = shown(ledger), task()
+    around = cast("Context", {**context(), "dag_run": SimpleNamespace(partition_key="2026-01-01")})
+    teller(ledger).tell_epoch(made, around, epoch, SINK)
+    assert [event["name"] for event in airflow_api.end(made, around)] == [PARTITIONS] * partitioned()
+    airflow_api.over.add("first")
+    assert [(event["name"], event["partition"]) for event in tell_left(airflow_api, ledger)] == [(ASSET, None)] + [
+        (PARTITIONS, "2013-01-01T00:00:00")
+    ] * (not partitioned())
+
+
 def test_what_stands_in_place_of_an_epoch_is_one_new_event_of_the_same_partition(
     airflow_api: Airflow, ledger: Ledger
 ) -> None:

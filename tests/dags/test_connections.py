@@ -247,6 +247,37 @@ def test_env_vars_take_from_a_driver_nothing_of_what_lockstep_gives_it(
     assert ("spark.yarn.appMasterEnv.MY_ZONE=UTC" in command) == (host == "yarn")
 
 
+@pytest.mark.fault("R19")
+@cases("host", ["local[*]", "yarn"])
+def test_neither_the_error_nor_the_log_of_spark_submit_has_a_value_of_a_setting(
+    host: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: Any
+) -> None:
+    from airflow.providers.apache.spark.hooks import spark_submit
+
+    from lockstep.orchestration import _launching as launching
+
+    monkeypatch.setattr(launching, "_packages", lambda reference: [])
+    monkeypatch.setattr(launching, "read_request", lambda uri: SimpleNamespace(sources={}))
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK", json.dumps({"conn_type": "spark", "host": host}))
+    commands: list[list[str]] = []
+
+    def popen(command: list[str], **_: Any) -> Any:
+        commands.append(command)
+        return SimpleNamespace(stdout=["the driver's last line"], wait=lambda: 1)
+
+    monkeypatch.setattr(spark_submit, "subprocess", SimpleNamespace(Popen=popen, PIPE=-1, STDOUT=-2))
+    conf = {
+        "spark.hadoop.fs.azure.account.key.a": "hunter2",
+        "spark.hadoop.session.token": "x. Error code is: \nhunter2",
+    }
+    made = launching.launcher(TABLES, "spark", {"conf": conf, "env_vars": {"MY_TOKEN": "hunter2"}})
+    with pytest.raises(StageFailed, match=r"^spark-submit failed, see this task's log: Error code is: 1\.$"):
+        made((tmp_path / "_request.json").as_uri())
+    shown = "".join((*capfd.readouterr(), caplog.text))
+    assert "hunter2" in str(commands) and "hunter2" not in shown
+    assert "account.key.a=*** --conf" in shown and "the driver's last line" in shown
+
+
 def test_every_type_of_connection_has_a_hook_and_a_form_that_airflow_takes(caplog: pytest.LogCaptureFixture) -> None:
     from importlib.resources import files
 

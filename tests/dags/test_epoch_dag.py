@@ -243,6 +243,35 @@ def test_what_a_timedelta_schedule_leaves_out_is_whole_intervals_that_a_backfill
     assert newest(run).start == run.end
 
 
+@pytest.mark.fault("R15")
+@cases("schedule", ["@daily", timedelta(days=1)])
+def test_a_schedule_goes_on_behind_a_manual_run_that_has_the_logical_date_of_a_scheduled_one(schedule: Any) -> None:
+    """Airflow takes the manual run for the scheduled one, and computes the next from its data interval."""
+    from types import SimpleNamespace
+
+    from airflow.timetables.base import Timetable
+    from pendulum import instance
+
+    day, later = timedelta(days=1), timedelta(hours=1)
+    back: Any = as_airflow_has_it(epoch_dag(ORDERS, schedule=schedule, start_date=START, catchup=True))
+    if not hasattr(Timetable, "run_info_from_dag_run"):
+        pytest.skip("Airflow 3.1 asks no timetable")
+
+    def next_after(date: datetime, start: datetime, end: datetime, run_type: str = "manual") -> Any:
+        moments = {"logical_date": date, "run_after": end, "data_interval_start": start, "data_interval_end": end}
+        fields = {name: instance(moment) for name, moment in moments.items()}
+        run = SimpleNamespace(**fields, run_type=run_type, partition_key=None, partition_date=None)
+        counted = back.timetable.run_info_from_dag_run(dag_run=run).data_interval
+        following = back.timetable._next(counted, back._time_restriction)
+        return following.logical_date
+
+    assert next_after(START + day, START, START + day) == START + 2 * day, "the interval that had ended by then"
+    assert next_after(START + day, START + 5 * day, START + 9 * day) == START + 2 * day
+    assert next_after(START, START, START + 7 * day, "scheduled") == START + 7 * day, "a pack"
+    if schedule == "@daily":
+        assert next_after(START + later, START - day, START) == START, "of no scheduled run: Airflow's own way"
+
+
 # --- where in a file it may stand ---
 
 HEAD = """

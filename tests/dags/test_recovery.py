@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from lockstep.epoch import Epoch, Identity, RunKey
-from lockstep.errors import EpochsStuck, IllegalTransition
+from lockstep.errors import EpochsStuck, IllegalTransition, UnknownEpoch
 from lockstep.ledger import Ledger
 from lockstep.ledger.report import Report
 from lockstep.operations.resolve import NothingAsked
@@ -113,6 +113,23 @@ def test_recovery_reads_which_pipeline_and_what_hold_from_the_run_whatever_airfl
     assert len(done) == 1
 
 
+@pytest.mark.fault("R17")
+def test_recovery_of_a_pipeline_that_there_is_not_is_refused_and_of_none_is_of_every(ledger: Ledger) -> None:
+    from lockstep.orchestration.operators import ListPipelinesOperator
+
+    def names(**conf: object) -> Any:
+        asked = cast("Context", {"params": {"pipeline": None}, "dag_run": SimpleNamespace(conf=conf)})
+        return ListPipelinesOperator(task_id="pipelines").execute(asked)
+
+    ledger.ensure_pipeline("clicks", Identity.CURSOR)
+    assert names() == names(pipeline="") == names(pipeline=None) == ["clicks", FLIGHTS]
+    for wrong in ("fligths", 0, [FLIGHTS]):
+        for word in ({}, {"resolve_epoch": 1, "resolve_sink": "delays", "resolve_word": 1}):
+            with pytest.raises(UnknownEpoch, match=r"the ledger has no pipeline .* to recover: `lockstep status`"):
+                names(pipeline=wrong, **word)
+
+
+@pytest.mark.fault("R18")
 def test_intervals_without_an_epoch_are_named_with_the_backfill_that_fills_them_and_make_nothing_red(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,7 +150,7 @@ def test_intervals_without_an_epoch_are_named_with_the_backfill_that_fills_them_
     last = f"{day(4).start:%Y-%m-%d}T23:59:59+00:00"
     assert said == [
         f"pipeline {FLIGHTS}: no epoch for [{start}, {end}) and 1 more: `airflow backfill create --dag-id <its DAG> "
-        f"--from-date {start} --to-date {last}` fills it"
+        f"--from-date {start} --to-date {last} --reprocess-behavior failed` fills it"
     ]
 
 

@@ -136,7 +136,7 @@ def test_what_follows_a_group_of_the_users_waits_for_no_abort_which_a_good_run_s
     assert upstream(made)["shop.orders.moved"] == {"shop.orders.cleanup", "shop.orders.abort"}
     assert {task for task, before in upstream(made).items() if "extract" in before} == {
         "shop.orders.begin",
-        "shop.all.pack",
+        "shop.all.pipelines",
     }
 
 
@@ -258,14 +258,23 @@ def test_what_cant_go_well_is_refused_by_name(arguments: Any, make: Callable[[],
         make()
 
 
+@pytest.mark.fault("R16")
 def test_many_pipelines_are_instances_of_one_mapped_task_by_their_names() -> None:
     from airflow.sdk.definitions.mappedoperator import MappedOperator
 
     from lockstep.orchestration.operators import MappedPackOperator, pipelines_in
 
     with dag_of() as made:
-        step("extract") >> mapped([ORDERS, NUMBERS], group_id="all") >> step("report")
-    task = made.get_task("all.pack")
+        rule = {"pack": {"trigger_rule": "all_done"}}
+        step("extract") >> mapped([ORDERS, NUMBERS], group_id="all", task_args=rule) >> step("report")
+    task: Any = made.get_task("all.pack")
+    names: Any = made.get_task("all.pipelines")
+    assert (names.upstream_task_ids, names.trigger_rule, task.trigger_rule) == ({"extract"}, "all_done", "all_success")
+    assert names.execute({}) == ["orders", "numbers"]
+    assert task.expand_input.value["of"].operator is names, "a cleared instance goes by what the run had, not the file"
+    assert upstream(made)["all.pack"] == {"all.pipelines"}
+    with pytest.raises(InvalidPipeline, match="pipeline returns of this run is gone"):
+        task.unmap({"of": "returns"})
     assert isinstance(task, MappedOperator) and task.map_index_template == "{{ task.of }}"
     assert upstream(made)["report"] == {"all.pack"} and upstream(made)["all.moved"] == {"all.pack"}
     one = task.unmap({"of": "numbers"})

@@ -175,7 +175,12 @@ def test_a_form_is_one_users_for_one_deed_for_a_while_by_post_and_from_here(
     before, opened = planned(ledger), browser("operator")
     seal = seal_in(opened.get(ABORT).text)
     form = {"reason": "the disk was full", "seal": seal}
-    for headers in ({"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "same-site"}, {"Origin": "null"}):
+    for headers in (
+        {"Origin": "https://evil.example"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Origin": "null"},
+        {"Origin": "http://["},
+    ):
         assert opened.post(ABORT, data=form, headers=headers).status_code == 403
     for path, user, given in (
         (VOID, "operator", seal),

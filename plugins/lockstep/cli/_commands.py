@@ -24,7 +24,7 @@ from datetime import timedelta
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from traceback import extract_tb
+from traceback import TracebackException, extract_tb
 from typing import Annotated, Any
 
 import typer
@@ -704,16 +704,17 @@ def load_definition(pipeline: str, definition: str | None) -> Pipeline:
     module, _, name = reference.partition(":")
     try:
         found = getattr(importlib.import_module(module), name or "pipeline")
-    except LockstepError:
+        if isinstance(found, Pipeline) and found.name == pipeline:
+            return found
+    except (LockstepError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:  # whatever a module may do
+    except BaseException as error:  # whatever a module may do
         frames = [at for at in extract_tb(error.__traceback__)[1:] if not re.search("^<|/lib/python", at.filename)]
         place = "".join(f" in {at.filename}, line {at.lineno}" for at in frames[-1:])
-        what = f"{type(error).__name__}: {error}{place}"
+        text = " ".join(str(TracebackException.from_exception(error)).split())  # even where `str(error)` raises
+        what = f"{type(error).__name__}: {text}{place}"
         raise InvalidPipeline(f"{reference} can't be imported: {what}; say --definition module:name") from error
-    if not isinstance(found, Pipeline) or found.name != pipeline:
-        raise InvalidPipeline(f"{reference} is not pipeline {pipeline!r}")
-    return found
+    raise InvalidPipeline(f"{reference} is not pipeline {pipeline!r}")
 
 
 def _say(as_json: bool, done: str, epoch: Epoch) -> None:

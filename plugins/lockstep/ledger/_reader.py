@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from time import monotonic
 from typing import Self
 
 import lockstep.ledger._guards as guards
@@ -50,6 +51,7 @@ class LedgerReader:
     def __init__(self, dsn: str, actor: str | None = None) -> None:
         self._connection = LedgerConnection(dsn, actor)
         self._deployment: str | None = None
+        self.opened_at = monotonic()
 
     @property
     def actor(self) -> str:

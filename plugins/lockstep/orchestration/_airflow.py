@@ -206,7 +206,10 @@ class _Apart(AssetUniqueKey):
 
 def tell(task: BaseOperator, context: Context, events: Sequence[Event]) -> None:
     """Have Airflow write these events, and no others, when the task has succeeded. What it does then goes by the task's
-    outlets as they are at its end: it writes an event for each."""
+    outlets as they are at its end: it writes an event for each. In a run with a partition key Airflow gives that to
+    every event without one, which then starts no DAG: these are left to the recovery DAG."""
+    if getattr(context.get("dag_run"), "partition_key", None) is not None:
+        events = [event for event in events if event.partition is not None]
     task.outlets = list({outlet.name: outlet for outlet in (one.alias or one.asset for one in events)}.values())
     begun: set[str] = set()
     accessors: Any = context["outlet_events"] if events else None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 import tempfile
 import time
@@ -212,7 +213,10 @@ class SubmitLauncher:
             except AirflowException as error:
                 self._raise_told(request_uri)
                 _log.error("%s", error)  # with the driver's last lines
-                raise StageFailed(f"spark-submit failed, see this task's log: {_first_line(error)}") from error
+                reason = (
+                    re.sub(r"(?s)^Cannot execute: .*?\. (?=Error code is: )", "", str(error)).strip().split("\n")[0]
+                )
+                raise StageFailed(f"spark-submit failed, see this task's log: {reason}") from error
             return self._hook
 
     def cancel(self) -> None:
@@ -354,7 +358,3 @@ def _master_of(found: Connection) -> str:
     host = found.host or ""
     whole = found.conn_type == "spark" and ("://" in host or not found.port)
     return (host if whole else f"{found.conn_type}://{host}") + (f":{found.port}" if found.port else "")
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().split("\n", 1)[0]

@@ -29,6 +29,7 @@ from lockstep.orchestration.operators import (
     BeginOperator,
     CleanupOperator,
     CommitOperator,
+    MappedNamesOperator,
     MappedPackOperator,
     PackOperator,
     PrepareOperator,
@@ -40,6 +41,7 @@ from lockstep.orchestration.page import page_root
 from lockstep.pack import MOST
 from lockstep.pipeline import Pipeline
 
+NAMES = "pipelines"  #: id of the task before a mapped pack
 SPARK = "spark"  #: id of the Connection to Spark
 
 _DOCS = {
@@ -177,8 +179,12 @@ def map_packs(
     patience: timedelta,
     task_args: Mapping[str, Mapping[str, Any]],
 ) -> None:
-    """One mapped task, with an instance for each pipeline that moves an epoch of it. `alias`: of the asset events."""
+    """One mapped task, with an instance for each pipeline that moves an epoch of it. `alias`: of the asset events. The
+    task before it keeps the names for the run, so that a cleared instance has its pipeline whatever the file lists."""
     require_task_args(pipelines, task_args)
+    arguments = _arguments("pack", patience, task_args)
+    rule = {"trigger_rule": arguments.pop("trigger_rule")} if "trigger_rule" in arguments else {}
+    names = MappedNamesOperator(task_id=NAMES, names=[one.name for one in pipelines], **rule)
     task: Any = MappedPackOperator.partial(
         pipelines={one.name: one for one in pipelines},
         alias=alias,
@@ -190,8 +196,8 @@ def map_packs(
         spark_submit=Submission(spark_submit),
         part=True,
         map_index_template="{{ task.of }}",
-        **_arguments("pack", patience, task_args),
-    ).expand(of=[one.name for one in pipelines])
+        **arguments,
+    ).expand(of=names.output)
     for one in pipelines:
         require_hold(one, [task])
 

@@ -28,6 +28,13 @@ class SubmitHook(SparkSubmitHook):
         self._env = None
         return command
 
+    def _mask_cmd(self, connection_cmd: str | list[str]) -> str:
+        """Show no value of a setting, which may be secret under any name: an account's key, a session's token."""
+        if isinstance(connection_cmd, list):
+            words = zip(["", *connection_cmd], connection_cmd, strict=False)
+            connection_cmd = [f"{word.partition('=')[0]}=***" if last == "--conf" else word for last, word in words]
+        return str(super()._mask_cmd(connection_cmd))
+
     def on_kill(self) -> None:
         self._env = self.environment  # a command that ends the job runs in the worker's own, too
         super().on_kill()

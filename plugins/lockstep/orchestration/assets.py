@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, AssetAlias
@@ -172,7 +173,8 @@ class Teller:
             return []
         by_id = {epoch.id: epoch for epoch in epochs}
         rows = [row for row in self.ledger.untold(epochs[0].pipeline, list(by_id)) if row.sink == sink]
-        mine = [row for row in rows if row.shown_by == self.ledger.actor and (row.age or TURN) < TURN]
+        turn = min(TURN, timedelta(seconds=monotonic() - self.ledger.opened_at))  # a run's id may come back
+        mine = [row for row in rows if row.shown_by == self.ledger.actor and (row.age or TURN) < turn]
         every = frozenset(asset.name for asset in outlets_of(epochs[0].pipeline, [sink]))
         lacking = dict.fromkeys((row.epoch for row in mine), every)
         try:

@@ -412,12 +412,25 @@ class MappedPackOperator(PackOperator):
     """
 
     def __init__(self, *, pipelines: Mapping[str, Pipeline], of: str, alias: str, **arguments: Any) -> None:
+        if of not in pipelines:
+            raise InvalidPipeline(f"pipeline {of} of this run is gone from the list of its mapped group: put it back")
         super().__init__(pipeline=pipelines[of], **arguments)
         self.of = of
         self.alias = alias
 
     def _teller(self, runtime: Runtime) -> Teller:
         return Teller(runtime.ledger, Role.PUBLISH, alias_of(self.alias))
+
+
+class MappedNamesOperator(TellingOperator):
+    """Return the names of the pipelines that the run's mapped packs move."""
+
+    def __init__(self, *, names: Sequence[str], **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.names = list(names)
+
+    def perform(self, context: Context) -> list[str]:
+        return self.names
 
 
 class MovedOperator(BaseOperator):
@@ -445,14 +458,19 @@ def pipelines_in(dag: DAG) -> dict[str, Pipeline]:
 
 class ListPipelinesOperator(TellingOperator):
     """The names of the pipelines that the ledger knows, whether their DAGs still exist or not; of the one that the run
-    asks for alone."""
+    asks for alone. Raises `UnknownEpoch` if the ledger doesn't have that."""
 
     def perform(self, context: Context) -> list[str]:
         dsn = login(LEDGER)
         migrate(dsn)
         only = asked_of(context).get(PIPELINE)
         with closing(Report(dsn)) as report:
-            return [name for name in report.recoverable() if only in (None, name)]
+            names = report.recoverable()
+        if only not in (None, "", *names):
+            raise UnknownEpoch(
+                f"the ledger has no pipeline {only!r:.60} to recover: `lockstep status` lists those it has"
+            )
+        return [name for name in names if only in (None, "", name)]
 
 
 class RecoverOperator(TellingOperator):
@@ -466,7 +484,7 @@ class RecoverOperator(TellingOperator):
 
     def perform(self, context: Context) -> dict[str, Any]:
         hold, word = asked_to_hold(context), asked_to_resolve(self.pipeline, context)
-        by_schedule = hold is None and asked_of(context).get(PIPELINE) is None
+        by_schedule = hold is None and asked_of(context).get(PIPELINE) in (None, "")
         with open_runtime(self.pipeline, None, context) as runtime, runtime.ledger.recovering(self.pipeline) as alone:
             if by_schedule and not alone:
                 raise AirflowSkipException(f"another round is recovering pipeline {self.pipeline} at this moment")

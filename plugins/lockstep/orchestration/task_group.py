@@ -17,7 +17,7 @@ from lockstep.errors import InvalidPipeline
 from lockstep.launchers import JobLauncher
 from lockstep.orchestration._airflow import documentation_of_group
 from lockstep.orchestration._intervals import require_intervals
-from lockstep.orchestration._phases import SPARK, Phases, describe, map_packs
+from lockstep.orchestration._phases import NAMES, SPARK, Phases, describe, map_packs
 from lockstep.orchestration._retrying import retry_arguments
 from lockstep.orchestration._waiting import PATIENCE
 from lockstep.orchestration.operators import MovedOperator, pipelines_in
@@ -121,7 +121,7 @@ class EpochTaskGroup(TaskGroup):
 
     @property
     def _first(self) -> Any:
-        return self._child("begin")
+        return self.children.get(self.child_id(NAMES), self._child("begin"))  # type: ignore[no-untyped-call]
 
     @property
     def _last(self) -> Any:

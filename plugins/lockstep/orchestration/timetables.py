@@ -23,6 +23,7 @@ from pendulum import DateTime, instance
 
 if TYPE_CHECKING:
     from airflow.models.dag import DagModel
+    from airflow.models.dagrun import DagRun
 
 
 class _Pack(DagRunInfo):
@@ -91,6 +92,16 @@ class _Intervals:
         inherited: Any = super()
         found: DagRunInfo | None = inherited.next_run_info_from_dag_model(dag_model=dag_model)
         return found and _Pack(found.run_after, _span_of(found))
+
+    def run_info_from_dag_run(self, *, dag_run: DagRun) -> DagRunInfo:
+        """Return the run from which Airflow computes the next. A manual run with a scheduled one's logical date counts
+        as that: by its own interval, which may end there, the next would have this date for ever."""
+        inherited: Any = super()
+        run: DagRunInfo = inherited.run_info_from_dag_run(dag_run=dag_run)
+        if dag_run.run_type == "manual" and (date := dag_run.logical_date) is not None:
+            for span in self.within(date, date + timedelta(microseconds=1), 1):
+                return _Pack.of(1, span.start, span.end)
+        return run
 
     def within(self, start: datetime, end: datetime, most: int) -> list[DataInterval]:
         """The schedule's own intervals from `start` on that start before `end`, no more than `most`."""
