@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ from lockstep.sources.files._paths import (
     pattern_of,
     pattern_of_all,
     require_readable,
+    skipped_name,
     span_of_name,
     twin_of,
 )
@@ -74,6 +76,13 @@ class OpenFileSource(OpenRecordSource):
                 f"{at(pattern_of(path, last, zone))}, would not. Run each interval on its own, or give "
                 f"FileSource(…, spans={length!r}) if one file does hold that much; where the schedule goes by the "
                 "clocks of a place, give timezone= as well"
+            )
+        by_unit = span is not None and span > timedelta(seconds=1) and span == span_of_name(path, None)
+        if by_unit and (skipped := skipped_name(path, interval, zone)) is not None:
+            raise SourceRefused(
+                f"source {path!r}: {interval} begins before what {at(skipped)} is named by and ends behind it on "
+                f"clocks of {zone}, so that no interval reads that file: schedule by {zone}, at a moment that every "
+                "day has, or name the files by UTC and leave timezone= away"
             )
         if (twin := twin_of(path, interval, zone)) is not None:
             raise SourceRefused(
