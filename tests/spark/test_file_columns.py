@@ -51,6 +51,14 @@ HELD: list[tuple[Any, str, Any]] = [
     (pa.nulls(1), "ARRAY<INT>", None),
     (pa.array([None], pa.float64()), "DATE", None),
     (pa.array([NOON], pa.timestamp("ns", "UTC")), "TIMESTAMP", NOON),
+    (pa.array(["x"], pa.string_view()), "STRING", "x"),
+    (pa.array([b"x"], pa.binary_view()), "BINARY", b"x"),
+    (pa.array([["x"]], pa.list_(pa.string_view())), "ARRAY<STRING>", ["x"]),
+    (pa.array([[1]], pa.list_view(pa.int64())), "ARRAY<BIGINT>", [1]),
+    (pa.array([[None, None]], pa.list_(pa.null())), "ARRAY<STRING>", [None, None]),
+    (pa.array([[]], pa.list_(pa.null())), "ARRAY<STRUCT<a: INT>>", []),
+    (pa.array([1_000_000_001], pa.duration("ns")), "BIGINT", 1_000_000_001),
+    (pa.array([b"\xff" * 16], pa.uuid()), "BINARY", b"\xff" * 16),
 ]
 READ: dict[str, tuple[Files, str | None, list[dict[str, Any]]]] = {
     "a column that one of two files has": (
@@ -101,7 +109,7 @@ READ: dict[str, tuple[Files, str | None, list[dict[str, Any]]]] = {
 
 
 @pytest.mark.tier("all")
-@pytest.mark.fault("W1", "W11")
+@pytest.mark.fault("W1", "W11", "W16")
 def test_every_value_is_read_as_the_file_has_it(
     session: SparkSession, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
@@ -121,6 +129,7 @@ REFUSED: dict[str, tuple[Files, str | None, str]] = {
     "another type": ({"a": {"id": ["x"]}}, "id BIGINT", "column id is STRING"),
     "other columns without a schema": ({"a": {"id": [1]}, "b": {"id": [2], "note": ["x"]}}, None, "note"),
     "two types without a schema": ({"a": {"id": [1]}, "b": {"id": ["x"]}}, None, "schema="),
+    "a UUID as text": ({"a": {"id": pa.array([b"x" * 16], pa.uuid())}}, "id STRING", "column id is .*arrow.uuid"),
     "a time of day": ({"a": {"id": pa.array([1], pa.time64("us"))}}, "id BIGINT", "id"),
     "a folder that is no number": ({"n=x/a": {"id": [1]}}, "id BIGINT, n INT", "n INT|n no INT"),
     "a folder longer than its type": ({"n=abc/a": {"id": [1]}}, "id BIGINT, n VARCHAR(2)", "VARCHAR"),
@@ -151,7 +160,7 @@ REFUSED: dict[str, tuple[Files, str | None, str]] = {
 }
 
 
-@pytest.mark.fault("W1", "W10", "W11")
+@pytest.mark.fault("W1", "W10", "W11", "W15")
 def test_a_file_that_can_not_give_a_column_is_refused_by_name(
     session: SparkSession, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:

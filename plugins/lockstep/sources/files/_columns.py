@@ -37,7 +37,8 @@ _NAMES = {
     for name, aliases in (
         *(("BOOLEAN", "bool"), ("TINYINT", "int8"), ("SMALLINT", "uint8 int16"), ("INT", "uint16 int32")),
         *(("BIGINT", "uint32 int64"), ("DECIMAL(20,0)", "uint64"), ("FLOAT", "float"), ("DOUBLE", "double")),
-        *(("STRING", "large_string string"), ("BINARY", "binary large_binary"), ("DATE", "date32"), ("VOID", "null")),
+        *(("STRING", "large_string string_view string"), ("BINARY", "binary_view binary large_binary")),
+        *(("BIGINT", "duration[s] duration[ms] duration[us] duration[ns]"), ("DATE", "date32"), ("VOID", "null")),
     )
     for alias in aliases.split()
 }
@@ -121,15 +122,17 @@ def _column(uri: str, field: Field, declared: Sequence[Field], footers: Mapping[
             )
         return _Column(f"CAST(NULL AS {plain_text(field.type)}) AS {quoted}")
     source, found, kind = quote_name(name), footers[uri].columns[name], plain_text(field.type)
-    own, why = _name_of(found), ""
+    own, why, is_code = _name_of(found), "", isinstance(found, pa.BaseExtensionType)  # as a UUID's bytes are no text
     if _reads(found, kind):
         value, read = source, f"{source} {kind}"
     elif own == "VOID":
         value, read = f"CAST(NULL AS {kind})", ""
-    elif own not in _NANOS and not _is_known(own):
+    elif own == "ARRAY<VOID>" and (nested := split_nested(kind)) and nested[0] == "ARRAY":
+        value, read = f"transform({source}, element -> CAST(NULL AS {nested[1]}))", f"{source} {own}"
+    elif (is_code and own == "BINARY" and kind != own) or (own not in _NANOS and not _is_known(own)):
         raise BadRecords(
-            f"input file {uri}: its column {name} is of the type {own}, and schema= says {field.type}: correct schema=,"
-            " or have the file written with another type"
+            f"input file {uri}: its column {name} is of the type {found if is_code else own}, and schema= says "
+            f"{field.type}: correct schema=, or have the file written with another type"
         )
     else:
         value, bad = _cast(own, kind if split_nested(kind) else _named(kind), source)
@@ -204,7 +207,8 @@ def _named(ddl: str) -> str:
 
 
 def _is_list(found: pa.DataType) -> bool:
-    return bool(types.is_list(found) or types.is_large_list(found) or types.is_fixed_size_list(found))
+    kinds = types.is_list, types.is_large_list, types.is_fixed_size_list, types.is_list_view, types.is_large_list_view
+    return any(is_of(found) for is_of in kinds)
 
 
 def _is_known(kind: str) -> bool:

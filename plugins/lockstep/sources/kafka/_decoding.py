@@ -118,7 +118,7 @@ class Decoding:
                 found, text = f"{decoded}.{_END} = unhex({self._hash})", f"to_json({decoded})"
                 if (wide := _widened(self.schema)) != json.loads(self.schema):
                     found += f" AND {text} = to_json({replace(self, schema=json.dumps(wide)).decode_sql})"
-                if '"string"' in self.schema:
+                if '"string"' in self.schema or '"map"' in self.schema:
                     found += f" AND NOT contains({text}, '\ufffd')"  # in the place of bytes that are no text
                 return f"({self.column} IS NOT NULL AND NOT coalesce({found}, false))"
             case Encoding.FUNCTION:
