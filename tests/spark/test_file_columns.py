@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ import pytest
 
 from lockstep.errors import BadRecords
 from lockstep.sources import FileSource
+from lockstep.sources.files._columns import header_of
 from tests.spark.pipelines import pipeline_of
 from tests.spark.staged import Staged, stage
 
@@ -213,6 +215,26 @@ def test_folders_give_columns_of_texts_too_unless_the_file_has_them(session: Spa
             found = stage(session, tmp_path, pipeline_of(source))
             assert found.rows() == [{"n o-1": 3, "id": 1, "carrier": expected}]
             assert found.result.sources["input"].quarantined == 1
+
+
+@pytest.mark.fault("W3")
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("id,k\n1,x\n", {"HEADER": "true"}),
+        ("id;K\n", {"Sep": ";"}),
+        ("id\tk\n", {"sep": "\\t"}),
+        ("'k','id'\n", {"quote": "'", "escape": "'"}),
+        ('"id","k"\r1,x\r', {}),
+        ("\ufeff\n \x00\n\nid,k\n", {}),
+        ("id||k\n", {"delimiter": "||"}),
+    ],
+)
+def test_a_header_is_read_as_the_options_say(text: str, options: dict[str, str]) -> None:
+    reading = FileSource("x", schema="id BIGINT, k STRING", options=options).reading
+    assert header_of(BytesIO(text.encode()), reading) == {"id", "k"}
+    reading = FileSource("x", schema="id BIGINT, k STRING", options={"Header": "false"}).reading
+    assert header_of(BytesIO(text.encode()), reading) == set()
 
 
 @pytest.mark.fault("W9")

@@ -21,6 +21,7 @@ from pyarrow import types
 from lockstep.ddl import Field, fields_of, literal, plain, quote_name, split, split_nested
 from lockstep.errors import BadRecords
 from lockstep.sources._strict import Strict, plain_text
+from lockstep.sources.files.line_pieces import header_names
 from lockstep.sources.records import BAD, FILE_OF_BAD, WHY, Reading, Records
 
 if TYPE_CHECKING:
@@ -308,14 +309,20 @@ def _is_value(escaped: str, field: Field) -> bool:
     return fits and text != "" and not re.search("%(?![0-9A-Fa-f]{2})", escaped)
 
 
-def header_of(file: BinaryIO, options: Mapping[str, str]) -> set[str]:
-    """The names of a CSV file's columns, casefolded; empty without a header."""
+def header_of(file: BinaryIO, reading: Reading) -> set[str]:
+    """The names of a CSV file's columns, casefolded; empty without a header. Spark skips blank lines before it."""
+    if reading.option("header", "false").lower() != "true":
+        return set()
     packed = file.read(2) == b"\x1f\x8b"
     file.seek(0)
-    line = (gzip.GzipFile(fileobj=file) if packed else file).readline(1 << 20)
-    text = line.decode(options.get("encoding", "utf-8"), "replace").removeprefix("\ufeff").strip()
-    names = text.split(options.get("sep", options.get("delimiter", ","))) if options["header"].lower() == "true" else []
-    return {name.strip().strip('"').casefold() for name in names}
+    lines = gzip.GzipFile(fileobj=file) if packed else file
+    encoding = reading.option("encoding", reading.option("charset", "utf-8"))
+    for line in iter(lambda: lines.readline(1 << 20), b""):
+        for text in re.split("[\r\n]", line.decode(encoding, "replace").removeprefix("\ufeff")):
+            if text.strip("".join(map(chr, range(33)))):
+                names = header_names(text, reading.separator.replace("\\t", "\t"), reading.option("quote", '"'))
+                return {name.strip().casefold() for name in names}
+    return set()
 
 
 def with_folders(reading: Reading, in_folders: Mapping[str, str], read: Callable[[Reading], Records]) -> Records:

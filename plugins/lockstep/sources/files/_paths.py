@@ -8,7 +8,7 @@ import glob
 import os
 import re
 import string
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -75,7 +75,7 @@ def skipped_name(path: str, interval: Interval, timezone: str) -> str | None:
     two. A day of 23 hours lies within 24 hours, and a February within a month of 31 days."""
     step = (interval.end - interval.start) / 24
     moments = [interval.start + step * number for number in range(24)] + [interval.end]
-    names = [_written(path, dict.fromkeys(FIELDS, moment), timezone) for moment in moments]
+    names = [pattern_of(path, moment, timezone) for moment in moments]
     return next((name for name in names if name not in (names[0], names[-1])), None)
 
 
@@ -86,14 +86,11 @@ def length_on_clocks(interval: Interval, timezone: str) -> timedelta:
     return min(interval.end - interval.start, end - start)
 
 
-def pattern_of(path: str, interval: Interval | None = None, timezone: str = "UTC") -> str:
-    """Where `path` leads for `interval`, whose bounds are written as clocks of `timezone` show them."""
-    return _written(
-        path, {"interval_start": interval.start, "interval_end": interval.end} if interval else {}, timezone
-    )
-
-
-def _written(path: str, ends: Mapping[str, datetime], timezone: str) -> str:
+def pattern_of(path: str, interval: Interval | datetime | None = None, timezone: str = "UTC") -> str:
+    """Where `path` leads for `interval`, whose bounds are written as clocks of `timezone` show them. A moment is both."""
+    ends = dict.fromkeys(FIELDS, interval) if isinstance(interval, datetime) else {}
+    if isinstance(interval, Interval):
+        ends = {"interval_start": interval.start, "interval_end": interval.end}
     local = {name: end.astimezone(ZoneInfo(timezone)) for name, end in ends.items()}
     moments = {name: _Moment.combine(end.date(), end.timetz()).replace(fold=end.fold) for name, end in local.items()}
     return path.format(**moments)  # `combine` loses fold, which tells two hours of one name apart

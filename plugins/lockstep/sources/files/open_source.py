@@ -80,9 +80,8 @@ class OpenFileSource(OpenRecordSource):
         by_unit = span is not None and span > timedelta(seconds=1) and span == span_of_name(path, None)
         if by_unit and (skipped := skipped_name(path, interval, zone)) is not None:
             raise SourceRefused(
-                f"source {path!r}: {interval} begins before what {at(skipped)} is named by and ends behind it on "
-                f"clocks of {zone}, so that no interval reads that file: schedule by {zone}, at a moment that every "
-                "day has, or name the files by UTC and leave timezone= away"
+                f"source {path!r}: no interval has the name {at(skipped)}, as {interval} begins before it and ends "
+                f"behind it on clocks of {zone}: schedule by these, or name the files by UTC and leave timezone= away"
             )
         if (twin := twin_of(path, interval, zone)) is not None:
             raise SourceRefused(
@@ -195,7 +194,7 @@ class OpenFileSource(OpenRecordSource):
         if reading.format == "csv" and any("=" in uri for uri in listing.files):
             try:
                 with closing(self._file_system.open(files[0].path)) as file:
-                    header = header_of(file, reading.options)
+                    header = header_of(file, reading)
             except OSError as error:
                 raise SourceNotReady(f"input file {files[0].path} can't be read: {error}") from error
             fields = [field for field in fields if field.name.casefold() not in header]
