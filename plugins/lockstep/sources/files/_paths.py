@@ -87,7 +87,7 @@ def length_on_clocks(interval: Interval, timezone: str) -> timedelta:
 
 
 def pattern_of(path: str, interval: Interval | datetime | None = None, timezone: str = "UTC") -> str:
-    """Where `path` leads for `interval`, whose bounds are written as clocks of `timezone` show them. A moment is both."""
+    """Where `path` leads for an interval, or a moment, whose bounds are written as clocks of `timezone` show them."""
     ends = dict.fromkeys(FIELDS, interval) if isinstance(interval, datetime) else {}
     if isinstance(interval, Interval):
         ends = {"interval_start": interval.start, "interval_end": interval.end}

@@ -12,7 +12,7 @@ from typing import Any
 
 from lockstep.ddl import literal
 from lockstep.errors import InvalidPipeline
-from lockstep.sources._strict import Strict, has_more_json, tame_json
+from lockstep.sources._strict import Strict, has_more_json, plain_text, tame_json
 from lockstep.sources.kafka._avro_names import of_another_type, telling_names
 from lockstep.sources.records import BAD, JSON_LOCALE
 
@@ -62,6 +62,10 @@ class Decoding:
             )
         if kind == Encoding.AVRO:
             _require_avro(where, column, schema or "")
+        if function and plain_text(schema or "") != schema:
+            raise InvalidPipeline(
+                f"{where}: {column}_schema: no length is checked of what a function gives: say STRING"
+            )
         if kind == Encoding.JSON:
             _ = Strict(schema or "", "json").schema  # or a type that can't be checked is refused only by Spark's job
         return cls(column, Encoding(kind), schema or "", function)
