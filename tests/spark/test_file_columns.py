@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from io import BytesIO
@@ -13,9 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lockstep.ddl import Field
 from lockstep.errors import BadRecords
 from lockstep.sources import FileSource
-from lockstep.sources.files._columns import header_of
+from lockstep.sources.files._columns import columns_of_folders, header_of
 from tests.spark.pipelines import pipeline_of
 from tests.spark.staged import Staged, stage
 
@@ -60,6 +62,7 @@ HELD: list[tuple[Any, str, Any]] = [
     (pa.array([[None, None]], pa.list_(pa.null())), "ARRAY<STRING>", [None, None]),
     (pa.array([[]], pa.list_(pa.null())), "ARRAY<STRUCT<a: INT>>", []),
     (pa.array([1_000_000_001], pa.duration("ns")), "BIGINT", 1_000_000_001),
+    (pa.array([NOON], pa.timestamp("ms", "UTC")), "TIMESTAMP COMMENT 'unit=milliseconds'", NOON),
     (pa.array([b"\xff" * 16], pa.uuid()), "BINARY", b"\xff" * 16),
 ]
 READ: dict[str, tuple[Files, str | None, list[dict[str, Any]]]] = {
@@ -233,8 +236,23 @@ def test_folders_give_columns_of_texts_too_unless_the_file_has_them(session: Spa
 def test_a_header_is_read_as_the_options_say(text: str, options: dict[str, str]) -> None:
     reading = FileSource("x", schema="id BIGINT, k STRING", options=options).reading
     assert header_of(BytesIO(text.encode()), reading) == {"id", "k"}
-    reading = FileSource("x", schema="id BIGINT, k STRING", options={"Header": "false"}).reading
-    assert header_of(BytesIO(text.encode()), reading) == set()
+
+
+@pytest.mark.fault("W1")
+def test_a_folder_gives_an_integer_in_digits_alone() -> None:
+    for text, fits in {
+        "007": True,
+        "-5": True,
+        "+5": False,
+        "0x1F": False,
+        "1_0": False,
+        "": False,
+        "1.0": False,
+    }.items():
+        for kind in ("BIGINT", "INT"):
+            fields, folders = [Field("k", kind)], [f"file:///x/k={text}/a.parquet"]
+            with nullcontext() if fits else pytest.raises(BadRecords, match="gives column k no"):
+                assert list(columns_of_folders(fields, folders)) == ["k"]
 
 
 @pytest.mark.fault("W9")

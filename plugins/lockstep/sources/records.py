@@ -190,9 +190,7 @@ class Reading:
             return
         if not whole:
             wrong = "value <> '' AND NOT value RLIKE '[^\\\\x00-\\\\x20]'"
-            what = (
-                "has a line of blanks or control characters alone, which Spark passes over: put its values into quotes"
-            )
+            what = "has a line of blanks or control characters alone, which Spark skips: put its values into quotes"
         elif self.format == "json":
             array, first = (
                 "from_json(value, 'ARRAY<STRING>')",

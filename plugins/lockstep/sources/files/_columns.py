@@ -37,9 +37,9 @@ _NAMES = {
     pa.type_for_alias(alias): name
     for name, aliases in (
         *(("BOOLEAN", "bool"), ("TINYINT", "int8"), ("SMALLINT", "uint8 int16"), ("INT", "uint16 int32")),
-        *(("BIGINT", "uint32 int64"), ("DECIMAL(20,0)", "uint64"), ("FLOAT", "float"), ("DOUBLE", "double")),
+        *(("BIGINT", "duration[s] duration[ms] duration[us] duration[ns] uint32 int64"), ("VOID", "null")),
+        *(("DECIMAL(20,0)", "uint64"), ("FLOAT", "float"), ("DOUBLE", "double"), ("DATE", "date32")),
         *(("STRING", "large_string string_view string"), ("BINARY", "binary_view binary large_binary")),
-        *(("BIGINT", "duration[s] duration[ms] duration[us] duration[ns]"), ("DATE", "date32"), ("VOID", "null")),
     )
     for alias in aliases.split()
 }
@@ -306,13 +306,12 @@ def _is_value(escaped: str, field: Field) -> bool:
     except (KeyError, UnicodeDecodeError, pa.ArrowException):
         return False
     fits = length is None or len(text) <= int(length[1])
+    fits = fits and (_named(field.type) not in _DIGITS or re.fullmatch("-?[0-9]+", text) is not None)
     return fits and text != "" and not re.search("%(?![0-9A-Fa-f]{2})", escaped)
 
 
 def header_of(file: BinaryIO, reading: Reading) -> set[str]:
-    """The names of a CSV file's columns, casefolded; empty without a header. Spark skips blank lines before it."""
-    if reading.option("header", "false").lower() != "true":
-        return set()
+    """The names in a CSV file's header, casefolded. Spark skips blank lines before it."""
     packed = file.read(2) == b"\x1f\x8b"
     file.seek(0)
     lines = gzip.GzipFile(fileobj=file) if packed else file

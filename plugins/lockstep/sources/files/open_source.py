@@ -191,7 +191,7 @@ class OpenFileSource(OpenRecordSource):
         if reading.format == "parquet" and fields:
             footers = self._footers_of(files)
             fields = [field for field in fields if not any(footer.name_of(field.name) for footer in footers)]
-        if reading.format == "csv" and any("=" in uri for uri in listing.files):
+        if has_header(reading) and any("=" in uri for uri in listing.files):
             try:
                 with closing(self._file_system.open(files[0].path)) as file:
                     header = header_of(file, reading)

@@ -63,9 +63,7 @@ class Decoding:
         if kind == Encoding.AVRO:
             _require_avro(where, column, schema or "")
         if function and plain_text(schema or "") != schema:
-            raise InvalidPipeline(
-                f"{where}: {column}_schema: no length is checked of what a function gives: say STRING"
-            )
+            raise InvalidPipeline(f"{where}: {column}_schema: a function's texts have no checked length: say STRING")
         if kind == Encoding.JSON:
             _ = Strict(schema or "", "json").schema  # or a type that can't be checked is refused only by Spark's job
         return cls(column, Encoding(kind), schema or "", function)
