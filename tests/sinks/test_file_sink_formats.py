@@ -223,6 +223,20 @@ def test_what_has_no_text_of_its_own_gets_no_vote(tmp_path: Path, subtests: pyte
                 live.prepare(epoch(), [SealedRows(pa.table(rows))])
 
 
+@pytest.mark.fault("W15")
+@pytest.mark.parametrize("format", list(FileFormat))
+def test_bytes_that_are_no_text_get_no_vote_in_any_format(tmp_path: Path, format: FileFormat) -> None:
+    """Spark reads a STRING of Parquet as it is, and such bytes reach the sink."""
+    text = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"]).buffers())
+    columns = [text, pa.StructArray.from_arrays([text], ["x"])] if format is FileFormat.PARQUET else [text]
+    for number, column in enumerate(columns):
+        sink: Sink = FileSink("files", output=OUTPUT, path=str(tmp_path / f"{number}"), format=str(format))
+        with sink.opened(SinkContext(DEPLOYMENT, "pipe", {})) as live:
+            live.preflight(None)
+            with pytest.raises(SinkRejected, match="UTF"):
+                live.prepare(epoch(), [SealedRows(pa.table({"x": column}))])
+
+
 @pytest.mark.fault("J4")
 def test_json_refuses_what_is_not_a_number_before_the_decision(tmp_path: Path) -> None:
     sink: Sink = FileSink("files", output=OUTPUT, path=str(tmp_path / "out"), format="json")

@@ -146,6 +146,32 @@ def test_a_day_and_a_week_are_as_long_as_clocks_of_the_zone_show_them(tmp_path: 
             opened(source).latest(None, interval)
 
 
+@pytest.mark.fault("W14")
+@pytest.mark.parametrize(
+    ("zone", "form", "field", "start", "skipped"),
+    [
+        *(
+            ("America/New_York", "%Y-%m-%d", f"interval_{end}", "2026-03-08T04:00", "2026-03-08")
+            for end in ("start", "end")
+        ),
+        ("Europe/London", "%F", "interval_start", "2026-03-28T23:30", "2026-03-29"),
+        ("UTC", "%Y", "interval_start", "2022-12-31T12:00", "2023"),
+    ],
+)
+def test_no_file_lies_between_the_names_of_two_intervals(
+    tmp_path: Path, zone: str, form: str, field: str, start: str, skipped: str
+) -> None:
+    """Of a schedule that goes by other clocks than the files' names."""
+    first = datetime.fromisoformat(f"{start}Z")
+    length = timedelta(days=366 if form == "%Y" else 1)
+    path = f"{tmp_path}/{{{field}:{form}}}.csv"
+    source = opened(FileSource(path, schema=SCHEMA, timezone=zone, missing="empty"))
+    with pytest.raises(SourceRefused, match=rf"no interval has the name .*{skipped}\.csv"):
+        source.latest(None, Interval(first, first + length))
+    for other in (first - length, first + length, first + length / 3):
+        assert not source.latest(None, Interval(other, other + length))["files"]
+
+
 @pytest.mark.fault("W12")
 @pytest.mark.parametrize(("form", "minutes"), [("%Y-%m-%dT%H", 60), ("%FT%H%M", 15), ("%FT%H%M", 60)])
 def test_of_an_hour_that_comes_twice_neither_is_read_by_a_name_of_both(tmp_path: Path, form: str, minutes: int) -> None:

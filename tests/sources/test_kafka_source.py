@@ -382,6 +382,7 @@ def test_wrong_arguments_are_refused(subtests: pytest.Subtests) -> None:
         {"topics": "a", "start": {"b": {0: 1}}},
         {"topics": "a", "value": "my.module:decode"},
         {"topics": "a", "value": "my.module:", "value_schema": "id INT"},
+        {"topics": "a", "value": "my.module:decode", "value_schema": "id INT, s STRUCT<c: VARCHAR(3)>"},
         {"topics": "a", "value": "module:function"},
         {"topics": "a", "registry": "schemas"},
         {"topics": "a", "value": "avro", "value_schema": '"long"', "subjects": "b"},

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lockstep.ddl import Field
 from lockstep.errors import BadRecords
 from lockstep.sources import FileSource
+from lockstep.sources.files._columns import columns_of_folders, header_of
 from tests.spark.pipelines import pipeline_of
 from tests.spark.staged import Staged, stage
 
@@ -51,6 +55,15 @@ HELD: list[tuple[Any, str, Any]] = [
     (pa.nulls(1), "ARRAY<INT>", None),
     (pa.array([None], pa.float64()), "DATE", None),
     (pa.array([NOON], pa.timestamp("ns", "UTC")), "TIMESTAMP", NOON),
+    (pa.array(["x"], pa.string_view()), "STRING", "x"),
+    (pa.array([b"x"], pa.binary_view()), "BINARY", b"x"),
+    (pa.array([["x"]], pa.list_(pa.string_view())), "ARRAY<STRING>", ["x"]),
+    (pa.array([[1]], pa.list_view(pa.int64())), "ARRAY<BIGINT>", [1]),
+    (pa.array([[None, None]], pa.list_(pa.null())), "ARRAY<STRING>", [None, None]),
+    (pa.array([[]], pa.list_(pa.null())), "ARRAY<STRUCT<a: INT>>", []),
+    (pa.array([1_000_000_001], pa.duration("ns")), "BIGINT", 1_000_000_001),
+    (pa.array([NOON], pa.timestamp("ms", "UTC")), "TIMESTAMP COMMENT 'unit=milliseconds'", NOON),
+    (pa.array([b"\xff" * 16], pa.uuid()), "BINARY", b"\xff" * 16),
 ]
 READ: dict[str, tuple[Files, str | None, list[dict[str, Any]]]] = {
     "a column that one of two files has": (
@@ -101,7 +114,7 @@ READ: dict[str, tuple[Files, str | None, list[dict[str, Any]]]] = {
 
 
 @pytest.mark.tier("all")
-@pytest.mark.fault("W1", "W11")
+@pytest.mark.fault("W1", "W11", "W16")
 def test_every_value_is_read_as_the_file_has_it(
     session: SparkSession, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
@@ -121,6 +134,7 @@ REFUSED: dict[str, tuple[Files, str | None, str]] = {
     "another type": ({"a": {"id": ["x"]}}, "id BIGINT", "column id is STRING"),
     "other columns without a schema": ({"a": {"id": [1]}, "b": {"id": [2], "note": ["x"]}}, None, "note"),
     "two types without a schema": ({"a": {"id": [1]}, "b": {"id": ["x"]}}, None, "schema="),
+    "a UUID as text": ({"a": {"id": pa.array([b"x" * 16], pa.uuid())}}, "id STRING", "column id is .*arrow.uuid"),
     "a time of day": ({"a": {"id": pa.array([1], pa.time64("us"))}}, "id BIGINT", "id"),
     "a folder that is no number": ({"n=x/a": {"id": [1]}}, "id BIGINT, n INT", "n INT|n no INT"),
     "a folder longer than its type": ({"n=abc/a": {"id": [1]}}, "id BIGINT, n VARCHAR(2)", "VARCHAR"),
@@ -151,7 +165,7 @@ REFUSED: dict[str, tuple[Files, str | None, str]] = {
 }
 
 
-@pytest.mark.fault("W1", "W10", "W11")
+@pytest.mark.fault("W1", "W10", "W11", "W15")
 def test_a_file_that_can_not_give_a_column_is_refused_by_name(
     session: SparkSession, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
@@ -204,6 +218,41 @@ def test_folders_give_columns_of_texts_too_unless_the_file_has_them(session: Spa
             found = stage(session, tmp_path, pipeline_of(source))
             assert found.rows() == [{"n o-1": 3, "id": 1, "carrier": expected}]
             assert found.result.sources["input"].quarantined == 1
+
+
+@pytest.mark.fault("W3")
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("id,k\n1,x\n", {"HEADER": "true"}),
+        ("id;K\n", {"Sep": ";"}),
+        ("id\tk\n", {"sep": "\\t"}),
+        ("'k','id'\n", {"quote": "'", "escape": "'"}),
+        ('"id","k"\r1,x\r', {}),
+        ("\ufeff\n \x00\n\nid,k\n", {}),
+        ("id||k\n", {"delimiter": "||"}),
+    ],
+)
+def test_a_header_is_read_as_the_options_say(text: str, options: dict[str, str]) -> None:
+    reading = FileSource("x", schema="id BIGINT, k STRING", options=options).reading
+    assert header_of(BytesIO(text.encode()), reading) == {"id", "k"}
+
+
+@pytest.mark.fault("W1")
+def test_a_folder_gives_an_integer_in_digits_alone() -> None:
+    for text, fits in {
+        "007": True,
+        "-5": True,
+        "+5": False,
+        "0x1F": False,
+        "1_0": False,
+        "": False,
+        "1.0": False,
+    }.items():
+        for kind in ("BIGINT", "INT"):
+            fields, folders = [Field("k", kind)], [f"file:///x/k={text}/a.parquet"]
+            with nullcontext() if fits else pytest.raises(BadRecords, match="gives column k no"):
+                assert list(columns_of_folders(fields, folders)) == ["k"]
 
 
 @pytest.mark.fault("W9")

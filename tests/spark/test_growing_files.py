@@ -117,9 +117,9 @@ def test_pieces_of_a_range_cut_no_line_and_lose_none(tmp_path: Path) -> None:
 
 def test_bytes_that_are_no_utf_8_are_read_as_java_reads_them(tmp_path: Path) -> None:
     path = tmp_path / "lines"
-    path.write_bytes(b"a\xffb\nc\n")
-    [batch] = reader_of(tasks_of([(str(path), 0, 6)]), None)([_numbers([0])])
-    assert batch.column(VALUE).to_pylist() == ["a\ufffdb", "c"]
+    path.write_bytes(b"a\xffb\nc\r\r\n")
+    [batch] = reader_of(tasks_of([(str(path), 0, 8)]), None)([_numbers([0])])
+    assert batch.column(VALUE).to_pylist() == ["a\ufffdb", "c\r"]
 
 
 def _numbers(found: Any) -> pa.RecordBatch:

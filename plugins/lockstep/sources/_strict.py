@@ -232,11 +232,11 @@ class Strict:
     def _leaf(self, one: Field) -> _Leaf:
         """What a text may be of each type that isn't nested."""
         kind, csv = one.type, self.format == "csv"
-        if (unit := _UNIT.search(one.comment)) and (kind == "TIMESTAMP" or unit[1] in _UNITS):
-            return self._number_of(one, unit[1])
         if self.format == "parquet":  # a value has its type, and perhaps not its length
             size = (_TEXT.fullmatch(kind) or [None, None])[1]
             return _Leaf(kind, fits=(lambda read, _: f"length({read}) <= {size}") if size else None)
+        if (unit := _UNIT.search(one.comment)) and (kind == "TIMESTAMP" or unit[1] in _UNITS):
+            return self._number_of(one, unit[1])
         if found := _TEXT.fullmatch(kind):
             length = f" AND length({{0}}) <= {found[1]}" if found[1] else ""
             return _Leaf("STRING", fits=lambda read, _: f"NOT contains({read}, {_NO_TEXT}){length.format(read)}")

@@ -177,8 +177,10 @@ class Reading:
 
     @property
     def blank_lines(self) -> bool:
-        """Whether a line of blanks is a row of CSV: of one column, or of nothing between separators that are blanks."""
-        return self.format == "csv" and (len(self.strict.fields) == 1 or self.separator.strip(" \t") in ("", "\\t"))
+        """Whether a line of blanks is a row of CSV: of one column, or of nothing between separators that are blanks.
+        Spark takes each character up to U+0020 for a blank."""
+        blank_separator = re.fullmatch(r"([\0- ]|\\[tbfr]|\\u0000)*", self.separator)
+        return self.format == "csv" and (len(self.strict.fields) == 1 or blank_separator is not None)
 
     def _require_whole_values(self, spark: SparkSession, names: Sequence[str]) -> None:
         """Raise `BadRecords` for a file over which `multiLine` would lose what stands behind its first JSON value, take
@@ -187,7 +189,8 @@ class Reading:
         if not whole and not self.blank_lines:
             return
         if not whole:
-            wrong, what = "true", "has a line of blanks alone, which Spark passes over: put its values into quotes"
+            wrong = "value <> '' AND NOT value RLIKE '[^\\\\x00-\\\\x20]'"
+            what = "has a line of blanks or control characters alone, which Spark skips: put its values into quotes"
         elif self.format == "json":
             array, first = (
                 "from_json(value, 'ARRAY<STRING>')",
@@ -216,7 +219,7 @@ class Reading:
         files = spark.read.format("text").option("wholetext", str(whole)).load(list(names))
         files = files.selectExpr("trim(LEADING '\ufeff' FROM value) AS value")
         blank = "trim(BOTH ' \\r\\n\\t' FROM value) = ''"
-        found = files.where(f"NOT {blank} AND ({wrong})" if whole else f"{blank} AND value <> ''")
+        found = files.where(f"NOT {blank} AND ({wrong})" if whole else wrong)
         found = found.selectExpr("input_file_name() AS file")
         if (row := found.first()) is not None:
             raise BadRecords(f"file {path_of(row['file'])} {what}; nothing was sealed")

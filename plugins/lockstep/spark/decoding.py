@@ -23,7 +23,7 @@ from pyspark import cloudpickle
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StringType, StructField, StructType
 
-from lockstep.ddl import fields_of, literal
+from lockstep.ddl import literal
 from lockstep.errors import InvalidPipeline
 from lockstep.spark._pyspark import to_arrow_schema
 from lockstep.spark.partitions import ship
@@ -77,8 +77,8 @@ def with_decoded(frame: DataFrame, decoders: Sequence[Decoder]) -> DataFrame:
         field = StructField(decoder.into, StructType([StructField(FOUND, kind), StructField(WHY, StringType())]))
         added.append(field)
         [arrow] = to_arrow_schema(StructType([field]))
-        required = frozenset(field.name for field in fields_of(decoder.schema) if field.required)
-        parts.append((decoder.column, decoder.into, decoder.name, decoder.function, arrow.type, required))
+        declared = to_arrow_schema(frame.sparkSession.createDataFrame([], decoder.schema).schema)
+        parts.append((decoder.column, decoder.into, decoder.name, decoder.function, arrow.type, pa.struct(declared)))
 
     def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -126,10 +126,10 @@ def _decode(
     name: str,
     function: Callable[[bytes], Any],
     type: pa.StructType,
-    required: frozenset[str] = frozenset(),
+    declared: pa.StructType | None = None,
 ) -> pa.StructArray:
     kind = type.field(0).type
-    fits = [(field.name, (_judge_value if field.name in required else _judge)(field.type)) for field in kind]
+    fits = _judge_fields(declared or kind)
     rows: list[dict[str, Any] | None] = []
     whys: list[str | None] = []
     for value in values:
@@ -227,9 +227,13 @@ def _judge(kind: pa.DataType) -> _Fits:
     return lambda value: value is None or fits(value)
 
 
+def _judge_fields(kind: pa.StructType) -> list[tuple[str, _Fits]]:
+    return [(field.name, (_judge if field.nullable else _judge_value)(field.type)) for field in kind]
+
+
 def _judge_value(kind: pa.DataType) -> _Fits:
     if pa.types.is_struct(kind):
-        columns = [(field.name, _judge(field.type)) for field in kind]
+        columns = _judge_fields(kind)
         return lambda value: isinstance(value, Mapping) and all(fits(value.get(one)) for one, fits in columns)
     if pa.types.is_map(kind):
         of_key, of_item = _judge(kind.key_type), _judge(kind.item_type)

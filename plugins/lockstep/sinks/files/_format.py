@@ -123,6 +123,7 @@ def _closing(writer: Any) -> Iterator[None]:
 def _rejecting(format: FileFormat, write: Callable[[pa.Table], None]) -> Callable[[pa.Table], None]:
     def write_or_reject(table: pa.Table) -> None:
         try:
+            table.validate(full=True)  # text that isn't UTF-8 makes a file that no reader takes
             write(table)
         except (ValueError, NotImplementedError) as error:
             raise SinkRejected(f"a row can't be written as {format}: {error}") from error

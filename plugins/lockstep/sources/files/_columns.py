@@ -21,6 +21,7 @@ from pyarrow import types
 from lockstep.ddl import Field, fields_of, literal, plain, quote_name, split, split_nested
 from lockstep.errors import BadRecords
 from lockstep.sources._strict import Strict, plain_text
+from lockstep.sources.files.line_pieces import header_names
 from lockstep.sources.records import BAD, FILE_OF_BAD, WHY, Reading, Records
 
 if TYPE_CHECKING:
@@ -36,8 +37,9 @@ _NAMES = {
     pa.type_for_alias(alias): name
     for name, aliases in (
         *(("BOOLEAN", "bool"), ("TINYINT", "int8"), ("SMALLINT", "uint8 int16"), ("INT", "uint16 int32")),
-        *(("BIGINT", "uint32 int64"), ("DECIMAL(20,0)", "uint64"), ("FLOAT", "float"), ("DOUBLE", "double")),
-        *(("STRING", "large_string string"), ("BINARY", "binary large_binary"), ("DATE", "date32"), ("VOID", "null")),
+        *(("BIGINT", "duration[s] duration[ms] duration[us] duration[ns] uint32 int64"), ("VOID", "null")),
+        *(("DECIMAL(20,0)", "uint64"), ("FLOAT", "float"), ("DOUBLE", "double"), ("DATE", "date32")),
+        *(("STRING", "large_string string_view string"), ("BINARY", "binary_view binary large_binary")),
     )
     for alias in aliases.split()
 }
@@ -121,15 +123,17 @@ def _column(uri: str, field: Field, declared: Sequence[Field], footers: Mapping[
             )
         return _Column(f"CAST(NULL AS {plain_text(field.type)}) AS {quoted}")
     source, found, kind = quote_name(name), footers[uri].columns[name], plain_text(field.type)
-    own, why = _name_of(found), ""
+    own, why, is_code = _name_of(found), "", isinstance(found, pa.BaseExtensionType)  # as a UUID's bytes are no text
     if _reads(found, kind):
         value, read = source, f"{source} {kind}"
     elif own == "VOID":
         value, read = f"CAST(NULL AS {kind})", ""
-    elif own not in _NANOS and not _is_known(own):
+    elif own == "ARRAY<VOID>" and (nested := split_nested(kind)) and nested[0] == "ARRAY":
+        value, read = f"transform({source}, element -> CAST(NULL AS {nested[1]}))", f"{source} {own}"
+    elif (is_code and own == "BINARY" and kind != own) or (own not in _NANOS and not _is_known(own)):
         raise BadRecords(
-            f"input file {uri}: its column {name} is of the type {own}, and schema= says {field.type}: correct schema=,"
-            " or have the file written with another type"
+            f"input file {uri}: its column {name} is of the type {found if is_code else own}, and schema= says "
+            f"{field.type}: correct schema=, or have the file written with another type"
         )
     else:
         value, bad = _cast(own, kind if split_nested(kind) else _named(kind), source)
@@ -204,7 +208,8 @@ def _named(ddl: str) -> str:
 
 
 def _is_list(found: pa.DataType) -> bool:
-    return bool(types.is_list(found) or types.is_large_list(found) or types.is_fixed_size_list(found))
+    kinds = types.is_list, types.is_large_list, types.is_fixed_size_list, types.is_list_view, types.is_large_list_view
+    return any(is_of(found) for is_of in kinds)
 
 
 def _is_known(kind: str) -> bool:
@@ -301,17 +306,22 @@ def _is_value(escaped: str, field: Field) -> bool:
     except (KeyError, UnicodeDecodeError, pa.ArrowException):
         return False
     fits = length is None or len(text) <= int(length[1])
+    fits = fits and (_named(field.type) not in _DIGITS or re.fullmatch("-?[0-9]+", text) is not None)
     return fits and text != "" and not re.search("%(?![0-9A-Fa-f]{2})", escaped)
 
 
-def header_of(file: BinaryIO, options: Mapping[str, str]) -> set[str]:
-    """The names of a CSV file's columns, casefolded; empty without a header."""
+def header_of(file: BinaryIO, reading: Reading) -> set[str]:
+    """The names in a CSV file's header, casefolded. Spark skips blank lines before it."""
     packed = file.read(2) == b"\x1f\x8b"
     file.seek(0)
-    line = (gzip.GzipFile(fileobj=file) if packed else file).readline(1 << 20)
-    text = line.decode(options.get("encoding", "utf-8"), "replace").removeprefix("\ufeff").strip()
-    names = text.split(options.get("sep", options.get("delimiter", ","))) if options["header"].lower() == "true" else []
-    return {name.strip().strip('"').casefold() for name in names}
+    lines = gzip.GzipFile(fileobj=file) if packed else file
+    encoding = reading.option("encoding", reading.option("charset", "utf-8"))
+    for line in iter(lambda: lines.readline(1 << 20), b""):
+        for text in re.split("[\r\n]", line.decode(encoding, "replace").removeprefix("\ufeff")):
+            if text.strip("".join(map(chr, range(33)))):
+                names = header_names(text, reading.separator.replace("\\t", "\t"), reading.option("quote", '"'))
+                return {name.strip().casefold() for name in names}
+    return set()
 
 
 def with_folders(reading: Reading, in_folders: Mapping[str, str], read: Callable[[Reading], Records]) -> Records:

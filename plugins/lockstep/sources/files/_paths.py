@@ -70,6 +70,15 @@ def twin_of(path: str, interval: Interval, timezone: str) -> Interval | None:
     return None
 
 
+def skipped_name(path: str, interval: Interval, timezone: str) -> str | None:
+    """The name of an instant within the interval that neither its start nor its end has; None if all have one of the
+    two. A day of 23 hours lies within 24 hours, and a February within a month of 31 days."""
+    step = (interval.end - interval.start) / 24
+    moments = [interval.start + step * number for number in range(24)] + [interval.end]
+    names = [pattern_of(path, moment, timezone) for moment in moments]
+    return next((name for name in names if name not in (names[0], names[-1])), None)
+
+
 def length_on_clocks(interval: Interval, timezone: str) -> timedelta:
     """The interval's length as clocks of `timezone` show it: 24 hours of a day on which they are set back or forward;
     never more than what elapses."""
@@ -77,9 +86,11 @@ def length_on_clocks(interval: Interval, timezone: str) -> timedelta:
     return min(interval.end - interval.start, end - start)
 
 
-def pattern_of(path: str, interval: Interval | None = None, timezone: str = "UTC") -> str:
-    """Where `path` leads for `interval`, whose bounds are written as clocks of `timezone` show them."""
-    ends = {"interval_start": interval.start, "interval_end": interval.end} if interval else {}
+def pattern_of(path: str, interval: Interval | datetime | None = None, timezone: str = "UTC") -> str:
+    """Where `path` leads for an interval, or a moment, whose bounds are written as clocks of `timezone` show them."""
+    ends = dict.fromkeys(FIELDS, interval) if isinstance(interval, datetime) else {}
+    if isinstance(interval, Interval):
+        ends = {"interval_start": interval.start, "interval_end": interval.end}
     local = {name: end.astimezone(ZoneInfo(timezone)) for name, end in ends.items()}
     moments = {name: _Moment.combine(end.date(), end.timetz()).replace(fold=end.fold) for name, end in local.items()}
     return path.format(**moments)  # `combine` loses fold, which tells two hours of one name apart

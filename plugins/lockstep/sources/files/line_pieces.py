@@ -90,7 +90,7 @@ def _lines(piece: Piece, header: Header | None) -> Iterator[bytes]:
             line = file.readline()
             if not line.endswith(b"\n"):
                 raise StageFailed(f"{piece.path} is shorter than was planned, or a line ends elsewhere")
-            text = line.rstrip(b"\r\n") if line.endswith(b"\r\n") else line[:-1]
+            text = line[:-2] if line.endswith(b"\r\n") else line[:-1]
             if place == 0:
                 text = text.removeprefix(_BOM)
                 if header is not None:
@@ -109,14 +109,15 @@ def _batch(lines: list[bytes], path: str) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([values, pa.array([path] * len(lines), pa.string())], [VALUE, FILE])
 
 
+def header_names(text: str, separator: str, quote: str) -> list[str]:
+    """The names of columns in a CSV file's first line."""
+    if len(separator) != 1:
+        return [name.strip(quote) if quote else name for name in text.split(separator)]
+    return next(csv.reader([text], delimiter=separator, quotechar=quote), []) if quote else text.split(separator)
+
+
 def _require_header(line: bytes, header: Header, path: str) -> None:
-    text = line.decode("utf-8", "replace")
-    if len(header.separator) != 1:
-        found = [name.strip(header.quote) if header.quote else name for name in text.split(header.separator)]
-    elif header.quote:
-        found = next(csv.reader([text], delimiter=header.separator, quotechar=header.quote), [])
-    else:
-        found = text.split(header.separator)
+    found = header_names(line.decode("utf-8", "replace"), header.separator, header.quote)
     if [name.lower() for name in found] != [name.lower() for name in header.columns]:
         raise BadRecords(
             f"CSV header does not conform to the schema. Header: {list_known(found, header.columns)} "

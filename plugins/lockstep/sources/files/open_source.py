@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ from lockstep.sources.files._paths import (
     pattern_of,
     pattern_of_all,
     require_readable,
+    skipped_name,
     span_of_name,
     twin_of,
 )
@@ -74,6 +76,12 @@ class OpenFileSource(OpenRecordSource):
                 f"{at(pattern_of(path, last, zone))}, would not. Run each interval on its own, or give "
                 f"FileSource(…, spans={length!r}) if one file does hold that much; where the schedule goes by the "
                 "clocks of a place, give timezone= as well"
+            )
+        by_unit = span is not None and span > timedelta(seconds=1) and span == span_of_name(path, None)
+        if by_unit and (skipped := skipped_name(path, interval, zone)) is not None:
+            raise SourceRefused(
+                f"source {path!r}: no interval has the name {at(skipped)}, as {interval} begins before it and ends "
+                f"behind it on clocks of {zone}: schedule by these, or name the files by UTC and leave timezone= away"
             )
         if (twin := twin_of(path, interval, zone)) is not None:
             raise SourceRefused(
@@ -183,10 +191,10 @@ class OpenFileSource(OpenRecordSource):
         if reading.format == "parquet" and fields:
             footers = self._footers_of(files)
             fields = [field for field in fields if not any(footer.name_of(field.name) for footer in footers)]
-        if reading.format == "csv" and any("=" in uri for uri in listing.files):
+        if has_header(reading) and any("=" in uri for uri in listing.files):
             try:
                 with closing(self._file_system.open(files[0].path)) as file:
-                    header = header_of(file, reading.options)
+                    header = header_of(file, reading)
             except OSError as error:
                 raise SourceNotReady(f"input file {files[0].path} can't be read: {error}") from error
             fields = [field for field in fields if field.name.casefold() not in header]

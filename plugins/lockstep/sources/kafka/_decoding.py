@@ -12,7 +12,7 @@ from typing import Any
 
 from lockstep.ddl import literal
 from lockstep.errors import InvalidPipeline
-from lockstep.sources._strict import Strict, has_more_json, tame_json
+from lockstep.sources._strict import Strict, has_more_json, plain_text, tame_json
 from lockstep.sources.kafka._avro_names import of_another_type, telling_names
 from lockstep.sources.records import BAD, JSON_LOCALE
 
@@ -62,6 +62,8 @@ class Decoding:
             )
         if kind == Encoding.AVRO:
             _require_avro(where, column, schema or "")
+        if function and plain_text(schema or "") != schema:
+            raise InvalidPipeline(f"{where}: {column}_schema: a function's texts have no checked length: say STRING")
         if kind == Encoding.JSON:
             _ = Strict(schema or "", "json").schema  # or a type that can't be checked is refused only by Spark's job
         return cls(column, Encoding(kind), schema or "", function)
@@ -118,7 +120,7 @@ class Decoding:
                 found, text = f"{decoded}.{_END} = unhex({self._hash})", f"to_json({decoded})"
                 if (wide := _widened(self.schema)) != json.loads(self.schema):
                     found += f" AND {text} = to_json({replace(self, schema=json.dumps(wide)).decode_sql})"
-                if '"string"' in self.schema:
+                if '"string"' in self.schema or '"map"' in self.schema:
                     found += f" AND NOT contains({text}, '\ufffd')"  # in the place of bytes that are no text
                 return f"({self.column} IS NOT NULL AND NOT coalesce({found}, false))"
             case Encoding.FUNCTION:
