@@ -323,6 +323,18 @@ def test_the_marker_of_a_replaced_epoch_is_missed_where_nobody_has_said_that_it_
         world.run_task("publish.warehouse", run, 2)
 
 
+@pytest.mark.fault("P24")
+def test_a_word_covers_no_epoch_that_was_undecided_then(world: World, past: Past) -> None:
+    world.run_until(run := _run(3), 3, "begin")
+    with _older_folder(world, past) as lost:
+        renumber(lost.runtime(), "nobody has a copy", lacking=["files"])
+        lost.run(run, 3)
+        lost.run(_restating(3, "a file was corrected"), 3)
+        (world.folder / "out" / ".lockstep" / "epoch=3.json").unlink()
+        with pytest.raises(LedgerConflict, match=r"epoch 3 .* no marker"):
+            lost.run_task("publish.files", run, 3)
+
+
 @pytest.mark.fault("P6", "P9")
 def test_what_was_lost_is_replaced_day_by_day_and_its_run_cleared(world: World, past: Past) -> None:
     run = _run(2)

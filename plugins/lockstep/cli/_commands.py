@@ -327,8 +327,7 @@ def redefine(
     definition: DefinitionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Accept a definition that shares no source and no sink with what ran under the pipeline's name so far, or that
-    another ledger has run in this staging."""
+    """Accept a definition that shares no source and no sink with what ran under the pipeline's name so far."""
     with reported(as_json), runtime_of(pipeline, ledger, staging, load_definition(pipeline, definition)) as runtime:
         redefine_pipeline(runtime, reason)
         typer.echo(json.dumps({"redefined": pipeline}) if as_json else f"redefined: {pipeline}")

@@ -164,10 +164,11 @@ class _Look:
     unproven: list[str] = field(default_factory=list)
     noted: dict[str, list[int]] = field(default_factory=dict)  #: what isn't proven of single epochs: which
     _lives: dict[int, _Life] = field(default_factory=dict)  #: of an interval pipeline
-    _specs: dict[str, Json] = field(init=False)  #: of the definition's sinks, and of former ones as they would be now
 
-    def __post_init__(self) -> None:
-        self._specs = dict(self.defined.sink_specs())
+    @cached_property
+    def _specs(self) -> dict[str, Json]:
+        """Of the definition's sinks, and of former ones as they would be now."""
+        return dict(self.defined.sink_specs())
 
     @property
     def defined(self) -> Pipeline:
@@ -241,12 +242,9 @@ class _Look:
         lost = list[_Asked]()
         succeeded = life is not None and life.succeeded  # which isn't planned before all that
         if archived is not None or succeeded:  # every sink of its plan has shown it
-            lost = [one for one in lacking if min(one.markers, default=number) < number]
-            if came := [one for one in lacking if one not in lost]:
-                self._note(number, f"was cleaned up, and {_names(came)} shows none of it: it came later, or lost it")
-            if lost:
-                self._note(number, f"was cleaned up, and {_names(lost)} shows earlier ones and none of it: it lost it")
-            lacking = []
+            if lacking:
+                self._note(number, f"was cleaned up, and {_names(lacking)} shows none of it: it came later, or lost it")
+            lost, lacking = [one for one in lacking if min(one.markers, default=number) < number], []
         manifest = wal.manifest if wal else archived
         if lacking and not self._can_complete(number, lacking, wal, manifest_hash):
             return None

@@ -60,7 +60,7 @@ class Leftover:
 class LackingSink:
     """A sink whose target doesn't show all that the ledger calls published there, `epoch` the last of it. `target_id`:
     of the target as it is now, with which to go on; None of one that is yet to be made. `through`: the last epoch that
-    was planned by then; what of these the target lacks it may be given again."""
+    was decided by then; what of these the target lacks it may be given again."""
 
     sink: str
     epoch: int
@@ -167,7 +167,7 @@ def _find_lacking(runtime: Runtime, sinks: Sequence[Sink]) -> Iterator[tuple[Sin
 
 
 def _as_they_are(runtime: Runtime, lost: Iterable[tuple[Sink, LastShown]]) -> Iterator[LackingSink]:
-    newest = runtime.ledger.last_epoch(runtime.pipeline)
+    newest = runtime.ledger.last_decided_epoch(runtime.pipeline)
     for described, last in lost:
         with runtime.opened(described) as sink:
             yield LackingSink(last.sink, last.epoch, target_id_of(sink), newest.id if newest else 0)

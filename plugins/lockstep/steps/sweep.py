@@ -261,12 +261,13 @@ def _is_rubbish(epoch: Epoch, token: int, folder: str) -> bool:
 
 def require_known_epoch(runtime: Runtime, epoch: int, token: int, found: str) -> Epoch:
     """The epoch of something that lies around. Raises `LedgerConflict` if this ledger doesn't know it or the token."""
+    way = f"was the ledger restored? Then go on with: lockstep renumber {runtime.pipeline} --reason … (docs/ledger.md)"
     try:
         known = runtime.ledger.epoch(runtime.pipeline, epoch)
     except UnknownEpoch as error:
-        raise LedgerConflict(f"{found}, but the ledger has no epoch {epoch}: was the ledger restored?") from error
+        raise LedgerConflict(f"{found}, but the ledger has no epoch {epoch}: {way}") from error
     if not runtime.ledger.find_issued_tokens(runtime.pipeline, epoch, [token], attempts=False):
-        raise LedgerConflict(f"{found}, but the ledger never issued token {token}: was the ledger restored?")
+        raise LedgerConflict(f"{found}, but the ledger never issued token {token}: {way}")
     return known
 
 

@@ -126,7 +126,7 @@ def is_said_to_lack(words: Iterable[Json], sink: OpenSink, shown: Sequence[LastS
 
 
 def find_known_losses(words: Iterable[Json], sink: OpenSink, epochs: Iterable[int]) -> frozenset[int]:
-    """Those of `epochs`, without markers there, that a person has seen this target lack: what was planned by then."""
+    """Those of `epochs`, without markers there, that a person has seen this target lack: what was decided by then."""
     word = _find_word(words, sink) or {"epoch": 0}
     return frozenset(epoch for epoch in epochs if epoch <= max(word["epoch"], word.get("through", 0)))
 
