@@ -93,5 +93,3 @@ def test_a_range_that_is_restated_again_is_hidden_with_all_its_lives(world: Worl
     world.run_until(RunKey("as of", "again", restate="wrong again"), first, "commit")
     assert cut(world).epochs.without == (1, 2)
     expect(world, cut(world), second)
-    world.recover()
-    expect(world, cut(world), first, second)

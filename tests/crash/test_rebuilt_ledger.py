@@ -17,15 +17,7 @@ import pytest
 
 from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
-from lockstep.errors import (
-    IllegalTransition,
-    LedgerConflict,
-    LedgerRefused,
-    PreflightRefused,
-    RestateRefused,
-    TargetOwned,
-    WalGone,
-)
+from lockstep.errors import IllegalTransition, LedgerConflict, LedgerRefused, PreflightRefused, RestateRefused, WalGone
 from lockstep.ledger import Ledger, migrate, rebuilding
 from lockstep.operations.rebuild import Rebuilding, look, rebuild
 from lockstep.operations.redefine import redefine
@@ -452,7 +444,7 @@ def test_an_empty_ledger_holds_what_staging_has_of_another_one(world: World, dat
     with pytest.raises(LedgerConflict, match=r"staging has the pipeline of ledger .*lockstep rebuild numbers --plan"):
         begin(world.runtime(), _run(50), interval_of(50))
     redefine(world.runtime(), "both use this staging")
-    with pytest.raises(TargetOwned):
+    with pytest.raises(PreflightRefused, match="belongs to"):
         begin(world.runtime(), _run(50), interval_of(50))
 
 
@@ -469,7 +461,6 @@ def test_what_a_renamed_sink_has_shown_before_stays_a_part_of_its_epochs(world: 
             replace(world, pipeline=pipeline).run(replace(_run(0), restate="wrong"), 0, job=write_others)
     world.run(_run(0), 0)
     world.require_exactly_once(0)
-    assert world.recover().problems == []
 
 
 @pytest.mark.fault("P21")

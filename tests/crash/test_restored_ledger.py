@@ -454,8 +454,7 @@ def test_no_number_is_given_out_twice_and_the_history_says_who_lifted_them(resto
 def test_what_was_restated_in_the_lost_time_is_named_until_all_of_it_is_taken_away(
     world: World, copies: Copies, kind: str
 ) -> None:
-    [table, folder] = world.pipeline.sinks
-    world = replace(world, pipeline=replace(world.pipeline, sinks=[table if kind == "table" else folder]))
+    world = replace(world, pipeline=replace(world.pipeline, sinks=[world.pipeline.sinks[kind == "folder"]]))
     old, day = replace(world, ledger_dsn=copied(copies.server, world.ledger_dsn)), next(world.days)
     world.run(_run(day), day)
     world.run(replace(_run(day), restate="corrected"), day, job=write_others)

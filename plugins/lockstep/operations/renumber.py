@@ -147,7 +147,7 @@ def _find_holes(runtime: Runtime, sinks: Sequence[Sink], names: Collection[str])
     for described in (sink for sink in sinks if sink.name in names):
         last = find_last_shown(runtime.ledger, runtime.pipeline, [described]).get(described.name)
         with runtime.opened(described) as sink:
-            lost = {*find_lost(runtime.ledger, runtime.pipeline, sink)} if last else set()
+            lost = {*find_lost(runtime.ledger, runtime.pipeline, sink, resolved=True)} if last else set()
             if last and lost - find_known_losses(words, sink, lost):
                 yield described, last[0]
 

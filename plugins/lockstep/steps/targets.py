@@ -131,10 +131,10 @@ def find_known_losses(words: Iterable[Json], sink: OpenSink, epochs: Iterable[in
     return frozenset(epoch for epoch in epochs if epoch <= max(word["epoch"], word.get("through", 0)))
 
 
-def find_lost(ledger: LedgerReader, pipeline: str, sink: OpenSink) -> list[int]:
+def find_lost(ledger: LedgerReader, pipeline: str, sink: OpenSink, *, resolved: bool = False) -> list[int]:
     """The epochs that the ledger calls published in `sink`, and of which the target has no marker. The ledger is asked
-    first: what it calls published has its marker by then."""
-    published = ledger.published_in(pipeline, sink.name)
+    first: what it calls published has its marker by then. `resolved`: also by a person's word."""
+    published = ledger.published_in(pipeline, sink.name, resolved=resolved)
     there = {(marker.epoch, marker.manifest_hash) for marker in sink.markers()} if published else set()
     return [epoch for epoch, manifest_hash in published if (epoch, manifest_hash) not in there]
 
