@@ -82,3 +82,14 @@ def test_what_is_not_shown_everywhere_cannot_be_asked_for(world: World) -> None:
     expect(world, cut(world), day)
     with pytest.raises(UnknownEpoch):
         cut(world, 7)
+
+
+@pytest.mark.fault("P22")
+def test_a_range_that_is_restated_again_is_hidden_with_all_its_lives(world: World) -> None:
+    first, second = (next(world.days) for _ in range(2))
+    world.run(RunKey("as of", "shown"), first)
+    world.run(RunKey("as of", "restated", restate="wrong"), first)
+    world.run(RunKey("as of", "second"), second)
+    world.run_until(RunKey("as of", "again", restate="wrong again"), first, "commit")
+    assert cut(world).epochs.without == (1, 2)
+    expect(world, cut(world), second)

@@ -17,6 +17,7 @@ from lockstep.epoch import RunKey
 from lockstep.errors import IllegalTransition, LedgerConflict, RestateRefused, TargetChanged
 from lockstep.operations.doctor import Severity, Surroundings, examine
 from lockstep.operations.renumber import renumber
+from lockstep.operations.resolve import resolve
 from lockstep.roles.begin import begin
 from lockstep.sinks import FileSink, FunctionSink
 from lockstep.sinks.base import Sink
@@ -321,6 +322,32 @@ def test_the_marker_of_a_replaced_epoch_is_missed_where_nobody_has_said_that_it_
     world.execute(world.warehouse_dsn, "DELETE FROM lockstep_marker WHERE epoch = 2")
     with pytest.raises(LedgerConflict, match=r"epoch 2 .* is published in sink warehouse by the ledger, .* no marker"):
         world.run_task("publish.warehouse", run, 2)
+
+
+@pytest.mark.fault("P26")
+@pytest.mark.parametrize("world", ["write_ahead"], indirect=True)
+def test_what_a_person_has_resolved_as_applied_is_written_there_by_another_word(world: World) -> None:
+    other = "UPDATE lockstep_target_id SET id = translate(id::text, '01', '10')::uuid"  # and back
+    world.run_until(_run(1), 1, "commit")
+    world.execute(world.warehouse_dsn, other)
+    resolve(world.runtime(), 2, "warehouse", "applied", "I looked")
+    world.execute(world.warehouse_dsn, other)
+    world.recover()
+    renumber(world.runtime(), "it isn't there", lacking=["warehouse"])
+    world.run(_restating(1, "it isn't there"), 1)
+    world.require_exactly_once(1)
+
+
+@pytest.mark.fault("P24")
+def test_a_word_covers_no_epoch_that_was_undecided_then(world: World, past: Past) -> None:
+    world.run_until(run := _run(3), 3, "begin")
+    with _older_folder(world, past) as lost:
+        renumber(lost.runtime(), "nobody has a copy", lacking=["files"])
+        lost.run(run, 3)
+        lost.run(_restating(3, "a file was corrected"), 3)
+        (world.folder / "out" / ".lockstep" / "epoch=3.json").unlink()
+        with pytest.raises(LedgerConflict, match=r"epoch 3 .* no marker"):
+            lost.run_task("publish.files", run, 3)
 
 
 @pytest.mark.fault("P6", "P9")

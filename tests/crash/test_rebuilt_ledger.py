@@ -17,9 +17,11 @@ import pytest
 
 from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
-from lockstep.errors import IllegalTransition, LedgerConflict, LedgerRefused, PreflightRefused, WalGone
+from lockstep.errors import IllegalTransition, LedgerConflict, LedgerRefused, PreflightRefused, RestateRefused, WalGone
 from lockstep.ledger import Ledger, migrate, rebuilding
 from lockstep.operations.rebuild import Rebuilding, look, rebuild
+from lockstep.operations.redefine import redefine
+from lockstep.operations.renumber import renumber
 from lockstep.operations.verify import verify
 from lockstep.roles.begin import begin
 from lockstep.sinks.files import FileSink, files
@@ -434,6 +436,46 @@ def test_sinks_that_came_later_and_manifests_that_are_gone_are_told_and_no_obsta
     assert without.recover().problems == []
     for day in range(3):
         without.require_exactly_once(day)
+
+
+@pytest.mark.fault("P19")
+def test_an_empty_ledger_holds_what_staging_has_of_another_one(world: World, databases: Databases) -> None:
+    world = lost(world, databases)
+    with pytest.raises(LedgerConflict, match=r"staging has the pipeline of ledger .*lockstep rebuild numbers --plan"):
+        begin(world.runtime(), _run(50), interval_of(50))
+    redefine(world.runtime(), "both use this staging")
+    with pytest.raises(PreflightRefused, match="belongs to"):
+        begin(world.runtime(), _run(50), interval_of(50))
+
+
+@pytest.mark.fault("P21")
+def test_what_a_renamed_sink_has_shown_before_stays_a_part_of_its_epochs(world: World, databases: Databases) -> None:
+    [warehouse, *others] = world.pipeline.sinks
+    renamed = replace(world.pipeline, sinks=[PostgresSink(**{**warehouse.arguments(), "name": "renamed"}), *others])
+    day = next(world.days)
+    replace(world, pipeline=renamed).run(_run(day), day)
+    world = lost(replace(world, pipeline=renamed), databases)
+    assert [sorted(one.votes) for one in rebuilt(world).epochs] == [["files", "warehouse"]] * 2 + [["files", "renamed"]]
+    for pipeline in (renamed, replace(renamed, sinks=others)):
+        with pytest.raises(RestateRefused, match=r"published with other sinks .*warehouse"):
+            replace(world, pipeline=pipeline).run(replace(_run(0), restate="wrong"), 0, job=write_others)
+    world.run(_run(0), 0)
+    world.require_exactly_once(0)
+
+
+@pytest.mark.fault("P21")
+def test_a_day_that_one_sink_has_lost_with_the_ledger_is_written_there_again(
+    world: World, databases: Databases
+) -> None:
+    past, day = copied(databases.server, world.warehouse_dsn), next(world.days)
+    world.run(_run(day), day)
+    world = replace(lost(world, databases), warehouse_dsn=past)
+    assert any("warehouse shows none of it" in one for one in rebuilt(world).unproven)
+    with pytest.raises(LedgerConflict, match="no marker"):
+        world.run(_run(day), day)
+    renumber(world.runtime(), "it is lost", lacking=["warehouse"])
+    world.run(replace(_run(day), restate="it is lost"), day)
+    world.require_exactly_once(day)
 
 
 def test_an_epoch_whose_markers_are_gone_though_every_sink_showed_it_is_refused(

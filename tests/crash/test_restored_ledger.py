@@ -26,6 +26,7 @@ from lockstep.operations.renumber import Renumbering, renumber
 from lockstep.operations.replan import void
 from lockstep.roles.abort import abort, abort_epoch
 from lockstep.roles.begin import begin
+from lockstep.roles.recover import forget
 from lockstep.sinks.files import FileSink
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.tables.sink import ProtocolName
@@ -343,7 +344,9 @@ def test_what_a_lost_time_has_prepared_stays_an_alarm_however_often_its_epoch_is
     assert all(left)
     for _ in range(9):  # so many tokens as were issued in the lost time, and more
         restored.expire_leases()
-        with pytest.raises(LedgerConflict, match=r"never issued token|has no epoch 3"):
+        with pytest.raises(
+            LedgerConflict, match=r"(never issued token|has no epoch 3).* go on with: lockstep renumber"
+        ):
             begin(restored.runtime(), run, interval_of(2))
         restored.fall_silent()
         assert any("was the ledger restored" in one for one in restored.recover().problems)
@@ -444,3 +447,40 @@ def test_no_number_is_given_out_twice_and_the_history_says_who_lifted_them(resto
     assert kept == [("renumbered", "the disk of the ledger was lost", found.token)] * 2
     [(taken,)] = restored.execute(restored.ledger_dsn, "SELECT max(token) FROM lockstep.execution")
     assert taken > found.token
+
+
+@pytest.mark.fault("P20")
+@pytest.mark.parametrize("kind", ["table", "folder"])
+def test_what_was_restated_in_the_lost_time_is_named_until_all_of_it_is_taken_away(
+    world: World, copies: Copies, kind: str
+) -> None:
+    world = replace(world, pipeline=replace(world.pipeline, sinks=[world.pipeline.sinks[kind == "folder"]]))
+    old, day = replace(world, ledger_dsn=copied(copies.server, world.ledger_dsn)), next(world.days)
+    world.run(_run(day), day)
+    world.run(replace(_run(day), restate="corrected"), day, job=write_others)
+    _renumbered(old)
+    run = _run(day)
+    for number in (4, 3):  # the youngest first
+        with pytest.raises(LedgerConflict, match=rf"target shows epoch {number} .*\.lockstep/span=….json"):
+            old.run(run, day)
+        for name in ("public.numbers WHERE lockstep_", "lockstep_marker WHERE ", "lockstep_range WHERE "):
+            old.execute(old.warehouse_dsn, f"DELETE FROM {name}epoch = {number}")
+        span = f"span=2013-01-03*{'_1' if number == 4 else '0000'}.json"
+        for name in (f"files-epoch={number}-*", f".lockstep/epoch={number}.json", f".lockstep/{span}"):
+            for path in old.folder.glob(f"out/{name}"):
+                path.unlink()
+        old.expire_leases()
+    old.run(run, day)
+    assert old.shown()["warehouse" if kind == "table" else "files"][day] == Counter(rows_of_day(day))
+
+
+@pytest.mark.fault("P23")
+def test_a_pipeline_of_which_sinks_show_decided_epochs_is_not_forgotten(world: World, copies: Copies) -> None:
+    folder = FileSink("files", output="numbers", path=str(world.folder / "other"))
+    other = replace(world, pipeline=replace(world.pipeline, name="other", sinks=[folder]))
+    run, day = _run(0), next(world.days)
+    other.run_until(run, day, "stage")
+    old = replace(other, ledger_dsn=copied(copies.server, other.ledger_dsn))
+    other.run(run, day, "prepare.files")
+    with pytest.raises(LedgerConflict, match="which this ledger hasn't decided so"):
+        forget(old.runtime(), "mistyped")

@@ -342,11 +342,10 @@ class LedgerReader:
         rows = self._find_all("list_last_shown", pipeline=pipeline, sinks=list(sinks))
         return [to_last_shown(row) for row in rows]
 
-    def published_in(self, pipeline: str, sink: str) -> list[tuple[int, str]]:
-        """Number and manifest hash of each epoch that the sink shows, by its own proof and not by a person's word."""
-        return [
-            (row["id"], row["manifest_hash"]) for row in self._find_all("list_published", pipeline=pipeline, sink=sink)
-        ]
+    def published_in(self, pipeline: str, sink: str, *, resolved: bool = False) -> list[tuple[int, str]]:
+        """Number and manifest hash of each epoch that the sink shows by its own proof; `resolved`: or by a word."""
+        rows = self._find_all("list_published", pipeline=pipeline, sink=sink, resolved=resolved)
+        return [(row["id"], row["manifest_hash"]) for row in rows]
 
     def untold(self, pipeline: str, epochs: Sequence[int]) -> list[Untold]:
         """What sinks show of these epochs, and Airflow's assets may not know."""

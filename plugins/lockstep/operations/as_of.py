@@ -90,7 +90,7 @@ def _ask_sinks(
         except (TargetUnreadable, TargetChanged, LedgerConflict) as error:
             unreadable[name] = str(error)
     lives = [life for one in lost for life in ledger.generations(ledger.epoch(pipeline, one))]
-    return sinks, unreadable, {number for one in lives for number in _both(one) if number <= cut.newest}
+    return sinks, unreadable, {number for one in lives for number in _both(ledger, one) if number <= cut.newest}
 
 
 def _newest_cut(ledger: Ledger, pipeline: str) -> tuple[Epoch, EpochCut]:
@@ -113,7 +113,7 @@ def _cut(ledger: Ledger, newest: Epoch) -> EpochCut:
     """Asked after `newest`: every smaller number was given out before, and what is shown meanwhile is shown by every
     sink. Whether one up to it was replaced meanwhile is to be asked after this."""
     unfinished = ledger.unfinished_epochs(newest.pipeline)
-    hidden = {one for found in unfinished if found.state not in SHOWN for one in _both(found)}
+    hidden = {one for found in unfinished if found.state not in SHOWN for one in _both(ledger, found)}
     hidden |= _hidden_by_lost_ledger(ledger, newest)
     return EpochCut(newest.id, tuple(sorted(one for one in hidden if one <= newest.id)))
 
@@ -180,12 +180,15 @@ def _require_shown(epoch: Epoch) -> Epoch:
     return epoch
 
 
-def _both(epoch: Epoch) -> tuple[int, ...]:
-    """What some sinks may show and others not: an epoch, and once it is decided those whose place it takes."""
-    if epoch.generation is None or epoch.state not in DECIDED:
-        return (epoch.id,)
-    first = epoch.generation.replaces
-    return (epoch.id, *(one for one, _ in epoch.plan.foreign), *range(first, (epoch.generation.through or first) + 1))
+def _both(ledger: Ledger, epoch: Epoch) -> set[int]:
+    """What some sinks may show and others not: an epoch, and once it is decided those whose place it takes, with those
+    before them: of what a sink is left of when the youngest are hidden, nothing older is to come to light."""
+    hidden = {epoch.id}
+    for life in ledger.generations(epoch) if epoch.state in DECIDED else ():
+        if life.generation is not None and life.id <= epoch.id:
+            first = life.generation.replaces
+            hidden |= {*range(first, (life.generation.through or first) + 1), *(one for one, _ in life.plan.foreign)}
+    return hidden
 
 
 def _require_not_replaced(ledger: Ledger, newest: Epoch) -> None:

@@ -136,6 +136,8 @@ class _Asked:
     holds_rows: bool  #: two-phase: what was voted for is pending until it is shown
     may_hold_none: bool  #: or was voted for without a handle
     keeps_record: bool  #: whether a missing marker means anything
+    beside: tuple[str, ...]  #: the pipeline's other sinks that own one of its tables
+    now: str | None  #: of a former sink: the sink of the definition that owns its tables now
 
     @property
     def proofs(self) -> Mapping[int, Marker]:
@@ -163,6 +165,11 @@ class _Look:
     noted: dict[str, list[int]] = field(default_factory=dict)  #: what isn't proven of single epochs: which
     _lives: dict[int, _Life] = field(default_factory=dict)  #: of an interval pipeline
 
+    @cached_property
+    def _specs(self) -> dict[str, Json]:
+        """Of the definition's sinks, and of former ones as they would be now."""
+        return dict(self.defined.sink_specs())
+
     @property
     def defined(self) -> Pipeline:
         return self.runtime.defined
@@ -180,6 +187,11 @@ class _Look:
         kept = self.staging.kept_epochs(self.deployment, self.pipeline)
         context = SinkContext(self.deployment, self.pipeline, self.runtime.connections)
         asked = [_ask(sink, context, set(kept)) for sink in self.defined.sinks]
+        for one in [*asked]:  # what a renamed sink has shown under its former name stands in its table
+            for name in {*one.beside} - self._specs.keys():
+                spec = one.sink.spec()
+                self._specs[name] = {**spec, "arguments": {**spec["arguments"], "name": name}}
+                asked.append(_ask(Sink.from_spec(self._specs[name]), context, set(kept), now=one.sink.name))
         shown = sorted({number for one in asked for number in one.proofs})
         self._refuse_parts(asked)
         whole = [number for number in shown if not any(number in one.partly for one in asked)]
@@ -225,12 +237,14 @@ class _Look:
         folders = [one for one in executions if one.epoch == number]
         wal = self._find_wal(folders, manifest_hash)
         archived = self._find_manifest(number, manifest_hash) if kept else None
-        lacking = [one for one in asked if one.sink.name not in markers and one.keeps_record]
+        shown = {*markers, *(one.now for one in asked if one.sink.name in markers)}
+        lacking = [one for one in asked if one.sink.name not in shown and one.keeps_record and one.now is None]
+        lost = list[_Asked]()
         succeeded = life is not None and life.succeeded  # which isn't planned before all that
         if archived is not None or succeeded:  # every sink of its plan has shown it
             if lacking:
                 self._note(number, f"was cleaned up, and {_names(lacking)} shows none of it: it came later, or lost it")
-            lacking = []
+            lost, lacking = [one for one in lacking if min(one.markers, default=number) < number], []
         manifest = wal.manifest if wal else archived
         if lacking and not self._can_complete(number, lacking, wal, manifest_hash):
             return None
@@ -238,7 +252,7 @@ class _Look:
             self._refuse(f"the manifest of epoch {number} isn't kept: nobody knows which files its tables have adopted")
         elif manifest is None:
             self._note(number, "has no kept manifest: `lockstep verify` can't compare it")
-        votes = self._votes(number, asked, markers, lacking, manifest, manifest_hash)
+        votes = self._votes(number, asked, markers, [*lacking, *lost], manifest, manifest_hash)
         request = self._request(wal)
         tokens = self._tokens(number, asked, folders, votes, manifest)
         return RebuiltEpoch(
@@ -456,8 +470,7 @@ class _Look:
         return Plan(sources, self._sinks(votes, {}), self.defined.reads_from())
 
     def _sinks(self, votes: Mapping[str, Vote], planned: Mapping[str, Json]) -> dict[str, Json]:
-        deployed = self.defined.sink_specs()
-        return {name: planned.get(name, deployed[name]) for name in votes}
+        return {name: planned.get(name, self._specs[name]) for name in votes}
 
     def _folder(
         self, number: int, wal: SealedWal | None, manifest: Manifest | None, markers: Mapping[str, Marker]
@@ -548,7 +561,7 @@ class _Look:
         return max(tokens), max([*numbers, *shown, *kept])
 
 
-def _ask(sink: Sink, context: SinkContext, kept: Container[int]) -> _Asked:
+def _ask(sink: Sink, context: SinkContext, kept: Container[int], now: str | None = None) -> _Asked:
     """`kept`: epochs that every sink has shown. Of any other a marker may be but one of several that it takes."""
     with sink.opened(context) as opened:
         opened.preflight(None)
@@ -559,7 +572,8 @@ def _ask(sink: Sink, context: SinkContext, kept: Container[int]) -> _Asked:
         partly = tuple(number for number in begun if not opened.tells_rest(number))
         holds, pending = isinstance(opened, TwoPhaseCommitSink), tuple(opened.pending())
         none = isinstance(opened, TwoPhaseCommitSink) and opened.may_hold_none
-        return _Asked(sink, whole, pending, begun, partly, opened.target_id(), holds, none, keeps)
+        beside = tuple(dict.fromkeys(name for name, _ in opened.markers_beside()))
+        return _Asked(sink, whole, pending, begun, partly, opened.target_id(), holds, none, keeps, beside, now)
 
 
 def _pending_of(one: _Asked, number: int, manifest_hash: str) -> list[Txn]:

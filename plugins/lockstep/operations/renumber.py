@@ -60,7 +60,7 @@ class Leftover:
 class LackingSink:
     """A sink whose target doesn't show all that the ledger calls published there, `epoch` the last of it. `target_id`:
     of the target as it is now, with which to go on; None of one that is yet to be made. `through`: the last epoch that
-    was planned by then; what of these the target lacks it may be given again."""
+    was decided by then; what of these the target lacks it may be given again."""
 
     sink: str
     epoch: int
@@ -147,7 +147,7 @@ def _find_holes(runtime: Runtime, sinks: Sequence[Sink], names: Collection[str])
     for described in (sink for sink in sinks if sink.name in names):
         last = find_last_shown(runtime.ledger, runtime.pipeline, [described]).get(described.name)
         with runtime.opened(described) as sink:
-            lost = {*find_lost(runtime.ledger, runtime.pipeline, sink)} if last else set()
+            lost = {*find_lost(runtime.ledger, runtime.pipeline, sink, resolved=True)} if last else set()
             if last and lost - find_known_losses(words, sink, lost):
                 yield described, last[0]
 
@@ -167,7 +167,7 @@ def _find_lacking(runtime: Runtime, sinks: Sequence[Sink]) -> Iterator[tuple[Sin
 
 
 def _as_they_are(runtime: Runtime, lost: Iterable[tuple[Sink, LastShown]]) -> Iterator[LackingSink]:
-    newest = runtime.ledger.last_epoch(runtime.pipeline)
+    newest = runtime.ledger.last_decided_epoch(runtime.pipeline)
     for described, last in lost:
         with runtime.opened(described) as sink:
             yield LackingSink(last.sink, last.epoch, target_id_of(sink), newest.id if newest else 0)

@@ -11,7 +11,7 @@ from functools import partial
 
 from lockstep.disclosure import describe_raised
 from lockstep.epoch import Epoch, Json
-from lockstep.errors import LockstepError, OutOfOrder, PublishBusy
+from lockstep.errors import LedgerConflict, LockstepError, OutOfOrder, PublishBusy
 from lockstep.log_fields import tell, tell_nothing, with_own_fields
 from lockstep.roles.abort import abort_epoch
 from lockstep.roles.cleanup import clean
@@ -20,6 +20,7 @@ from lockstep.runtime import Runtime
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.states import SHOWN, EpochState, Role
 from lockstep.steps.compactions import sweep_compactions
+from lockstep.steps.identity import require_known_markers
 from lockstep.steps.kept_wals import expire_wals
 from lockstep.steps.sweep import kept_epochs, sweep_folders, sweep_sink
 
@@ -108,8 +109,16 @@ def forget(runtime: Runtime, reason: str) -> RecoveryReport:
     """Forget a pipeline that never decided anything, take away what it left, let its targets go.
 
     First the ledger, then the rest, as with every abort. Repeat it while the report has problems. Raises
-    `IllegalTransition` if an epoch was ever decided, `UnknownEpoch`.
+    `IllegalTransition` if an epoch was ever decided, `LedgerConflict` if a sink shows one that was decided by a ledger
+    that this one is older than, `UnknownEpoch`.
     """
+    for spec in known_sinks(runtime):
+        try:
+            with runtime.opened(runtime.sink_to_sweep(spec)) as sink:
+                require_known_markers(runtime.ledger, runtime.pipeline, sink)
+        except LockstepError as error:  # else it can't be asked: a problem of the report
+            if isinstance(error, LedgerConflict):
+                raise
     runtime.ledger.forget_pipeline(runtime.pipeline, reason)
     report = RecoveryReport(runtime.pipeline)
     _sweep(runtime, report)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import ClassVar, Protocol
 
 import pyarrow as pa
@@ -277,10 +278,17 @@ class OpenSink(ABC):
         return found
 
     def _find_own(self, epoch: SinkEpoch) -> Marker | None:
-        """The epoch's marker. Raises `LedgerConflict` if its range is shown under another number instead."""
+        """The epoch's marker. Raises `LedgerConflict` if its range, or a later generation of it, is shown under another
+        number instead: with the youngest of them."""
         marker = self.find_marker(epoch.id)
         if marker is None and epoch.span is not None:
-            shown = self.find_marker_of_span(epoch.span)
+            shown, later = self.find_marker_of_span(epoch.span), epoch
+            while epoch.interval is not None:  # another ledger may have restated it; of a cursor see `find_foreign`
+                later = replace(later, generation=later.generation + 1)
+                younger = self.find_marker_of_span(later.span or "")
+                if younger is None:
+                    break
+                shown = younger
             if shown is not None and shown.epoch != epoch.id:
                 raise shown_before(self.name, epoch, shown)
         return marker
@@ -292,9 +300,9 @@ def shown_before(sink: str, epoch: SinkEpoch, shown: Marker) -> LedgerConflict:
     there = f"epoch {shown.epoch}{f' of {shown.span}' if shown.span else ''}"
     way = (
         "if they are to be written anew, take away the rows and their marker by hand, in a database with its row of "
-        "lockstep_range"
+        "lockstep_range, in a folder with its .lockstep/span=….json"
     )
-    if shown.span == epoch.span or shown.span is None:
+    if shown.span is None or shown.span.startswith(epoch.span or " "):
         way = f"if all its rows are there, in every sink, give it up: lockstep void … {epoch.id} --reason …; {way}"
     if epoch.generation:
         way = (

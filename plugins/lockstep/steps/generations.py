@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence, Set
 from dataclasses import replace
+from itertools import pairwise
 from typing import NoReturn
 
 from lockstep import remedies
@@ -357,14 +358,16 @@ def require_restatable(runtime: Runtime, epochs: Sequence[Epoch]) -> None:
             )
         require_state_kept(runtime, epochs[0])
     advice = "put them back, restate it, then change them again"
+    if changed := [one.id for before, one in pairwise(epochs) if before.plan.sinks != one.plan.sinks]:
+        advice = f"no definition fits all of the epochs that go with it: restate from epoch {changed[-1]} on"
     require_shown_alike(runtime, epochs, f"restate {epochs[0]}", advice)
     for one in epochs:
         if one.state is not EpochState.CLEANED:
             which = "it" if one.id == epochs[0].id else f"epoch {one.id}"
-            raise EpochBusy(
-                f"can't restate {epochs[0]} yet: {which} is {one.state}; once every sink shows it and it is cleaned up "
-                f"({remedies.recover(one.pipeline)} does that) try again"
-            )
+            way = f"once it is shown and cleaned up ({remedies.recover(one.pipeline)} does that) try again"
+            if one.state in UNDECIDED:  # recovery leaves it to its run
+                way = f"wait for its run, or give it up with {remedies.void(one.pipeline, one.id)}"
+            raise EpochBusy(f"can't restate {epochs[0]} yet: {which} is {one.state}; {way}")
 
 
 def find_foreign(runtime: Runtime, current: Epoch) -> tuple[tuple[int, str], ...]:

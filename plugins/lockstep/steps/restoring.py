@@ -46,7 +46,7 @@ def find_restored(runtime: Runtime, current: Epoch, epoch: int) -> Epoch:
     if wanted.root != current.root:
         raise RestateRefused(f"{refused} in the place of {current}: {wanted} is of another range")
     if wanted.id == current.id:
-        raise RestateRefused(f"{refused}: every sink shows them, it is the current generation of its range")
+        raise RestateRefused(f"{refused}: it is the current generation; if sinks show a later one, restate the range")
     if wanted.state is not EpochState.REPLACED:
         why = f", it was given up: {wanted.reason}" if wanted.state is EpochState.VOID else ""
         raise RestateRefused(

@@ -28,7 +28,7 @@ from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.sinks.values import Txn
 from lockstep.states import DECIDED, FINISHED, SHOWN, UNDECIDED, EpochState
-from lockstep.steps.identity import last_renumbered_token
+from lockstep.steps.identity import REDEFINED, last_renumbered_token
 from lockstep.steps.output_homes import discard_homes, sweep_homes
 from lockstep.wal.savepoint import START
 
@@ -261,12 +261,13 @@ def _is_rubbish(epoch: Epoch, token: int, folder: str) -> bool:
 
 def require_known_epoch(runtime: Runtime, epoch: int, token: int, found: str) -> Epoch:
     """The epoch of something that lies around. Raises `LedgerConflict` if this ledger doesn't know it or the token."""
+    way = f"was the ledger restored? Then go on with: lockstep renumber {runtime.pipeline} --reason … (docs/ledger.md)"
     try:
         known = runtime.ledger.epoch(runtime.pipeline, epoch)
     except UnknownEpoch as error:
-        raise LedgerConflict(f"{found}, but the ledger has no epoch {epoch}: was the ledger restored?") from error
+        raise LedgerConflict(f"{found}, but the ledger has no epoch {epoch}: {way}") from error
     if not runtime.ledger.find_issued_tokens(runtime.pipeline, epoch, [token], attempts=False):
-        raise LedgerConflict(f"{found}, but the ledger never issued token {token}: was the ledger restored?")
+        raise LedgerConflict(f"{found}, but the ledger never issued token {token}: {way}")
     return known
 
 
@@ -274,11 +275,28 @@ def require_known_leftovers(runtime: Runtime, epoch: int) -> None:
     """Raise `LedgerConflict` for a folder of `epoch`, which is to be begun, of a token that this ledger never issued.
 
     This and `require_known_pending` are asked before `begin` takes a token: the ledger's own tokens may reach those of
-    the time that it lost. What a person has looked at since (`renumber`) is known.
+    the time that it lost. What a person has looked at since (`renumber`) is known. Of the pipeline's first epoch raise
+    it also where staging has the pipeline of another ledger, which may be the one that this one stands in for.
     """
+    if epoch == 1 and runtime.ledger.last_epoch(runtime.pipeline) is None:
+        _require_no_lost_ledger(runtime)
     for number, token, folder in runtime.staging.executions(runtime.ledger.deployment(), runtime.pipeline, only=epoch):
         if token > last_renumbered_token(runtime.ledger, runtime.pipeline):
             require_known_epoch(runtime, number, token, f"staging holds {folder}")
+
+
+def _require_no_lost_ledger(runtime: Runtime) -> None:
+    """Topics and folders of records belong to no ledger: an empty one would fill them once more."""
+    ledger, staging, pipeline = runtime.ledger, runtime.staging, runtime.pipeline
+    own = ledger.deployment()
+    others = [one for one in staging.deployments() if one != own and pipeline in staging.pipelines(one)]
+    if others and not ledger.pipeline_change(pipeline, REDEFINED) and not ledger.savepoint(pipeline):
+        raise LedgerConflict(
+            f"this ledger, {own}, has no epoch of pipeline {pipeline}, and staging has the pipeline of "
+            f"ledger {', '.join(others)}: if that one was lost, its epochs would be shown twice. "
+            f"{remedies.rebuild(pipeline)} shows what can be rebuilt of it; if both are to use this staging, say so: "
+            f"lockstep redefine {pipeline} --reason …"
+        )
 
 
 def require_known_pending(runtime: Runtime, sink: OpenSink) -> None:

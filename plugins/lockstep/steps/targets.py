@@ -126,15 +126,15 @@ def is_said_to_lack(words: Iterable[Json], sink: OpenSink, shown: Sequence[LastS
 
 
 def find_known_losses(words: Iterable[Json], sink: OpenSink, epochs: Iterable[int]) -> frozenset[int]:
-    """Those of `epochs`, without markers there, that a person has seen this target lack: what was planned by then."""
+    """Those of `epochs`, without markers there, that a person has seen this target lack: what was decided by then."""
     word = _find_word(words, sink) or {"epoch": 0}
     return frozenset(epoch for epoch in epochs if epoch <= max(word["epoch"], word.get("through", 0)))
 
 
-def find_lost(ledger: LedgerReader, pipeline: str, sink: OpenSink) -> list[int]:
+def find_lost(ledger: LedgerReader, pipeline: str, sink: OpenSink, *, resolved: bool = False) -> list[int]:
     """The epochs that the ledger calls published in `sink`, and of which the target has no marker. The ledger is asked
-    first: what it calls published has its marker by then."""
-    published = ledger.published_in(pipeline, sink.name)
+    first: what it calls published has its marker by then. `resolved`: also by a person's word."""
+    published = ledger.published_in(pipeline, sink.name, resolved=resolved)
     there = {(marker.epoch, marker.manifest_hash) for marker in sink.markers()} if published else set()
     return [epoch for epoch, manifest_hash in published if (epoch, manifest_hash) not in there]
 

@@ -79,11 +79,11 @@ RETURNING *
 UPDATE lockstep.epoch SET state = 'cleaned' WHERE pipeline = %(pipeline)s AND id = %(epoch)s AND state = 'published' RETURNING *
 
 -- name: list_published
--- What a sink has published, and no other epoch has taken the place of; without what stands by a person's word.
+-- What a sink has published, and no other epoch has taken the place of; `resolved`: also what stands by a person's word.
 SELECT e.id, e.manifest_hash FROM lockstep.participant p
 JOIN lockstep.epoch e ON e.pipeline = p.pipeline AND e.id = p.epoch
-WHERE p.pipeline = %(pipeline)s AND p.sink = %(sink)s AND p.state = 'published' AND p.publication <> 'resolved'
-  AND e.state IN ('committed', 'published', 'cleaned')
+WHERE p.pipeline = %(pipeline)s AND p.sink = %(sink)s AND p.state = 'published'
+  AND (%(resolved)s OR p.publication <> 'resolved') AND e.state IN ('committed', 'published', 'cleaned')
 ORDER BY e.id
 
 -- name: list_last_shown
