@@ -587,7 +587,7 @@ MEANINGLESS: list[tuple[dict[str, Any], str]] = [
     ({"path": "s3://bucket/a table"}, "letters, digits"),
     ({"path": "s3://bucket/table?secret_access_key=hush"}, "carries a secret"),
     ({"path": "s3://me:hush@bucket/table"}, "carries a login"),
-    ({"path": "/lake/a%41b"}, "has '%41', which deltalake"),
+    ({"path": "/lake/a%41b"}, "has '%41', which deltalake, or Spark, decodes"),
     ({"path": "file:///lake/a%20b"}, "has '%20'"),
     ({"path": "/lake/a?b"}, r"has '\?'"),
     ({"on_new_columns": "drop"}, "on_new_columns"),

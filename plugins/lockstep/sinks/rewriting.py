@@ -18,6 +18,8 @@ from lockstep.wal.digest import RowDigest
 BATCH_BYTES = 8 << 20  #: of rows as they stand in memory, about
 GROUP_BYTES = 64 << 20  #: of a row group that is written, as it stands in memory: what rewriting needs of it
 _ROWS, _BUFFER = 1 << 16, 1 << 20
+_TEXT, _BYTES = pa.string(), pa.binary()
+_PLAIN = {pa.large_string(): _TEXT, pa.string_view(): _TEXT, pa.large_binary(): _BYTES, pa.binary_view(): _BYTES}
 
 OpenFile = Callable[[], Any]  #: a fresh, seekable binary file
 Choose = Callable[[pa.RecordBatch], pa.RecordBatch]  #: rows of a batch that are to be written
@@ -32,20 +34,14 @@ def schema_of(footer: pq.FileMetaData) -> pa.Schema:
 
 
 def _plain(column: pa.Field, int96: bool) -> pa.Field:
-    type = column.type
-    if pa.types.is_dictionary(type):
-        return _plain(column.with_type(type.value_type), int96)
-    if pa.types.is_large_string(type) or pa.types.is_string_view(type):
-        return column.with_type(pa.string())
-    if pa.types.is_large_binary(type) or pa.types.is_binary_view(type):
-        return column.with_type(pa.binary())
-    if int96 and type == pa.timestamp("ns"):
-        return column.with_type(pa.timestamp("us", "UTC"))
+    type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_struct(type):
-        return column.with_type(pa.struct([_plain(part, int96) for part in type]))
-    if pa.types.is_list(type) or pa.types.is_large_list(type):
-        return column.with_type(pa.list_(_plain(type.value_field, int96)))
-    return column
+        type = pa.struct([_plain(part, int96) for part in type])
+    elif pa.types.is_list(type) or pa.types.is_large_list(type):
+        type = pa.list_(_plain(type.value_field, int96))
+    elif int96 and type == pa.timestamp("ns"):
+        type = pa.timestamp("us", "UTC")
+    return column.with_type(_PLAIN.get(type, type))
 
 
 def facts_of(footer: pq.FileMetaData) -> FileFacts:

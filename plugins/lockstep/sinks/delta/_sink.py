@@ -55,8 +55,7 @@ class DeltaSink(Sink):
             object.__setattr__(self, "path", _place(f"sink {self.name}", self.path))
         if "://" not in self.path and (escape := _MISREAD.search(self.path)):
             raise InvalidPipeline(
-                f"sink {self.name}: path={self.path!r} has {escape[0]!r}, which deltalake, or Spark, takes for another "
-                "folder's name: rename the folder"
+                f"sink {self.name}: path={self.path!r} has {escape[0]!r}, which deltalake, or Spark, decodes: rename it"
             )
         if isinstance(self.partition_by, str):
             raise InvalidPipeline(f"sink {self.name}: partition_by is a list of columns: say [{self.partition_by!r}]")
