@@ -179,11 +179,12 @@ def _has_bounds(type: pa.DataType) -> bool:
 
 
 def _is_text(type: pa.DataType) -> bool:
-    return bool(pa.types.is_string(type) or pa.types.is_large_string(type))
+    return bool(pa.types.is_string(type) or pa.types.is_large_string(type) or pa.types.is_string_view(type))
 
 
 def _is_binary(type: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(type) or pa.types.is_large_binary(type) or pa.types.is_fixed_size_binary(type))
+    is_plain = pa.types.is_binary(type) or pa.types.is_fixed_size_binary(type)
+    return bool(is_plain or pa.types.is_large_binary(type) or pa.types.is_binary_view(type))
 
 
 def _told_bounds(column: ColumnFacts) -> list[Json]:

@@ -30,7 +30,7 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.errors import CompactionOvertaken, CompactionRefused, InvalidPipeline, SinkUnavailable
 from lockstep.file_facts import FileFacts
 from lockstep.sinks.adopting import Answer, Head
-from lockstep.sinks.rewriting import Choose, footer_of, is_comparable, require_written, rewrite, schema_of
+from lockstep.sinks.rewriting import Choose, facts_of, footer_of, is_comparable, require_written, rewrite, schema_of
 
 TARGET_BYTES = 256 << 20  #: of a file
 MIN_FILES = 5  #: of a partition that are small, before they are written anew
@@ -312,7 +312,7 @@ def _of_one_schema(
     for file in bundle:
         footer = footer_of(partial(table.open_file, head, file.path))
         schema = table.numbered(head, schema_of(footer))
-        if (fault := table.fault(head, FileFacts.of(footer))) is not None:
+        if (fault := table.fault(head, facts_of(footer))) is not None:
             kept[fault] += 1
         elif not is_comparable(schema_of(footer)):
             kept["with columns of a type that the digest can't take"] += 1

@@ -20,10 +20,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lockstep.errors import PreflightRefused, PublishBlocked, SinkUnavailable
-from lockstep.file_facts import FileFacts
 from lockstep.sinks.adopting import Head
 from lockstep.sinks.compacting import CompactingTable, NewFile, TableFile, new_number, write_anew
-from lockstep.sinks.rewriting import footer_of, is_comparable, schema_of
+from lockstep.sinks.rewriting import facts_of, footer_of, is_comparable, schema_of
 from lockstep.sinks.values import SinkEpoch
 
 
@@ -171,7 +170,7 @@ class Lifting(Generic[Head]):
 
     def _require_rewritable(self, head: Head, file: TableFile) -> None:
         footer = footer_of(partial(self._table.open_file, head, file.path))
-        fault = self._table.fault(head, FileFacts.of(footer))
+        fault = self._table.fault(head, facts_of(footer))
         if fault is None and not is_comparable(schema_of(footer)):
             fault = "with columns of a type that the digest can't take"
         if fault is not None:

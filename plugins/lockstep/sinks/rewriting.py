@@ -4,26 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lockstep.errors import CompactionRefused, InvalidPipeline
+from lockstep.file_facts import FileFacts
 from lockstep.parquet_writer import ParquetWriter
 from lockstep.wal.digest import RowDigest
 
 BATCH_BYTES = 8 << 20  #: of rows as they stand in memory, about
 GROUP_BYTES = 64 << 20  #: of a row group that is written, as it stands in memory: what rewriting needs of it
 _ROWS, _BUFFER = 1 << 16, 1 << 20
+_TEXT, _BYTES = pa.string(), pa.binary()
+_PLAIN = {pa.large_string(): _TEXT, pa.string_view(): _TEXT, pa.large_binary(): _BYTES, pa.binary_view(): _BYTES}
 
 OpenFile = Callable[[], Any]  #: a fresh, seekable binary file
 Choose = Callable[[pa.RecordBatch], pa.RecordBatch]  #: rows of a batch that are to be written
 
 
 def schema_of(footer: pq.FileMetaData) -> pa.Schema:
-    """Columns with field ids and nullability, without what a writer says of itself."""
-    return footer.schema.to_arrow_schema().remove_metadata()
+    """Columns with field ids and nullability, without what a writer says of itself: large and view types of Arrow, and
+    dictionaries, become plain ones, and timestamps of INT96 are microseconds in UTC."""
+    leaves = (footer.schema.column(number) for number in range(footer.num_columns))
+    int96 = any(leaf.physical_type == "INT96" for leaf in leaves)
+    return pa.schema([_plain(column, int96) for column in footer.schema.to_arrow_schema()])
+
+
+def _plain(column: pa.Field, int96: bool) -> pa.Field:
+    type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_struct(type):
+        type = pa.struct([_plain(part, int96) for part in type])
+    elif pa.types.is_list(type) or pa.types.is_large_list(type):
+        type = pa.list_(_plain(type.value_field, int96))
+    elif int96 and type == pa.timestamp("ns"):
+        type = pa.timestamp("us", "UTC")
+    return column.with_type(_PLAIN.get(type, type))
+
+
+def facts_of(footer: pq.FileMetaData) -> FileFacts:
+    """Facts of a file that is to be rewritten, with the schema that it is rewritten by."""
+    return replace(FileFacts.of(footer), schema=schema_of(footer))
 
 
 def is_comparable(schema: pa.Schema) -> bool:
@@ -111,15 +134,16 @@ class _Group:
 
 def _reading(raw: Any) -> pq.ParquetFile:
     """Pages are read as they are needed: a whole row group may be larger than memory."""
-    return pq.ParquetFile(raw, pre_buffer=False, buffer_size=_BUFFER)
+    return pq.ParquetFile(raw, pre_buffer=False, buffer_size=_BUFFER, coerce_int96_timestamp_unit="us")
 
 
 def _batches(file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+    schema = schema_of(file.metadata)
     for number in range(file.metadata.num_row_groups):
         group = file.metadata.row_group(number)
         bytes_a_row = max(1, group.total_byte_size // max(1, group.num_rows))
         rows = max(1, min(_ROWS, BATCH_BYTES // bytes_a_row))
-        yield from file.iter_batches(batch_size=rows, row_groups=[number])
+        yield from (batch.cast(schema) for batch in file.iter_batches(batch_size=rows, row_groups=[number]))
 
 
 def _codec(footer: pq.FileMetaData) -> str:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from deltalake.exceptions import CommitFailedError
 from pyiceberg.expressions.visitors import _ManifestEvalVisitor, visit
 from pyiceberg.manifest import ManifestFile
 from pyiceberg.types import StringType
@@ -33,8 +34,9 @@ from lockstep.testing._under_test import SinkUnderTest, epoch, expect_proof, exp
 from stack.s3 import S3Server
 from tests.apart import apart
 from tests.clean_process import CleanProcess
-from tests.sinks.compaction.lakes import EVERYTHING, ROWS, IcebergLake, Lake
+from tests.sinks.compaction.lakes import EVERYTHING, ROWS, DeltaLake, IcebergLake, Lake
 from tests.sinks.delta_on_s3 import DeltaOnS3UnderTest
+from tests.sinks.delta_target import on_table
 from tests.sinks.iceberg.iceberg_target import RestUnderTest
 from tests.sinks.test_delta import WIDE
 
@@ -105,6 +107,24 @@ def test_what_others_wrote_and_files_of_a_decided_epoch_stay_where_they_are(lake
     assert staged and staged <= set(lake.below())
     assert publish(lake.target, at, vote, wal) is Publication.SENT
     assert sum(lake.files().values()) == 3 * ROWS + 10
+
+
+@pytest.mark.fault("S10")
+@pytest.mark.parametrize("by", ["compact", "z_order"])
+def test_an_optimize_that_began_before_a_compaction_fails_and_doubles_nothing(memory: Path, by: str) -> None:
+    lake = DeltaLake(memory)
+    lake.fill(1, 2, 3)
+    before, metadata = lake.rows(), on_table(lake.root, lambda table: repr(table.metadata()))
+
+    def optimize(stale: Any) -> str:
+        lake.compact()
+        with pytest.raises(CommitFailedError) as refusal:
+            stale.optimize.compact() if by == "compact" else stale.optimize.z_order(["id"])
+        return str(refusal.value)
+
+    assert "etadata" in on_table(lake.root, optimize)
+    assert lake.rows() == before and len(lake.files()) == 1
+    assert on_table(lake.root, lambda table: repr(table.metadata())) == metadata
 
 
 def _of_day(day: date | None, start: int) -> list[SealedRows]:

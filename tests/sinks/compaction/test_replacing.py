@@ -301,3 +301,35 @@ def test_delta_removes_files_with_the_partitions_that_they_were_added_with(tmp_p
         (path, add["partitionValues"]) for path, add in added.items()
     ]
     assert all(remove["partitionValues"] for remove in removes)
+
+
+@pytest.mark.fault("S11")
+def test_rows_are_lifted_out_of_what_deltalake_wrote_with_other_types_of_text(memory: Path) -> None:
+    """Its DELETE, UPDATE and MERGE write views, and Arrow's name of that type into the file."""
+    lake = DeltaLake(memory)
+    wals = lake.fill(1, 2, 3)
+    lake.compact()
+    on_table(lake.root, lambda table: table.delete("id = 1000") and None)
+    [only] = [pq.read_schema(lake.root / path) for path in lake.files()]
+    assert only.field("name").type != pa.string(), "deltalake has learnt better"
+    take_place(lake, 4, 2)
+    expect_rows(lake.target, [SealedRows(wals[1][0].table.slice(1)), *wals[1][1:]], wals[3], NEW)
+
+
+@pytest.mark.fault("S11")
+def test_rows_are_lifted_out_of_files_with_timestamps_as_int96(memory: Path) -> None:
+    """As Spark's OPTIMIZE writes them by default."""
+    lake, utc = DeltaLake(memory), pa.timestamp("us", "UTC")
+    moments = pa.array([-62_135_596_800_000_000, -1, None, 253_402_300_799_999_999], utc)  # of the years 1 and 9999
+    wals = {number: [SealedRows(pa.table({"id": [number] * 4, "at": moments}))] for number in (1, 2, 3)}
+    for number in (1, 2):
+        lake.publish(number, wals[number])
+    lake.compact()
+    [only], [entry] = lake.files(), [path for path in lake.root.rglob("*.json") if "/compacted/" in path.read_text()]
+    size = (lake.root / only).stat().st_size
+    pq.write_table(pq.read_table(lake.root / only), lake.root / only, use_deprecated_int96_timestamps=True)
+    entry.write_text(entry.read_text().replace(f'"size": {size}', f'"size": {(lake.root / only).stat().st_size}'))
+    new = epoch(3, token=30, manifest="3", replaced=[at(2)])
+    assert publish(lake.target, new, prepare(lake.target, new, wals[3]), wals[3]) is Publication.SENT
+    shown = on_table(lake.root, lambda table: pa.table(table.scan(columns=["id", "at"]).read_all()))
+    assert shown.equals(pa.concat_tables([wals[1][0].table, wals[3][0].table]))

@@ -13,9 +13,17 @@ from pyiceberg.table.sorting import SortField, SortOrder
 from pyiceberg.transforms import BucketTransform, IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
-from lockstep.errors import InvalidPipeline, PreflightRefused, SinkRejected, SinkUnavailable, TargetChanged, TargetOwned
+from lockstep.errors import (
+    InvalidPipeline,
+    PreflightRefused,
+    PublishBlocked,
+    SinkRejected,
+    SinkUnavailable,
+    TargetChanged,
+    TargetOwned,
+)
 from lockstep.postgres import connection
-from lockstep.sinks.iceberg import IcebergSink
+from lockstep.sinks.iceberg import IcebergSink, _open_sink, _table
 from lockstep.sinks.iceberg._catalogs import _PostgresCatalog
 from lockstep.sinks.iceberg._open_sink import OpenIcebergSink
 from lockstep.sinks.values import EpochCut
@@ -271,6 +279,49 @@ def test_rows_of_one_partition_are_found_by_it(catalog_dsn: str, memory: Path) -
         assert found.scan("at >= '2013-01-01T00:00:00+00:00'").to_arrow().num_rows == len(rows)
         assert found.scan("at >= '2013-02-01T00:00:00+00:00'").to_arrow().num_rows == 0
         assert found.scan("day is null").to_arrow().num_rows == len(rows)
+
+
+@pytest.mark.fault("T13")
+@pytest.mark.parametrize("when", ["before", "after the vote", "dropped"])
+def test_a_table_of_format_version_1_may_have_lost_a_partition_field(catalog_dsn: str, memory: Path, when: str) -> None:
+    """The field stays there, as one without values."""
+    target = IcebergUnderTest(catalog_dsn, memory, create=False)
+    fields = pa.schema([*SCHEMA, pa.field("lockstep_epoch", pa.int64())])
+    with target.catalog() as catalog:
+        catalog.create_namespace_if_not_exists("db")
+        catalog.create_table(TABLE, fields, f"file://{memory}/theirs", properties={"format-version": "1"})
+    wal, vote = sealed(4), prepare(target, epoch(), sealed(4)) if when == "after the vote" else None
+    with target.table() as found, found.update_spec() as spec:
+        spec.add_field("name", BucketTransform(4), "b")
+    if vote is not None:
+        with opened(target) as sink, pytest.raises(PublishBlocked, match=r"bucket\[4\]\(name\)"):
+            sink.publish(epoch(), vote, target.staged(epoch(), wal))
+    with target.table() as found, found.update_spec() as spec:
+        spec.remove_field("b")
+    if when == "dropped":
+        with target.table() as found, found.update_schema() as columns:
+            columns.delete_column("name")
+        with pytest.raises(PreflightRefused, match="of a column that was dropped"):
+            prepare(target, epoch(), wal)
+        return
+    publish(target, epoch(), vote or prepare(target, epoch(), wal), wal)
+    expect_rows(target, wal)
+
+
+@pytest.mark.fault("T14")
+def test_a_table_that_has_another_format_or_breaks_the_library_after_the_vote_blocks_the_epoch(
+    target: IcebergUnderTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wal = sealed(4)
+    vote = prepare(target, epoch(), wal)
+    for owner, name, wrong, said in (
+        (_open_sink, "FORMATS", (3,), "has format version 2"),
+        (_table, "data_files", lambda *_: 1 // 0, "can't be built: ZeroDivisionError"),
+    ):
+        with monkeypatch.context() as patch, opened(target) as sink, pytest.raises(PublishBlocked, match=said):
+            patch.setattr(owner, name, wrong)
+            sink.publish(epoch(), vote, target.staged(epoch(), wal))
+    publish(target, epoch(), vote, wal)
 
 
 def test_a_file_of_several_partitions_is_refused_before_the_decision(catalog_dsn: str, memory: Path) -> None:

@@ -101,8 +101,6 @@ class DeltaCompaction(CompactingTable[DeltaTable]):
         return self._place.create(path)
 
     def fault(self, head: DeltaTable, facts: FileFacts) -> str | None:
-        if facts.int96:
-            return "with timestamps as INT96"
         try:
             if new_columns(self.name, head, facts.schema):
                 return "with columns that the table lacks"

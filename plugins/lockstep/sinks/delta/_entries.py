@@ -1,5 +1,6 @@
 """Log entries that remove files by the paths of the log. deltalake percent-encodes the path of each `remove`; one that
-differs from the path of the `add`, as of what Spark wrote for text beyond ASCII, blanks and '%', removes nothing."""
+differs from the path of the `add`, as of what Spark wrote for text beyond ASCII, blanks and '%', removes nothing.
+And entries that repeat the table's metadata."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import re
 import time
 from collections.abc import Sequence
 
-from deltalake import CommitProperties
+from deltalake import CommitProperties, DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
 from lockstep.epoch import Json
@@ -21,10 +22,22 @@ def needs_own_entry(actions: Sequence[AddAction | RemoveAction]) -> bool:
     return any(isinstance(action, RemoveAction) and not _PLAIN.fullmatch(action.path) for action in actions)
 
 
-def entry_of(actions: Sequence[AddAction | RemoveAction], properties: CommitProperties) -> bytes:
+def metadata_of(head: DeltaTable) -> list[Json]:
+    """The action that repeats the table's metadata: a commit that is based on an older version fails on it."""
+    known = head.metadata()
+    action: dict[str, Json] = {"id": known.id, "name": known.name, "description": known.description}
+    action |= {"format": {"provider": "parquet", "options": {}}, "schemaString": head.schema().to_json()}
+    action |= {"partitionColumns": known.partition_columns, "configuration": known.configuration}
+    return [{"metaData": {**action, "createdTime": known.created_time}}]
+
+
+def entry_of(
+    actions: Sequence[AddAction | RemoveAction], properties: CommitProperties, metadata: Sequence[Json] = ()
+) -> bytes:
     """The log entry that deltalake would write of these actions, with the removed paths as they are."""
     told = {"timestamp": int(time.time() * 1000), "operation": "WRITE", "operationParameters": {"mode": "Append"}}
     lines: list[Json] = [{"commitInfo": {**told, **(properties.custom_metadata or {})}}]
+    lines += metadata
     lines += [{"txn": {"appId": one.app_id, "version": one.version}} for one in properties.app_transactions or ()]
     for action in actions:
         common = {"path": action.path, "dataChange": action.data_change, "size": action.size}

@@ -34,7 +34,7 @@ from lockstep.sinks.delta._columns import (
     required_columns,
 )
 from lockstep.sinks.delta._compacting import DeltaCompaction
-from lockstep.sinks.delta._entries import entry_of, needs_own_entry
+from lockstep.sinks.delta._entries import entry_of, metadata_of, needs_own_entry
 from lockstep.sinks.delta._markers import TxnMarkers
 from lockstep.sinks.delta._places import place_of
 from lockstep.sinks.delta._statistics import partition_values, plain_columns, statistics
@@ -305,10 +305,12 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
         self, head: DeltaTable, actions: list[AddAction | RemoveAction], properties: CommitProperties
     ) -> Answer:
         partitions = head.metadata().partition_columns
+        # deltalake's OPTIMIZE of an older version passes over removals without a change of data, not over metadata
+        metadata = metadata_of(head) if actions and not any(action.data_change for action in actions) else []
 
         def commit() -> None:
-            if needs_own_entry(actions):
-                return self._place.append(head.version() + 1, entry_of(actions, properties))
+            if metadata or needs_own_entry(actions):
+                return self._place.append(head.version() + 1, entry_of(actions, properties, metadata))
             return head.create_write_transaction(
                 actions,
                 "append",

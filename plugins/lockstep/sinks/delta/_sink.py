@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias
@@ -18,6 +19,7 @@ from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import SinkContext
 
 OnNewColumns: TypeAlias = Literal["refuse", "add"]
+_MISREAD = re.compile(r"%[0-9A-Fa-f]{2}|\?")  #: in a local path: an escape, the begin of a query
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +53,10 @@ class DeltaSink(Sink):
         require_name("output", self.output)
         if "://" in self.path:
             object.__setattr__(self, "path", _place(f"sink {self.name}", self.path))
+        if "://" not in self.path and (escape := _MISREAD.search(self.path)):
+            raise InvalidPipeline(
+                f"sink {self.name}: path={self.path!r} has {escape[0]!r}, which deltalake, or Spark, decodes: rename it"
+            )
         if isinstance(self.partition_by, str):
             raise InvalidPipeline(f"sink {self.name}: partition_by is a list of columns: say [{self.partition_by!r}]")
         object.__setattr__(self, "partition_by", tuple(self.partition_by))

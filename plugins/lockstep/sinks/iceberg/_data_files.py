@@ -41,7 +41,7 @@ from lockstep.file_facts import LONGEST, FileFacts
 from lockstep.remedies import REPLAN
 from lockstep.sinks.iceberg._columns import foreign_ids
 
-_TRANSFORMS = (IdentityTransform, YearTransform, MonthTransform, DayTransform, HourTransform, VoidTransform)
+_TRANSFORMS = (IdentityTransform, YearTransform, MonthTransform, DayTransform, HourTransform)
 _EVERYTHING = {"write.metadata.metrics.default": "full"}
 _FLOATS = (FloatType, DoubleType)
 
@@ -60,7 +60,12 @@ def unkept_partitions(metadata: TableMetadata) -> list[str]:
     schema, spec = metadata.schema(), metadata.spec()
     found = []
     for field in spec.fields:
+        if schema.find_column_name(field.source_id) is None:  # pyiceberg would write manifests that it can't read
+            found.append(f"{field.name}, of a column that was dropped")
+            continue
         source = schema.find_field(field.source_id)
+        if isinstance(field.transform, VoidTransform):  # format version 1 keeps a removed field so
+            continue
         if not isinstance(field.transform, _TRANSFORMS) or isinstance(source.field_type, _FLOATS):
             found.append(f"{field.transform}({source.name})")
     return found
@@ -177,7 +182,12 @@ def _statistics(plan: _Plan, facts: FileFacts) -> DataFileStatistics:
 def _partition(metadata: TableMetadata, everything: _Plan, facts: FileFacts) -> Record:
     if metadata.spec().is_unpartitioned():
         return Record()
-    return _statistics(everything, facts).partition(metadata.spec(), metadata.schema())
+    statistics, schema = _statistics(everything, facts), metadata.schema()
+    values = (
+        None if isinstance(field.transform, VoidTransform) else statistics._partition_value(field, schema)
+        for field in metadata.spec().fields
+    )
+    return Record(*values)
 
 
 def _nulls_in_required(schema: Schema, arrow: pa.Schema, found: DataFileStatistics) -> Iterator[str]:

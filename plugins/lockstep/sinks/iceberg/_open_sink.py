@@ -141,6 +141,10 @@ class OpenIcebergSink(AdoptingSink[Table]):
         changed = PublishBlocked(
             f"{self._where} was changed since epoch {epoch.id} was decided, and can't take it: {PUT_BACK}"
         )
+        try:
+            self._refuse_what_adoption_bypasses(head)
+        except PreflightRefused as error:
+            raise PublishBlocked(f"{changed}: {error}") from error
         schema = self._with_epoch(output.schema)
         self._require_fit(head, schema, changed)
         columns, files = new_columns(head.metadata, schema), list(self._files(output))

@@ -37,7 +37,8 @@ from pyiceberg.table.update import (
 from pyiceberg.table.update.snapshot import _OverwriteFiles, _SnapshotProducer
 from pyiceberg.typedef import EMPTY_DICT
 
-from lockstep.errors import LockstepError, PreflightRefused, SinkUnavailable, TargetChanged, TargetOwned
+from lockstep.disclosure import cause, describe_error
+from lockstep.errors import LockstepError, PreflightRefused, PublishBlocked, SinkUnavailable, TargetChanged, TargetOwned
 from lockstep.sinks.adopting import Answer
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.iceberg._catalogs import CatalogLink
@@ -202,9 +203,17 @@ class LakeTable:
 
     def adopt(self, table: Table, adoption: Adoption) -> Answer:
         """Build the one commit on the head that `table` is, and send it once. Nothing that it wrote is ever deleted
-        here: a late request may still need it."""
-        with self.link.naming(f"writing metadata of table {self.name}"):
-            transaction = self._build(table, adoption)
+        here: a late request may still need it. Raises `PublishBlocked` if it can't be built."""
+        try:
+            with self.link.naming(f"writing metadata of table {self.name}"):
+                transaction = self._build(table, adoption)
+        except LockstepError:
+            raise
+        except Exception as error:  # of a library that makes manifests
+            raise PublishBlocked(
+                f"{self.who}: table {self.name}: the commit of epoch {adoption.epoch.id} can't be built: "
+                f"{describe_error(error)}: have the table as it was when the epoch was decided"
+            ) from cause(error, quotes=True)
         return self._send(table, transaction)
 
     def rehearse(self, table: Table, adoption: Adoption) -> None:
