@@ -166,7 +166,7 @@ def test_a_backfill_puts_up_to_a_pack_of_its_intervals_into_a_run(world: World) 
     assert list(runs.values()) == ["success"] * 3
     for day in days:
         world.require_published_once("packed", day, landed[day])
-    archived = [event["extra"] for event in world.api.events_of("packed.archive")]
+    archived = [event["extra"] for event in world.api.events_of("packed/archive")]
     assert sorted(len(extra["epochs"]) for extra in archived) == [1, 3, 3]
     assert sum(extra["rows"]["orders"] for extra in archived) == sum(rows.total() for rows in landed.values())
     if world.partitions:
