@@ -62,7 +62,7 @@ class EnvironmentConnections(Mapping[str, str]):
 
     def __getitem__(self, connection: str) -> str:
         variable = variable_of(connection)
-        self._ids.update(variables_of([*self._ids.values(), connection]))
+        variables_of((self._ids.setdefault(variable, connection), connection))
         value = os.environ.get(variable)
         if not value:
             raise NotConfigured(f"connection {connection!r}: set {variable} to its DSN (password through PGPASSFILE)")

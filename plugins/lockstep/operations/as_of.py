@@ -125,8 +125,7 @@ def _hidden_by_lost_ledger(ledger: Ledger, newest: Epoch) -> set[int]:
     found = ledger.pipeline_change(newest.pipeline, RENUMBERED)
     if found is None:
         return set()
-    since = found.get("since") or dict.fromkeys(newest.plan.sinks, 0)  # older versions didn't say whom they asked
-    first = {name: since.get(name) for name, spec in newest.plan.sinks.items() if _keeps_record(spec)}
+    first = {name: found["since"].get(name) for name, spec in newest.plan.sinks.items() if _keeps_record(spec)}
     shown, places = defaultdict[int, set[str]](set), defaultdict[str, set[int]](set)
     hidden = set[int]()
     for marker in found["shown"]:

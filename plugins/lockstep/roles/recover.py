@@ -116,9 +116,10 @@ def forget(runtime: Runtime, reason: str) -> RecoveryReport:
         try:
             with runtime.opened(runtime.sink_to_sweep(spec)) as sink:
                 require_known_markers(runtime.ledger, runtime.pipeline, sink)
-        except LockstepError as error:  # else it can't be asked: a problem of the report
-            if isinstance(error, LedgerConflict):
-                raise
+        except LedgerConflict:
+            raise
+        except LockstepError:
+            continue  # it can't be asked: a problem of the report
     runtime.ledger.forget_pipeline(runtime.pipeline, reason)
     report = RecoveryReport(runtime.pipeline)
     _sweep(runtime, report)

@@ -140,7 +140,7 @@ def find_lost(ledger: LedgerReader, pipeline: str, sink: OpenSink, *, resolved: 
 
 
 def said_to_lack(ledger: LedgerReader, pipeline: str) -> list[Json]:
-    """What persons have said of sinks that lack something, see `LackingSink`; older versions have asked nobody."""
+    """What persons have said of sinks that lack something, see `LackingSink`."""
     said = ledger.pipeline_change(pipeline, RENUMBERED) or {}
     return list(said.get("lacking", ()))
 

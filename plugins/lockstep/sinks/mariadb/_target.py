@@ -92,9 +92,6 @@ class MariaDbTarget(TableTarget[Cursor]):
         """With the marker, which is rolled back with the rows: a zombie is found by it."""
         return self.claim_to_vote(epoch)
 
-    def check_trial(self, claim: TableClaim[Cursor]) -> None:
-        """Nothing is left to the commit."""
-
     def claim_to_publish(self, epoch: SinkEpoch) -> TableClaim[Cursor]:
         for _ in range(TRIES):
             claim = self.begin(epoch)

@@ -70,7 +70,6 @@ class TableTarget(ABC, Generic[Cursor]):
     def begin_trial(self, epoch: SinkEpoch) -> TableClaim[Cursor]:
         """A transaction before the decision, in which rows are tried and never committed."""
 
-    @abstractmethod
     def check_trial(self, claim: TableClaim[Cursor]) -> None:
         """Check what the database would only check at the commit."""
 
