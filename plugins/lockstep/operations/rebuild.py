@@ -31,6 +31,7 @@ from lockstep.runtime import Runtime
 from lockstep.sinks.base import Sink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.sinks.values import Guarantee, Marker, SinkContext, Txn, parse_span
+from lockstep.steps.identity import register_pipeline
 from lockstep.wal.manifest import Manifest
 from lockstep.wal.reading import SealedWal
 from lockstep.wal.request import REQUEST, StageRequest
@@ -95,13 +96,10 @@ def rebuild(runtime: Runtime, reason: str, deployment: str | None = None) -> Reb
     found = look(runtime, deployment)
     if found.refused:
         raise IllegalTransition(f"pipeline {runtime.pipeline} can't be rebuilt: {'; '.join(found.refused)}")
-    defined = runtime.defined
     reach(CrashPoint.REBUILD_BEFORE_ADOPT)
     runtime.ledger.adopt_deployment(found.deployment)
     reach(CrashPoint.REBUILD_AFTER_ADOPT)
-    runtime.ledger.ensure_pipeline(
-        defined.name, defined.identity, defined.hold, defined.sink_settings(), defined.wal_retention
-    )
+    register_pipeline(runtime)
     reach(CrashPoint.REBUILD_BEFORE_RECORD)
     runtime.ledger.rebuild_pipeline(runtime.pipeline, found.epochs, found.beyond, found.token, found.to_json(), reason)
     reach(CrashPoint.REBUILD_AFTER_RECORD)

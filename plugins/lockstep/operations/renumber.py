@@ -15,7 +15,7 @@ from lockstep.runtime import Runtime
 from lockstep.sinks.base import Sink
 from lockstep.sinks.values import Marker
 from lockstep.states import DECIDED
-from lockstep.steps.identity import last_renumbered_token
+from lockstep.steps.identity import last_renumbered_token, register_pipeline
 from lockstep.steps.targets import (
     find_known_losses,
     find_last_shown,
@@ -96,10 +96,7 @@ def renumber(runtime: Runtime, reason: str, *, unprotected: bool = False, lackin
     Raises `IllegalTransition` where either is so and nobody has said it, or a sink is said to lack what it has.
     """
     if runtime.definition is not None:
-        defined = runtime.definition
-        runtime.ledger.ensure_pipeline(
-            defined.name, defined.identity, defined.hold, defined.sink_settings(), defined.wal_retention
-        )
+        register_pipeline(runtime)
     lost = _require_said(runtime, lacking)
     found = _look(runtime)
     bare = [one for one in found.shown if one.span is None]

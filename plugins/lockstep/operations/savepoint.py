@@ -11,6 +11,7 @@ from lockstep.errors import IllegalTransition, InvalidPipeline, PlanMismatch, Re
 from lockstep.runtime import Runtime
 from lockstep.states import DECIDED, EpochState
 from lockstep.steps.generations import find_current
+from lockstep.steps.identity import register_pipeline
 from lockstep.steps.keyed_state import hands_on_state
 from lockstep.wal.savepoint import Savepoint, bring_in, put_back, read_savepoint, write_savepoint
 
@@ -76,9 +77,7 @@ def start(runtime: Runtime, source: str) -> Savepoint:
             f"the savepoint has the state {', '.join(lost)}, which pipeline {defined.name} lacks: declare it, or "
             "give it up with drop_state="
         )
-    runtime.ledger.ensure_pipeline(
-        defined.name, defined.identity, defined.hold, defined.sink_settings(), defined.wal_retention
-    )
+    register_pipeline(runtime)
     if not runtime.ledger.require_unstarted(defined.name, found.hash):
         return found
     bring_in(found, source, runtime.states())

@@ -41,6 +41,14 @@ class _Places:
         return f"reads {self.read} and fills {', '.join(sorted(self.writes))}"
 
 
+def register_pipeline(runtime: Runtime) -> None:
+    """Have the ledger know the pipeline as it is defined. Raises `InvalidPipeline` if it has another kind of epochs."""
+    defined = runtime.defined
+    runtime.ledger.ensure_pipeline(
+        defined.name, defined.identity, defined.hold, defined.sink_settings(), defined.wal_retention
+    )
+
+
 def require_same_pipeline(runtime: Runtime) -> None:
     """Raise `NameTaken` if the definition shares no source and no sink with the pipeline that goes by its name."""
     last = runtime.ledger.last_epoch(runtime.pipeline)
