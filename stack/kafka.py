@@ -57,6 +57,8 @@ DEFAULTS: Mapping[str, Setting] = {
     "offsets.topic.num.partitions": 4,
     "transaction.state.log.num.partitions": 4,
     "auto.create.topics.enable": "false",
+    # records of tests have times of months ago: retention would delete them within five minutes
+    "log.retention.ms": -1,
     "group.initial.rebalance.delay.ms": 0,
     # a killed broker may come back once its last sign of life is that old
     "broker.heartbeat.interval.ms": 200,

@@ -245,7 +245,7 @@ def test_nothing_takes_the_place_of_what_was_not_sent_as_decided(tmp_path: Path)
 # --- JSON, made by columns, against the same made one value after the other -------------------------------------------
 
 EXACT = Context(prec=38)
-NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda name: name != "lockstep")
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 TIMES = st.datetimes() | st.datetimes().map(lambda one: one.replace(microsecond=0))
 IN_A_ZONE = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30))
