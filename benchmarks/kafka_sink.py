@@ -19,9 +19,9 @@ import pyarrow as pa
 
 from benchmarks.paths import DEPLOYMENT, START
 from benchmarks.ways import Way
+from lockstep.connections.kafka.cluster import Cluster
+from lockstep.connections.kafka.connection import Asker
 from lockstep.epoch import Interval, Vote
-from lockstep.kafka.cluster import Cluster
-from lockstep.kafka.connection import Asker
 from lockstep.sinks import KafkaSink
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import Publication, SinkContext, SinkEpoch

@@ -17,10 +17,10 @@ from confluent_kafka import Producer
 from benchmarks.ways import Way
 from lockstep import Pipeline
 from lockstep.compute.stage import stage_epoch
+from lockstep.connections.kafka.cluster import Cluster
+from lockstep.connections.kafka.connection import Asker
 from lockstep.epoch import SourceRange
 from lockstep.errors import SourceRefused, SourceUnavailable
-from lockstep.kafka.cluster import Cluster
-from lockstep.kafka.connection import Asker
 from lockstep.sinks import FileSink
 from lockstep.sources import KafkaSource, SourceContext
 from lockstep.spark.session import connect

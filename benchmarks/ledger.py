@@ -30,9 +30,9 @@ from lockstep import Pipeline
 from lockstep.epoch import Attempt, Epoch, Interval, RunKey, Vote
 from lockstep.ledger import Ledger, migrate
 from lockstep.ledger.report import Report
-from lockstep.roles.begin import begin
-from lockstep.roles.commit import commit
-from lockstep.runtime import Runtime
+from lockstep.protocol.begin import begin
+from lockstep.protocol.commit import commit
+from lockstep.protocol.runtime import Runtime
 from lockstep.sinks import FunctionSink
 from lockstep.sources import FileSource
 from lockstep.states import Role

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.aims import percentile
 from lockstep.epoch import Attempt
 from lockstep.ledger import Ledger
-from lockstep.roles.begin import begin
-from lockstep.roles.commit import commit
+from lockstep.protocol.begin import begin
+from lockstep.protocol.commit import commit
 from lockstep.states import Role
 
 if TYPE_CHECKING:

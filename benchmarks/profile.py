@@ -56,15 +56,15 @@ STEPS = {
 }
 #: The same of a pack, whose steps go on side by side: of each the clock, and this process's work for it.
 PACK_STEPS = {
-    "begin": "lockstep.pack.begin_unless_idle",
-    "stage": "lockstep.pack.stage",
+    "begin": "lockstep.protocol.pack.begin_unless_idle",
+    "stage": "lockstep.protocol.pack.stage",
     "  open the session": STEPS["  open the session"],
     "  Spark": STEPS["  Spark"],
     "  seal": STEPS["  seal"],
-    "prepare": "lockstep.pack.prepare",
-    "commit": "lockstep.pack.commit_together",
-    "publish": "lockstep.pack.publish",
-    "cleanup": "lockstep.pack.cleanup",
+    "prepare": "lockstep.protocol.pack.prepare",
+    "commit": "lockstep.protocol.pack.commit_together",
+    "publish": "lockstep.protocol.pack.publish",
+    "cleanup": "lockstep.protocol.pack.cleanup",
 }
 _POSTGRES = {"log_statement": "all", "log_connections": "on", "log_line_prefix": ""}
 _SECONDS = 30.0  #: for Spark's event log to tell the end of what has ended

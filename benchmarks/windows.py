@@ -29,9 +29,9 @@ from benchmarks.cpu import cpu_of_tree
 from benchmarks.servers import SETTINGS
 from benchmarks.ways import Way, measure, show
 from lockstep import Pipeline, Windows, run_epoch
+from lockstep.connections.kafka.cluster import Cluster
+from lockstep.connections.kafka.connection import Asker
 from lockstep.errors import SourceRefused, SourceUnavailable
-from lockstep.kafka.cluster import Cluster
-from lockstep.kafka.connection import Asker
 from lockstep.ledger import migrate
 from lockstep.sinks import FileSink, KafkaSink
 from lockstep.sources import KafkaSource

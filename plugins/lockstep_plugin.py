@@ -6,4 +6,4 @@ Airflow finds an installed package's plugin by its entry point; registered here 
 from importlib.metadata import entry_points
 
 if not entry_points(group="airflow.plugins", name="lockstep"):
-    from lockstep.orchestration.plugin import LockstepPlugin as LockstepPlugin
+    from lockstep.airflow.plugin import LockstepPlugin as LockstepPlugin

@@ -26,7 +26,7 @@ from rich.console import Console
 from lockstep.errors import LockstepError
 from lockstep.ledger import Ledger
 from lockstep.ledger.report import EpochStatus, HistoryEntry, Report
-from lockstep.runtime import Runtime
+from lockstep.protocol.runtime import Runtime
 from lockstep.states import SHOWN, EpochState, Role
 from lockstep.wal.staging import Staging
 from stack.airflow import ADMIN

@@ -20,13 +20,13 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from lockstep.connections.kafka.cluster import Cluster
+from lockstep.connections.kafka.connection import Asker, settings_of
 from lockstep.epoch import Epoch
 from lockstep.errors import LockstepError
-from lockstep.kafka.cluster import Cluster
-from lockstep.kafka.connection import Asker, settings_of
 from lockstep.ledger import Ledger
 from lockstep.operations.verify import verify
-from lockstep.runtime import Runtime
+from lockstep.protocol.runtime import Runtime
 from lockstep.states import SHOWN
 from lockstep.wal.staging import Staging
 from stack.airflow import ADMIN

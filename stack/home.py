@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from lockstep.stacks import ENVIRONMENT
+from lockstep.cli.stacks import ENVIRONMENT
 from stack.errors import StackError
 
 CHECKOUT = Path(__file__).resolve().parent.parent

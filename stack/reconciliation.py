@@ -23,7 +23,7 @@ from pyarrow import csv
 from lockstep import files
 from lockstep.epoch import Epoch, Json
 from lockstep.operations.verify import Verification, verify
-from lockstep.runtime import Runtime
+from lockstep.protocol.runtime import Runtime
 from stack.landing import SOURCES, open_data
 
 FLIGHT = ["time_hour", "carrier", "flight"]  #: no airline gives one number to two flights of one hour

@@ -10,46 +10,46 @@ from typing import TYPE_CHECKING, Any
 from lockstep.extras import import_lazily
 
 if TYPE_CHECKING:
+    from lockstep.airflow.assets import asset_of as asset_of
+    from lockstep.airflow.assets import missing_intervals as missing_intervals
+    from lockstep.airflow.assets import partitions_of as partitions_of
+    from lockstep.airflow.compaction import compaction_dag as compaction_dag
+    from lockstep.airflow.dag import epoch_dag as epoch_dag
+    from lockstep.airflow.recovery import recovery_dag as recovery_dag
+    from lockstep.airflow.task_group import EpochTaskGroup as EpochTaskGroup
+    from lockstep.compute.declared_sessions import Sessions as Sessions
+    from lockstep.compute.declared_windows import Windows as Windows
     from lockstep.compute.enrich import enrich as enrich
-    from lockstep.conservation import rows_of as rows_of
-    from lockstep.keyed_state import KeyedState as KeyedState
+    from lockstep.definition.conservation import rows_of as rows_of
+    from lockstep.definition.keyed_state import KeyedState as KeyedState
     from lockstep.operations.as_of import as_of as as_of
-    from lockstep.orchestration.assets import asset_of as asset_of
-    from lockstep.orchestration.assets import missing_intervals as missing_intervals
-    from lockstep.orchestration.assets import partitions_of as partitions_of
-    from lockstep.orchestration.compaction import compaction_dag as compaction_dag
-    from lockstep.orchestration.dag import epoch_dag as epoch_dag
-    from lockstep.orchestration.recovery import recovery_dag as recovery_dag
-    from lockstep.orchestration.task_group import EpochTaskGroup as EpochTaskGroup
     from lockstep.pipeline import Pipeline as Pipeline
     from lockstep.run import recover as recover
     from lockstep.run import run_epoch as run_epoch
     from lockstep.run import run_epochs as run_epochs
-    from lockstep.sessions import Sessions as Sessions
     from lockstep.sinks.files import files as files
     from lockstep.sinks.values import Guarantee as Guarantee
     from lockstep.version import __version__ as __version__
-    from lockstep.windows import Windows as Windows
 
 _HOMES = {
-    "EpochTaskGroup": "lockstep.orchestration.task_group",
+    "EpochTaskGroup": "lockstep.airflow.task_group",
     "Guarantee": "lockstep.sinks.values",
-    "KeyedState": "lockstep.keyed_state",
+    "KeyedState": "lockstep.definition.keyed_state",
     "Pipeline": "lockstep.pipeline",
-    "Sessions": "lockstep.sessions",
-    "Windows": "lockstep.windows",
+    "Sessions": "lockstep.compute.declared_sessions",
+    "Windows": "lockstep.compute.declared_windows",
     "__version__": "lockstep.version",
     "as_of": "lockstep.operations.as_of",
-    "asset_of": "lockstep.orchestration.assets",
-    "compaction_dag": "lockstep.orchestration.compaction",
+    "asset_of": "lockstep.airflow.assets",
+    "compaction_dag": "lockstep.airflow.compaction",
     "enrich": "lockstep.compute.enrich",
-    "epoch_dag": "lockstep.orchestration.dag",
+    "epoch_dag": "lockstep.airflow.dag",
     "files": "lockstep.sinks.files",
-    "missing_intervals": "lockstep.orchestration.assets",
-    "partitions_of": "lockstep.orchestration.assets",
+    "missing_intervals": "lockstep.airflow.assets",
+    "partitions_of": "lockstep.airflow.assets",
     "recover": "lockstep.run",
-    "recovery_dag": "lockstep.orchestration.recovery",
-    "rows_of": "lockstep.conservation",
+    "recovery_dag": "lockstep.airflow.recovery",
+    "rows_of": "lockstep.definition.conservation",
     "run_epoch": "lockstep.run",
     "run_epochs": "lockstep.run",
 }

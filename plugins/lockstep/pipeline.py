@@ -9,14 +9,14 @@ from datetime import timedelta
 from typing import Any, Literal, TypeAlias
 
 from lockstep.audits.audit import Audit, Conserved, require_sound
-from lockstep.conservation import Conservation, require_known
+from lockstep.definition.conservation import Conservation, require_known
+from lockstep.definition.functions import hash_source
+from lockstep.definition.keyed_state import KeyedState
+from lockstep.definition.wal_retention import WalRetention
 from lockstep.epoch import Identity, Json, require_name
 from lockstep.errors import InvalidPipeline
-from lockstep.functions import hash_source
-from lockstep.keyed_state import KeyedState
 from lockstep.sinks.base import Sink
 from lockstep.sources.base import Source
-from lockstep.wal_retention import WalRetention
 
 #: (inputs) -> outputs, or with state (inputs, state) -> (outputs, changes); each a mapping of DataFrames by name
 Transform: TypeAlias = Callable[..., Any]

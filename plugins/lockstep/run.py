@@ -16,26 +16,26 @@ from lockstep.epoch import Epoch, EpochReport, Identity, Interval, RunKey
 from lockstep.errors import IntervalMissing, IntervalOverlap, InvalidPipeline, LedgerRefused, LockstepError
 from lockstep.extras import naming_extra
 from lockstep.ledger import Ledger, migrate
-from lockstep.pack import move_pack, require_all_moved, require_size
+from lockstep.observability.suggestions import NOTEBOOK
 from lockstep.pipeline import Pipeline
-from lockstep.remedies import NOTEBOOK
-from lockstep.roles.abort import abort
-from lockstep.roles.audit import audit
-from lockstep.roles.begin import begin
-from lockstep.roles.cleanup import cleanup
-from lockstep.roles.commit import commit
-from lockstep.roles.prepare import prepare
-from lockstep.roles.publish import publish
-from lockstep.roles.recover import RecoveryReport, finish_decided
-from lockstep.roles.recover import recover as recover_pipeline
-from lockstep.roles.stage import stage
-from lockstep.runtime import Runtime
+from lockstep.protocol.abort import abort
+from lockstep.protocol.audit import audit
+from lockstep.protocol.begin import begin
+from lockstep.protocol.cleanup import cleanup
+from lockstep.protocol.commit import commit
+from lockstep.protocol.early_load import EarlyLoads
+from lockstep.protocol.generations import require_input, require_number, require_reason
+from lockstep.protocol.pack import move_pack, require_all_moved, require_size
+from lockstep.protocol.planned_sinks import find_redefined
+from lockstep.protocol.prepare import prepare
+from lockstep.protocol.publish import publish
+from lockstep.protocol.recover import RecoveryReport, finish_decided
+from lockstep.protocol.recover import recover as recover_pipeline
+from lockstep.protocol.runtime import Runtime
+from lockstep.protocol.stage import stage
+from lockstep.protocol.stage_job import Launch
 from lockstep.sinks.kept import KeptSinks
 from lockstep.states import DECIDED, SHOWN
-from lockstep.steps.early_load import EarlyLoads
-from lockstep.steps.generations import require_input, require_number, require_reason
-from lockstep.steps.planned_sinks import find_redefined
-from lockstep.steps.stage_job import Launch
 from lockstep.wal.reading import SealedWal
 from lockstep.wal.staging import Staging
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lockstep.connections.home import absolute
 from lockstep.epoch import Vote
 from lockstep.errors import (
     InvalidPipeline,
@@ -19,8 +20,6 @@ from lockstep.errors import (
     TargetUnreadable,
     Terminal,
 )
-from lockstep.home import absolute
-from lockstep.output_home import OutputHome
 from lockstep.sinks.adopting import AdoptingSink, Answer
 from lockstep.sinks.append_only.open_sink import OpenRecordSink
 from lockstep.sinks.append_only.records import Origin, Record
@@ -56,6 +55,7 @@ from lockstep.sinks.values import (
     Txn,
 )
 from lockstep.sinks.write_ahead import CheckpointCommitter, NothingSent, Session, WriteAheadSink
+from lockstep.wal.output_home import OutputHome
 
 __all__ = [
     "Adoptable",

@@ -32,7 +32,7 @@ class ParticipantState(StrEnum):
 
 
 class Role(StrEnum):
-    """Who moves states. One role is one module in `lockstep.roles` and one task of the DAG."""
+    """Who moves states. One role is one module in `lockstep.protocol` and one task of the DAG."""
 
     BEGIN = "begin"
     STAGE = "stage"

@@ -21,7 +21,7 @@ from typer.testing import Result
 from lockstep.audits import unique
 from lockstep.cli._commands import reported
 from lockstep.cli._tables import show_rows
-from lockstep.environment import RESERVED, EnvironmentConnections
+from lockstep.connections.environment import RESERVED, EnvironmentConnections
 from lockstep.epoch import RunKey
 from lockstep.errors import EpochHeld, EpochVoid, NotConfigured
 from lockstep.operations.replan import void

@@ -101,7 +101,7 @@ def test_what_holds_rows_of_a_source_back_is_told(
     moved: World, lockstep: Lockstep, amiss: Amiss, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(OpenSource, "held_back_by", lambda *_: "the row with id 5: its at is NULL")
-    for module in ("lockstep.runtime", "lockstep.cli._commands"):
+    for module in ("lockstep.protocol.runtime", "lockstep.cli._commands"):
         monkeypatch.setattr(f"{module}.planned_source", lambda *_: Numbers())
     [finding] = amiss()
     assert (finding["severity"], finding["about"]) == ("warning", moved.pipeline.name)
@@ -182,7 +182,7 @@ def test_a_connection_that_nobody_set_and_a_server_that_is_too_old_are_named(
     [found] = amiss()
     assert (found["check"], found["about"]) == ("sinks", "numbers/warehouse")
     assert "LOCKSTEP_WAREHOUSE" in found["says"]
-    monkeypatch.setattr("lockstep.postgres.connection.OLDEST", 99)
+    monkeypatch.setattr("lockstep.connections.postgres.connection.OLDEST", 99)
     [found] = [one for one in amiss() if one["check"] == "ledger"]
     assert found["severity"] == "broken" and "99 or newer is needed; older ones have no multiranges" in found["says"]
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from lockstep import stacks
-from lockstep.cli import app
+from lockstep.cli import app, stacks
 
 
 @pytest.fixture(autouse=True)

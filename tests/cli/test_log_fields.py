@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import structlog
 
-from lockstep import log_fields
 from lockstep.epoch import RunKey
+from lockstep.observability import log_context
 from tests.crash.world import World
 
 RUN = RunKey("cli", "run")
@@ -88,5 +88,5 @@ def test_the_command_line_logs_json_with_fields_on_stderr_and_tells_errors_so(wo
     shown = [line for line in lines if "shows it" in line["event"]]
     assert [(line["pipeline"], line["epoch"], line["level"]) for line in shown] == [("numbers", 1, "info")] * 2
     assert all({"timestamp", "logger", "event"} <= line.keys() for line in lines)
-    _, [line] = said("status", "nobody", **{log_fields.FORMAT: "json"})
+    _, [line] = said("status", "nobody", **{log_context.FORMAT: "json"})
     assert (line["level"], line["event"]) == ("error", "UnknownEpoch: the ledger has no pipeline 'nobody'")

@@ -14,10 +14,10 @@ import pytest
 
 from lockstep.epoch import RunKey
 from lockstep.errors import EpochBusy, SourceChanged, StageFailed
+from lockstep.observability.suggestions import COMMAND
 from lockstep.operations.restate import find_restatable
 from lockstep.operations.restate import restate as restate_epochs
-from lockstep.remedies import COMMAND
-from lockstep.roles.begin import begin
+from lockstep.protocol.begin import begin
 from tests.cli.conftest import Lockstep
 from tests.crash.restating_world import wrong_rows
 from tests.crash.test_kept_wals import pass_time

@@ -13,18 +13,18 @@ import pytest
 from typer.testing import CliRunner
 
 from lockstep.cli import app
+from lockstep.definition.keyed_state import KeyedState
 from lockstep.epoch import RunKey
 from lockstep.errors import IllegalTransition, InvalidPipeline, PlanMismatch, UnknownEpoch
-from lockstep.keyed_state import KeyedState
 from lockstep.operations.savepoint import export, start
-from lockstep.roles.begin import begin
-from lockstep.roles.commit import commit
-from lockstep.roles.prepare import prepare
-from lockstep.roles.recover import recover
-from lockstep.roles.stage import stage
+from lockstep.protocol.begin import begin
+from lockstep.protocol.commit import commit
+from lockstep.protocol.prepare import prepare
+from lockstep.protocol.recover import recover
+from lockstep.protocol.stage import stage
+from lockstep.protocol.state_versions import hands_on_state
 from lockstep.sinks import FileSink
 from lockstep.sinks.files import files
-from lockstep.steps.keyed_state import hands_on_state
 from lockstep.wal.savepoint import read_savepoint
 from stack.postgres import PostgresServer
 from tests.crash.world import Numbers, rows_in, rows_of_day, write_parquet

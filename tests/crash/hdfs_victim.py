@@ -6,9 +6,9 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
+from lockstep.connections.hdfs.address import HdfsAddress
+from lockstep.connections.hdfs.file_system import Found, HdfsFileSystem
 from lockstep.errors import StageFailed
-from lockstep.hdfs.address import HdfsAddress
-from lockstep.hdfs.file_system import Found, HdfsFileSystem
 from lockstep.sinks.files import files
 from lockstep.wal._storage import tree
 from lockstep.wal.staging import storage_at

@@ -18,13 +18,13 @@ from typing import Self
 
 import pytest
 
+from lockstep.connections.object_store.address import from_hadoop
+from lockstep.connections.object_store.store import ObjectStore
 from lockstep.crash import CrashPoint, observe
 from lockstep.epoch import RunKey
 from lockstep.errors import StageFailed
 from lockstep.ledger import Ledger
-from lockstep.object_store.address import from_hadoop
-from lockstep.object_store.store import ObjectStore
-from lockstep.runtime import Runtime
+from lockstep.protocol.runtime import Runtime
 from lockstep.sinks.files import FileSink, files
 from lockstep.wal.staging import Staging
 from tests.crash.test_kill_and_zombie import RESUMES

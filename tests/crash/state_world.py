@@ -19,11 +19,11 @@ import pyarrow.parquet as pq
 from lockstep import KeyedState, Pipeline
 from lockstep.epoch import Epoch, Identity, Interval, Position, RunKey
 from lockstep.ledger import Ledger, migrate
-from lockstep.roles.recover import RecoveryReport, recover
-from lockstep.runtime import Runtime
+from lockstep.protocol.recover import RecoveryReport, recover
+from lockstep.protocol.runtime import Runtime
+from lockstep.protocol.stage_job import Launch
 from lockstep.sinks.files import FileSink, files
 from lockstep.sources import OpenSource, Source, SourceContext
-from lockstep.steps.stage_job import Launch
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import RESULT, StageRequest, StageResult
 from lockstep.wal.staging import Staging

@@ -16,11 +16,11 @@ from lockstep.epoch import RunKey
 from lockstep.errors import LockstepError
 from lockstep.operations.replan import void
 from lockstep.operations.verify import verify
-from lockstep.roles.abort import abort_epoch
+from lockstep.protocol.abort import abort_epoch
+from lockstep.protocol.output_homes import discard_homes, is_shown_otherwise, may_be_adopted
+from lockstep.protocol.sweep import sweep_folders
 from lockstep.sinks.values import SinkContext
 from lockstep.states import EpochState, Role
-from lockstep.steps.output_homes import discard_homes, is_shown_otherwise, may_be_adopted
-from lockstep.steps.sweep import sweep_folders
 from stack.postgres import PostgresServer
 from tests.crash.adopting_world import OUTPUT, SINK, AdoptingWorld, Table, make_adopting_world
 from tests.crash.originals import Copies

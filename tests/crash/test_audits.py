@@ -26,7 +26,7 @@ from lockstep.errors import (
 )
 from lockstep.operations.replan import release, replan, void
 from lockstep.operations.verify import verify
-from lockstep.pack import move_pack, require_all_moved
+from lockstep.protocol.pack import move_pack, require_all_moved
 from tests.crash.recording import recorded
 from tests.crash.test_kill_and_zombie import RESUMES, strike_each
 from tests.crash.victims import Action, Hit, hits_of, overtake, sacrifice

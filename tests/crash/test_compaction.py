@@ -16,9 +16,9 @@ from lockstep.epoch import RunKey
 from lockstep.errors import CompactionBusy, LedgerConflict
 from lockstep.operations.compact import compact
 from lockstep.operations.verify import Verification, verify
+from lockstep.protocol.compactions import compacting_table
 from lockstep.sinks.adopting import AdoptingSink
 from lockstep.sinks.compacting import Compaction
-from lockstep.steps.compactions import compacting_table
 from stack.postgres import PostgresServer
 from tests.apart import apart
 from tests.crash.adopting_world import AdoptingWorld, make_adopting_world

@@ -15,15 +15,15 @@ from lockstep.errors import IllegalTransition, PlanMismatch, PreflightRefused, R
 from lockstep.operations.override import clear_override, override
 from lockstep.operations.replan import replan, replan_for, void
 from lockstep.pipeline import Pipeline
-from lockstep.roles.begin import begin
-from lockstep.roles.publish import publish_shard
+from lockstep.protocol.begin import begin
+from lockstep.protocol.planned_sinks import find_redefined
+from lockstep.protocol.publish import publish_shard
 from lockstep.run import report_of
 from lockstep.sinks.base import Sink
 from lockstep.sinks.files import FileSink
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.postgres._branches import PostgresBranches
 from lockstep.sources import OpenSource, SourceContext
-from lockstep.steps.planned_sinks import find_redefined
 from tests.crash.world import Numbers, OpenNumbers, Tens, World, interval_of, untouched
 
 

@@ -19,9 +19,9 @@ from lockstep.errors import LedgerConflict
 from lockstep.operations.doctor import Severity, Surroundings, examine
 from lockstep.operations.renumber import renumber
 from lockstep.operations.verify import Verification, verify
-from lockstep.roles.recover import RecoveryReport, recover
+from lockstep.protocol.recover import RecoveryReport, recover
+from lockstep.protocol.stage_job import Launch
 from lockstep.sinks.delta import DeltaSink
-from lockstep.steps.stage_job import Launch
 from stack.postgres import PostgresServer
 from tests.apart import apart
 from tests.crash.adopting_world import OUTPUT, SINK, AdoptingWorld, Table, make_adopting_world

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from lockstep.object_store.store import ObjectStore
+from lockstep.connections.object_store.store import ObjectStore
 from lockstep.sinks.delta import DeltaSink
 from tests.apart import apart
 from tests.clean_process import CleanProcess

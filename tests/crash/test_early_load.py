@@ -17,11 +17,11 @@ from lockstep import crash
 from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
 from lockstep.errors import LedgerConflict
-from lockstep.roles.prepare import prepare
-from lockstep.roles.stage import stage
-from lockstep.steps import early_load
-from lockstep.steps.early_load import EarlyLoads
-from lockstep.steps.stage_job import Launch
+from lockstep.protocol import early_load
+from lockstep.protocol.early_load import EarlyLoads
+from lockstep.protocol.prepare import prepare
+from lockstep.protocol.stage import stage
+from lockstep.protocol.stage_job import Launch
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import RESULT, StageRequest, StageResult
 from tests.crash.test_adoption import SWEEPS

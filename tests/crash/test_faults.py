@@ -31,8 +31,8 @@ from lockstep.errors import (
 )
 from lockstep.ledger import Ledger
 from lockstep.operations.verify import verify
-from lockstep.roles.begin import begin
-from lockstep.roles.recover import LONGEST, recover
+from lockstep.protocol.begin import begin
+from lockstep.protocol.recover import LONGEST, recover
 from lockstep.sources import OpenSource, SourceContext
 from lockstep.states import Role
 from stack.postgres import PostgresServer
@@ -219,9 +219,9 @@ def test_whoever_publishes_for_long_says_so_meanwhile(
 
     day = next(world.days)
     world.run_until(_run(day), day, "commit")
-    monkeypatch.setattr("lockstep.steps.lease.RENEWAL", 0.01)
+    monkeypatch.setattr("lockstep.protocol.lease.RENEWAL", 0.01)
     monkeypatch.setattr(Ledger, "renew_publisher", renew_and_tell)
-    monkeypatch.setattr("lockstep.roles.publish.reach", take_long)
+    monkeypatch.setattr("lockstep.protocol.publish.reach", take_long)
     world.recover() if recovers else world.run(_run(day), day, "publish.warehouse")
     assert world.state_of(day) == "cleaned"
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from lockstep.connections.hdfs.address import HdfsAddress
 from lockstep.epoch import RunKey
 from lockstep.errors import Retryable
-from lockstep.hdfs.address import HdfsAddress
 from stack.hdfs import HdfsServer
 from stack.postgres import PostgresServer
 from tests.crash.hdfs_victim import HdfsWorld

@@ -13,8 +13,8 @@ from lockstep.epoch import RunKey
 from lockstep.errors import InvalidPipeline, NameTaken, RunMismatch
 from lockstep.operations.redefine import redefine
 from lockstep.pipeline import Pipeline
-from lockstep.roles.abort import abort
-from lockstep.roles.begin import begin
+from lockstep.protocol.abort import abort
+from lockstep.protocol.begin import begin
 from lockstep.sinks.files import FileSink
 from tests.crash.world import Numbers, Tens, World, interval_of, untouched
 

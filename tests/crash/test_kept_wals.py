@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 
 from lockstep.crash import CrashPoint
+from lockstep.definition.wal_retention import WalRetention
 from lockstep.epoch import Epoch, RunKey
 from lockstep.errors import InvalidPipeline, WalCorrupt
 from lockstep.ledger import Ledger
 from lockstep.operations.wal_log import open_output
-from lockstep.roles.stage import stage
-from lockstep.runtime import open_wal
+from lockstep.protocol.runtime import open_wal
+from lockstep.protocol.stage import stage
+from lockstep.protocol.sweep import sweep_folders
 from lockstep.states import EpochState
-from lockstep.steps.sweep import sweep_folders
 from lockstep.wal.staging import Execution, Staging
-from lockstep.wal_retention import WalRetention
 from stack.postgres import PostgresServer
 from tests.crash.recording import recorded
 from tests.crash.test_delta import make_delta_world

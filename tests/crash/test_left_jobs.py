@@ -15,9 +15,9 @@ from lockstep.epoch import Epoch, RunKey
 from lockstep.errors import Fenced, JobAtWork, SourceChanged, StageFailed
 from lockstep.launchers import JobState
 from lockstep.ledger import Ledger
-from lockstep.roles.stage import Leaving, stage
-from lockstep.runtime import Runtime
-from lockstep.steps.stage_job import Launch
+from lockstep.protocol.runtime import Runtime
+from lockstep.protocol.stage import Leaving, stage
+from lockstep.protocol.stage_job import Launch
 from lockstep.wal.request import JOB, has_ended, read_request, stands, write_error
 from tests.crash.world import Numbers, OpenNumbers, World, write_others, write_parquet
 

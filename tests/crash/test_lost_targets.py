@@ -18,7 +18,7 @@ from lockstep.errors import IllegalTransition, LedgerConflict, RestateRefused, T
 from lockstep.operations.doctor import Severity, Surroundings, examine
 from lockstep.operations.renumber import renumber
 from lockstep.operations.resolve import resolve
-from lockstep.roles.begin import begin
+from lockstep.protocol.begin import begin
 from lockstep.sinks import FileSink, FunctionSink
 from lockstep.sinks.base import Sink
 from lockstep.sinks.values import Publication, SinkEpoch

@@ -9,16 +9,17 @@ from typing import Any
 
 import pytest
 
-from lockstep import crash, pack
+from lockstep import crash
 from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
 from lockstep.errors import BadRecords, PackFailed, TargetFull
-from lockstep.pack import Member, move_pack, require_all_moved
-from lockstep.roles.begin import begin_unless_idle
-from lockstep.roles.prepare import prepare
-from lockstep.runtime import Runtime
+from lockstep.protocol import pack
+from lockstep.protocol.begin import begin_unless_idle
+from lockstep.protocol.pack import Member, move_pack, require_all_moved
+from lockstep.protocol.prepare import prepare
+from lockstep.protocol.runtime import Runtime
+from lockstep.protocol.stage_job import Launch
 from lockstep.states import UNDECIDED
-from lockstep.steps.stage_job import Launch
 from lockstep.wal.request import read_request
 from tests.crash.victims import HARMLESS
 from tests.crash.world import World, interval_of, write_parquet
@@ -123,7 +124,7 @@ def test_what_has_no_room_is_prepared_when_others_of_the_pack_are_shown(
         voted.add(run.run_id)
         return prepare(runtime, run, sink)
 
-    monkeypatch.setattr("lockstep.pack.prepare", prepare_with_room_for_one)
+    monkeypatch.setattr("lockstep.protocol.pack.prepare", prepare_with_room_for_one)
     move_all(world, RunKey("packs", f"room for one {days[0]}"), days)
     for day in days:
         world.require_exactly_once(day)

@@ -18,8 +18,8 @@ from lockstep.epoch import RunKey
 from lockstep.errors import RestageRefused, StageFailed, WalCorrupt, WalGone
 from lockstep.operations.quarantine import find_quarantine, open_quarantined
 from lockstep.operations.replan import replan, void
-from lockstep.roles.restage import restage
-from lockstep.roles.stage import stage
+from lockstep.protocol.restage import restage
+from lockstep.protocol.stage import stage
 from tests.crash.test_kill_and_zombie import hits, strike_each
 from tests.crash.victims import Action, Hit, in_turn, overtake, sacrifice
 from tests.crash.world import ROWS, Rows, World, flip_a_bit, rows_of_day, write_backwards, write_parquet

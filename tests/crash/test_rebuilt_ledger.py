@@ -23,7 +23,7 @@ from lockstep.operations.rebuild import Rebuilding, look, rebuild
 from lockstep.operations.redefine import redefine
 from lockstep.operations.renumber import renumber
 from lockstep.operations.verify import verify
-from lockstep.roles.begin import begin
+from lockstep.protocol.begin import begin
 from lockstep.sinks.files import FileSink, files
 from lockstep.sinks.files._open_sink import OpenFileSink
 from lockstep.sinks.postgres import PostgresSink

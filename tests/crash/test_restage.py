@@ -15,11 +15,11 @@ from lockstep.crash import CrashPoint
 from lockstep.epoch import Epoch, Position, RunKey
 from lockstep.errors import IllegalTransition, RestageRefused, SourceChanged, WalCorrupt
 from lockstep.operations.verify import verify
-from lockstep.roles.restage import restage
+from lockstep.protocol.restage import restage
+from lockstep.protocol.stage_job import Launch
+from lockstep.protocol.sweep import sweep_folders
 from lockstep.sinks.append_only.stdout import StdoutSink
 from lockstep.sources import OpenSource, SourceContext
-from lockstep.steps.stage_job import Launch
-from lockstep.steps.sweep import sweep_folders
 from tests.crash.victims import Action, hits_of, sacrifice
 from tests.crash.world import Numbers, OpenNumbers, World, flip_a_bit, write_backwards, write_others, write_parquet
 from tests.sampling import Sampling

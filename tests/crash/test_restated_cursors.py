@@ -18,7 +18,7 @@ from lockstep.operations.rebuild import look
 from lockstep.operations.renumber import renumber
 from lockstep.operations.replan import replan_for, void
 from lockstep.operations.verify import verify
-from lockstep.runtime import Runtime
+from lockstep.protocol.runtime import Runtime
 from lockstep.sources import OpenSource, SourceContext
 from lockstep.states import DECIDED
 from lockstep.wal.staging import Staging

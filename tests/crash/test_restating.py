@@ -27,7 +27,7 @@ from lockstep.ledger import Ledger
 from lockstep.operations.as_of import as_of
 from lockstep.operations.replan import replan, void
 from lockstep.operations.verify import verify
-from lockstep.roles.begin import make_plan
+from lockstep.protocol.begin import make_plan
 from lockstep.sinks.base import Sink
 from lockstep.sinks.postgres import PostgresSink
 from stack.postgres import PostgresServer

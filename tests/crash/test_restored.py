@@ -20,8 +20,8 @@ from lockstep.operations.quarantine import find_quarantine, open_quarantined
 from lockstep.operations.replan import release, void
 from lockstep.operations.verify import verify
 from lockstep.operations.wal_log import open_output
+from lockstep.protocol.stage_job import Launch
 from lockstep.sinks import FileSink
-from lockstep.steps.stage_job import Launch
 from stack.postgres import PostgresServer
 from tests.crash.recording import recorded
 from tests.crash.restating_world import RestatingWorld, make_restating_world, wrong_rows

@@ -24,9 +24,9 @@ from lockstep.errors import (
 from lockstep.operations.doctor import Surroundings, examine
 from lockstep.operations.renumber import Renumbering, renumber
 from lockstep.operations.replan import void
-from lockstep.roles.abort import abort, abort_epoch
-from lockstep.roles.begin import begin
-from lockstep.roles.recover import forget
+from lockstep.protocol.abort import abort, abort_epoch
+from lockstep.protocol.begin import begin
+from lockstep.protocol.recover import forget
 from lockstep.sinks.files import FileSink
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.tables.sink import ProtocolName

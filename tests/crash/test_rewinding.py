@@ -18,11 +18,11 @@ from lockstep.errors import BadRecords, PackFailed, RestateRefused, WalCorrupt
 from lockstep.operations.restate import find_restatable, restate
 from lockstep.operations.savepoint import export, find_after, put_back_state
 from lockstep.operations.verify import verify
-from lockstep.pack import Member, move_pack, require_all_moved
-from lockstep.runtime import Runtime
+from lockstep.protocol.pack import Member, move_pack, require_all_moved
+from lockstep.protocol.runtime import Runtime
+from lockstep.protocol.stage_job import Launch
 from lockstep.sinks import FileSink
 from lockstep.sinks.files import files
-from lockstep.steps.stage_job import Launch
 from lockstep.wal.request import RESULT, read_request
 from lockstep.wal.state_manifest import SealedState
 from stack.postgres import PostgresServer

@@ -19,10 +19,10 @@ from lockstep.epoch import Epoch, RunKey
 from lockstep.errors import BadRecords, LedgerConflict, OutOfOrder, PlanMismatch, RestageRefused
 from lockstep.ledger import Ledger
 from lockstep.operations.replan import void
-from lockstep.pack import Member, move_pack
-from lockstep.roles.restage import restage
+from lockstep.protocol.pack import Member, move_pack
+from lockstep.protocol.restage import restage
+from lockstep.protocol.stage_job import Launch
 from lockstep.states import UNDECIDED
-from lockstep.steps.stage_job import Launch
 from lockstep.wal._object_storage import ObjectStorage
 from lockstep.wal.request import read_request
 from lockstep.wal.state_staging import BUCKET, StateStaging

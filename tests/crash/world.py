@@ -25,28 +25,28 @@ import pyarrow.parquet as pq
 
 from lockstep.audits.audit import rules_by_output
 from lockstep.audits.rule import Rule
+from lockstep.connections.object_store.address import from_hadoop
+from lockstep.connections.object_store.store import ObjectStore
 from lockstep.epoch import Epoch, Identity, Interval, Position, RunKey
 from lockstep.errors import StageFailed
 from lockstep.ledger import Ledger, migrate
-from lockstep.object_store.address import from_hadoop
-from lockstep.object_store.store import ObjectStore
 from lockstep.pipeline import Pipeline
-from lockstep.roles.abort import abort
-from lockstep.roles.audit import audit
-from lockstep.roles.begin import begin
-from lockstep.roles.cleanup import cleanup
-from lockstep.roles.commit import commit
-from lockstep.roles.prepare import prepare
-from lockstep.roles.publish import publish
-from lockstep.roles.recover import RecoveryReport, recover
-from lockstep.roles.restage import restage
-from lockstep.roles.stage import stage
-from lockstep.runtime import Runtime
+from lockstep.protocol.abort import abort
+from lockstep.protocol.audit import audit
+from lockstep.protocol.begin import begin
+from lockstep.protocol.cleanup import cleanup
+from lockstep.protocol.commit import commit
+from lockstep.protocol.prepare import prepare
+from lockstep.protocol.publish import publish
+from lockstep.protocol.recover import RecoveryReport, recover
+from lockstep.protocol.restage import restage
+from lockstep.protocol.runtime import Runtime
+from lockstep.protocol.stage import stage
+from lockstep.protocol.stage_job import Launch
 from lockstep.sinks.files import FileSink, files
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.sources import OpenSource, Source, SourceContext
-from lockstep.steps.stage_job import Launch
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import RESULT, QuarantineCount, StageRequest, StageResult
 from lockstep.wal.sealing import quarantine_of

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from airflow.sdk import DAG
     from airflow.serialization.definitions.dag import SerializedDAG
 
-    from lockstep.orchestration._airflow import TaskDeferred
+    from lockstep.airflow._airflow import TaskDeferred
 
 
 def before_3_2() -> bool:
@@ -85,7 +85,7 @@ def _after_no_run(ask: Any, **arguments: Any) -> Any:
 @contextmanager
 def deferred() -> Iterator[list[TaskDeferred]]:
     """The list gets what a task leaves to Airflow."""
-    from lockstep.orchestration._airflow import TaskDeferred
+    from lockstep.airflow._airflow import TaskDeferred
 
     caught: list[TaskDeferred] = []
     with pytest.raises(TaskDeferred) as raised:
@@ -95,7 +95,7 @@ def deferred() -> Iterator[list[TaskDeferred]]:
 
 @contextmanager
 def rescheduled() -> Iterator[None]:
-    from lockstep.orchestration._airflow import AirflowRescheduleException
+    from lockstep.airflow._airflow import AirflowRescheduleException
 
     with pytest.raises(AirflowRescheduleException):
         yield

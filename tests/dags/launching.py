@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lockstep import Pipeline
+from lockstep.connections.home import absolute
 from lockstep.epoch import Interval, RunKey
-from lockstep.home import absolute
 from lockstep.launchers import Application, JobState
 from lockstep.ledger import Ledger
-from lockstep.roles.stage import stage
-from lockstep.runtime import Runtime
+from lockstep.protocol.runtime import Runtime
+from lockstep.protocol.stage import stage
 from lockstep.sinks import FileSink
 from lockstep.sources import FileSource
 from lockstep.wal.staging import Staging
@@ -105,7 +105,7 @@ class KilledOnceItHas(LooseLauncher):
 
 
 def main(dsn: str, staging: str) -> None:
-    from lockstep.orchestration._launching import OwnLauncher
+    from lockstep.airflow._launching import OwnLauncher
 
     job = OwnLauncher(known, KilledOnceItHas({GATE: absolute("gate")}))
     with closing(Ledger(dsn)) as ledger:

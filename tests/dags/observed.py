@@ -56,7 +56,7 @@ class Observed:
 
     def operator(self, kind: str, **arguments: Any) -> BaseOperator:
         """Of the world's pipeline: "Begin", "Publish"…."""
-        from lockstep.orchestration import operators
+        from lockstep.airflow import operators
 
         made: Callable[..., BaseOperator] = getattr(operators, f"{kind}Operator")
         return made(task_id=kind.lower(), pipeline=self.world.pipeline, **arguments)

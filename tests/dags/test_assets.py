@@ -23,7 +23,7 @@ from tests.ledger.epochs import attempt_of, cleaned, committed, day, show, voted
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from lockstep.orchestration.assets import Teller
+    from lockstep.airflow.assets import Teller
 
 NAME = "orders"
 SINK = "warehouse"
@@ -88,7 +88,7 @@ def lately(number: int) -> datetime:
 
 @pytest.fixture
 def airflow_api(monkeypatch: pytest.MonkeyPatch) -> Airflow:
-    from lockstep.orchestration import _airflow
+    from lockstep.airflow import _airflow
 
     stands_for_it = Airflow()
     monkeypatch.setattr(_airflow, "_asked", stands_for_it.answer)
@@ -122,13 +122,13 @@ def context() -> Context:
 def task() -> Any:
     from airflow.sdk import BaseOperator
 
-    from lockstep.orchestration.assets import outlets_of
+    from lockstep.airflow.assets import outlets_of
 
     return BaseOperator(task_id="tell", outlets=outlets_of(NAME, [SINK]))
 
 
 def teller(ledger: Ledger, role: Role = Role.PUBLISH, actor: str | None = None, **arguments: Any) -> Teller:
-    from lockstep.orchestration.assets import Teller
+    from lockstep.airflow.assets import Teller
 
     ledger._connection.actor = actor or ledger.actor
     return Teller(ledger, role, **arguments)
@@ -153,7 +153,7 @@ def tell_pack(airflow_api: Airflow, ledger: Ledger, epochs: Sequence[Epoch], **a
 
 
 def partitioned() -> bool:
-    from lockstep.orchestration._airflow import HAS_PARTITIONS
+    from lockstep.airflow._airflow import HAS_PARTITIONS
 
     return HAS_PARTITIONS
 
@@ -249,7 +249,7 @@ def test_recovery_isnt_misled_by_events_of_a_ledger_before_this_one(airflow_api:
 def test_recovery_leaves_what_a_run_that_is_under_way_will_tell_until_its_turn_is_over(
     airflow_api: Airflow, ledger: Ledger
 ) -> None:
-    from lockstep.orchestration.assets import TURN
+    from lockstep.airflow.assets import TURN
 
     epoch = shown(ledger)
     assert tell_left(airflow_api, ledger) == []
@@ -286,7 +286,7 @@ def test_a_pack_tells_only_those_of_its_epochs_that_are_untold(airflow_api: Airf
 def test_one_of_many_pipelines_is_told_through_the_alias_and_its_partitions_without(
     airflow_api: Airflow, ledger: Ledger
 ) -> None:
-    from lockstep.orchestration.assets import alias_of
+    from lockstep.airflow.assets import alias_of
 
     made, around = task(), context()
     teller(ledger, alias=alias_of("lockstep.mine.all")).tell_pack(made, around, [shown(ledger)], [SINK])
@@ -297,7 +297,7 @@ def test_one_of_many_pipelines_is_told_through_the_alias_and_its_partitions_with
 
 
 def test_a_cursors_epochs_are_partitions_by_their_numbers(ledger: Ledger) -> None:
-    from lockstep.orchestration.assets import partition_key
+    from lockstep.airflow.assets import partition_key
 
     epoch = begun(ledger)
     assert partition_key(replace(epoch, interval=None)) == "1"
@@ -309,7 +309,7 @@ def test_a_cursors_epochs_are_partitions_by_their_numbers(ledger: Ledger) -> Non
 
 
 def test_what_is_missing_of_an_interval_is_what_no_sink_shows(ledger: Ledger) -> None:
-    from lockstep.orchestration.assets import missing_intervals
+    from lockstep.airflow.assets import missing_intervals
 
     def missing(pipeline: str, span: Interval, sink: str | None = None) -> list[Interval]:
         return [Interval(*gap) for gap in missing_intervals(pipeline, span.start, span.end, sink)]
@@ -326,8 +326,8 @@ def test_what_is_missing_of_an_interval_is_what_no_sink_shows(ledger: Ledger) ->
 
 
 def test_sources_are_inlets_of_what_reads_them_and_sinks_outlets_of_what_shows_them() -> None:
-    from lockstep.orchestration.assets import outlets_of, source_of
-    from lockstep.orchestration.dag import epoch_dag
+    from lockstep.airflow.assets import outlets_of, source_of
+    from lockstep.airflow.dag import epoch_dag
 
     made = epoch_dag(NUMBERS)
     assert {task.task_id: task.inlets for task in made.tasks if task.inlets} == {
@@ -342,7 +342,7 @@ def test_sources_are_inlets_of_what_reads_them_and_sinks_outlets_of_what_shows_t
 
 @pytest.mark.fault("Q11")
 def test_pipelines_and_sinks_whose_names_have_dots_share_no_asset() -> None:
-    from lockstep.orchestration.assets import outlets_of
+    from lockstep.airflow.assets import outlets_of
 
     outlets = [*outlets_of("shop", ["eu.warehouse"]), *outlets_of("shop.eu", ["warehouse"])]
     assert len({asset.name for asset in outlets}) == len({asset.uri for asset in outlets}) == len(outlets)
@@ -351,7 +351,7 @@ def test_pipelines_and_sinks_whose_names_have_dots_share_no_asset() -> None:
 def test_recovery_tells_of_every_sink_but_one_whose_events_cannot_be_read_and_says_which(
     airflow_api: Airflow, ledger: Ledger, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lockstep.orchestration import assets
+    from lockstep.airflow import assets
 
     epoch = committed(ledger, begun(ledger))
     for sink in ("delays", SINK):
@@ -375,9 +375,9 @@ def test_recovery_tells_of_every_sink_but_one_whose_events_cannot_be_read_and_sa
 def test_the_task_that_tells_succeeds_and_the_one_behind_it_fails_with_what_it_could_not_tell(
     airflow_api: Airflow, ledger: Ledger
 ) -> None:
+    from lockstep.airflow.operators import AllToldOperator, TellOperator
+    from lockstep.airflow.recovery import recovery_dag
     from lockstep.errors import RecoveryIncomplete
-    from lockstep.orchestration.operators import AllToldOperator, TellOperator
-    from lockstep.orchestration.recovery import recovery_dag
 
     shown(ledger)
     airflow_api.over.add("first")
@@ -422,7 +422,7 @@ def test_a_run_whose_sink_shows_the_epoch_succeeds_although_airflows_events_cann
 def test_what_airflow_knows_is_found_however_many_events_it_has_and_in_few_questions(
     airflow_api: Airflow, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, moments: Callable[[], Iterator[datetime]]
 ) -> None:
-    from lockstep.orchestration import _airflow
+    from lockstep.airflow import _airflow
 
     monkeypatch.setattr(_airflow, "_AT_ONCE", 4)
     airflow_api.clock = moments()
@@ -441,7 +441,7 @@ def test_what_airflow_knows_is_found_however_many_events_it_has_and_in_few_quest
 def test_news_stay_until_somebody_has_looked_and_go_with_a_line_when_airflow_takes_them_for_a_week_in_vain(
     airflow_api: Airflow, ledger: Ledger, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from lockstep.orchestration.assets import PATIENCE
+    from lockstep.airflow.assets import PATIENCE
 
     shown(ledger)
     airflow_api.over.add("first")

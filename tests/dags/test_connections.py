@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from psycopg2.extensions import parse_dsn
 
+from lockstep.airflow._shipping import ship
 from lockstep.epoch import SourceRange
 from lockstep.errors import NotConfigured, StageFailed
-from lockstep.orchestration._shipping import ship
 from lockstep.pipeline import Pipeline
 from lockstep.sources import PostgresTableSource
 from lockstep.wal.request import StageRequest
@@ -29,8 +29,8 @@ from tests.dags.pipelines import ORDERS
 from tests.spark.tables import pipeline as TABLES
 
 if TYPE_CHECKING:
-    from lockstep.orchestration._launching import Launcher
-    from lockstep.orchestration.connections import AirflowConnections
+    from lockstep.airflow._launching import Launcher
+    from lockstep.airflow.connections import AirflowConnections
 
 text = st.text(st.characters(blacklist_characters="\0", blacklist_categories=["Cs"]), min_size=1, max_size=20)
 
@@ -39,20 +39,20 @@ def dsn_of(**fields: Any) -> str:
     """What libpq is given for an Airflow Connection with these fields."""
     from airflow.sdk import Connection
 
-    from lockstep.orchestration import connections
+    from lockstep.airflow import connections
 
     return connections.dsn_of(Connection(conn_id="w", conn_type="postgres", **fields))
 
 
 @pytest.fixture
 def connections() -> AirflowConnections:
-    from lockstep.orchestration.connections import AirflowConnections
+    from lockstep.airflow.connections import AirflowConnections
 
     return AirflowConnections()
 
 
 def launcher(pipeline: Pipeline) -> Launcher:
-    from lockstep.orchestration import _launching as launching
+    from lockstep.airflow import _launching as launching
 
     return launching.launcher(pipeline, "spark", {})
 
@@ -131,7 +131,7 @@ def test_an_extra_that_cant_be_read_is_refused_and_not_passed_over(
 
 
 def test_staging_comes_from_the_environment_first_and_then_from_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    from lockstep.orchestration.connections import staging_uri
+    from lockstep.airflow.connections import staging_uri
 
     monkeypatch.delenv("LOCKSTEP_STAGING", raising=False)
     monkeypatch.setenv("AIRFLOW_CONN_LOCKSTEP_STAGING", json.dumps({"conn_type": "generic", "host": "s3://wal/all"}))
@@ -159,8 +159,8 @@ CONNECT = "sc://127.0.0.1:15002"
 def test_spark_connect_is_understood_however_it_is_written_and_every_other_spark_goes_through_spark_submit(
     monkeypatch: pytest.MonkeyPatch, spelling: str, master: str | None
 ) -> None:
+    from lockstep.airflow._launching import ConnectLauncher, SubmitLauncher, _url, asking
     from lockstep.compute import auditing
-    from lockstep.orchestration._launching import ConnectLauncher, SubmitLauncher, _url, asking
 
     monkeypatch.setenv("AIRFLOW_CONN_SPARK", spelling)
     asked: list[Any] = []
@@ -187,7 +187,7 @@ def test_a_driver_of_its_own_gets_the_connections_of_the_planned_sources_and_no_
     monkeypatch.setenv("AIRFLOW_CONN_TABLE_SHOP", "postgresql://clerk:hunter2@db:5433/shop")
     monkeypatch.setenv("AIRFLOW_CONN_WAREHOUSE", "postgresql://clerk:hunter3@db:5433/shop")
     monkeypatch.setenv("AIRFLOW_CONN_OLD_SHOP", "postgresql://clerk:hunter4@db:5433/shop")
-    from lockstep.orchestration._launching import SubmitLauncher
+    from lockstep.airflow._launching import SubmitLauncher
 
     found = launcher(TABLES)
     assert isinstance(found, SubmitLauncher)
@@ -209,7 +209,7 @@ def test_env_vars_take_from_a_driver_nothing_of_what_lockstep_gives_it(
     from airflow.providers.apache.spark.hooks import spark_submit
     from airflow.sdk.exceptions import AirflowException
 
-    from lockstep.orchestration import _launching as launching
+    from lockstep.airflow import _launching as launching
 
     if host != "yarn":  # once is enough: it takes its time
         monkeypatch.setattr(launching, "_packages", lambda reference: [])
@@ -254,7 +254,7 @@ def test_neither_the_error_nor_the_log_of_spark_submit_has_a_value_of_a_setting(
 ) -> None:
     from airflow.providers.apache.spark.hooks import spark_submit
 
-    from lockstep.orchestration import _launching as launching
+    from lockstep.airflow import _launching as launching
 
     monkeypatch.setattr(launching, "_packages", lambda reference: [])
     monkeypatch.setattr(launching, "read_request", lambda uri: SimpleNamespace(sources={}))
@@ -284,8 +284,8 @@ def test_every_type_of_connection_has_a_hook_and_a_form_that_airflow_takes(caplo
     import jsonschema  # type: ignore[import-untyped]
     from airflow.providers_manager import ProvidersManager
 
-    from lockstep.orchestration.connections import _OWN_TYPES
-    from lockstep.orchestration.provider import get_provider_info
+    from lockstep.airflow.connections import _OWN_TYPES
+    from lockstep.airflow.provider import get_provider_info
 
     info = get_provider_info()
     jsonschema.validate(info, json.loads(files("airflow").joinpath("provider_info.schema.json").read_text()))

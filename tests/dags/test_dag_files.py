@@ -27,7 +27,7 @@ FILES = [CHECKOUT / "dags" / f"{name}.py" for name in SHIPPED]
 
 PARSE = """
 import json, sys, sysconfig
-import airflow.sdk, lockstep.orchestration.recovery
+import airflow.sdk, lockstep.airflow.recovery
 from importlib.machinery import SourceFileLoader
 code = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), sys.argv[1])
 touched = []
@@ -46,8 +46,8 @@ for file in sys.argv[2:]:
     SourceFileLoader("parsed", file).load_module()
     loaded = {name.partition(".")[0] for name in set(sys.modules) - before}
     found[file] = {"touched": list(touched), "loaded": sorted(loaded - sys.stdlib_module_names)}
-import lockstep.orchestration.plugin
-pages = [name for name in sys.modules if name.startswith("lockstep.ui")]
+import lockstep.airflow.plugin
+pages = [name for name in sys.modules if name.startswith("lockstep.airflow.ui")]
 print(json.dumps({"files": found, "pages": pages}))
 """
 

@@ -33,7 +33,7 @@ KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and is
 
 
 def epoch_dag(pipeline: Pipeline, **arguments: Any) -> DAG:
-    from lockstep.orchestration.dag import epoch_dag
+    from lockstep.airflow.dag import epoch_dag
 
     return epoch_dag(pipeline, **arguments)
 
@@ -44,7 +44,7 @@ def dag() -> DAG:
 
 
 def test_the_phases_follow_each_other(dag: DAG) -> None:
-    from lockstep.orchestration._airflow import growth_of
+    from lockstep.airflow._airflow import growth_of
 
     upstream = {task.task_id: task.upstream_task_ids for task in dag.tasks}
     assert upstream == {
@@ -76,7 +76,7 @@ def test_the_phases_follow_each_other(dag: DAG) -> None:
 
 
 def test_audits_are_one_task_before_prepare_and_change_no_other() -> None:
-    from lockstep.orchestration.operators import AuditOperator
+    from lockstep.airflow.operators import AuditOperator
 
     plain = {task.task_id: task.upstream_task_ids for task in epoch_dag(ORDERS, schedule="@daily").tasks}
     audited = replace(ORDERS, audits=(row_count("orders"),))
@@ -100,7 +100,7 @@ def test_later_phases_go_first_when_slots_are_scarce(dag: DAG) -> None:
 @cases("policies", [None, False])
 def test_terminal_errors_end_the_retries_and_others_do_not(monkeypatch: pytest.MonkeyPatch, policies: Any) -> None:
     """Without retry policies each is of a class that Airflow does not try again, and of its own."""
-    from lockstep.orchestration import _airflow
+    from lockstep.airflow import _airflow
 
     if policies is not None:
         monkeypatch.setattr(_airflow, "HAS_RETRY_POLICIES", policies)
@@ -114,7 +114,7 @@ def test_terminal_errors_end_the_retries_and_others_do_not(monkeypatch: pytest.M
 
 
 def test_arguments_of_the_user_win(dag: DAG) -> None:
-    from lockstep.orchestration._waiting import PATIENCE
+    from lockstep.airflow._waiting import PATIENCE
 
     mine: Any = {"dag_id": "other", "default_args": {"owner": "sales", "retries": 1}, "max_active_runs": 2}
     mine |= {"catchup": True, "patience": timedelta(hours=9), "params": {"mine": 1}}
@@ -128,7 +128,7 @@ def test_arguments_of_the_user_win(dag: DAG) -> None:
 
 def fails_at_once(task: Any, error: Exception) -> bool:
     """As Airflow decides it."""
-    from lockstep.orchestration._airflow import AirflowFailException
+    from lockstep.airflow._airflow import AirflowFailException
 
     policy = getattr(task, "retry_policy", None)
     told = policy is not None and policy.evaluate(error, try_number=1, max_tries=task.retries).action.value == "fail"
@@ -148,7 +148,7 @@ def test_a_cron_string_and_a_timedelta_make_real_data_intervals_in_utc(schedule:
 
 
 def test_shards_are_mapped_by_their_names_before_publish_which_looks_for_all_of_them() -> None:
-    from lockstep.orchestration.operators import PublishShardOperator
+    from lockstep.airflow.operators import PublishShardOperator
 
     mapped = epoch_dag(SHARDED, schedule="@daily", start_date=START, map_shards=True)
     plain = {task.task_id: task.upstream_task_ids for task in epoch_dag(SHARDED, dag_id="plain").tasks}
@@ -350,7 +350,7 @@ def test_the_compaction_dag_asks_which_tables_there_are_and_compacts_each_with_w
 
 
 def test_a_dag_takes_a_launcher_in_place_of_a_connection() -> None:
-    from lockstep.orchestration._launching import OwnLauncher, PackLauncher, launcher
+    from lockstep.airflow._launching import OwnLauncher, PackLauncher, launcher
     from tests.dags.launching import LooseLauncher, pipeline
 
     mine = LooseLauncher()

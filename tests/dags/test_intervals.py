@@ -26,7 +26,7 @@ def run(start: Any = None, end: Any = None, **context: Any) -> Context:
 
 
 def interval_of(pipeline: Pipeline, context: Context) -> Interval | None:
-    from lockstep.orchestration import _intervals as intervals
+    from lockstep.airflow import _intervals as intervals
 
     return intervals.interval_of(pipeline, context)
 
@@ -88,7 +88,7 @@ def test_an_interval_in_the_params_of_a_cursor_pipeline_is_refused_and_not_ignor
 
 
 def test_every_task_says_which_interval_its_run_is_to_move(monkeypatch: pytest.MonkeyPatch) -> None:
-    from lockstep.orchestration import operators
+    from lockstep.airflow import operators
 
     seen: list[RunKey] = []
     monkeypatch.setattr(operators, "open_runtime", lambda *_: nullcontext())
@@ -103,7 +103,7 @@ def test_every_task_says_which_interval_its_run_is_to_move(monkeypatch: pytest.M
 @pytest.fixture
 def begun(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The runs that `begin` is called for, which does nothing."""
-    from lockstep.orchestration import operators
+    from lockstep.airflow import operators
 
     found: list[Any] = []
     monkeypatch.setattr(operators, "open_runtime", lambda *_: nullcontext())
@@ -115,7 +115,7 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def execute_begin(conf: dict[str, Any]) -> None:
-    from lockstep.orchestration import operators
+    from lockstep.airflow import operators
 
     task = SimpleNamespace(dag_id="orders", run_id="manual 1")
     context = run(data_interval_start=FIRST, data_interval_end=SECOND, ti=task)
@@ -183,7 +183,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 def test_only_a_conf_with_a_reason_replans(begun: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    from lockstep.orchestration import operators
+    from lockstep.airflow import operators
 
     monkeypatch.setattr(operators, "replan_for", lambda _, run, why, number: begun.append((run.interval, why, number)))
 
@@ -214,7 +214,7 @@ def test_what_a_conf_asks_for_counts_where_airflow_keeps_it_out_of_the_params(mo
     from airflow.sdk import DAG, BaseOperator
     from airflow.sdk.definitions.param import process_params
 
-    from lockstep.orchestration import replanning, resolving, restating
+    from lockstep.airflow import replanning, resolving, restating
 
     monkeypatch.setenv("AIRFLOW__CORE__DAG_RUN_CONF_OVERRIDES_PARAMS", "False")
 

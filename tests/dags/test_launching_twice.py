@@ -27,15 +27,15 @@ from lockstep.errors import JobAtWork, StageFailed, StagingUnavailable
 from lockstep.launchers import JobState
 from lockstep.ledger import Ledger, migrate
 from lockstep.pipeline import Pipeline
-from lockstep.roles.abort import abort
-from lockstep.roles.begin import begin
-from lockstep.roles.cleanup import cleanup
-from lockstep.roles.commit import commit
-from lockstep.roles.prepare import prepare
-from lockstep.roles.publish import publish
-from lockstep.roles.recover import recover
-from lockstep.roles.stage import Leaving, stage
-from lockstep.runtime import Runtime
+from lockstep.protocol.abort import abort
+from lockstep.protocol.begin import begin
+from lockstep.protocol.cleanup import cleanup
+from lockstep.protocol.commit import commit
+from lockstep.protocol.prepare import prepare
+from lockstep.protocol.publish import publish
+from lockstep.protocol.recover import recover
+from lockstep.protocol.runtime import Runtime
+from lockstep.protocol.stage import Leaving, stage
 from lockstep.states import EpochState
 from lockstep.wal.request import RESULT, StageRequest, has_ended, stands
 from lockstep.wal.staging import Staging
@@ -59,7 +59,7 @@ def dsn(ledger_server: PostgresServer) -> str:
 @pytest.fixture
 def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
     """Its paths count from this folder, from where it is defined. A gate is closed."""
-    from lockstep.orchestration import _launching
+    from lockstep.airflow import _launching
 
     monkeypatch.setattr(_launching, "POLL_SECONDS", 0.05)
     monkeypatch.setenv("LOCKSTEP_HOME", str(tmp_path))
@@ -95,7 +95,7 @@ def shown_in(folder: Path) -> list[Any]:
 def test_a_job_that_was_launched_and_never_recorded_adds_nothing_however_late_it_ends(
     tmp_path: Path, dsn: str, pipeline: Pipeline, runtime: Runtime
 ) -> None:
-    from lockstep.orchestration._launching import OwnLauncher
+    from lockstep.airflow._launching import OwnLauncher
 
     gate = tmp_path / "gate"
     command = [sys.executable, "-m", "tests.dags.launching", dsn, str(tmp_path / "staging")]
@@ -124,7 +124,7 @@ def test_a_job_that_fails_says_why_by_what_it_has_left_and_one_that_is_cancelled
     tmp_path: Path, pipeline: Pipeline, runtime: Runtime
 ) -> None:
     """Of the launcher's own states alone nothing is known."""
-    from lockstep.orchestration._launching import OwnLauncher
+    from lockstep.airflow._launching import OwnLauncher
 
     @dataclass
     class Scripted(LooseLauncher):
@@ -200,7 +200,7 @@ def test_a_request_stands_unless_it_is_known_to_be_gone(tmp_path: Path) -> None:
 
 
 def test_a_token_is_of_one_execution_of_one_deployment() -> None:
-    from lockstep.orchestration._launching import token_of
+    from lockstep.airflow._launching import token_of
 
     def token(deployment: str, number: int) -> str:
         folder = f"s3a://staging/{deployment}/launched/epoch=1/{number}"
@@ -230,7 +230,7 @@ def yarn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[YarnCluster]:
 @pytest.fixture
 def jobs_of(yarn: YarnCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Pipeline], Any]:
     """As each process of the task makes them."""
-    from lockstep.orchestration._launching import launcher
+    from lockstep.airflow._launching import launcher
 
     extra = {"yarn_resourcemanager_webapp_address": yarn.web}
     monkeypatch.setenv("AIRFLOW_CONN_YARN", json.dumps({"conn_type": "spark", "host": "yarn", "extra": extra}))

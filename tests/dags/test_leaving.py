@@ -30,7 +30,7 @@ from tests.dags.pipelines import ORDERS
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator
 
-    from lockstep.orchestration._airflow import TaskDeferred
+    from lockstep.airflow._airflow import TaskDeferred
 
 REFERENCE = "tests.crash.world:pipeline"
 RUNNING, SUCCEEDED, FAILED = JobState.RUNNING, JobState.SUCCEEDED, JobState.FAILED
@@ -66,7 +66,7 @@ class Service:
 @pytest.fixture(autouse=True)
 def no_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty zip of code, as nothing runs it."""
-    monkeypatch.setattr("lockstep.orchestration._launching._packages", lambda reference: [])
+    monkeypatch.setattr("lockstep.airflow._launching._packages", lambda reference: [])
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def wake(begun: Observed, task: Any, left: TaskDeferred, found: object = ()) -> 
 
 async def first_event(left: TaskDeferred) -> Any:
     """As a triggerer that knows nothing but what Airflow keeps."""
-    from lockstep.orchestration.triggers import JobTrigger
+    from lockstep.airflow.triggers import JobTrigger
 
     path, arguments = left.trigger.serialize()
     assert path == f"{JobTrigger.__module__}.{JobTrigger.__qualname__}"
@@ -174,7 +174,7 @@ CLUSTER: dict[str, Any] = {"deploy_mode": "cluster"}
 
 
 def launcher_to(monkeypatch: pytest.MonkeyPatch, connection: dict[str, Any], submit: dict[str, Any]) -> Any:
-    from lockstep.orchestration._launching import launcher
+    from lockstep.airflow._launching import launcher
 
     monkeypatch.setenv("AIRFLOW_CONN_SPARK", json.dumps(connection))
     return launcher(ORDERS, "spark", submit)
@@ -217,7 +217,7 @@ def test_spark_submit_hands_the_job_in_and_tells_by_what_id_it_is_known(
 ) -> None:
     from airflow.providers.apache.spark.hooks import spark_submit
 
-    from lockstep.orchestration._launching import token_of
+    from lockstep.airflow._launching import token_of
 
     started: list[list[str]] = []
     lines = [f"{SAID[cluster]}\n"]  # if it logs so much
@@ -248,7 +248,7 @@ def test_spark_submit_hands_the_job_in_and_tells_by_what_id_it_is_known(
 def test_a_job_of_which_spark_submit_says_nothing_is_found_by_its_tag(
     monkeypatch: pytest.MonkeyPatch, manager: Any
 ) -> None:
-    from lockstep.orchestration._cluster_jobs import YarnJobs
+    from lockstep.airflow._cluster_jobs import YarnJobs
 
     extra = {"extra": {MANAGER: manager.address}}
     make_hook = launcher_to(monkeypatch, {**YARN, **extra}, CLUSTER).make_hook

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from lockstep.dataset import Dataset
+from lockstep.connections.dataset import Dataset
 from lockstep.errors import NotPrepared
 from tests.dags.observed import DAY, RUN, Observed
 
@@ -88,8 +88,8 @@ def test_what_fails_has_shown_nothing_as_far_as_anybody_knows(observed: Observed
 
 
 def test_a_start_names_no_epoch_and_every_operator_can_be_asked(observed: Observed) -> None:
-    from lockstep.orchestration import operators
-    from lockstep.orchestration._telling import TellingOperator
+    from lockstep.airflow import operators
+    from lockstep.airflow._telling import TellingOperator
 
     kinds = [one for one in vars(operators).values() if isinstance(one, type)]
     tasks = [one for one in kinds if issubclass(one, TellingOperator)]
@@ -102,7 +102,7 @@ def test_a_start_names_no_epoch_and_every_operator_can_be_asked(observed: Observ
 
 def test_a_place_that_cannot_be_named_fails_no_task(observed: Observed, monkeypatch: pytest.MonkeyPatch) -> None:
     observed.decide()
-    monkeypatch.setattr("lockstep.orchestration._lineage._schemas", lambda *_: 1 / 0)
+    monkeypatch.setattr("lockstep.airflow._lineage._schemas", lambda *_: 1 / 0)
     found = told(observed.run("Publish", sink="warehouse"))
     assert found.outputs == []
     assert observed.world.shown_in_warehouse(DAY)
@@ -118,7 +118,7 @@ def test_sparks_own_lineage_gets_its_parent_where_the_provider_is_to_say_it(
 ) -> None:
     from airflow.providers.common.compat.openlineage.utils import spark
 
-    from lockstep.orchestration._lineage import with_parent_run
+    from lockstep.airflow._lineage import with_parent_run
 
     def inject(properties: dict[str, Any], context: Any) -> dict[str, Any]:
         return {**properties, "spark.openlineage.parentRunId": context["ti"]}

@@ -48,7 +48,7 @@ def listening(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
 @pytest.fixture
 def received(listening: socket.socket, monkeypatch: pytest.MonkeyPatch) -> Received:
     """What was sent since the last call: on the loopback a packet is there once it is sent."""
-    from lockstep.orchestration import _metrics
+    from lockstep.airflow import _metrics
 
     monkeypatch.setattr(_metrics, "Stats", statsd_client())
     listening.setblocking(False)
@@ -89,7 +89,7 @@ def test_each_phase_sends_how_long_it_took_by_pipeline_and_sink(observed: Observ
 def test_where_there_are_tags_the_name_stays_the_same_for_all(
     observed: Observed, received: Received, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lockstep.orchestration import _metrics
+    from lockstep.airflow import _metrics
 
     monkeypatch.setenv("AIRFLOW__METRICS__STATSD_INFLUXDB_ENABLED", "True")
     monkeypatch.setattr(_metrics, "Stats", statsd_client())
@@ -98,7 +98,7 @@ def test_where_there_are_tags_the_name_stays_the_same_for_all(
 
 
 def test_a_failure_is_counted_by_its_kind_and_raised_as_it_is(observed: Observed, received: Received) -> None:
-    from lockstep.orchestration._metrics import timed
+    from lockstep.airflow._metrics import timed
 
     observed.run("Begin")
     received()
@@ -111,7 +111,7 @@ def test_a_failure_is_counted_by_its_kind_and_raised_as_it_is(observed: Observed
 
 
 def test_the_gauges_are_those_that_the_exporter_has(observed: Observed, received: Received) -> None:
-    from lockstep.orchestration._metrics import send_gauges
+    from lockstep.airflow._metrics import send_gauges
 
     observed.world.run(RUN, DAY)
     with closing(Report(observed.world.ledger_dsn)) as report:
@@ -124,7 +124,7 @@ def test_the_gauges_are_those_that_the_exporter_has(observed: Observed, received
 
 
 def test_a_client_that_fails_fails_no_task(received: Received, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lockstep.orchestration import _metrics
+    from lockstep.airflow import _metrics
 
     class Broken:
         def __getattr__(self, name: str) -> Any:
@@ -141,7 +141,7 @@ def test_a_client_that_fails_fails_no_task(received: Received, monkeypatch: pyte
 
 
 def test_nothing_is_sent_or_measured_where_nobody_listens(received: Received, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lockstep.orchestration import _metrics
+    from lockstep.airflow import _metrics
 
     monkeypatch.setenv("AIRFLOW__METRICS__STATSD_ON", "False")
     with _metrics.timed("numbers", "begin", None, ()):
@@ -159,13 +159,13 @@ FOREIGN = "java.lang.Exception\n\tat org.apache.spark.Foreign"
 @pytest.fixture(scope="module", autouse=True)
 def airflow() -> None:
     """Imported beforehand: it sets logging up anew."""
-    import lockstep.orchestration._launching  # noqa: F401
+    import lockstep.airflow._launching  # noqa: F401
 
 
 def test_of_an_error_with_a_foreign_cause_the_sentence_is_left_and_the_cause_goes_to_debug(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    from lockstep.orchestration._telling import TellingOperator
+    from lockstep.airflow._telling import TellingOperator
 
     class Failing(TellingOperator):
         def perform(self, context: Context) -> Any:
@@ -188,8 +188,8 @@ def test_of_an_error_with_a_foreign_cause_the_sentence_is_left_and_the_cause_goe
 
 @pytest.mark.fault("R10")
 def test_an_execution_timeout_is_one_sentence_too() -> None:
-    from lockstep.orchestration._airflow import AirflowTaskTimeout
-    from lockstep.orchestration._telling import TellingOperator
+    from lockstep.airflow._airflow import AirflowTaskTimeout
+    from lockstep.airflow._telling import TellingOperator
 
     class Slow(TellingOperator):
         def perform(self, context: Context) -> Any:
@@ -206,7 +206,7 @@ def test_an_execution_timeout_is_one_sentence_too() -> None:
 
 
 def test_a_driver_s_lines_go_to_debug_and_the_hook_s_own_stay(caplog: pytest.LogCaptureFixture) -> None:
-    from lockstep.orchestration._telling import DriverLog
+    from lockstep.airflow._telling import DriverLog
 
     log = DriverLog(logging.getLogger("hook"))
     with caplog.at_level(logging.DEBUG):
@@ -221,7 +221,7 @@ def test_the_last_lines_of_a_driver_that_dies_are_told(
 ) -> None:
     from airflow.providers.apache.spark.hooks import spark_submit
 
-    from lockstep.orchestration._launching import launcher
+    from lockstep.airflow._launching import launcher
 
     printed = [*(f"line {number}\n" for number in range(999)), "Error: it does not exist\n"]
     dead = SimpleNamespace(stdout=printed, wait=lambda: 1, poll=lambda: 1)
@@ -235,7 +235,7 @@ def test_the_last_lines_of_a_driver_that_dies_are_told(
     with caplog.at_level(logging.INFO, "lockstep"), pytest.raises(StageFailed) as failed:
         made((tmp_path / "_request.json").as_uri())
     assert "\n" not in str(failed.value)
-    [told] = [record for record in caplog.records if record.name == "lockstep.orchestration._launching"]
+    [told] = [record for record in caplog.records if record.name == "lockstep.airflow._launching"]
     said = told.getMessage()
     assert told.levelname == "ERROR"
     assert "line 998\nError: it does not exist" in said and "line 1\n" not in said

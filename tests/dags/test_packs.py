@@ -20,13 +20,13 @@ DAY = timedelta(days=1)
 
 
 def dag(**arguments: Any) -> Any:
-    from lockstep.orchestration.dag import epoch_dag
+    from lockstep.airflow.dag import epoch_dag
 
     return epoch_dag(ORDERS, **{"schedule": "@daily", "pack": 7, **arguments})
 
 
 def cut(span: Interval, schedule: str | timedelta = "@daily", most: int = 7) -> list[Interval]:
-    from lockstep.orchestration import _intervals as intervals
+    from lockstep.airflow import _intervals as intervals
 
     return intervals.cut(ORDERS, span, schedule, most)
 
@@ -41,7 +41,7 @@ def test_a_pack_is_one_task_that_tells_every_asset() -> None:
     told = {asset.name for asset in made.get_task("pack").outlets}
     assert {name.partition(":")[0] for name in told} == {"orders/raw", "orders/copy"}
     assert made.max_active_runs == 1
-    from lockstep.orchestration.dag import epoch_dag
+    from lockstep.airflow.dag import epoch_dag
 
     assert epoch_dag(pipeline_of(Numbers()), pack=3).task_ids == ["pack"]
 

@@ -14,7 +14,7 @@ from lockstep.errors import EpochsStuck, IllegalTransition, UnknownEpoch
 from lockstep.ledger import Ledger
 from lockstep.ledger.report import Report
 from lockstep.operations.resolve import NothingAsked
-from lockstep.roles.recover import RecoveryReport
+from lockstep.protocol.recover import RecoveryReport
 from lockstep.states import Role
 from tests.cases import cases
 from tests.ledger.epochs import FLIGHTS, RUN, day, planned
@@ -31,7 +31,7 @@ def pipeline(ledger: Ledger) -> None:
 @pytest.fixture
 def done(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """What the operators do in the place of recovery: the hold of each round, and each word that is carried out."""
-    from lockstep.orchestration import operators
+    from lockstep.airflow import operators
 
     found: list[object] = []
 
@@ -46,7 +46,7 @@ def done(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 
 def recover(of: str = FLIGHTS, **params: object) -> None:
-    from lockstep.orchestration.operators import RecoverOperator
+    from lockstep.airflow.operators import RecoverOperator
 
     RecoverOperator(task_id="recover", pipeline=of).execute(cast("Context", {"params": params}))
 
@@ -54,7 +54,7 @@ def recover(of: str = FLIGHTS, **params: object) -> None:
 def test_what_is_stuck_is_looked_for_when_all_was_recovered_and_rounds_may_overlap() -> None:
     from airflow.sdk import TriggerRule
 
-    from lockstep.orchestration.recovery import recovery_dag
+    from lockstep.airflow.recovery import recovery_dag
 
     dag = recovery_dag()
     for name in ("nothing_stuck", "tell"):
@@ -85,7 +85,7 @@ def test_arguments_of_airflow_s_come_over_lockstep_s_own_or_beside_them(name: st
 
 @pytest.mark.fault("H25")
 def test_the_task_is_red_while_an_epoch_waits_for_a_person_and_names_pipeline_epoch_and_way_out(ledger: Ledger) -> None:
-    from lockstep.orchestration.operators import NothingStuckOperator
+    from lockstep.airflow.operators import NothingStuckOperator
 
     task = NothingStuckOperator(task_id="nothing_stuck")
     planned(ledger, 1)
@@ -98,7 +98,7 @@ def test_the_task_is_red_while_an_epoch_waits_for_a_person_and_names_pipeline_ep
 def test_recovery_reads_which_pipeline_and_what_hold_from_the_run_whatever_airflow_makes_of_its_params(
     ledger: Ledger, done: list[object]
 ) -> None:
-    from lockstep.orchestration import operators
+    from lockstep.airflow import operators
 
     ledger.ensure_pipeline("clicks", Identity.CURSOR)
     conf = {"pipeline": FLIGHTS, "hold_minutes": 7}
@@ -115,7 +115,7 @@ def test_recovery_reads_which_pipeline_and_what_hold_from_the_run_whatever_airfl
 
 @pytest.mark.fault("R17")
 def test_recovery_of_a_pipeline_that_there_is_not_is_refused_and_of_none_is_of_every(ledger: Ledger) -> None:
-    from lockstep.orchestration.operators import ListPipelinesOperator
+    from lockstep.airflow.operators import ListPipelinesOperator
 
     def names(**conf: object) -> Any:
         asked = cast("Context", {"params": {"pipeline": None}, "dag_run": SimpleNamespace(conf=conf)})
@@ -133,7 +133,7 @@ def test_recovery_of_a_pipeline_that_there_is_not_is_refused_and_of_none_is_of_e
 def test_intervals_without_an_epoch_are_named_with_the_backfill_that_fills_them_and_make_nothing_red(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lockstep.orchestration.operators import NothingStuckOperator
+    from lockstep.airflow.operators import NothingStuckOperator
 
     said: list[str] = []
     log = SimpleNamespace(warning=lambda text, *values: said.append(text % values))
@@ -157,7 +157,7 @@ def test_intervals_without_an_epoch_are_named_with_the_backfill_that_fills_them_
 def test_a_run_that_points_to_a_persons_word_has_it_carried_out_before_it_recovers(
     done: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lockstep.orchestration import operators
+    from lockstep.airflow import operators
 
     word: dict[str, Any] = {"pipeline": FLIGHTS, "resolve_epoch": 7, "resolve_sink": "delays", "resolve_word": 40}
     recover(pipeline=FLIGHTS)
@@ -202,7 +202,7 @@ def begun_by(ledger: Ledger, task: str, number: int = 1) -> Epoch:
 
 
 def comes(ledger: Ledger, epoch: Epoch, answers: Any) -> str | None:
-    from lockstep.orchestration._coming import what_comes
+    from lockstep.airflow._coming import what_comes
 
     with closing(Report(ledger._connection.dsn)) as report:
         return what_comes(epoch, report, cast("Context", {"ti": answers}))

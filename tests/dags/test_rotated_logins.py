@@ -22,11 +22,11 @@ import pytest
 from psycopg2 import sql
 from psycopg2.extensions import parse_dsn
 
+from lockstep.connections.mariadb.connection import Database as MariaDb
+from lockstep.connections.postgres.asking import read_rows
+from lockstep.connections.postgres.connection import Database as Postgres
 from lockstep.errors import SINK_ERRORS, LoginUnavailable, NotConfigured, SinkUnavailable
 from lockstep.ledger import Ledger, migrate
-from lockstep.mariadb.connection import Database as MariaDb
-from lockstep.postgres.asking import read_rows
-from lockstep.postgres.connection import Database as Postgres
 from lockstep.sources import MariaDbTableSource, PostgresTableSource
 from lockstep.sources.base import SourceContext
 from stack.mariadb import MariaDbServer
@@ -34,7 +34,7 @@ from stack.s3 import S3Server
 from tests.cases import cases
 
 if TYPE_CHECKING:
-    from lockstep.login import Login
+    from lockstep.connections.login import Login
 
 Environment = pytest.MonkeyPatch
 
@@ -54,8 +54,8 @@ class Account:
         self.environment.setenv("AIRFLOW_CONN_THERE", json.dumps({**self.fields, "login": self.user, **changed}))
 
     def login(self) -> Login:
-        from lockstep.login import Login
-        from lockstep.orchestration.connections import AirflowConnections
+        from lockstep.airflow.connections import AirflowConnections
+        from lockstep.connections.login import Login
 
         found = AirflowConnections()["there"]
         assert isinstance(found, Login)
@@ -242,7 +242,7 @@ TOKENS = {"iam": True, "aws_conn_id": "cloud", "sslmode": "prefer"}
 def test_a_connection_that_asks_for_a_token_gets_one_by_its_hook_whenever_it_is_opened(
     conn_type: str, account: Account, signed: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lockstep.orchestration import _tokens
+    from lockstep.airflow import _tokens
 
     monkeypatch.setattr(_tokens, "SECONDS", 0.0)
     signed.clear()
@@ -289,7 +289,7 @@ def test_a_service_that_gives_no_token_is_waited_for_and_named(
 def test_a_provider_that_is_missing_is_named_with_its_package(
     fields: dict[str, Any], package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lockstep.orchestration.connections import AirflowConnections
+    from lockstep.airflow.connections import AirflowConnections
 
     for module in ("amazon.aws.hooks.base_aws", "microsoft.azure.hooks.base_azure", "mysql.hooks.mysql"):
         monkeypatch.setitem(sys.modules, f"airflow.providers.{module}", None)
@@ -303,8 +303,8 @@ def test_a_provider_that_is_missing_is_named_with_its_package(
 def test_who_asks_for_no_token_gets_none_and_the_driver_nothing_that_is_for_the_hook(
     conn_type: str, extra: dict[str, Any], password: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lockstep.mariadb.dsn import parse_dsn as parse_uri
-    from lockstep.orchestration.connections import AirflowConnections
+    from lockstep.airflow.connections import AirflowConnections
+    from lockstep.connections.mariadb.dsn import parse_dsn as parse_uri
 
     fields = {"conn_type": conn_type, "host": "db", "schema": "s", "login": "u", "password": password, "extra": extra}
     monkeypatch.setenv("AIRFLOW_CONN_THERE", json.dumps(fields))
@@ -340,10 +340,10 @@ def lent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, str | None]]:
 def test_keys_of_a_role_are_got_by_the_hook_and_again_before_they_end(
     s3_server: S3Server, lent: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lockstep.object_store import client
-    from lockstep.object_store.store import ObjectStore
-    from lockstep.orchestration import _tokens
-    from lockstep.orchestration.connections import AirflowConnections
+    from lockstep.airflow import _tokens
+    from lockstep.airflow.connections import AirflowConnections
+    from lockstep.connections.object_store import client
+    from lockstep.connections.object_store.store import ObjectStore
 
     s3_server.start()
     monkeypatch.setattr(_tokens, "SECONDS", 0.0)
@@ -379,8 +379,8 @@ def test_keys_of_a_role_are_got_by_the_hook_and_again_before_they_end(
 def test_keys_are_asked_for_where_a_connection_names_a_role_or_has_none(
     conn_type: str, login: str | None, extra: dict[str, str], asks: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lockstep.object_store.client import Login as Keys
-    from lockstep.orchestration.connections import AirflowConnections
+    from lockstep.airflow.connections import AirflowConnections
+    from lockstep.connections.object_store.client import Login as Keys
 
     monkeypatch.setitem(sys.modules, "airflow.providers.amazon.aws.hooks.base_aws", None)
     fields = {"conn_type": conn_type, "login": login, "password": "secret" if login else None, "extra": extra}
@@ -401,8 +401,8 @@ def test_in_another_process_a_login_is_a_mere_text_and_no_trace_shows_it(account
 
 def test_messages_are_rid_of_every_password_that_a_login_had(account: Account, maria: MariaDbAccount) -> None:
     """Both are of one Connection here, the later one's."""
-    from lockstep.mariadb.dsn import scrub_login
-    from lockstep.postgres.dsn import scrub
+    from lockstep.connections.mariadb.dsn import scrub_login
+    from lockstep.connections.postgres.dsn import scrub
 
     uri = maria.login()
     account.rotate("hunter1")
@@ -446,7 +446,7 @@ def test_one_thread_at_a_time_asks_airflows_supervisor_where_airflow_itself_has_
     """As 3.1 has it: of a task's socket to its supervisor whoever asks takes the next answer, whose it is."""
     from airflow.sdk.execution_time import comms
 
-    from lockstep.orchestration._airflow import one_at_a_time
+    from lockstep.airflow._airflow import one_at_a_time
 
     class Decoder:
         def __init__(self, patience: float) -> None:

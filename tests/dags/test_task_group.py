@@ -26,7 +26,7 @@ from tests.dags.pipelines import NUMBERS, ORDERS, SHARDED, Days, pipeline_of
 if TYPE_CHECKING:
     from airflow.sdk import DAG
 
-    from lockstep.orchestration.task_group import EpochTaskGroup
+    from lockstep.airflow.task_group import EpochTaskGroup
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 RETURNS = replace(pipeline_of(Days()), name="returns")
@@ -74,8 +74,8 @@ def upstream(dag: DAG) -> dict[str, set[str]]:
 
 
 def test_a_group_has_the_tasks_of_epoch_dag_under_its_prefix_and_a_leaf(dag: DAG) -> None:
-    from lockstep.orchestration._airflow import no_retry_of_terminal
-    from lockstep.orchestration.dag import epoch_dag
+    from lockstep.airflow._airflow import no_retry_of_terminal
+    from lockstep.airflow.dag import epoch_dag
 
     alone = upstream(epoch_dag(ORDERS, schedule="@daily", start_date=START))
     expected = {f"orders.{task}": {f"orders.{one}" for one in before} for task, before in alone.items()}
@@ -180,7 +180,7 @@ def test_arguments_that_would_go_nowhere_or_break_the_protocol_are_refused(task_
 def test_callbacks_owner_and_retries_of_the_dag_and_its_groups_count_more_than_lockstep_s() -> None:
     from airflow.sdk import TaskGroup
 
-    from lockstep.orchestration._airflow import no_retry_of_terminal
+    from lockstep.airflow._airflow import no_retry_of_terminal
 
     def tell(context: Any) -> None: ...
 
@@ -199,7 +199,7 @@ def test_callbacks_owner_and_retries_of_the_dag_and_its_groups_count_more_than_l
 def test_a_schedule_whose_runs_have_no_interval_is_refused_for_interval_pipelines() -> None:
     from airflow.sdk import Asset
 
-    from lockstep.orchestration._airflow import CronDataIntervalTimetable, CronTriggerTimetable
+    from lockstep.airflow._airflow import CronDataIntervalTimetable, CronTriggerTimetable
 
     daily: Any = {"timezone": "UTC"}
     for schedule in ("@daily", timedelta(days=1), CronTriggerTimetable("@daily", **daily), [Asset("lockstep://a/b")]):
@@ -262,7 +262,7 @@ def test_what_cant_go_well_is_refused_by_name(arguments: Any, make: Callable[[],
 def test_many_pipelines_are_instances_of_one_mapped_task_by_their_names() -> None:
     from airflow.sdk.definitions.mappedoperator import MappedOperator
 
-    from lockstep.orchestration.operators import MappedPackOperator, pipelines_in
+    from lockstep.airflow.operators import MappedPackOperator, pipelines_in
 
     with dag_of() as made:
         rule = {"pack": {"trigger_rule": "all_done"}}
@@ -318,7 +318,7 @@ def test_a_dag_with_groups_survives_serialization_with_nothing_of_its_pipelines_
     make: Any,
 ) -> None:
     """By its dates Airflow would end a run of an earlier interval green, and nothing would have moved."""
-    from lockstep.orchestration._airflow import CronDataIntervalTimetable
+    from lockstep.airflow._airflow import CronDataIntervalTimetable
 
     def made(**arguments: Any) -> DAG:
         with dag_of(**arguments) as dag:
@@ -345,7 +345,7 @@ def context_of(**params: Any) -> Any:
 
 
 def test_each_pipeline_of_a_run_has_a_row_of_its_own_and_epoch_dag_s_stays_the_run_s(dag: DAG) -> None:
-    from lockstep.orchestration.dag import epoch_dag
+    from lockstep.airflow.dag import epoch_dag
 
     context: Any = {"ti": SimpleNamespace(dag_id="mine", run_id="manual 1")}
     commit: Any = dag.get_task("back.commit")
@@ -355,7 +355,7 @@ def test_each_pipeline_of_a_run_has_a_row_of_its_own_and_epoch_dag_s_stays_the_r
 
 
 def test_a_conf_names_whose_rows_it_would_replace_or_is_refused_before_anything_begins() -> None:
-    from lockstep.orchestration.restating import reason_of
+    from lockstep.airflow.restating import reason_of
 
     def reason(given: Any) -> str | None:
         return reason_of(context_of(lockstep_restate=given), "orders", ["orders", "returns"])
@@ -391,7 +391,7 @@ def test_an_interval_in_the_conf_is_for_the_interval_pipelines_of_a_dag() -> Non
 def test_a_group_that_is_skipped_in_a_cleared_run_moves_nothing_of_what_an_earlier_try_began(
     observed: Observed,
 ) -> None:
-    from lockstep.orchestration._airflow import AirflowSkipException
+    from lockstep.airflow._airflow import AirflowSkipException
 
     with dag_of(RUN.dag_id) as made:
         step("branch") >> group(observed.world.pipeline)

@@ -26,7 +26,7 @@ from lockstep.errors import (
     TooManyInFlight,
     WaitedInVain,
 )
-from lockstep.runtime import Runtime
+from lockstep.protocol.runtime import Runtime
 from tests.cases import cases
 from tests.dags.airflow_parts import deferred, rescheduled
 from tests.dags.pipelines import ORDERS
@@ -34,9 +34,9 @@ from tests.dags.pipelines import ORDERS
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from lockstep.orchestration._airflow import TaskDeferred
-    from lockstep.orchestration.operators import EpochOperator
-    from lockstep.orchestration.triggers import FilesTrigger
+    from lockstep.airflow._airflow import TaskDeferred
+    from lockstep.airflow.operators import EpochOperator
+    from lockstep.airflow.triggers import FilesTrigger
 
 FILE = "/landing/2013-01-05.csv"
 MISSING_FILE = SourceNotReady(f"{FILE} is expected, and there is no such file yet", [FILE])
@@ -46,8 +46,8 @@ HOURS = timedelta(hours=2)
 
 def missing(error: Retryable, *, at_begin: bool = False, **arguments: Any) -> EpochOperator:
     """A task that finds that something is missing, always; `at_begin`: the one that waits for input."""
-    from lockstep.orchestration._retrying import retry_arguments
-    from lockstep.orchestration.operators import BeginOperator, EpochOperator
+    from lockstep.airflow._retrying import retry_arguments
+    from lockstep.airflow.operators import BeginOperator, EpochOperator
 
     class Missing(EpochOperator):
         def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def waiting_for(span: timedelta) -> Context:
 @pytest.fixture
 def no_ledger(monkeypatch: pytest.MonkeyPatch) -> list[timedelta]:
     """Runs operators without a ledger; the list has how long each wait keeps the lease."""
-    from lockstep.orchestration import operators
+    from lockstep.airflow import operators
 
     kept: list[timedelta] = []
 
@@ -104,7 +104,7 @@ def test_only_begin_waits_for_input_another_run_and_room(error: type[Retryable],
 
 
 def test_pauses_grow_up_to_the_longest_and_end_with_the_patience() -> None:
-    from lockstep.orchestration._waiting import wait_after
+    from lockstep.airflow._waiting import wait_after
 
     task = missing(MISSING)
 
@@ -134,7 +134,7 @@ def test_a_deferrable_task_leaves_looking_for_its_files_to_the_triggerer(no_ledg
     with deferred() as left:
         missing(MISSING_FILE, at_begin=True, deferrable=True).execute(waiting_for(timedelta()))
     path, arguments = left[0].trigger.serialize()
-    assert path == "lockstep.orchestration.triggers.FilesTrigger"
+    assert path == "lockstep.airflow.triggers.FilesTrigger"
     assert (arguments["places"], arguments["every"]) == ([FILE], 5.0)
     assert json.loads(json.dumps(arguments)) == arguments
     ends = datetime.fromisoformat(arguments["until"]) - datetime.fromisoformat(arguments["since"])
@@ -186,7 +186,7 @@ def test_a_triggerer_that_sees_what_the_task_does_not_wakes_it_once_and_not_for_
 
 def trigger_at(place: str, lasts: timedelta) -> FilesTrigger:
     """As a triggerer makes it, from what was kept of one that another process made."""
-    from lockstep.orchestration.triggers import FilesTrigger
+    from lockstep.airflow.triggers import FilesTrigger
 
     now = datetime.now(UTC)
     _, arguments = FilesTrigger([place], now.isoformat(), (now + lasts).isoformat(), 0.01).serialize()

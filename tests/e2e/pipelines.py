@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from lockstep import Pipeline, crash
 from lockstep.audits import Audit, row_count
+from lockstep.connections.home import absolute
 from lockstep.crash import CrashPoint
-from lockstep.home import absolute
 from lockstep.pipeline import Transform
 from lockstep.sinks import FileSink, KafkaSink, PostgresSink
 from lockstep.sources import FileSource

@@ -42,7 +42,7 @@ def test_a_trigger_with_params_moves_the_interval_that_they_name_and_tells_asset
     about = {"pipeline": "orders", "epoch": epoch.id}
     for task_id, further in (("stage", {}), ("publish.warehouse", {"sink": "warehouse"})):
         lines = world.api.log_entries("orders", run_id, task_id)
-        ours = [line for line in lines if str(line.get("logger", "")).startswith("lockstep.roles")]
+        ours = [line for line in lines if str(line.get("logger", "")).startswith("lockstep.protocol")]
         fielded = [line for line in ours if (about | further).items() <= line.items()]
         assert fielded and all(line["token"] >= epoch.attempt for line in fielded), lines
     events = world.api.asset_events("orders", run_id)

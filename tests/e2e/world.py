@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 from psycopg2 import sql
 
 from lockstep import files
+from lockstep.airflow._airflow import HAS_PARTITIONS
 from lockstep.epoch import Epoch, Interval
 from lockstep.ledger import Ledger
 from lockstep.ledger.report import Report
-from lockstep.orchestration._airflow import HAS_PARTITIONS
 from tests.e2e.airflow_api import AirflowApi, wait_for
 from tests.e2e.groups import Row, write_rows
 

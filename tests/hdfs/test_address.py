@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from lockstep.connections.hdfs.address import HdfsAddress
 from lockstep.errors import StoreRefused
-from lockstep.hdfs.address import HdfsAddress
 
 
 @pytest.fixture(autouse=True)

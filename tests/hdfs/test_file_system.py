@@ -12,9 +12,9 @@ from itertools import count, product
 
 import pytest
 
+from lockstep.connections.hdfs.address import HdfsAddress
+from lockstep.connections.hdfs.file_system import HdfsFileSystem, _os_error
 from lockstep.errors import StagingRefused, StoreRefused
-from lockstep.hdfs.address import HdfsAddress
-from lockstep.hdfs.file_system import HdfsFileSystem, _os_error
 from lockstep.wal._hdfs_storage import HdfsStorage
 from lockstep.wal._storage import Entry, Kind
 from lockstep.wal.staging import storage_at

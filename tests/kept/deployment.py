@@ -15,14 +15,14 @@ import psycopg2
 from lockstep.epoch import Epoch, Interval, RunKey
 from lockstep.ledger import Ledger
 from lockstep.pipeline import Pipeline
-from lockstep.roles.begin import begin
-from lockstep.roles.cleanup import cleanup
-from lockstep.roles.commit import commit
-from lockstep.roles.prepare import prepare
-from lockstep.roles.publish import publish
-from lockstep.roles.stage import stage
-from lockstep.runtime import Runtime, open_wal
-from lockstep.steps.stage_job import Launch
+from lockstep.protocol.begin import begin
+from lockstep.protocol.cleanup import cleanup
+from lockstep.protocol.commit import commit
+from lockstep.protocol.prepare import prepare
+from lockstep.protocol.publish import publish
+from lockstep.protocol.runtime import Runtime, open_wal
+from lockstep.protocol.stage import stage
+from lockstep.protocol.stage_job import Launch
 from lockstep.wal.staging import Staging
 
 FIRST_DAY = datetime(2013, 1, 1, tzinfo=UTC)

@@ -27,7 +27,7 @@ from lockstep.ledger import migrate
 from lockstep.operations.override import override
 from lockstep.operations.replan import void
 from lockstep.operations.savepoint import export, start
-from lockstep.roles.restage import restage
+from lockstep.protocol.restage import restage
 from lockstep.run import in_process
 from lockstep.states import ParticipantState
 from stack.kafka import KafkaBroker

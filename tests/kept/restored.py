@@ -29,7 +29,7 @@ from lockstep import files, recover
 from lockstep.epoch import Epoch
 from lockstep.errors import SourceChanged
 from lockstep.ledger import migrate
-from lockstep.roles.recover import RecoveryReport
+from lockstep.protocol.recover import RecoveryReport
 from stack.kafka import KafkaBroker
 from stack.mariadb import MariaDbServer
 from stack.postgres import PostgresServer

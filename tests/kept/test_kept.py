@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from lockstep.cli import app
-from lockstep.environment import variable_of
+from lockstep.connections.environment import variable_of
 from lockstep.epoch import Epoch
 from lockstep.errors import StageFailed
 from lockstep.operations.savepoint import export, start

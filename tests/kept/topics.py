@@ -9,8 +9,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
-from lockstep.kafka.cluster import Cluster
-from lockstep.kafka.connection import Asker
+from lockstep.connections.kafka.cluster import Cluster
+from lockstep.connections.kafka.connection import Asker
 from tests.waiting import until
 
 SECONDS = 30

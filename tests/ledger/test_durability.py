@@ -120,7 +120,7 @@ def test_a_server_that_may_lose_a_decision_is_refused(
 def test_a_server_that_is_too_old_is_refused_with_what_it_lacks(
     own_server: PostgresServer, own_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lockstep.postgres.connection.OLDEST", 99)
+    monkeypatch.setattr("lockstep.connections.postgres.connection.OLDEST", 99)
     for use in (lambda: own_ledger.unfinished_epochs(FLIGHTS), lambda: migrate(own_server.dsn())):
         with pytest.raises(LedgerRefused, match=r"server is PostgreSQL \d+: 99 or newer is needed.* no multiranges"):
             use()

@@ -14,7 +14,7 @@ from lockstep.ledger import Ledger
 from lockstep.ledger._connection import LedgerConnection, Row
 from lockstep.ledger.measures import Measures, SinkMeasures, measure
 from lockstep.ledger.report import PATIENCE, EpochStatus, Report, Unproven
-from lockstep.remedies import COMMAND, NOTEBOOK
+from lockstep.observability.suggestions import COMMAND, NOTEBOOK
 from lockstep.states import EpochState, Role
 from tests.ledger.epochs import (
     CLICKS,

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from lockstep.epoch import RunKey
 from lockstep.ledger import Ledger
-from lockstep.remedies import COMMAND, NOTEBOOK
+from lockstep.observability.suggestions import COMMAND, NOTEBOOK
 from lockstep.states import Role
 from tests.ledger.epochs import (
     CLICKS,

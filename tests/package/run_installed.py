@@ -16,14 +16,14 @@ from shop import pipeline
 import lockstep
 from lockstep.epoch import Interval, RunKey
 from lockstep.ledger import Ledger, migrate
-from lockstep.roles.begin import begin
-from lockstep.roles.cleanup import cleanup
-from lockstep.roles.commit import commit
-from lockstep.roles.prepare import prepare
-from lockstep.roles.publish import publish
-from lockstep.roles.stage import stage
-from lockstep.runtime import Runtime
-from lockstep.steps.stage_job import Launch
+from lockstep.protocol.begin import begin
+from lockstep.protocol.cleanup import cleanup
+from lockstep.protocol.commit import commit
+from lockstep.protocol.prepare import prepare
+from lockstep.protocol.publish import publish
+from lockstep.protocol.runtime import Runtime
+from lockstep.protocol.stage import stage
+from lockstep.protocol.stage_job import Launch
 from lockstep.wal.staging import Staging
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
@@ -70,7 +70,7 @@ def by_submit(master: str) -> Launch:
 
 
 def by_airflow() -> Launch:
-    from lockstep.orchestration._launching import launcher
+    from lockstep.airflow._launching import launcher
 
     return launcher(pipeline, "spark", {})
 

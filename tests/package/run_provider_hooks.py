@@ -28,11 +28,11 @@ from urllib.parse import parse_qs, urlsplit
 
 from psycopg2.extensions import parse_dsn
 
+from lockstep.airflow.connections import AirflowConnections
+from lockstep.connections.mariadb.dsn import parse_dsn as parse_uri
+from lockstep.connections.object_store.client import Login as Keys
 from lockstep.errors import LoginUnavailable
 from lockstep.launchers import Application, JobLauncher, JobState
-from lockstep.mariadb.dsn import parse_dsn as parse_uri
-from lockstep.object_store.client import Login as Keys
-from lockstep.orchestration.connections import AirflowConnections
 
 RUNNING, SUCCEEDED, FAILED = JobState.RUNNING, JobState.SUCCEEDED, JobState.FAILED
 ARGUMENTS = ["--request", "s3a://staging/x/_request.json"]
@@ -593,7 +593,7 @@ def try_s3() -> None:
         for conn_type in ("aws", "lockstep_s3"):
             asked_for.clear()
             connection("there", conn_type=conn_type, login="AKIAIOSFODNN7EXAMPLE", password="hidden", extra=extra)
-            with patch("lockstep.orchestration._tokens.SECONDS", 0.0):
+            with patch("lockstep.airflow._tokens.SECONDS", 0.0):
                 found = Keys.of(AirflowConnections()["there"])
                 given = [found.credential() for _ in range(2)]
             assert [one["access_key_id"] for one in given] == ["key 2", "key 3"], given

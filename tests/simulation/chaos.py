@@ -10,7 +10,7 @@ from functools import partial
 
 from lockstep.epoch import Identity, Interval
 from lockstep.errors import Retryable
-from lockstep.roles.recover import RecoveryReport, recover
+from lockstep.protocol.recover import RecoveryReport, recover
 from lockstep.states import DECIDED, UNDECIDED, EpochState
 from tests.simulation import invariants
 from tests.simulation.baton import Order, Process

@@ -22,6 +22,6 @@ def simulated_ledger(ledger_server: PostgresServer) -> Iterator[str]:
 @pytest.fixture
 def standing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Leases are renewed by no thread: their clock is the simulator's."""
-    monkeypatch.setattr("lockstep.steps.lease.RENEWAL", 3600.0)
+    monkeypatch.setattr("lockstep.protocol.lease.RENEWAL", 3600.0)
     with standing_at_crash_points(monkeypatch):
         yield

@@ -7,13 +7,13 @@ from enum import StrEnum
 
 from lockstep.epoch import Interval, RunKey
 from lockstep.errors import LockstepError
-from lockstep.roles.abort import abort
-from lockstep.roles.begin import begin
-from lockstep.roles.cleanup import cleanup
-from lockstep.roles.commit import commit, commit_together
-from lockstep.roles.prepare import prepare
-from lockstep.roles.publish import publish
-from lockstep.roles.stage import stage
+from lockstep.protocol.abort import abort
+from lockstep.protocol.begin import begin
+from lockstep.protocol.cleanup import cleanup
+from lockstep.protocol.commit import commit, commit_together
+from lockstep.protocol.prepare import prepare
+from lockstep.protocol.publish import publish
+from lockstep.protocol.stage import stage
 from tests.simulation.world import World, spark_job
 
 MOST_TRIES = 5

@@ -12,7 +12,7 @@ from lockstep import errors
 from lockstep.epoch import Epoch, Identity
 from lockstep.errors import IllegalTransition
 from lockstep.operations.verify import verify
-from lockstep.runtime import open_wal
+from lockstep.protocol.runtime import open_wal
 from lockstep.sinks.files import files
 from lockstep.sinks.values import Publication
 from lockstep.states import DECIDED, FINISHED, SHOWN, TRANSITIONS, UNDECIDED, EpochState, ParticipantState

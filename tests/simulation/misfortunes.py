@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal
 
 from lockstep.operations.replan import replan, void
 from lockstep.operations.resolve import resolve
-from lockstep.roles.abort import abort_epoch
-from lockstep.roles.recover import recover
+from lockstep.protocol.abort import abort_epoch
+from lockstep.protocol.recover import recover
 from lockstep.states import EpochState, Role
 from tests.simulation.baton import Order
 from tests.simulation.dag_run import DagRun, Status

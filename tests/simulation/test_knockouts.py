@@ -9,16 +9,15 @@ from typing import Any
 
 import pytest
 
+from lockstep.definition.wal_retention import KeptWal
 from lockstep.epoch import Epoch, Plan, RunKey
 from lockstep.ledger import Ledger
 from lockstep.ledger import _guards as guards
 from lockstep.ledger._statements import statement
-from lockstep.roles import abort, begin, cleanup, commit, prepare, publish, recover, stage
-from lockstep.runtime import Runtime
+from lockstep.protocol import abort, begin, cleanup, commit, prepare, publish, recover, stage, sweep
+from lockstep.protocol.runtime import Runtime
 from lockstep.sinks.values import SinkEpoch
 from lockstep.states import EpochState, Role
-from lockstep.steps import sweep
-from lockstep.wal_retention import KeptWal
 from tests.simulation.misfortunes import LEFT_UNSEALED, Kind, Taste
 from tests.simulation.servers import Server, Session
 from tests.simulation.simulating import NONE, SimulationFailed, simulate

@@ -18,7 +18,7 @@ from lockstep.errors import LedgerUnavailable, StageFailed
 from lockstep.ledger import Ledger
 from lockstep.ledger._connection import LedgerConnection, Transaction
 from lockstep.pipeline import Pipeline
-from lockstep.runtime import Runtime
+from lockstep.protocol.runtime import Runtime
 from lockstep.sinks.files import FileSink
 from lockstep.sources import OpenSource, Source, SourceContext
 from lockstep.states import Role

@@ -13,9 +13,8 @@ from typing import Any, cast
 
 import pyarrow as pa
 
+from lockstep.connections.object_store.store import ObjectStore
 from lockstep.epoch import Vote
-from lockstep.object_store.store import ObjectStore
-from lockstep.output_home import OutputHome
 from lockstep.sinks.base import Sink
 from lockstep.sinks.delta import DeltaSink
 from lockstep.sinks.open_sink import OpenSink
@@ -24,6 +23,7 @@ from lockstep.testing._behaviour import behaviours
 from lockstep.testing._rows_at_home import at_home
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows
 from lockstep.testing._under_test import epoch, opened, prepare, publish
+from lockstep.wal.output_home import OutputHome
 from tests.apart import apart
 from tests.sinks import open_apart
 from tests.sinks.delta_target import DeltaSinkApart, DeltaUnderTest, Log

@@ -20,11 +20,11 @@ import pyarrow.parquet as pq
 
 from lockstep.epoch import Json
 from lockstep.errors import TargetChanged
-from lockstep.output_home import OutputHome
 from lockstep.sinks.adopting import AdoptingSink, Answer
 from lockstep.sinks.base import Sink
 from lockstep.sinks.durable_file import create_whole
 from lockstep.sinks.values import Adoptable, Marker, SinkContext, SinkEpoch
+from lockstep.wal.output_home import OutputHome
 
 EPOCH = "lockstep_epoch"
 LOG = "log"

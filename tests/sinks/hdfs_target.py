@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lockstep.hdfs.address import HdfsAddress
-from lockstep.hdfs.file_system import Found, HdfsFileSystem
+from lockstep.connections.hdfs.address import HdfsAddress
+from lockstep.connections.hdfs.file_system import Found, HdfsFileSystem
 from lockstep.sinks.files import files
 from lockstep.testing._sealed_rows import SCHEMA
 from tests.sinks.in_clean_process import RemoteFiles

@@ -9,8 +9,8 @@ from typing import Protocol
 from confluent_kafka import OFFSET_END, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from lockstep.kafka.cluster import Cluster
-from lockstep.kafka.connection import Asker
+from lockstep.connections.kafka.cluster import Cluster
+from lockstep.connections.kafka.connection import Asker
 from stack.kafka import KafkaBroker
 from tests.waiting import until
 

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
-from lockstep.kafka.cluster import Cluster
-from lockstep.kafka.connection import Asker, connect
+from lockstep.connections.kafka.cluster import Cluster
+from lockstep.connections.kafka.connection import Asker, connect
 from lockstep.sinks.base import Sink
 from lockstep.sinks.kafka import KafkaSink
 from lockstep.sinks.kafka._records import RecordColumns

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pymysql
 
-from lockstep.mariadb.dsn import parse_dsn
-from lockstep.mariadb.sql import columns
+from lockstep.connections.mariadb.dsn import parse_dsn
+from lockstep.connections.mariadb.sql import columns
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.mariadb._branches import xid
 from lockstep.testing._sealed_rows import SCHEMA

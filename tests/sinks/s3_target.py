@@ -11,7 +11,7 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from lockstep.object_store.store import ObjectStore
+from lockstep.connections.object_store.store import ObjectStore
 from lockstep.sinks.base import Sink
 from lockstep.sinks.files import FileSink, files
 from lockstep.sinks.files.buckets import Buckets

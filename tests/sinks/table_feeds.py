@@ -10,11 +10,11 @@ from typing import Any, TypeAlias
 import pytest
 
 from lockstep.epoch import Identity, RunKey
-from lockstep.roles.abort import abort
-from lockstep.roles.begin import begin
-from lockstep.roles.commit import commit
-from lockstep.roles.prepare import prepare
-from lockstep.roles.stage import stage
+from lockstep.protocol.abort import abort
+from lockstep.protocol.begin import begin
+from lockstep.protocol.commit import commit
+from lockstep.protocol.prepare import prepare
+from lockstep.protocol.stage import stage
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.postgres import PostgresSink
 from stack.postgres import PostgresServer

@@ -15,7 +15,6 @@ import pytest
 
 from lockstep.epoch import Interval, Vote
 from lockstep.errors import InvalidPipeline, LedgerConflict, PublishBusy, SinkUnavailable, TargetChanged
-from lockstep.output_home import OutputHome
 from lockstep.pipeline import Pipeline
 from lockstep.sinks.adopting import AdoptingSink, Answer
 from lockstep.sinks.base import Sink
@@ -23,6 +22,7 @@ from lockstep.sinks.values import Adoptable, Marker, Publication, SinkContext, S
 from lockstep.testing._behaviour import BEHAVIOURS
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA
 from lockstep.testing._under_test import SinkUnderTest
+from lockstep.wal.output_home import OutputHome
 from tests.crash.world import Numbers, untouched
 from tests.sinks.folder_table import FolderTable, OpenFolderTable
 

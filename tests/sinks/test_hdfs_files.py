@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from lockstep import files
+from lockstep.connections.hdfs.address import HdfsAddress
 from lockstep.epoch import Interval
 from lockstep.errors import (
     LedgerConflict,
@@ -23,7 +24,6 @@ from lockstep.errors import (
     SinkUnavailable,
     StoreRefused,
 )
-from lockstep.hdfs.address import HdfsAddress
 from lockstep.sinks import ByColumns, ByFunction, FileSink
 from lockstep.sinks.base import Sink
 from lockstep.sinks.files import _format as file_format

@@ -13,6 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lockstep.connections.kafka.connection import settings_of
+from lockstep.connections.kafka.limits import AFTER, BEFORE
 from lockstep.errors import (
     InvalidPipeline,
     PreflightRefused,
@@ -21,8 +23,6 @@ from lockstep.errors import (
     SinkUnavailable,
     TargetUnreadable,
 )
-from lockstep.kafka.connection import settings_of
-from lockstep.kafka.limits import AFTER, BEFORE
 from lockstep.sinks.kafka import KafkaSink
 from lockstep.sinks.kafka._open_sink import OpenKafkaSink
 from lockstep.sinks.values import SinkContext
@@ -302,7 +302,7 @@ def look(connections: Mapping[str, str]) -> object:
 def test_the_login_of_an_airflow_connection_opens_a_broker_and_a_wrong_one_is_refused_and_not_shown(
     guarded: KafkaBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from lockstep.orchestration.connections import AirflowConnections
+    from lockstep.airflow.connections import AirflowConnections
 
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA", connection(guarded))
     assert look(AirflowConnections())
@@ -314,7 +314,7 @@ def test_the_login_of_an_airflow_connection_opens_a_broker_and_a_wrong_one_is_re
 
 
 def test_a_login_that_is_refused_is_asked_for_again(guarded: KafkaBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lockstep.orchestration.connections import AirflowConnections
+    from lockstep.airflow.connections import AirflowConnections
 
     class Rotating(AirflowConnections):
         """The Connection has another password by the time that its old one is tried."""
@@ -335,7 +335,7 @@ def test_a_login_that_is_refused_is_asked_for_again(guarded: KafkaBroker, monkey
 def uri_of(**extra: str) -> str:
     from airflow.sdk import Connection
 
-    from lockstep.orchestration.connections import dsn_of
+    from lockstep.airflow.connections import dsn_of
 
     made = Connection(conn_id="k", conn_type="kafka", host="a:1,b:2", login="clerk", password=PASSWORD)
     made.extra = json.dumps(extra)

@@ -19,8 +19,8 @@ from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey, Vote
 from lockstep.errors import IllegalTransition, NotPrepared, OutOfOrder, Retryable
 from lockstep.operations.rebuild import rebuild
-from lockstep.roles.cleanup import cleanup
-from lockstep.roles.publish import publish_shard
+from lockstep.protocol.cleanup import cleanup
+from lockstep.protocol.publish import publish_shard
 from lockstep.sinks.kafka import KafkaSink
 from lockstep.sinks.kafka._open_sink import TransactionalKafkaSink
 from lockstep.sinks.values import Publication, SinkEpoch

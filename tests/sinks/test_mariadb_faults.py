@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from lockstep.connections.mariadb.connection import Database
+from lockstep.connections.mariadb.dsn import parse_dsn
 from lockstep.errors import SINK_ERRORS, InvalidPipeline, SinkUnavailable
-from lockstep.mariadb.connection import Database
-from lockstep.mariadb.dsn import parse_dsn
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.mariadb._branches import BranchName, xid

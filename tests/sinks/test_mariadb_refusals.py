@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lockstep.connections.mariadb import connection as mariadb_connection
+from lockstep.connections.mariadb.connection import weaknesses
 from lockstep.errors import PreflightRefused, SinkRejected, TargetFull, TargetOwned
-from lockstep.mariadb import connection as mariadb_connection
-from lockstep.mariadb.connection import weaknesses
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.sinks.values import Publication

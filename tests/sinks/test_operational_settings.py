@@ -16,8 +16,8 @@ from lockstep.crash import CrashPoint
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline, PreflightRefused, UnknownEpoch
 from lockstep.operations.override import override
-from lockstep.roles.recover import RecoveryReport, recover
-from lockstep.runtime import Runtime
+from lockstep.protocol.recover import RecoveryReport, recover
+from lockstep.protocol.runtime import Runtime
 from lockstep.sinks.append_only.http import HttpSink
 from lockstep.sinks.append_only.tcp import TcpSink
 from lockstep.sinks.base import Sink

@@ -16,6 +16,8 @@ import psycopg2.errors
 import pyarrow as pa
 import pytest
 
+from lockstep.connections.postgres.connection import Database
+from lockstep.connections.relation import Relation
 from lockstep.epoch import Vote
 from lockstep.errors import (
     SINK_ERRORS,
@@ -28,8 +30,6 @@ from lockstep.errors import (
     TargetFull,
     TargetOwned,
 )
-from lockstep.postgres.connection import Database
-from lockstep.relation import Relation
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.postgres._own_tables import PostgresOwnTables

@@ -14,7 +14,7 @@ import pytest
 from lockstep.epoch import RunKey
 from lockstep.errors import BadRecords, EpochBusy
 from lockstep.operations.restore import find_restorable, plan, restore
-from lockstep.pack import Member, move_pack, require_all_moved
+from lockstep.protocol.pack import Member, move_pack, require_all_moved
 from lockstep.sinks import StdoutSink
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.postgres import PostgresSink

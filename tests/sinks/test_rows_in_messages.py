@@ -8,9 +8,9 @@ import traceback
 
 import pytest
 
-from lockstep.disclosure import SHOW_ROWS
 from lockstep.errors import LockstepError, PublishBlocked, SinkRejected
 from lockstep.ledger.report import Report, to_json
+from lockstep.observability.redaction import SHOW_ROWS
 from tests.crash import world
 from tests.crash.world import ROWS
 from tests.sinks import postgres_target

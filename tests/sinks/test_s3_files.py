@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from lockstep.connections.object_store.store import ObjectStore
 from lockstep.epoch import Interval, Vote
 from lockstep.errors import (
     LedgerConflict,
@@ -19,7 +20,6 @@ from lockstep.errors import (
     TargetChanged,
     TargetOwned,
 )
-from lockstep.object_store.store import ObjectStore
 from lockstep.sinks.files import FileSink, files
 from lockstep.sinks.files._prefix import PrefixTarget
 from lockstep.sinks.files.buckets import ByColumns

@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lockstep.connections.mariadb import connection as mariadb
+from lockstep.connections.mariadb.dsn import parse_dsn
+from lockstep.connections.postgres import connection as postgres
 from lockstep.errors import SINK_ERRORS
 from lockstep.ledger import Ledger, migrate
-from lockstep.mariadb import connection as mariadb
-from lockstep.mariadb.dsn import parse_dsn
-from lockstep.postgres import connection as postgres
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sources.tables._mariadb_reading import SelectOut
 from lockstep.sources.tables._postgres_reading import CopyOut

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pytest
 from psycopg2 import sql
 
+from lockstep.connections.mariadb.sql import compose
 from lockstep.errors import PreflightRefused, SinkRejected, TargetUnreadable
-from lockstep.mariadb.sql import compose
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.mariadb._types import mariadb_type
 from lockstep.sinks.postgres import PostgresSink

@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lockstep.disclosure import SHOW_ROWS
 from lockstep.epoch import Vote
 from lockstep.errors import (
     InvalidPipeline,
@@ -22,6 +21,7 @@ from lockstep.errors import (
     SinkUnavailable,
     TargetOwned,
 )
+from lockstep.observability.redaction import SHOW_ROWS
 from lockstep.sinks.mariadb._upsert import Upsert as MariaDbUpsert
 from lockstep.sinks.postgres._upsert import Upsert as PostgresUpsert
 from lockstep.sinks.tables.sink import ProtocolName

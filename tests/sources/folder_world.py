@@ -29,9 +29,9 @@ from lockstep.epoch import Epoch, Interval, RunKey
 from lockstep.ledger import Ledger
 from lockstep.operations.replan import replan
 from lockstep.pipeline import Pipeline
-from lockstep.roles.begin import begin
-from lockstep.roles.recover import recover
-from lockstep.runtime import Runtime
+from lockstep.protocol.begin import begin
+from lockstep.protocol.recover import recover
+from lockstep.protocol.runtime import Runtime
 from lockstep.sinks import FileSink
 from lockstep.sources import FileSource
 from lockstep.wal.manifest import SourceCount

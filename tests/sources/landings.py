@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from pathlib import Path
 
-from lockstep.hdfs.address import HdfsAddress
-from lockstep.hdfs.file_system import HdfsFileSystem
-from lockstep.object_store.store import ObjectStore
+from lockstep.connections.hdfs.address import HdfsAddress
+from lockstep.connections.hdfs.file_system import HdfsFileSystem
+from lockstep.connections.object_store.store import ObjectStore
 
 TEXT = "id,name\n1,x\n"
 

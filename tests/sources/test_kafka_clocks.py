@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lockstep.connections.kafka.cluster import Cluster, Topic
+from lockstep.connections.kafka.connection import Asker
 from lockstep.epoch import Interval, Position
 from lockstep.errors import OffsetsExpired, SourceUnavailable
-from lockstep.kafka.cluster import Cluster, Topic
-from lockstep.kafka.connection import Asker
 from lockstep.sources.kafka._decoding import Decoding
 from lockstep.sources.kafka._end_offsets import Ending
 from lockstep.sources.kafka._open_source import CursorKafkaSource, IntervalKafkaSource

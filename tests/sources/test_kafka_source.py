@@ -17,6 +17,8 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lockstep.connections.kafka.cluster import Cluster
+from lockstep.connections.kafka.connection import Asker
 from lockstep.epoch import Interval, Position
 from lockstep.errors import (
     InvalidPipeline,
@@ -28,8 +30,6 @@ from lockstep.errors import (
     SourceRefused,
     TopicRecreated,
 )
-from lockstep.kafka.cluster import Cluster
-from lockstep.kafka.connection import Asker
 from lockstep.sources import KafkaSource
 from lockstep.sources.base import SourceContext
 from lockstep.sources.kafka._open_source import OpenKafkaSource

@@ -20,10 +20,10 @@ from lockstep.epoch import Epoch, Input, Interval, Position, RunKey
 from lockstep.errors import LockstepError, SourceChanged, StageFailed
 from lockstep.ledger import Ledger
 from lockstep.operations.replan import void
-from lockstep.roles.begin import begin
-from lockstep.roles.restage import restage
-from lockstep.roles.stage import stage
-from lockstep.runtime import Runtime
+from lockstep.protocol.begin import begin
+from lockstep.protocol.restage import restage
+from lockstep.protocol.runtime import Runtime
+from lockstep.protocol.stage import stage
 from lockstep.sinks import FileSink
 from lockstep.sources import FileSource, SourceContext
 from lockstep.sources.files.open_source import OpenFileSource

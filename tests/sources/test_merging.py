@@ -15,7 +15,7 @@ from lockstep.crash import CrashPoint
 from lockstep.epoch import Epoch, RunKey
 from lockstep.errors import EpochBusy, Fenced, InvalidPipeline, PlanMismatch, SourceChanged, SourceRefused
 from lockstep.pipeline import Pipeline
-from lockstep.roles.abort import abort
+from lockstep.protocol.abort import abort
 from lockstep.sinks import FileSink
 from lockstep.sources import FileSource, SequenceSource, Snapshot
 from lockstep.states import EpochState

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from lockstep.connections.kafka.connection import Asker
+from lockstep.connections.kafka.schema_registry import Registered, SchemaRegistry
 from lockstep.errors import SourceRefused, SourceUnavailable
-from lockstep.kafka.connection import Asker
-from lockstep.kafka.schema_registry import Registered, SchemaRegistry
 from tests.sources.schema_registry import Registry, serving
 
 SECRET = "s3cr3t"

@@ -27,9 +27,9 @@ from lockstep.errors import (
 from lockstep.ledger import Ledger, migrate
 from lockstep.operations.rebuild import look
 from lockstep.pipeline import Pipeline
-from lockstep.roles.begin import begin, begin_unless_idle
-from lockstep.roles.stage import stage
-from lockstep.runtime import Runtime
+from lockstep.protocol.begin import begin, begin_unless_idle
+from lockstep.protocol.runtime import Runtime
+from lockstep.protocol.stage import stage
 from lockstep.sinks import FileSink
 from lockstep.sources import (
     FileSource,

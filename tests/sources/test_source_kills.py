@@ -32,14 +32,14 @@ from lockstep import Pipeline, files
 from lockstep.crash import observe
 from lockstep.epoch import RunKey
 from lockstep.ledger import Ledger, migrate
-from lockstep.roles.begin import begin
-from lockstep.roles.cleanup import cleanup
-from lockstep.roles.commit import commit
-from lockstep.roles.prepare import prepare
-from lockstep.roles.publish import publish
-from lockstep.roles.recover import finish_decided
-from lockstep.roles.stage import stage
-from lockstep.runtime import Runtime
+from lockstep.protocol.begin import begin
+from lockstep.protocol.cleanup import cleanup
+from lockstep.protocol.commit import commit
+from lockstep.protocol.prepare import prepare
+from lockstep.protocol.publish import publish
+from lockstep.protocol.recover import finish_decided
+from lockstep.protocol.runtime import Runtime
+from lockstep.protocol.stage import stage
 from lockstep.sinks import FileSink
 from lockstep.sources import (
     PostgresTableSource,

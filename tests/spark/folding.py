@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lockstep import Sessions, Windows
 from lockstep.compute._inputs import ObservedFrame
 from lockstep.compute.state import StateRows
-from lockstep.keyed_state import DELETED
+from lockstep.definition.keyed_state import DELETED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

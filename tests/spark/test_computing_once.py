@@ -16,7 +16,7 @@ from lockstep.compute._inputs import Input
 from lockstep.compute._local_rows import VARIABLE, collect_plain
 from lockstep.errors import StageFailed
 from lockstep.ledger import Ledger
-from lockstep.runtime import Runtime
+from lockstep.protocol.runtime import Runtime
 from lockstep.sinks import FileSink
 from lockstep.sources import SequenceSource
 from lockstep.wal.staging import Staging

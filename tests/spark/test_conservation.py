@@ -20,7 +20,7 @@ from lockstep.compute._conservation_sql import counts_of_source
 from lockstep.compute._conserving import conserved as counted_outputs
 from lockstep.compute._inputs import ObservedFrame
 from lockstep.compute._local_rows import VARIABLE
-from lockstep.conservation import Conservation
+from lockstep.definition.conservation import Conservation
 from lockstep.errors import EpochHeld, Unbalanced
 from lockstep.ledger import Ledger
 from lockstep.sinks import FileSink

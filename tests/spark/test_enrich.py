@@ -24,7 +24,7 @@ from lockstep.crash import CrashInjected
 from lockstep.errors import InvalidPipeline, StageFailed
 from lockstep.ledger import Ledger
 from lockstep.operations.verify import verify
-from lockstep.runtime import Runtime
+from lockstep.protocol.runtime import Runtime
 from lockstep.sinks import FileSink
 from lockstep.sources import FileSource
 from lockstep.wal.manifest import SourceCount

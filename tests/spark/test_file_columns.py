@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lockstep.ddl import Field
+from lockstep.definition.ddl import Field
 from lockstep.errors import BadRecords
 from lockstep.sources import FileSource
 from lockstep.sources.files._columns import columns_of_folders, header_of

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from lockstep import files
-from lockstep.hdfs.address import HdfsAddress
-from lockstep.hdfs.file_system import HdfsFileSystem
+from lockstep.connections.hdfs.address import HdfsAddress
+from lockstep.connections.hdfs.file_system import HdfsFileSystem
 from lockstep.sinks import FileSink
 from lockstep.sources import FileSource
 from lockstep.states import EpochState

@@ -18,7 +18,7 @@ from pyiceberg.types import DecimalType
 
 from lockstep.ledger import Ledger
 from lockstep.operations.verify import Verification, verify
-from lockstep.runtime import Runtime
+from lockstep.protocol.runtime import Runtime
 from lockstep.sinks import IcebergSink, PostgresSink
 from lockstep.sources import FileSource
 from lockstep.states import EpochState

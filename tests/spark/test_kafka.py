@@ -19,17 +19,17 @@ from confluent_kafka import ConsumerGroupTopicPartitions, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from lockstep import Pipeline, run_epoch
+from lockstep.connections.kafka.cluster import Cluster
+from lockstep.connections.kafka.connection import Asker, settings_of
+from lockstep.connections.kafka.java_client import java_settings
 from lockstep.epoch import RunKey, SourceRange
 from lockstep.errors import BadRecords, InvalidPipeline, OffsetsExpired, TopicRecreated
-from lockstep.kafka.cluster import Cluster
-from lockstep.kafka.connection import Asker, settings_of
-from lockstep.kafka.java_client import java_settings
 from lockstep.ledger import Ledger, migrate
 from lockstep.pipeline import Transform
-from lockstep.roles.begin import begin
-from lockstep.roles.stage import stage as run_stage
+from lockstep.protocol.begin import begin
+from lockstep.protocol.runtime import Runtime
+from lockstep.protocol.stage import stage as run_stage
 from lockstep.run import in_process
-from lockstep.runtime import Runtime
 from lockstep.sinks import FileSink
 from lockstep.sources import KafkaSource
 from lockstep.sources.kafka._decoding import Decoding

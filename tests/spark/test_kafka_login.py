@@ -15,9 +15,9 @@ import pytest
 from confluent_kafka import Producer
 
 from lockstep import Pipeline
+from lockstep.connections.kafka.cluster import Cluster
+from lockstep.connections.kafka.connection import Asker
 from lockstep.epoch import SourceRange
-from lockstep.kafka.cluster import Cluster
-from lockstep.kafka.connection import Asker
 from lockstep.sources import KafkaSource, SourceContext
 from lockstep.sources.open_source import OpenSource
 from lockstep.wal.request import REQUEST, RESULT

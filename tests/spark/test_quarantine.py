@@ -19,7 +19,7 @@ from lockstep.errors import InvalidPipeline, StageFailed, Unbalanced
 from lockstep.ledger import Ledger
 from lockstep.operations.quarantine import find_quarantine, open_quarantined
 from lockstep.operations.verify import verify
-from lockstep.runtime import Runtime
+from lockstep.protocol.runtime import Runtime
 from lockstep.sinks import FileSink
 from lockstep.wal.request import QuarantineCount
 from lockstep.wal.staging import Staging

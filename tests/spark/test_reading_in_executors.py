@@ -18,7 +18,7 @@ from lockstep.compute import _file_reading
 from lockstep.compute._by_value import ship_by_value, ship_ours
 from lockstep.compute.sequence import SequenceDataSource
 from lockstep.compute.stage import stage_epoch
-from lockstep.object_store.store import require_own_threads
+from lockstep.connections.object_store.store import require_own_threads
 from lockstep.sources.files.line_pieces import reader_of
 from lockstep.sources.tables._mariadb_reading import SelectOut
 from lockstep.sources.tables._postgres_reading import CopyOut

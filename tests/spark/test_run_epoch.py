@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 
 from lockstep import Pipeline, files, run_epoch, run_epochs
 from lockstep.cli import app
+from lockstep.connections.environment import variable_of
 from lockstep.crash import CrashInjected
-from lockstep.environment import variable_of
 from lockstep.epoch import EpochReport
 from lockstep.errors import (
     BadRecords,
@@ -30,7 +30,7 @@ from lockstep.errors import (
 )
 from lockstep.ledger import Ledger
 from lockstep.operations.replan import replan
-from lockstep.runtime import Runtime
+from lockstep.protocol.runtime import Runtime
 from lockstep.sinks import FileSink, PostgresSink
 from lockstep.sources import FileSource
 from lockstep.states import EpochState

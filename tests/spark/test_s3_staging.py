@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lockstep import files
-from lockstep.object_store.store import ObjectStore
+from lockstep.connections.object_store.store import ObjectStore
 from lockstep.sinks import FileSink
 from lockstep.sources import FileSource
 from lockstep.states import EpochState

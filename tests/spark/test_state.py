@@ -31,13 +31,13 @@ from lockstep.errors import (
 )
 from lockstep.ledger import Ledger, migrate
 from lockstep.operations.savepoint import export, start
-from lockstep.roles.begin import begin
-from lockstep.roles.commit import commit
-from lockstep.roles.prepare import prepare
-from lockstep.roles.recover import recover
-from lockstep.roles.stage import stage
+from lockstep.protocol.begin import begin
+from lockstep.protocol.commit import commit
+from lockstep.protocol.prepare import prepare
+from lockstep.protocol.recover import recover
+from lockstep.protocol.runtime import Runtime
+from lockstep.protocol.stage import stage
 from lockstep.run import in_process
-from lockstep.runtime import Runtime
 from lockstep.sinks import FileSink
 from lockstep.sources import FileSource, OpenSource, Source, SourceContext
 from lockstep.wal.staging import Staging

@@ -20,8 +20,8 @@ from lockstep.compute._local_rows import VARIABLE
 from lockstep.compute._watermarks import Watermark
 from lockstep.compute._window_columns import final_aggregate
 from lockstep.compute._window_merging import merge
+from lockstep.definition.windows import Aggregate, Function
 from lockstep.errors import BadRecords, InvalidPipeline, PlanMismatch, Unbalanced
-from lockstep.window_definition import Aggregate, Function
 from tests.spark.folding import AGGREGATES, SCHEMA, Epochs, Event, aggregates, batch, frame_of, rows_of
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import pytest
 from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
-from lockstep.hdfs.address import HdfsAddress
-from lockstep.hdfs.file_system import HdfsFileSystem
+from lockstep.connections.hdfs.address import HdfsAddress
+from lockstep.connections.hdfs.file_system import HdfsFileSystem
 from stack.hadoop import VERSION
 from stack.hdfs import HDFS, HdfsServer
 from stack.jars import spark_jars

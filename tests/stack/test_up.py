@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lockstep import stacks
+from lockstep.cli import stacks
 from lockstep.errors import NotConfigured
 from lockstep.sources.base import SourceContext
 from spark_apps.flights import pipeline

@@ -121,7 +121,7 @@ def dags(application: FastAPI) -> None:
     from airflow.utils.db import synchronize_log_template
     from airflow.utils.session import create_session
 
-    from lockstep.orchestration.recovery import recovery_dag
+    from lockstep.airflow.recovery import recovery_dag
 
     with create_session() as session:
         synchronize_log_template(session=session)
@@ -149,8 +149,8 @@ def triggered(dags: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict
         found.append({"dag_id": dag_id, **arguments})
         return run
 
-    monkeypatch.setattr("lockstep.ui.app.recovery_dags", lambda: ["a_strangers", "lockstep_recovery"])
-    monkeypatch.setattr("lockstep.ui._runs.trigger_dag", trigger)
+    monkeypatch.setattr("lockstep.airflow.ui.app.recovery_dags", lambda: ["a_strangers", "lockstep_recovery"])
+    monkeypatch.setattr("lockstep.airflow.ui._runs.trigger_dag", trigger)
     yield found
     with create_session() as session:
         for one in session.scalars(select(DagRun)):

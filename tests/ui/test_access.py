@@ -59,7 +59,7 @@ def an_epoch(ledger: Ledger, dags: None) -> Iterator[None]:
 def routes(application: FastAPI) -> Iterator[Route]:
     from starlette.routing import Route
 
-    from lockstep.ui.app import app
+    from lockstep.airflow.ui.app import app
 
     for route in app.routes:
         if isinstance(route, Route):
@@ -149,7 +149,7 @@ def test_whoever_may_not_look_isnt_told_what_there_is(browser: Browser) -> None:
 def test_a_ledger_that_hangs_takes_a_few_of_airflows_threads_and_no_more(
     browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lockstep.ui import app
+    from lockstep.airflow.ui import app
 
     monkeypatch.setattr(app, "PATIENCE_SECONDS", 0.0)
     opened = browser("admin")
@@ -184,7 +184,7 @@ def test_nothing_may_be_framed_or_run_but_what_is_served_here(browser: Browser) 
 def test_a_number_beyond_all_numbers_and_a_page_that_fails_have_the_headers_of_any_page(
     browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lockstep.ui import app
+    from lockstep.airflow.ui import app
 
     opened, long = browser("admin"), "9" * 5_000
     pages = f"/lockstep/pipelines/{FLIGHTS}"

@@ -190,7 +190,7 @@ def test_a_form_is_one_users_for_one_deed_for_a_while_by_post_and_from_here(
     ):
         assert browser(user).post(path, data={**form, "seal": given}).status_code == 403
     with monkeypatch.context() as patched:
-        patched.setattr("lockstep.ui._forms.VALID_SECONDS", -1)
+        patched.setattr("lockstep.airflow.ui._forms.VALID_SECONDS", -1)
         refused = opened.post(ABORT, data=form)
         assert refused.status_code == 403 and "too old" in refused.text
     for path in (ABORT, VOID, RECOVER):
@@ -284,7 +284,7 @@ def end(run_id: str) -> None:
 
 def test_two_who_ask_at_the_same_moment_get_one_run(ledger: Ledger, triggered: list[dict[str, Any]]) -> None:
     """Between the look for the run and the wish for it somebody else was quicker."""
-    from lockstep.ui._runs import find_asked, trigger
+    from lockstep.airflow.ui._runs import find_asked, trigger
 
     run = RunKey("flights", "lockstep_restate__1")
     for user in ("first", "second"):
@@ -507,8 +507,8 @@ def test_what_shows_earlier_rows_again_is_replanned_by_a_run_that_asks_for_these
     ledger: Ledger, report: Report, triggered: list[dict[str, Any]]
 ) -> None:
     """Or begin would wait for it as for another run's, and each look plan it anew."""
-    from lockstep.ui._errands import ERRANDS
-    from lockstep.ui.app import require_epoch
+    from lockstep.airflow.ui._errands import ERRANDS
+    from lockstep.airflow.ui.app import require_epoch
 
     new = ledger.plan_generation(cleaned(ledger, planned(ledger)), a_plan(), {}, RUN, "it was right before")
     assert new is not None and new.generation is not None

@@ -191,7 +191,7 @@ def test_a_page_asks_as_much_of_a_long_ledger_as_of_a_short_one(
     browser: Browser, ledger: Ledger, asked: list[tuple[str, int]], dsn: str
 ) -> None:
     """Each question once, and no more rows than a page shows, however many epochs there are."""
-    from lockstep.ui import app
+    from lockstep.airflow.ui import app
 
     cleaned(ledger, planned(ledger, 1))
     paths = {"/lockstep/": 12, PIPELINE: 13, f"{PIPELINE}/epochs/1": 12, f"{PIPELINE}/epochs/1/restate": 12}

@@ -20,7 +20,7 @@ from lockstep.compute._local_rows import arrow_schema
 from lockstep.compute._session_bounds import SessionBounds
 from lockstep.compute._session_joining import join, merge_sessions
 from lockstep.compute._watermarks import Watermark
-from lockstep.keyed_state import DELETED
+from lockstep.definition.keyed_state import DELETED
 from lockstep.spark.ddl import struct_of
 from tests.sampling import Sampling
 

@@ -14,9 +14,10 @@ import pytest
 from lockstep import KeyedState, Pipeline, rows_of
 from lockstep.audits import conserved, not_null
 from lockstep.audits.audit import audit_from_spec, outputs_conserved
-from lockstep.conservation import Conservation
-from lockstep.dataset import Dataset
-from lockstep.ddl import Field, fields_of
+from lockstep.compute.declared_windows import Windows
+from lockstep.connections.dataset import Dataset
+from lockstep.definition.conservation import Conservation
+from lockstep.definition.ddl import Field, fields_of
 from lockstep.errors import InvalidPipeline
 from lockstep.sinks import DeltaSink, FileSink, IcebergSink, KafkaSink, MariaDbSink, PostgresSink
 from lockstep.sinks.base import Sink
@@ -27,7 +28,6 @@ from lockstep.spark.ddl import struct_of
 from lockstep.wal.request import StateRequest
 from lockstep.wal.state_manifest import StateVersion, version_of, version_to_json
 from lockstep.wal.state_staging import WrittenState
-from lockstep.windows import Windows
 
 # --- sinks --------------------------------------------------------------------------------------------------------
 

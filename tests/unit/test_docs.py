@@ -20,11 +20,11 @@ import pytest
 import yaml
 
 import lockstep.sinks
+from lockstep.airflow import OLDEST as OLDEST_AIRFLOW
+from lockstep.connections.postgres.connection import OLDEST as OLDEST_POSTGRES
 from lockstep.crash import CrashPoint
 from lockstep.ledger.measures import GAUGES
 from lockstep.operations.exporter import LEDGER_UP, SCRAPE_SECONDS
-from lockstep.orchestration import OLDEST as OLDEST_AIRFLOW
-from lockstep.postgres.connection import OLDEST as OLDEST_POSTGRES
 from lockstep.spark.versions import NEWEST as NEWEST_SPARK
 from lockstep.spark.versions import OLDEST as OLDEST_SPARK
 from lockstep.spark.versions import line_of

@@ -15,14 +15,14 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from lockstep import orchestration
+from lockstep import airflow
 from lockstep.extras import _EXTRAS, PackageTooOld
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "plugins" / "lockstep"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 #: of folders that nothing else imports before it is known that the extra is there
-OF_FOLDERS = {"orchestration": "airflow", "ui": "airflow", "sinks/iceberg": "iceberg"}
+OF_FOLDERS = {"airflow": "airflow", "sinks/iceberg": "iceberg"}
 
 
 def _imports(path: Path) -> set[str]:
@@ -113,6 +113,6 @@ def _extra_of(module: str) -> str:
 
 def test_an_airflow_that_is_too_old_is_refused_by_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
     for found in "2.11.2", "3.0.6":
-        monkeypatch.setattr(orchestration, "version", lambda _, found=found: found)
+        monkeypatch.setattr(airflow, "version", lambda _, found=found: found)
         with pytest.raises(PackageTooOld, match=rf"Airflow {found} is too old: 3\.1 or newer is needed"):
-            orchestration.require_airflow()
+            airflow.require_airflow()

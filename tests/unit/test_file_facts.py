@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lockstep.file_facts import LONGEST, ColumnFacts, FileFacts, leaves_of
+from lockstep.wal.file_facts import LONGEST, ColumnFacts, FileFacts, leaves_of
 
 
 def footer_of(table: pa.Table, **options: Any) -> pq.FileMetaData:

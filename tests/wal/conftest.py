@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 from obstore.store import LocalStore
 
-from lockstep.object_store.address import Address
-from lockstep.object_store.store import ObjectStore
-from lockstep.output_home import OutputHome
+from lockstep.connections.object_store.address import Address
+from lockstep.connections.object_store.store import ObjectStore
 from lockstep.wal import _parquet as parquet
 from lockstep.wal._early_digests import EarlyDigests
 from lockstep.wal._object_storage import ObjectStorage
 from lockstep.wal.found_files import FoundFiles
 from lockstep.wal.manifest import Manifest, SourceCount
+from lockstep.wal.output_home import OutputHome
 from lockstep.wal.staging import Staging
 from tests.cases import cases
 

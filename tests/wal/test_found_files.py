@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from lockstep.errors import StageFailed
-from lockstep.output_home import OutputHome
 from lockstep.wal._early_digests import EpochColumn, digest_file
 from lockstep.wal._local_storage import LocalStorage
 from lockstep.wal._parquet import fingerprint
@@ -22,6 +21,7 @@ from lockstep.wal._storage import Storage
 from lockstep.wal.executor_reading import read_files
 from lockstep.wal.found_files import FoundFiles, Place, find_file
 from lockstep.wal.manifest import Manifest
+from lockstep.wal.output_home import OutputHome
 from lockstep.wal.staging import Staging
 from tests.wal.conftest import Staged, rows
 from tests.wal.test_output_homes import EPOCH, folder_of, marked, write

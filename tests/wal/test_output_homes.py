@@ -15,16 +15,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from lockstep.errors import StageFailed, StagingRefused, WalCorrupt
-from lockstep.file_facts import FileFacts
-from lockstep.output_home import OutputHome
 from lockstep.wal import sealing
 from lockstep.wal._early_digests import DigestedFile, digest_file
 from lockstep.wal._local_storage import LocalStorage
 from lockstep.wal._object_storage import ObjectStorage
 from lockstep.wal._storage import ReadableFile, Storage
 from lockstep.wal.digest import digest_batches
+from lockstep.wal.file_facts import FileFacts
 from lockstep.wal.manifest import Manifest, canonical
 from lockstep.wal.noted_facts import FACTS
+from lockstep.wal.output_home import OutputHome
 from lockstep.wal.reading import OutputBatches
 from lockstep.wal.staging import Staging
 from tests.cases import cases

@@ -24,11 +24,11 @@ from lockstep.audits._sql import Text, compose
 from lockstep.audits.audit import Audit, Conserved, Function, Matches, Over, Query, RowCount, Steady, Volume
 from lockstep.audits.calling import MOST_BYTES, offending, plain_rows
 from lockstep.audits.in_spark import AskSpark, Found, for_spark, task_audits
-from lockstep.conservation import UNACCOUNTED
-from lockstep.duckdb.engine import MEMORY, WatchedBatches, engine
+from lockstep.connections.duckdb.engine import MEMORY, WatchedBatches, engine
+from lockstep.connections.postgres.asking import read_rows
+from lockstep.definition.conservation import UNACCOUNTED
 from lockstep.epoch import AuditResult, Interval, Json
 from lockstep.errors import AuditFailed, LockstepError, StageFailed, Terminal
-from lockstep.postgres.asking import read_rows
 from lockstep.wal.reading import SealedWal
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from enum import StrEnum
 from typing import ClassVar, Self
 
 from lockstep.audits.rule import Asked, Rule, asked_from_json
+from lockstep.definition.functions import describe_version
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline
-from lockstep.functions import describe_version
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,119}")
 
@@ -190,7 +190,7 @@ class Steady(Volume):
 
 @dataclass(frozen=True, kw_only=True)
 class Conserved(Audit):
-    """Rows travel as the pipeline says, see `lockstep.conservation`: what doesn't agree is sealed, and told of."""
+    """Rows travel as the pipeline says, see `lockstep.definition.conservation`: what doesn't agree is sealed, and told of."""
 
     kind = "conserved"
 

@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 
 from lockstep.audits.audit import Function
-from lockstep.disclosure import cause, describe_raised
+from lockstep.definition.functions import describe_place, describe_version, import_function
+from lockstep.definition.loaded_source import LIVE
 from lockstep.errors import AuditFailed, InvalidPipeline, Retryable
-from lockstep.functions import describe_place, describe_version, import_function
-from lockstep.loaded_source import LIVE
+from lockstep.observability.redaction import cause, describe_raised
 
 MOST_BYTES = 2 << 30  #: of an output in memory, as a function over Arrow gets it
 _THEN = "correct it, then take the new one by replan"

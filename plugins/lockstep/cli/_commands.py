@@ -29,7 +29,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lockstep import log_fields, remedies, stacks
+from lockstep.cli import stacks
 from lockstep.cli._tables import (
     show_compaction,
     show_epochs,
@@ -47,7 +47,8 @@ from lockstep.cli._tables import (
     showing_progress,
     visible,
 )
-from lockstep.environment import EnvironmentConnections
+from lockstep.connections.environment import EnvironmentConnections
+from lockstep.definition.wal_retention import KeptWal
 from lockstep.epoch import Epoch, SourceRange
 from lockstep.errors import IllegalTransition, InvalidPipeline, LockstepError, Retryable, UnknownEpoch
 from lockstep.ledger import Ledger
@@ -55,6 +56,7 @@ from lockstep.ledger import migrate as migrate_ledger
 from lockstep.ledger.report import SHOWN, YOUNGEST, EpochStatus, PipelineStatus, Report, to_json
 from lockstep.ledger.retention import KEEP
 from lockstep.ledger.retention import prune as prune_history
+from lockstep.observability import log_context, suggestions
 from lockstep.operations.compact import compact as compact_table
 from lockstep.operations.doctor import Finding, Severity, Surroundings, examine, mend
 from lockstep.operations.override import clear_override
@@ -72,22 +74,21 @@ from lockstep.operations.savepoint import start as start_from_savepoint
 from lockstep.operations.savepoint import summarize
 from lockstep.operations.verify import verify as verify_epoch
 from lockstep.pipeline import Pipeline
-from lockstep.roles.abort import abort_epoch
-from lockstep.roles.recover import forget as forget_pipeline
-from lockstep.roles.recover import recover as recover_pipeline
-from lockstep.roles.restage import restage as restage_epoch
+from lockstep.protocol.abort import abort_epoch
+from lockstep.protocol.input_report import report_input
+from lockstep.protocol.kept_wals import expire_wals
+from lockstep.protocol.planned_sinks import find_redefined
+from lockstep.protocol.recover import forget as forget_pipeline
+from lockstep.protocol.recover import recover as recover_pipeline
+from lockstep.protocol.restage import restage as restage_epoch
+from lockstep.protocol.runtime import Runtime
 from lockstep.run import in_process
-from lockstep.runtime import Runtime
 from lockstep.sinks.compacting import MIN_FILES
 from lockstep.sources.base import Source, SourceContext, planned_source
 from lockstep.sources.open_source import OpenSource
 from lockstep.states import DECIDED, UNDECIDED, EpochState, Role
-from lockstep.steps.input_report import report_input
-from lockstep.steps.kept_wals import expire_wals
-from lockstep.steps.planned_sinks import find_redefined
 from lockstep.version import __version__
 from lockstep.wal.staging import Staging
-from lockstep.wal_retention import KeptWal
 
 _log = logging.getLogger(__name__)
 
@@ -139,11 +140,11 @@ def options(
     ] = False,
     log_format: Annotated[
         LogFormat,
-        typer.Option(envvar=log_fields.FORMAT, help="json: log lines, and errors, as JSON on stderr, with fields."),
+        typer.Option(envvar=log_context.FORMAT, help="json: log lines, and errors, as JSON on stderr, with fields."),
     ] = LogFormat.TEXT,
 ) -> None:
     if log_format is LogFormat.JSON:
-        log_fields.log_json()
+        log_context.log_json()
     if not sys.stdout:  # it is closed: what is opened next would be file 1, and be given the answer
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
 
@@ -722,7 +723,7 @@ def _say(as_json: bool, done: str, epoch: Epoch) -> None:
     if epoch.state in UNDECIDED:
         left = "; its next run goes on with it"
     elif epoch.state is EpochState.COMMITTED:
-        left = f"; {remedies.recover(epoch.pipeline)} publishes it"
+        left = f"; {suggestions.recover(epoch.pipeline)} publishes it"
     print_found(as_json, epoch, lambda one: typer.echo(visible(f"{done}: {one} is {one.state}{left}")))
 
 
@@ -743,7 +744,7 @@ def reported(as_json: bool) -> Iterator[None]:
         kind = type(error).__name__
         if as_json:
             typer.echo(json.dumps({"error": kind, "message": str(error)}), err=True)
-        elif log_fields.logs_json():
+        elif log_context.logs_json():
             _log.error("%s: %s", kind, error)
         else:
             typer.echo(visible(f"{kind}: {error}"), err=True)

@@ -27,7 +27,7 @@ from lockstep.ledger.report import Report
 from lockstep.operations.restate import find_restatable, plan
 from lockstep.operations.restate import restate as restate_epochs
 from lockstep.operations.savepoint import find_after, put_back_state
-from lockstep.pack import require_all_moved
+from lockstep.protocol.pack import require_all_moved
 from lockstep.run import asking, in_process, report_of
 
 

@@ -22,7 +22,7 @@ from lockstep.cli._commands import (
 from lockstep.cli._tables import show_restorable, show_restored
 from lockstep.operations.restore import find_restorable, plan
 from lockstep.operations.restore import restore as restore_epoch
-from lockstep.pack import require_all_moved
+from lockstep.protocol.pack import require_all_moved
 from lockstep.run import report_of
 
 

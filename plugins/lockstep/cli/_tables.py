@@ -16,13 +16,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from lockstep import remedies
-from lockstep.brevity import short_age, short_interval
 from lockstep.cli._row_lines import row_lines
+from lockstep.definition.wal_retention import KeptWal
 from lockstep.epoch import EpochReport, Json, Outcome, Participant
 from lockstep.ledger.report import EpochStatus, HistoryEntry, PipelineStatus
 from lockstep.ledger.retention import HistoryPart, Pruning
 from lockstep.ledger.settings import Override
+from lockstep.observability import suggestions
+from lockstep.observability.formatting import short_age, short_interval
 from lockstep.operations.doctor import Finding, Severity
 from lockstep.operations.quarantine import QuarantineLog
 from lockstep.operations.rebuild import Rebuilding
@@ -32,11 +33,10 @@ from lockstep.operations.restore import Restorable
 from lockstep.operations.verify import Verification
 from lockstep.operations.wal_diff import WalDiff
 from lockstep.operations.wal_log import WalLog
-from lockstep.roles.recover import RecoveryReport
+from lockstep.protocol.planned_sinks import describe_redefined
+from lockstep.protocol.recover import RecoveryReport
 from lockstep.sinks.compacting import Compaction
 from lockstep.states import DECIDED, EpochState, ParticipantState
-from lockstep.steps.planned_sinks import describe_redefined
-from lockstep.wal_retention import KeptWal
 
 _ROOMY = 100  #: columns of a terminal from which on outputs and sinks are named one by one
 
@@ -78,7 +78,7 @@ def show_epochs(pipelines: Sequence[PipelineStatus]) -> None:
             since = f"{found.kept.oldest:%Y-%m-%d %H:%M}"
             _say(f"kept after cleanup: {found.kept.epochs:,} WALs, {found.kept.bytes / 1e6:,.1f} MB, since {since}")
         if amiss := found.unproven:
-            why = escape(f"{amiss.why}; {remedies.verify(found.name, amiss.epoch)} compares it")
+            why = escape(f"{amiss.why}; {suggestions.verify(found.name, amiss.epoch)} compares it")
             _say(f"[bold red]unproven[/]: epoch {amiss.epoch} in {amiss.sink}: {why}")
         for hole in found.holes:
             _say(f"hole: no epoch for {hole}")
@@ -100,7 +100,9 @@ def show_epochs(pipelines: Sequence[PipelineStatus]) -> None:
                 named = ", ".join(map(str, one.verdict.warnings))
                 _say(f"[bold yellow]warned[/]: of epoch {one.epoch.id} by {escape(named)}")
             for output, rows in one.quarantined.items():
-                told = f"{rows:,} rows of {output}: {remedies.quarantine(found.name, one.epoch.id, output)} shows them"
+                told = (
+                    f"{rows:,} rows of {output}: {suggestions.quarantine(found.name, one.epoch.id, output)} shows them"
+                )
                 _say(f"[bold yellow]quarantined[/]: of epoch {one.epoch.id} {escape(told)}")
             for path in one.late:
                 _say(f"[bold red]late[/]: epoch {one.epoch.id} was decided without {escape(path)}")

@@ -11,9 +11,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from lockstep.compute._splitting import by_partition
-from lockstep.ddl import quote_name
+from lockstep.definition.ddl import quote_name
 from lockstep.errors import InvalidPipeline
-from lockstep.output_home import OutputHome, with_field_ids
+from lockstep.wal.output_home import OutputHome, with_field_ids
 
 FILE_BYTES = 128 << 20  #: of what is read, by Spark's own estimate: from twice as much on there are two files
 _FILES = 10_000  #: of an output; an estimate that asks for more knows nothing

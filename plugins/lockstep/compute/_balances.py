@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from lockstep.compute._inputs import ObservedFrame
-from lockstep.conservation import UNACCOUNTED
+from lockstep.definition.conservation import UNACCOUNTED
 from lockstep.errors import InvalidPipeline, Unbalanced
 
 if TYPE_CHECKING:

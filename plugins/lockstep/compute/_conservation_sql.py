@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from lockstep.conservation import QUARANTINED, Conservation
-from lockstep.ddl import quote_name
+from lockstep.definition.conservation import QUARANTINED, Conservation
+from lockstep.definition.ddl import quote_name
 
 KEYS = ""  #: the term for sums of hashes; no reason and no output is called so
 UNMATCHED = "unmatched"

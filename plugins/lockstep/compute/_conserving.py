@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lockstep.compute._balances import Balance, Balances, CountedFrame, Part
 from lockstep.compute._conservation_sql import KEYS, UNMATCHED, counts_of_output, name_of, numbered
-from lockstep.conservation import QUARANTINED, Conservation
+from lockstep.definition.conservation import QUARANTINED, Conservation
 from lockstep.errors import StageFailed
 from lockstep.pipeline import Pipeline
 

@@ -23,9 +23,9 @@ from lockstep.compute._reading_once import note_read, require_kept
 from lockstep.compute._watermarks import BEGINNING, WHOLE, Watermark, partition_name
 from lockstep.compute._window_columns import partial_aggregates, require_types
 from lockstep.compute._window_merging import can_merge, folded_changes, folded_results, greatest_times
+from lockstep.definition.keyed_state import DELETED
+from lockstep.definition.windows import MISSED, WindowDefinition
 from lockstep.errors import BadRecords, InvalidPipeline
-from lockstep.keyed_state import DELETED
-from lockstep.window_definition import MISSED, WindowDefinition
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from lockstep.compute._conservation_sql import counts_of_source
 from lockstep.compute._whole_files import Blocks, count_of_sizes, counts_of_blocks, planned_size, unknown_size
-from lockstep.conservation import Conservation
+from lockstep.definition.conservation import Conservation
 from lockstep.epoch import SourceRange
 from lockstep.errors import StageFailed
 from lockstep.sources.open_source import OpenSource

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from lockstep.compute._balances import CountedFrame
 from lockstep.compute._watermarks import BEGINNING, FIRST, LAST, Watermark
 from lockstep.compute._window_columns import merged_aggregates
-from lockstep.window_definition import END, MISSED, START, SteppedDefinition, WindowDefinition, micros
+from lockstep.definition.windows import END, MISSED, START, SteppedDefinition, WindowDefinition, micros
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

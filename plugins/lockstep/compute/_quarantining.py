@@ -18,7 +18,7 @@ from lockstep.audits.audit import rules_by_output
 from lockstep.audits.rule import Rule
 from lockstep.compute._inputs import ObservedFrame
 from lockstep.compute._row_rules import offends
-from lockstep.ddl import quote_name
+from lockstep.definition.ddl import quote_name
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline, StageFailed
 from lockstep.wal.request import QuarantineCount

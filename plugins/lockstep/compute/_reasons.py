@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
-from lockstep.ddl import Field, fields_of, quote_name
+from lockstep.definition.ddl import Field, fields_of, quote_name
 from lockstep.sources._strict import plain_text
 from lockstep.sources.records import BAD, Reading
 

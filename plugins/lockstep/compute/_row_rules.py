@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DateType, TimestampNTZType, TimestampType
 
 from lockstep.audits.rule import Rule, Value
-from lockstep.ddl import quote_name
+from lockstep.definition.ddl import quote_name
 from lockstep.errors import InvalidPipeline
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from lockstep.compute._lateness import AT, PASSES, counts_of_any, rows_with
 from lockstep.compute._watermarks import Watermark
-from lockstep.session_definition import SessionDefinition
-from lockstep.window_definition import micros
+from lockstep.definition.sessions import SessionDefinition
+from lockstep.definition.windows import micros
 
 
 @dataclass(frozen=True)

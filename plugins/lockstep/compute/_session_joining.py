@@ -15,9 +15,9 @@ from lockstep.compute._lateness import BEGAN, ROWS, SEEN
 from lockstep.compute._session_bounds import SessionBounds
 from lockstep.compute._watermarks import Watermark
 from lockstep.compute._window_merging import Merged, merge, shown
-from lockstep.keyed_state import DELETED
-from lockstep.session_definition import ABSORBED, SessionDefinition
-from lockstep.window_definition import EMITTED, END, REVISION, START
+from lockstep.definition.keyed_state import DELETED
+from lockstep.definition.sessions import ABSORBED, SessionDefinition
+from lockstep.definition.windows import EMITTED, END, REVISION, START
 
 SINCE = "_window_since"  #: of a key: where the earliest of its sessions that are kept began, in µs
 _TIME = pa.timestamp("us", "UTC")

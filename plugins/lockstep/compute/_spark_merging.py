@@ -9,8 +9,8 @@ from pyspark.sql import functions as F
 from lockstep.compute._lateness import ROWS
 from lockstep.compute._watermarks import Watermark
 from lockstep.compute._window_columns import final_aggregate, merged_aggregates
-from lockstep.keyed_state import DELETED
-from lockstep.window_definition import DUE, EMITTED, END, REVISION, START, WindowDefinition, micros
+from lockstep.definition.keyed_state import DELETED
+from lockstep.definition.windows import DUE, EMITTED, END, REVISION, START, WindowDefinition, micros
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

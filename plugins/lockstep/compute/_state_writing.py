@@ -31,8 +31,8 @@ from lockstep.compute._key_matching import among
 from lockstep.compute._local_rows import arrow_schema, collect_few, most_rows, note_written, remember, rows_in
 from lockstep.compute._reading_once import note_read
 from lockstep.compute.state import TIMES, StateRows, bucket_of, bucket_sql, quoted
+from lockstep.definition.keyed_state import DELETED
 from lockstep.errors import InvalidPipeline, SparkRefused, StateRejected
-from lockstep.keyed_state import DELETED
 from lockstep.spark.session import require_ansi
 from lockstep.wal.state_staging import BUCKET, WrittenState
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lockstep.compute._balances import Balances
+from lockstep.definition.sessions import ABSORBED
 from lockstep.errors import InvalidPipeline
 from lockstep.pipeline import Pipeline
-from lockstep.session_definition import ABSORBED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from lockstep.disclosure import cause, describe_raised
+from lockstep.definition.functions import describe_place
 from lockstep.errors import InvalidPipeline, LockstepError, StageFailed
-from lockstep.functions import describe_place
+from lockstep.observability.redaction import cause, describe_raised
 from lockstep.pipeline import Pipeline
 
 T = TypeVar("T")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from lockstep.definition.windows import WindowDefinition, micros
 from lockstep.errors import BadRecords, PlanMismatch
-from lockstep.window_definition import WindowDefinition, micros
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from lockstep.definition.windows import Aggregate, Function, WindowDefinition
 from lockstep.errors import InvalidPipeline
 from lockstep.spark.ddl import struct_of
 from lockstep.spark.session import require_ansi
-from lockstep.window_definition import Aggregate, Function, WindowDefinition
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

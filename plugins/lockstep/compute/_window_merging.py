@@ -18,9 +18,19 @@ from lockstep.compute._key_hash import can_hash
 from lockstep.compute._lateness import PANE, PARTITION, ROWS, SEEN, Bounds
 from lockstep.compute._local_rows import arrow_schema, most_rows
 from lockstep.compute._watermarks import Watermark
-from lockstep.keyed_state import DELETED
+from lockstep.definition.keyed_state import DELETED
+from lockstep.definition.windows import (
+    DUE,
+    EMITTED,
+    END,
+    REVISION,
+    START,
+    Aggregate,
+    Function,
+    WindowDefinition,
+    micros,
+)
 from lockstep.spark.ddl import struct_of
-from lockstep.window_definition import DUE, EMITTED, END, REVISION, START, Aggregate, Function, WindowDefinition, micros
 
 _FRESH = "_window_fresh"
 _EXACT = 76  #: digits of Arrow's widest decimal

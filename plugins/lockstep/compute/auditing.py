@@ -25,9 +25,9 @@ from lockstep.audits.rule import Key, Newest, Rule
 from lockstep.compute._by_value import ship_ours, ship_package
 from lockstep.compute._file_reading import spread
 from lockstep.compute._row_rules import offends
-from lockstep.ddl import quote_name
-from lockstep.disclosure import cause, describe_error
+from lockstep.definition.ddl import quote_name
 from lockstep.errors import AuditFailed, StageFailed
+from lockstep.observability.redaction import cause, describe_error
 from lockstep.spark.session import session
 from lockstep.wal.executor_reading import Sealed, read_sealed
 from lockstep.wal.reading import SealedWal

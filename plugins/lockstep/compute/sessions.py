@@ -33,9 +33,9 @@ from lockstep.compute._session_joining import SINCE, join, merge_sessions
 from lockstep.compute._spark_merging import FRESH, changes_of, combined, results_of, shown
 from lockstep.compute._window_merging import Unsure
 from lockstep.compute.state import quoted
-from lockstep.keyed_state import DELETED
-from lockstep.session_definition import ABSORBED, SessionDefinition
-from lockstep.window_definition import DUE, EMITTED, END, REVISION, START, WindowDefinition
+from lockstep.definition.keyed_state import DELETED
+from lockstep.definition.sessions import ABSORBED, SessionDefinition
+from lockstep.definition.windows import DUE, EMITTED, END, REVISION, START, WindowDefinition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

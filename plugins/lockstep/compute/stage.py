@@ -33,6 +33,7 @@ from lockstep.compute._taking_back import require_deletes
 from lockstep.compute._transforming import ByName, call_transform, require_frames, require_outputs
 from lockstep.compute.enrich import Enrichments, asked_once, collecting_enrichments
 from lockstep.compute.state import StateRows, states_of
+from lockstep.definition.windows import only_windows
 from lockstep.errors import InvalidPipeline, PlanMismatch, StageFailed
 from lockstep.pipeline import Pipeline
 from lockstep.sources.base import SourceContext, planned_source
@@ -50,7 +51,6 @@ from lockstep.wal.job_files import JobFiles
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import HomeRequest, StageRequest, StageResult, read_request, write_error, write_result
 from lockstep.wal.sealing import quarantine_of
-from lockstep.window_definition import only_windows
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)

@@ -17,8 +17,8 @@ from lockstep.compute._computing_once import compute_once
 from lockstep.compute._key_hash import buckets_of, can_hash
 from lockstep.compute._key_matching import among
 from lockstep.compute._local_rows import arrow_schema, collect_few, frame_of, most_rows
+from lockstep.definition.keyed_state import DELETED, KeyedState
 from lockstep.errors import InvalidPipeline, PlanMismatch
-from lockstep.keyed_state import DELETED, KeyedState
 from lockstep.spark.ddl import struct_of
 from lockstep.spark.session import require_ansi
 from lockstep.wal.job_files import JobFiles

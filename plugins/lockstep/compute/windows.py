@@ -30,7 +30,7 @@ from lockstep.compute._local_rows import frame_of
 from lockstep.compute._reading_once import require_kept
 from lockstep.compute._spark_merging import FRESH, changes_of, combined, results_of
 from lockstep.compute._window_merging import Unsure, merge, spread
-from lockstep.window_definition import DUE, EMITTED, MISSED, START, SteppedDefinition, WindowDefinition, micros
+from lockstep.definition.windows import DUE, EMITTED, MISSED, START, SteppedDefinition, WindowDefinition, micros
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

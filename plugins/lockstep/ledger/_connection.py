@@ -16,6 +16,9 @@ from psycopg2.extensions import connection as Connection
 from psycopg2.extras import RealDictCursor
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
+from lockstep.connections.postgres.connection import close_quietly, dial, too_old
+from lockstep.connections.postgres.dsn import parse_dsn
+from lockstep.connections.postgres.errors import classify, describe
 from lockstep.errors import (
     Failure,
     IllegalTransition,
@@ -25,9 +28,6 @@ from lockstep.errors import (
     LockstepError,
 )
 from lockstep.ledger._statements import migrations, statement
-from lockstep.postgres.connection import close_quietly, dial, too_old
-from lockstep.postgres.dsn import parse_dsn
-from lockstep.postgres.errors import classify, describe
 from lockstep.states import Role
 
 T = TypeVar("T")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lockstep import remedies
 from lockstep.epoch import Attempt, Epoch, Outcome, Participant, RunKey, Verdict, Vote
 from lockstep.errors import (
     EpochBusy,
@@ -23,6 +22,7 @@ from lockstep.errors import (
 )
 from lockstep.ledger._connection import Row, Transaction
 from lockstep.ledger._rows import require_row, to_participant, to_verdict
+from lockstep.observability import suggestions
 from lockstep.states import DECIDED, UNDECIDED, EpochState, ParticipantState
 
 
@@ -68,7 +68,7 @@ def require_current(tx: Transaction, row: Row, attempt: Attempt) -> None:
         raise Fenced(
             f"{epoch_name(row)}: {attempt_name(tx, row, attempt.token)} was voided or superseded by "
             f"{attempt_name(tx, row, row['attempt'])}, votes are per attempt: clear from begin: "
-            + remedies.clear(found.get("dag_id"), found.get("run_id"))
+            + suggestions.clear(found.get("dag_id"), found.get("run_id"))
         )
 
 
@@ -89,7 +89,7 @@ def require_youngest(tx: Transaction, row: Row, sink: str, execution: int) -> No
 def require_lease(tx: Transaction, row: Row, run: RunKey) -> None:
     """Another run's lease must have run out; a run's own is no obstacle to its retry. A command that is given twice is
     one run, and no retry while the first one is at it."""
-    own = (row["owner_dag"], row["owner_run"]) == (run.dag_id, run.run_id) and run.dag_id not in remedies.COMMANDS
+    own = (row["owner_dag"], row["owner_run"]) == (run.dag_id, run.run_id) and run.dag_id not in suggestions.COMMANDS
     held = tx.one("find_lease", pipeline=row["pipeline"], epoch=row["id"])
     if held and not own:
         raise EpochBusy(
@@ -151,7 +151,7 @@ def require_verdict(tx: Transaction, row: Row) -> None:
     if found is None:
         raise NotAudited(
             f"{epoch_name(row)} has audits, and its WAL wasn't audited: clear from audit, or all of the run: "
-            f"{_own_run(row)}. If the pipeline has no audits any more, {remedies.replan(row['pipeline'], row['id'])} "
+            f"{_own_run(row)}. If the pipeline has no audits any more, {suggestions.replan(row['pipeline'], row['id'])} "
             "plans it without"
         )
     require_not_held(row["pipeline"], row["id"], found)
@@ -160,10 +160,10 @@ def require_verdict(tx: Transaction, row: Row) -> None:
 def require_judged(row: Row, verdict: Verdict, manifest: str) -> None:
     """Raise `IllegalTransition` unless the verdict is of the WAL that a person names by its manifest's hash, of which
     twelve digits will do: what is staged anew has rows that nobody has looked at."""
-    if len(manifest) >= remedies.MANIFEST_DIGITS and verdict.manifest_hash.startswith(manifest):
+    if len(manifest) >= suggestions.MANIFEST_DIGITS and verdict.manifest_hash.startswith(manifest):
         return
     named = f"by manifest {manifest}, it was staged anew since" if manifest else "before you say which rows you saw"
-    now = f"manifest {verdict.manifest_hash[: remedies.MANIFEST_DIGITS]} is {verdict}"
+    now = f"manifest {verdict.manifest_hash[: suggestions.MANIFEST_DIGITS]} is {verdict}"
     if verdict.outcome is Outcome.HELD:
         now = f"it is {describe_hold(row['pipeline'], row['id'], verdict)}"
     raise IllegalTransition(f"can't release {epoch_name(row)} {named}: {now}")
@@ -178,9 +178,9 @@ def require_not_held(pipeline: str, epoch: int, verdict: Verdict) -> None:
 def describe_hold(pipeline: str, epoch: int, verdict: Verdict) -> str:
     """Why an epoch is held, and which commands go on."""
     return (
-        f"{verdict}, and nothing of it is shown: {remedies.release(pipeline, epoch, verdict.manifest_hash)} lets it go "
+        f"{verdict}, and nothing of it is shown: {suggestions.release(pipeline, epoch, verdict.manifest_hash)} lets it go "
         "on as it is, "
-        f"{remedies.replan(pipeline, epoch)} stages it anew, {remedies.void(pipeline, epoch)} gives its range up"
+        f"{suggestions.replan(pipeline, epoch)} stages it anew, {suggestions.void(pipeline, epoch)} gives its range up"
     )
 
 
@@ -235,7 +235,7 @@ def require_keyed_state_follows(tx: Transaction, row: Row) -> None:
     if row["based_on"] != decided:
         raise LedgerConflict(
             f"{epoch_name(row)}: its state was made from {row['based_on'] or 'nothing'}, the epoch before was decided "
-            f"with manifest {decided or 'none'}: nothing is decided; {remedies.replan(row['pipeline'], row['id'])} "
+            f"with manifest {decided or 'none'}: nothing is decided; {suggestions.replan(row['pipeline'], row['id'])} "
             "stages it anew"
         )
 
@@ -303,7 +303,7 @@ def epoch_name(row: Row) -> str:
 
 
 def _own_run(row: Row) -> str:
-    return remedies.clear(row["owner_dag"], row["owner_run"])
+    return suggestions.clear(row["owner_dag"], row["owner_run"])
 
 
 def _is_counted(participant: Participant, attempt: int) -> bool:

@@ -8,11 +8,11 @@ from datetime import timedelta
 from psycopg2.extras import Json as Jsonb
 
 import lockstep.ledger._guards as guards
+from lockstep.definition.wal_retention import WalRetention
 from lockstep.epoch import Identity, Json
 from lockstep.errors import IllegalTransition, InvalidPipeline
 from lockstep.ledger._connection import Transaction
 from lockstep.ledger._rows import require_row
-from lockstep.wal_retention import WalRetention
 
 
 def register(

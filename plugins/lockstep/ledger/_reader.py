@@ -10,6 +10,7 @@ from time import monotonic
 from typing import Self
 
 import lockstep.ledger._guards as guards
+from lockstep.definition.wal_retention import KeptWal, WalRetention
 from lockstep.epoch import (
     Attempt,
     Claim,
@@ -29,7 +30,6 @@ from lockstep.ledger._connection import LedgerConnection, Row, Transaction
 from lockstep.ledger._rows import to_epoch, to_kept_wal, to_last_shown, to_participant, to_untold, to_verdict
 from lockstep.ledger.settings import Override, SinkSettings
 from lockstep.states import DECIDED, Role
-from lockstep.wal_retention import KeptWal, WalRetention
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from lockstep.definition.wal_retention import KeptWal
 from lockstep.epoch import (
     AuditResult,
     Epoch,
@@ -22,7 +23,6 @@ from lockstep.epoch import (
 from lockstep.errors import IllegalTransition
 from lockstep.ledger._connection import Row
 from lockstep.states import EpochState, ParticipantState
-from lockstep.wal_retention import KeptWal
 
 
 def to_epoch(row: Row) -> Epoch:

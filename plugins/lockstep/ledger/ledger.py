@@ -21,6 +21,7 @@ import lockstep.ledger._guards as guards
 import lockstep.ledger._pipelines as pipelines
 import lockstep.ledger._plans as plans
 import lockstep.ledger.rebuilding as rebuilding
+from lockstep.definition.wal_retention import KeptWal, WalRetention
 from lockstep.epoch import (
     Attempt,
     AuditResult,
@@ -51,7 +52,6 @@ from lockstep.ledger._reader import LedgerReader
 from lockstep.ledger._rows import require_row, to_epoch, to_kept_wal, to_verdict
 from lockstep.ledger.rebuilding import RebuiltEpoch
 from lockstep.states import DECIDED, FINISHED, SHOWN, UNDECIDED, EpochState, ParticipantState, Role
-from lockstep.wal_retention import KeptWal, WalRetention
 
 _NONE: Mapping[str, Json] = MappingProxyType({})
 _COUNT_EVERY = 256  #: epochs that `lockstep status` may have to count

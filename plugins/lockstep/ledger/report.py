@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import lockstep.ledger._guards as guards
-from lockstep import remedies
+from lockstep.definition.wal_retention import KeptWals
 from lockstep.epoch import ChangedFile, Epoch, Identity, Interval, Json, Outcome, Participant, Plan, RunKey, Verdict
 from lockstep.ledger._connection import Row
 from lockstep.ledger._reader import LedgerReader
 from lockstep.ledger._rows import to_epoch, to_participant, to_verdict
+from lockstep.observability import suggestions
 from lockstep.states import UNDECIDED, EpochState, ParticipantState, Role
-from lockstep.wal_retention import KeptWals
 
 PATIENCE = timedelta(minutes=5)
 YOUNGEST = 20  #: epochs of a pipeline that are shown beside the unfinished ones, unless somebody says how many
@@ -225,7 +225,7 @@ class Report(LedgerReader):
     def dags(self, pipelines: Iterable[str]) -> dict[str, frozenset[str]]:
         """Of each pipeline the ids of the DAGs whose runs have begun its youngest epochs; those of no DAG aside."""
         rows = _by_pipeline(self._find_all("list_dags", pipelines=list(pipelines)))
-        return {name: frozenset(row["dag_id"] for row in found) - remedies.OF_NO_DAG for name, found in rows.items()}
+        return {name: frozenset(row["dag_id"] for row in found) - suggestions.OF_NO_DAG for name, found in rows.items()}
 
     def pipelines_of_dag(self, dag_id: str) -> list[str]:
         """The pipelines whose epochs the DAG's runs begin; none before the first of them."""
@@ -394,9 +394,11 @@ def _stuck(
         missing = [p.sink for p in participants if p.state is not ParticipantState.PUBLISHED]
         unpublished = row["before_state"] in _UNPUBLISHED
         waits = f"; epoch {row['before_id']} before it is {row['before_state']}" if unpublished else ""
-        return f"decided, not published in {', '.join(missing)}{waits}: {remedies.recover(epoch.pipeline)} publishes it"
+        return (
+            f"decided, not published in {', '.join(missing)}{waits}: {suggestions.recover(epoch.pipeline)} publishes it"
+        )
     if epoch.state is EpochState.PUBLISHED and row["age"] > patience:
-        return f"its WAL is not deleted: {remedies.recover(epoch.pipeline)} deletes it"
+        return f"its WAL is not deleted: {suggestions.recover(epoch.pipeline)} deletes it"
     return None
 
 
@@ -405,13 +407,13 @@ def _stuck_undecided(epoch: Epoch, row: Row, participants: tuple[Participant, ..
         return None
     missing = [p.sink for p in participants if p.state is ParticipantState.PENDING]
     lacks = "no sealed WAL" if epoch.wal is None else f"no vote of {', '.join(missing)}" if missing else "no decision"
-    again = remedies.clear(row["last_dag"], row["last_run"])
+    again = suggestions.clear(row["last_dag"], row["last_run"])
     if row["before_state"] in UNDECIDED:
         waits = f"waits for epoch {row['before_id']}, which is {row['before_state']}"
         return f"{lacks}; {waits}: once that is decided, {again}"
     ended = "its attempt was voided" if row["owner_run"] is None else "its lease has run out"
     why = f" ({epoch.reason})" if epoch.reason else ""
-    give_up = remedies.void(epoch.pipeline, epoch.id)
+    give_up = suggestions.void(epoch.pipeline, epoch.id)
     return f"{lacks}, and nobody is at it: {ended}{why}; to go on with it, {again}; to give its range up, {give_up}"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lockstep.duckdb.engine import WatchedBatches, engine
+from lockstep.connections.duckdb.engine import WatchedBatches, engine
 from lockstep.errors import QueryRefused
 
 _ROWS = 8192  #: of one batch

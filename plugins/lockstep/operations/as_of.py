@@ -15,11 +15,11 @@ from lockstep.epoch import Epoch, Json
 from lockstep.errors import LedgerConflict, LockstepError, OutOfOrder, TargetChanged, TargetUnreadable, UnknownEpoch
 from lockstep.ledger import Ledger
 from lockstep.pipeline import Pipeline
+from lockstep.protocol.identity import RENUMBERED, require_known_markers
+from lockstep.protocol.targets import find_known_losses, find_lost, require_nothing_lost, said_to_lack
 from lockstep.sinks.base import Sink
 from lockstep.sinks.values import EpochCut, Guarantee, ReadCut, SinkContext, parse_span
 from lockstep.states import DECIDED, SHOWN, EpochState
-from lockstep.steps.identity import RENUMBERED, require_known_markers
-from lockstep.steps.targets import find_known_losses, find_lost, require_nothing_lost, said_to_lack
 
 
 @dataclass(frozen=True)

@@ -8,16 +8,16 @@ from dataclasses import replace
 from datetime import timedelta
 
 from lockstep.errors import CompactionBusy, InvalidPipeline, UnknownEpoch
-from lockstep.roles.recover import known_sinks
-from lockstep.runtime import Runtime
+from lockstep.protocol.compactions import compacting_table, sweep_dead_compactions
+from lockstep.protocol.recover import known_sinks
+from lockstep.protocol.replaced_files import expire_replaced
+from lockstep.protocol.runtime import Runtime
+from lockstep.protocol.targets import require_shows_last
 from lockstep.sinks import compacting
 from lockstep.sinks.base import Sink
 from lockstep.sinks.compacting import MIN_FILES, TARGET_BYTES, Compaction, Expiry, Goal, Progress
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.states import SHOWN
-from lockstep.steps.compactions import compacting_table, sweep_dead_compactions
-from lockstep.steps.replaced_files import expire_replaced
-from lockstep.steps.targets import require_shows_last
 
 _log = logging.getLogger(__name__)
 

@@ -19,26 +19,26 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from lockstep import remedies
 from lockstep.epoch import Epoch, Json
 from lockstep.errors import InvalidPipeline, LockstepError, RestateRefused, UnknownEpoch
 from lockstep.ledger import Ledger, migrate
 from lockstep.ledger.condition import LedgerCondition, examine_ledger
 from lockstep.ledger.report import PipelineStatus, Report
+from lockstep.observability import suggestions
 from lockstep.pipeline import Pipeline
-from lockstep.roles.recover import known_sinks, recover
-from lockstep.runtime import Runtime
+from lockstep.protocol.identity import require_known_markers
+from lockstep.protocol.input_report import report_input
+from lockstep.protocol.planned_sinks import find_changed_sinks
+from lockstep.protocol.recover import known_sinks, recover
+from lockstep.protocol.restoring import plan_restored
+from lockstep.protocol.runtime import Runtime
+from lockstep.protocol.sweep import Clearance, find_rubbish, kept_epochs, require_known_epoch
+from lockstep.protocol.targets import find_last_shown, require_same_target, require_shown_still, said_to_lack
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import Publication
 from lockstep.spark import versions as spark
 from lockstep.spark.address import listens_at
 from lockstep.states import DECIDED, UNDECIDED, EpochState
-from lockstep.steps.identity import require_known_markers
-from lockstep.steps.input_report import report_input
-from lockstep.steps.planned_sinks import find_changed_sinks
-from lockstep.steps.restoring import plan_restored
-from lockstep.steps.sweep import Clearance, find_rubbish, kept_epochs, require_known_epoch
-from lockstep.steps.targets import find_last_shown, require_same_target, require_shown_still, said_to_lack
 from lockstep.version import DISTRIBUTION
 from lockstep.wal.staging import Staging
 
@@ -104,7 +104,7 @@ def mend(finding: Finding, surroundings: Surroundings) -> bool:
             return False
         migrate(surroundings.ledger)
         return True
-    if finding.about and finding.command == remedies.recover(finding.about):
+    if finding.about and finding.command == suggestions.recover(finding.about):
         with _runtime(surroundings, finding.about) as runtime:
             return recover(runtime).complete
     return False
@@ -267,9 +267,9 @@ def _epochs(status: PipelineStatus) -> Iterator[Finding]:
     for one in status.stuck:
         says = f"epoch {one.epoch.id} is {one.epoch.state}: {one.stuck}"
         decided = one.epoch.state in DECIDED
-        command = remedies.recover(status.name) if decided else remedies.history(status.name, one.epoch.id)
+        command = suggestions.recover(status.name) if decided else suggestions.history(status.name, one.epoch.id)
         if one.held and one.verdict:
-            command = remedies.release(status.name, one.epoch.id, one.verdict.manifest_hash)
+            command = suggestions.release(status.name, one.epoch.id, one.verdict.manifest_hash)
         yield Finding("epochs", status.name, Severity.BROKEN, says, command)
     for hole in status.holes:
         yield Finding("epochs", status.name, Severity.WARNING, f"no epoch for {hole}: a backfill fills it")
@@ -309,7 +309,7 @@ def _lost_commits(runtime: Runtime, report: Report) -> Iterator[Finding]:
     for name, spec in shown[0].plan.sinks.items() if shown else ():
         if not (described := runtime.sink_from(spec)).may_lose_commits:
             continue
-        about, command = f"{runtime.pipeline}/{name}", remedies.go_on_without(runtime.pipeline, name)
+        about, command = f"{runtime.pipeline}/{name}", suggestions.go_on_without(runtime.pipeline, name)
         seen_lacking = max(
             (word["epoch"] for word in said_to_lack(runtime.ledger, runtime.pipeline) if word["sink"] == name),
             default=0,
@@ -368,7 +368,7 @@ def _leftovers(runtime: Runtime) -> Iterator[Finding]:
     rubbish = sum(1 for _ in find_rubbish(runtime))
     if rubbish:
         says = f"{rubbish} folders of dead attempts take up room in staging"
-        yield Finding("staging", runtime.pipeline, Severity.WARNING, says, remedies.recover(runtime.pipeline))
+        yield Finding("staging", runtime.pipeline, Severity.WARNING, says, suggestions.recover(runtime.pipeline))
     deployment = runtime.ledger.deployment()
     for stranger in runtime.staging.strangers(deployment, runtime.pipeline, but=kept_epochs(runtime)):
         says = f"{stranger} isn't Lockstep's: nothing touches it"
@@ -385,7 +385,7 @@ def _kept(runtime: Runtime, status: PipelineStatus) -> Iterator[Finding]:
     if due := runtime.ledger.due_wals(runtime.pipeline):
         size = sum(one.bytes for one in due) / 1e6
         says = f"{len(due):,} of them, {size:,.1f} MB, are due"
-        yield Finding("wal", runtime.pipeline, Severity.WARNING, says, remedies.recover(runtime.pipeline))
+        yield Finding("wal", runtime.pipeline, Severity.WARNING, says, suggestions.recover(runtime.pipeline))
 
 
 def _drift(runtime: Runtime) -> Iterator[Finding]:
@@ -395,11 +395,11 @@ def _drift(runtime: Runtime) -> Iterator[Finding]:
     for epoch in runtime.ledger.unfinished_epochs(runtime.pipeline):
         if epoch.state in UNDECIDED and (changed := find_changed_sinks(runtime, epoch)):
             says = f"epoch {epoch.id} was planned with other sinks (changed: {', '.join(changed)})"
-            command = remedies.replan(epoch.pipeline, epoch.id)
+            command = suggestions.replan(epoch.pipeline, epoch.id)
             yield Finding("drift", runtime.pipeline, Severity.BROKEN, says, command)
         elif epoch.state in UNDECIDED and epoch.plan.audits != _audits_of(runtime, epoch):
             says = f"epoch {epoch.id} was planned with other audits, and is asked those"
-            command = remedies.replan(epoch.pipeline, epoch.id)
+            command = suggestions.replan(epoch.pipeline, epoch.id)
             yield Finding("drift", runtime.pipeline, Severity.WARNING, says, command)
 
 
@@ -429,4 +429,4 @@ def _lost(surroundings: Surroundings, report: Report) -> Iterator[Finding]:
             says = (
                 f"staging has pipeline {name} of ledger {deployment}, and this one, {own}, is empty: was that one lost?"
             )
-            yield Finding("staging", name, Severity.WARNING, says, remedies.rebuild(name))
+            yield Finding("staging", name, Severity.WARNING, says, suggestions.rebuild(name))

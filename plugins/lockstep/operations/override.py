@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline, UnknownEpoch
-from lockstep.runtime import Runtime
+from lockstep.protocol.runtime import Runtime
 from lockstep.sinks.base import Sink
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lockstep.epoch import Epoch, Json
 from lockstep.errors import InvalidPipeline, NotPrepared, WalGone
-from lockstep.runtime import Runtime
+from lockstep.protocol.runtime import Runtime
 from lockstep.states import EpochState
 from lockstep.wal.manifest import Manifest
 from lockstep.wal.reading import OutputBatches

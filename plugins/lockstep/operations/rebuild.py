@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from lockstep.crash import CrashPoint, reach
-from lockstep.disclosure import list_some
 from lockstep.epoch import Generation, Identity, Interval, Json, Plan, SourceRange, Vote
 from lockstep.errors import (
     FormatUnknown,
@@ -25,13 +24,14 @@ from lockstep.errors import (
     WalCorrupt,
 )
 from lockstep.ledger.rebuilding import RebuiltEpoch
+from lockstep.observability.redaction import list_some
 from lockstep.pipeline import Pipeline
-from lockstep.roles.begin import find_claims
-from lockstep.runtime import Runtime
+from lockstep.protocol.begin import find_claims
+from lockstep.protocol.identity import register_pipeline
+from lockstep.protocol.runtime import Runtime
 from lockstep.sinks.base import Sink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.sinks.values import Guarantee, Marker, SinkContext, Txn, parse_span
-from lockstep.steps.identity import register_pipeline
 from lockstep.wal.manifest import Manifest
 from lockstep.wal.reading import SealedWal
 from lockstep.wal.request import REQUEST, StageRequest

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lockstep.runtime import Runtime
-from lockstep.steps.identity import REDEFINED, describe_identity, register_pipeline
+from lockstep.protocol.identity import REDEFINED, describe_identity, register_pipeline
+from lockstep.protocol.runtime import Runtime
 
 
 def redefine(runtime: Runtime, reason: str) -> None:

@@ -7,16 +7,13 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
-from lockstep import remedies
 from lockstep.epoch import Identity, Json, LastShown
 from lockstep.errors import IllegalTransition, LockstepError
-from lockstep.roles.recover import known_sinks
-from lockstep.runtime import Runtime
-from lockstep.sinks.base import Sink
-from lockstep.sinks.values import Marker
-from lockstep.states import DECIDED
-from lockstep.steps.identity import last_renumbered_token, register_pipeline
-from lockstep.steps.targets import (
+from lockstep.observability import suggestions
+from lockstep.protocol.identity import last_renumbered_token, register_pipeline
+from lockstep.protocol.recover import known_sinks
+from lockstep.protocol.runtime import Runtime
+from lockstep.protocol.targets import (
     find_known_losses,
     find_last_shown,
     find_lost,
@@ -26,6 +23,9 @@ from lockstep.steps.targets import (
     said_to_lack,
     target_id_of,
 )
+from lockstep.sinks.base import Sink
+from lockstep.sinks.values import Marker
+from lockstep.states import DECIDED
 from lockstep.wal.savepoint import START
 
 _log = logging.getLogger(__name__)
@@ -128,7 +128,7 @@ def _require_said(runtime: Runtime, lacking: Collection[str]) -> list[tuple[Sink
     found = list(_find_lacking(runtime, sinks))
     lost = sorted({last.sink for _, last, _ in found})
     if unsaid := [why for _, last, why in found if last.sink not in lacking]:
-        so = remedies.go_on_without(runtime.pipeline, *lost)
+        so = suggestions.go_on_without(runtime.pipeline, *lost)
         raise IllegalTransition(f"{'. '.join(map(str, unsaid))}. If that is to stay away for good, say so: {so}")
     holes = list(_find_holes(runtime, sinks, {*lacking} - {*lost}))
     if whole := sorted({*lacking} - {*lost} - {last.sink for _, last in holes}):

@@ -7,17 +7,17 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from lockstep import remedies
 from lockstep.epoch import Claim, Epoch, Identity, Input, Plan, RunKey
 from lockstep.errors import IllegalTransition
-from lockstep.roles.begin import find_claims, make_plan
-from lockstep.runtime import Runtime
+from lockstep.observability import suggestions
+from lockstep.protocol.begin import find_claims, make_plan
+from lockstep.protocol.generations import find_current, plan_again
+from lockstep.protocol.identity import require_same_pipeline
+from lockstep.protocol.planned_sinks import require_shown_alike
+from lockstep.protocol.restoring import plan_restored
+from lockstep.protocol.runtime import Runtime
+from lockstep.protocol.sweep import roll_back
 from lockstep.states import UNDECIDED
-from lockstep.steps.generations import find_current, plan_again
-from lockstep.steps.identity import require_same_pipeline
-from lockstep.steps.planned_sinks import require_shown_alike
-from lockstep.steps.restoring import plan_restored
-from lockstep.steps.sweep import roll_back
 
 _log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ def replan(runtime: Runtime, epoch_id: int, reason: str, run: RunKey | None = No
     Raises `IllegalTransition` for a decided one and one that somebody has begun meanwhile, `RestateRefused` where what
     it replaces was published with other sinks than today's."""
     old = runtime.ledger.epoch(runtime.pipeline, epoch_id)
-    advice = f"put them back for as long, or give it up: {remedies.void(old.pipeline, old.id)}"
+    advice = f"put them back for as long, or give it up: {suggestions.void(old.pipeline, old.id)}"
     require_shown_alike(runtime, runtime.ledger.replaced(old), f"replan {old}", advice)
     claims: Mapping[str, Sequence[Claim]] = {}
     if old.restores is not None:  # its rows are an earlier life's, whatever today's input is
@@ -105,7 +105,7 @@ def _require_last(epoch: Epoch, last: Epoch | None) -> None:
     if last is not None and last.id != epoch.id:
         raise IllegalTransition(
             f"can't replan {epoch}: epoch {last.id} starts where it ends; replan the last epoch, or give this one "
-            f"up: {remedies.void(epoch.pipeline, epoch.id)}"
+            f"up: {suggestions.void(epoch.pipeline, epoch.id)}"
         )
 
 

@@ -10,7 +10,6 @@ import logging
 from datetime import timedelta
 from typing import Literal, get_args
 
-from lockstep.brevity import short_age
 from lockstep.epoch import Epoch, Vote
 from lockstep.errors import (
     IllegalTransition,
@@ -24,7 +23,8 @@ from lockstep.errors import (
     WalCorrupt,
 )
 from lockstep.ledger import Ledger
-from lockstep.runtime import Runtime, open_wal
+from lockstep.observability.formatting import short_age
+from lockstep.protocol.runtime import Runtime, open_wal
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import Guarantee, Publication
 from lockstep.states import EpochState, ParticipantState, Role

@@ -7,15 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from lockstep import remedies
 from lockstep.audits.in_spark import AskSpark
 from lockstep.epoch import Epoch, Identity, Input, Interval, RunKey
 from lockstep.errors import IntervalOverlap, LockstepError, RestateRefused, UnknownEpoch
 from lockstep.ledger.report import Report
-from lockstep.pack import Member, move_pack, require_size
-from lockstep.runtime import Runtime
-from lockstep.states import DECIDED, EpochState
-from lockstep.steps.generations import (
+from lockstep.observability import suggestions
+from lockstep.protocol.generations import (
     find_current,
     find_together,
     plan_again,
@@ -23,7 +20,10 @@ from lockstep.steps.generations import (
     require_replaceable,
     require_restatable,
 )
-from lockstep.steps.stage_job import Launch
+from lockstep.protocol.pack import Member, move_pack, require_size
+from lockstep.protocol.runtime import Runtime
+from lockstep.protocol.stage_job import Launch
+from lockstep.states import DECIDED, EpochState
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def restate(
     assert reason is not None
     told = hashlib.sha256(reason.encode()).hexdigest()[:16]
     again = f"__{reads}" if reads is Input.FROZEN else ""
-    run = RunKey(remedies.COMMAND, f"{runtime.pipeline}__{told}{again}", restate=reason, input=reads)
+    run = RunKey(suggestions.COMMAND, f"{runtime.pipeline}__{told}{again}", restate=reason, input=reads)
     runs = [_run_of(run, one) for one in require_size(found)]
     return move_pack(runtime, runs, launch, jobs=jobs, ask_spark=ask_spark)
 

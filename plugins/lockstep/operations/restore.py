@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NoReturn
 
-from lockstep import remedies
 from lockstep.epoch import Epoch, Interval, RunKey
 from lockstep.errors import LockstepError, RestateRefused, StageFailed, UnknownEpoch
-from lockstep.pack import Member, move_pack
-from lockstep.runtime import Runtime
+from lockstep.observability import suggestions
+from lockstep.protocol.generations import find_current, require_reason, require_replaceable
+from lockstep.protocol.pack import Member, move_pack
+from lockstep.protocol.restoring import check_restored, find_restored, plan_restored
+from lockstep.protocol.runtime import Runtime
 from lockstep.states import EpochState
-from lockstep.steps.generations import find_current, require_reason, require_replaceable
-from lockstep.steps.restoring import check_restored, find_restored, plan_restored
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def restore(runtime: Runtime, current: Epoch, wanted: Epoch, because: str) -> Me
     reason = require_reason(because)
     assert reason is not None
     told = hashlib.sha256(f"{wanted.id} {reason}".encode()).hexdigest()[:16]
-    named = RunKey(remedies.RESTORE, f"{runtime.pipeline}__{told}", restate=reason, restore=wanted.id)
+    named = RunKey(suggestions.RESTORE, f"{runtime.pipeline}__{told}", restate=reason, restore=wanted.id)
     run = named.member(wanted.interval, 0)
     own = runtime.find_attempt(run)
     before = runtime.epoch_of(own) if own else None

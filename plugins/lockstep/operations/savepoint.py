@@ -8,11 +8,11 @@ from typing import NoReturn
 
 from lockstep.epoch import Epoch, Identity, Json
 from lockstep.errors import IllegalTransition, InvalidPipeline, PlanMismatch, RestateRefused, UnknownEpoch, WalCorrupt
-from lockstep.runtime import Runtime
+from lockstep.protocol.generations import find_current
+from lockstep.protocol.identity import register_pipeline
+from lockstep.protocol.runtime import Runtime
+from lockstep.protocol.state_versions import hands_on_state
 from lockstep.states import DECIDED, EpochState
-from lockstep.steps.generations import find_current
-from lockstep.steps.identity import register_pipeline
-from lockstep.steps.keyed_state import hands_on_state
 from lockstep.wal.savepoint import Savepoint, bring_in, put_back, read_savepoint, write_savepoint
 
 _log = logging.getLogger(__name__)

@@ -14,15 +14,15 @@ from functools import partial
 
 import pyarrow as pa
 
-from lockstep.disclosure import describe_raised
 from lockstep.epoch import Epoch, Participant
 from lockstep.errors import LedgerRefused, LockstepError, TargetChanged, TargetUnreadable, WalCorrupt
-from lockstep.runtime import Runtime, open_wal
+from lockstep.observability.redaction import describe_raised
+from lockstep.protocol.alarms import confirm_alarm
+from lockstep.protocol.runtime import Runtime, open_wal
+from lockstep.protocol.wording import may_be_incomplete
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import Guarantee, Presence, Publication
 from lockstep.states import DECIDED, FINISHED, EpochState, ParticipantState
-from lockstep.steps.alarms import confirm_alarm
-from lockstep.steps.wording import may_be_incomplete
 from lockstep.wal.digest import digest_batches
 from lockstep.wal.manifest import Manifest, OutputManifest
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lockstep.duckdb.engine import WatchedBatches, engine
+from lockstep.connections.duckdb.engine import WatchedBatches, engine
 from lockstep.errors import QueryRefused
 from lockstep.operations._row_queries import naming_refusals
 from lockstep.operations.wal_log import find_output, open_output
-from lockstep.runtime import Runtime
+from lockstep.protocol.runtime import Runtime
 from lockstep.wal.manifest import OutputManifest
 from lockstep.wal.reading import OutputBatches
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lockstep.definition.wal_retention import KeptWal, WalRetention
 from lockstep.epoch import Epoch
 from lockstep.errors import InvalidPipeline, WalCorrupt, WalGone
 from lockstep.operations._row_queries import matching
 from lockstep.operations.verify import read_manifest
-from lockstep.runtime import Runtime, open_wal
+from lockstep.protocol.runtime import Runtime, open_wal
 from lockstep.states import EpochState
 from lockstep.wal.manifest import OutputManifest
 from lockstep.wal.reading import OutputBatches, SealedWal
-from lockstep.wal_retention import KeptWal, WalRetention
 
 SHOWN = 20  #: rows, unless somebody says how many
 

@@ -13,14 +13,14 @@ from dataclasses import fields, is_dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
-from lockstep.class_names import ClassNames, argument_as_json
-from lockstep.dataset import Dataset
+from lockstep.connections.dataset import Dataset
+from lockstep.connections.home import absolute
+from lockstep.definition.class_names import ClassNames, argument_as_json
 from lockstep.epoch import Json, require_name
 from lockstep.errors import InvalidPipeline
-from lockstep.home import absolute
-from lockstep.output_home import OutputHome
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import Guarantee, SinkContext
+from lockstep.wal.output_home import OutputHome
 
 
 class Sink(ABC):

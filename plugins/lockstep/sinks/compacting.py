@@ -28,9 +28,9 @@ import pyarrow as pa
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.errors import CompactionOvertaken, CompactionRefused, InvalidPipeline, SinkUnavailable
-from lockstep.file_facts import FileFacts
 from lockstep.sinks.adopting import Answer, Head
 from lockstep.sinks.rewriting import Choose, facts_of, footer_of, is_comparable, require_written, rewrite, schema_of
+from lockstep.wal.file_facts import FileFacts
 
 TARGET_BYTES = 256 << 20  #: of a file
 MIN_FILES = 5  #: of a partition that are small, before they are written anew

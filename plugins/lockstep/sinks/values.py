@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from lockstep.epoch import Interval
 from lockstep.errors import InvalidPipeline
-from lockstep.file_facts import FileFacts
-from lockstep.output_home import OutputHome
+from lockstep.wal.file_facts import FileFacts
+from lockstep.wal.output_home import OutputHome
 
 
 class Guarantee(StrEnum):

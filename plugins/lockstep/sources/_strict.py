@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from lockstep.ddl import Field, fields_of, literal, plain, quote_name, split, split_nested
+from lockstep.definition.ddl import Field, fields_of, literal, plain, quote_name, split, split_nested
 from lockstep.errors import InvalidPipeline
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from lockstep.class_names import ClassNames, argument_as_json
-from lockstep.dataset import Dataset
+from lockstep.connections.dataset import Dataset
+from lockstep.definition.class_names import ClassNames, argument_as_json
 from lockstep.epoch import Claim, Identity, Json
 from lockstep.errors import InvalidPipeline
 from lockstep.sources.open_source import OpenSource

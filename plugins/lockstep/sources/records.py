@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from lockstep.ddl import literal, quote_name
+from lockstep.definition.ddl import literal, quote_name
 from lockstep.epoch import Json, Position
 from lockstep.errors import BadRecords
 from lockstep.sources._strict import BAD as BAD

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from pyspark.logger import PySparkLogger
 
-from lockstep.disclosure import rows_shown
+from lockstep.observability.redaction import rows_shown
 from lockstep.spark._quoted_values import without_values
 
 _LOGGERS = ("pyspark.sql.connect.logging", "DataFrameQueryContextLogger", "SQLQueryContextLogger")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from lockstep import errors
-from lockstep.disclosure import list_known
+from lockstep.observability.redaction import list_known
 
 #: [CONDITION] words about a value. SQLSTATE: 22018
 _CONDITION = re.compile(

@@ -6,7 +6,7 @@ import re
 
 from pyspark.sql import types as T
 
-from lockstep.ddl import fields_of, plain, split, split_nested
+from lockstep.definition.ddl import fields_of, plain, split, split_nested
 from lockstep.errors import InvalidPipeline
 
 _NAMED: dict[str, T.DataType] = {

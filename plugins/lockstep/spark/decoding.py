@@ -23,7 +23,7 @@ from pyspark import cloudpickle
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StringType, StructField, StructType
 
-from lockstep.ddl import literal
+from lockstep.definition.ddl import literal
 from lockstep.errors import InvalidPipeline
 from lockstep.spark._pyspark import to_arrow_schema
 from lockstep.spark.partitions import ship

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import pyspark
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
-from lockstep.disclosure import cause, rows_shown, with_hint
 from lockstep.errors import BadRecords, InvalidPipeline, LockstepError, SparkRefused, StageFailed
+from lockstep.observability.redaction import cause, rows_shown, with_hint
 from lockstep.spark._foreign_logs import logging_at_debug
 from lockstep.spark._quoted_values import without_values
 

@@ -9,14 +9,14 @@ from contextlib import suppress
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lockstep.file_facts import FileFacts
-from lockstep.output_home import OutputHome
-from lockstep.parquet_writer import ParquetWriter
 from lockstep.sinks.values import SinkEpoch
 from lockstep.testing._sealed_rows import SealedRows
 from lockstep.wal.digest import digest_batches
+from lockstep.wal.file_facts import FileFacts
 from lockstep.wal.home_staging import HomeStaging
 from lockstep.wal.manifest import OutputManifest, WalFile
+from lockstep.wal.output_home import OutputHome
+from lockstep.wal.parquet_writer import ParquetWriter
 from lockstep.wal.reading import OutputBatches
 from lockstep.wal.staging import storage_at
 

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockstep.errors import StageFailed, WalCorrupt
-from lockstep.file_facts import FileFacts
 from lockstep.wal._parquet import Fingerprint, ParquetRows, fingerprint
 from lockstep.wal._storage import Storage, finished_files
 from lockstep.wal.digest import RowDigest
+from lockstep.wal.file_facts import FileFacts
 from lockstep.wal.manifest import bare
 
 LEAST_BYTES = 1 << 20  #: of a file that is digested early: a smaller one takes no longer afterwards

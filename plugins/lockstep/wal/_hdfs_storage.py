@@ -6,9 +6,9 @@ import errno
 import os
 import secrets
 
+from lockstep.connections.hdfs.address import HdfsAddress
+from lockstep.connections.hdfs.file_system import Found, HdfsFileSystem
 from lockstep.errors import StoreRefused
-from lockstep.hdfs.address import HdfsAddress
-from lockstep.hdfs.file_system import Found, HdfsFileSystem
 from lockstep.wal._storage import Entry, Kind, ReadableFile, Stamp, join, parts_of
 
 

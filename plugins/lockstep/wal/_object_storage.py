@@ -6,7 +6,7 @@ import errno
 import os
 import secrets
 
-from lockstep.object_store.store import ObjectStore
+from lockstep.connections.object_store.store import ObjectStore
 from lockstep.wal._storage import Entry, Kind, ReadableFile, Stamp, join, parts_of
 
 _FOLDER = ".folder"  #: an object that makes a folder of ours exist, and whose condition makes it exist once

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lockstep.connections.raw_file import RawFile
 from lockstep.errors import WalCorrupt
-from lockstep.raw_file import RawFile
 from lockstep.wal._storage import ReadableFile, Storage, naming_errors
 
 IN_MEMORY = 16 << 20  #: bytes up to which a file is read once

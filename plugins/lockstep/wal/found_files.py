@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lockstep.epoch import Json
-from lockstep.file_facts import FileFacts, Leaves, leaves_of
 from lockstep.wal._early_digests import DigestedFile, EpochColumn, digest_file
 from lockstep.wal._parquet import fingerprint
 from lockstep.wal._storage import Stamp, Storage
 from lockstep.wal.digest import DIGEST_VERSION, RowDigest
+from lockstep.wal.file_facts import FileFacts, Leaves, leaves_of
 from lockstep.wal.manifest import WalFile
 
 FILES = "_files.json"

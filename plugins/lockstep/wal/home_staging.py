@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from lockstep.compaction_folder import ROOT, CompactionFolder
 from lockstep.crash import CrashPoint
 from lockstep.wal._discarding import delete_entry, delete_folder, forget_epoch
 from lockstep.wal._storage import Kind, Storage, is_hidden, is_wal_file, naming_errors
+from lockstep.wal.compaction_folder import ROOT, CompactionFolder
 
 _NUMBER = re.compile("0|[1-9][0-9]{0,17}")
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from lockstep.crash import CrashPoint, reach
-from lockstep.output_home import OutputHome, with_field_ids
-from lockstep.parquet_writer import ParquetWriter
 from lockstep.wal._storage import naming_errors
 from lockstep.wal.home_staging import HomeStaging
+from lockstep.wal.output_home import OutputHome, with_field_ids
+from lockstep.wal.parquet_writer import ParquetWriter
 from lockstep.wal.reading import OutputBatches
 
 

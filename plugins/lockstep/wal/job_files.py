@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lockstep.output_home import OutputHome
-from lockstep.parquet_writer import columns_with_statistics
 from lockstep.wal._parquet import ParquetRows
 from lockstep.wal._storage import Storage, naming_errors
+from lockstep.wal.output_home import OutputHome
+from lockstep.wal.parquet_writer import columns_with_statistics
 from lockstep.wal.reading import verify_file
 from lockstep.wal.request import StageRequest, storage_of
 from lockstep.wal.staging import storage_at

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from lockstep.epoch import Json
 from lockstep.errors import FormatUnknown, WalCorrupt
-from lockstep.file_facts import FileFacts
-from lockstep.output_home import OutputHome
 from lockstep.wal._manifest_values import FILE_NAME, number, text
+from lockstep.wal.file_facts import FileFacts
+from lockstep.wal.output_home import OutputHome
 from lockstep.wal.state_manifest import SealedState, state_of, state_to_json
 
 MANIFEST_FORMAT = 1

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from lockstep.epoch import Json
 from lockstep.errors import WalCorrupt
-from lockstep.file_facts import FileFacts, leaves_of
+from lockstep.wal.file_facts import FileFacts, leaves_of
 from lockstep.wal.manifest import OutputManifest, canonical
 
 FACTS = "_facts.json"

@@ -10,12 +10,12 @@ from functools import cached_property
 import pyarrow as pa
 
 from lockstep.errors import InvalidPipeline, StagingUnavailable, WalCorrupt
-from lockstep.file_facts import FileFacts
-from lockstep.output_home import OutputHome
 from lockstep.wal._parquet import Fingerprint, ParquetRows, fingerprint
 from lockstep.wal._storage import Stamp, Storage, naming_errors
+from lockstep.wal.file_facts import FileFacts
 from lockstep.wal.manifest import Manifest, OutputManifest, WalFile, bare
 from lockstep.wal.noted_facts import FACTS, NotedFacts
+from lockstep.wal.output_home import OutputHome
 
 
 @dataclass(frozen=True)

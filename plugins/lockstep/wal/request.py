@@ -11,15 +11,15 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 
 from lockstep import errors
+from lockstep.connections.hdfs.address import is_hdfs
+from lockstep.connections.object_store.address import from_hadoop
+from lockstep.definition.keyed_state import KeyedState
 from lockstep.epoch import Interval, Json, SourceRange
 from lockstep.errors import LockstepError, StageFailed
-from lockstep.hdfs.address import is_hdfs
-from lockstep.keyed_state import KeyedState
-from lockstep.object_store.address import from_hadoop
-from lockstep.output_home import OutputHome
 from lockstep.wal._storage import Storage
 from lockstep.wal.found_files import FILES, FoundFiles
 from lockstep.wal.manifest import SourceCount
+from lockstep.wal.output_home import OutputHome
 from lockstep.wal.staging import Staging, storage_at
 from lockstep.wal.state_manifest import StateVersion, finding, version_of, version_to_json
 from lockstep.wal.state_staging import WrittenState

@@ -11,13 +11,13 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from lockstep.errors import StageFailed
-from lockstep.output_home import OutputHome
 from lockstep.wal._early_digests import EarlyDigests, EpochColumn, digest_file
 from lockstep.wal._parquet import fingerprint
 from lockstep.wal._storage import Entry, Kind, Stamp, Storage, is_hidden, naming_errors, plain_children
 from lockstep.wal.digest import RowDigest
 from lockstep.wal.found_files import FoundFile, SealedFile
 from lockstep.wal.manifest import OutputManifest
+from lockstep.wal.output_home import OutputHome
 
 QUARANTINE = "quarantine"  #: beside the outputs: malformed records, and rows that audits sent there
 _log = logging.getLogger(__name__)

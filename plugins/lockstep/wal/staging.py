@@ -18,6 +18,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from lockstep.connections.hdfs.address import is_hdfs
+from lockstep.connections.object_store.address import is_object_store
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Json, require_name
 from lockstep.errors import (
@@ -28,9 +30,6 @@ from lockstep.errors import (
     StoreRefused,
     WalCorrupt,
 )
-from lockstep.hdfs.address import is_hdfs
-from lockstep.object_store.address import is_object_store
-from lockstep.output_home import OutputHome
 from lockstep.wal._discarding import delete_folder, forget_epoch, move_files
 from lockstep.wal._early_digests import EarlyDigests, digesting_early
 from lockstep.wal._hdfs_storage import HdfsStorage
@@ -41,6 +40,7 @@ from lockstep.wal.digest import DIGEST_VERSION
 from lockstep.wal.home_staging import HomeStaging
 from lockstep.wal.manifest import Manifest, Quarantined, SourceCount, canonical
 from lockstep.wal.noted_facts import FACTS, facts_of, without_facts
+from lockstep.wal.output_home import OutputHome
 from lockstep.wal.reading import OutputBatches, SealedWal, UnsealedFile, naming_damage
 from lockstep.wal.sealing import (
     NOTHING_KNOWN,

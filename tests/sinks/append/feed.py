@@ -11,19 +11,19 @@ from pathlib import Path
 from lockstep.epoch import Identity, Interval, Position, RunKey
 from lockstep.ledger import Ledger, migrate
 from lockstep.operations.verify import Verification, verify
-from lockstep.pack import Member, move_pack
 from lockstep.pipeline import Pipeline
-from lockstep.roles.begin import begin
-from lockstep.roles.cleanup import cleanup
-from lockstep.roles.commit import commit
-from lockstep.roles.prepare import prepare
-from lockstep.roles.publish import publish
-from lockstep.roles.recover import RecoveryReport, recover
-from lockstep.roles.stage import stage
-from lockstep.runtime import Runtime
+from lockstep.protocol.begin import begin
+from lockstep.protocol.cleanup import cleanup
+from lockstep.protocol.commit import commit
+from lockstep.protocol.pack import Member, move_pack
+from lockstep.protocol.prepare import prepare
+from lockstep.protocol.publish import publish
+from lockstep.protocol.recover import RecoveryReport, recover
+from lockstep.protocol.runtime import Runtime
+from lockstep.protocol.stage import stage
+from lockstep.protocol.stage_job import Launch
 from lockstep.sinks.base import Sink
 from lockstep.sources import OpenSource, Source, SourceContext
-from lockstep.steps.stage_job import Launch
 from lockstep.wal.staging import Staging
 from tests.crash.world import Numbers, OpenNumbers, interval_of, untouched, write_parquet
 

@@ -17,13 +17,13 @@ import pytest
 from typer.testing import CliRunner
 
 from lockstep.cli import app
+from lockstep.connections.environment import variable_of
 from lockstep.crash import CrashPoint
-from lockstep.environment import variable_of
 from lockstep.errors import OutOfOrder, PublishBlocked, SinkUnavailable
 from lockstep.ledger import migrate
 from lockstep.ledger.report import Report
 from lockstep.operations.rebuild import rebuild
-from lockstep.roles.recover import RecoveryReport
+from lockstep.protocol.recover import RecoveryReport
 from lockstep.sinks import FunctionSink
 from lockstep.sinks.append_only import AppendOnlySink
 from lockstep.sinks.append_only.http import HttpSink

@@ -15,13 +15,13 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import Table
 
-from lockstep.output_home import OutputHome
 from lockstep.sinks.base import Sink
 from lockstep.sinks.iceberg import IcebergSink
 from lockstep.sinks.values import Batches, SinkContext, SinkEpoch
 from lockstep.testing._rows_at_home import at_home
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows
 from lockstep.testing._under_test import SinkUnderTest
+from lockstep.wal.output_home import OutputHome
 from stack.s3 import S3Server
 
 TABLE = "db.rows"

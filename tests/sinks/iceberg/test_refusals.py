@@ -13,6 +13,7 @@ from pyiceberg.table.sorting import SortField, SortOrder
 from pyiceberg.transforms import BucketTransform, IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
+from lockstep.connections.postgres import connection
 from lockstep.errors import (
     InvalidPipeline,
     PreflightRefused,
@@ -22,7 +23,6 @@ from lockstep.errors import (
     TargetChanged,
     TargetOwned,
 )
-from lockstep.postgres import connection
 from lockstep.sinks.iceberg import IcebergSink, _open_sink, _table
 from lockstep.sinks.iceberg._catalogs import _PostgresCatalog
 from lockstep.sinks.iceberg._open_sink import OpenIcebergSink

@@ -32,7 +32,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lockstep.compute.stage import run_request
-from lockstep.environment import EnvironmentConnections
+from lockstep.connections.environment import EnvironmentConnections
 from lockstep.errors import InvalidPipeline, LockstepError
 from lockstep.pipeline import Pipeline
 from lockstep.spark.session import cancel, connect, forget_parent_client, is_remote, session

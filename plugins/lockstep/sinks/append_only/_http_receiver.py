@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 
 import httpx
 
-from lockstep.http.address import login_of, parse_url
+from lockstep.connections.http.address import login_of, parse_url
 
 _EXCERPT = 200  # characters of an answer that are told
 _LONGEST_ANSWER = 1 << 16  # bytes that are read of it

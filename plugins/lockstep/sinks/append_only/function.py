@@ -9,10 +9,10 @@ from typing import ClassVar, TypeAlias
 
 import pyarrow as pa
 
-from lockstep.disclosure import cause, describe_error
+from lockstep.definition.functions import import_function, reference_to
 from lockstep.epoch import Vote, require_name
 from lockstep.errors import InvalidPipeline, LockstepError, SinkRejected, SinkUnavailable
-from lockstep.functions import import_function, reference_to
+from lockstep.observability.redaction import cause, describe_error
 from lockstep.sinks.append_only.open_sink import OpenAppendOnlySink
 from lockstep.sinks.append_only.sink import OnRestate, require_guarantee, require_on_restate, what_follows
 from lockstep.sinks.base import Sink

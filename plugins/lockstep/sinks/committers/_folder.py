@@ -13,9 +13,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 import lockstep.sinks.committers._lone_sender as lone_sender
+from lockstep.connections.home import absolute
 from lockstep.epoch import Json
 from lockstep.errors import OutcomeUnknown, SinkUnavailable, TargetChanged
-from lockstep.home import absolute
 from lockstep.sinks.committers.outside import OutsideCommitter
 from lockstep.sinks.durable_file import Damaged, create_whole, from_checked, sync_folder, to_checked
 from lockstep.sinks.values import Marker, SinkEpoch

@@ -9,8 +9,8 @@ from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor
 
 import lockstep.sinks.committers._lone_sender as lone_sender
+from lockstep.connections.postgres.connection import Database, close_quietly
 from lockstep.errors import SINK_ERRORS, PreflightRefused, TargetChanged
-from lockstep.postgres.connection import Database, close_quietly
 from lockstep.sinks.committers.outside import OutsideCommitter
 from lockstep.sinks.values import Marker, SinkContext, SinkEpoch
 from lockstep.sinks.write_ahead import Session

@@ -16,15 +16,15 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.schema import PrimitiveType
 from deltalake.transaction import AddAction, RemoveAction
 
-from lockstep.compaction_folder import CompactionFolder
 from lockstep.errors import ExpiryRefused, PreflightRefused
-from lockstep.file_facts import FileFacts
 from lockstep.sinks.adopting import Answer
 from lockstep.sinks.compacting import CompactingTable, NewFile, Replacement, TableFile
 from lockstep.sinks.delta._columns import new_columns
 from lockstep.sinks.delta._markers import TxnMarkers
 from lockstep.sinks.delta._places import TablePlace, log_entry
 from lockstep.sinks.delta._statistics import partition_text, statistics
+from lockstep.wal.compaction_folder import CompactionFolder
+from lockstep.wal.file_facts import FileFacts
 
 _VECTORS = "deletionVectors"
 _TYPES = ("boolean", "byte", "short", "integer", "long", "string", "date", "timestamp_ntz")

@@ -12,7 +12,7 @@ from deltalake import CommitProperties, DeltaTable, Field, PostCommitHookPropert
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
-from lockstep.ddl import quote_name
+from lockstep.definition.ddl import quote_name
 from lockstep.errors import (
     InvalidPipeline,
     PreflightRefused,
@@ -22,8 +22,7 @@ from lockstep.errors import (
     TargetChanged,
     TargetOwned,
 )
-from lockstep.file_facts import FileFacts
-from lockstep.remedies import REPLAN
+from lockstep.observability.suggestions import REPLAN
 from lockstep.sinks.adopting import PUT_BACK, AdoptingSink, Answer
 from lockstep.sinks.delta._columns import (
     delta_schema,
@@ -41,6 +40,7 @@ from lockstep.sinks.delta._statistics import partition_values, plain_columns, st
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.lifting import NOTHING, Lifted, Lifting
 from lockstep.sinks.values import Adoptable, AdoptableFile, EpochCut, Marker, ReadCut, SinkContext, SinkEpoch
+from lockstep.wal.file_facts import FileFacts
 
 if TYPE_CHECKING:
     from lockstep.sinks.delta._sink import DeltaSink

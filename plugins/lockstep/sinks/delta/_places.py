@@ -15,10 +15,10 @@ from typing import IO, Protocol
 
 from deltalake import DeltaTable
 
+from lockstep.connections.object_store.address import Address, is_object_store
+from lockstep.connections.object_store.client import endpoint_of, goes_by_profile, region_of
+from lockstep.connections.object_store.store import ObjectStore, require_own_threads, what_store_said
 from lockstep.errors import PreflightRefused, StoreRefused
-from lockstep.object_store.address import Address, is_object_store
-from lockstep.object_store.client import endpoint_of, goes_by_profile, region_of
-from lockstep.object_store.store import ObjectStore, require_own_threads, what_store_said
 from lockstep.sinks.durable_file import create_whole, sync_folder
 
 _LOG = "_delta_log"

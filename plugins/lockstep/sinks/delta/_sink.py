@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias
 
-from lockstep.dataset import Dataset
+from lockstep.connections.dataset import Dataset
+from lockstep.connections.folder_dataset import dataset_at
+from lockstep.connections.object_store.address import Address
 from lockstep.epoch import Json, require_name
 from lockstep.errors import InvalidPipeline, StoreRefused
 from lockstep.extras import naming_extra
-from lockstep.folder_dataset import dataset_at
-from lockstep.object_store.address import Address
-from lockstep.output_home import OutputHome
 from lockstep.sinks.base import Sink
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import SinkContext
+from lockstep.wal.output_home import OutputHome
 
 OnNewColumns: TypeAlias = Literal["refuse", "add"]
 _MISREAD = re.compile(r"%[0-9A-Fa-f]{2}|\?")  #: in a local path: an escape, the begin of a query

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lockstep.epoch import Json
 from lockstep.errors import SinkRejected
-from lockstep.file_facts import ColumnFacts, FileFacts
+from lockstep.wal.file_facts import ColumnFacts, FileFacts
 
 _COLUMNS = 32  #: with bounds, as Delta's own writers have by default; the epoch's column always
 _TEXT = 32  #: characters of a text that stand in the log

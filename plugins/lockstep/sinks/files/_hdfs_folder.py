@@ -28,10 +28,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from lockstep.connections.hdfs.address import HdfsAddress
+from lockstep.connections.hdfs.file_system import Found, HdfsFileSystem
 from lockstep.crash import CrashPoint, reach
 from lockstep.errors import OutcomeUnknown, PreflightRefused, SinkRejected, TargetChanged, TargetOwned
-from lockstep.hdfs.address import HdfsAddress
-from lockstep.hdfs.file_system import Found, HdfsFileSystem
 from lockstep.sinks.durable_file import Damaged, HashedFile, from_checked, to_checked
 from lockstep.sinks.files._listing import FileFact, Listing, names_of
 from lockstep.sinks.files._marked import MarkedTarget, marked_epoch

@@ -14,6 +14,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from lockstep.connections.object_store.store import UnreadableKey
 from lockstep.epoch import Vote
 from lockstep.errors import (
     InvalidPipeline,
@@ -24,7 +25,6 @@ from lockstep.errors import (
     SinkUnavailable,
     TargetChanged,
 )
-from lockstep.object_store.store import UnreadableKey
 from lockstep.sinks.base import Sink
 from lockstep.sinks.durable_file import Damaged
 from lockstep.sinks.files._format import FileFormat

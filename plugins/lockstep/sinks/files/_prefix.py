@@ -32,10 +32,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import BinaryIO, TypeVar, cast
 
+from lockstep.connections.object_store.store import Found, ObjectStore
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Json
 from lockstep.errors import LedgerConflict, OutcomeUnknown, SinkRejected, TargetChanged, TargetOwned
-from lockstep.object_store.store import Found, ObjectStore
 from lockstep.sinks.durable_file import Damaged, HashedFile, from_checked, to_checked
 from lockstep.sinks.files._listing import FileFact, Listing, names_of
 from lockstep.sinks.files._marked import MarkedTarget, marked_epoch

@@ -9,14 +9,14 @@ from typing import ClassVar
 import lockstep.sinks.files._folder as _folder
 import lockstep.sinks.files._hdfs_folder as _hdfs_folder
 import lockstep.sinks.files._prefix as _prefix
-from lockstep.dataset import Dataset
+from lockstep.connections.dataset import Dataset
+from lockstep.connections.folder_dataset import dataset_at
+from lockstep.connections.hdfs.address import HdfsAddress, is_hdfs
+from lockstep.connections.home import absolute
+from lockstep.connections.object_store.address import Address, is_object_store
+from lockstep.connections.object_store.store import ObjectStore
 from lockstep.epoch import Json, require_name
 from lockstep.errors import InvalidPipeline, StoreRefused
-from lockstep.folder_dataset import dataset_at
-from lockstep.hdfs.address import HdfsAddress, is_hdfs
-from lockstep.home import absolute
-from lockstep.object_store.address import Address, is_object_store
-from lockstep.object_store.store import ObjectStore
 from lockstep.sinks.base import Sink
 from lockstep.sinks.files._folder import FolderTarget
 from lockstep.sinks.files._format import FileFormat

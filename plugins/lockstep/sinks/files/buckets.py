@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from lockstep.disclosure import cause, describe_raised
+from lockstep.definition.functions import import_function
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline
-from lockstep.functions import import_function
+from lockstep.observability.redaction import cause, describe_raised
 from lockstep.sinks.files._bucket_names import NULL, folder_of, needs_escaping, require_bucket, text_of
 
 BY_HOUR = "dt=%Y-%m-%d/hour=%H"

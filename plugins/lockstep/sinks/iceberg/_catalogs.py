@@ -28,6 +28,7 @@ from requests.adapters import HTTPAdapter
 from sqlalchemy import create_engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from lockstep.connections.postgres.connection import Database
 from lockstep.errors import (
     SINK_ERRORS,
     InvalidPipeline,
@@ -36,7 +37,6 @@ from lockstep.errors import (
     SinkUnavailable,
     TargetChanged,
 )
-from lockstep.postgres.connection import Database
 from lockstep.sinks.iceberg._durable_io import IMPLEMENTATION, DurableFileIO, durable_io
 
 _DURABLE = f"{DurableFileIO.__module__}.{DurableFileIO.__name__}"

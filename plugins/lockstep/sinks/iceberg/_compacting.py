@@ -16,15 +16,15 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.types import LongType
 
-from lockstep.compaction_folder import CompactionFolder
 from lockstep.errors import ExpiryRefused, PreflightRefused
-from lockstep.file_facts import FileFacts, leaves_of
-from lockstep.output_home import with_field_ids
 from lockstep.sinks.adopting import Answer
 from lockstep.sinks.compacting import CompactingTable, NewFile, Replacement, TableFile
 from lockstep.sinks.iceberg._columns import DROPPED, mapped_ids, named_by_ids
 from lockstep.sinks.iceberg._data_files import SealedFile, data_file, faults
 from lockstep.sinks.iceberg._table import LakeTable
+from lockstep.wal.compaction_folder import CompactionFolder
+from lockstep.wal.file_facts import FileFacts, leaves_of
+from lockstep.wal.output_home import with_field_ids
 
 _FIRST = 1  #: number of a table's first snapshot
 

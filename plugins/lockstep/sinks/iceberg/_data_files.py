@@ -37,9 +37,9 @@ from pyiceberg.transforms import (
 from pyiceberg.typedef import Record
 from pyiceberg.types import BinaryType, DoubleType, FloatType, StringType
 
-from lockstep.file_facts import LONGEST, FileFacts
-from lockstep.remedies import REPLAN
+from lockstep.observability.suggestions import REPLAN
 from lockstep.sinks.iceberg._columns import foreign_ids
+from lockstep.wal.file_facts import LONGEST, FileFacts
 
 _TRANSFORMS = (IdentityTransform, YearTransform, MonthTransform, DayTransform, HourTransform)
 _EVERYTHING = {"write.metadata.metrics.default": "full"}

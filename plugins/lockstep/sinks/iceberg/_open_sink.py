@@ -11,8 +11,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import ancestors_of
 
-from lockstep.ddl import quote_name
-from lockstep.disclosure import cause, describe_error
+from lockstep.definition.ddl import quote_name
 from lockstep.errors import (
     InvalidPipeline,
     LockstepError,
@@ -22,7 +21,8 @@ from lockstep.errors import (
     TargetChanged,
     UnknownEpoch,
 )
-from lockstep.remedies import REPLAN
+from lockstep.observability.redaction import cause, describe_error
+from lockstep.observability.suggestions import REPLAN
 from lockstep.sinks.adopting import PUT_BACK, AdoptingSink, Answer
 from lockstep.sinks.iceberg._catalogs import CatalogLink
 from lockstep.sinks.iceberg._columns import misfits, new_columns, unmapped

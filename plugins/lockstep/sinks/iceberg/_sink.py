@@ -11,11 +11,10 @@ from pyiceberg.catalog import MetastoreCatalog
 from pyiceberg.exceptions import NoSuchNamespaceError
 from pyiceberg.table import Table
 
-from lockstep.dataset import Dataset
+from lockstep.connections.dataset import Dataset
+from lockstep.connections.folder_dataset import dataset_at
 from lockstep.epoch import Json, require_name
 from lockstep.errors import InvalidPipeline, PreflightRefused
-from lockstep.folder_dataset import dataset_at
-from lockstep.output_home import OutputHome
 from lockstep.sinks.base import Sink
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.iceberg._catalogs import CatalogLink, open_catalog
@@ -23,6 +22,7 @@ from lockstep.sinks.iceberg._open_sink import OpenIcebergSink
 from lockstep.sinks.iceberg._partitioning import parse_partition, texts_of
 from lockstep.sinks.iceberg._table import LakeTable
 from lockstep.sinks.values import SinkContext
+from lockstep.wal.output_home import OutputHome
 
 NEW_COLUMNS = ("refuse", "add")
 _QUOTING = "%#?;"  #: to some a part of a file's name, to others not

@@ -37,8 +37,8 @@ from pyiceberg.table.update import (
 from pyiceberg.table.update.snapshot import _OverwriteFiles, _SnapshotProducer
 from pyiceberg.typedef import EMPTY_DICT
 
-from lockstep.disclosure import cause, describe_error
 from lockstep.errors import LockstepError, PreflightRefused, PublishBlocked, SinkUnavailable, TargetChanged, TargetOwned
+from lockstep.observability.redaction import cause, describe_error
 from lockstep.sinks.adopting import Answer
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.iceberg._catalogs import CatalogLink

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lockstep.connections.kafka.limits import TopicLimits, is_compacted
 from lockstep.errors import PreflightRefused, SinkRejected
-from lockstep.kafka.limits import TopicLimits, is_compacted
 from lockstep.sinks.kafka._records import HEADER, HEADER_BYTES, REPLACES, RecordColumns, Records
 
 _log = logging.getLogger(__name__)

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 
+from lockstep.connections.kafka.cluster import Cluster
+from lockstep.connections.kafka.limits import limits_of
+from lockstep.connections.kafka.producers import NO_TIME, Route, TransactionalProducer
 from lockstep.crash import CrashPoint, reach
 from lockstep.errors import LedgerConflict, OutcomeUnknown, PublishBlocked, PublishBusy
-from lockstep.kafka.cluster import Cluster
-from lockstep.kafka.limits import limits_of
-from lockstep.kafka.producers import NO_TIME, Route, TransactionalProducer
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.kafka._markers import MarkerTopic, ShardMarker
 from lockstep.sinks.kafka._records import Records

@@ -13,9 +13,9 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from lockstep.connections.kafka.cluster import Cluster, Topic
+from lockstep.connections.kafka.reading import committed_records
 from lockstep.errors import PreflightRefused, PublishBusy, SinkUnavailable
-from lockstep.kafka.cluster import Cluster, Topic
-from lockstep.kafka.reading import committed_records
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.values import Marker, SinkEpoch
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lockstep.connections.kafka.cluster import Cluster
+from lockstep.connections.kafka.limits import limits_of, require_durable, require_lasting_outcomes, require_transactions
+from lockstep.connections.kafka.producers import PlainProducer, Route
+from lockstep.connections.kafka.reading import committed_records
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
 from lockstep.errors import PreflightRefused, PublishBlocked, SinkRejected, TargetChanged
-from lockstep.kafka.cluster import Cluster
-from lockstep.kafka.limits import limits_of, require_durable, require_lasting_outcomes, require_transactions
-from lockstep.kafka.producers import PlainProducer, Route
-from lockstep.kafka.reading import committed_records
 from lockstep.sinks.append_only.records import Origin
 from lockstep.sinks.append_only.sink import OnRestate
 from lockstep.sinks.committers import OutsideCommitter

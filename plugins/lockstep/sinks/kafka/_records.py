@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
+from lockstep.connections.kafka.producers import NO_PARTITION, NO_TIME, Header, Record
 from lockstep.errors import SinkRejected, TargetUnreadable
-from lockstep.kafka.producers import NO_PARTITION, NO_TIME, Header, Record
 from lockstep.sinks.append_only.records import ENVELOPE, Origin
 from lockstep.sinks.json_rows import json_columns, json_objects
 from lockstep.sinks.values import Batches, SinkEpoch

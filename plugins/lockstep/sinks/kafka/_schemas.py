@@ -9,7 +9,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from lockstep.kafka.schema_registry import Registered, SchemaRegistry
+from lockstep.connections.kafka.schema_registry import Registered, SchemaRegistry
 from lockstep.sinks.kafka._avro import AvroReaders, AvroWriter
 from lockstep.sinks.kafka._avro_types import schema_of, type_of
 

@@ -6,13 +6,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from lockstep.dataset import Dataset
+from lockstep.connections.dataset import Dataset
+from lockstep.connections.kafka.cluster import Cluster
+from lockstep.connections.kafka.connection import Asker, dataset_of, entered_settings
+from lockstep.connections.kafka.producers import Route
 from lockstep.epoch import Json, require_name
 from lockstep.errors import InvalidPipeline
 from lockstep.extras import naming_extra
-from lockstep.kafka.cluster import Cluster
-from lockstep.kafka.connection import Asker, dataset_of, entered_settings
-from lockstep.kafka.producers import Route
 from lockstep.sinks.append_only.sink import OnRestate, require_on_restate
 from lockstep.sinks.base import Sink
 from lockstep.sinks.committers import open_committer
@@ -167,7 +167,7 @@ class KafkaSink(Sink):
         if self.registry is None:
             return None
         with naming_extra("Avro by a schema registry"):
-            from lockstep.kafka.schema_registry import SchemaRegistry
+            from lockstep.connections.kafka.schema_registry import SchemaRegistry
             from lockstep.sinks.kafka._schemas import Schemas
         connection = self.registry
         advice = "register its schema there, say another subject=… or key_subject=…, or register=True"

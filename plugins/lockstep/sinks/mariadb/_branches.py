@@ -23,11 +23,11 @@ from dataclasses import dataclass
 import pymysql
 from pymysql.constants import ER
 
-from lockstep.disclosure import cause
+from lockstep.connections.mariadb.connection import Database
+from lockstep.connections.mariadb.errors import LOCKED, code_of, is_lost, quotes_row
+from lockstep.connections.mariadb.wire import Cursor
 from lockstep.errors import LockstepError, PreflightRefused, PublishBlocked, SinkUnavailable
-from lockstep.mariadb.connection import Database
-from lockstep.mariadb.errors import LOCKED, code_of, is_lost, quotes_row
-from lockstep.mariadb.wire import Cursor
+from lockstep.observability.redaction import cause
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.mariadb._own_tables import MariaDbOwnTables
 from lockstep.sinks.tables.branches import TableBranches, TryAgain

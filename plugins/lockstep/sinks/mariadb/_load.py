@@ -16,13 +16,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lockstep.disclosure import rows_shown, with_hint
+from lockstep.connections.mariadb.connection import Database
+from lockstep.connections.mariadb.refusals import without_values
+from lockstep.connections.mariadb.sql import compose, identifier
+from lockstep.connections.mariadb.wire import Cursor, Loader
+from lockstep.connections.relation import Relation
 from lockstep.errors import PreflightRefused, SinkRejected
-from lockstep.mariadb.connection import Database
-from lockstep.mariadb.refusals import without_values
-from lockstep.mariadb.sql import compose, identifier
-from lockstep.mariadb.wire import Cursor, Loader
-from lockstep.relation import Relation
+from lockstep.observability.redaction import rows_shown, with_hint
 from lockstep.sinks.mariadb._tables import Table, find_table
 from lockstep.sinks.mariadb._types import MariaDbType, Unfit, mariadb_type
 from lockstep.sinks.tables.load import TableLoad

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lockstep.connections.mariadb.connection import Database
+from lockstep.connections.mariadb.sql import Name, compose, identifier
+from lockstep.connections.mariadb.wire import Cursor, close_quietly
 from lockstep.errors import LockstepError, SinkRejected
-from lockstep.mariadb.connection import Database
-from lockstep.mariadb.sql import Name, compose, identifier
-from lockstep.mariadb.wire import Cursor, close_quietly
 from lockstep.sinks.mariadb._load import Load
 from lockstep.sinks.mariadb._own_tables import MariaDbOwnTables
 from lockstep.sinks.mariadb._read import read_rows

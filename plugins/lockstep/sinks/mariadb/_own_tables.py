@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pymysql.constants import ER
 from pymysql.err import IntegrityError, MySQLError
 
+from lockstep.connections.mariadb.errors import code_of
+from lockstep.connections.mariadb.sql import compose
+from lockstep.connections.mariadb.wire import Cursor
+from lockstep.connections.relation import Relation
 from lockstep.errors import PreflightRefused, SinkUnavailable
-from lockstep.mariadb.errors import code_of
-from lockstep.mariadb.sql import compose
-from lockstep.mariadb.wire import Cursor
-from lockstep.relation import Relation
 from lockstep.sinks.tables.own_tables import IDENTITY, MARKERS, Owner, OwnTables, Row
 
 _WORD = "varchar(40) CHARACTER SET ascii COLLATE ascii_bin NOT NULL"

@@ -14,12 +14,12 @@ import pyarrow as pa
 import pymysql
 from pyarrow import csv
 
-from lockstep.disclosure import cause, describe_error
+from lockstep.connections.mariadb.connection import Database
+from lockstep.connections.mariadb.sql import compose, identifier
+from lockstep.connections.mariadb.wire import Loader, close_quietly
+from lockstep.connections.relation import Relation
 from lockstep.errors import SinkRejected, SinkUnavailable
-from lockstep.mariadb.connection import Database
-from lockstep.mariadb.sql import compose, identifier
-from lockstep.mariadb.wire import Loader, close_quietly
-from lockstep.relation import Relation
+from lockstep.observability.redaction import cause, describe_error
 from lockstep.sinks.mariadb._types import mariadb_type
 from lockstep.sinks.tables.csv_carriers import Carrier, as_binary, options, restore
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lockstep.dataset import Dataset
+from lockstep.connections.dataset import Dataset
+from lockstep.connections.mariadb.connection import Database
+from lockstep.connections.mariadb.dsn import dataset_of
+from lockstep.connections.mariadb.wire import Cursor
+from lockstep.connections.relation import Relation
 from lockstep.errors import SINK_ERRORS
-from lockstep.mariadb.connection import Database
-from lockstep.mariadb.dsn import dataset_of
-from lockstep.mariadb.wire import Cursor
-from lockstep.relation import Relation
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.mariadb._branches import BranchName, MariaDbBranches
 from lockstep.sinks.mariadb._output import MariaDbOutput

@@ -7,11 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from lockstep.connections.mariadb.sql import columns as column_list
+from lockstep.connections.mariadb.sql import compose, identifier
+from lockstep.connections.mariadb.wire import Cursor
+from lockstep.connections.relation import Relation
 from lockstep.errors import PreflightRefused
-from lockstep.mariadb.sql import columns as column_list
-from lockstep.mariadb.sql import compose, identifier
-from lockstep.mariadb.wire import Cursor
-from lockstep.relation import Relation
 from lockstep.sinks.mariadb._types import Column, mariadb_type, refusal
 from lockstep.sinks.tables.fit import TargetTable
 from lockstep.sinks.tables.output import UniqueKey

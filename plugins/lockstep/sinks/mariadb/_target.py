@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
+from lockstep.connections.mariadb.connection import Database
+from lockstep.connections.mariadb.wire import PACKET, Cursor, close_quietly
 from lockstep.errors import PreflightRefused, SinkUnavailable
-from lockstep.mariadb.connection import Database
-from lockstep.mariadb.wire import PACKET, Cursor, close_quietly
 from lockstep.sinks.mariadb._branches import Holder, MariaDbBranches, xid
 from lockstep.sinks.mariadb._own_tables import MariaDbOwnTables
 from lockstep.sinks.tables.target import TRIES, TableClaim, TableTarget

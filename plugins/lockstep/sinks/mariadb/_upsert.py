@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lockstep.connections.mariadb.sql import columns, compose, identifier
+from lockstep.connections.mariadb.wire import Cursor
+from lockstep.connections.relation import Relation
 from lockstep.errors import PreflightRefused
-from lockstep.mariadb.sql import columns, compose, identifier
-from lockstep.mariadb.wire import Cursor
-from lockstep.relation import Relation
 from lockstep.sinks.mariadb._load import LoadText, loader_of
 from lockstep.sinks.mariadb._tables import Table, find_table
 from lockstep.sinks.mariadb._types import KEY_COLLATION

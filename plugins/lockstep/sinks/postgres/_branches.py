@@ -12,11 +12,11 @@ import psycopg2
 from psycopg2 import errorcodes, sql
 from psycopg2.extensions import cursor as Cursor
 
-from lockstep.disclosure import cause
+from lockstep.connections.postgres.connection import Database
+from lockstep.connections.postgres.errors import is_lost
+from lockstep.connections.postgres.refusals import quotes_row
 from lockstep.errors import LockstepError, PreflightRefused, PublishBlocked, SinkRejected, SinkUnavailable, TargetFull
-from lockstep.postgres.connection import Database
-from lockstep.postgres.errors import is_lost
-from lockstep.postgres.refusals import quotes_row
+from lockstep.observability.redaction import cause
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.tables.branches import TableBranches, TryAgain
 from lockstep.sinks.values import SinkEpoch, Txn

@@ -13,8 +13,8 @@ import pyarrow as pa
 from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor
 
+from lockstep.connections.relation import Relation
 from lockstep.errors import PreflightRefused
-from lockstep.relation import Relation
 from lockstep.sinks.postgres._types import postgres_type
 
 _WAIT = "200ms"

@@ -9,8 +9,8 @@ import pyarrow as pa
 from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor
 
+from lockstep.connections.postgres.connection import Database, close_quietly
 from lockstep.errors import LockstepError, SinkRejected, TargetUnreadable
-from lockstep.postgres.connection import Database, close_quietly
 from lockstep.sinks.postgres._copy import Copy
 from lockstep.sinks.postgres._new_columns import require_addable
 from lockstep.sinks.postgres._own_tables import PostgresOwnTables

@@ -19,11 +19,11 @@ from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor
 from pyarrow import csv
 
-from lockstep.disclosure import cause, describe_error
+from lockstep.connections.postgres.connection import Database, close_quietly
+from lockstep.connections.postgres.refusals import quotes_row
+from lockstep.connections.relation import Relation
 from lockstep.errors import SinkRejected
-from lockstep.postgres.connection import Database, close_quietly
-from lockstep.postgres.refusals import quotes_row
-from lockstep.relation import Relation
+from lockstep.observability.redaction import cause, describe_error
 from lockstep.sinks.postgres._types import PgType, postgres_type
 from lockstep.sinks.tables.csv_carriers import Carrier, as_binary, options, restore
 

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 
 from psycopg2.extensions import cursor as Cursor
 
-from lockstep.dataset import Dataset
+from lockstep.connections.dataset import Dataset
+from lockstep.connections.postgres.connection import Database
+from lockstep.connections.postgres.dsn import dataset_of
+from lockstep.connections.relation import Relation
 from lockstep.errors import SINK_ERRORS
-from lockstep.postgres.connection import Database
-from lockstep.postgres.dsn import dataset_of
-from lockstep.relation import Relation
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.postgres._branches import PostgresBranches
 from lockstep.sinks.postgres._output import PostgresOutput

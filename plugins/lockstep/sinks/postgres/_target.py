@@ -13,8 +13,8 @@ from functools import partial
 import psycopg2
 from psycopg2.extensions import cursor as Cursor
 
+from lockstep.connections.postgres.connection import Database, close_quietly, too_old
 from lockstep.errors import PreflightRefused
-from lockstep.postgres.connection import Database, close_quietly, too_old
 from lockstep.sinks.postgres._branches import PostgresBranches
 from lockstep.sinks.postgres._own_tables import PostgresOwnTables
 from lockstep.sinks.postgres._rights import Name, require_rights

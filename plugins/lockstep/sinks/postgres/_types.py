@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from lockstep.disclosure import rows_shown, with_hint
 from lockstep.errors import SinkRejected
+from lockstep.observability.redaction import rows_shown, with_hint
 
 _MICROS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _FIRST_MICRO = -210_866_803_200_000_000  # 4713-11-24 BC, where Postgres' calendar starts; Arrow's ends before Postgres'

@@ -15,9 +15,9 @@ import psycopg2
 from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor
 
-from lockstep.disclosure import cause
+from lockstep.connections.relation import Relation
 from lockstep.errors import PreflightRefused
-from lockstep.relation import Relation
+from lockstep.observability.redaction import cause
 from lockstep.sinks.postgres._copy import Encoding
 from lockstep.sinks.postgres._tables import Table, find_table
 from lockstep.sinks.tables.load import TableUpsert

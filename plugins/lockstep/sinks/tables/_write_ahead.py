@@ -8,9 +8,9 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from lockstep.connections.relation import Relation
 from lockstep.epoch import Vote
 from lockstep.errors import PreflightRefused
-from lockstep.relation import Relation
 from lockstep.sinks.base import Sink
 from lockstep.sinks.tables.open_sink import OpenTableSink
 from lockstep.sinks.tables.output import UniqueKey

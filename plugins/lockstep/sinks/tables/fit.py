@@ -9,8 +9,8 @@ from typing import Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
+from lockstep.connections.relation import Relation
 from lockstep.errors import PreflightRefused
-from lockstep.relation import Relation
 from lockstep.sinks.tables.upserts import DELETED_COLUMN, ORDER_COLUMN, Upserts
 
 

@@ -10,8 +10,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
+from lockstep.connections.relation import Relation
 from lockstep.errors import LockstepError, SinkRejected
-from lockstep.relation import Relation
 from lockstep.sinks.tables._database import Database
 from lockstep.sinks.tables.held_rows import MOST_BYTES, HeldRows, hold
 from lockstep.sinks.tables.own_tables import OwnTables

@@ -10,8 +10,8 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lockstep.connections.relation import Relation
 from lockstep.errors import LockstepError, PreflightRefused, TargetUnreadable
-from lockstep.relation import Relation
 from lockstep.sinks.tables._database import Database
 from lockstep.sinks.tables.own_tables import Owner, OwnTables
 from lockstep.sinks.tables.upserts import DELETED_COLUMN, ORDER_COLUMN, OnMissing, Order, Upserts

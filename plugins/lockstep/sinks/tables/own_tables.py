@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
+from lockstep.connections.relation import Relation
 from lockstep.errors import PreflightRefused, SinkUnavailable, TargetChanged, TargetOwned
-from lockstep.relation import Relation
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.open_sink import shown_before
 from lockstep.sinks.tables.upserts import AS_OLD_ROWS

@@ -6,9 +6,9 @@ from abc import abstractmethod
 from collections.abc import Collection, Mapping
 from typing import ClassVar, Literal, TypeAlias, TypeVar
 
+from lockstep.connections.relation import Relation
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline
-from lockstep.relation import Relation
 from lockstep.sinks.base import Sink
 from lockstep.sinks.tables._two_phase import TwoPhaseTableSink
 from lockstep.sinks.tables._write_ahead import WriteAheadTableSink

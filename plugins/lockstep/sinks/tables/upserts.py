@@ -23,9 +23,9 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from lockstep.disclosure import rows_shown, with_hint
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline, SinkRejected
+from lockstep.observability.redaction import rows_shown, with_hint
 from lockstep.sinks.values import Batches, SinkEpoch
 
 ORDER_COLUMN = "lockstep_order"

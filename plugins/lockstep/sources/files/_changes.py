@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from lockstep.disclosure import list_some
 from lockstep.epoch import ChangedFile, Claim, Json, Position
 from lockstep.errors import SourceChanged, SourceNotReady
+from lockstep.observability.redaction import list_some
 from lockstep.sources.files._file_system import FileSystem
 from lockstep.sources.files._frozen_file import FrozenFile
 from lockstep.sources.files._growth import FrozenRange

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import types
 
-from lockstep.ddl import Field, fields_of, literal, plain, quote_name, split, split_nested
+from lockstep.definition.ddl import Field, fields_of, literal, plain, quote_name, split, split_nested
 from lockstep.errors import BadRecords
 from lockstep.sources._strict import Strict, plain_text
 from lockstep.sources.files.line_pieces import header_names

@@ -10,9 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from lockstep.connections.hdfs.address import HdfsAddress
+from lockstep.connections.hdfs.file_system import Found, HdfsFileSystem
 from lockstep.errors import SourceNotReady
-from lockstep.hdfs.address import HdfsAddress
-from lockstep.hdfs.file_system import Found, HdfsFileSystem
 from lockstep.sources.files._file_system import Entry
 from lockstep.sources.files._frozen_file import FrozenFile
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lockstep.ddl import quote_name
+from lockstep.definition.ddl import quote_name
 from lockstep.errors import InvalidPipeline
 from lockstep.sources._strict import has_more_json
 from lockstep.sources.files._growth import FrozenRange

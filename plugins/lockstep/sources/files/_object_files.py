@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import BinaryIO
 
+from lockstep.connections.object_store.address import Address
+from lockstep.connections.object_store.store import Found, ObjectStore
 from lockstep.errors import SourceNotReady, StoreRefused
-from lockstep.object_store.address import Address
-from lockstep.object_store.store import Found, ObjectStore
 from lockstep.sources.files._file_system import Entry
 from lockstep.sources.files._frozen_file import FrozenFile
 

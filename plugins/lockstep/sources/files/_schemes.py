@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
+from lockstep.connections.hdfs.address import SCHEME as HDFS
+from lockstep.connections.hdfs.address import is_hdfs
+from lockstep.connections.object_store.address import SCHEMES, is_object_store
 from lockstep.errors import InvalidPipeline, StoreRefused
-from lockstep.hdfs.address import SCHEME as HDFS
-from lockstep.hdfs.address import is_hdfs
-from lockstep.object_store.address import SCHEMES, is_object_store
 from lockstep.sources.files._file_system import FileSystem
 from lockstep.sources.files._hdfs_files import HdfsFiles
 from lockstep.sources.files._local_files import LocalFiles

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-from lockstep.disclosure import list_some
 from lockstep.epoch import Claim
 from lockstep.errors import SourceNotReady
+from lockstep.observability.redaction import list_some
 from lockstep.sources.base import SourceContext
 from lockstep.sources.files._changes import find_changed_since, require_no_rest
 from lockstep.sources.files._frozen_file import FrozenFile

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lockstep.disclosure import list_known
 from lockstep.errors import BadRecords, StageFailed
+from lockstep.observability.redaction import list_known
 
 #: Columns of what a worker gives Spark.
 VALUE, FILE = "value", "file"

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lockstep.ddl import fields_of
+from lockstep.connections.object_store.address import is_object_store
+from lockstep.definition.ddl import fields_of
 from lockstep.epoch import ChangedFile, Claim, Identity, Interval, Position
 from lockstep.errors import BadRecords, IntervalMissing, SourceChanged, SourceNotReady, SourceRefused
-from lockstep.object_store.address import is_object_store
 from lockstep.sources.base import SourceContext
 from lockstep.sources.files._changes import find_changed, find_late
 from lockstep.sources.files._columns import Footer, columns_of_folders, header_of, read_parquet, with_folders

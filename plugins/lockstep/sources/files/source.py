@@ -10,11 +10,11 @@ from datetime import timedelta
 from typing import ClassVar, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from lockstep.dataset import Dataset
+from lockstep.connections.dataset import Dataset
+from lockstep.connections.folder_dataset import dataset_at
+from lockstep.connections.object_store.address import is_object_store
 from lockstep.epoch import Identity
 from lockstep.errors import InvalidPipeline
-from lockstep.folder_dataset import dataset_at
-from lockstep.object_store.address import is_object_store
 from lockstep.sources.base import Source, SourceContext
 from lockstep.sources.files._lines import require_lines
 from lockstep.sources.files._paths import interval_fields

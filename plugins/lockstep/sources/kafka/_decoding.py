@@ -10,7 +10,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from lockstep.ddl import literal
+from lockstep.definition.ddl import literal
 from lockstep.errors import InvalidPipeline
 from lockstep.sources._strict import Strict, has_more_json, plain_text, tame_json
 from lockstep.sources.kafka._avro_names import of_another_type, telling_names

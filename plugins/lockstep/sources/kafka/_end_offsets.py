@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
+from lockstep.connections.kafka.cluster import Cluster
 from lockstep.epoch import Json, Position
 from lockstep.errors import InvalidPipeline, SourceRefused
-from lockstep.kafka.cluster import Cluster
 from lockstep.sources.kafka._ranges import TopicBounds, TopicRange, left_topics, ranges_of
 from lockstep.sources.kafka._start_offsets import check_place, time_as_json
 

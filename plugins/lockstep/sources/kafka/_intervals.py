@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
+from lockstep.connections.kafka.cluster import Cluster, Topic
 from lockstep.epoch import Interval, Json, Position
 from lockstep.errors import OffsetsExpired, SourceNotReady, SourceRefused
-from lockstep.kafka.cluster import Cluster, Topic
 from lockstep.sources.kafka._ranges import TopicBounds, TopicRange, ranges_of
 
 _BY_CLOCK = "by_clock"  #: {"until": time, "topics": {name: [partitions whose end no record has told]}}

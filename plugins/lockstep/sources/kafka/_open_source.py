@@ -11,12 +11,12 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lockstep.disclosure import list_some
+from lockstep.connections.kafka.cluster import Cluster, Topic
+from lockstep.connections.kafka.java_client import java_settings
+from lockstep.connections.kafka.redaction import hide_login
 from lockstep.epoch import Interval, Position
 from lockstep.errors import IntervalMissing, SourceChanged, SourceRefused, SourceUnavailable
-from lockstep.kafka.cluster import Cluster, Topic
-from lockstep.kafka.java_client import java_settings
-from lockstep.kafka.redaction import hide_login
+from lockstep.observability.redaction import list_some
 from lockstep.sources.kafka._decoding import Decoding, Encoding
 from lockstep.sources.kafka._end_offsets import Bound, Ending, is_finished
 from lockstep.sources.kafka._intervals import find_late, range_of_interval, with_clock_ends
@@ -30,7 +30,7 @@ from lockstep.sources.records import OpenRecordSource, Records
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lockstep.kafka.schema_registry import SchemaRegistry
+    from lockstep.connections.kafka.schema_registry import SchemaRegistry
 
 _RECORD_BYTES = 200  #: of a record whose size nobody knows
 _NAMED = 10  #: places in one message

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from lockstep.connections.kafka.cluster import Cluster, Topic
 from lockstep.epoch import Json, Position
 from lockstep.errors import SourceNotReady
-from lockstep.kafka.cluster import Cluster, Topic
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
-from lockstep.dataset import Dataset
+from lockstep.connections.dataset import Dataset
+from lockstep.connections.kafka.cluster import Cluster
+from lockstep.connections.kafka.connection import Asker, dataset_of, entered_settings
 from lockstep.epoch import Identity, Json
 from lockstep.errors import InvalidPipeline, SourceRefused, SourceUnavailable
 from lockstep.extras import naming_extra
-from lockstep.kafka.cluster import Cluster
-from lockstep.kafka.connection import Asker, dataset_of, entered_settings
 from lockstep.sources.base import Source, SourceContext
 from lockstep.sources.kafka._decoding import Decoding, Function, reference_of
 from lockstep.sources.kafka._end_offsets import End, Ending, check_end
@@ -26,7 +26,7 @@ class KafkaSource(Source):
     """Committed records of topics: `key`, `value`, `topic`, `partition`, `offset`, `timestamp`[, `headers`].
 
     `topics`: one name, or several; or `pattern`, a regular expression of whole names. `connection`: the id of a
-    connection, see `lockstep.kafka.connection.settings_of`. `start`, for the first epoch: "earliest", "latest", a
+    connection, see `lockstep.connections.kafka.connection.settings_of`. `start`, for the first epoch: "earliest", "latest", a
     time, {topic: {partition: offset}}, where what isn't named starts at its oldest record; so do partitions and
     topics that join later; or "group:" and the id of a consumer group, where that stands when the epoch is planned.
     `offset_reset`: where partitions start then of which it has committed nothing, "none" refuses them. `end`: nothing
@@ -148,7 +148,7 @@ class KafkaSource(Source):
         registry = None
         if self.registry is not None:
             with naming_extra("a schema registry"):
-                from lockstep.kafka.schema_registry import SchemaRegistry
+                from lockstep.connections.kafka.schema_registry import SchemaRegistry
             registry = SchemaRegistry(self.registry, who, context.dsn(self.registry))
         topics, accept_loss = _tuple_of(self.topics), _tuple_of(self.accept_loss)
         always = (

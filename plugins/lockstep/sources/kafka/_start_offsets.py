@@ -6,9 +6,9 @@ import logging
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
+from lockstep.connections.kafka.cluster import Cluster
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline, SourceRefused
-from lockstep.kafka.cluster import Cluster
 from lockstep.sources.kafka._ranges import TopicBounds, TopicRange
 
 Start = str | datetime | Mapping[str, Mapping[int, int]]

@@ -13,7 +13,7 @@ from lockstep.sources.kafka._decoding import Decoding
 from lockstep.sources.records import BAD, Records
 
 if TYPE_CHECKING:
-    from lockstep.kafka.schema_registry import SchemaRegistry
+    from lockstep.connections.kafka.schema_registry import SchemaRegistry
 
 _MOST = 1000  #: ids; bytes that aren't by any schema may name as many as there are records
 

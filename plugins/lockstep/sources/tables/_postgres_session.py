@@ -8,10 +8,10 @@ from contextlib import contextmanager
 import psycopg2
 from psycopg2.extensions import connection as Connection
 
+from lockstep.connections.postgres.connection import dial
+from lockstep.connections.postgres.dsn import require_dsn
+from lockstep.connections.postgres.errors import classify, describe
 from lockstep.errors import SOURCE_ERRORS, Failure, SourceRefused
-from lockstep.postgres.connection import dial
-from lockstep.postgres.dsn import require_dsn
-from lockstep.postgres.errors import classify, describe
 from lockstep.sources.tables._postgres_reading import SETTINGS
 
 #: A crash takes transactions that were committed with synchronous_commit = off, and the server gives their numbers away

@@ -14,13 +14,13 @@ from typing import Any
 import pyarrow as pa
 import pymysql
 
-from lockstep.dataset import Dataset
-from lockstep.disclosure import HINT, rows_shown
+from lockstep.connections.dataset import Dataset
+from lockstep.connections.mariadb.connection import dial
+from lockstep.connections.mariadb.dsn import dataset_of, scrub_login
+from lockstep.connections.mariadb.errors import OF_ROWS, SERVERS, classify
+from lockstep.connections.mariadb.refusals import describe
 from lockstep.errors import SOURCE_ERRORS, SourceRefused
-from lockstep.mariadb.connection import dial
-from lockstep.mariadb.dsn import dataset_of, scrub_login
-from lockstep.mariadb.errors import OF_ROWS, SERVERS, classify
-from lockstep.mariadb.refusals import describe
+from lockstep.observability.redaction import HINT, rows_shown
 from lockstep.sources.base import SourceContext
 from lockstep.sources.tables._mariadb_columns import COLUMNS, INTEGERS, MOMENTS, SourceColumn, quoted
 from lockstep.sources.tables._mariadb_reading import SETTINGS, SelectOut

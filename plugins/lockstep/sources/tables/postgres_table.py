@@ -15,12 +15,12 @@ import pyarrow as pa
 from psycopg2 import sql
 from psycopg2.extensions import connection as Connection
 
-from lockstep.dataset import Dataset
-from lockstep.disclosure import HINT, rows_shown
+from lockstep.connections.dataset import Dataset
+from lockstep.connections.postgres.dsn import complete_dsn, dataset_of
+from lockstep.connections.postgres.refusals import ROWLESS
+from lockstep.connections.relation import Relation
 from lockstep.errors import SourceRefused
-from lockstep.postgres.dsn import complete_dsn, dataset_of
-from lockstep.postgres.refusals import ROWLESS
-from lockstep.relation import Relation
+from lockstep.observability.redaction import HINT, rows_shown
 from lockstep.sources.base import SourceContext
 from lockstep.sources.tables._postgres_columns import COLUMNS, SHAPES, SourceColumn
 from lockstep.sources.tables._postgres_order import (

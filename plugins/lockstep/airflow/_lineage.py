@@ -1,0 +1,228 @@
+"""What an epoch has read and shown, for Airflow's OpenLineage provider; without it nothing here is asked.
+
+It is noted while the task runs: the provider asks in a process of its own, where neither the ledger nor Connections are
+at hand. So a START event has no datasets, as nobody knows by then which epoch it will be. A COMPLETE event of `begin`
+and `stage` has what is read, with the frozen ranges, one of `publish` what was read and what its sink shows, and every
+other the epoch.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from airflow.configuration import conf
+from airflow.sdk import Context
+
+from lockstep.connections.dataset import Dataset
+from lockstep.epoch import Epoch, Json
+from lockstep.errors import LockstepError
+from lockstep.protocol.runtime import Runtime
+from lockstep.sources.base import planned_source
+
+if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
+    from openlineage.client.event_v2 import InputDataset, OutputDataset
+
+_log = logging.getLogger(__name__)
+_LONGEST = 4000  #: characters of a position in an event: that of ten thousand files is for the ledger
+
+
+@dataclass(frozen=True)
+class Read:
+    """A place that an epoch has read. `rows`: of its source, once they are counted; None where that has several."""
+
+    place: Dataset
+    start: Json
+    end: Json
+    rows: int | None
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A place that shows an epoch. `rows`: of its output; None where that has several."""
+
+    place: Dataset
+    rows: int | None
+    size: int | None  #: bytes in the WAL
+    schema: pa.Schema | None
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """Of the epochs that a task has had in hand."""
+
+    epochs: tuple[Epoch, ...] = ()
+    inputs: tuple[Read, ...] = ()
+    outputs: tuple[Shown, ...] = ()
+
+
+def wanted() -> bool:
+    """Whether the provider is there, and has somebody to tell."""
+    try:
+        from airflow.providers.openlineage import conf as settings
+
+        return not settings.is_disabled()
+    except ImportError:
+        return False
+    except Exception as error:  # a setting that can't be read: no epoch fails for its lineage
+        _log.warning("OpenLineage is told nothing: %s", type(error).__name__)
+        return False
+
+
+def note(
+    runtime: Runtime, epochs: Iterable[Epoch], *, reads: bool = False, sinks: Sequence[str] = ()
+) -> Lineage | None:
+    """What these epochs have read, and what `sinks` show of them. None where nobody wants it, or where it can't be
+    said: an epoch doesn't fail for its lineage."""
+    if not wanted():
+        return None
+    try:
+        found = Lineage()
+        for epoch in epochs:
+            inputs = _inputs(epoch, _places(runtime, epoch)) if reads else ()
+            outputs = [shown for sink in sinks for shown in _outputs(runtime, epoch, sink)]
+            found = replace(
+                found,
+                epochs=(*found.epochs, epoch),
+                inputs=(*found.inputs, *inputs),
+                outputs=(*found.outputs, *outputs),
+            )
+        return found
+    except Exception:
+        _log.debug("no lineage is told", exc_info=True)
+        return None
+
+
+def _inputs(epoch: Epoch, sources: Mapping[str, Sequence[Dataset]]) -> list[Read]:
+    counts = (epoch.summary or {}).get("sources", {})
+    found = []
+    for name, places in sources.items():
+        planned = epoch.plan.sources[name]
+        rows = counts.get(name, {}).get("rows") if len(places) == 1 else None
+        found += [Read(place, planned.start, planned.end, rows) for place in places]
+    return found
+
+
+def _places(runtime: Runtime, epoch: Epoch) -> dict[str, Sequence[Dataset]]:
+    """Of each source at least one."""
+    found: dict[str, Sequence[Dataset]] = {}
+    for name, planned in epoch.plan.sources.items():
+        defined = runtime.definition.sources.get(name) if runtime.definition else None
+        try:
+            places = planned_source(name, planned.spec, defined).datasets(runtime.connections)
+        except LockstepError as error:
+            _log.debug("source %s has no name in lineage: %s", name, error)
+            places = ()
+        found[name] = places or (Dataset(f"lockstep://{epoch.pipeline}", name),)
+    return found
+
+
+def _outputs(runtime: Runtime, epoch: Epoch, name: str) -> list[Shown]:
+    if name not in epoch.plan.sinks:
+        return []
+    sink = runtime.sink_of(epoch, name)
+    try:
+        places = sink.datasets(runtime.connections)
+    except LockstepError as error:
+        _log.debug("sink %s has no name in lineage: %s", name, error)
+        places = {}
+    counts, schemas = epoch.counted, _schemas(runtime, epoch)
+    found = []
+    for output in sink.outputs:
+        told = places.get(output) or Dataset(f"lockstep://{epoch.pipeline}", f"{name}/{output}")
+        several = told if isinstance(told, tuple) else (told,)
+        count = counts.get(output, {}) if len(several) == 1 else {}
+        found += [Shown(place, count.get("rows"), count.get("bytes"), schemas.get(output)) for place in several]
+    return found
+
+
+def _schemas(runtime: Runtime, epoch: Epoch) -> Mapping[str, pa.Schema]:
+    """The sealed columns of each output; none once the WAL is gone."""
+    if epoch.wal is None:
+        return {}
+    try:
+        manifest = runtime.staging.manifest(epoch.wal, epoch.manifest_hash or "")
+    except (LockstepError, OSError) as error:
+        _log.debug("%s: its columns aren't told: %s", epoch, error)
+        return {}
+    return {name: output.schema for name, output in manifest.outputs.items()}
+
+
+def with_parent_run(submit: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    """Arguments of SparkSubmitHook, by which Spark's own listener names this task as its parent: where the provider's
+    setting `spark_inject_parent_job_info` wants that, as for the provider's own operators."""
+    given = dict(submit)
+    if not conf.getboolean("openlineage", "spark_inject_parent_job_info", fallback=False):
+        return given
+    from airflow.providers.common.compat.openlineage.utils.spark import (
+        inject_parent_job_information_into_spark_properties as inject,
+    )
+
+    return {**given, "conf": inject(dict(given.get("conf") or {}), context)}
+
+
+def to_operator_lineage(found: Lineage | None) -> OperatorLineage[Any, Any]:
+    """As the provider takes it."""
+    from airflow.providers.openlineage.extractors import OperatorLineage
+
+    if found is None:
+        return OperatorLineage()
+    from lockstep.airflow._facets import EpochsFacet
+
+    facets = {"lockstep_epochs": EpochsFacet(epochs=[_told(epoch) for epoch in found.epochs])} if found.epochs else {}
+    return OperatorLineage(
+        inputs=[_input(one) for one in found.inputs], outputs=[_output(one) for one in found.outputs], run_facets=facets
+    )
+
+
+def _told(epoch: Epoch) -> dict[str, Any]:
+    span = epoch.interval
+    return {
+        "pipeline": epoch.pipeline,
+        "epoch": epoch.id,
+        "state": epoch.state.value,
+        "attempt": epoch.attempt,
+        "intervalStart": span.start.isoformat() if span else None,
+        "intervalEnd": span.end.isoformat() if span else None,
+        "manifest": epoch.manifest_hash,
+    }
+
+
+def _input(read: Read) -> InputDataset:
+    from openlineage.client.event_v2 import InputDataset
+    from openlineage.client.facet_v2 import input_statistics_input_dataset
+
+    from lockstep.airflow._facets import RangeFacet
+
+    facets: dict[str, Any] = {"lockstep_range": RangeFacet(start=_position(read.start), end=_position(read.end))}
+    if read.rows is not None:
+        facets["inputStatistics"] = input_statistics_input_dataset.InputStatisticsInputDatasetFacet(rowCount=read.rows)
+    return InputDataset(namespace=read.place.namespace, name=read.place.name, inputFacets=facets)
+
+
+def _output(shown: Shown) -> OutputDataset:
+    from openlineage.client.event_v2 import OutputDataset
+    from openlineage.client.facet_v2 import output_statistics_output_dataset, schema_dataset
+
+    counted = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(rowCount=shown.rows, size=shown.size)
+    facets: dict[str, Any] = {}
+    if shown.schema is not None:
+        columns = [schema_dataset.SchemaDatasetFacetFields(name=one.name, type=str(one.type)) for one in shown.schema]
+        facets["schema"] = schema_dataset.SchemaDatasetFacet(fields=columns)
+    return OutputDataset(
+        namespace=shown.place.namespace,
+        name=shown.place.name,
+        facets=facets,
+        outputFacets={"outputStatistics": counted},
+    )
+
+
+def _position(value: Json) -> str:
+    """As JSON; of one that is too long only how long it is."""
+    text = json.dumps(value, sort_keys=True)
+    return text if len(text) <= _LONGEST else f"{len(text)} characters, in the ledger"

@@ -1,0 +1,599 @@
+"""One operator a role. Each opens the runtime, calls its role, closes; what it returns is for people to read."""
+
+from __future__ import annotations
+
+import threading
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, replace
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import DAG, BaseOperator, Context
+from airflow.sdk.definitions.mappedoperator import MappedOperator
+
+from lockstep.airflow._actors import actor_of
+from lockstep.airflow._airflow import AirflowSkipException
+from lockstep.airflow._coming import what_comes
+from lockstep.airflow._conf import asked_of
+from lockstep.airflow._intervals import cut, interval_of
+from lockstep.airflow._launching import Launcher, PackLauncher, asking, launcher
+from lockstep.airflow._lineage import note, wanted, with_parent_run
+from lockstep.airflow._metrics import count_rows, send_gauges, switched_on, timed
+from lockstep.airflow._telling import TellingOperator
+from lockstep.airflow._waiting import WaitingOperator, hold_meanwhile
+from lockstep.airflow.assets import Teller, alias_of, inlets_of, outlets_of, rows_of
+from lockstep.airflow.connections import LEDGER, AirflowConnections, login, staging_uri
+from lockstep.airflow.page import EpochLink
+from lockstep.airflow.replanning import refuse_to_replan, replanned_by
+from lockstep.airflow.resolving import PIPELINE, asked_to_hold, asked_to_resolve
+from lockstep.airflow.restating import refuse_to_restore, with_wish
+from lockstep.epoch import Epoch, Identity, Interval, RunKey
+from lockstep.errors import (
+    EpochBusy,
+    EpochsStuck,
+    IntervalMissing,
+    InvalidPipeline,
+    JobAtWork,
+    KeysHeld,
+    LockstepError,
+    OutOfOrder,
+    PackUnfinished,
+    PublishBusy,
+    RecoveryIncomplete,
+    Retryable,
+    SourceNotReady,
+    TargetFull,
+    TooManyInFlight,
+    UnknownEpoch,
+)
+from lockstep.launchers import JobLauncher
+from lockstep.ledger import Ledger, migrate
+from lockstep.ledger.report import Report
+from lockstep.observability import suggestions
+from lockstep.operations.compact import compact, compactable_sinks
+from lockstep.operations.replan import replan_for
+from lockstep.operations.resolve import NothingAsked, resolve_as_asked
+from lockstep.pipeline import Pipeline
+from lockstep.protocol.abort import abort
+from lockstep.protocol.audit import audit
+from lockstep.protocol.begin import begin
+from lockstep.protocol.cleanup import cleanup
+from lockstep.protocol.commit import commit
+from lockstep.protocol.pack import Member, move_pack, require_all_moved
+from lockstep.protocol.prepare import prepare
+from lockstep.protocol.publish import publish, publish_shard
+from lockstep.protocol.recover import recover
+from lockstep.protocol.runtime import Runtime
+from lockstep.protocol.stage import Leaving, stage
+from lockstep.states import ParticipantState, Role
+from lockstep.wal.staging import Staging
+
+_READING = ("begin", "stage", "publish")  #: phases whose lineage has what was read
+
+
+@contextmanager
+def open_runtime(name: str, definition: Pipeline | None, context: Context) -> Iterator[Runtime]:
+    """The runtime of one try of a task: ledger and sinks from Airflow's Connections, the try as the ledger's actor."""
+    with closing(Ledger(login(LEDGER), actor_of(context["ti"]))) as ledger:
+        connections = AirflowConnections()
+        yield Runtime(name, ledger, Staging(staging_uri()), connections, definition)
+
+
+class EpochOperator(WaitingOperator):
+    """A task of one run's epoch. Which epoch and attempt that is, only the ledger says."""
+
+    operator_extra_links = (EpochLink(),)
+    #: What passes when others have done their part: waited for, and no failure.
+    awaited: tuple[type[Retryable], ...] = (OutOfOrder, KeysHeld, PublishBusy)
+    phase = ""  #: in metrics
+    sink: str | None = None
+
+    def __init__(self, *, pipeline: Pipeline, part: bool = False, **arguments: Any) -> None:
+        """`part`: the pipeline is one of those that the DAG moves, and its run has a row of its own in the ledger."""
+        super().__init__(**arguments)
+        self.pipeline = pipeline
+        self.part = part
+
+    def perform(self, context: Context) -> dict[str, Any]:
+        if self._left_out(context):
+            raise AirflowSkipException("begin was skipped, as what comes before it was")
+        run = self._run(context, self._asked_for(context))
+        with open_runtime(self.pipeline.name, self.pipeline, context) as runtime:
+            try:
+                with timed(self.pipeline.name, self.phase, self.sink, (*self.awaited, UnknownEpoch)):
+                    return self.act(runtime, run, context)
+            except self.awaited as missing:
+                wait = self.wait_for([missing], missing, context)
+                hold_meanwhile(runtime, run, wait.pause)
+            finally:
+                self._note_lineage(runtime, run)
+        raise self.away(wait)
+
+    def _note_lineage(self, runtime: Runtime, run: RunKey) -> None:
+        if not wanted():
+            return
+        try:
+            attempt = runtime.find_attempt(run)
+            epochs = [runtime.epoch_of(attempt)] if attempt is not None else []
+        except LockstepError:  # the task fails by it, or has failed
+            return
+        sinks = [self.sink] if self.sink is not None and self.phase == "publish" else []
+        self.lineage = note(runtime, epochs, reads=self.phase in _READING, sinks=sinks)
+
+    def _run(self, context: Context, interval: Interval | None = None) -> RunKey:
+        run = RunKey(context["ti"].dag_id, context["ti"].run_id, interval)
+        return run.part(self.pipeline.name) if self.part else run
+
+    def _moved(self) -> dict[str, Pipeline]:
+        """Every pipeline of the DAG."""
+        around: DAG | None = self.get_dag()
+        return pipelines_in(around) if around is not None else {self.pipeline.name: self.pipeline}
+
+    def _interval(self, context: Context) -> Interval | None:
+        others = [one for one in self._moved().values() if one.identity is Identity.INTERVAL]
+        return interval_of(self.pipeline, context, alone=not others)
+
+    def _asked_for(self, context: Context) -> Interval | None:
+        """The run's interval, where it has a sound one: without, `begin` says what is missing."""
+        try:
+            return self._interval(context)
+        except (IntervalMissing, InvalidPipeline):
+            return None
+
+    def _left_out(self, context: Context) -> bool:
+        """Whether `begin` was skipped since the run was cleared last, as by a branch that wasn't taken: the group moves
+        nothing then, whatever an earlier try of the run has begun. Where nothing comes before `begin` a person has
+        skipped it, and the ledger says what that comes to."""
+        around: DAG | None = self.get_dag()
+        first = [task for task in operators_in(around) if isinstance(task, BeginOperator)] if around else []
+        begin = next((task for task in first if task.pipeline.name == self.pipeline.name), None)
+        if begin is None or begin.task_id == self.task_id or not begin.upstream_task_ids:
+            return False
+        ti = context["ti"]
+        states = ti.get_task_states(dag_id=ti.dag_id, task_ids=[begin.task_id], run_ids=[ti.run_id])
+        return bool(states.get(ti.run_id, {}).get(begin.task_id) == "skipped")
+
+    @abstractmethod
+    def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
+        """Call the role."""
+
+
+class BeginOperator(EpochOperator):
+    """Freeze the source ranges, open an attempt."""
+
+    phase = "begin"
+    awaited = (*EpochOperator.awaited, SourceNotReady, EpochBusy, TooManyInFlight, TargetFull)
+
+    def perform(self, context: Context) -> dict[str, Any]:
+        migrate(login(LEDGER))
+        return super().perform(context)
+
+    def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
+        run = with_wish(run, context, self.pipeline.name, self._moved())
+        interval = self._interval(context)
+        why, number = replanned_by(context, self._moved())
+        if why is not None:
+            replan_for(runtime, replace(run, interval=interval), why, number)
+        return _summarize(begin(runtime, run, interval))
+
+
+class StageOperator(EpochOperator):
+    """Have Spark write the WAL, then seal it. Where Spark is, the Connection says when the task runs."""
+
+    phase = "stage"
+    awaited = (*EpochOperator.awaited, JobAtWork)
+
+    def __init__(
+        self,
+        *,
+        pipeline: Pipeline,
+        spark_conn_id: str,
+        spark_submit: Mapping[str, Any],
+        launcher: JobLauncher | None = None,
+        **arguments: Any,
+    ) -> None:
+        super().__init__(pipeline=pipeline, **{"inlets": inlets_of(pipeline), **arguments})
+        self.own_launcher = launcher
+        self.spark_conn_id = spark_conn_id
+        self.spark_submit = dict(spark_submit)
+        self._launcher: Launcher | None = None
+
+    def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
+        submit = with_parent_run(self.spark_submit, context)
+        self._launcher = launcher(self.pipeline, self.spark_conn_id, submit, self.own_launcher)
+        jobs = self._launcher.jobs
+        leaving = Leaving(jobs, new=self.deferrable) if jobs is not None else None
+        return _summarize(stage(runtime, run, self._launcher, self._launcher.reference, leaving=leaving))
+
+    def on_kill(self) -> None:
+        """End the Spark job: nobody will seal what it still writes. From a thread, because this is a signal handler and
+        the code that it interrupts may hold the client's locks."""
+        if self._launcher is not None:
+            threading.Thread(target=self._launcher.cancel, daemon=True, name="cancel").start()
+
+
+class AuditOperator(EpochOperator):
+    """Ask the sealed WAL what the plan froze, before any sink takes part; of large outputs at Spark Connect, where the
+    Connection leads there."""
+
+    phase = "audit"
+
+    def __init__(self, *, spark_conn_id: str, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.spark_conn_id = spark_conn_id
+
+    def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
+        verdict = audit(runtime, run, asking(self.spark_conn_id))
+        if verdict is None:
+            return {"outcome": "planned without audits"}
+        offending = {one.name: one.offending for one in verdict.results}
+        return {"outcome": verdict.outcome.value, "offending": offending}
+
+
+class PrepareOperator(EpochOperator):
+    """Bring one sink's vote into the ledger."""
+
+    phase = "prepare"
+    sink: str
+
+    def __init__(self, *, sink: str, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.sink = sink
+
+    def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
+        vote = prepare(runtime, run, self.sink)
+        return {"sink": self.sink, "rows": dict(vote.rows) if vote else "decided before"}
+
+
+class CommitOperator(EpochOperator):
+    """Decide, if every sink of the plan has voted."""
+
+    phase = "commit"
+
+    def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
+        return _summarize(commit(runtime, run))
+
+
+class PublishOperator(EpochOperator):
+    """Make the decided epoch visible in one sink, and tell Airflow's assets of it, unless they know."""
+
+    phase = "publish"
+    sink: str
+
+    def __init__(self, *, pipeline: Pipeline, sink: str, **arguments: Any) -> None:
+        super().__init__(pipeline=pipeline, **{"outlets": outlets_of(pipeline.name, [sink]), **arguments})
+        self.sink = sink
+
+    def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
+        counted = not switched_on() or self._shows(runtime, run)
+        epoch = publish(runtime, run, self.sink)
+        told = {**_summarize(epoch), "sink": self.sink, "rows": rows_of(epoch, self._outputs)}
+        if not counted:
+            count_rows(epoch.pipeline, self.sink, told["rows"])
+        Teller(runtime.ledger, Role.PUBLISH).tell_epoch(self, context, epoch, self.sink)
+        return told
+
+    def _shows(self, runtime: Runtime, run: RunKey) -> bool:
+        """Whether the ledger knows it: then its rows have been counted."""
+        attempt = runtime.find_attempt(run)
+        parts = runtime.ledger.participants(attempt.pipeline, attempt.epoch) if attempt is not None else {}
+        return self.sink in parts and parts[self.sink].state is ParticipantState.PUBLISHED
+
+    @property
+    def _outputs(self) -> tuple[str, ...]:
+        return next(sink.outputs for sink in self.pipeline.sinks if sink.name == self.sink)
+
+
+class PublishShardOperator(EpochOperator):
+    """Make one shard of the decided epoch visible in one sink; what `publish` finds then it needn't do."""
+
+    phase = "publish_shard"
+    sink: str
+
+    def __init__(self, *, sink: str, shard: int, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.sink = sink
+        self.shard = shard
+
+    def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
+        return {**_summarize(publish_shard(runtime, run, self.sink, self.shard)), "sink": self.sink}
+
+
+class CleanupOperator(EpochOperator):
+    """Let go of the WAL once every sink has published."""
+
+    phase = "cleanup"
+
+    def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
+        return _summarize(cleanup(runtime, run))
+
+
+class AbortOperator(EpochOperator):
+    """Void this run's undecided attempt, roll back what it left. The run stays failed: `cleanup` never got to run."""
+
+    phase = "abort"
+
+    def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
+        epoch = abort(runtime, run, f"a task of run {run.run_id} failed before the commit")
+        return _summarize(epoch) if epoch else {"epoch": None}
+
+
+class PackOperator(EpochOperator):
+    """Move up to `most` epochs from begin to cleanup. Which they are the run says, for a cursor what there is to read;
+    a retry finds each of them again. `schedule`: what cuts an interval pipeline's run; None: it stays whole."""
+
+    phase = "pack"
+    awaited = BeginOperator.awaited
+
+    def __init__(
+        self,
+        *,
+        most: int,
+        pipeline: Pipeline,
+        schedule: str | timedelta | None,
+        spark_conn_id: str,
+        spark_submit: Mapping[str, Any],
+        launcher: JobLauncher | None = None,
+        **arguments: Any,
+    ) -> None:
+        assets = {"inlets": inlets_of(pipeline), "outlets": outlets_of(pipeline.name, _names_of_sinks(pipeline))}
+        super().__init__(pipeline=pipeline, **{**assets, **arguments})
+        self.own_launcher = launcher
+        self.most = most
+        self.schedule = schedule
+        self.spark_conn_id = spark_conn_id
+        self.spark_submit = dict(spark_submit)
+        self._launcher: PackLauncher | None = None
+
+    def perform(self, context: Context) -> dict[str, Any]:
+        migrate(login(LEDGER))
+        runs = self._runs(context)
+        submit = with_parent_run(self.spark_submit, context)
+        self._launcher = PackLauncher(self.pipeline, self.spark_conn_id, submit, self.own_launcher)
+        with open_runtime(self.pipeline.name, self.pipeline, context) as runtime:
+            found = self._launcher
+            with timed(self.pipeline.name, self.phase, None, ()):
+                members = move_pack(
+                    runtime, runs, found, found.reference, found.jobs, ask_spark=asking(self.spark_conn_id)
+                )
+            self._observe(runtime, members)
+            try:
+                require_all_moved(members)
+            except PackUnfinished as unfinished:
+                errors = [member.error for member in members if member.error is not None]
+                awaited = [error for error in errors if isinstance(error, self.awaited)]
+                if len(awaited) < len(errors):
+                    raise
+                raise self.away(self.wait_for(awaited, unfinished, context)) from None
+            epochs = [member.epoch for member in members if member.epoch]
+            self._teller(runtime).tell_pack(self, context, epochs, _names_of_sinks(self.pipeline))
+        return {"pipeline": self.pipeline.name, "epochs": [_summarize(one.epoch) for one in members if one.epoch]}
+
+    def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
+        raise NotImplementedError("a pack has many runs")
+
+    def _runs(self, context: Context) -> list[RunKey]:
+        run = with_wish(self._run(context), context, self.pipeline.name, self._moved())
+        refuse_to_restore(run)
+        refuse_to_replan(context, self._moved())
+        span = self._interval(context)
+        if span is None:
+            most = self.most if run.epoch is None else 1
+            return [run.member(None, number) for number in range(1, most + 1)]
+        if self.schedule is None:
+            return [run.member(span, 0)]
+        return [run.member(one, 0) for one in cut(self.pipeline, span, self.schedule, self.most)]
+
+    def _observe(self, runtime: Runtime, members: Sequence[Member]) -> None:
+        """Count the rows that are shown since now, and note the lineage of all that is shown."""
+        done = [(one.epoch, one.already) for one in members if one.epoch is not None and one.error is None]
+        sinks = _names_of_sinks(self.pipeline)
+        self.lineage = note(runtime, [epoch for epoch, _ in done], reads=True, sinks=sinks)
+        for epoch in [epoch for epoch, already in done if not already]:
+            for sink in self.pipeline.sinks:
+                count_rows(epoch.pipeline, sink.name, rows_of(epoch, sink.outputs))
+
+    def _teller(self, runtime: Runtime) -> Teller:
+        return Teller(runtime.ledger, Role.PUBLISH)
+
+    def on_kill(self) -> None:
+        """As of `StageOperator`, for every job under way."""
+        if self._launcher is not None:
+            threading.Thread(target=self._launcher.cancel, daemon=True, name="cancel").start()
+
+
+class MappedPackOperator(PackOperator):
+    """The pack of one of many pipelines: `of` is the name of the one that this instance moves.
+
+    Every instance has the same outlets: an alias, through which it tells its pipeline's assets, and everybody's
+    partitions, as no alias has any.
+    """
+
+    def __init__(self, *, pipelines: Mapping[str, Pipeline], of: str, alias: str, **arguments: Any) -> None:
+        if of not in pipelines:
+            raise InvalidPipeline(f"pipeline {of} of this run is gone from the list of its mapped group: put it back")
+        super().__init__(pipeline=pipelines[of], **arguments)
+        self.of = of
+        self.alias = alias
+
+    def _teller(self, runtime: Runtime) -> Teller:
+        return Teller(runtime.ledger, Role.PUBLISH, alias_of(self.alias))
+
+
+class MappedNamesOperator(TellingOperator):
+    """Return the names of the pipelines that the run's mapped packs move."""
+
+    def __init__(self, *, names: Sequence[str], **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.names = list(names)
+
+    def perform(self, context: Context) -> list[str]:
+        return self.names
+
+
+class MovedOperator(BaseOperator):
+    """Does nothing, and never starts: the scheduler has it follow `cleanup`, and the run fails where that failed."""
+
+    inherits_from_empty_operator = True
+
+    def execute(self, context: Context) -> None:
+        pass
+
+
+def operators_in(dag: DAG) -> list[EpochOperator]:
+    """Lockstep's tasks of a DAG that aren't mapped."""
+    return [task for task in dag.tasks if isinstance(task, EpochOperator)]
+
+
+def pipelines_in(dag: DAG) -> dict[str, Pipeline]:
+    """{name: pipeline} of those that the DAG moves."""
+    found = {task.pipeline.name: task.pipeline for task in operators_in(dag)}
+    for task in dag.tasks:
+        if isinstance(task, MappedOperator) and issubclass(task.operator_class, MappedPackOperator):
+            found |= task.partial_kwargs["pipelines"]
+    return found
+
+
+class ListPipelinesOperator(TellingOperator):
+    """The names of the pipelines that the ledger knows, whether their DAGs still exist or not; of the one that the run
+    asks for alone. Raises `UnknownEpoch` if the ledger doesn't have that."""
+
+    def perform(self, context: Context) -> list[str]:
+        dsn = login(LEDGER)
+        migrate(dsn)
+        only = asked_of(context).get(PIPELINE)
+        with closing(Report(dsn)) as report:
+            names = report.recoverable()
+        if only not in (None, "", *names):
+            raise UnknownEpoch(
+                f"the ledger has no pipeline {only!r:.60} to recover: `lockstep status` lists those it has"
+            )
+        return [name for name in names if only in (None, "", name)]
+
+
+class RecoverOperator(TellingOperator):
+    """One round of recovery for a pipeline, by its name alone; before it, if the run says where, what a person has
+    asked for of a decided epoch in a sink. A scheduled round leaves the pipeline to one that is at it. Raises
+    `RecoveryIncomplete` with what is left."""
+
+    def __init__(self, *, pipeline: str, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.pipeline = pipeline
+
+    def perform(self, context: Context) -> dict[str, Any]:
+        hold, word = asked_to_hold(context), asked_to_resolve(self.pipeline, context)
+        by_schedule = hold is None and asked_of(context).get(PIPELINE) in (None, "")
+        with open_runtime(self.pipeline, None, context) as runtime, runtime.ledger.recovering(self.pipeline) as alone:
+            if by_schedule and not alone:
+                raise AirflowSkipException(f"another round is recovering pipeline {self.pipeline} at this moment")
+            if word is not None:
+                try:
+                    resolve_as_asked(runtime, *word)
+                except NothingAsked as done:  # by a try before this one, for instance: the rest of it is left to do
+                    self.log.warning("%s", done)
+            with closing(Report(login(LEDGER))) as history:
+                report = recover(runtime, hold, lambda epoch: what_comes(epoch, history, context))
+        if report.problems:
+            raise RecoveryIncomplete(f"pipeline {self.pipeline}: " + "; ".join(report.problems))
+        return {"finished": report.finished, "voided": report.voided, "swept": report.swept}
+
+
+class ListCompactableOperator(TellingOperator):
+    """Pipeline and name of every sink whose table `lockstep compact` takes."""
+
+    def perform(self, context: Context) -> list[dict[str, str]]:
+        with closing(Report(login(LEDGER))) as report:
+            pipelines = report.recoverable()
+        found = []
+        for pipeline in pipelines:
+            with open_runtime(pipeline, None, context) as runtime:
+                found += [{"pipeline": pipeline, "sink": sink} for sink in compactable_sinks(runtime)]
+        return found
+
+
+class CompactOperator(TellingOperator):
+    """Compact the table of one sink, by names alone."""
+
+    def __init__(
+        self,
+        *,
+        pipeline: str,
+        sink: str,
+        target_bytes: int,
+        min_files: int,
+        expire: timedelta | None = None,
+        **arguments: Any,
+    ) -> None:
+        super().__init__(**arguments)
+        self.pipeline = pipeline
+        self.sink = sink
+        self.target_bytes = target_bytes
+        self.min_files = min_files
+        self.expire = expire
+
+    def perform(self, context: Context) -> dict[str, Any]:
+        with open_runtime(self.pipeline, None, context) as runtime:
+            found = compact(
+                runtime,
+                self.sink,
+                target_bytes=self.target_bytes,
+                min_files=self.min_files,
+                expire=self.expire,
+                progress=self._tell,
+            )
+        return asdict(found)
+
+    def _tell(self, done: int, of: int) -> None:
+        self.log.info("%s of %s small files are written anew", done, of)
+
+
+class TellOperator(TellingOperator):
+    """Tell Airflow's assets of what sinks show, and those who have shown it didn't get to tell. One text, if any, says
+    of which sinks that couldn't be done: `AllToldOperator` fails with it, as nothing is told by a task that fails."""
+
+    def perform(self, context: Context) -> list[str]:
+        with closing(Ledger(login(LEDGER), actor_of(context["ti"]))) as ledger:
+            failures = Teller(ledger, Role.RECOVER).tell_left(self, context)
+        return ["\n".join(failures)] if failures else []
+
+
+class AllToldOperator(TellingOperator):
+    """Fail with what `TellOperator` couldn't tell. Mapped over that: without any there is no such task."""
+
+    def __init__(self, *, untold: str, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.untold = untold
+
+    def perform(self, context: Context) -> None:
+        raise RecoveryIncomplete(self.untold)
+
+
+class NothingStuckOperator(TellingOperator):
+    """Fail while any pipeline has an epoch that waits for a person, with one sentence a pipeline. Only the log tells of
+    intervals that have no epoch: somebody may have left them out on purpose."""
+
+    def perform(self, context: Context) -> None:
+        with closing(Report(login(LEDGER))) as report:
+            pipelines = report.pipelines(limit=0)
+            send_gauges(report)
+        for found in pipelines:
+            if found.holes:
+                first, more = found.holes[0], len(found.holes) - 1
+                others = f" and {more:,} more" if more else ""
+                self.log.warning(
+                    "pipeline %s: no epoch for %s%s: %s", found.name, first, others, suggestions.fill(first)
+                )
+        troubles = [trouble for found in pipelines if (trouble := found.trouble)]
+        if troubles:
+            raise EpochsStuck("\n".join(troubles))
+
+
+def _summarize(epoch: Epoch) -> dict[str, Any]:
+    span = str(epoch.interval) if epoch.interval else None
+    return {"pipeline": epoch.pipeline, "epoch": epoch.id, "interval": span, "state": epoch.state.value}
+
+
+def _names_of_sinks(pipeline: Pipeline) -> list[str]:
+    return [sink.name for sink in pipeline.sinks]

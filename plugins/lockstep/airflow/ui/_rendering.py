@@ -1,0 +1,168 @@
+"""Templates, and how values look in them. Whatever stands in the ledger is text: everything is escaped."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from airflow._shared.secrets_masker import redact
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from lockstep.airflow._actors import TaskActor
+from lockstep.airflow.page import MOUNT
+from lockstep.epoch import Json, RunKey
+from lockstep.ledger.report import LineEntry
+from lockstep.observability.formatting import short_age, short_interval
+from lockstep.observability.suggestions import OF_NO_DAG
+
+_SLOTS = 60  #: of a time line at least: a few epochs don't become walls
+_HEIGHT = 40
+_GAP = 0.08  #: beside a bar, of its column
+_MANY = 100  #: items of a list, before it is cut
+
+_environment = Environment(
+    loader=PackageLoader("lockstep.airflow.ui"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    auto_reload=False,  # they come with the package: compiled once, and no look at the file for each page
+)
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Oldest to the left, a column an epoch. A thousand epochs are a few elements: all that look alike are one path.
+
+    `paths`: by look. `told`: an epoch a line, its number first; the page's script shows it where the pointer is.
+    `listed`: how many of the `epochs`, those to the right, the table tells.
+    """
+
+    paths: dict[str, str]
+    told: str
+    epochs: int
+    listed: int
+    width: int
+    height: int = _HEIGHT
+
+
+def render(request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
+    page = _environment.get_template(template)
+    return HTMLResponse(page.render(links=Links(request.state.root), **values), status)
+
+
+@dataclass(frozen=True)
+class Links:
+    """Paths below wherever Airflow is served."""
+
+    root: str
+
+    def __call__(self, *parts: object, **query: object) -> str:
+        """Of a page of Lockstep's; `query` without what is None."""
+        path = "/".join(quote(str(part), safe="") for part in parts)
+        asked = urlencode({name: value for name, value in query.items() if value is not None})
+        return f"{self.root}/{path}{f'?{asked}' if asked else ''}"
+
+    def dag(self, dag_id: str) -> str:
+        return f"{self._airflow}/dags/{quote(dag_id, safe='')}"
+
+    def run(self, run: RunKey) -> str | None:
+        """What moves a pack, or several pipelines, has a name for each. None: it was no run of Airflow's."""
+        if run.dag_id in OF_NO_DAG:
+            return None
+        return f"{self.dag(run.dag_id)}/runs/{quote(run.whole.run_id, safe='')}"
+
+    def task(self, actor: str) -> str | None:
+        """Of the task that the history names, where a task did it."""
+        found = TaskActor.named(actor)
+        if found is None:
+            return None
+        run = f"{self.dag(found.dag_id)}/runs/{quote(found.run_id, safe='')}"
+        mapped = f"/mapped/{found.map_index}" if found.map_index is not None else ""
+        return f"{run}/tasks/{quote(found.task_id, safe='')}{mapped}"
+
+    @property
+    def _airflow(self) -> str:
+        return self.root.removesuffix(MOUNT)
+
+
+def timeline(line: Sequence[LineEntry], listed: int, stuck: Collection[int]) -> Timeline:
+    """`line`: highest number first, of which the page's table has the first `listed`; `stuck`: numbers of epochs."""
+    oldest_first = line[::-1]
+    most = max((one.rows or 0 for one in line), default=0)
+    paths: dict[str, list[str]] = {}
+    for place, one in enumerate(oldest_first):
+        height = _bar_height(one.rows or 0, most)
+        look = "stuck" if one.epoch in stuck else one.state.value
+        paths.setdefault(look, []).append(f"M{place + _GAP} {_HEIGHT}v-{height}h{1 - 2 * _GAP}v{height}z")
+    return Timeline(
+        {look: "".join(parts) for look, parts in paths.items()},
+        "\n".join(map(_line_of, oldest_first)),
+        len(line),
+        listed,
+        max(_SLOTS, len(line)),
+    )
+
+
+def _bar_height(rows: int, most: int) -> float:
+    share = math.log1p(rows) / math.log1p(most) if most else 0.0
+    return round(6 + share * (_HEIGHT - 6), 1)
+
+
+def _line_of(one: LineEntry) -> str:
+    span = f" {short_interval(one.interval)}" if one.interval else ""
+    rows = f", {one.rows:,} rows" if one.rows is not None else ""
+    return f"{one.epoch}{span}: {one.state}{rows}"
+
+
+def _moment(at: datetime) -> str:
+    return at.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "seconds")
+
+
+def _with_code(told: str) -> Markup:
+    """What stands between backticks is a command, to be copied."""
+    parts = told.split("`")
+    if len(parts) % 2 == 0:
+        return escape(told)
+    return Markup("").join(
+        Markup("<code>{}</code>").format(one) if n % 2 else escape(one) for n, one in enumerate(parts)
+    )
+
+
+def _as_json(value: Json) -> str:
+    """For people: long lists are cut. Plans hold no secrets; whatever is called like one is masked all the same."""
+    return json.dumps(redact(_cut(value)), indent=2, ensure_ascii=False, default=str)
+
+
+def _cut(value: Json) -> Json:
+    """A plan may name ten thousand files, and nobody reads that far."""
+    match value:
+        case dict():
+            kept = {name: _cut(item) for name, item in list(value.items())[:_MANY]}
+            return {**kept, "…": _more(value)} if len(value) > _MANY else kept
+        case list() | tuple():
+            items = [_cut(item) for item in value[:_MANY]]
+            return [*items, _more(value)] if len(value) > _MANY else items
+    return value
+
+
+def _more(of: Collection[Json]) -> str:
+    return f"and {len(of) - _MANY:,} more in the ledger"
+
+
+_environment.filters.update(
+    age=short_age,
+    interval=short_interval,
+    moment=_moment,
+    as_json=_as_json,
+    with_code=_with_code,
+    number=lambda value: f"{value:,}",
+)

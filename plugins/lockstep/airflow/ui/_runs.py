@@ -1,0 +1,112 @@
+"""What the pages ask of Airflow: which DAGs there are, a run of one of them, and what became of that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+
+from airflow.api.common.trigger_dag import trigger_dag
+from airflow.exceptions import DagNotFound, DagRunAlreadyExists
+from airflow.models.dag import DagModel, DagTag
+from airflow.models.dagbag import DBDagBag
+from airflow.models.dagrun import DagRun
+from airflow.utils.session import create_session
+from airflow.utils.state import State
+from airflow.utils.types import DagRunTriggeredByType, DagRunType
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
+
+from lockstep.airflow.recovery import RECOVERY_TAG
+from lockstep.airflow.ui._forms import FormRefused
+from lockstep.epoch import Json, RunKey
+from lockstep.errors import NotConfigured
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A run that somebody asked for. `state`: in Airflow's words; `by`: a user's name."""
+
+    run: RunKey
+    state: str
+    by: str | None
+    why: str | None
+
+
+def recovery_dags() -> list[str]:
+    """The ids of the DAGs that `recovery_dag` made, as Airflow knows them."""
+    with create_session() as session:
+        found = select(DagModel.dag_id).join(DagTag, DagTag.dag_id == DagModel.dag_id)
+        return sorted(session.scalars(found.where(DagTag.name == RECOVERY_TAG, ~DagModel.is_stale)))
+
+
+def is_paused(dag_id: str) -> bool | None:
+    """None: Airflow has no such DAG, or its file is gone."""
+    with create_session() as session:
+        known = select(DagModel.is_paused).where(DagModel.dag_id == dag_id, ~DagModel.is_stale)
+        return session.scalars(known).first()
+
+
+def trigger(run: RunKey, conf: dict[str, Json], user: str, note: str) -> None:
+    """In the user's name; or leave it at the run of this id that somebody else has asked for at the same moment. Raises
+    `NotConfigured` if the DAG is gone, `FormRefused` where it takes no such run."""
+    by = DagRunTriggeredByType.UI
+    try:
+        with _telling(run.dag_id):
+            trigger_dag(run.dag_id, run_id=run.run_id, triggered_by=by, triggering_user_name=user, conf=conf, note=note)
+    except DagRunAlreadyExists:
+        return
+    except IntegrityError:
+        if find_asked(run) is None:
+            raise
+
+
+def require_triggerable(dag_id: str, conf: dict[str, Json]) -> None:
+    """What `trigger` would refuse, before something is kept for the run. Raises as that."""
+    with _telling(dag_id), create_session() as session:
+        known = DagModel.get_current(dag_id, session=session)
+        dag = DBDagBag().get_latest_version_of_dag(dag_id, session=session)
+        if known is None or dag is None:
+            raise DagNotFound(dag_id)
+        allowed = getattr(known, "allowed_run_types", None)  # which an older Airflow hasn't got
+        if allowed is not None and DagRunType.MANUAL not in allowed:
+            raise ValueError(f"it does not allow {DagRunType.MANUAL} runs")
+        dag.params.deep_merge(conf).validate()
+
+
+@contextmanager
+def _telling(dag_id: str) -> Iterator[None]:
+    """Airflow's refusals, for the page: a kind of run that the DAG doesn't allow, or a param of its own without a
+    value."""
+    try:
+        yield
+    except DagNotFound:
+        raise NotConfigured(f"Airflow has no DAG {dag_id} any more") from None
+    except DagRunAlreadyExists:
+        raise
+    except ValueError as error:  # ParamValidationError is one
+        first, *_ = str(error).strip().splitlines() or [type(error).__name__]
+        raise FormRefused(f"Airflow refuses such a run of DAG {dag_id}: {first}") from error
+
+
+def number_of(dag_id: str, stem: str, is_known: Callable[[str], bool]) -> int:
+    """Of the next run whose id begins so: what has ended is asked for anew, and not what somebody waits for. The id of
+    a run that was deleted, which the ledger knows (`is_known`), would have another do what was asked of that one."""
+    runs = select(DagRun.run_id, DagRun.state).where(
+        DagRun.dag_id == dag_id, DagRun.run_id.startswith(stem, autoescape=True)
+    )
+    with create_session() as session:
+        ended = {run_id: state in State.finished_dr_states for run_id, state in session.execute(runs)}
+    names = (f"{stem}{number}" for number in count(1))
+    return next(
+        number for number, name in enumerate(names, 1) if not (ended[name] if name in ended else is_known(name))
+    )
+
+
+def find_asked(run: RunKey) -> Asked | None:
+    """None: Airflow has no such run, or no more."""
+    with create_session() as session:
+        known = select(DagRun).where(DagRun.dag_id == run.dag_id, DagRun.run_id == run.run_id)
+        found = session.scalars(known).one_or_none()
+        return Asked(run, str(found.state), found.triggering_user_name, found.note) if found else None

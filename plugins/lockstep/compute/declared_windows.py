@@ -1,0 +1,49 @@
+"""Event-time windows: the definition of one, which any process can load. Spark folds rows into them.
+
+Flink's window operator with its watermark and allowed lateness, for pipelines whose epochs are batches: what it keeps
+between epochs is keyed state, so windows and sinks are always of the same epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lockstep.definition.windows import SteppedDefinition
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from lockstep.compute._folding import Folded
+    from lockstep.compute.state import StateRows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Windows(SteppedDefinition):
+    """Rows folded into windows by event time: tumbling, or sliding with `slide`.
+
+    `schema`: Spark DDL of the key's columns and the aggregates; `key`: names of the former. `time`: column or SQL
+    expression of type TIMESTAMP. `aggregates`: by name, one of count, sum, min, max, avg over any SQL expression.
+    `size`, `slide`: windows start at whole multiples of `slide` (else of `size`) since 1970 UTC, plus `offset`.
+
+    The watermark is the greatest event time of the epochs before, less `out_of_order`; with `partition` (column or SQL
+    expression) the smallest of the partitions' greatest times, leaving out one that had no row for `idle_epochs`
+    epochs that had some. A window is closed when the watermark reaches its end, and forgotten `lateness` later: until
+    then rows that come late correct it, afterwards they are late rows, also when `lateness` is raised. `emit`: "final"
+    emits a window when it closes, and again when it is corrected; "updates" emits each window that the epoch touched,
+    as it stands.
+
+    `name`: of its state and of its balance; `buckets`: see `KeyedState`. Raises `InvalidPipeline`.
+    """
+
+    def fold(self, frame: DataFrame, state: Mapping[str, StateRows], where: str | None = None) -> Folded:
+        """Fold the rows of `frame` into the windows of `state`, what the transform was given.
+
+        `where`: a SQL condition; rows for which it isn't true are left out, and counted. Runs Spark jobs at once.
+        Raises `BadRecords` for rows with a null in the key, without an event time, or with one whose windows would be
+        kept beyond the year 9999; `InvalidPipeline`.
+        """
+        from lockstep.compute.windows import fold  # Spark is imported where rows are folded, and nowhere else
+
+        return fold(self, frame, state, where)

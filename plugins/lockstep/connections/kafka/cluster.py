@@ -1,0 +1,244 @@
+"""What a cluster says of itself: ids of topics, their settings and ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
+
+from lockstep.connections.kafka.connection import Asker, Settings, client, code_of
+
+SECONDS = 30.0
+T = TypeVar("T")
+#: Of a partition, while brokers hear of a leader at different times. The last is librdkafka's own: it got no answer
+#: about the leaders.
+_NO_LEADER = frozenset(
+    {
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError._NOENT,
+    }
+)
+#: Of a group, while brokers make the topic of groups' offsets, load it, or hand it over.
+_NO_COORDINATOR = frozenset(
+    {KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS}
+)
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic as it stands. `id` changes when it is deleted and made anew. `in_sync`: the fewest of any partition."""
+
+    name: str
+    id: str
+    partitions: int
+    replicas: int
+    in_sync: int
+
+
+class Cluster:
+    """Questions to a cluster. Every one raises what its asker raises."""
+
+    def __init__(self, settings: Settings, who: Asker) -> None:
+        self._admin = AdminClient(client(settings))
+        self.settings, self.who = settings, who  #: for other clients of the same cluster
+        self._made: set[str] = set()
+        self._met: set[str] = set()  # topics whose leaders this client knows
+
+    def close(self) -> None:
+        """End the client's threads now: it has no other way to be told than to have nobody left who knows it."""
+        del self._admin
+
+    def topic(self, name: str) -> Topic | None:
+        """None if there is no such topic."""
+        with self.who.naming(f"looking at topic {name}"):
+            try:
+                found = self._patiently(name, lambda: self._described(name))
+            except KafkaException as error:
+                if _is_unknown(error):
+                    return None
+                raise
+        return Topic(
+            name,
+            str(found.topic_id),
+            len(found.partitions),
+            min((len(one.replicas) for one in found.partitions), default=0),
+            min((len(one.isr) for one in found.partitions), default=0),
+        )
+
+    def _described(self, name: str) -> Any:
+        futures = self._admin.describe_topics(TopicCollection([name]), request_timeout=SECONDS)
+        return futures[name].result(SECONDS)
+
+    def _patiently(self, name: str, ask: Callable[[], T]) -> T:
+        """Any broker may answer. It is asked again while it doesn't know a topic yet that is there for certain, while
+        a partition changes its leader, or has none yet, and while a group has no coordinator."""
+        deadline = time.monotonic() + SECONDS
+        while True:
+            try:
+                return ask()
+            except KafkaException as error:
+                code = code_of(error).code()
+                passes = code in _NO_LEADER | _NO_COORDINATOR or (_is_unknown(error) and name in self._made)
+                if not passes or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.02)
+
+    def create_topic(self, name: str, partitions: int, settings: Mapping[str, str]) -> None:
+        """With the cluster's own number of replicas; fine if it is there. From now on this client knows it."""
+        topic = NewTopic(name, num_partitions=partitions, replication_factor=-1, config=dict(settings))
+        with self.who.naming(f"creating topic {name}"):
+            try:
+                self._admin.create_topics([topic], request_timeout=SECONDS)[name].result(SECONDS)
+            except KafkaException as error:
+                if code_of(error).code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
+        self._made.add(name)
+        if self.topic(name) is None:
+            raise self.who.unavailable(f"{self.who.name}: topic {name} was created, and no broker knows it")
+
+    def topic_settings(self, name: str) -> Mapping[str, str]:
+        with self.who.naming(f"reading the settings of topic {name}"):
+            return self._patiently(name, lambda: self._settings(ResourceType.TOPIC, name))
+
+    def broker_settings(self) -> Mapping[str, str]:
+        """Of any one broker: those that matter here are the same in all."""
+        with self.who.naming("asking for the brokers"):
+            broker = next(iter(self._admin.list_topics(timeout=SECONDS).brokers))
+        with self.who.naming("reading a broker's settings"):
+            return self._settings(ResourceType.BROKER, str(broker))
+
+    def _settings(self, kind: ResourceType, name: str) -> Mapping[str, str]:
+        resource = ConfigResource(kind, name)
+        found = self._admin.describe_configs([resource], request_timeout=SECONDS)[resource].result(SECONDS)
+        return {name: entry.value or "" for name, entry in found.items()}
+
+    def ends(self, topic: str, partitions: Iterable[int], *, stable: bool = False) -> dict[int, int]:
+        """The offset behind the last record of each partition; `stable`: before the oldest open transaction."""
+        return self._offsets(topic, partitions, OffsetSpec.latest(), stable)
+
+    def stable_ends(self, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int | None]]:
+        """The stable ends, each with the partition's leader epoch, as far as brokers tell it."""
+        found = self._listed(topic, partitions, OffsetSpec.latest(), True)
+        return {number: (one.offset, one.leader_epoch) for number, one in found.items()}
+
+    def beginnings(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        """The offset of the oldest record that each partition still has; its end if it has none."""
+        return self._offsets(topic, partitions, OffsetSpec.earliest(), False)
+
+    def offsets_at(self, topic: str, partitions: Iterable[int], time: datetime | int) -> dict[int, int | None]:
+        """The first offset of each partition with this timestamp or a later one; None if there is none. `time`: a
+        number is milliseconds since 1970."""
+        spec = OffsetSpec.for_timestamp(time if isinstance(time, int) else int(time.timestamp() * 1000))
+        found = self._offsets(topic, partitions, spec, False)
+        return {number: offset if offset >= 0 else None for number, offset in found.items()}
+
+    def _offsets(self, topic: str, partitions: Iterable[int], spec: Any, stable: bool) -> dict[int, int]:
+        return {number: one.offset for number, one in self._listed(topic, partitions, spec, stable).items()}
+
+    def _listed(self, topic: str, partitions: Iterable[int], spec: Any, stable: bool) -> dict[int, Any]:
+        level = IsolationLevel.READ_COMMITTED if stable else IsolationLevel.READ_UNCOMMITTED
+        asked = {TopicPartition(topic, number): spec for number in partitions}
+        if not asked:
+            return {}
+
+        def ask() -> dict[int, Any]:
+            # Alone, `list_offsets` asks for the leaders once, and again after 3 s: its first question is lost when it
+            # went over the bootstrap connection, which librdkafka ends as soon as it knows the brokers.
+            known = topic in self._met
+            self._met.discard(topic)
+            if not known:
+                self._described(topic)
+            answers = self._admin.list_offsets(asked, isolation_level=level, request_timeout=SECONDS)
+            found = {partition.partition: future.result(SECONDS) for partition, future in answers.items()}
+            self._met.add(topic)
+            return found
+
+        with self.who.naming(f"asking for offsets of {topic}"):
+            return self._patiently(topic, ask)
+
+    def all_ends(self, topic: str) -> dict[int, int]:
+        """The ends of every partition, open transactions included. Raises the asker's `refused` if there is no such
+        topic."""
+        return self.ends(topic, range(self.require_topic(topic).partitions))
+
+    def committed_offsets(self, group: str, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int | None]]:
+        """What a consumer group has committed, each with the partition's leader epoch then, as far as it was told;
+        partitions of which it has committed nothing are left out. Raises the asker's `unavailable` while a transaction
+        is open that commits some of them."""
+        places = [TopicPartition(topic, number) for number in partitions]
+        if not places:
+            return {}
+        with self.who.naming(f"asking for the offsets of group {group}"):
+            asked = self._admin.list_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(group, places)], require_stable=True, request_timeout=SECONDS
+            )
+            found = asked[group].result(SECONDS).topic_partitions
+            for one in found:
+                if one.error is not None:
+                    raise KafkaException(one.error)
+        return {one.partition: (one.offset, one.leader_epoch) for one in found if one.offset >= 0}
+
+    def members(self, group: str) -> int:
+        """How many consumers are in a group now."""
+        with self.who.naming(f"asking for the members of group {group}"):
+            try:
+                return len(self._patiently(group, lambda: self._described_group(group)).members)
+            except KafkaException as error:
+                if code_of(error).code() == KafkaError.GROUP_ID_NOT_FOUND:
+                    return 0
+                raise
+
+    def _described_group(self, group: str) -> Any:
+        return self._admin.describe_consumer_groups([group], request_timeout=SECONDS)[group].result(SECONDS)
+
+    def commit_offsets(self, group: str, ends: Mapping[str, Mapping[int, int]]) -> None:
+        """Set a consumer group's offsets, by topic and partition; refused while the group has members of its own."""
+        places = [TopicPartition(topic, n, end) for topic, offsets in ends.items() for n, end in offsets.items()]
+        if not places:
+            return
+        with self.who.naming(f"committing offsets of group {group}"):
+            self._patiently(group, lambda: self._commit_offsets(group, places))
+
+    def _commit_offsets(self, group: str, places: list[TopicPartition]) -> None:
+        asked = self._admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])
+        for one in asked[group].result(SECONDS).topic_partitions:
+            if one.error is not None:  # of a group without a coordinator only each partition tells it
+                raise KafkaException(one.error)
+
+    def topics(self) -> list[str]:
+        """The names of all topics that the login may see, the brokers' own left out."""
+        with self.who.naming("listing the topics"):
+            return sorted(name for name in self._admin.list_topics(timeout=SECONDS).topics if name[:2] != "__")
+
+    def id(self) -> str:
+        """What tells this cluster from another one at the same address."""
+        with self.who.naming("asking for the cluster"):
+            return str(self._admin.describe_cluster(request_timeout=SECONDS).result(SECONDS).cluster_id)
+
+    def require_topic(self, name: str) -> Topic:
+        """Raises the asker's `refused` if there is none."""
+        found = self.topic(name)
+        if found is None:
+            raise self.who.refused(
+                f"{self.who.name}: there is no topic {name}: create it, with as many partitions as its readers need"
+            )
+        return found
+
+
+def _is_unknown(error: KafkaException) -> bool:
+    return bool(code_of(error).code() == KafkaError.UNKNOWN_TOPIC_OR_PART)

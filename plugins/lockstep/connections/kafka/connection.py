@@ -1,0 +1,210 @@
+"""A connection to a Kafka cluster: what a user gives becomes librdkafka's settings, and its errors become ours."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from lockstep.connections.dataset import Dataset
+from lockstep.connections.login import Login, entered
+from lockstep.errors import InvalidPipeline, LockstepError, PreflightRefused, SinkUnavailable
+
+BOOTSTRAP = "bootstrap.servers"
+USERNAME, PASSWORD = "sasl.username", "sasl.password"
+_MECHANISMS = ("sasl.mechanism", "sasl.mechanisms")
+#: Those that take a login and a password.
+_BY_PASSWORD = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+#: What this side decides by itself: the guarantee hangs on it.
+OURS = frozenset(
+    {"transactional.id", "enable.idempotence", "acks", "isolation.level", "group.id", "enable.auto.commit"}
+    | {"enable.partition.eof", "transaction.timeout.ms", "message.timeout.ms", "delivery.timeout.ms"}
+    | {"request.required.acks", "auto.offset.reset"}
+)
+#: Where an Airflow Connection's URI keeps an extra that isn't flat.
+NESTED = "__extra__"
+
+Settings = dict[str, str]
+
+
+def settings_of(given: str, who: str) -> Settings:
+    """librdkafka's settings from a connection. Raises `InvalidPipeline`, and never repeats what was given.
+
+    `given`: "host:port,host:port"; or a JSON object of librdkafka's settings; or a URI as Airflow makes it of a Kafka
+    Connection, whose extra is that object: kafka://host:port/?security.protocol=SASL_SSL&…. A login and a password in
+    front of its host are `sasl.username` and `sasl.password`.
+    """
+    text = given.strip()
+    if text.startswith("{"):
+        found = _of_json(text, who)
+    elif "://" in text:
+        found = _of_uri(text, who)
+    else:
+        found = {BOOTSTRAP: text}
+    if not found.get(BOOTSTRAP):
+        raise InvalidPipeline(f"{who}: the connection names no {BOOTSTRAP}")
+    if "@" in found[BOOTSTRAP]:
+        raise InvalidPipeline(
+            f"{who}: the connection has an @ among its hosts. For a login and a password give a URI, "
+            "kafka://login:password@host:port/?security.protocol=…, or "
+            f"{USERNAME} and {PASSWORD} as settings"
+        )
+    if taken := sorted(OURS & found.keys()):
+        raise InvalidPipeline(f"{who}: the connection sets {', '.join(taken)}, which Lockstep does; leave it away")
+    return found
+
+
+def dataset_of(given: str, topic: str, who: str) -> Dataset:
+    """What lineage calls a topic: by the first of the brokers that the connection names. Raises `InvalidPipeline`."""
+    host, _, port = settings_of(given, who)[BOOTSTRAP].split(",")[0].strip().rpartition("://")[2].rpartition(":")
+    return Dataset.on("kafka", host or port, port if host else 9092, topic)
+
+
+def _of_json(text: str, who: str) -> Settings:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        raise InvalidPipeline(f"{who}: the connection looks like JSON, and isn't") from None
+    return {str(name): _text(value) for name, value in found.items()}
+
+
+def _of_uri(text: str, who: str) -> Settings:
+    parts = urlsplit(text)
+    if parts.scheme != "kafka":
+        raise InvalidPipeline(f"{who}: the connection is for {parts.scheme}, not for kafka")
+    found = dict(parse_qsl(parts.query))
+    nested = _of_json(found.pop(NESTED), who) if NESTED in found else {}
+    login, _, host = parts.netloc.rpartition("@")
+    settings = ({BOOTSTRAP: unquote(host)} if host else {}) | found | nested
+    return settings | _of_login(login, settings, who)
+
+
+def _of_login(login: str, settings: Settings, who: str) -> Settings:
+    """Raises `InvalidPipeline` for a login that these settings wouldn't use: it is never dropped without a word."""
+    username, _, password = (unquote(part) for part in login.partition(":"))
+    if not (username or password):
+        return {}
+    told = {USERNAME: username, PASSWORD: password}
+    protocol = settings.get("security.protocol", "").upper()
+    mechanism = next((settings[name] for name in _MECHANISMS if name in settings), "")
+    if not (username and password):
+        fault = f"has a {'login' if username else 'password'} alone: give both"
+    elif protocol not in ("SASL_SSL", "SASL_PLAINTEXT"):
+        fault = f"has a login, and security.protocol={protocol or 'PLAINTEXT'} asks for none: set SASL_SSL in its extra"
+    elif mechanism not in _BY_PASSWORD:
+        fits = ", ".join(_BY_PASSWORD)
+        fault = f"has a login, and sasl.mechanism={mechanism or 'GSSAPI'} takes none: set one of {fits} in its extra"
+    elif any(settings.get(name, value) != value for name, value in told.items()):
+        fault = f"has one login, and another one in {USERNAME} and {PASSWORD} of its extra: leave one of them away"
+    else:
+        return told
+    raise InvalidPipeline(f"{who}: the connection {fault}")
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+#: Milliseconds. Its first connection counts as a reconnection to librdkafka; a broker that comes back is met soon.
+_SOON = {"reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 1000}
+
+
+def client(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of one more client; what librdkafka would print goes nowhere, it is in the errors."""
+    return {**_SOON, **settings, "log_level": 0, "socket.keepalive.enable": "true"}
+
+
+def connect(client: Any, topic: str, seconds: float) -> None:
+    """Return when a producer or consumer has brokers at hand: without, it would look for them again in half a second.
+
+    It asks twice: the first answer may come before the connection stands that the next request takes.
+    """
+    for _ in range(2):
+        client.list_topics(topic, timeout=seconds)
+
+
+def code_of(error: KafkaException) -> KafkaError:
+    """What an exception of confluent-kafka carries."""
+    found: KafkaError = error.args[0]
+    return found
+
+
+@dataclass(frozen=True)
+class Asker:
+    """Who asks a cluster, for messages, and what to raise when it doesn't answer, or refuses to."""
+
+    name: str
+    unavailable: type[LockstepError] = SinkUnavailable
+    refused: type[LockstepError] = PreflightRefused
+
+    @contextmanager
+    def naming(self, doing: str) -> Iterator[None]:
+        """Turn what the client raises into `unavailable` or `refused`."""
+        try:
+            yield
+        except KafkaException as error:
+            code = code_of(error)
+            text = f"{self.name}: {doing}: {code.name()}: {code.str()}"
+            if code.code() in _NOT_ALLOWED:
+                raise self.refused(f"{text}; grant it, or use another login") from None
+            raise self.unavailable(text) from None
+        except TimeoutError:
+            raise self.unavailable(f"{self.name}: {doing}: no answer") from None
+
+
+_NOT_ALLOWED = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError._AUTHENTICATION,
+    }
+)
+
+
+#: Seconds for the answer to a login. Who gets none by then finds out why elsewhere.
+_KNOCKING = 10.0
+_NO_LOGIN = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
+
+
+class _LoginRefused(Exception):
+    """By the brokers."""
+
+
+def entered_settings(dsn: str, who: Asker) -> Settings:
+    """As `settings_of`. Those of a `Login` are tried: a client whose login is refused goes on trying, and says nothing.
+
+    Raises `InvalidPipeline`, and the asker's `unavailable` where the login is refused, by what is known now, too.
+    """
+
+    def tried(told: str) -> Settings:
+        settings = settings_of(told, who.name)
+        if isinstance(dsn, Login) and USERNAME in settings:
+            _knock(settings)
+        return settings
+
+    try:
+        return entered(dsn, tried, lambda error: isinstance(error, _LoginRefused))
+    except _LoginRefused as refused:
+        raise who.unavailable(f"{who.name}: the brokers refuse the login of its connection: {refused}") from None
+
+
+def _knock(settings: Settings) -> None:
+    refusals: list[KafkaError] = []
+    admin = AdminClient({**client(settings), "error_cb": refusals.append})
+    asked = admin.describe_cluster(request_timeout=_KNOCKING)
+    deadline = time.monotonic() + _KNOCKING
+    while not asked.done() and time.monotonic() < deadline:
+        admin.poll(0.01)
+        for refusal in refusals:
+            if refusal.code() in _NO_LOGIN:
+                raise _LoginRefused(refusal.str())

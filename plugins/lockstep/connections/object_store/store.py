@@ -1,0 +1,361 @@
+"""The objects below one URI. Every call raises OSError for what goes wrong, in words without any secret.
+
+An object is there whole or not at all, and is durable once a put has returned. What only one may write is put under a
+condition that the store itself checks. The answer to such a put may be lost, and a client that tries again then meets
+its own object: each put marks its object with a number of its own, and looks for it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from lockstep.connections.object_store._object_file import open_object
+from lockstep.connections.object_store.address import Address
+from lockstep.connections.object_store.client import LARGE, Login, open_client, open_mark
+from lockstep.errors import StoreRefused
+from lockstep.extras import naming_extra
+
+if TYPE_CHECKING:
+    import io
+
+    from obstore.store import ObjectStore as Client
+
+_MARK = "lockstepput"  #: of an object: whose put it is; Azure's names have letters and digits only
+_PAUSES = (0.05, 0.5, 2.0)  #: seconds between the tries of one conditional put
+_UNREADABLE = re.compile(r'object with invalid path: .*?Path "(.*?)"(?:: | contained )', re.DOTALL)
+_TOLD = re.compile(r"<Code>(\w+)</Code>|\bstatus(?: code)?:? (\d{3}(?: [A-Z][\w ]*)?)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Found:
+    """An object as the store told of it. `etag` changes with its content, `modified` with each put."""
+
+    path: str
+    size: int
+    etag: str | None
+    modified: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Children:
+    """What stands directly in a folder: paths of folders, some of which a server may list with nothing below them.
+
+    `marked`: the folder itself has a mark of Hadoop's, an empty object of its name with a slash behind it.
+    """
+
+    folders: tuple[str, ...]
+    objects: tuple[Found, ...]
+    marked: bool
+
+
+class ObjectChanged(OSError):
+    """An object isn't any more what it was when it was looked at."""
+
+
+class UnreadableKey(OSError):
+    """A folder can't be listed, now or later, as long as somebody else's object stands there; the message names it."""
+
+
+class ObjectStore:
+    """Paths are relative to the address, with '/' between names."""
+
+    def __init__(self, client: Client, address: Address, login: Login | None = None) -> None:
+        self.client, self.address, self._login = client, address, login
+        self._large: Client | None = None
+        self._marks = address.scheme != "file"  # the tests' store of local files takes no attributes
+
+    @classmethod
+    def at(cls, uri: str, login: str | None = None) -> ObjectStore:
+        """`login`: a Connection as a URI, see `Login`; without, as docs/object-stores.md says. Asks nothing yet.
+
+        Raises `StoreRefused`, `PackageMissing`.
+        """
+        return cls.of(Address.of(uri), Login.of(login) if login else None)
+
+    @classmethod
+    def of(cls, address: Address, login: Login | None = None) -> ObjectStore:
+        """As `at`, of what was understood already."""
+        return cls(open_client(address, login), address, login)
+
+    @property
+    def _patient(self) -> Client:
+        """For requests that move as much as an object may hold."""
+        if self._large is None:  # no cached_property: its lock keeps the class from reaching Spark's executors by value
+            local = self.address.scheme == "file"
+            self._large = self.client if local else open_client(self.address, self._login, LARGE)
+        return self._large
+
+    def key_of(self, path: str) -> str:
+        """`bucket/key`, as pyarrow.fs names objects: not percent-encoded."""
+        return "/".join(filter(None, (self.address.container, self.address.prefix, path)))
+
+    def uri_of(self, path: str) -> str:
+        """What Hadoop calls it."""
+        return f"{self.address.hadoop}/{path}" if path else self.address.hadoop
+
+    # --- writing ---
+
+    def create(self, path: str, data: bytes) -> None:
+        """Put a new object, durably. FileExistsError if there is one that this very call didn't put."""
+        self._put_if(path, data, None)
+
+    def swap(self, found: Found, data: bytes) -> None:
+        """Put an object in the place of exactly this one. `ObjectChanged` if it is another by now, or gone."""
+        self._put_if(found.path, data, found)
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Put an object over whatever is there."""
+        import obstore
+
+        with _naming_errors(path):
+            obstore.put(self.client, path, data, use_multipart=False)
+
+    def put_file(self, path: str, file: Path) -> str | None:
+        """Put a file's content over whatever is there, by one request: one that is cut leaves nothing, whereas parts of
+        an upload would stay, and be paid for. It is held in memory meanwhile. The object's ETag."""
+        import obstore
+
+        with _naming_errors(path):
+            return obstore.put(self._patient, path, file, use_multipart=False)["e_tag"]
+
+    def upload(self, path: str, file: IO[bytes]) -> None:
+        """Put an object of any size over whatever is there, in parts, few of which are in memory; it shows up whole. Of
+        one that is cut parts may stay, which the bucket's rule for unfinished uploads takes."""
+        import obstore
+
+        with _naming_errors(path):
+            obstore.put(self._patient, path, file, chunk_size=8 << 20, max_concurrency=4)
+
+    def copy(self, source: str, target: str) -> None:
+        """Over whatever is there, in the store itself. FileNotFoundError if `source` isn't there."""
+        import obstore
+
+        with _naming_errors(source):
+            obstore.copy(self._patient, source, target)
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Delete objects, many in one request; what is gone already is fine."""
+        import obstore
+
+        wanted = list(paths)
+        with _naming_errors(wanted[0] if wanted else ""):
+            obstore.delete(self.client, wanted)
+
+    def delete_mark(self, folder: str) -> None:
+        """Delete the mark of Hadoop's that makes a folder of which nothing else is left."""
+        import obstore
+
+        if self.address.scheme == "s3":
+            with _naming_errors(folder):
+                obstore.delete(open_mark(self.address, self._login, folder), "")
+
+    # --- reading ---
+
+    def find(self, path: str) -> Found | None:
+        """None if there is no such object."""
+        import obstore
+
+        try:
+            with _naming_errors(path):
+                return _found(obstore.head(self.client, path))
+        except FileNotFoundError:
+            return None
+
+    def read(self, path: str) -> bytes:
+        """All of it. FileNotFoundError if it isn't there."""
+        import obstore
+
+        with _naming_errors(path):
+            return bytes(obstore.get(self.client, path).bytes())
+
+    def open(self, path: str, etag: str | None = None) -> io.BufferedReader:
+        """To be read bit by bit, all of one and the same object: `ObjectChanged` if another takes its place meanwhile.
+
+        `etag`: of the object that is wanted. FileNotFoundError if it isn't there.
+        """
+        return open_object(self.client, path, etag, _naming_errors)
+
+    def children(self, folder: str) -> Children:
+        """What stands in `folder`, sorted; nothing, if there is no such folder."""
+        import obstore
+
+        with _naming_errors(folder):
+            listed = obstore.list_with_delimiter(self.client, folder or None)
+        objects = sorted((_found(meta) for meta in listed["objects"]), key=lambda found: found.path)
+        inside = tuple(found for found in objects if found.path != folder)
+        return Children(tuple(sorted(listed["common_prefixes"])), inside, marked=len(inside) < len(objects))
+
+    def find_below(self, folder: str) -> Iterator[Found]:
+        """Every object below `folder`, at any depth, in no order; marks of Hadoop's among them."""
+        return (found for found in self._listed(folder) if found.path != folder)
+
+    def has_folder(self, folder: str) -> bool:
+        """Whether there is an object below it, or a mark."""
+        return next(self._listed(folder), None) is not None
+
+    def _listed(self, folder: str) -> Iterator[Found]:
+        import obstore
+
+        with _naming_errors(folder):
+            for chunk in obstore.list(self.client, folder or None, chunk_size=1000):
+                yield from map(_found, chunk)
+
+    # --- what the store must be able to do ---
+
+    def require_exclusive(self, path: str) -> None:
+        """Ask for an object that is there to be created once more. Raises `StoreRefused` if the store does it."""
+        self._require_refusal(path, "If-None-Match: *", lambda: self.create(path, secrets.token_bytes(16)))
+
+    def require_conditional_put(self, folder: str) -> None:
+        """Try it out with an object of our own below `folder`. Raises `StoreRefused` for a store that puts one object
+        over another although it was told not to."""
+        path = f"{folder}/.trial-{secrets.token_hex(8)}" if folder else f".trial-{secrets.token_hex(8)}"
+        try:
+            self.create(path, b"1")
+            self.require_exclusive(path)
+            first = self.find(path)
+            if first is None:
+                raise OSError(errno.EIO, "an object that was put isn't there", path)
+            self.swap(first, b"3")
+            self._require_refusal(path, "If-Match", lambda: self.swap(first, b"4"))
+        finally:
+            with suppress(OSError):  # what was found out matters more
+                self.delete([path])
+
+    def _require_refusal(self, path: str, header: str, put: Any) -> None:
+        try:
+            put()
+        except OSError as error:
+            if isinstance(error, FileExistsError | ObjectChanged):
+                return
+            raise
+        raise StoreRefused(
+            f"{self.address.uri} doesn't keep to {header}: it put {path} over what was there. Lockstep needs a store "
+            "with conditional puts, see docs/object-stores.md"
+        )
+
+    # --- conditional puts ---
+
+    def _put_if(self, path: str, data: bytes, expected: Found | None) -> None:
+        import obstore
+
+        mark = secrets.token_hex(16)
+        attributes = {_MARK: mark} if self._marks else None
+        mode: Any = "create" if expected is None else {"e_tag": expected.etag}
+        for pause in (*_PAUSES, None):
+            try:
+                with _naming_errors(path):
+                    obstore.put(self.client, path, data, mode=mode, attributes=attributes, use_multipart=False)
+                return
+            except PermissionError:
+                raise
+            except OSError as error:
+                there, its_mark = self._look(path)
+                if self._marks and its_mark == mark:
+                    return  # it was put, and the answer lost
+                if there is not None and (expected is None or there.etag != expected.etag):
+                    raise _taken(path, expected) from error
+                if there is None and expected is not None:
+                    raise _taken(path, expected) from error
+                if pause is None:
+                    raise
+                time.sleep(pause)
+
+    def _look(self, path: str) -> tuple[Found | None, str | None]:
+        import obstore
+
+        try:
+            with _naming_errors(path):
+                result = obstore.get(self.client, path, options={"head": True})
+                return _found(result.meta), dict(result.attributes).get(_MARK)
+        except FileNotFoundError:
+            return None, None
+
+
+def _taken(path: str, expected: Found | None) -> OSError:
+    if expected is None:
+        return FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+    return ObjectChanged(errno.ESTALE, "it is another object by now", path)
+
+
+def _found(meta: Mapping[str, Any]) -> Found:
+    return Found(meta["path"], meta["size"], meta["e_tag"], meta["last_modified"])
+
+
+class _User:
+    """The process whose threads serve the client."""
+
+    pid: int | None = None
+
+    def __reduce__(self) -> tuple[type[_User], tuple[()]]:
+        return _User, ()  # what reaches Spark's executors by value has used nothing there
+
+
+_used_by = _User()
+
+
+def require_own_threads() -> None:
+    """A client's threads don't survive a fork: a child that asks it would wait for ever. Raises `StoreRefused`."""
+    if _used_by.pid is None:
+        _used_by.pid = os.getpid()
+    if _used_by.pid != os.getpid():
+        raise StoreRefused(
+            "this process was forked from one that had used an object store, and can't use one: start it by itself "
+            "(spawn), or use the store in the children only"
+        )
+
+
+@contextmanager
+def _naming_errors(path: str) -> Iterator[None]:
+    """Make OSErrors of obstore's, with what the store said and without the request that it repeats."""
+    with naming_extra("an object store"):
+        from obstore import exceptions
+    require_own_threads()
+    try:
+        yield
+    except exceptions.AlreadyExistsError as error:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path) from error
+    except FileNotFoundError as error:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from error
+    except (exceptions.PreconditionError, exceptions.NotModifiedError) as error:
+        raise ObjectChanged(errno.ESTALE, "it is another object by now", path) from error
+    except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
+        raise PermissionError(errno.EACCES, f"the store refuses the login{what_store_said(error)}", path) from error
+    except (exceptions.InvalidPathError, ValueError) as error:
+        if listed := _UNREADABLE.search(str(error)):
+            raise UnreadableKey(
+                errno.EINVAL,
+                f"somebody else's object {listed[1]!r} keeps the folder from being listed, since clients can't read a "
+                "key with a control character or a folder without a name, or called . or ..: delete it, or put it "
+                "elsewhere",
+                path,
+            ) from error
+        raise StoreRefused(f"{path!r} is no path of an object") from error
+    except (exceptions.NotSupportedError, NotImplementedError) as error:
+        raise StoreRefused("the store can't put under a condition, see docs/object-stores.md") from error
+    except exceptions.BaseError as error:
+        raise OSError(errno.EIO, f"the store didn't do it{what_store_said(error)}", path) from error
+
+
+def what_store_said(error: Exception) -> str:
+    """': ' and the code in the store's answer, or how there was none; '' if a client's error tells neither."""
+    text = str(error)
+    codes = list(dict.fromkeys(code for found in _TOLD.findall(text) for code in found if code))
+    if codes:
+        return f": {', '.join(codes)}"
+    if "incorrectly configured region" in text:
+        return ": the bucket is of another region, say which: ?region=… or AWS_REGION"
+    for sign in ("Connection refused", "timed out", "connection closed", "dns error"):
+        if sign.lower() in text.lower():
+            return f": {sign}"
+    return ""

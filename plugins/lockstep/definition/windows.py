@@ -1,0 +1,234 @@
+"""The definition of event-time windows: their columns, their times, and the state that they keep."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import ClassVar, Literal
+
+from lockstep.definition.ddl import fields_of
+from lockstep.definition.keyed_state import KeyedState
+from lockstep.epoch import require_name
+from lockstep.errors import InvalidPipeline
+
+START, END, REVISION = "window_start", "window_end", "revision"  #: columns of the results
+MISSED = "windows_missed"  #: column of a sliding window's late rows
+EMITTED, DUE = "emitted", "due"  #: columns of the state
+_CALL = re.compile(r"\s*(\w+)\s*\((.*)\)\s*", re.DOTALL)
+_DECIMAL = re.compile(r"DECIMAL\(\d+(?:,(\d+))?\)")
+_MARKS = "partition STRING, seen TIMESTAMP, idle INT, watermark TIMESTAMP, forgotten TIMESTAMP, definition STRING"
+_MOST = 10_000  #: windows that a row can be in
+_ZERO, _TICK = timedelta(0), timedelta(microseconds=1)
+_LONGEST = timedelta(days=4000 * 366)  #: two of them fit between the years 1 and 9999
+
+
+class Function(StrEnum):
+    """What can be folded, part by part and in any order."""
+
+    COUNT = "count"
+    SUM = "sum"
+    MIN = "min"
+    MAX = "max"
+    AVG = "avg"
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """One column of the results: `function` over the SQL expression `argument` ("*": rows), of the Spark `type`."""
+
+    name: str
+    function: Function
+    argument: str
+    type: str
+
+    def state_columns(self) -> dict[str, str]:
+        """The columns that the state keeps for it, with their types: an average is a sum and a count."""
+        if self.function is not Function.AVG:
+            return {self.name: self.type}
+        decimal = _DECIMAL.fullmatch(self.type)
+        total = f"DECIMAL(38,{decimal[1] or 0})" if decimal else self.type
+        return {f"{self.name}__sum": total, f"{self.name}__count": "BIGINT"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowDefinition(ABC):
+    """What every kind of windows is told. Any process can load it. Raises `InvalidPipeline`."""
+
+    lengths: ClassVar[tuple[str, ...]]  #: the fields that are time spans, and must not change while windows are kept
+
+    schema: str
+    key: Sequence[str]
+    time: str
+    aggregates: Mapping[str, str]
+    out_of_order: timedelta = _ZERO
+    lateness: timedelta = _ZERO
+    emit: Literal["final", "updates"] = "final"
+    partition: str | None = None
+    idle_epochs: int | None = None
+    name: str = "windows"
+    buckets: int = 16
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", tuple(self.key))
+        require_name("windows", self.watermark_name)
+        self._require_sound_columns()
+        self._require_sound_times()
+        if self.emit not in ("final", "updates"):
+            raise self._refused(f"emit must be 'final' or 'updates', is {self.emit!r}")
+        if self.idle_epochs is not None and (self.partition is None or self.idle_epochs < 1):
+            raise self._refused("idle_epochs must be at least 1, and wants a partition=")
+
+    @property
+    @abstractmethod
+    def span(self) -> timedelta:
+        """How long after an event a window ends, at the most, that no later event has a part in."""
+
+    @property
+    def found_by(self) -> Sequence[str]:
+        """The columns by which the state finds a window."""
+        return [*self.key, START]
+
+    @property
+    def own_columns(self) -> list[str]:
+        """Those that the results, the late rows and the state have beside the key and the aggregates."""
+        return [START, END, REVISION, EMITTED, DUE]
+
+    def columns(self) -> dict[str, str]:
+        """The declared types, by their usual names in capitals, by column."""
+        try:
+            fields = fields_of(self.schema)
+        except InvalidPipeline as error:
+            raise self._refused(f"schema={self.schema!r}: {error}") from None
+        if wrong := [field.name for field in fields if not re.fullmatch(r"[A-Za-z]\w*", field.name)]:
+            raise self._refused(
+                f"schema={self.schema!r}: columns {wrong} need quotes: take names of letters and digits"
+            )
+        return {field.name: field.type for field in fields}
+
+    def aggregate_columns(self) -> list[Aggregate]:
+        """The aggregates, in their order."""
+        types = self.columns()
+        return [self._aggregate(name, text, types[name]) for name, text in self.aggregates.items()]
+
+    def state(self) -> dict[str, KeyedState]:
+        """What the pipeline declares: the open and the kept windows, and the watermark."""
+        types = self.columns()
+        kept = [f"{column} {kind}" for one in self.aggregate_columns() for column, kind in one.state_columns().items()]
+        fields = [*(f"{column} {types[column]}" for column in self.key), f"{START} TIMESTAMP", f"{END} TIMESTAMP"]
+        fields += [*kept, f"{EMITTED} INT", f"{DUE} TIMESTAMP"]
+        return {
+            self.name: KeyedState(", ".join(fields), [*self.key, START], self.buckets, DUE, self.found_by),
+            self.watermark_name: KeyedState(_MARKS, ["partition"], 1),
+        }
+
+    @property
+    def watermark_name(self) -> str:
+        """The state that holds the watermark."""
+        return _watermark_of(self.name)
+
+    def definition(self) -> str:
+        """What must not change while windows of it are kept."""
+        times = [f"{name} {getattr(self, name)}" for name in self.lengths]
+        return "; ".join(
+            [*times, f"emit {self.emit}", *(f"{one.name} {one.function}" for one in self.aggregate_columns())]
+        )
+
+    def _aggregate(self, name: str, text: str, kind: str) -> Aggregate:
+        call = _CALL.fullmatch(text)
+        functions = list(Function)
+        if call is None or call[1].lower() not in functions or re.match(r"\s*DISTINCT\b", call[2], re.I):
+            raise self._refused(f"aggregate {name}={text!r} must be one of {', '.join(functions)} over an expression")
+        one = Aggregate(name, Function(call[1].lower()), call[2].strip(), kind)
+        if (one.argument == "*" and one.function is not Function.COUNT) or not one.argument:
+            raise self._refused(f"aggregate {name}={text!r}: only count takes *")
+        self._require_fit(one)
+        return one
+
+    def _require_fit(self, one: Aggregate) -> None:
+        decimal = _DECIMAL.fullmatch(one.type) is not None
+        match one.function:
+            case Function.COUNT:
+                fits, wanted = one.type == "BIGINT", "BIGINT"
+            case Function.SUM:
+                fits, wanted = one.type in ("BIGINT", "DOUBLE") or decimal, "BIGINT, DECIMAL(p,s) or DOUBLE"
+            case Function.AVG:
+                fits, wanted = one.type == "DOUBLE" or decimal, "DECIMAL(p,s) or DOUBLE"
+            case Function.MIN | Function.MAX:
+                return
+        if not fits:
+            raise self._refused(f"{one.name} is a {one.function}: declare it {wanted}, not {one.type}")
+
+    def _require_sound_columns(self) -> None:
+        declared = set(self.columns())
+        if not self.key or not self.aggregates or declared != {*self.key, *self.aggregates}:
+            raise self._refused(
+                f"schema names {sorted(declared)}: it must name each column of the key {list(self.key)} and each "
+                f"aggregate {list(self.aggregates)}, at least one of both, and nothing else"
+            )
+        kept = [
+            column for one in self.aggregate_columns() if one.function is Function.AVG for column in one.state_columns()
+        ]
+        counted = Counter(name.lower() for name in [*self.key, *self.aggregates, *self.own_columns, *kept])
+        if twice := [name for name, count in counted.items() if count > 1]:
+            raise self._refused(f"the columns {twice} stand twice, or are the windows' own: take other names")
+
+    def _require_sound_times(self) -> None:
+        if self.out_of_order < _ZERO or self.lateness < _ZERO:
+            raise self._refused("out_of_order and lateness can't be below 0")
+        spans = [*self.lengths, "out_of_order", "lateness"]
+        if max(abs(getattr(self, name)) for name in spans) > _LONGEST:
+            raise self._refused(f"{', '.join(spans[:-1])} and lateness can't be above 4000 years")
+
+    def _refused(self, why: str) -> InvalidPipeline:
+        return InvalidPipeline(f"windows {self.name}: {why}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SteppedDefinition(WindowDefinition):
+    """What `lockstep.compute.declared_windows.Windows` is told: see there. Raises `InvalidPipeline`."""
+
+    lengths: ClassVar[tuple[str, ...]] = ("size", "step", "offset")
+
+    size: timedelta
+    slide: timedelta | None = None
+    offset: timedelta = _ZERO
+
+    @property
+    def step(self) -> timedelta:
+        """From one window's start to the next one's."""
+        return self.slide or self.size
+
+    @property
+    def span(self) -> timedelta:
+        return self.size
+
+    @property
+    def own_columns(self) -> list[str]:
+        return [*super().own_columns, MISSED]
+
+    def _require_sound_times(self) -> None:
+        if self.size <= _ZERO or self.step <= _ZERO or self.size % self.step:
+            raise self._refused(f"size {self.size} must be a whole multiple of slide {self.step}, and both above 0")
+        if self.size // self.step > _MOST:
+            raise self._refused(f"a row would be in {self.size // self.step} windows, more than {_MOST}")
+        super()._require_sound_times()
+
+
+def only_windows(state: Mapping[str, KeyedState]) -> bool:
+    """Whether these states, at least one, look like windows and their watermarks alone."""
+    marks = {name for name, one in state.items() if one.schema == _MARKS}
+    return bool(state) and {_watermark_of(name) for name in set(state) - marks} == marks
+
+
+def _watermark_of(name: str) -> str:
+    return f"{name}_watermark"
+
+
+def micros(span: timedelta) -> int:
+    """A time span in microseconds, Spark's own unit."""
+    return span // _TICK

@@ -1,0 +1,103 @@
+"""audit: ask the sealed WAL what the plan froze, before any sink takes part.
+
+The verdict is the ledger's, and of this WAL alone: whoever asks again gets it, whatever they would find now.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+from functools import partial
+
+from lockstep.audits.asking import Answer, Occasion, ask
+from lockstep.audits.audit import audit_from_spec
+from lockstep.audits.in_spark import AskSpark
+from lockstep.crash import CrashPoint, reach
+from lockstep.epoch import Attempt, Epoch, Outcome, RunKey, Verdict
+from lockstep.errors import NotPrepared
+from lockstep.observability.log_context import tell_attempt, with_own_fields
+from lockstep.protocol.alarms import confirm_alarm
+from lockstep.protocol.lease import hold_lease
+from lockstep.protocol.runtime import Runtime, open_wal
+from lockstep.states import DECIDED, Role
+
+_log = logging.getLogger(__name__)
+
+
+@with_own_fields
+def audit(runtime: Runtime, run: RunKey, ask_spark: AskSpark | None = None) -> Verdict | None:
+    """Ask the audits of this run's epoch, unless there is a verdict; None where its plan has none. `ask_spark`: where
+    Spark is at hand, for outputs that are too large for this process.
+
+    Raises `EpochHeld` if rows offend one that blocks and nobody has released the epoch, `AuditFailed`, `NotPrepared`
+    without a sealed WAL, `Fenced`, `WalCorrupt`.
+    """
+    attempt = tell_attempt(runtime.attempt_of(run))
+    epoch = runtime.epoch_of(attempt)
+    if not epoch.plan.audits:
+        _log.info("%s was planned without audits", epoch)
+        return None
+    found = _meanwhile(runtime, epoch)
+    if epoch.state in DECIDED:
+        return found
+    runtime.ledger.require_current(attempt)
+    if found is None:
+        if epoch.wal is None:
+            raise NotPrepared(f"{epoch} is {epoch.state} and has no sealed WAL to audit: clear from stage")
+        with hold_lease(runtime.ledger, attempt, Role.AUDIT):
+            found = confirm_alarm(
+                partial(_audit, runtime, attempt, epoch, ask_spark), partial(_meanwhile, runtime, epoch)
+            )
+    runtime.ledger.require_not_held(epoch)
+    return found
+
+
+def _meanwhile(runtime: Runtime, epoch: Epoch) -> Verdict | None:
+    """The verdict that there is. Raises `EpochHeld`."""
+    found = runtime.ledger.verdict(epoch.pipeline, epoch.id)
+    if found is not None:
+        runtime.ledger.require_not_held(epoch)
+        _log.info("%s: %s", epoch, found)
+    return found
+
+
+def _audit(runtime: Runtime, attempt: Attempt, epoch: Epoch, ask_spark: AskSpark | None) -> Verdict:
+    began = time.monotonic()
+    audits = [audit_from_spec(spec) for spec in epoch.plan.audits]
+    before = partial(runtime.ledger.measured_before, epoch)
+    planned_at, several = _first_read(runtime, epoch)
+    replaced = runtime.ledger.seals_replaced(epoch) if several else ()
+    occasion = Occasion(epoch.id, epoch.interval, planned_at, before, runtime.connections, replaced)
+    answers = ask(audits, occasion, open_wal(runtime.staging, epoch), ask_spark)
+    reach(CrashPoint.AUDIT_BEFORE_SAMPLES)
+    kept = _keep_samples(runtime, epoch, answers)
+    reach(CrashPoint.AUDIT_AFTER_SAMPLES)
+    verdict = runtime.ledger.record_verdict(attempt, epoch.manifest_hash or "", [one.result for one in answers])
+    reach(CrashPoint.AUDIT_AFTER_VERDICT)
+    _log.info("%s: %s after %.1f s", epoch, verdict, time.monotonic() - began)
+    if kept:
+        level = logging.ERROR if verdict.outcome is Outcome.HELD else logging.WARNING
+        named = ", ".join(map(str, (*verdict.offended, *verdict.warnings)))
+        _log.log(level, "%s: rows offend %s; some of them stand in %s", epoch, named, kept)
+    return verdict
+
+
+def _first_read(runtime: Runtime, epoch: Epoch) -> tuple[datetime, bool]:
+    """When the range of a cursor's epoch was first planned, of several the last one's, and whether it is of several."""
+    several = False
+    while epoch.interval is None and (life := epoch.generation) is not None:
+        several |= life.through not in (None, life.replaces)
+        epoch = runtime.ledger.epoch(epoch.pipeline, life.replaces if life.through is None else life.through)
+    return epoch.planned_at, several
+
+
+def _keep_samples(runtime: Runtime, epoch: Epoch, answers: Sequence[Answer]) -> str | None:
+    """Some of the rows that offend, for people; where, or None if none do. They outlive the WAL."""
+    offended = [answer for answer in answers if answer.result.offending and not answer.away]
+    if not offended:
+        return None
+    told = {answer.result.name: {**asdict(answer.result), "sample": answer.sample} for answer in offended}
+    return runtime.staging.keep_samples(epoch.wal or "", told)

@@ -1,0 +1,217 @@
+"""publish: a sink makes the decided epoch visible; idempotent, by anyone, however long it takes."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import partial
+
+from lockstep.crash import CrashPoint, reach
+from lockstep.epoch import Attempt, Epoch, Participant, RunKey, Vote
+from lockstep.errors import LedgerConflict, NotPrepared, OutcomeUnknown, TargetChanged, WalCorrupt
+from lockstep.observability import suggestions
+from lockstep.observability.log_context import tell, tell_attempt, tell_token, with_own_fields
+from lockstep.protocol.alarms import confirm_alarm
+from lockstep.protocol.generations import current_life
+from lockstep.protocol.lease import hold_publisher_lease
+from lockstep.protocol.runtime import Runtime, open_wal
+from lockstep.protocol.sweep import sweep_sink
+from lockstep.protocol.targets import find_known_losses, said_to_lack
+from lockstep.protocol.wording import describe_rows, may_be_incomplete
+from lockstep.sinks.open_sink import OpenSink
+from lockstep.sinks.two_phase import TwoPhaseCommitSink
+from lockstep.sinks.values import Guarantee, Publication
+from lockstep.states import DECIDED, ParticipantState, Role
+
+_log = logging.getLogger(__name__)
+
+
+@with_own_fields
+def publish(runtime: Runtime, run: RunKey, sink_name: str) -> Epoch:
+    """Publish this run's epoch in one sink. Raises `NotPrepared` when it isn't decided, and what sinks raise."""
+    tell(sink=sink_name)
+    return publish_decided(runtime, _decided_epoch_of(runtime, run), sink_name, Role.PUBLISH)
+
+
+@with_own_fields
+def publish_shard(runtime: Runtime, run: RunKey, sink_name: str, shard: int) -> Epoch:
+    """Have one shard of this run's epoch in a sink that has several: for who does the others at the same time, in other
+    processes. What the ledger knows is left to `publish`, which looks for all of them, and sends what is missing.
+
+    Raises what `publish` does.
+    """
+    tell(sink=sink_name)
+    return _publish_shard(runtime, _decided_epoch_of(runtime, run), sink_name, shard)
+
+
+def _decided_epoch_of(runtime: Runtime, run: RunKey) -> Epoch:
+    attempt = tell_attempt(runtime.attempt_of(run))
+    epoch = runtime.epoch_of(attempt)
+    if epoch.state not in DECIDED:
+        runtime.ledger.require_current(attempt)
+        raise NotPrepared(
+            f"can't publish {epoch}: it is {epoch.state}, not committed, whatever the task states say: "
+            f"clear commit and what follows, or all of the run: {suggestions.clear(run.dag_id, run.run_id)}"
+        )
+    return epoch
+
+
+@with_own_fields
+def publish_decided(runtime: Runtime, epoch: Epoch, sink_name: str, role: Role) -> Epoch:
+    """Publish a decided epoch in one sink, or verify the marker of one that was published before."""
+    tell(pipeline=epoch.pipeline, epoch=epoch.id, token=epoch.attempt, sink=sink_name)
+    participant = runtime.ledger.participants(epoch.pipeline, epoch.id).get(sink_name)
+    if participant is None:
+        _log.info("%s was decided without sink %s, which came later: nothing to publish", epoch, sink_name)
+        return epoch
+    show = partial(_show, runtime, epoch, participant, role)
+    again = partial(publish_decided, runtime, sink_name=sink_name, role=role)
+    with _naming_remedy(epoch, sink_name):
+        return confirm_alarm(show, partial(_meanwhile, runtime, epoch, participant, again))
+
+
+def _publish_shard(runtime: Runtime, epoch: Epoch, sink_name: str, shard: int) -> Epoch:
+    participant = runtime.ledger.participants(epoch.pipeline, epoch.id).get(sink_name)
+    if participant is None or participant.state is ParticipantState.PUBLISHED:
+        _log.info("%s: nothing to publish in %s: it was there before, or has no part in it", epoch, sink_name)
+        return epoch
+    send = partial(_send_shard, runtime, epoch, participant, shard)
+    again = partial(_publish_shard, runtime, sink_name=sink_name, shard=shard)
+    with _naming_remedy(epoch, sink_name):
+        return confirm_alarm(send, partial(_meanwhile, runtime, epoch, participant, again))
+
+
+@contextmanager
+def _naming_remedy(epoch: Epoch, sink_name: str) -> Iterator[None]:
+    """Where only a person can know what became of a decided epoch, the command that takes a person's word."""
+    try:
+        yield
+    except (OutcomeUnknown, TargetChanged) as error:
+        resolve = suggestions.resolve(epoch.pipeline, epoch.id, sink_name)
+        if not suggestions.complete_command(error, suggestions.RESOLVE, resolve) and resolve not in str(error):
+            error.args = (
+                f"{error}. If that is for good, look whether {sink_name} shows {epoch}, and say {resolve}, or "
+                "`not-applied` in its place, which has it written there as it is now",
+            )
+        raise
+
+
+def _meanwhile(runtime: Runtime, epoch: Epoch, known: Participant, again: Callable[[Epoch], Epoch]) -> Epoch | None:
+    """Begin anew if the ledger tells something else by now: the sink has published, or a person has acted."""
+    found = runtime.ledger.epoch(epoch.pipeline, epoch.id)
+    same = runtime.ledger.participants(epoch.pipeline, epoch.id).get(known.sink) == known
+    return None if same and found.restaged == epoch.restaged else again(found)
+
+
+def _show(runtime: Runtime, epoch: Epoch, participant: Participant, role: Role) -> Epoch:
+    vote = _vote_of(epoch, participant)
+    with runtime.opened(runtime.sink_of(epoch, participant.sink)) as sink:
+        if participant.state is ParticipantState.PUBLISHED:
+            _require_marker(runtime, epoch, sink, participant)
+        else:
+            with _naming_restage(epoch), hold_publisher_lease(runtime.ledger, epoch, sink.name, role):
+                epoch = _publish(runtime, epoch, sink, vote, participant.age, role)
+        sweep_sink(runtime, sink, only=epoch.id)
+    return epoch
+
+
+def _send_shard(runtime: Runtime, epoch: Epoch, participant: Participant, shard: int) -> Epoch:
+    began, vote = time.monotonic(), _vote_of(epoch, participant)
+    with (
+        runtime.opened(runtime.sink_of(epoch, participant.sink)) as sink,
+        _naming_restage(epoch),
+        hold_publisher_lease(runtime.ledger, epoch, sink.name, Role.PUBLISH),
+    ):
+        epoch, token = _begin_publishing(runtime, epoch, sink, vote, Role.PUBLISH)
+        reach(CrashPoint.PUBLISH_BEFORE_SINK)
+        at, wal = runtime.sink_epoch(epoch, token), runtime.sealed_outputs(epoch, sink)
+        publication = sink.publish_shard(at, vote, wal, shard)
+    told = f"shard {shard} ({publication})" if publication else f"no shard {shard} of it by itself: publish does all"
+    _log.info("%s: %s has %s after %.1f s", epoch, sink.name, told, time.monotonic() - began)
+    return epoch
+
+
+def _vote_of(epoch: Epoch, participant: Participant) -> Vote:
+    if participant.vote is None:
+        raise LedgerConflict(f"{epoch} was decided without the vote of {participant.sink}")
+    return participant.vote
+
+
+def _begin_publishing(runtime: Runtime, epoch: Epoch, sink: OpenSink, vote: Vote, role: Role) -> tuple[Epoch, int]:
+    """The epoch, once its turn has come and its WAL was found whole, and a token to publish it."""
+    runtime.ledger.require_predecessor_published(epoch, sink.name)
+    if sink.numbers_rows and not sink.has_shown(runtime.sink_epoch(epoch, vote.token)):
+        _require_whole(runtime, epoch, sink)
+    token = tell_token(runtime.ledger.take_token(Attempt(epoch.pipeline, epoch.id, epoch.attempt), role, sink.name))
+    # read again: once the token shows, it isn't staged again unseen
+    return runtime.ledger.epoch(epoch.pipeline, epoch.id), token
+
+
+def _publish(runtime: Runtime, epoch: Epoch, sink: OpenSink, vote: Vote, age: timedelta | None, role: Role) -> Epoch:
+    began = time.monotonic()
+    epoch, token = _begin_publishing(runtime, epoch, sink, vote, role)
+    if isinstance(sink, TwoPhaseCommitSink):
+        sink.warn_of_timeout(vote.handle, age)
+    reach(CrashPoint.PUBLISH_BEFORE_SINK)
+    publication = sink.publish(runtime.sink_epoch(epoch, token), vote, runtime.sealed_outputs(epoch, sink))
+    reach(CrashPoint.PUBLISH_BEFORE_RECORD)
+    reason, unproven = _why_repaired(sink, age) if publication is Publication.REPAIRED else "", None
+    if publication is Publication.CUT_OFF:
+        reason = unproven = may_be_incomplete(epoch.id, sink.name)
+        _log.warning("%s", reason)
+    epoch = runtime.ledger.record_publication(
+        epoch, sink.name, vote.token, publication.value, role, reason, unproven=unproven
+    )
+    reach(CrashPoint.PUBLISH_AFTER_RECORD)
+    seconds, rows = time.monotonic() - began, describe_rows(vote.rows)
+    _log.info("%s: %s shows it (%s) after %.1f s: %s", epoch, sink.name, publication, seconds, rows)
+    return epoch
+
+
+def _require_whole(runtime: Runtime, epoch: Epoch, sink: OpenSink) -> None:
+    """Nothing is sent of a damaged WAL: whose rest comes in another order could not follow what was sent."""
+    for batches in open_wal(runtime.staging, epoch).outputs(sink.outputs):
+        batches.check()
+
+
+@contextmanager
+def _naming_restage(epoch: Epoch) -> Iterator[None]:
+    """Say what helps where the WAL of a decided epoch is damaged."""
+    try:
+        yield
+    except WalCorrupt as damage:
+        raise WalCorrupt(
+            f"{damage}; {epoch} is decided and waits. If its source is as it was, stage it again: "
+            f"`lockstep restage {epoch.pipeline} {epoch.id} --reason …`, or clear `stage` of its run with what follows"
+        ) from damage
+
+
+def _why_repaired(sink: OpenSink, age: timedelta | None) -> str:
+    why = "written again from the WAL"
+    if isinstance(sink, TwoPhaseCommitSink) and sink.outlived(age):
+        return f"{why}: its transaction had outlived the timeout of {sink.transaction_timeout}"
+    return why
+
+
+def _require_marker(runtime: Runtime, epoch: Epoch, sink: OpenSink, participant: Participant) -> None:
+    if participant.publication == Publication.RESOLVED or sink.guarantee is Guarantee.NONE:
+        return
+    marker = sink.find_marker(epoch.id)
+    words = said_to_lack(runtime.ledger, epoch.pipeline) if marker is None else []
+    if find_known_losses(words, sink, [epoch.id]) and (heir := current_life(runtime.ledger, epoch)).id != epoch.id:
+        # a target that has lost it, by a person's word, is to show what has replaced it since
+        replacing = runtime.ledger.participants(heir.pipeline, heir.id).get(sink.name)
+        if replacing is not None and replacing.state is ParticipantState.PUBLISHED:
+            _require_marker(runtime, heir, sink, replacing)
+        return
+    if marker is None or marker.manifest_hash != epoch.manifest_hash:
+        found = f"the marker of manifest {marker.manifest_hash[:12]}" if marker else "no marker"
+        runtime.ledger.record_comparison(epoch, sink.name, f"the target holds {found}")
+        raise LedgerConflict(
+            f"{epoch} is published in sink {sink.name} by the ledger, the target holds {found}: "
+            "was it restored from a backup?"
+        )
+    _log.info("%s: %s shows it already, its marker agrees", epoch, sink.name)

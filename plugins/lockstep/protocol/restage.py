@@ -1,0 +1,186 @@
+"""restage: a decided epoch whose WAL is damaged is staged again, from its frozen ranges, into a folder of its own.
+
+The decision stands: the epoch keeps the manifest hash that it was decided with, and markers carry that one. Where the
+rows that come out are the sealed ones, by number and digest, every sink that hasn't published yet takes them from the
+new folder. Otherwise nothing is changed. They may come in another order. That matters to sinks that number rows and may
+have sent some already: there only a WAL that is the same byte for byte will do. What shows an earlier life's rows again
+takes them from that one's WAL once more.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+
+from lockstep.crash import CrashPoint, reach
+from lockstep.epoch import Attempt, Epoch, Restaged, Vote
+from lockstep.errors import IllegalTransition, LockstepError, RestageRefused, WalCorrupt
+from lockstep.observability.log_context import tell, tell_token, with_own_fields
+from lockstep.protocol.alarms import confirm_alarm
+from lockstep.protocol.restoring import write_restored
+from lockstep.protocol.runtime import Runtime, open_wal
+from lockstep.protocol.stage_job import Launch, write_wal
+from lockstep.protocol.state_versions import BaseState, find_base_state
+from lockstep.sinks.two_phase import TwoPhaseCommitSink
+from lockstep.states import SHOWN, EpochState, ParticipantState, Role
+from lockstep.wal.manifest import Manifest
+
+_log = logging.getLogger(__name__)
+
+
+@with_own_fields
+def restage(runtime: Runtime, epoch_id: int, launch: Launch, reason: str, reference: str = "") -> Epoch:
+    """Stage a committed epoch again whose WAL fails its checks; publish and recover go on from there.
+
+    Raises `IllegalTransition` for any other epoch, `RestageRefused` where other rows come out, and what `stage` raises.
+    """
+    epoch = runtime.ledger.epoch(runtime.pipeline, epoch_id)
+    tell(pipeline=epoch.pipeline, epoch=epoch.id, token=epoch.attempt)
+    _require_damaged(runtime, epoch)
+    return confirm_alarm(
+        partial(_restage, runtime, epoch, launch, reason, reference), partial(_meanwhile, runtime, epoch)
+    )
+
+
+def restage_if_needed(runtime: Runtime, epoch: Epoch, launch: Launch, reference: str) -> Epoch:
+    """`restage` for a stage that is run again after the decision, if a sink still needs the WAL and it is damaged."""
+    if epoch.state is not EpochState.COMMITTED or not _is_needed(runtime, epoch):
+        return epoch
+    damage = _damage(runtime, epoch)
+    return restage(runtime, epoch.id, launch, f"stage was run again: {damage}", reference) if damage else epoch
+
+
+def _is_needed(runtime: Runtime, epoch: Epoch) -> bool:
+    """Whether a sink has yet to publish, and not from a transaction that it holds."""
+    return any(
+        participant.vote is not None and not _holds(runtime, epoch, name, participant.vote)
+        for name, participant in runtime.ledger.participants(epoch.pipeline, epoch.id).items()
+        if participant.state is not ParticipantState.PUBLISHED
+    )
+
+
+def _holds(runtime: Runtime, epoch: Epoch, name: str, vote: Vote) -> bool:
+    if vote.handle is None:  # of a sink that holds nothing
+        return False
+    try:
+        with runtime.opened(runtime.sink_of(epoch, name)) as sink:
+            told = runtime.sink_epoch(epoch, vote.token)
+            return isinstance(sink, TwoPhaseCommitSink) and sink.is_pending(sink.txn_of(told, vote))
+    except LockstepError:  # who can't be asked may need it
+        return False
+
+
+def _damage(runtime: Runtime, epoch: Epoch) -> WalCorrupt | None:
+    try:
+        open_wal(runtime.staging, epoch).check()
+    except WalCorrupt as damage:
+        return damage
+    return None
+
+
+def _require_damaged(runtime: Runtime, epoch: Epoch) -> None:
+    if epoch.state is not EpochState.COMMITTED:
+        why = "every sink shows it" if epoch.state in SHOWN else "a new run stages it again where its WAL is damaged"
+        raise IllegalTransition(f"can't restage {epoch}: it is {epoch.state}: {why}")
+    if _damage(runtime, epoch) is None:
+        raise IllegalTransition(
+            f"can't restage {epoch}: its WAL is as it was sealed; `lockstep recover {epoch.pipeline}` publishes from it"
+        )
+
+
+def _meanwhile(runtime: Runtime, epoch: Epoch) -> Epoch | None:
+    found = runtime.ledger.epoch(epoch.pipeline, epoch.id)
+    return found if found.state in SHOWN or found.restaged != epoch.restaged else None
+
+
+def _restage(runtime: Runtime, epoch: Epoch, launch: Launch, reason: str, reference: str) -> Epoch:
+    before = find_base_state(runtime, epoch)
+    _require_state_stays(runtime, epoch, before)
+    reach(CrashPoint.RESTAGE_BEFORE_TOKEN)
+    token = tell_token(runtime.ledger.take_token(Attempt(epoch.pipeline, epoch.id, epoch.attempt), Role.OPERATOR))
+    reach(CrashPoint.RESTAGE_AFTER_TOKEN)
+    if epoch.restores is not None:  # what its ranges have by now isn't what it shows
+        written = write_restored(runtime, epoch, token)
+    else:
+        written = write_wal(runtime, epoch, token, launch, reference, before, keeps_state=False)
+    _require_same_rows(epoch, written.manifest)
+    reordered = not _is_same(runtime, epoch, written.manifest)
+    restaged = Restaged(written.folder, written.manifest.hash, reordered)
+    reach(CrashPoint.RESTAGE_BEFORE_RECORD)
+    summary, numbering = written.manifest.summary(), _numbering(runtime, epoch)
+    changed = runtime.ledger.restage_epoch(epoch, restaged, token, summary, numbering, reason)
+    reach(CrashPoint.RESTAGE_AFTER_RECORD)
+    _log.info("%s is published from %s from now on", epoch, changed.restaged.wal if changed.restaged else changed.wal)
+    return changed
+
+
+def _require_state_stays(runtime: Runtime, epoch: Epoch, before: BaseState | None) -> None:
+    """Later epochs go on from the state that the decided manifest names: without it there is no way."""
+    if epoch.based_on is None and before is None:
+        return
+    if before is None or before.based_on != epoch.based_on:
+        raise RestageRefused(f"{epoch} was made from the state of another epoch than the one before it now: look why")
+    try:
+        runtime.staging.manifest(epoch.wal or "", epoch.manifest_hash or "")
+    except WalCorrupt as damage:
+        raise RestageRefused(
+            f"{epoch}: its manifest is damaged, which names the state that later epochs go on from: bring it back from "
+            f"a copy. {damage}"
+        ) from damage
+
+
+def _require_same_rows(epoch: Epoch, manifest: Manifest) -> None:
+    sealed, found = epoch.summary or {}, manifest.summary()
+    if sealed.get("digest_version") != found["digest_version"]:
+        raise RestageRefused(
+            f"{epoch} was sealed with digests of version {sealed.get('digest_version')}, this Lockstep makes "
+            f"{found['digest_version']}: restage it with the version that sealed it"
+        )
+    other = [
+        f"{name}{place}: {_describe(after.get(name))}, sealed were {_describe(before.get(name))}"
+        for part, place in (("outputs", ""), ("quarantined", " in quarantine"))
+        for before, after in [(sealed.get(part, {}), found.get(part, {}))]
+        for name in sorted(before.keys() | after.keys())
+        if _is_other(before.get(name), after.get(name))
+    ]
+    if other:
+        raise RestageRefused(
+            f"{epoch}: other rows came out than were decided ({'; '.join(other)}): the transform, its code or what it "
+            "asks has changed. Nothing was changed; deploy the code that sealed it, or bring the WAL back from a copy"
+        )
+
+
+def _is_other(sealed: dict[str, object] | None, found: dict[str, object] | None) -> bool:
+    if sealed is None or found is None:
+        return True
+    return any(found.get(name) != sealed[name] for name in ("rows", "digest", "columns") if name in sealed)
+
+
+def _describe(output: dict[str, object] | None) -> str:
+    if output is None:
+        return "no output"
+    columns = f" and columns {output['columns']}" if "columns" in output else ""  # the seals of old don't say
+    return f"{output['rows']} rows with digest {output.get('digest', 'none')}{columns}"
+
+
+def _is_same(runtime: Runtime, epoch: Epoch, manifest: Manifest) -> bool:
+    """Whether the rows come in the order in which they may have been sent: file for file, byte for byte."""
+    if epoch.restaged is not None and epoch.restaged.reordered:
+        return False
+    try:
+        sealed = open_wal(runtime.staging, epoch).manifest
+    except WalCorrupt:
+        return False
+    return all(
+        output.schema.equals(sealed.outputs[name].schema)
+        and [(file.bytes, file.rows, file.sha256) for file in output.files]
+        == [(file.bytes, file.rows, file.sha256) for file in sealed.outputs[name].files]
+        for name, output in manifest.outputs.items()
+    )
+
+
+def _numbering(runtime: Runtime, epoch: Epoch) -> list[str]:
+    """The sinks that have yet to publish and that know a row by its place."""
+    found = runtime.ledger.participants(epoch.pipeline, epoch.id)
+    waiting = (name for name, participant in found.items() if participant.state is not ParticipantState.PUBLISHED)
+    return [name for name in waiting if runtime.sink_of(epoch, name).numbers_rows]
