@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lockstep.extras import import_lazily
+from lockstep.distribution import import_lazily
 
 if TYPE_CHECKING:
     from lockstep.airflow.assets import asset_of as asset_of
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lockstep.compute.enrich import enrich as enrich
     from lockstep.definition.conservation import rows_of as rows_of
     from lockstep.definition.keyed_state import KeyedState as KeyedState
+    from lockstep.distribution import __version__ as __version__
     from lockstep.operations.as_of import as_of as as_of
     from lockstep.pipeline import Pipeline as Pipeline
     from lockstep.run import recover as recover
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from lockstep.run import run_epochs as run_epochs
     from lockstep.sinks.files import files as files
     from lockstep.sinks.values import Guarantee as Guarantee
-    from lockstep.version import __version__ as __version__
 
 _HOMES = {
     "EpochTaskGroup": "lockstep.airflow.task_group",
@@ -38,7 +38,7 @@ _HOMES = {
     "Pipeline": "lockstep.pipeline",
     "Sessions": "lockstep.compute.declared_sessions",
     "Windows": "lockstep.compute.declared_windows",
-    "__version__": "lockstep.version",
+    "__version__": "lockstep.distribution",
     "as_of": "lockstep.operations.as_of",
     "asset_of": "lockstep.airflow.assets",
     "compaction_dag": "lockstep.airflow.compaction",

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from lockstep.audits.audit import Function, Query
 from lockstep.audits.in_spark import AskSpark, Found
+from lockstep.distribution import naming_extra
 from lockstep.epoch import Epoch, EpochReport, Identity, Interval, RunKey
 from lockstep.errors import IntervalMissing, IntervalOverlap, InvalidPipeline, LedgerRefused, LockstepError
-from lockstep.extras import naming_extra
 from lockstep.ledger import Ledger, migrate
 from lockstep.observability.suggestions import NOTEBOOK
 from lockstep.pipeline import Pipeline

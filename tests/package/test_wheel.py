@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 import lockstep
-from lockstep.extras import _EXTRAS
+from lockstep.distribution import _EXTRAS
 from stack.java import java_home
 from tests.cases import cases
 from tests.package.installed import (

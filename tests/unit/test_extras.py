@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from lockstep import airflow
-from lockstep.extras import _EXTRAS, PackageTooOld
+from lockstep.distribution import _EXTRAS, PackageTooOld
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "plugins" / "lockstep"

@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from packaging.version import Version
 
-from lockstep.extras import PackageTooOld
+from lockstep.distribution import PackageTooOld
 
 OLDEST = "3.1"
 

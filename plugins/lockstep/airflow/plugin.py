@@ -14,7 +14,7 @@ from airflow.sdk import Asset
 
 from lockstep.airflow.page import MOUNT, LazyApplication, external_views
 from lockstep.airflow.timetables import CronIntervals, DeltaIntervals
-from lockstep.version import __version__
+from lockstep.distribution import __version__
 
 TASKS_ARE_FORKED_BY = {"scheduler", "celery"}
 USED_BY_TASKS = (

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lockstep.version import DISTRIBUTION
+from lockstep.distribution import DISTRIBUTION
 
 _HOOKS = "lockstep.airflow.hooks"
 _SSL_MODES = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]

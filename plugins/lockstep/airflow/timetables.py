@@ -8,7 +8,7 @@ a backfill, it puts as many as a pack may have into one run. Airflow finds a run
 by its `run_after` alone; it takes what it finds for the same run, whatever its data interval. So both say how long a
 pack is, and two packs that only begin, or only end, together are two runs.
 
-`orchestration/plugin.py` registers these with Airflow, which looks a timetable up by name.
+`airflow/plugin.py` registers these with Airflow, which looks a timetable up by name.
 """
 
 from __future__ import annotations

@@ -190,7 +190,7 @@ class Steady(Volume):
 
 @dataclass(frozen=True, kw_only=True)
 class Conserved(Audit):
-    """Rows travel as the pipeline says, see `lockstep.definition.conservation`: what doesn't agree is sealed, and told of."""
+    """Rows are conserved as `lockstep.definition.conservation` declares; violations are sealed and reported."""
 
     kind = "conserved"
 

@@ -49,6 +49,7 @@ from lockstep.cli._tables import (
 )
 from lockstep.connections.environment import EnvironmentConnections
 from lockstep.definition.wal_retention import KeptWal
+from lockstep.distribution import __version__
 from lockstep.epoch import Epoch, SourceRange
 from lockstep.errors import IllegalTransition, InvalidPipeline, LockstepError, Retryable, UnknownEpoch
 from lockstep.ledger import Ledger
@@ -87,7 +88,6 @@ from lockstep.sinks.compacting import MIN_FILES
 from lockstep.sources.base import Source, SourceContext, planned_source
 from lockstep.sources.open_source import OpenSource
 from lockstep.states import DECIDED, UNDECIDED, EpochState, Role
-from lockstep.version import __version__
 from lockstep.wal.staging import Staging
 
 _log = logging.getLogger(__name__)

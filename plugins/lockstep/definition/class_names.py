@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from lockstep.distribution import naming_extra
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline
-from lockstep.extras import naming_extra
 
 
 @dataclass(frozen=True)

@@ -151,8 +151,8 @@ def require_verdict(tx: Transaction, row: Row) -> None:
     if found is None:
         raise NotAudited(
             f"{epoch_name(row)} has audits, and its WAL wasn't audited: clear from audit, or all of the run: "
-            f"{_own_run(row)}. If the pipeline has no audits any more, {suggestions.replan(row['pipeline'], row['id'])} "
-            "plans it without"
+            f"{_own_run(row)}. If the pipeline has no audits any more, "
+            f"{suggestions.replan(row['pipeline'], row['id'])} plans it without"
         )
     require_not_held(row["pipeline"], row["id"], found)
 
@@ -178,9 +178,9 @@ def require_not_held(pipeline: str, epoch: int, verdict: Verdict) -> None:
 def describe_hold(pipeline: str, epoch: int, verdict: Verdict) -> str:
     """Why an epoch is held, and which commands go on."""
     return (
-        f"{verdict}, and nothing of it is shown: {suggestions.release(pipeline, epoch, verdict.manifest_hash)} lets it go "
-        "on as it is, "
-        f"{suggestions.replan(pipeline, epoch)} stages it anew, {suggestions.void(pipeline, epoch)} gives its range up"
+        f"{verdict}, and nothing of it is shown: {suggestions.release(pipeline, epoch, verdict.manifest_hash)} "
+        f"lets it go on as it is, {suggestions.replan(pipeline, epoch)} stages it anew, "
+        f"{suggestions.void(pipeline, epoch)} gives its range up"
     )
 
 

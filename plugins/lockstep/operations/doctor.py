@@ -19,6 +19,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
+from lockstep.distribution import DISTRIBUTION
 from lockstep.epoch import Epoch, Json
 from lockstep.errors import InvalidPipeline, LockstepError, RestateRefused, UnknownEpoch
 from lockstep.ledger import Ledger, migrate
@@ -39,7 +40,6 @@ from lockstep.sinks.values import Publication
 from lockstep.spark import versions as spark
 from lockstep.spark.address import listens_at
 from lockstep.states import DECIDED, UNDECIDED, EpochState
-from lockstep.version import DISTRIBUTION
 from lockstep.wal.staging import Staging
 
 MIGRATE = "`lockstep migrate`"

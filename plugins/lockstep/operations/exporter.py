@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from lockstep.distribution import naming_extra
 from lockstep.errors import LedgerUnavailable, LockstepError
-from lockstep.extras import naming_extra
 from lockstep.ledger.measures import GAUGES, Measures, measure
 from lockstep.ledger.report import Report
 

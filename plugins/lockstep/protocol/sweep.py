@@ -96,8 +96,8 @@ class Clearance:
         why = next((str(error) for spec, error in self._silent if spec["arguments"].get("name") == sink), "")
         raise SinkUnavailable(
             f"{epochs}{more}: nothing is rolled back or deleted while nobody can ask sink {sink} whether it shows that "
-            f"({why}). It is tried again. If that sink is gone: {suggestions.void(self._runtime.pipeline, first)} gives "
-            "the range up without asking it, and a week after it was last planned nobody asks it any more"
+            f"({why}). It is tried again. If that sink is gone: {suggestions.void(self._runtime.pipeline, first)} "
+            "gives the range up without asking it, and a week after it was last planned nobody asks it any more"
         )
 
     def miss(self, spec: Json, error: LockstepError) -> None:
@@ -294,8 +294,8 @@ def _require_no_lost_ledger(runtime: Runtime) -> None:
         raise LedgerConflict(
             f"this ledger, {own}, has no epoch of pipeline {pipeline}, and staging has the pipeline of "
             f"ledger {', '.join(others)}: if that one was lost, its epochs would be shown twice. "
-            f"{suggestions.rebuild(pipeline)} shows what can be rebuilt of it; if both are to use this staging, say so: "
-            f"lockstep redefine {pipeline} --reason …"
+            f"{suggestions.rebuild(pipeline)} shows what can be rebuilt of it; if both are to use this staging, "
+            f"say so: lockstep redefine {pipeline} --reason …"
         )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lockstep.extras import import_lazily
+from lockstep.distribution import import_lazily
 
 if TYPE_CHECKING:
     from lockstep.sinks.append_only.function import FunctionSink as FunctionSink

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lockstep.extras import import_lazily
+from lockstep.distribution import import_lazily
 from lockstep.sources._snapshot import Snapshot as Snapshot
 from lockstep.sources.base import Source as Source
 from lockstep.sources.base import SourceContext as SourceContext

@@ -21,9 +21,9 @@ from pyspark.sql.connect.client import DefaultChannelBuilder
 from pyspark.sql.connect.proto import base_pb2 as pb2
 from pyspark.sql.connect.session import SparkSession
 
+from lockstep.distribution import __version__
 from lockstep.spark._pyspark import await_releases, release_checkpoints, requests_of
 from lockstep.spark.address import reading_address
-from lockstep.version import __version__
 
 #: Seconds for which one is used; by which clock doesn't matter. A server forgets one that nobody used for an hour.
 LIFETIME = 1800

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from lockstep.distribution import naming_extra
 from lockstep.errors import LockstepError
-from lockstep.extras import naming_extra
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

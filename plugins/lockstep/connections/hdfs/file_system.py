@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from lockstep.connections.hdfs.address import HdfsAddress, configuration
 from lockstep.connections.raw_file import RawFile
+from lockstep.distribution import naming_extra
 from lockstep.errors import StoreRefused
-from lockstep.extras import naming_extra
 
 if TYPE_CHECKING:
     from hdfs_native import Client, FileReader, FileStatus, FileWriter

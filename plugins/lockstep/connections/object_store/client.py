@@ -13,8 +13,8 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from lockstep.connections.login import Login as ChangingLogin
 from lockstep.connections.object_store.address import Address
+from lockstep.distribution import naming_extra
 from lockstep.errors import StoreRefused
-from lockstep.extras import naming_extra
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore as Client

@@ -22,8 +22,8 @@ from typing import IO, TYPE_CHECKING, Any
 from lockstep.connections.object_store._object_file import open_object
 from lockstep.connections.object_store.address import Address
 from lockstep.connections.object_store.client import LARGE, Login, open_client, open_mark
+from lockstep.distribution import naming_extra
 from lockstep.errors import StoreRefused
-from lockstep.extras import naming_extra
 
 if TYPE_CHECKING:
     import io

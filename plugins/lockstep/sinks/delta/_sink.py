@@ -10,9 +10,9 @@ from typing import ClassVar, Literal, TypeAlias
 from lockstep.connections.dataset import Dataset
 from lockstep.connections.folder_dataset import dataset_at
 from lockstep.connections.object_store.address import Address
+from lockstep.distribution import naming_extra
 from lockstep.epoch import Json, require_name
 from lockstep.errors import InvalidPipeline, StoreRefused
-from lockstep.extras import naming_extra
 from lockstep.sinks.base import Sink
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import SinkContext

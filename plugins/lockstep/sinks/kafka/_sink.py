@@ -10,9 +10,9 @@ from lockstep.connections.dataset import Dataset
 from lockstep.connections.kafka.cluster import Cluster
 from lockstep.connections.kafka.connection import Asker, dataset_of, entered_settings
 from lockstep.connections.kafka.producers import Route
+from lockstep.distribution import naming_extra
 from lockstep.epoch import Json, require_name
 from lockstep.errors import InvalidPipeline
-from lockstep.extras import naming_extra
 from lockstep.sinks.append_only.sink import OnRestate, require_on_restate
 from lockstep.sinks.base import Sink
 from lockstep.sinks.committers import open_committer

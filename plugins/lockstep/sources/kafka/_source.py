@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 from lockstep.connections.dataset import Dataset
 from lockstep.connections.kafka.cluster import Cluster
 from lockstep.connections.kafka.connection import Asker, dataset_of, entered_settings
+from lockstep.distribution import naming_extra
 from lockstep.epoch import Identity, Json
 from lockstep.errors import InvalidPipeline, SourceRefused, SourceUnavailable
-from lockstep.extras import naming_extra
 from lockstep.sources.base import Source, SourceContext
 from lockstep.sources.kafka._decoding import Decoding, Function, reference_of
 from lockstep.sources.kafka._end_offsets import End, Ending, check_end
@@ -26,9 +26,9 @@ class KafkaSource(Source):
     """Committed records of topics: `key`, `value`, `topic`, `partition`, `offset`, `timestamp`[, `headers`].
 
     `topics`: one name, or several; or `pattern`, a regular expression of whole names. `connection`: the id of a
-    connection, see `lockstep.connections.kafka.connection.settings_of`. `start`, for the first epoch: "earliest", "latest", a
-    time, {topic: {partition: offset}}, where what isn't named starts at its oldest record; so do partitions and
-    topics that join later; or "group:" and the id of a consumer group, where that stands when the epoch is planned.
+    connection, see `lockstep.connections.kafka.connection.settings_of`. `start`, for the first epoch: "earliest",
+    "latest", a time, {topic: {partition: offset}}, where what isn't named starts at its oldest record; so do partitions
+    and topics that join later; or "group:" and the id of a consumer group, where that stands when the epoch is planned.
     `offset_reset`: where partitions start then of which it has committed nothing, "none" refuses them. `end`: nothing
     behind it is read, and later epochs are empty: "latest", which is as of the first epoch, a time, or {topic:
     {partition: offset behind the last record}} (Flink: setBounded). `key`, `value`: "bytes", "string", "json" (with

@@ -1,14 +1,27 @@
-"""Which extra brings a package that isn't there, and names that are imported when they are first used."""
+"""The installed distribution: its name and version, the extra that brings a missing package, and lazy imports."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from lockstep.errors import InvalidPipeline
-from lockstep.version import DISTRIBUTION
+
+DISTRIBUTION = "airflow-lockstep"
+
+
+def _installed() -> str:
+    """The version in the metadata of the installed package: pyproject.toml is the only place that states it."""
+    try:
+        return version(DISTRIBUTION)
+    except PackageNotFoundError:  # a zip on a Spark driver, or a folder on the path
+        return "unknown: not installed as a package"
+
+
+__version__ = _installed()
 
 _EXTRAS = {
     "airflow": "airflow",
