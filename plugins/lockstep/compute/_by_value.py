@@ -12,39 +12,14 @@ from functools import partial
 
 from pyspark import cloudpickle
 
-from lockstep import (
-    disclosure,
-    epoch,
-    errors,
-    extras,
-    file_facts,
-    hdfs,
-    login,
-    object_store,
-    output_home,
-    raw_file,
-    wal,
-)
+from lockstep import connections, distribution, epoch, errors, wal
 from lockstep.compute import _lookups as lookups
+from lockstep.observability import redaction
 from lockstep.pipeline import Pipeline
 from lockstep.sources.files import line_pieces
 
 #: What Lockstep itself has run on Spark's workers; nothing of it may use what isn't named here.
-OURS = (
-    line_pieces,
-    lookups,
-    wal,
-    disclosure,
-    object_store,
-    hdfs,
-    raw_file,
-    file_facts,
-    output_home,
-    epoch,
-    errors,
-    extras,
-    login,
-)
+OURS = (line_pieces, lookups, wal, connections, redaction, epoch, errors, distribution)
 
 
 def ship_ours() -> None:
