@@ -172,7 +172,7 @@ class Bench:
         name = self.size.name(number)
         with self.timed("recovery's look") as ledger:
             ledger.unfinished_epochs(name)
-            ledger.abandoned_epochs(name, ledger.hold(name))
+            ledger.abandoned_epochs(name, ledger.recovery_grace(name))
             ledger.planned_sinks(name)
             ledger.last_epoch(name)
 

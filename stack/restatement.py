@@ -117,7 +117,7 @@ class Restatement:
         found = lives(self._ledger).get(interval_of(self._day))
         if not found or found[0].epoch.generation is None or found[0].epoch.state in FINISHED:
             return False
-        self._run(found[0].epoch.generation.because)
+        self._run(found[0].epoch.generation.reason)
         return True
 
     def current(self) -> EpochStatus:

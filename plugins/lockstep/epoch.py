@@ -29,7 +29,7 @@ def require_name(kind: str, name: str) -> str:
     return name
 
 
-class Identity(StrEnum):
+class KeyedBy(StrEnum):
     """What names an epoch of a pipeline."""
 
     INTERVAL = "interval"  #: a data interval in UTC; any order, in parallel
@@ -258,7 +258,7 @@ class Generation:
     root: int  #: the original
     number: int  #: 1: the first that took its place
     replaces: int  #: whose place it takes with its decision: generation number - 1
-    because: str  #: what whoever asked for it said
+    reason: str  #: what whoever asked for it said
     restores: int | None = None  #: the earlier life whose rows it shows again; None: it has read its range
     #: with state: the last one whose place it takes, of all from `replaces` on; None: it takes that one's alone
     through: int | None = None
@@ -363,7 +363,7 @@ class Participant:
 
 
 @dataclass(frozen=True)
-class Untold:
+class PendingAssetEvent:
     """An epoch that a sink shows, and of which nothing proves that Airflow's assets know it."""
 
     pipeline: str

@@ -13,7 +13,7 @@ from lockstep.definition.conservation import Conservation, require_known
 from lockstep.definition.functions import hash_source
 from lockstep.definition.keyed_state import KeyedState
 from lockstep.definition.wal_retention import WalRetention
-from lockstep.epoch import Identity, Json, require_name
+from lockstep.epoch import Json, KeyedBy, require_name
 from lockstep.errors import InvalidPipeline
 from lockstep.sinks.base import Sink
 from lockstep.sources.base import Source
@@ -38,8 +38,8 @@ class Pipeline:
     `on_stuck`: what the next run does with a cursor's last epoch that its own run has left undecided, and of which
     nothing is sealed: "resume" it as it is, or "merge" it with what a new epoch would read.
 
-    `max_in_flight` bounds the unpublished epochs of a cursor pipeline. `hold` is how long `recover` leaves an undecided
-    attempt alone: longer than the DAG's own retries take. Raises `InvalidPipeline`.
+    `max_in_flight` bounds the unpublished epochs of a cursor pipeline. `recovery_grace` is how long
+    `recover` leaves an undecided attempt alone: longer than the DAG's own retries take. Raises `InvalidPipeline`.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Pipeline:
     transform: Transform
     sinks: Sequence[Sink]
     max_in_flight: int = 2
-    hold: timedelta = timedelta(hours=2)
+    recovery_grace: timedelta = timedelta(hours=2)
     state: Mapping[str, KeyedState] = field(default_factory=dict)
     keep_state: int = 10
     drop_state: Sequence[str] = ()
@@ -56,7 +56,7 @@ class Pipeline:
     version: str | None = None  #: recorded by the seal; default: a hash of the transform's module
     conservation: Sequence[Conservation] = ()  #: how rows travel through the transform; the seal proves it
     on_stuck: Literal["resume", "merge"] = "resume"
-    identity: Identity = field(init=False)
+    identity: KeyedBy = field(init=False)
     wal_retention: WalRetention = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -80,7 +80,7 @@ class Pipeline:
         object.__setattr__(self, "identity", self._identity_of_sources())
         if self.on_stuck not in ("resume", "merge"):
             raise InvalidPipeline(f"pipeline {self.name}: on_stuck must be 'resume' or 'merge', is {self.on_stuck!r}")
-        if self.on_stuck == "merge" and self.identity is Identity.INTERVAL:
+        if self.on_stuck == "merge" and self.identity is KeyedBy.INTERVAL:
             raise InvalidPipeline(
                 f"pipeline {self.name}: its epochs are intervals, and no other one may have the rows of one that is "
                 "stuck; on_stuck='merge' is for a cursor's"
@@ -90,13 +90,13 @@ class Pipeline:
         self._require_sound_state()
         require_sound(self.name, self.audits, self.outputs, adopted)
         holding = [sink.name for sink in self.sinks if sink.holds_keys]
-        if self.identity is Identity.INTERVAL and len(holding) > 1:
+        if self.identity is KeyedBy.INTERVAL and len(holding) > 1:
             raise InvalidPipeline(
                 f"pipeline {self.name}: sinks {holding} upsert with protocol='two_phase': two epochs could each hold "
                 "keys in one that the other one waits for; say protocol='write_ahead' in all of them but one"
             )
 
-    def _identity_of_sources(self) -> Identity:
+    def _identity_of_sources(self) -> KeyedBy:
         """That of the sources whose rows epochs divide between them: snapshots go with either. Raises
         `InvalidPipeline`."""
         divided = {name: source.identity for name, source in self.sources.items() if not source.is_snapshot}
@@ -106,7 +106,7 @@ class Pipeline:
                 "says what an epoch is; have one whose rows are new ones in each"
             )
         if len({*divided.values()}) > 1:
-            by_interval = sorted(name for name, found in divided.items() if found is Identity.INTERVAL)
+            by_interval = sorted(name for name, found in divided.items() if found is KeyedBy.INTERVAL)
             by_cursor = sorted(divided.keys() - {*by_interval})
             raise InvalidPipeline(
                 f"pipeline {self.name}: its sources mix intervals ({', '.join(by_interval)}) and cursors "
@@ -115,8 +115,8 @@ class Pipeline:
                 "make two pipelines of it"
             )
         [identity] = {*divided.values()}
-        timed = sorted(name for name, source in self.sources.items() if source.identity is Identity.INTERVAL)
-        if identity is Identity.CURSOR and timed:
+        timed = sorted(name for name, source in self.sources.items() if source.identity is KeyedBy.INTERVAL)
+        if identity is KeyedBy.CURSOR and timed:
             raise InvalidPipeline(
                 f"pipeline {self.name}: its epochs are numbers, and snapshot {timed[0]} is another one in each "
                 "interval: give its path no placeholder"
@@ -135,7 +135,7 @@ class Pipeline:
     def _require_sound_state(self) -> None:
         for name in self.state:
             require_name("state", name)
-        if self.state and self.identity is Identity.INTERVAL:
+        if self.state and self.identity is KeyedBy.INTERVAL:
             raise InvalidPipeline(
                 f"pipeline {self.name}: its epochs are intervals, which run in any order; state goes from one epoch to "
                 "the next, so it needs sources with a cursor"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from lockstep.audits.audit import Function, Query
 from lockstep.audits.in_spark import AskSpark, Found
 from lockstep.distribution import naming_extra
-from lockstep.epoch import Epoch, EpochReport, Identity, Interval, RunKey
+from lockstep.epoch import Epoch, EpochReport, Interval, KeyedBy, RunKey
 from lockstep.errors import IntervalMissing, IntervalOverlap, InvalidPipeline, LedgerRefused, LockstepError
 from lockstep.ledger import Ledger, migrate
 from lockstep.observability.suggestions import NOTEBOOK
@@ -34,7 +34,7 @@ from lockstep.protocol.recover import recover as recover_pipeline
 from lockstep.protocol.runtime import Runtime
 from lockstep.protocol.stage import stage
 from lockstep.protocol.stage_job import Launch
-from lockstep.sinks.kept import KeptSinks
+from lockstep.sinks.kept import SinkPool
 from lockstep.states import DECIDED, SHOWN
 from lockstep.wal.reading import SealedWal
 from lockstep.wal.staging import Staging
@@ -92,7 +92,7 @@ def run_epoch(
     reads, number = require_input(input, reason), require_number(epoch, reason)
     run = RunKey(NOTEBOOK, run_id or f"run_epoch__{uuid.uuid4()}", span, reason, input=reads, epoch=number)
     with _runtime(pipeline.name, pipeline, ledger, staging, connections, migrating=True) as runtime:
-        if pipeline.identity is Identity.CURSOR:
+        if pipeline.identity is KeyedBy.CURSOR:
             finish_decided(runtime)  # the next epoch is published after the one before it
         begun = begin(runtime, run, span)
         already = begun.state in SHOWN
@@ -143,7 +143,7 @@ def run_epochs(
 def _members(
     pipeline: Pipeline, run: RunKey, intervals: Iterable[tuple[datetime, datetime]] | None, most: int | None
 ) -> list[RunKey]:
-    if pipeline.identity is Identity.INTERVAL:
+    if pipeline.identity is KeyedBy.INTERVAL:
         if intervals is None or most is not None:
             raise IntervalMissing(f"pipeline {pipeline.name} has an epoch an interval: give run_epochs intervals=")
         spans = [Interval(*one) for one in intervals]
@@ -165,13 +165,13 @@ def recover(
     ledger: str,
     staging: str,
     connections: Mapping[str, str],
-    hold: timedelta | None = None,
+    recovery_grace: timedelta | None = None,
 ) -> RecoveryReport:
     """Finish the pipeline's decided epochs, void its dead attempts, sweep its rubbish. A name is enough."""
     definition = pipeline if isinstance(pipeline, Pipeline) else None
     name = definition.name if definition else str(pipeline)
     with _runtime(name, definition, ledger, staging, connections) as runtime:
-        return recover_pipeline(runtime, hold)
+        return recover_pipeline(runtime, recovery_grace)
 
 
 def in_process(pipeline: Pipeline, spark: SparkSession | str, connections: Mapping[str, str] | None = None) -> Launch:
@@ -249,7 +249,7 @@ def _runtime(
     migrating: bool = False,
 ) -> Iterator[Runtime]:
     """On one connection to each place: what a sink has opened serves every step."""
-    with closing(Ledger(ledger)) as opened, closing(KeptSinks()) as kept:
+    with closing(Ledger(ledger)) as opened, closing(SinkPool()) as kept:
         if migrating:
             _require_migrated(opened, ledger)
         yield Runtime(name, opened, Staging(staging), connections, definition, kept)

@@ -49,13 +49,13 @@ from lockstep.sinks.values import (
     Marker,
     Publication,
     Replaced,
+    RowStatus,
     SinkContext,
     SinkEpoch,
-    Standing,
     Txn,
 )
 from lockstep.sinks.write_ahead import CheckpointCommitter, NothingSent, Session, WriteAheadSink
-from lockstep.wal.output_home import OutputHome
+from lockstep.wal.table_staging import TableStaging
 
 __all__ = [
     "Adoptable",
@@ -77,7 +77,6 @@ __all__ = [
     "OpenSink",
     "Origin",
     "OutcomeUnknown",
-    "OutputHome",
     "PostgresCommitter",
     "PreflightRefused",
     "Publication",
@@ -86,6 +85,7 @@ __all__ = [
     "Record",
     "Replaced",
     "Retryable",
+    "RowStatus",
     "Session",
     "Sink",
     "SinkContext",
@@ -93,7 +93,7 @@ __all__ = [
     "SinkName",
     "SinkRejected",
     "SinkUnavailable",
-    "Standing",
+    "TableStaging",
     "TargetChanged",
     "TargetFull",
     "TargetOwned",

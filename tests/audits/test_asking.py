@@ -28,8 +28,8 @@ from lockstep.audits import (
     unique,
     volume,
 )
-from lockstep.audits.asking import Answer, Occasion, ask
 from lockstep.audits.audit import audit_from_spec, quarantining, require_sound, rules_by_output
+from lockstep.audits.evaluate import Answer, AuditContext, ask
 from lockstep.epoch import Interval, Json
 from lockstep.errors import AuditFailed, InvalidPipeline
 from lockstep.wal.manifest import canonical
@@ -95,11 +95,11 @@ def sealed(tmp_path: Path) -> Sealed:
 History = Sequence[tuple[Json, Mapping[str, float]]]
 
 
-def occasion(interval: Interval | None = DAY, history: History = ()) -> Occasion:
-    return Occasion(7, interval, NOON, lambda limit: history[:limit])
+def occasion(interval: Interval | None = DAY, history: History = ()) -> AuditContext:
+    return AuditContext(7, interval, NOON, lambda limit: history[:limit])
 
 
-def asked(wal: SealedWal, audit: Audit, at: Occasion | None = None) -> Answer:
+def asked(wal: SealedWal, audit: Audit, at: AuditContext | None = None) -> Answer:
     """As a plan froze it."""
     [answer] = ask([audit_from_spec(audit.spec())], at or occasion(), wal)
     assert answer.result.name == audit.name and answer.result.blocking == audit.blocking
@@ -214,7 +214,7 @@ def test_volume_is_compared_with_the_median_of_the_epochs_before(sealed: Sealed,
         assert asked(wal, volume("orders", epochs=epochs), occasion(history=history)).result.offending == offending
 
 
-def replacing(*rows: int, history: History = ()) -> Occasion:
+def replacing(*rows: int, history: History = ()) -> AuditContext:
     """Of an epoch in the place of several, of so many rows."""
     return dataclasses.replace(occasion(history=history), replaced=tuple(one for one, _ in counts(*rows)))
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 from lockstep.audits import Audit, asking, function
-from lockstep.audits.asking import SAMPLE, ask
 from lockstep.audits.audit import audit_from_spec
+from lockstep.audits.evaluate import SAMPLE, ask
 from lockstep.errors import AuditFailed, InvalidPipeline, SourceUnavailable
 from tests.audits import checks
 from tests.audits.test_asking import ORDERS, Sealed, asked, occasion, sealed

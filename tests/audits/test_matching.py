@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from lockstep.audits import Audit, asking, foreign, matches
-from lockstep.audits.asking import Answer, ask
 from lockstep.audits.audit import audit_from_spec
+from lockstep.audits.evaluate import Answer, ask
 from lockstep.errors import AuditFailed, InvalidPipeline, SourceUnavailable
 from lockstep.wal.reading import SealedWal
 from tests.audits.test_asking import Sealed, occasion, sealed

@@ -169,7 +169,7 @@ def test_a_held_epoch_is_explained_by_every_command_and_goes_on_when_it_is_relea
     for command in (("status",), ("doctor",), ("verify", "numbers", 1)):
         told = lockstep(*command, columns=500)
         assert told.exit_code == 1 and sentence in told.output, command
-    assert lockstep("recover", "--hold", 0).exit_code == 0
+    assert lockstep("recover", "--recovery-grace", 0).exit_code == 0
     held.require_nothing_shown(0)
     manifest = (held.epoch_of(0).manifest_hash or "")[:12]
     unseen = lockstep("release", "numbers", 1, "--reason", "they are right", columns=1000)
@@ -352,9 +352,9 @@ def test_what_the_ledger_holds_is_shown_as_it_is_and_no_terminal_obeys_it(
         ("status numbers --epoch 99", 1, "UnknownEpoch"),
         (f"status numbers --epoch {2**70}", 1, "UnknownEpoch"),
         ("override nothing", 1, "UnknownEpoch"),
-        ("recover numbers --hold -5", 2, "--hold"),
-        ("recover numbers --hold nan", 2, "--hold"),
-        ("recover numbers --hold 1e300", 2, "--hold"),
+        ("recover numbers --recovery-grace -5", 2, "--recovery-grace"),
+        ("recover numbers --recovery-grace nan", 2, "--recovery-grace"),
+        ("recover numbers --recovery-grace 1e300", 2, "--recovery-grace"),
         (f"status --limit {2**70}", 2, "--limit"),
         (f"verify numbers --limit {2**70}", 2, "--limit"),
         (f"wal list numbers --limit {2**70}", 2, "--limit"),

@@ -107,7 +107,7 @@ def test_what_ever_decided_anything_is_never_forgotten(world: World, lockstep: L
 def test_nobody_forgets_by_hand_what_has_an_epoch(world: World) -> None:
     world.run_task("begin", RUN, 0)
     assert _known(world) == ["numbers"]
-    assert Ledger(world.ledger_dsn).hold("numbers") == world.pipeline.hold
+    assert Ledger(world.ledger_dsn).recovery_grace("numbers") == world.pipeline.recovery_grace
     with pytest.raises(psycopg2.Error, match="epochs that are not void"):
         world.execute(
             world.ledger_dsn,

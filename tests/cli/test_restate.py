@@ -119,7 +119,7 @@ def test_a_request_with_a_name_of_its_own_restates_for_the_same_reason_once_more
     world.require_exactly_once(day)
     again = lockstep("restate", "numbers", *bounds(day, day), *SAID, "--spark", "none")
     assert "restated before: nothing was read" in again.output and "--request" in again.output
-    assert world._looking.epoch("numbers", 3).generation.because == "the label was wrong (request 2026-11)"  # type: ignore[union-attr]
+    assert world._looking.epoch("numbers", 3).generation.reason == "the label was wrong (request 2026-11)"  # type: ignore[union-attr]
 
 
 def test_a_command_that_is_given_twice_at_a_time_takes_nothing_from_the_first_one(

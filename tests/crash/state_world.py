@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lockstep import KeyedState, Pipeline
-from lockstep.epoch import Epoch, Identity, Interval, Position, RunKey
+from lockstep.epoch import Epoch, Interval, KeyedBy, Position, RunKey
 from lockstep.ledger import Ledger, migrate
 from lockstep.protocol.recover import RecoveryReport, recover
 from lockstep.protocol.runtime import Runtime
@@ -37,7 +37,7 @@ Totals = dict[int, int]
 class Counted(Source):
     """ROWS numbers an epoch, from 0 on."""
 
-    identity = Identity.CURSOR
+    identity = KeyedBy.CURSOR
 
     def open(self, context: SourceContext) -> OpenSource:
         return OpenCounted()
@@ -162,7 +162,7 @@ class StateWorld:
 
     def recover(self) -> RecoveryReport:
         """One round that regards every unleased attempt as dead."""
-        return recover(self.runtime(), hold=timedelta(0))
+        return recover(self.runtime(), recovery_grace=timedelta(0))
 
     def expire_leases(self) -> None:
         """What waiting for 30 s does; no safety rests on it."""

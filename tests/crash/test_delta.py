@@ -38,7 +38,7 @@ class DeltaWorld(AdoptingWorld):
         apart(partial(super().run_task, task, run, day, job))
 
     def recover(self) -> RecoveryReport:
-        return apart(lambda: recover(self.runtime(), hold=timedelta(0)))
+        return apart(lambda: recover(self.runtime(), recovery_grace=timedelta(0)))
 
     def verify(self, day: int) -> list[Verification]:
         return apart(lambda: verify(self.runtime(), self.epoch_of(day)))

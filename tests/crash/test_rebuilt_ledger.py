@@ -545,8 +545,8 @@ def test_what_was_restated_is_found_again_with_what_it_has_replaced(world: World
     assert any("epochs 3, 4, 5 took the place of others" in one for one in found.unproven)
     assert (lives(world, 0), lives(world, 1)) == (["replaced", "replaced", "cleaned"], ["replaced", "cleaned"])
     again = [one for day in (0, 1) for one in world._looking.generations(world.epoch_of(day))]
-    assert [(one.id, one.generation and replace(one.generation, because="")) for one in again] == [
-        (id, generation and replace(generation, because="")) for id, generation in told
+    assert [(one.id, one.generation and replace(one.generation, reason="")) for one in again] == [
+        (id, generation and replace(generation, reason="")) for id, generation in told
     ]
     require_agreeing(world)
     world.run(_run(0), 0)

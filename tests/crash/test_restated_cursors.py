@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.epoch import Epoch, Identity, Input, Interval, Position, RunKey
+from lockstep.epoch import Epoch, Input, Interval, KeyedBy, Position, RunKey
 from lockstep.errors import EpochVoid, RestateRefused, RunMismatch, SourceChanged, UnknownEpoch
 from lockstep.ledger import Ledger, migrate
 from lockstep.ledger.report import Report
@@ -35,7 +35,7 @@ from tests.sampling import Sampling
 class Following(Numbers):
     """The same numbers, a day an epoch, one after the other."""
 
-    identity = Identity.CURSOR
+    identity = KeyedBy.CURSOR
 
     def open(self, context: SourceContext) -> OpenSource:
         return OpenFollowing()

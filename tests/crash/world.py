@@ -27,7 +27,7 @@ from lockstep.audits.audit import rules_by_output
 from lockstep.audits.rule import Rule
 from lockstep.connections.object_store.address import from_hadoop
 from lockstep.connections.object_store.store import ObjectStore
-from lockstep.epoch import Epoch, Identity, Interval, Position, RunKey
+from lockstep.epoch import Epoch, Interval, KeyedBy, Position, RunKey
 from lockstep.errors import StageFailed
 from lockstep.ledger import Ledger, migrate
 from lockstep.pipeline import Pipeline
@@ -62,7 +62,7 @@ Rows = Counter[Row]
 class Numbers(Source):
     """ROWS rows a day, the same whenever they are read."""
 
-    identity = Identity.INTERVAL
+    identity = KeyedBy.INTERVAL
 
     def open(self, context: SourceContext) -> OpenSource:
         return OpenNumbers()
@@ -80,7 +80,7 @@ class OpenNumbers(OpenSource):
 class Tens(Source):
     """A cursor source: ten positions an epoch."""
 
-    identity = Identity.CURSOR
+    identity = KeyedBy.CURSOR
 
     def open(self, context: SourceContext) -> OpenSource:
         return OpenTens()
@@ -218,7 +218,7 @@ def perform(runtime: Runtime, task: str, run: RunKey, job: Launch, interval: Int
         case "abort":
             abort(runtime, run, "a test")
         case "recover":
-            recover(runtime, hold=timedelta(0))
+            recover(runtime, recovery_grace=timedelta(0))
 
 
 @cache
@@ -289,7 +289,7 @@ class World:
 
     def recover(self) -> RecoveryReport:
         """One round that regards every unleased attempt as dead."""
-        return recover(self.runtime(), hold=timedelta(0))
+        return recover(self.runtime(), recovery_grace=timedelta(0))
 
     def expire_leases(self) -> None:
         """What waiting for 30 s does; no safety rests on it."""

@@ -46,14 +46,14 @@ def held(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
 
 
 def _hold_at(gate: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def hold(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def recovery_grace(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         Path(gate).with_suffix(".reached").touch()
         deadline = time.monotonic() + HELD_UP.total_seconds()
         while Path(gate).exists() and time.monotonic() < deadline:
             time.sleep(0.02)
         yield from batches
 
-    return hold
+    return recovery_grace
 
 
 pipeline = Pipeline(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from lockstep.epoch import Identity, Interval, Position
+from lockstep.epoch import Interval, KeyedBy, Position
 from lockstep.pipeline import Pipeline
 from lockstep.sinks.files import FileSink
 from lockstep.sinks.kafka import KafkaSink
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Days(Source):
     """Whatever lies in an interval."""
 
-    identity = Identity.INTERVAL
+    identity = KeyedBy.INTERVAL
 
     def open(self, context: SourceContext) -> OpenSource:
         return OpenDays()
@@ -37,21 +37,21 @@ class OpenDays(OpenSource):
 class Numbers(Days):
     """Whatever came since the last epoch."""
 
-    identity = Identity.CURSOR
+    identity = KeyedBy.CURSOR
 
 
 def unchanged(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
     return inputs
 
 
-def pipeline_of(source: Source, *, hold: timedelta = timedelta(hours=2)) -> Pipeline:
+def pipeline_of(source: Source, *, recovery_grace: timedelta = timedelta(hours=2)) -> Pipeline:
     return Pipeline(
         name="orders",
         sources={"orders": source},
         transform=unchanged,
         sinks=[FileSink(name, output="orders", path=f"out/{name}", format="parquet") for name in ("raw", "copy")],
         max_in_flight=3,
-        hold=hold,
+        recovery_grace=recovery_grace,
     )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from lockstep.epoch import Epoch, Generation, Identity, Interval, Plan, RunKey, SourceRange
+from lockstep.epoch import Epoch, Generation, Interval, KeyedBy, Plan, RunKey, SourceRange
 from lockstep.ledger import Ledger
 from lockstep.sinks import FileSink
 from lockstep.states import Role
@@ -23,7 +23,7 @@ from tests.ledger.epochs import attempt_of, cleaned, committed, day, show, voted
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from lockstep.airflow.assets import Teller
+    from lockstep.airflow.assets import AssetEventEmitter
 
 NAME = "orders"
 SINK = "warehouse"
@@ -98,7 +98,7 @@ def airflow_api(monkeypatch: pytest.MonkeyPatch) -> Airflow:
 @pytest.fixture(autouse=True)
 def pipeline(ledger: Ledger) -> None:
     ledger._connection.actor = "airflow:orders/first/publish.warehouse#1"
-    ledger.ensure_pipeline(NAME, Identity.INTERVAL)
+    ledger.ensure_pipeline(NAME, KeyedBy.INTERVAL)
 
 
 def begun(ledger: Ledger, number: int = 1, run: str = "first") -> Epoch:
@@ -127,11 +127,11 @@ def task() -> Any:
     return BaseOperator(task_id="tell", outlets=outlets_of(NAME, [SINK]))
 
 
-def teller(ledger: Ledger, role: Role = Role.PUBLISH, actor: str | None = None, **arguments: Any) -> Teller:
-    from lockstep.airflow.assets import Teller
+def teller(ledger: Ledger, role: Role = Role.PUBLISH, actor: str | None = None, **arguments: Any) -> AssetEventEmitter:
+    from lockstep.airflow.assets import AssetEventEmitter
 
     ledger._connection.actor = actor or ledger.actor
-    return Teller(ledger, role, **arguments)
+    return AssetEventEmitter(ledger, role, **arguments)
 
 
 def tell_one(airflow_api: Airflow, ledger: Ledger, epoch: Epoch, sink: str = SINK, **arguments: Any) -> list[Any]:
@@ -243,7 +243,7 @@ def test_recovery_isnt_misled_by_events_of_a_ledger_before_this_one(airflow_api:
     told = tell_left(airflow_api, ledger)
     assert [event["extra"]["epoch"] for event in told if event["name"] == ASSET] == [1]
     assert tell_left(airflow_api, ledger) == []
-    assert ledger.all_untold(10) == [], "it was found in Airflow"
+    assert ledger.all_pending_events(10) == [], "it was found in Airflow"
 
 
 def test_recovery_leaves_what_a_run_that_is_under_way_will_tell_until_its_turn_is_over(
@@ -375,7 +375,7 @@ def test_recovery_tells_of_every_sink_but_one_whose_events_cannot_be_read_and_sa
 def test_the_task_that_tells_succeeds_and_the_one_behind_it_fails_with_what_it_could_not_tell(
     airflow_api: Airflow, ledger: Ledger
 ) -> None:
-    from lockstep.airflow.operators import AllToldOperator, TellOperator
+    from lockstep.airflow.operators import EmitAssetEventsOperator, FailOnUnemittedEvents
     from lockstep.airflow.recovery import recovery_dag
     from lockstep.errors import RecoveryIncomplete
 
@@ -384,11 +384,11 @@ def test_the_task_that_tells_succeeds_and_the_one_behind_it_fails_with_what_it_c
     ti = SimpleNamespace(dag_id="lockstep_recovery", run_id="r", task_id="tell", map_index=-1, try_number=1)
     acting = cast("Context", {**context(), "ti": ti})
     airflow_api.silent.add(ASSET)
-    [sentence] = TellOperator(task_id="tell").execute(acting)
+    [sentence] = EmitAssetEventsOperator(task_id="tell").execute(acting)
     with pytest.raises(RecoveryIncomplete, match="pipeline orders: assets of sink warehouse weren't told"):
-        AllToldOperator(task_id="all_told", untold=sentence).execute(acting)
+        FailOnUnemittedEvents(task_id="all_told", unemitted=sentence).execute(acting)
     airflow_api.silent.clear()
-    assert TellOperator(task_id="tell").execute(acting) == [], "over which nothing is mapped"
+    assert EmitAssetEventsOperator(task_id="tell").execute(acting) == [], "over which nothing is mapped"
     assert recovery_dag().get_task("all_told").upstream_task_ids == {"tell"}
 
 
@@ -403,7 +403,7 @@ def test_a_run_whose_sink_shows_the_epoch_succeeds_although_airflows_events_cann
     told = tell_pack(airflow_api, ledger, [epoch, shown(ledger, 2, "first/2")], actor=third)
     assert [one["extra"]["epochs"] for one in told if one["name"] == ASSET] == [[2]]
     assert "orders/warehouse can't be read" in caplog.text and "left for the recovery DAG" in caplog.text
-    assert 1 in {row.epoch for row in ledger.untold(NAME, [1])}
+    assert 1 in {row.epoch for row in ledger.pending_events(NAME, [1])}
     airflow_api.silent.clear()
     airflow_api.over.add("first")
     assert [one["extra"]["epoch"] for one in tell_left(airflow_api, ledger) if one["name"] == ASSET] == [1]
@@ -435,7 +435,7 @@ def test_what_airflow_knows_is_found_however_many_events_it_has_and_in_few_quest
     airflow_api.over |= {f"run {number}" for number in range(1, 12)}
     assert tell_one(airflow_api, ledger, epochs[-1], actor="airflow:orders/run 11/publish.warehouse#2") == []
     assert airflow_api.asked <= 2 * (1 + partitioned()) or len({one["at"] for one in airflow_api.events}) == 1
-    assert tell_left(airflow_api, ledger) == [] and ledger.all_untold(20) == []
+    assert tell_left(airflow_api, ledger) == [] and ledger.all_pending_events(20) == []
 
 
 def test_news_stay_until_somebody_has_looked_and_go_with_a_line_when_airflow_takes_them_for_a_week_in_vain(
@@ -453,15 +453,15 @@ def test_news_stay_until_somebody_has_looked_and_go_with_a_line_when_airflow_tak
     age(ledger, PATIENCE)
     for _ in range(2):
         tell_left(airflow_api, ledger)
-        assert len(ledger.all_untold(9)) == 1
+        assert len(ledger.all_pending_events(9)) == 1
     age(ledger, PATIENCE)
     airflow_api.silent.add(ASSET)
     assert len(teller(ledger, Role.RECOVER).tell_left(task(), context())) == 1
-    assert len(ledger.all_untold(9)) == 1, "who couldn't look lets go of nothing"
+    assert len(ledger.all_pending_events(9)) == 1, "who couldn't look lets go of nothing"
     airflow_api.silent.clear()
     assert "in vain" not in caplog.text
     tell_left(airflow_api, ledger)
-    assert ledger.all_untold(9) == []
+    assert ledger.all_pending_events(9) == []
     assert "orders epoch 1: told in vain for 7 days, no asset orders/warehouse" in caplog.text
 
 
@@ -469,4 +469,6 @@ def age(ledger: Ledger, by: timedelta) -> None:
     import psycopg2
 
     with closing(psycopg2.connect(ledger._connection.dsn)) as connection, connection, connection.cursor() as cursor:
-        cursor.execute("UPDATE lockstep.untold SET shown_at = shown_at - %s, missed_at = missed_at - %s", (by, by))
+        cursor.execute(
+            "UPDATE lockstep.pending_asset_event SET shown_at = shown_at - %s, missed_at = missed_at - %s", (by, by)
+        )

@@ -117,11 +117,11 @@ def test_arguments_of_the_user_win(dag: DAG) -> None:
     from lockstep.airflow._waiting import PATIENCE
 
     mine: Any = {"dag_id": "other", "default_args": {"owner": "sales", "retries": 1}, "max_active_runs": 2}
-    mine |= {"catchup": True, "patience": timedelta(hours=9), "params": {"mine": 1}}
+    mine |= {"catchup": True, "max_wait": timedelta(hours=9), "params": {"mine": 1}}
     given = epoch_dag(ORDERS, schedule="@daily", start_date=START, **mine)
     assert (given.dag_id, given.max_active_runs, given.catchup, set(given.params)) == ("other", 2, True, {"mine"})
     tasks: list[Any] = [*given.tasks, *dag.tasks]
-    waits = {(task.owner, task.retries, task.patience) for task in tasks}
+    waits = {(task.owner, task.retries, task.max_wait) for task in tasks}
     assert waits == {("sales", 1, timedelta(hours=9)), ("lockstep", dag.get_task("begin").retries, PATIENCE)}
     assert epoch_dag(pipeline_of(Numbers())).max_active_runs == 3, "as many epochs at once as it allows"
 

@@ -89,10 +89,10 @@ def test_what_fails_has_shown_nothing_as_far_as_anybody_knows(observed: Observed
 
 def test_a_start_names_no_epoch_and_every_operator_can_be_asked(observed: Observed) -> None:
     from lockstep.airflow import operators
-    from lockstep.airflow._telling import TellingOperator
+    from lockstep.airflow._base_operator import LockstepOperator
 
     kinds = [one for one in vars(operators).values() if isinstance(one, type)]
-    tasks = [one for one in kinds if issubclass(one, TellingOperator)]
+    tasks = [one for one in kinds if issubclass(one, LockstepOperator)]
     assert len(tasks) > 12
     for method in ("start", "complete", "failure"):
         assert all(callable(getattr(one, f"get_openlineage_facets_on_{method}")) for one in tasks)

@@ -165,9 +165,9 @@ def airflow() -> None:
 def test_of_an_error_with_a_foreign_cause_the_sentence_is_left_and_the_cause_goes_to_debug(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    from lockstep.airflow._telling import TellingOperator
+    from lockstep.airflow._base_operator import LockstepOperator
 
-    class Failing(TellingOperator):
+    class Failing(LockstepOperator):
         def perform(self, context: Context) -> Any:
             try:
                 raise RuntimeError(FOREIGN)
@@ -189,9 +189,9 @@ def test_of_an_error_with_a_foreign_cause_the_sentence_is_left_and_the_cause_goe
 @pytest.mark.fault("R10")
 def test_an_execution_timeout_is_one_sentence_too() -> None:
     from lockstep.airflow._airflow import AirflowTaskTimeout
-    from lockstep.airflow._telling import TellingOperator
+    from lockstep.airflow._base_operator import LockstepOperator
 
-    class Slow(TellingOperator):
+    class Slow(LockstepOperator):
         def perform(self, context: Context) -> Any:
             try:
                 raise RuntimeError(FOREIGN)
@@ -206,7 +206,7 @@ def test_an_execution_timeout_is_one_sentence_too() -> None:
 
 
 def test_a_driver_s_lines_go_to_debug_and_the_hook_s_own_stay(caplog: pytest.LogCaptureFixture) -> None:
-    from lockstep.airflow._telling import DriverLog
+    from lockstep.airflow._base_operator import DriverLog
 
     log = DriverLog(logging.getLogger("hook"))
     with caplog.at_level(logging.DEBUG):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from lockstep.epoch import Epoch, Identity, RunKey
+from lockstep.epoch import Epoch, KeyedBy, RunKey
 from lockstep.errors import EpochsStuck, IllegalTransition, UnknownEpoch
 from lockstep.ledger import Ledger
 from lockstep.ledger.report import Report
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def pipeline(ledger: Ledger) -> None:
-    ledger.ensure_pipeline(FLIGHTS, Identity.INTERVAL)
+    ledger.ensure_pipeline(FLIGHTS, KeyedBy.INTERVAL)
 
 
 @pytest.fixture
@@ -35,8 +35,8 @@ def done(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
     found: list[object] = []
 
-    def recovered(_: object, hold: object, __: object) -> RecoveryReport:
-        found.append(hold)
+    def recovered(_: object, recovery_grace: object, __: object) -> RecoveryReport:
+        found.append(recovery_grace)
         return RecoveryReport(FLIGHTS)
 
     monkeypatch.setattr(operators, "open_runtime", lambda *_: nullcontext(SimpleNamespace(ledger=ledger)))
@@ -85,9 +85,9 @@ def test_arguments_of_airflow_s_come_over_lockstep_s_own_or_beside_them(name: st
 
 @pytest.mark.fault("H25")
 def test_the_task_is_red_while_an_epoch_waits_for_a_person_and_names_pipeline_epoch_and_way_out(ledger: Ledger) -> None:
-    from lockstep.airflow.operators import NothingStuckOperator
+    from lockstep.airflow.operators import StuckEpochsCheck
 
-    task = NothingStuckOperator(task_id="nothing_stuck")
+    task = StuckEpochsCheck(task_id="nothing_stuck")
     planned(ledger, 1)
     task.execute(cast("Context", {}))
     ledger.raise_attempt(FLIGHTS, 1, Role.ABORT, reason="disk full")
@@ -100,16 +100,16 @@ def test_recovery_reads_which_pipeline_and_what_hold_from_the_run_whatever_airfl
 ) -> None:
     from lockstep.airflow import operators
 
-    ledger.ensure_pipeline("clicks", Identity.CURSOR)
-    conf = {"pipeline": FLIGHTS, "hold_minutes": 7}
-    params = {"pipeline": None, "hold_minutes": None}
+    ledger.ensure_pipeline("clicks", KeyedBy.CURSOR)
+    conf = {"pipeline": FLIGHTS, "recovery_grace_minutes": 7}
+    params = {"pipeline": None, "recovery_grace_minutes": None}
     asked = cast("Context", {"params": params, "dag_run": SimpleNamespace(conf=conf)})
     assert operators.ListPipelinesOperator(task_id="pipelines").execute(asked) == [FLIGHTS]
     operators.RecoverOperator(task_id="recover", pipeline=FLIGHTS).execute(asked)
     assert done == [timedelta(minutes=7)]
     for wrong in ("0", -1, True, 0.5, 10**30):
-        with pytest.raises(IllegalTransition, match="hold_minutes is"):
-            recover(hold_minutes=wrong)
+        with pytest.raises(IllegalTransition, match="recovery_grace_minutes is"):
+            recover(recovery_grace_minutes=wrong)
     assert len(done) == 1
 
 
@@ -121,7 +121,7 @@ def test_recovery_of_a_pipeline_that_there_is_not_is_refused_and_of_none_is_of_e
         asked = cast("Context", {"params": {"pipeline": None}, "dag_run": SimpleNamespace(conf=conf)})
         return ListPipelinesOperator(task_id="pipelines").execute(asked)
 
-    ledger.ensure_pipeline("clicks", Identity.CURSOR)
+    ledger.ensure_pipeline("clicks", KeyedBy.CURSOR)
     assert names() == names(pipeline="") == names(pipeline=None) == ["clicks", FLIGHTS]
     for wrong in ("fligths", 0, [FLIGHTS]):
         for word in ({}, {"resolve_epoch": 1, "resolve_sink": "delays", "resolve_word": 1}):
@@ -133,12 +133,12 @@ def test_recovery_of_a_pipeline_that_there_is_not_is_refused_and_of_none_is_of_e
 def test_intervals_without_an_epoch_are_named_with_the_backfill_that_fills_them_and_make_nothing_red(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lockstep.airflow.operators import NothingStuckOperator
+    from lockstep.airflow.operators import StuckEpochsCheck
 
     said: list[str] = []
     log = SimpleNamespace(warning=lambda text, *values: said.append(text % values))
-    monkeypatch.setattr(NothingStuckOperator, "log", log)
-    task = NothingStuckOperator(task_id="nothing_stuck")
+    monkeypatch.setattr(StuckEpochsCheck, "log", log)
+    task = StuckEpochsCheck(task_id="nothing_stuck")
     planned(ledger, 1)
     planned(ledger, 2, RunKey("flights", "second"))
     task.perform(cast("Context", {}))
@@ -261,13 +261,13 @@ def test_a_scheduled_round_leaves_a_pipeline_to_the_round_that_is_at_it_and_a_pe
 ) -> None:
     from airflow.sdk.exceptions import AirflowSkipException
 
-    ledger.ensure_pipeline("clicks", Identity.CURSOR)
+    ledger.ensure_pipeline("clicks", KeyedBy.CURSOR)
     with ledger.recovering(FLIGHTS) as alone:
         assert alone
         with pytest.raises(AirflowSkipException, match="another round is recovering pipeline flights"):
             recover()
         recover("clicks")
         recover(pipeline=FLIGHTS)
-        recover(hold_minutes=0)
+        recover(recovery_grace_minutes=0)
     recover()
     assert len(done) == 4

@@ -449,15 +449,15 @@ def test_one_thread_at_a_time_asks_airflows_supervisor_where_airflow_itself_has_
     from lockstep.airflow._airflow import one_at_a_time
 
     class Decoder:
-        def __init__(self, patience: float) -> None:
-            self.patience, self.mixed = patience, False
+        def __init__(self, max_wait: float) -> None:
+            self.max_wait, self.mixed = max_wait, False
             self.two = threading.Barrier(2)  #: which are in the midst of a question
 
         def send(self, question: str) -> str:
             if question == "of a signal's handler":
                 return question
             with suppress(threading.BrokenBarrierError):
-                self.two.wait(self.patience)
+                self.two.wait(self.max_wait)
                 self.mixed = True
             return self.send("of a signal's handler")
 

@@ -143,7 +143,7 @@ def test_what_follows_a_group_of_the_users_waits_for_no_abort_which_a_good_run_s
 def test_arguments_reach_the_tasks_of_their_phase_and_of_their_sink() -> None:
     task_args = {
         "begin": {"trigger_rule": "none_failed_min_one_success"},
-        "stage": {"pool": "spark", "queue": "big", "executor_config": {"cpu": 4}, "patience": timedelta(hours=9)},
+        "stage": {"pool": "spark", "queue": "big", "executor_config": {"cpu": 4}, "max_wait": timedelta(hours=9)},
         "prepare": {"pool": "loads", "priority_weight": 7},
         "prepare.copy": {"pool": "slow"},
         "audit": {"execution_timeout": timedelta(minutes=5)},
@@ -153,7 +153,7 @@ def test_arguments_reach_the_tasks_of_their_phase_and_of_their_sink() -> None:
         group(SHARDED, map_shards=True, task_args={"publish_shards": {"pool": "kafka"}})
     stage, raw, copy = (made.get_task(f"orders.{name}") for name in ("stage", "prepare.raw", "prepare.copy"))
     assert (stage.pool, stage.queue, stage.executor_config) == ("spark", "big", {"cpu": 4})
-    assert stage.patience == timedelta(hours=9)  # type: ignore[union-attr]
+    assert stage.max_wait == timedelta(hours=9)  # type: ignore[union-attr]
     assert (raw.pool, copy.pool, copy.priority_weight) == ("loads", "slow", 7)
     assert made.get_task("orders.audit").execution_timeout == timedelta(minutes=5)
     assert made.get_task("orders.begin").trigger_rule == "none_failed_min_one_success"
@@ -245,7 +245,7 @@ def in_a_mapped_group() -> None:
         ({}, lambda: group(ORDERS, pack=3), "say pack=1"),
         ({}, lambda: group(ORDERS, map_shards=True), "no sink has more than one shard"),
         ({}, lambda: group(SHARDED, map_shards=True, pack=1), "leave one of them away"),
-        ({}, lambda: group(pipeline_of(Days(), hold=timedelta(minutes=1))), "hold is 0:01:00"),
+        ({}, lambda: group(pipeline_of(Days(), recovery_grace=timedelta(minutes=1))), "hold is 0:01:00"),
         ({}, lambda: mapped([], group_id="all"), "mapped over none"),
         ({}, lambda: mapped([ORDERS, ORDERS], group_id="all"), "orders more than once"),
         ({}, in_a_mapped_group, "is a mapped task group"),
@@ -291,7 +291,7 @@ def test_arguments_and_callbacks_reach_every_instance_of_a_mapped_task_and_no_se
     def tell(context: Any) -> None: ...
 
     pack = {"pool": "x", "queue": "big", "executor_config": {"cpu": 4}, "execution_timeout": timedelta(hours=1)}
-    pack |= {"max_active_tis_per_dagrun": 16, "patience": timedelta(hours=9), "on_failure_callback": tell}
+    pack |= {"max_active_tis_per_dagrun": 16, "max_wait": timedelta(hours=9), "on_failure_callback": tell}
     conf = {"spark.hadoop.fs.s3a.secret.key": "hunter2"}
     submit = {"conf": conf, "env_vars": {"TOKEN": "hunter2"}, "packages": "a:b"}
     more: Any = {"default_args": {"priority_weight": 7}, "spark_submit": submit}
@@ -305,7 +305,7 @@ def test_arguments_and_callbacks_reach_every_instance_of_a_mapped_task_and_no_se
         assert (one.on_failure_callback, one.on_success_callback) == ([tell], [tell])
         assert one.max_active_tis_per_dagrun == 16
     returns = task.unmap({"of": "returns"})
-    assert returns.patience == timedelta(hours=9) and returns.spark_submit == submit
+    assert returns.max_wait == timedelta(hours=9) and returns.spark_submit == submit
     stored = serialized(made)
     assert "hunter2" not in json.dumps(stored) and "a:b" not in json.dumps(stored)
     back: Any = deserialized(stored).get_task("all.pack")

@@ -119,8 +119,8 @@ def test_pauses_grow_up_to_the_longest_and_end_with_the_patience() -> None:
 def test_at_the_end_of_its_patience_a_task_fails_for_good_and_says_for_what_it_waited(
     no_ledger: list[timedelta],
 ) -> None:
-    task = missing(MISSING, at_begin=True, patience=HOURS)
-    with pytest.raises(WaitedInVain, match=r"waited 2:00:00 in vain: landing/.* from begin .*patience="):
+    task = missing(MISSING, at_begin=True, max_wait=HOURS)
+    with pytest.raises(WaitedInVain, match=r"waited 2:00:00 in vain: landing/.* from begin .*max_wait="):
         task.execute(waiting_for(HOURS))
 
 

@@ -42,7 +42,7 @@ def gated(inputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
 
 
 def _hold_at(gates: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def hold(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def recovery_grace(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         deadline = time.monotonic() + GATE_SECONDS
         for batch in batches:
             for day in batch.column("day").unique().to_pylist():
@@ -53,7 +53,7 @@ def _hold_at(gates: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Rec
                     time.sleep(0.02)
             yield batch
 
-    return hold
+    return recovery_grace
 
 
 GATES = {

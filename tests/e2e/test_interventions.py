@@ -139,7 +139,7 @@ def test_recovery_voids_the_attempt_of_a_deleted_run_and_leaves_one_alone_that_w
     world.api.wait_task("narrow", waiting_run, "prepare.warehouse", {"scheduled"})
     world.wait_lease_out("held", "2024-02-15")
     waiting = world.epoch("held", "2024-02-15")
-    world.recover(hold_minutes=0)
+    world.recover(recovery_grace_minutes=0)
     after = world.epoch("held", "2024-02-08")
     assert before is not None and after is not None and after.attempt > before.attempt
     assert world.epoch("held", "2024-02-15") == waiting

@@ -79,7 +79,7 @@ class Restored:
                 ledger=self.deployment.ledger_dsn,
                 staging=self.deployment.staging,
                 connections=self.deployment.connections,
-                hold=_NONE,
+                recovery_grace=_NONE,
             )
 
     @contextmanager

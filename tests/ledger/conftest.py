@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg2
 import pytest
 
-from lockstep.epoch import Identity
+from lockstep.epoch import KeyedBy
 from lockstep.ledger import Ledger, migrate
 from stack.postgres import PostgresServer
 from tests.ledger.epochs import CLICKS, FLIGHTS, Sql
@@ -32,8 +32,8 @@ def module_dsn(ledger_server: PostgresServer) -> Iterator[str]:
     dsn = ledger_server.create_database(name)
     migrate(dsn)
     ledger = Ledger(dsn)
-    ledger.ensure_pipeline(FLIGHTS, Identity.INTERVAL)
-    ledger.ensure_pipeline(CLICKS, Identity.CURSOR)
+    ledger.ensure_pipeline(FLIGHTS, KeyedBy.INTERVAL)
+    ledger.ensure_pipeline(CLICKS, KeyedBy.CURSOR)
     ledger.close()
     yield dsn
     ledger_server.drop_database(name)

@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg2
 import pytest
 
-from lockstep.epoch import Attempt, Epoch, Identity
+from lockstep.epoch import Attempt, Epoch, KeyedBy
 from lockstep.errors import LedgerRefused, LedgerUnavailable
 from lockstep.ledger import Ledger, migrate
 from lockstep.ledger._connection import Transaction
@@ -28,7 +28,7 @@ def own_dsn(own_server: PostgresServer) -> str:
     dsn = own_server.create_database("own_ledger")
     migrate(dsn)
     ledger = Ledger(dsn)
-    ledger.ensure_pipeline(FLIGHTS, Identity.INTERVAL)
+    ledger.ensure_pipeline(FLIGHTS, KeyedBy.INTERVAL)
     ledger.close()
     return dsn
 
@@ -269,7 +269,7 @@ def test_a_decision_that_finds_no_room_is_not_taken_until_there_is_even_if_the_s
     disk: Path, small_dsn: str, small_server: PostgresServer
 ) -> None:
     ledger = Ledger(small_dsn)
-    ledger.ensure_pipeline(FLIGHTS, Identity.INTERVAL)
+    ledger.ensure_pipeline(FLIGHTS, KeyedBy.INTERVAL)
     epochs = [voted(ledger, planned(ledger, number + 1)) for number in range(DECISIONS)]
     ballast = fill(disk)
     refused = decide(ledger, epochs[:-1])

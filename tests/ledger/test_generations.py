@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import psycopg2
 import pytest
 
-from lockstep.epoch import Epoch, Generation, Identity, RunKey
+from lockstep.epoch import Epoch, Generation, KeyedBy, RunKey
 from lockstep.errors import Fenced, IllegalTransition, IntervalOverlap, NotPrepared, SourceClaimed, WalGone
 from lockstep.ledger import Ledger
 from lockstep.ledger.report import Report
@@ -38,10 +38,10 @@ AGAIN = RunKey("flights", "again")
 
 
 def restated(
-    ledger: Ledger, current: Epoch, run: RunKey = AGAIN, claims: Sequence[str] = (), because: str = "a late file"
+    ledger: Ledger, current: Epoch, run: RunKey = AGAIN, claims: Sequence[str] = (), reason: str = "a late file"
 ) -> Epoch:
     """Planned, to take the place of `current`."""
-    found = ledger.plan_generation(current, a_plan(), whole_files({"landing": claims}), run, because)
+    found = ledger.plan_generation(current, a_plan(), whole_files({"landing": claims}), run, reason)
     assert found is not None
     return found
 
@@ -49,7 +49,7 @@ def restated(
 def test_the_decision_of_a_generation_ends_the_one_before(ledger: Ledger) -> None:
     old = cleaned(ledger, planned(ledger))
     new = restated(ledger, old)
-    assert new.generation == Generation(root=old.id, number=1, replaces=old.id, because="a late file")
+    assert new.generation == Generation(root=old.id, number=1, replaces=old.id, reason="a late file")
     assert (new.interval, new.root) == (old.interval, old.id)
     assert ledger.epoch_of_interval(FLIGHTS, day(1)) == ledger.epoch(FLIGHTS, old.id), "until it is decided"
     new = committed(ledger, new)
@@ -62,7 +62,7 @@ def test_the_decision_of_a_generation_ends_the_one_before(ledger: Ledger) -> Non
     for sink in SINKS:
         new = show(ledger, new, sink)
     third = restated(ledger, ledger.record_cleanup(new, Role.CLEANUP), RunKey("flights", "third"))
-    assert third.generation == Generation(root=old.id, number=2, replaces=new.id, because="a late file")
+    assert third.generation == Generation(root=old.id, number=2, replaces=new.id, reason="a late file")
     assert [one.id for one in ledger.generations(new)] == [old.id, new.id, third.id]
 
 
@@ -73,7 +73,7 @@ def test_only_what_every_sink_shows_and_is_cleaned_up_can_be_replaced_and_once_a
     old = cleaned(ledger, planned(ledger))
     new = restated(ledger, old)
     assert ledger.plan_generation(old, a_plan(), {}, RUN, "another reason") is None
-    assert ledger.rival_generation(old) == new
+    assert ledger.pending_replacement(old) == new
     with pytest.raises(NotPrepared):
         ledger.commit_epoch(attempt_of(seal(ledger, new)))
     vote_all(ledger, new)
@@ -168,7 +168,7 @@ def test_by_hand_nobody_replaces_without_a_decision_or_changes_whose_place_it_ta
     with pytest.raises(psycopg2.Error, match="nothing takes the place"):
         sql("UPDATE lockstep.epoch SET state = 'replaced' WHERE id = %s", old.id)
     sql.rollback()
-    for change in ("generation = 2", "replaces = id", "root = id", "restated_because = 'x'", "restores = replaces"):
+    for change in ("generation = 2", "replaces = id", "root = id", "restate_reason = 'x'", "restores = replaces"):
         sql.act_as("operator")
         with pytest.raises(psycopg2.Error, match="keeps its generation"):
             sql(f"UPDATE lockstep.epoch SET {change} WHERE id = %s", new.id)
@@ -232,7 +232,7 @@ def test_a_generation_refers_only_to_a_kept_wal_of_its_range(ledger: Ledger, sql
 
 
 def test_nobody_lets_go_of_a_wal_that_a_generation_refers_to(ledger: Ledger, sql: Sql) -> None:
-    ledger.ensure_pipeline(FLIGHTS, Identity.INTERVAL)
+    ledger.ensure_pipeline(FLIGHTS, KeyedBy.INTERVAL)
     old = _kept(ledger, planned(ledger))
     current = cleaned(ledger, restated(ledger, old))
     again = _restored(ledger, current, old)

@@ -33,14 +33,14 @@ PARAMETERS: dict[str, Any] = {
     "paths": ["file 7", "file 8"],
     "starts": [0, 0],
     "ends": [None, None],
-    "but": None,
+    "exclude": None,
     "heads": ["a", "b"],
     "start": day(DAYS).start,
     "end": day(DAYS).end,
     "dag_id": "clicks",
     "run_id": f"run {LAST}",
     "run_ids": [f"run {LAST}", f"run {LAST}/clicks"],
-    "hold": timedelta(hours=2),
+    "recovery_grace": timedelta(hours=2),
     "limit": 20,
     "before": None,
     "below": None,
@@ -108,7 +108,7 @@ ROWS = [
     " SELECT 'summed', n, CASE WHEN n > 5 THEN 'replaced' ELSE 'cleaned' END, n, '{{}}', 'w', repeat('a', 64)"
     " FROM generate_series(1, {days} - 1) n",
     "INSERT INTO lockstep.epoch (pipeline, id, state, attempt, plan, wal, manifest_hash, root, generation, replaces,"
-    " replaces_to, restated_because) VALUES"
+    " replaces_to, restate_reason) VALUES"
     " ('summed', {days}, 'cleaned', {days}, '{{}}', 'w', repeat('a', 64), 6, 1, 6, {days} - 1, 'a test')",
     "UPDATE lockstep.epoch SET plan = replace(plan::text, 'landing', 'gone')::jsonb"
     " WHERE pipeline = 'clicks' AND id < 8",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep.epoch import Claim, Epoch, Identity
+from lockstep.epoch import Claim, Epoch, KeyedBy
 from lockstep.errors import IntervalOverlap, InvalidPipeline, OutOfOrder, SourceClaimed
 from lockstep.ledger import Ledger
 from tests.ledger.epochs import (
@@ -48,9 +48,9 @@ def test_an_overlapping_interval_is_a_named_error_and_one_that_touches_is_not(
 
 
 def test_a_pipeline_keeps_its_identity(ledger: Ledger) -> None:
-    ledger.ensure_pipeline(FLIGHTS, Identity.INTERVAL)
+    ledger.ensure_pipeline(FLIGHTS, KeyedBy.INTERVAL)
     with pytest.raises(InvalidPipeline, match="another name"):
-        ledger.ensure_pipeline(FLIGHTS, Identity.CURSOR)
+        ledger.ensure_pipeline(FLIGHTS, KeyedBy.CURSOR)
 
 
 def test_cursor_epochs_are_dense_and_each_is_planned_once(ledger: Ledger) -> None:
@@ -184,6 +184,6 @@ def test_the_ranges_of_a_growing_file_join(ledger: Ledger) -> None:
         "b.log": Claim("b.log"),
     }
     assert epoch is not None
-    assert ledger.find_claims(FLIGHTS, "logs", ["a.log"], but=[2]) == {"a.log": first}
+    assert ledger.find_claims(FLIGHTS, "logs", ["a.log"], exclude=[2]) == {"a.log": first}
     with pytest.raises(SourceClaimed, match="epoch 2"):
         claim(3, Claim("b.log", 0, 5))

@@ -47,8 +47,8 @@ def report(migrated_dsn: str) -> Iterator[Report]:
     report.close()
 
 
-def status(report: Report, pipeline: str = FLIGHTS, patience: timedelta = AT_ONCE) -> dict[int, EpochStatus]:
-    found = report.pipeline(pipeline, patience=patience)
+def status(report: Report, pipeline: str = FLIGHTS, max_wait: timedelta = AT_ONCE) -> dict[int, EpochStatus]:
+    found = report.pipeline(pipeline, max_wait=max_wait)
     assert found is not None
     return {epoch.epoch.id: epoch for epoch in found.epochs}
 
@@ -271,10 +271,10 @@ def test_an_attempt_that_fell_silent_may_come_back_and_a_voided_one_is_stuck_at_
     ledger: Ledger, report: Report, sql: Sql
 ) -> None:
     let_lease_run_out(sql, planned(ledger))
-    assert status(report, patience=timedelta(hours=1))[1].stuck is None
+    assert status(report, max_wait=timedelta(hours=1))[1].stuck is None
     assert "its lease has run out" in (status(report)[1].stuck or "")
     ledger.raise_attempt(FLIGHTS, 1, Role.ABORT, reason="disk full")
-    voided = status(report, patience=timedelta(hours=1))[1].stuck or ""
+    voided = status(report, max_wait=timedelta(hours=1))[1].stuck or ""
     assert "nobody is at it" in voided and "its attempt was voided (disk full)" in voided
 
 
@@ -298,7 +298,7 @@ def test_a_decided_epoch_names_the_sinks_that_have_not_published_and_then_a_wal_
     ledger: Ledger, report: Report
 ) -> None:
     half = show(ledger, committed(ledger, planned(ledger)), "warehouse")
-    assert status(report, patience=timedelta(hours=1))[1].stuck is None
+    assert status(report, max_wait=timedelta(hours=1))[1].stuck is None
     assert (status(report)[1].stuck or "").startswith("decided, not published in delays:")
     shown = show(ledger, half, "delays")
     assert "not deleted" in (status(report)[1].stuck or "")
@@ -323,14 +323,14 @@ def test_a_decided_epoch_is_not_stuck_while_somebody_publishes_it_however_long_t
     epoch = committed(ledger, planned(ledger))
     let_time_pass(sql)
     ledger.renew_publisher(epoch, "delays", Role.PUBLISH)
-    assert status(report, patience=PATIENCE)[1].stuck is not None, "nobody is at warehouse"
+    assert status(report, max_wait=PATIENCE)[1].stuck is not None, "nobody is at warehouse"
     show(ledger, epoch, "warehouse")
     let_time_pass(sql)
-    assert status(report, patience=PATIENCE)[1].stuck is not None
+    assert status(report, max_wait=PATIENCE)[1].stuck is not None
     assert ledger.renew_publisher(epoch, "delays", Role.PUBLISH)
-    assert status(report, patience=PATIENCE)[1].stuck is None
+    assert status(report, max_wait=PATIENCE)[1].stuck is None
     let_time_pass(sql)
-    assert (status(report, patience=PATIENCE)[1].stuck or "").startswith("decided, not published in delays:")
+    assert (status(report, max_wait=PATIENCE)[1].stuck or "").startswith("decided, not published in delays:")
 
 
 def test_an_epoch_whose_predecessor_is_being_published_or_just_was_is_not_stuck(

@@ -10,7 +10,7 @@ import psycopg2
 import psycopg2.errors
 import pytest
 
-from lockstep.epoch import Identity
+from lockstep.epoch import KeyedBy
 from lockstep.errors import LedgerRefused, LedgerUnavailable
 from lockstep.ledger import Ledger, migrate
 from lockstep.ledger.report import Report
@@ -39,7 +39,7 @@ def by_hand(dsn: str) -> Iterator[Sql]:
 def kept(dsn: str) -> Iterator[Ledger]:
     migrate(dsn)
     ledger = Ledger(dsn)
-    ledger.ensure_pipeline(FLIGHTS, Identity.INTERVAL)
+    ledger.ensure_pipeline(FLIGHTS, KeyedBy.INTERVAL)
     yield ledger
     ledger.close()
 

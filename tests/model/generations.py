@@ -254,7 +254,7 @@ def broken(world: World) -> str:
         heirs = [one for one in world.lives if one.replaces == number and one.state is not E.VOID]
         if len(heirs) > 1:
             return f"life {number} has {len(heirs)} that are to replace it"
-        if (life.state is E.REPLACED) != any(heir.state in DECIDED for heir in heirs):
+        if (life.state is E.REPLACED) != any(replaced_by.state in DECIDED for replaced_by in heirs):
             return f"life {number} is {life.state}, and what is to replace it {[heir.state.value for heir in heirs]}"
     for name in SINKS:
         sink = world.sink(name)

@@ -627,7 +627,7 @@ class Protocol:
 
     def may_be_adopted(self, ledger: Ledger, token: int) -> bool:
         """Whether what execution `token` staged below a table may be the table's by now, or may yet get there: see
-        `lockstep.protocol.output_homes`."""
+        `lockstep.protocol.table_staging`."""
         return token == ledger.wal and self.knockout is not Knockout.HOME_GOES_WITH_FOLDER
 
     def remove(self, world: World, me: Process) -> Moves:

@@ -119,7 +119,7 @@ REASON = ("--reason", "a test")
 COMMANDS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("status",): ("numbers",),
     ("verify",): ("numbers",),
-    ("recover",): ("--hold", "7200"),
+    ("recover",): ("--recovery-grace", "7200"),
     ("abort",): ("numbers", "3", *REASON),
     ("replan",): ("numbers", "3", *REASON),
     ("redefine",): ("numbers", *REASON),

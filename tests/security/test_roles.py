@@ -134,7 +134,10 @@ def test_a_role_that_may_call_what_the_first_migrations_brought_needs_no_more_of
         execute(owner, sql.SQL("GRANT EXECUTE ON FUNCTION lockstep.{} TO lockstep_tasks").format(sql.SQL(function)))
     assert examine_ledger(granted.dsn("lockstep_tasks")).may_write
     granted.world().run(RUN, 0)
-    assert execute(granted.ledger, "SELECT sink FROM lockstep.untold ORDER BY 1") == [("files",), ("warehouse",)]
+    assert execute(granted.ledger, "SELECT sink FROM lockstep.pending_asset_event ORDER BY 1") == [
+        ("files",),
+        ("warehouse",),
+    ]
 
 
 def test_the_tasks_role_can_neither_rewrite_history_nor_change_the_schema(granted: Granted) -> None:

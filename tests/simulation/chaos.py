@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 
-from lockstep.epoch import Identity, Interval
+from lockstep.epoch import Interval, KeyedBy
 from lockstep.errors import Retryable
 from lockstep.protocol.recover import RecoveryReport, recover
 from lockstep.states import DECIDED, UNDECIDED, EpochState
@@ -74,7 +74,7 @@ class Chaos:
     # --- what may be done ---
 
     def begin_run(self) -> None:
-        by_interval = self.world.pipeline.identity is Identity.INTERVAL
+        by_interval = self.world.pipeline.identity is KeyedBy.INTERVAL
         interval = day(self._chance.randrange(DAYS)) if by_interval else None
         self.runs = [run for run in self.runs if not run.over or self._chance.random() < 0.5]
         why = self._chance.choice([None, "a late file", "a bug"]) if self.restates else None
@@ -191,16 +191,16 @@ class Chaos:
     def _recover(self) -> None:
         self._tell("recovery runs alone")
         self.world.expire_leases()
-        report = recover(self.world.runtime(), hold=timedelta(0))
+        report = recover(self.world.runtime(), recovery_grace=timedelta(0))
         if report.problems:
             raise Violation(f"I15: recovery alone has problems: {report.problems}")
-        again = recover(self.world.runtime(), hold=timedelta(0))
+        again = recover(self.world.runtime(), recovery_grace=timedelta(0))
         if again.problems or again.finished or again.swept:
             raise Violation(f"I17: a second recovery still finds work: {again}")
 
     def _run_through(self, number: int) -> None:
         epoch = self.world.looking.epoch(self.world.pipeline.name, number)
-        why = epoch.generation.because if epoch.generation else None
+        why = epoch.generation.reason if epoch.generation else None
         restated = epoch.id if why is not None and epoch.interval is None else None
         run = DagRun(self._next(), epoch.interval, self.world.sink_names, why, epoch.restores, restated)
         self._tell(f"{run.name} goes through epoch {number} alone")

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pyarrow.parquet as pq
 
 from lockstep import errors
-from lockstep.epoch import Epoch, Identity
+from lockstep.epoch import Epoch, KeyedBy
 from lockstep.errors import IllegalTransition
 from lockstep.operations.verify import verify
 from lockstep.protocol.runtime import open_wal
@@ -165,7 +165,7 @@ def _rows_of_files(world: World) -> dict[int, list[Row]]:
 
 def _are_joined(world: World) -> bool:
     ranges = [positions(epoch.plan.sources["source"]) for epoch in world.epochs() if epoch.generation is None]
-    if world.pipeline.identity is Identity.CURSOR:
+    if world.pipeline.identity is KeyedBy.CURSOR:
         return all(before.stop == after.start for before, after in pairwise(ranges))
     return len({found.start for found in ranges}) == len(ranges)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from lockstep.epoch import Identity
+from lockstep.epoch import KeyedBy
 from tests.simulation.chaos import Chaos
 from tests.simulation.invariants import Watch
 from tests.simulation.misfortunes import Taste
@@ -36,7 +36,7 @@ def simulate(
     before, and WALs are kept; `merges`: of a cursor, whose stuck epochs are merged. Raises `SimulationFailed`."""
     folder = memory / "simulation"  # the same whenever it runs, as is all that a trace names
     folder.mkdir()
-    identity = Identity.CURSOR if merges or (seed % 3 == 0 and not restores) else Identity.INTERVAL
+    identity = KeyedBy.CURSOR if merges or (seed % 3 == 0 and not restores) else KeyedBy.INTERVAL
     world = make_world(dsn, folder, identity, files=seed % 2 == 0, keep_wal=2 if restores else None, merges=merges)
     servers: dict[str, Server] = {}
     watch = Watch(world, servers)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lockstep.definition.wal_retention import KeptWal
+from lockstep.definition.wal_retention import RetainedWal
 from lockstep.epoch import Epoch, Plan, RunKey
 from lockstep.ledger import Ledger
 from lockstep.ledger import _guards as guards
@@ -190,9 +190,9 @@ def restated_before_it_is_shown(patch: pytest.MonkeyPatch) -> None:
 def kept_wals_let_go_of_unasked(patch: pytest.MonkeyPatch) -> None:
     """A cleanup goes by what it found itself, whatever another one has said."""
 
-    def choose_wal(self: Ledger, epoch: Epoch, role: Role, kept: tuple[str, int] | None) -> KeptWal:
+    def choose_wal(self: Ledger, epoch: Epoch, role: Role, kept: tuple[str, int] | None) -> RetainedWal:
         real(self, epoch, role, kept)
-        return KeptWal(epoch.id, epoch.wal or "", 0, epoch.planned_at, expired_at=epoch.planned_at)
+        return RetainedWal(epoch.id, epoch.wal or "", 0, epoch.planned_at, expired_at=epoch.planned_at)
 
     real = Ledger.choose_wal
     patch.setattr(Ledger, "choose_wal", choose_wal)

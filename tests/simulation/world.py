@@ -13,7 +13,7 @@ import psycopg2
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lockstep.epoch import Epoch, Identity, Interval, Position, SourceRange
+from lockstep.epoch import Epoch, Interval, KeyedBy, Position, SourceRange
 from lockstep.errors import LedgerUnavailable, StageFailed
 from lockstep.ledger import Ledger
 from lockstep.ledger._connection import LedgerConnection, Transaction
@@ -43,7 +43,7 @@ def day(number: int) -> Interval:
 class Days(Source):
     """ROWS positions a day, the same whenever they are asked for."""
 
-    identity = Identity.INTERVAL
+    identity = KeyedBy.INTERVAL
 
     def open(self, context: SourceContext) -> OpenSource:
         return OpenDays()
@@ -62,7 +62,7 @@ class OpenDays(OpenSource):
 class Counting(Source):
     """Goes on for ever: an epoch takes ROWS positions, or more when there is more by the time it is planned."""
 
-    identity = Identity.CURSOR
+    identity = KeyedBy.CURSOR
 
     def __init__(self) -> None:
         self.extra = 0  #: what has arrived since
@@ -211,14 +211,14 @@ def _sql(dsn: str, *statements: str) -> list[Any]:
 
 
 def make_world(
-    dsn: str, folder: Path, identity: Identity, *, files: bool, keep_wal: int | None = None, merges: bool = False
+    dsn: str, folder: Path, identity: KeyedBy, *, files: bool, keep_wal: int | None = None, merges: bool = False
 ) -> World:
     """An empty ledger whose tokens start at 1: the same seed gives the same names."""
     _wipe(dsn)
     sinks: list[Any] = [VotingSink("voting"), RedoSink("redoing")]
     if files:
         sinks.append(FileSink("files", output=OUTPUT, path=str(folder / "out")))
-    source = Days() if identity is Identity.INTERVAL else Counting()
+    source = Days() if identity is KeyedBy.INTERVAL else Counting()
     pipeline = Pipeline(
         PIPELINE,
         {"source": source},

@@ -23,7 +23,7 @@ from lockstep.testing._behaviour import behaviours
 from lockstep.testing._rows_at_home import at_home
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows
 from lockstep.testing._under_test import epoch, opened, prepare, publish
-from lockstep.wal.output_home import OutputHome
+from lockstep.wal.table_staging import TableStaging
 from tests.apart import apart
 from tests.sinks import open_apart
 from tests.sinks.delta_target import DeltaSinkApart, DeltaUnderTest, Log
@@ -49,7 +49,7 @@ class _OpenOnS3(OpenApart):
 @dataclass(frozen=True)
 class _Staged:
     rows: SealedRows
-    home: OutputHome
+    home: TableStaging
     at: SinkEpoch
     deployment: str
     pipeline: str

@@ -24,7 +24,7 @@ from lockstep.sinks.adopting import AdoptingSink, Answer
 from lockstep.sinks.base import Sink
 from lockstep.sinks.durable_file import create_whole
 from lockstep.sinks.values import Adoptable, Marker, SinkContext, SinkEpoch
-from lockstep.wal.output_home import OutputHome
+from lockstep.wal.table_staging import TableStaging
 
 EPOCH = "lockstep_epoch"
 LOG = "log"
@@ -44,8 +44,8 @@ class FolderTable(Sink):
     def open(self, context: SinkContext) -> OpenFolderTable:
         return OpenFolderTable(self, context)
 
-    def home(self, context: SinkContext) -> OutputHome:
-        return OutputHome(self.path, EPOCH)
+    def home(self, context: SinkContext) -> TableStaging:
+        return TableStaging(self.path, EPOCH)
 
 
 @dataclass(frozen=True)

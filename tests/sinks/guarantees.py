@@ -41,7 +41,7 @@ def row_of(name: str, target: SinkUnderTest) -> str:
     """The row as Markdown. AssertionError if the sink keeps less than it promises."""
     if target.guarantee is Guarantee.NONE:
         return _row(name, target.guarantee.value, "none", "no", "nothing is promised, nothing was tried")
-    verdict = judge(target, reached_points, patience=PATIENCE)
+    verdict = judge(target, reached_points, max_wait=PATIENCE)
     assert verdict.guarantee in (target.guarantee, Guarantee.EXACTLY_ONCE), f"{name}: {verdict}"
     power = "yes" if verdict.power_lost else "no"
     return _row(name, target.guarantee.value, str(verdict.steps), power, _outcome(target, verdict))

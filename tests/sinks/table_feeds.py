@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from lockstep.epoch import Identity, RunKey
+from lockstep.epoch import KeyedBy, RunKey
 from lockstep.protocol.abort import abort
 from lockstep.protocol.begin import begin
 from lockstep.protocol.commit import commit
@@ -33,7 +33,7 @@ class TableFeed(Feed):
     def staged(self, run: int) -> None:
         key = RunKey("feed", str(run))
         with self.runtime() as runtime:
-            begin(runtime, key, interval_of(run) if self.pipeline.identity is Identity.INTERVAL else None)
+            begin(runtime, key, interval_of(run) if self.pipeline.identity is KeyedBy.INTERVAL else None)
             stage(runtime, key, write_parquet)
 
     def prepare(self, run: int, sink: str = "redo") -> None:

@@ -22,7 +22,7 @@ from lockstep.sinks.values import Adoptable, Marker, Publication, SinkContext, S
 from lockstep.testing._behaviour import BEHAVIOURS
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA
 from lockstep.testing._under_test import SinkUnderTest
-from lockstep.wal.output_home import OutputHome
+from lockstep.wal.table_staging import TableStaging
 from tests.crash.world import Numbers, untouched
 from tests.sinks.folder_table import FolderTable, OpenFolderTable
 
@@ -148,13 +148,13 @@ class OpenTable(AdoptingSink[int]):
         raise NotImplementedError
 
 
-HOME = OutputHome("/nowhere", "lockstep_epoch")
+HOME = TableStaging("/nowhere", "lockstep_epoch")
 
 
 @dataclass(frozen=True)
 class Output:
     output: str = OUTPUT
-    home: OutputHome | None = HOME
+    home: TableStaging | None = HOME
 
     def check_listed(self) -> None:
         pass

@@ -25,7 +25,7 @@ from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.postgres import _encoders as encoders
 from lockstep.sinks.postgres._types import postgres_type
 from lockstep.sinks.tables.sink import TableSink
-from lockstep.sinks.values import Standing
+from lockstep.sinks.values import RowStatus
 from lockstep.testing._sealed_rows import SealedRows
 from lockstep.testing._under_test import epoch
 from lockstep.wal.digest import digest_batches
@@ -486,14 +486,14 @@ def test_values_that_changed_are_noticed_whatever_their_length_and_tiny_packets_
     given = tight.sink(mode="upsert", key=["id"])
     published(tight.dsn, given, SENT)
 
-    def standing(text: str) -> Standing:
+    def standing(text: str) -> RowStatus:
         sealed = SealedRows(pa.concat_tables([rows((1, text, None)), SENT.slice(1)]))
         with given.opened(context(tight.dsn)) as live:
             return live.standing(epoch(), sealed)
 
-    assert standing(LONG) == Standing(own=6, overwritten=0, missing=0, changed=0)
-    assert standing(f"{LONG[:-1]}x") == Standing(own=5, overwritten=0, missing=0, changed=1)
-    assert standing("short") == Standing(own=5, overwritten=0, missing=0, changed=1)
+    assert standing(LONG) == RowStatus(own=6, overwritten=0, missing=0, changed=0)
+    assert standing(f"{LONG[:-1]}x") == RowStatus(own=5, overwritten=0, missing=0, changed=1)
+    assert standing("short") == RowStatus(own=5, overwritten=0, missing=0, changed=1)
     mariadb_server.execute("SET GLOBAL max_allowed_packet = 16384")
     with pytest.raises(PreflightRefused, match="max_allowed_packet = 16384"):
         published(tight.dsn, given, SENT)

@@ -120,7 +120,7 @@ class FolderWorld:
 
     def recover(self) -> None:
         with closing((runtime := self.runtime()).ledger):
-            assert recover(runtime, hold=timedelta(0)).problems == []
+            assert recover(runtime, recovery_grace=timedelta(0)).problems == []
 
     def epochs(self) -> list[Epoch]:
         with closing(Ledger(self.ledger_dsn)) as ledger:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lockstep.epoch import Identity
+from lockstep.epoch import KeyedBy
 from lockstep.errors import InvalidPipeline
 from lockstep.sources import (
     DataSourceSource,
@@ -104,14 +104,14 @@ def test_offsets_of_another_topic_are_planned_ones_and_how_they_are_read_is_not(
 class Own(Source):
     place: Any
 
-    identity = Identity.CURSOR
+    identity = KeyedBy.CURSOR
 
     def open(self, context: SourceContext) -> OpenSource:
         raise NotImplementedError
 
 
 class Undescribed(Source):
-    identity = Identity.CURSOR
+    identity = KeyedBy.CURSOR
 
     def open(self, context: SourceContext) -> OpenSource:
         raise NotImplementedError

@@ -28,8 +28,8 @@ from lockstep.audits import (
     sql,
     unique,
 )
-from lockstep.audits.asking import Answer, ask
 from lockstep.audits.audit import Function, Query, audit_from_spec
+from lockstep.audits.evaluate import Answer, ask
 from lockstep.audits.in_spark import VARIABLE, Found, is_alike
 from lockstep.compute import auditing
 from lockstep.compute.auditing import ask_spark

@@ -15,7 +15,7 @@ import pytest
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
 from lockstep.compute import stage as staging
-from lockstep.compute._local_rows import VARIABLE, LocalFrame, Room, collect_plain, rows_in
+from lockstep.compute._local_rows import VARIABLE, LocalFrame, MemoryBudget, collect_plain, rows_in
 from lockstep.compute.stage import stage_epoch
 from lockstep.errors import BadRecords, StageFailed, StagingUnavailable
 from lockstep.sources.records import Listing, Reading, Records
@@ -140,14 +140,14 @@ def test_records_are_marked_only_where_some_is_malformed(
 def test_epochs_side_by_side_hold_no_more_than_there_is_room_for(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written_here: list[str]
 ) -> None:
-    monkeypatch.setattr(staging, "ROOM", room := Room(2))
+    monkeypatch.setattr(staging, "ROOM", room := MemoryBudget(2))
     pipeline = pipeline_of(csv(tmp_path, TEXT))
     with room.taken(2):
         assert len(stage(session, tmp_path, pipeline).rows()) == 2
         assert not written_here
     assert len(stage(session, tmp_path, pipeline).rows()) == 2
     assert written_here == ["rows"]
-    with Room(0).taken(1) as alone:
+    with MemoryBudget(0).taken(1) as alone:
         assert alone
 
 

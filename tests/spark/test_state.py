@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from lockstep import KeyedState, Pipeline, run_epoch
 from lockstep.compute._local_rows import VARIABLE
 from lockstep.compute.state import StateRows
-from lockstep.epoch import Identity, Interval, Position, RunKey
+from lockstep.epoch import Interval, KeyedBy, Position, RunKey
 from lockstep.errors import (
     IllegalTransition,
     InvalidPipeline,
@@ -67,7 +67,7 @@ def summed(
 class Numbers(Source):
     """ROWS numbers an epoch, from 0 on."""
 
-    identity = Identity.CURSOR
+    identity = KeyedBy.CURSOR
 
     def open(self, context: SourceContext) -> OpenSource:
         return OpenNumbers()

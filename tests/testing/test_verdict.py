@@ -103,7 +103,7 @@ def server(memory_folder: Path, passfile: Path, server_template: PostgresServer)
 )
 def test_a_sink_is_found_to_keep_what_it_keeps(server: PostgresServer, committer: str, kept: Guarantee) -> None:
     target = TableUnderTest(server, server.create_database(committer.lower()), committer)
-    verdict = judge(target, trace_of(target), patience=60 if committer in OVERTAKEN else 0.05)
+    verdict = judge(target, trace_of(target), max_wait=60 if committer in OVERTAKEN else 0.05)
     assert verdict.guarantee is kept, str(verdict)
     assert verdict.power_lost is (committer in POWER_CUT)
     assert verdict.faults == 2 * verdict.steps + verdict.power_lost >= 4, str(verdict)

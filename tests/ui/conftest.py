@@ -19,7 +19,7 @@ import psycopg2
 import pytest
 from psycopg2.extensions import parse_dsn
 
-from lockstep.epoch import Identity
+from lockstep.epoch import KeyedBy
 from lockstep.ledger import Ledger, migrate
 from stack.postgres import PostgresServer
 from tests.ledger.epochs import CLICKS, FLIGHTS, Sql
@@ -186,8 +186,8 @@ def dsn(module_dsn: str) -> str:
             sql.delete_epochs()
             sql("DELETE FROM lockstep.pipeline")
     with closing(Ledger(module_dsn)) as ledger:
-        ledger.ensure_pipeline(FLIGHTS, Identity.INTERVAL)
-        ledger.ensure_pipeline(CLICKS, Identity.CURSOR)
+        ledger.ensure_pipeline(FLIGHTS, KeyedBy.INTERVAL)
+        ledger.ensure_pipeline(CLICKS, KeyedBy.CURSOR)
     return module_dsn
 
 

@@ -507,7 +507,7 @@ def test_what_shows_earlier_rows_again_is_replanned_by_a_run_that_asks_for_these
     ledger: Ledger, report: Report, triggered: list[dict[str, Any]]
 ) -> None:
     """Or begin would wait for it as for another run's, and each look plan it anew."""
-    from lockstep.airflow.ui._errands import ERRANDS
+    from lockstep.airflow.ui._dag_actions import ERRANDS
     from lockstep.airflow.ui.app import require_epoch
 
     new = ledger.plan_generation(cleaned(ledger, planned(ledger)), a_plan(), {}, RUN, "it was right before")

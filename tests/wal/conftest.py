@@ -20,8 +20,8 @@ from lockstep.wal._early_digests import EarlyDigests
 from lockstep.wal._object_storage import ObjectStorage
 from lockstep.wal.found_files import FoundFiles
 from lockstep.wal.manifest import Manifest, SourceCount
-from lockstep.wal.output_home import OutputHome
 from lockstep.wal.staging import Staging
+from lockstep.wal.table_staging import TableStaging
 from tests.cases import cases
 
 DEPLOYMENT = "0b2f9c1e-1111-4222-8333-444455556666"
@@ -82,7 +82,7 @@ class Staged:
         self,
         outputs: tuple[str, ...] = OUTPUTS,
         early: EarlyDigests | None = None,
-        homes: Mapping[str, OutputHome] | None = None,
+        homes: Mapping[str, TableStaging] | None = None,
         known: FoundFiles | None = None,
         **observed: int,
     ) -> Manifest:

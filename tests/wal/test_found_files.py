@@ -21,8 +21,8 @@ from lockstep.wal._storage import Storage
 from lockstep.wal.executor_reading import read_files
 from lockstep.wal.found_files import FoundFiles, Place, find_file
 from lockstep.wal.manifest import Manifest
-from lockstep.wal.output_home import OutputHome
 from lockstep.wal.staging import Staging
+from lockstep.wal.table_staging import TableStaging
 from tests.wal.conftest import Staged, rows
 from tests.wal.test_output_homes import EPOCH, folder_of, marked, write
 
@@ -67,7 +67,7 @@ def known(job: Staged, table: Path) -> FoundFiles:
 
 def seal(job: Staged, table: Path, found: FoundFiles | None = None) -> Manifest:
     """Sealed, and not yet a WAL: so it can be sealed again."""
-    manifest = job.seal(homes={"delays": OutputHome(str(table), EPOCH)}, known=found)
+    manifest = job.seal(homes={"delays": TableStaging(str(table), EPOCH)}, known=found)
     for name in ("_facts.json", "_manifest.json"):
         (job.path / name).unlink()
     return manifest

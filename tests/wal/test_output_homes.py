@@ -24,9 +24,9 @@ from lockstep.wal.digest import digest_batches
 from lockstep.wal.file_facts import FileFacts
 from lockstep.wal.manifest import Manifest, canonical
 from lockstep.wal.noted_facts import FACTS
-from lockstep.wal.output_home import OutputHome
 from lockstep.wal.reading import OutputBatches
 from lockstep.wal.staging import Staging
+from lockstep.wal.table_staging import TableStaging
 from tests.cases import cases
 from tests.wal.conftest import DEPLOYMENT, Staged, local_store, rows
 
@@ -39,8 +39,8 @@ def table(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def home(table: Path) -> OutputHome:
-    return OutputHome(str(table), EPOCH)
+def home(table: Path) -> TableStaging:
+    return TableStaging(str(table), EPOCH)
 
 
 def marked(found: pa.Table, epoch: int = 3) -> pa.Table:
@@ -70,7 +70,7 @@ def staged_apart(staging: Staging, root: Path) -> Staged:
     return found
 
 
-def seal(staged: Staged, home: OutputHome, delays: int = 40) -> Manifest:
+def seal(staged: Staged, home: TableStaging, delays: int = 40) -> Manifest:
     return staged.seal(homes={"delays": home}, delays=delays)
 
 
@@ -80,7 +80,7 @@ def delays_of(staged: Staged, manifest: Manifest) -> OutputBatches:
 
 
 def test_it_is_read_as_any_other_and_its_files_are_named_with_their_footers_for_whoever_adopts_them(
-    staged_apart: Staged, table: Path, home: OutputHome
+    staged_apart: Staged, table: Path, home: TableStaging
 ) -> None:
     paths = write(table, marked(rows(25)), marked(rows(15, 25)))
     manifest = seal(staged_apart, home)
@@ -100,7 +100,7 @@ def test_it_is_read_as_any_other_and_its_files_are_named_with_their_footers_for_
     assert opened.paths == []
 
 
-def test_an_empty_output_is_at_home_too(staged_apart: Staged, table: Path, home: OutputHome) -> None:
+def test_an_empty_output_is_at_home_too(staged_apart: Staged, table: Path, home: TableStaging) -> None:
     write(table, marked(rows(0)))
     found = delays_of(staged_apart, seal(staged_apart, home, delays=0))
     assert (list(found), found.rows, [file.rows for file in found.files]) == ([], 0, [0])
@@ -117,7 +117,7 @@ def test_an_empty_output_is_at_home_too(staged_apart: Staged, table: Path, home:
     ],
 )
 def test_files_whose_rows_do_not_name_the_epoch_are_not_sealed(
-    staged_apart: Staged, table: Path, home: OutputHome, wrong: pa.Table
+    staged_apart: Staged, table: Path, home: TableStaging, wrong: pa.Table
 ) -> None:
     shutil.rmtree(table, ignore_errors=True)
     write(table, wrong)
@@ -126,7 +126,7 @@ def test_files_whose_rows_do_not_name_the_epoch_are_not_sealed(
 
 
 def test_files_that_are_not_what_spark_counted_or_not_written_at_home_are_not_sealed(
-    staged_apart: Staged, table: Path, home: OutputHome
+    staged_apart: Staged, table: Path, home: TableStaging
 ) -> None:
     with pytest.raises(Exception, match="delays"):
         seal(staged_apart, home)
@@ -136,7 +136,7 @@ def test_files_that_are_not_what_spark_counted_or_not_written_at_home_are_not_se
             seal(staged_apart, home, delays=counted)
 
 
-def test_a_file_that_is_not_as_it_was_sealed_is_found(staged_apart: Staged, table: Path, home: OutputHome) -> None:
+def test_a_file_that_is_not_as_it_was_sealed_is_found(staged_apart: Staged, table: Path, home: TableStaging) -> None:
     [path] = write(table, marked(rows(40)))
     found = delays_of(staged_apart, seal(staged_apart, home))
     data = path.read_bytes()
@@ -171,7 +171,7 @@ def through(storage: Storage, found: OutputBatches) -> OutputBatches:
 
 
 def test_values_of_rows_are_noted_beside_the_manifest_and_go_with_the_wal(
-    staged_apart: Staged, table: Path, home: OutputHome
+    staged_apart: Staged, table: Path, home: TableStaging
 ) -> None:
     secret = rows(2).set_column(1, "tail", pa.array(["A. Person", "B. Person"]))
     write(table, marked(secret))
@@ -187,7 +187,7 @@ def test_values_of_rows_are_noted_beside_the_manifest_and_go_with_the_wal(
     assert staging.kept_manifest(DEPLOYMENT, "flights", 3, manifest.hash) == manifest
 
 
-def test_facts_that_are_not_as_they_were_noted_are_found(staged_apart: Staged, table: Path, home: OutputHome) -> None:
+def test_facts_that_are_not_as_they_were_noted_are_found(staged_apart: Staged, table: Path, home: TableStaging) -> None:
     write(table, marked(rows(40)))
     wal = staged_apart.staging.open(staged_apart.folder, seal(staged_apart, home).hash)
     path = staged_apart.path / FACTS
@@ -211,7 +211,7 @@ def test_a_file_is_read_again_only_if_it_was_written_anew_though_its_size_is_the
     folder = f"{folder_of(table).relative_to(table)}"
     local, store = Opened(table), local_store(table)
     storage = local if kind == "local" else ObjectStorage(store)
-    sealed = sealing.seal_at_home(storage, folder, "delays", 40, OutputHome(str(table), EPOCH), 3)
+    sealed = sealing.seal_at_home(storage, folder, "delays", 40, TableStaging(str(table), EPOCH), 3)
     found, read, open_object = OutputBatches(storage, f"{folder}/delays", sealed), local.paths, store.open
 
     def watched(path: str, etag: str | None = None) -> Any:
@@ -242,7 +242,7 @@ def test_a_file_is_read_again_only_if_it_was_written_anew_though_its_size_is_the
 
 
 def test_a_file_that_changes_while_it_is_sealed_is_not_sealed(
-    staged_apart: Staged, table: Path, home: OutputHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    staged_apart: Staged, table: Path, home: TableStaging, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paths = write(table, marked(rows(25)), marked(rows(15, 25)))
 
@@ -259,7 +259,7 @@ def test_a_file_that_changes_while_it_is_sealed_is_not_sealed(
 
 
 def test_a_manifest_has_the_home_of_an_output_and_a_damaged_home_is_found(
-    staged_apart: Staged, table: Path, home: OutputHome
+    staged_apart: Staged, table: Path, home: TableStaging
 ) -> None:
     write(table, marked(rows(40)))
     manifest = seal(staged_apart, home)
@@ -274,7 +274,7 @@ def test_a_manifest_has_the_home_of_an_output_and_a_damaged_home_is_found(
 
 
 def test_an_executions_files_are_discarded_and_nobody_elses_and_no_link_is_followed(
-    staging: Staging, table: Path, home: OutputHome, tmp_path: Path
+    staging: Staging, table: Path, home: TableStaging, tmp_path: Path
 ) -> None:
     for token in (17, 18):
         write(table, marked(rows(4)), token=token)

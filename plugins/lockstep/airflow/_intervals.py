@@ -19,7 +19,7 @@ from lockstep.airflow._airflow import (
 )
 from lockstep.airflow._conf import said_of
 from lockstep.airflow.timetables import intervals_of_schedule
-from lockstep.epoch import Identity, Interval
+from lockstep.epoch import Interval, KeyedBy
 from lockstep.errors import IntervalMissing, InvalidPipeline
 from lockstep.pipeline import Pipeline
 
@@ -44,14 +44,14 @@ def timetable_of(
 
 
 def makes_intervals(pipeline: Pipeline, schedule: Any) -> bool:
-    if pipeline.identity is not Identity.INTERVAL:
+    if pipeline.identity is not KeyedBy.INTERVAL:
         return False
     return isinstance(schedule, timedelta) or (isinstance(schedule, str) and schedule not in _NOT_INTERVALS)
 
 
 def require_intervals(pipeline: Pipeline, dag: DAG) -> None:
     """Raise `InvalidPipeline` if the runs that `dag`'s schedule makes have no interval for an interval pipeline."""
-    if pipeline.identity is not Identity.INTERVAL:
+    if pipeline.identity is not KeyedBy.INTERVAL:
         return
     timetable = dag.timetable
     if isinstance(timetable, AssetTriggeredTimetable):
@@ -73,7 +73,7 @@ def interval_of(pipeline: Pipeline, context: Context, *, alone: bool = True) -> 
 
     Raises `IntervalMissing` if there is none, or an empty one; `InvalidPipeline` if a cursor pipeline is given one.
     """
-    if pipeline.identity is not Identity.INTERVAL:
+    if pipeline.identity is not KeyedBy.INTERVAL:
         if alone:
             _refuse_given(pipeline, said_of(context))
         return None

@@ -26,9 +26,9 @@ from typing import Any, Protocol
 from airflow.sdk import Connection
 
 from lockstep.airflow._airflow import AirflowException
+from lockstep.airflow._base_operator import DriverLog
 from lockstep.airflow._cluster_jobs import KubernetesJobs, YarnJobs
 from lockstep.airflow._shipping import file_of, ship
-from lockstep.airflow._telling import DriverLog
 from lockstep.airflow.connections import AirflowConnections, connection
 from lockstep.audits.audit import Function, Query
 from lockstep.audits.in_spark import AskSpark, Found

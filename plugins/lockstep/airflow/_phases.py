@@ -35,7 +35,7 @@ from lockstep.airflow.operators import (
     StageOperator,
 )
 from lockstep.airflow.page import page_root
-from lockstep.epoch import Identity
+from lockstep.epoch import KeyedBy
 from lockstep.errors import InvalidPipeline
 from lockstep.launchers import JobLauncher
 from lockstep.pipeline import Pipeline
@@ -79,7 +79,7 @@ class Phases:
     pipeline: Pipeline
     spark_conn_id: str = SPARK
     spark_submit: Mapping[str, Any] = field(default_factory=dict)
-    patience: timedelta = PATIENCE
+    max_wait: timedelta = PATIENCE
     task_args: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     part: bool = False
     launcher: JobLauncher | None = None
@@ -93,7 +93,7 @@ class Phases:
         if map_shards:
             self._require_shards(pack)
         if pack is not None:
-            self._pack(pack, schedule if self.pipeline.identity is Identity.INTERVAL else None)
+            self._pack(pack, schedule if self.pipeline.identity is KeyedBy.INTERVAL else None)
         else:
             self._phases(map_shards)
 
@@ -167,7 +167,7 @@ class Phases:
     def _of(self, phase: str, sink: str | None = None) -> dict[str, Any]:
         """Arguments of a task."""
         own = {"pipeline": self.pipeline, "part": self.part, **({"sink": sink} if sink else {})}
-        return {**_arguments(phase, self.patience, self.task_args, sink), **own}
+        return {**_arguments(phase, self.max_wait, self.task_args, sink), **own}
 
 
 def map_packs(
@@ -176,13 +176,13 @@ def map_packs(
     *,
     spark_conn_id: str,
     spark_submit: Mapping[str, Any],
-    patience: timedelta,
+    max_wait: timedelta,
     task_args: Mapping[str, Mapping[str, Any]],
 ) -> None:
     """One mapped task, with an instance for each pipeline that moves an epoch of it. `alias`: of the asset events. The
     task before it keeps the names for the run, so that a cleared instance has its pipeline whatever the file lists."""
     require_task_args(pipelines, task_args)
-    arguments = _arguments("pack", patience, task_args)
+    arguments = _arguments("pack", max_wait, task_args)
     rule = {"trigger_rule": arguments.pop("trigger_rule")} if "trigger_rule" in arguments else {}
     names = MappedNamesOperator(task_id=NAMES, names=[one.name for one in pipelines], **rule)
     task: Any = MappedPackOperator.partial(
@@ -238,10 +238,10 @@ def require_task_args(pipelines: Iterable[Pipeline], task_args: Mapping[str, Map
 
 
 def _arguments(
-    phase: str, patience: timedelta, task_args: Mapping[str, Mapping[str, Any]], sink: str | None = None
+    phase: str, max_wait: timedelta, task_args: Mapping[str, Mapping[str, Any]], sink: str | None = None
 ) -> dict[str, Any]:
     """Lockstep's, and over them the user's."""
-    found: dict[str, Any] = {"task_id": sink or phase, "doc_md": _DOCS[phase], "patience": patience}
+    found: dict[str, Any] = {"task_id": sink or phase, "doc_md": _DOCS[phase], "max_wait": max_wait}
     match phase:
         case "pack":
             pass

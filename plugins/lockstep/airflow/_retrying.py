@@ -44,8 +44,9 @@ def _seconds(delay: timedelta | float) -> float:
 def require_hold(pipeline: Pipeline, path: Iterable[BaseOperator]) -> None:
     """Raise `InvalidPipeline` if recovery would void an attempt that is still being retried."""
     needed = sum((longest_wait(task) for task in path), timedelta())
-    if pipeline.hold < needed:
+    if pipeline.recovery_grace < needed:
         raise InvalidPipeline(
-            f"pipeline {pipeline.name}: hold is {pipeline.hold}, but the retries before the commit may pause for "
-            f"{needed} in all: recovery would void living attempts. Set a longer hold or fewer retries"
+            f"pipeline {pipeline.name}: recovery_grace is {pipeline.recovery_grace}, but the retries "
+            f"before the commit may pause for {needed} in all: recovery would void living attempts. Set a longer "
+            "recovery_grace or fewer retries"
         )

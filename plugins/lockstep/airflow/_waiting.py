@@ -17,7 +17,7 @@ from typing import Any
 from airflow.sdk import BaseOperator, Context
 
 from lockstep.airflow._airflow import AirflowRescheduleException, TaskDeferred, defers_by_default
-from lockstep.airflow._telling import TellingOperator
+from lockstep.airflow._base_operator import LockstepOperator
 from lockstep.epoch import RunKey
 from lockstep.errors import JobAtWork, Retryable, SourceNotReady, WaitedInVain
 from lockstep.protocol.runtime import Runtime
@@ -41,13 +41,13 @@ class Wait:
     of_job: bool = False
 
 
-class WaitingOperator(TellingOperator):
-    """`patience`: how long it waits at most. `deferrable`: whether it may leave looking for files to the triggerer;
+class WaitingOperator(LockstepOperator):
+    """`max_wait`: how long it waits at most. `deferrable`: whether it may leave looking for files to the triggerer;
     unless said, what `[operators] default_deferrable` says."""
 
-    def __init__(self, *, patience: timedelta = PATIENCE, deferrable: bool | None = None, **arguments: Any) -> None:
+    def __init__(self, *, max_wait: timedelta = PATIENCE, deferrable: bool | None = None, **arguments: Any) -> None:
         super().__init__(**arguments)
-        self.patience = patience
+        self.max_wait = max_wait
         self.deferrable = defers_by_default() if deferrable is None else deferrable
         self._since: datetime | None = None
         self._misled: frozenset[str] = frozenset()
@@ -55,7 +55,7 @@ class WaitingOperator(TellingOperator):
     def wait_for(self, missing: Sequence[Retryable], told: Retryable, context: Context) -> Wait:
         """How to wait for all of `missing`, of which `told` speaks. Raises `WaitedInVain`."""
         places = [place for place in _places_of(missing) if place not in self._misled] if self.deferrable else []
-        return wait_after(told, self, context, self.patience, places=places[:_PLACES], since=self._since)
+        return wait_after(told, self, context, self.max_wait, places=places[:_PLACES], since=self._since)
 
     def away(self, wait: Wait) -> BaseException:
         """What a task raises to be run again when there is reason to look again."""
@@ -92,22 +92,22 @@ def wait_after(
     error: Retryable,
     task: BaseOperator,
     context: Context,
-    patience: timedelta,
+    max_wait: timedelta,
     *,
     places: Sequence[str] = (),
     since: datetime | None = None,
 ) -> Wait:
     """How long to wait for what `error` says is missing: half as long as this took so far, within the task's retry
     delays; with `places`, for which somebody else looks, not shorter than the longest of these. Raises `WaitedInVain`
-    at the end of `patience`, which counts from the first look of this try, or `since`. A job that works is no such
+    at the end of `max_wait`, which counts from the first look of this try, or `since`. A job that works is no such
     wait: it takes as long as it takes, and is looked after within the longest of the delays."""
     began = min(filter(None, [since, _first_look(context)]))
     waited = datetime.now(UTC) - began
     of_job = isinstance(error, JobAtWork)
-    if waited >= patience and not of_job:
+    if waited >= max_wait and not of_job:
         raise WaitedInVain(
             f"waited {_rounded(waited)} in vain: {error}. Clear the run from begin to wait again; "
-            f"epoch_dag(…, patience=timedelta(…)) waits longer"
+            f"epoch_dag(…, max_wait=timedelta(…)) waits longer"
         ) from error
     least, most = _delta(task.retry_delay), _delta(task.max_retry_delay or task.retry_delay)
     looks = "the triggerer looks for it, and this task again" if places else "looks again"
@@ -116,8 +116,8 @@ def wait_after(
         ends = f"has waited for {_rounded(waited)}"
     else:
         pause = max(waited / 2, most) if places else min(max(waited / 2, least), most)
-        pause = min(pause, patience - waited)
-        ends = f"gives up in {_rounded(patience - waited)}"
+        pause = min(pause, max_wait - waited)
+        ends = f"gives up in {_rounded(max_wait - waited)}"
     _log.info("waiting, %s: %s; %s in %s, %s", type(error).__name__, error, looks, _rounded(pause), ends)
     return Wait(began, pause, least, tuple(places), of_job)
 

@@ -1,9 +1,9 @@
 """What Airflow's assets are told of epochs: each once, by the task that shows it, or else by the recovery DAG.
 
 An event is written with the end of its task, in Airflow's database; what a sink shows is in the ledger. Nothing makes
-one transaction of the two, so `untold` in the ledger says what nobody has found in Airflow yet, and whoever isn't the
-first to tell looks there before: the event is to Airflow what the marker is to a sink. Two that look at the same moment
-may both tell, so consumers act on epoch and generation.
+one transaction of the two, so the ledger's `pending_asset_event` lists the events that weren't seen in Airflow yet. A
+second attempt looks in Airflow first: the event is to Airflow what the marker is to a sink. Two attempts that look at
+the same moment may both emit, so consumers act on epoch and generation.
 
 Airflow starts by the event of a partition only DAGs that go by partitions, and by any other event only those that
 don't: so a sink has two assets. Versions before 3.3, where a task can't name a partition, have the first alone.
@@ -23,7 +23,7 @@ from airflow.sdk import Asset, AssetAlias
 
 from lockstep.airflow._airflow import HAS_PARTITIONS, Event, events_of, is_over, tell
 from lockstep.airflow.connections import LEDGER, login
-from lockstep.epoch import Epoch, Interval, Json, RunKey, Untold
+from lockstep.epoch import Epoch, Interval, Json, PendingAssetEvent, RunKey
 from lockstep.errors import EventsUnread, LedgerUnavailable, LockstepError
 from lockstep.ledger import Ledger
 from lockstep.sinks.base import Sink
@@ -124,7 +124,7 @@ class _News:
 
 
 @dataclass
-class Teller:
+class AssetEventEmitter:
     """Has a task tell what nobody has told. `alias`: through which it does so, if its assets aren't its own."""
 
     ledger: Ledger
@@ -148,8 +148,8 @@ class Teller:
         events: list[Event] = []
         failures: list[str] = []
         runs: dict[RunKey, bool] = {}
-        by_sink: dict[tuple[str, str], list[Untold]] = {}
-        for row in self.ledger.all_untold(_AT_ONCE):
+        by_sink: dict[tuple[str, str], list[PendingAssetEvent]] = {}
+        for row in self.ledger.all_pending_events(_AT_ONCE):
             by_sink.setdefault((row.pipeline, row.sink), []).append(row)
         for (pipeline, sink), rows in by_sink.items():
             try:
@@ -172,7 +172,7 @@ class Teller:
         if not epochs:
             return []
         by_id = {epoch.id: epoch for epoch in epochs}
-        rows = [row for row in self.ledger.untold(epochs[0].pipeline, list(by_id)) if row.sink == sink]
+        rows = [row for row in self.ledger.pending_events(epochs[0].pipeline, list(by_id)) if row.sink == sink]
         turn = min(TURN, timedelta(seconds=monotonic() - self.ledger.opened_at))  # a run's id may come back
         mine = [row for row in rows if row.shown_by == self.ledger.actor and (row.age or TURN) < turn]
         every = frozenset(asset.name for asset in outlets_of(epochs[0].pipeline, [sink]))
@@ -183,7 +183,7 @@ class Teller:
             _log.warning("%s. What sink %s shows is left for the recovery DAG to tell", error, sink)
         return [_News(by_id[number], sink, lacking[number]) for number in sorted(lacking)]
 
-    def _left(self, pipeline: str, sink: str, rows: Sequence[Untold]) -> list[_News]:
+    def _left(self, pipeline: str, sink: str, rows: Sequence[PendingAssetEvent]) -> list[_News]:
         """What nobody else will tell of a sink, oldest first."""
         lacking = self._lacking(rows)
         late = {row.epoch for row in rows if row.epoch in lacking and (row.missed or timedelta()) >= PATIENCE}
@@ -197,13 +197,13 @@ class Teller:
                 unknown,
             )
         if late:
-            self.ledger.forget_untold(pipeline, sink, sorted(late), self.role)
+            self.ledger.forget_pending_events(pipeline, sink, sorted(late), self.role)
         left = [row.epoch for row in rows if row.epoch in lacking.keys() - late]
         if left:
-            self.ledger.note_missed(pipeline, sink, left, self.role)
+            self.ledger.mark_missed(pipeline, sink, left, self.role)
         return [_News(self.ledger.epoch(pipeline, number), sink, lacking[number]) for number in left]
 
-    def _lacking(self, rows: Sequence[Untold]) -> dict[int, frozenset[str]]:
+    def _lacking(self, rows: Sequence[PendingAssetEvent]) -> dict[int, frozenset[str]]:
         """{epoch: names of the assets that have no event of it} of one sink's rows; the ledger learns which all know.
         One may lack what the other has: of an asset that isn't active when a task ends Airflow writes no event. Raises
         `EventsUnread`."""
@@ -214,7 +214,7 @@ class Teller:
         lacking = {number: frozenset(name for name in known if number not in known[name]) for number in wanted}
         for number in sorted(wanted):
             if not lacking[number]:
-                self.ledger.note_told(pipeline, number, [sink], self.role)
+                self.ledger.mark_emitted(pipeline, number, [sink], self.role)
         return {number: names for number, names in lacking.items() if names}
 
     def _events(self, news: Sequence[_News], pack: bool = False) -> Iterator[Event]:
@@ -246,7 +246,7 @@ def _known(asset: Asset, wanted: set[int], deployment: str) -> set[int]:
     return known
 
 
-def _turn_is_over(row: Untold, known: dict[RunKey, bool]) -> bool:
+def _turn_is_over(row: PendingAssetEvent, known: dict[RunKey, bool]) -> bool:
     """Whether no run that came to the epoch will tell it by itself."""
     if (row.age or TURN) >= TURN:
         return True

@@ -15,7 +15,7 @@ from lockstep.airflow._retrying import retry_arguments
 from lockstep.airflow._waiting import PATIENCE
 from lockstep.airflow.assets import asset_of
 from lockstep.airflow.timetables import knows_its_bounds
-from lockstep.epoch import Identity
+from lockstep.epoch import KeyedBy
 from lockstep.errors import InvalidPipeline
 from lockstep.launchers import JobLauncher
 from lockstep.pipeline import Pipeline
@@ -35,7 +35,7 @@ def epoch_dag(
     dag_id: str | None = None,
     spark_conn_id: str = SPARK,
     spark_submit: Mapping[str, Any] | None = None,
-    patience: timedelta = PATIENCE,
+    max_wait: timedelta = PATIENCE,
     pack: int | None = None,
     map_shards: bool = False,
     task_args: Mapping[str, Mapping[str, Any]] | None = None,
@@ -51,7 +51,7 @@ def epoch_dag(
     and no manual run.
     `spark_conn_id`: `sc://…` for Spark Connect, or a master for spark-submit, with `spark_submit` as further arguments
     of Airflow's SparkSubmitHook.
-    `patience`: how long a task waits, rescheduled and not failed, for input, another run or the epoch before; for files
+    `max_wait`: how long a task waits, rescheduled and not failed, for input, another run or the epoch before; for files
     deferred, if `default_args` or Airflow's configuration say so.
     `pack`: for catching up and backfills. A run of an interval pipeline takes the intervals of the schedule that its
     data interval is made of; one of a cursor pipeline goes on until there is nothing left to read. What fails is one
@@ -83,14 +83,14 @@ def epoch_dag(
     if knows_its_bounds(timetable):
         dag.start_date = dag.end_date = None  # its tasks would have them, and Airflow leave these out of manual runs
     with dag:
-        phases = Phases(pipeline, spark_conn_id, spark_submit or {}, patience, task_args or {}, launcher=launcher)
+        phases = Phases(pipeline, spark_conn_id, spark_submit or {}, max_wait, task_args or {}, launcher=launcher)
         phases.make(pack=pack, schedule=schedule, map_shards=map_shards)
     return dag
 
 
 def _require_pack(pipeline: Pipeline, pack: int, schedule: Any) -> None:
     require_most(pipeline, pack)
-    if pipeline.identity is Identity.INTERVAL and not makes_intervals(pipeline, schedule):
+    if pipeline.identity is KeyedBy.INTERVAL and not makes_intervals(pipeline, schedule):
         raise InvalidPipeline(
             f"pipeline {pipeline.name}: pack={pack} needs a schedule that is a cron string or a timedelta, which says "
             "what interval an epoch has. For a DAG that is only triggered give start_date and end_date of the past, "
@@ -118,7 +118,7 @@ def require_no_dag_around(function: str) -> None:
 
 def _runs_at_once(pipeline: Pipeline) -> int:
     match pipeline.identity:
-        case Identity.INTERVAL:
+        case KeyedBy.INTERVAL:
             return PARALLEL_INTERVALS
-        case Identity.CURSOR:
+        case KeyedBy.CURSOR:
             return pipeline.max_in_flight

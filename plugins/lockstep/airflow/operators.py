@@ -15,21 +15,21 @@ from airflow.sdk.definitions.mappedoperator import MappedOperator
 
 from lockstep.airflow._actors import actor_of
 from lockstep.airflow._airflow import AirflowSkipException
+from lockstep.airflow._base_operator import LockstepOperator
 from lockstep.airflow._coming import what_comes
 from lockstep.airflow._conf import asked_of
 from lockstep.airflow._intervals import cut, interval_of
 from lockstep.airflow._launching import Launcher, PackLauncher, asking, launcher
 from lockstep.airflow._lineage import note, wanted, with_parent_run
 from lockstep.airflow._metrics import count_rows, send_gauges, switched_on, timed
-from lockstep.airflow._telling import TellingOperator
 from lockstep.airflow._waiting import WaitingOperator, hold_meanwhile
-from lockstep.airflow.assets import Teller, alias_of, inlets_of, outlets_of, rows_of
+from lockstep.airflow.assets import AssetEventEmitter, alias_of, inlets_of, outlets_of, rows_of
 from lockstep.airflow.connections import LEDGER, AirflowConnections, login, staging_uri
 from lockstep.airflow.page import EpochLink
 from lockstep.airflow.replanning import refuse_to_replan, replanned_by
 from lockstep.airflow.resolving import PIPELINE, asked_to_hold, asked_to_resolve
 from lockstep.airflow.restating import refuse_to_restore, with_wish
-from lockstep.epoch import Epoch, Identity, Interval, RunKey
+from lockstep.epoch import Epoch, Interval, KeyedBy, RunKey
 from lockstep.errors import (
     EpochBusy,
     EpochsStuck,
@@ -132,7 +132,7 @@ class EpochOperator(WaitingOperator):
         return pipelines_in(around) if around is not None else {self.pipeline.name: self.pipeline}
 
     def _interval(self, context: Context) -> Interval | None:
-        others = [one for one in self._moved().values() if one.identity is Identity.INTERVAL]
+        others = [one for one in self._moved().values() if one.identity is KeyedBy.INTERVAL]
         return interval_of(self.pipeline, context, alone=not others)
 
     def _asked_for(self, context: Context) -> Interval | None:
@@ -272,7 +272,7 @@ class PublishOperator(EpochOperator):
         told = {**_summarize(epoch), "sink": self.sink, "rows": rows_of(epoch, self._outputs)}
         if not counted:
             count_rows(epoch.pipeline, self.sink, told["rows"])
-        Teller(runtime.ledger, Role.PUBLISH).tell_epoch(self, context, epoch, self.sink)
+        AssetEventEmitter(runtime.ledger, Role.PUBLISH).tell_epoch(self, context, epoch, self.sink)
         return told
 
     def _shows(self, runtime: Runtime, run: RunKey) -> bool:
@@ -395,8 +395,8 @@ class PackOperator(EpochOperator):
             for sink in self.pipeline.sinks:
                 count_rows(epoch.pipeline, sink.name, rows_of(epoch, sink.outputs))
 
-    def _teller(self, runtime: Runtime) -> Teller:
-        return Teller(runtime.ledger, Role.PUBLISH)
+    def _teller(self, runtime: Runtime) -> AssetEventEmitter:
+        return AssetEventEmitter(runtime.ledger, Role.PUBLISH)
 
     def on_kill(self) -> None:
         """As of `StageOperator`, for every job under way."""
@@ -418,11 +418,11 @@ class MappedPackOperator(PackOperator):
         self.of = of
         self.alias = alias
 
-    def _teller(self, runtime: Runtime) -> Teller:
-        return Teller(runtime.ledger, Role.PUBLISH, alias_of(self.alias))
+    def _teller(self, runtime: Runtime) -> AssetEventEmitter:
+        return AssetEventEmitter(runtime.ledger, Role.PUBLISH, alias_of(self.alias))
 
 
-class MappedNamesOperator(TellingOperator):
+class MappedNamesOperator(LockstepOperator):
     """Return the names of the pipelines that the run's mapped packs move."""
 
     def __init__(self, *, names: Sequence[str], **arguments: Any) -> None:
@@ -433,7 +433,7 @@ class MappedNamesOperator(TellingOperator):
         return self.names
 
 
-class MovedOperator(BaseOperator):
+class GroupEnd(BaseOperator):
     """Does nothing, and never starts: the scheduler has it follow `cleanup`, and the run fails where that failed."""
 
     inherits_from_empty_operator = True
@@ -456,7 +456,7 @@ def pipelines_in(dag: DAG) -> dict[str, Pipeline]:
     return found
 
 
-class ListPipelinesOperator(TellingOperator):
+class ListPipelinesOperator(LockstepOperator):
     """The names of the pipelines that the ledger knows, whether their DAGs still exist or not; of the one that the run
     asks for alone. Raises `UnknownEpoch` if the ledger doesn't have that."""
 
@@ -473,7 +473,7 @@ class ListPipelinesOperator(TellingOperator):
         return [name for name in names if only in (None, "", name)]
 
 
-class RecoverOperator(TellingOperator):
+class RecoverOperator(LockstepOperator):
     """One round of recovery for a pipeline, by its name alone; before it, if the run says where, what a person has
     asked for of a decided epoch in a sink. A scheduled round leaves the pipeline to one that is at it. Raises
     `RecoveryIncomplete` with what is left."""
@@ -483,8 +483,8 @@ class RecoverOperator(TellingOperator):
         self.pipeline = pipeline
 
     def perform(self, context: Context) -> dict[str, Any]:
-        hold, word = asked_to_hold(context), asked_to_resolve(self.pipeline, context)
-        by_schedule = hold is None and asked_of(context).get(PIPELINE) in (None, "")
+        recovery_grace, word = asked_to_hold(context), asked_to_resolve(self.pipeline, context)
+        by_schedule = recovery_grace is None and asked_of(context).get(PIPELINE) in (None, "")
         with open_runtime(self.pipeline, None, context) as runtime, runtime.ledger.recovering(self.pipeline) as alone:
             if by_schedule and not alone:
                 raise AirflowSkipException(f"another round is recovering pipeline {self.pipeline} at this moment")
@@ -494,13 +494,13 @@ class RecoverOperator(TellingOperator):
                 except NothingAsked as done:  # by a try before this one, for instance: the rest of it is left to do
                     self.log.warning("%s", done)
             with closing(Report(login(LEDGER))) as history:
-                report = recover(runtime, hold, lambda epoch: what_comes(epoch, history, context))
+                report = recover(runtime, recovery_grace, lambda epoch: what_comes(epoch, history, context))
         if report.problems:
             raise RecoveryIncomplete(f"pipeline {self.pipeline}: " + "; ".join(report.problems))
         return {"finished": report.finished, "voided": report.voided, "swept": report.swept}
 
 
-class ListCompactableOperator(TellingOperator):
+class ListCompactableOperator(LockstepOperator):
     """Pipeline and name of every sink whose table `lockstep compact` takes."""
 
     def perform(self, context: Context) -> list[dict[str, str]]:
@@ -513,7 +513,7 @@ class ListCompactableOperator(TellingOperator):
         return found
 
 
-class CompactOperator(TellingOperator):
+class CompactOperator(LockstepOperator):
     """Compact the table of one sink, by names alone."""
 
     def __init__(
@@ -549,28 +549,28 @@ class CompactOperator(TellingOperator):
         self.log.info("%s of %s small files are written anew", done, of)
 
 
-class TellOperator(TellingOperator):
-    """Tell Airflow's assets of what sinks show, and those who have shown it didn't get to tell. One text, if any, says
-    of which sinks that couldn't be done: `AllToldOperator` fails with it, as nothing is told by a task that fails."""
+class EmitAssetEventsOperator(LockstepOperator):
+    """Emit the asset events that publishing tasks didn't get to emit. Returns one text if some sinks' couldn't be
+    emitted; `FailOnUnemittedEvents` fails with it, because Airflow drops the events of a task that fails."""
 
     def perform(self, context: Context) -> list[str]:
         with closing(Ledger(login(LEDGER), actor_of(context["ti"]))) as ledger:
-            failures = Teller(ledger, Role.RECOVER).tell_left(self, context)
+            failures = AssetEventEmitter(ledger, Role.RECOVER).tell_left(self, context)
         return ["\n".join(failures)] if failures else []
 
 
-class AllToldOperator(TellingOperator):
-    """Fail with what `TellOperator` couldn't tell. Mapped over that: without any there is no such task."""
+class FailOnUnemittedEvents(LockstepOperator):
+    """Fail with what `EmitAssetEventsOperator` couldn't tell. Mapped over that: without any there is no such task."""
 
-    def __init__(self, *, untold: str, **arguments: Any) -> None:
+    def __init__(self, *, unemitted: str, **arguments: Any) -> None:
         super().__init__(**arguments)
-        self.untold = untold
+        self.unemitted = unemitted
 
     def perform(self, context: Context) -> None:
-        raise RecoveryIncomplete(self.untold)
+        raise RecoveryIncomplete(self.unemitted)
 
 
-class NothingStuckOperator(TellingOperator):
+class StuckEpochsCheck(LockstepOperator):
     """Fail while any pipeline has an epoch that waits for a person, with one sentence a pipeline. Only the log tells of
     intervals that have no epoch: somebody may have left them out on purpose."""
 

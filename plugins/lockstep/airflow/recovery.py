@@ -10,11 +10,11 @@ from airflow.sdk import DAG, Param, TriggerRule
 from lockstep.airflow._airflow import CronTriggerTimetable
 from lockstep.airflow.dag import OWNER, TAG, require_no_dag_around, with_own
 from lockstep.airflow.operators import (
-    AllToldOperator,
+    EmitAssetEventsOperator,
+    FailOnUnemittedEvents,
     ListPipelinesOperator,
-    NothingStuckOperator,
     RecoverOperator,
-    TellOperator,
+    StuckEpochsCheck,
 )
 from lockstep.airflow.resolving import EPOCH, PIPELINE, SINK, WORD
 
@@ -54,7 +54,7 @@ def recovery_dag(dag_id: str = "lockstep_recovery", *, schedule: str = "*/5 * * 
         "schedule": CronTriggerTimetable(schedule, timezone="UTC"),
         "start_date": datetime(2024, 1, 1, tzinfo=UTC),
         "default_args": {"owner": OWNER, "retries": 0},
-        "params": {"hold_minutes": _HOLD, PIPELINE: _PIPELINE, EPOCH: _EPOCH, SINK: _SINK, WORD: _WORD},
+        "params": {"recovery_grace_minutes": _HOLD, PIPELINE: _PIPELINE, EPOCH: _EPOCH, SINK: _SINK, WORD: _WORD},
         "doc_md": __doc__,
         "tags": {TAG, RECOVERY_TAG},
         "max_active_runs": ROUNDS_AT_ONCE,
@@ -68,7 +68,7 @@ def recovery_dag(dag_id: str = "lockstep_recovery", *, schedule: str = "*/5 * * 
             doc_md="Finishes decided epochs, voids dead attempts, sweeps what nobody owns.",
             map_index_template="{{ task.pipeline }}",
         ).expand(pipeline=pipelines.output)
-        told = TellOperator(
+        told = EmitAssetEventsOperator(
             task_id="tell",
             doc_md="Tells assets of what sinks show, where whoever has shown it didn't get to: recovery itself, a "
             "worker that died, a pack of which one epoch was given up.",
@@ -76,12 +76,12 @@ def recovery_dag(dag_id: str = "lockstep_recovery", *, schedule: str = "*/5 * * 
             max_active_tis_per_dag=1,  # or two rounds that look at the same moment would both tell
         )
         recovered >> told
-        AllToldOperator.partial(
+        FailOnUnemittedEvents.partial(
             task_id="all_told",
             doc_md="Fails where `tell` couldn't look what assets know, and says of which sinks: `tell` itself has to "
             "succeed, or Airflow writes none of its events. Skipped where there is nothing to say.",
-        ).expand(untold=told.output)
-        recovered >> NothingStuckOperator(
+        ).expand(unemitted=told.output)
+        recovered >> StuckEpochsCheck(
             task_id="nothing_stuck",
             doc_md="Fails while `lockstep status` would say that something is stuck: one sentence a pipeline, and what "
             "moves it.",

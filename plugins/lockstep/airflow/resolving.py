@@ -17,7 +17,7 @@ from lockstep.errors import IllegalTransition
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-PIPELINE, HOLD = "pipeline", "hold_minutes"
+PIPELINE, HOLD = "pipeline", "recovery_grace_minutes"
 EPOCH, SINK, WORD = "resolve_epoch", "resolve_sink", "resolve_word"
 MOST_MINUTES = 60 * 24 * 365
 

@@ -17,8 +17,8 @@ from lockstep.airflow._intervals import require_intervals
 from lockstep.airflow._phases import NAMES, SPARK, Phases, describe, map_packs
 from lockstep.airflow._retrying import retry_arguments
 from lockstep.airflow._waiting import PATIENCE
-from lockstep.airflow.operators import MovedOperator, pipelines_in
-from lockstep.epoch import Identity
+from lockstep.airflow.operators import GroupEnd, pipelines_in
+from lockstep.epoch import KeyedBy
 from lockstep.errors import InvalidPipeline
 from lockstep.launchers import JobLauncher
 from lockstep.pipeline import Pipeline
@@ -34,7 +34,7 @@ class EpochTaskGroup(TaskGroup):
 
     What comes before the group comes before `begin`; what comes behind it, behind `cleanup`: when every sink shows the
     epoch. Several groups may stand in a DAG, of different pipelines. `group_id`: the pipeline's name, unless given.
-    `spark_conn_id`, `spark_submit`, `launcher`, `patience`, `map_shards`, `task_args`: as of `epoch_dag`. `pack`: one
+    `spark_conn_id`, `spark_submit`, `launcher`, `max_wait`, `map_shards`, `task_args`: as of `epoch_dag`. `pack`: one
     task in place of all phases; more than one epoch of an interval pipeline only `epoch_dag` puts into a run.
     `default_args` and `group_args` are Airflow's; the DAG's and its groups' count more than Lockstep's own. Raises
     `InvalidPipeline` where the DAG can't give its runs what the epochs need.
@@ -49,7 +49,7 @@ class EpochTaskGroup(TaskGroup):
         group_id: str | None = None,
         spark_conn_id: str = SPARK,
         spark_submit: Mapping[str, Any] | None = None,
-        patience: timedelta = PATIENCE,
+        max_wait: timedelta = PATIENCE,
         pack: int | None = None,
         map_shards: bool = False,
         task_args: Mapping[str, Mapping[str, Any]] | None = None,
@@ -58,8 +58,8 @@ class EpochTaskGroup(TaskGroup):
         **group_args: Any,
     ) -> None:
         spark = (spark_conn_id, spark_submit or {})
-        phases = Phases(pipeline, *spark, patience, task_args or {}, part=True, launcher=launcher)
-        if pack is not None and pack != 1 and pipeline.identity is Identity.INTERVAL:
+        phases = Phases(pipeline, *spark, max_wait, task_args or {}, part=True, launcher=launcher)
+        if pack is not None and pack != 1 and pipeline.identity is KeyedBy.INTERVAL:
             raise InvalidPipeline(
                 f"pipeline {pipeline.name}: pack={pack} in a task group, whose run is one interval and so one epoch: "
                 "say pack=1, or take epoch_dag(…, pack=…), whose schedule puts several intervals into a run"
@@ -78,7 +78,7 @@ class EpochTaskGroup(TaskGroup):
         group_id: str,
         spark_conn_id: str = SPARK,
         spark_submit: Mapping[str, Any] | None = None,
-        patience: timedelta = PATIENCE,
+        max_wait: timedelta = PATIENCE,
         task_args: Mapping[str, Mapping[str, Any]] | None = None,
         default_args: Mapping[str, Any] | None = None,
         **group_args: Any,
@@ -100,7 +100,7 @@ class EpochTaskGroup(TaskGroup):
                 f"lockstep.{group.dag.dag_id}.{group.group_id}",
                 spark_conn_id=spark_conn_id,
                 spark_submit=spark_submit or {},
-                patience=patience,
+                max_wait=max_wait,
                 task_args=task_args or {},
             )
             group._ends >> _moved()
@@ -164,7 +164,7 @@ class EpochTaskGroup(TaskGroup):
 EpochTaskGroup.__slots__ = TaskGroup.__slots__  # type: ignore[attr-defined]
 
 
-def _moved() -> MovedOperator:
+def _moved() -> GroupEnd:
     """A leaf, which `cleanup` isn't where tasks stand behind the group: by its leaves a run fails. It is behind `abort`
     too, which a good run skips: as a leaf of a group around this one `abort` would have all skipped that follows."""
     bare: dict[str, Any] = {
@@ -172,7 +172,7 @@ def _moved() -> MovedOperator:
         "on_execute_callback": None,
         "on_success_callback": None,
     }  # or it would be started
-    return MovedOperator(task_id="moved", doc_md=_MOVED, trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS, **bare)
+    return GroupEnd(task_id="moved", doc_md=_MOVED, trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS, **bare)
 
 
 def _unbind(dag: DAG) -> None:

@@ -48,7 +48,7 @@ from lockstep.cli._tables import (
     visible,
 )
 from lockstep.connections.environment import EnvironmentConnections
-from lockstep.definition.wal_retention import KeptWal
+from lockstep.definition.wal_retention import RetainedWal
 from lockstep.distribution import __version__
 from lockstep.epoch import Epoch, SourceRange
 from lockstep.errors import IllegalTransition, InvalidPipeline, LockstepError, Retryable, UnknownEpoch
@@ -77,11 +77,11 @@ from lockstep.operations.verify import verify as verify_epoch
 from lockstep.pipeline import Pipeline
 from lockstep.protocol.abort import abort_epoch
 from lockstep.protocol.input_report import report_input
-from lockstep.protocol.kept_wals import expire_wals
 from lockstep.protocol.planned_sinks import find_redefined
 from lockstep.protocol.recover import forget as forget_pipeline
 from lockstep.protocol.recover import recover as recover_pipeline
 from lockstep.protocol.restage import restage as restage_epoch
+from lockstep.protocol.retained_wals import expire_wals
 from lockstep.protocol.runtime import Runtime
 from lockstep.run import in_process
 from lockstep.sinks.compacting import MIN_FILES
@@ -267,19 +267,23 @@ def recover(
     ledger: LedgerOption,
     staging: StagingOption,
     pipeline: Annotated[str | None, typer.Argument(help="Name of one pipeline; default: all.")] = None,
-    hold: Annotated[float | None, typer.Option(help="Seconds until an idle undecided attempt is void.")] = None,
+    recovery_grace: Annotated[
+        float | None, typer.Option(help="Seconds until an idle undecided attempt is void.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Publish decided epochs, void dead attempts, delete what they left. Exit code 75 if problems are left."""
-    if hold is not None and not 0 <= hold <= MOST:  # neither is true of nan
-        raise typer.BadParameter(f"{hold} is no number of seconds from 0 to {MOST:,}", param_hint="--hold")
+    if recovery_grace is not None and not 0 <= recovery_grace <= MOST:  # neither is true of nan
+        raise typer.BadParameter(
+            f"{recovery_grace} is no number of seconds from 0 to {MOST:,}", param_hint="--recovery-grace"
+        )
     with reported(as_json):
         names = [pipeline] if pipeline else Report(ledger).recoverable()
-        patience = timedelta(seconds=hold) if hold is not None else None
+        max_wait = timedelta(seconds=recovery_grace) if recovery_grace is not None else None
         reports = []
         for name in names:
             with runtime_of(name, ledger, staging) as runtime:
-                reports.append(recover_pipeline(runtime, patience))
+                reports.append(recover_pipeline(runtime, max_wait))
         print_found(as_json, reports, show_problems)
         if any(report.problems for report in reports):
             raise typer.Exit(RETRYABLE_EXIT)
@@ -475,7 +479,7 @@ def override(
     with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
         if sink is not None:
             _override(runtime, sink, settings or [], reason, clear)
-        runtime.ledger.hold(pipeline)  # raises for one that isn't there
+        runtime.ledger.recovery_grace(pipeline)  # raises for one that isn't there
         print_found(as_json, runtime.ledger.overrides(pipeline), show_overrides)
 
 
@@ -608,7 +612,7 @@ def prune(
             show_expired(pipeline, wals, planned=dry_run)
 
 
-def _expire(ledger: str, staging: str, dry_run: bool) -> dict[str, list[KeptWal]]:
+def _expire(ledger: str, staging: str, dry_run: bool) -> dict[str, list[RetainedWal]]:
     """By pipeline, the kept WALs that went, or would."""
     found = {}
     for name in Report(ledger).recoverable():

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lockstep.cli._row_lines import row_lines
-from lockstep.definition.wal_retention import KeptWal
+from lockstep.definition.wal_retention import RetainedWal
 from lockstep.epoch import EpochReport, Json, Outcome, Participant
 from lockstep.ledger.report import EpochStatus, HistoryEntry, PipelineStatus
 from lockstep.ledger.retention import HistoryPart, Pruning
@@ -440,7 +440,7 @@ def show_diff(found: WalDiff) -> None:
     _out().print("; ".join(told), soft_wrap=True)
 
 
-def show_expired(pipeline: str, found: Sequence[KeptWal], *, planned: bool) -> None:
+def show_expired(pipeline: str, found: Sequence[RetainedWal], *, planned: bool) -> None:
     """`lockstep prune`: the kept WALs that went."""
     if found:
         would = "would be " if planned else ""

@@ -13,7 +13,7 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 from lockstep.compute._splitting import by_partition
 from lockstep.definition.ddl import quote_name
 from lockstep.errors import InvalidPipeline
-from lockstep.wal.output_home import OutputHome, with_field_ids
+from lockstep.wal.table_staging import TableStaging, with_field_ids
 
 FILE_BYTES = 128 << 20  #: of what is read, by Spark's own estimate: from twice as much on there are two files
 _FILES = 10_000  #: of an output; an estimate that asks for more knows nothing
@@ -25,7 +25,7 @@ OPTIONS = {
 }
 
 
-def adoptable(frame: DataFrame, output: str, home: OutputHome, epoch: int) -> DataFrame:
+def adoptable(frame: DataFrame, output: str, home: TableStaging, epoch: int) -> DataFrame:
     """The rows with their epoch's column, in no more partitions than there should be files, each with rows of one
     partition of the table. Raises `InvalidPipeline`.
 
@@ -40,7 +40,7 @@ def adoptable(frame: DataFrame, output: str, home: OutputHome, epoch: int) -> Da
     return _numbered(marked.coalesce(files) if files < _FILES else marked, home)
 
 
-def _numbered(frame: DataFrame, home: OutputHome) -> DataFrame:
+def _numbered(frame: DataFrame, home: TableStaging) -> DataFrame:
     """With the field ids that the files are to have."""
     ids, fields = home.ids_of(frame.columns), frame.schema.fields
     if not ids or any(isinstance(field.dataType, ArrayType | MapType | StructType) for field in fields):
@@ -49,14 +49,14 @@ def _numbered(frame: DataFrame, home: OutputHome) -> DataFrame:
     return frame.select(*(F.col(quote_name(name)).alias(name, metadata=told) for name, told in metadata.items()))
 
 
-def with_epoch(rows: pa.Table, output: str, home: OutputHome, epoch: int) -> pa.Table:
+def with_epoch(rows: pa.Table, output: str, home: TableStaging, epoch: int) -> pa.Table:
     """The same of rows that this process holds."""
     require_no_epoch_column(rows.column_names, output, home)
     marked = rows.append_column(home.epoch_column, pa.array([epoch], pa.int64()).take(pa.repeat(0, rows.num_rows)))
     return marked.cast(with_field_ids(marked.schema, home.ids_of(marked.column_names)))
 
 
-def require_no_epoch_column(columns: list[str], output: str, home: OutputHome) -> None:
+def require_no_epoch_column(columns: list[str], output: str, home: TableStaging) -> None:
     """Raises `InvalidPipeline` for an output that has a column by that name."""
     if home.epoch_column.lower() in map(str.lower, columns):
         raise InvalidPipeline(

@@ -35,7 +35,7 @@ def most_rows() -> int:
     return int(text)
 
 
-class Room:
+class MemoryBudget:
     """Which outputs of epochs that are staged side by side this process holds: of each as much as it takes at once."""
 
     def __init__(self, most: int = _OUTPUTS) -> None:
@@ -54,7 +54,7 @@ class Room:
                 self._held -= outputs if fits else 0
 
 
-ROOM = Room()  #: the process's
+ROOM = MemoryBudget()  #: the process's
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

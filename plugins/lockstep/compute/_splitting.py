@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 def by_partition(rows: DataFrame, output: str, partition_by: Sequence[str], files: int | None) -> DataFrame:
     """`rows`, of which each of Spark's partitions will be a file with rows of one partition of the table. `files`: as
-    many as all of them should be, were they of one; None: nobody knows. `partition_by` as in `OutputHome`.
+    many as all of them should be, were they of one; None: nobody knows. `partition_by` as in `TableStaging`.
 
     Of more than `MOST_PARTITIONS` they stay where they are: the sink refuses a file of several. Raises
     `InvalidPipeline` for a column that isn't there.

@@ -17,9 +17,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from lockstep.audits.asking import SAMPLE
 from lockstep.audits.audit import Function, Query
 from lockstep.audits.calling import call, describe_kind, plain_rows, refuse, require_columns, require_fewer
+from lockstep.audits.evaluate import SAMPLE
 from lockstep.audits.in_spark import Found
 from lockstep.audits.rule import Key, Newest, Rule
 from lockstep.compute._by_value import ship_ours, ship_package

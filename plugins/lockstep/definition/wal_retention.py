@@ -42,7 +42,7 @@ class WalRetention:
 
 
 @dataclass(frozen=True)
-class KeptWal:
+class RetainedWal:
     """A sealed WAL that stays after cleanup, or, while that goes on, one that doesn't. `bytes`: of its files, without
     those that tables have adopted and those of another WAL that it refers to."""
 

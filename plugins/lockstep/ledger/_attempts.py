@@ -69,15 +69,15 @@ def skip_tokens(tx: Transaction, pipeline: str, token: int) -> None:
 
 
 def _skip(tx: Transaction, count: int) -> int:
-    return int(require_row(tx.one("lift_tokens", count=count))["max"])
+    return int(require_row(tx.one("advance_token_sequence", count=count))["max"])
 
 
-def lift_tokens(tx: Transaction, pipeline: str, epoch: int, token: int) -> None:
+def advance_token_sequence(tx: Transaction, pipeline: str, epoch: int, token: int) -> None:
     """By taking them: that needs no other right than every task has, and is safe beside others."""
     while (last := take_token(tx, pipeline, epoch, Role.OPERATOR)) <= token:
         if token - last > _MOST_LOST:
             raise IllegalTransition(_too_far(pipeline, token, last))
-        tx.do("lift_tokens", count=token - last)
+        tx.do("advance_token_sequence", count=token - last)
 
 
 def _too_far(pipeline: str, token: int, last: int) -> str:

@@ -42,7 +42,7 @@ _SESSION: dict[str, Any] = {
     "options": "-c statement_timeout=60s -c lock_timeout=20s -c idle_in_transaction_session_timeout=30s",
 }
 _ILLEGAL_TRANSITION = "LS001"
-_MESSAGES = ("reason", "because", "actor")
+_MESSAGES = ("reason", "actor")
 _LACKS = "multiranges, by which holes between intervals are found"
 
 

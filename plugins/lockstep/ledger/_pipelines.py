@@ -9,7 +9,7 @@ from psycopg2.extras import Json as Jsonb
 
 import lockstep.ledger._guards as guards
 from lockstep.definition.wal_retention import WalRetention
-from lockstep.epoch import Identity, Json
+from lockstep.epoch import Json, KeyedBy
 from lockstep.errors import IllegalTransition, InvalidPipeline
 from lockstep.ledger._connection import Transaction
 from lockstep.ledger._rows import require_row
@@ -18,21 +18,21 @@ from lockstep.ledger._rows import require_row
 def register(
     tx: Transaction,
     pipeline: str,
-    identity: Identity,
-    hold: timedelta | None,
+    identity: KeyedBy,
+    recovery_grace: timedelta | None,
     settings: Mapping[str, Json],
     retention: WalRetention | None = None,
 ) -> None:
     """Make it known. Raises `InvalidPipeline` as `update`."""
     tx.do("ensure_pipeline", pipeline=pipeline, identity=identity.value)
-    update(tx, pipeline, identity, hold, settings, retention)
+    update(tx, pipeline, identity, recovery_grace, settings, retention)
 
 
 def update(
     tx: Transaction,
     pipeline: str,
-    identity: Identity,
-    hold: timedelta | None,
+    identity: KeyedBy,
+    recovery_grace: timedelta | None,
     settings: Mapping[str, Json],
     retention: WalRetention | None = None,
 ) -> None:
@@ -44,8 +44,8 @@ def update(
             f"pipeline {pipeline} has {row['identity']} epochs in the ledger, its sources now make "
             f"{identity} epochs; give the pipeline another name"
         )
-    if hold is not None:
-        tx.do("keep_hold", pipeline=pipeline, hold=hold)
+    if recovery_grace is not None:
+        tx.do("set_recovery_grace", pipeline=pipeline, recovery_grace=recovery_grace)
     if retention is not None:
         tx.do("keep_retention", pipeline=pipeline, time=retention.time, epochs=retention.epochs)
     for sink, spec in settings.items():

@@ -92,7 +92,7 @@ def insert_epoch(
         generation=generation.number if generation else 0,
         replaces=generation.replaces if generation else None,
         replaces_to=generation.through if generation else None,
-        because=generation.because if generation else None,
+        reason=generation.reason if generation else None,
         restores=generation.restores if generation else None,
     )
     found = require_row(row)

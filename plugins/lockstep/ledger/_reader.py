@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Self
 
 import lockstep.ledger._guards as guards
-from lockstep.definition.wal_retention import KeptWal, WalRetention
+from lockstep.definition.wal_retention import RetainedWal, WalRetention
 from lockstep.epoch import (
     Attempt,
     Claim,
@@ -19,15 +19,15 @@ from lockstep.epoch import (
     Json,
     LastShown,
     Participant,
+    PendingAssetEvent,
     Position,
     RunKey,
-    Untold,
     Verdict,
 )
 from lockstep.errors import AlreadyDecided, LedgerRefused, UnknownEpoch
 from lockstep.ledger._arrays import chunks, texts
 from lockstep.ledger._connection import LedgerConnection, Row, Transaction
-from lockstep.ledger._rows import to_epoch, to_kept_wal, to_last_shown, to_participant, to_untold, to_verdict
+from lockstep.ledger._rows import to_epoch, to_kept_wal, to_last_shown, to_participant, to_pending_event, to_verdict
 from lockstep.ledger.settings import Override, SinkSettings
 from lockstep.states import DECIDED, Role
 
@@ -95,13 +95,13 @@ class LedgerReader:
         now: datetime = row["now"]
         return now
 
-    def hold(self, pipeline: str) -> timedelta:
+    def recovery_grace(self, pipeline: str) -> timedelta:
         """How long recovery leaves the pipeline's undecided attempts alone. Raises `UnknownEpoch`."""
         row = self._find_one("find_pipeline", pipeline=pipeline)
         if row is None:
             raise UnknownEpoch(f"the ledger has no pipeline {pipeline!r}")
-        hold: timedelta = row["hold"]
-        return hold
+        recovery_grace: timedelta = row["recovery_grace"]
+        return recovery_grace
 
     def wal_retention(self, pipeline: str) -> WalRetention:
         """As the definition that began last says it. Raises `UnknownEpoch`."""
@@ -110,20 +110,20 @@ class LedgerReader:
             raise UnknownEpoch(f"the ledger has no pipeline {pipeline!r}")
         return WalRetention(row["keep_wal_time"], row["keep_wal_epochs"])
 
-    def kept_wals(self, pipeline: str) -> list[KeptWal]:
+    def kept_wals(self, pipeline: str) -> list[RetainedWal]:
         """The WALs that have stayed after cleanup, oldest epoch first."""
         return [to_kept_wal(row) for row in self._find_all("list_kept_wals", pipeline=pipeline)]
 
-    def kept_wal(self, pipeline: str, epoch: int) -> KeptWal | None:
+    def kept_wal(self, pipeline: str, epoch: int) -> RetainedWal | None:
         row = self._find_one("find_kept_wal", pipeline=pipeline, epoch=epoch)
         return to_kept_wal(row) if row else None
 
-    def wals(self, pipeline: str, limit: int) -> list[tuple[Epoch, KeptWal | None]]:
+    def wals(self, pipeline: str, limit: int) -> list[tuple[Epoch, RetainedWal | None]]:
         """The sealed WALs that are there, youngest epoch first: of epochs that aren't finished, and those kept."""
         rows = self._find_all("list_wals", pipeline=pipeline, limit=limit)
         return [(to_epoch(row), _kept_of(row)) for row in rows]
 
-    def due_wals(self, pipeline: str) -> list[KeptWal]:
+    def due_wals(self, pipeline: str) -> list[RetainedWal]:
         """Those that `expire_wals` would give back now."""
         return [to_kept_wal(row) for row in self._find_all("list_due_wals", pipeline=pipeline)]
 
@@ -154,7 +154,7 @@ class LedgerReader:
         """Lives of a range with the reasons for which runs were to restate it when they got them, the first one first;
         none that was given up."""
         return [
-            (to_epoch(row), row["told"])
+            (to_epoch(row), row["restate_request"])
             for row in self._find_all("list_restated", pipeline=life.pipeline, root=life.root)
         ]
 
@@ -253,7 +253,7 @@ class LedgerReader:
         row = self._find_one("find_last_successor", pipeline=epoch.pipeline, epoch=epoch.id)
         return to_epoch(row) if row else None
 
-    def rival_generation(self, current: Epoch) -> Epoch | None:
+    def pending_replacement(self, current: Epoch) -> Epoch | None:
         """The epoch that is to take, or has taken, the place of `current`; not one that was given up."""
         number = current.generation.number + 1 if current.generation else 1
         key = {"pipeline": current.pipeline, "root": current.root, "generation": number}
@@ -328,9 +328,12 @@ class LedgerReader:
         """Whether an epoch of the pipeline owns files."""
         return self._find_one("find_any_claim", pipeline=pipeline) is not None
 
-    def abandoned_epochs(self, pipeline: str, hold: timedelta) -> list[Epoch]:
-        """Undecided, unleased, and without a sign of life for longer than `hold`."""
-        return [to_epoch(row) for row in self._find_all("list_abandoned_epochs", pipeline=pipeline, hold=hold)]
+    def abandoned_epochs(self, pipeline: str, recovery_grace: timedelta) -> list[Epoch]:
+        """Undecided, unleased, and without a sign of life for longer than `recovery_grace`."""
+        return [
+            to_epoch(row)
+            for row in self._find_all("list_abandoned_epochs", pipeline=pipeline, recovery_grace=recovery_grace)
+        ]
 
     def participants(self, pipeline: str, epoch: int) -> dict[str, Participant]:
         rows = self._find_all("list_participants", pipeline=pipeline, epoch=epoch)
@@ -347,13 +350,16 @@ class LedgerReader:
         rows = self._find_all("list_published", pipeline=pipeline, sink=sink, resolved=resolved)
         return [(row["id"], row["manifest_hash"]) for row in rows]
 
-    def untold(self, pipeline: str, epochs: Sequence[int]) -> list[Untold]:
+    def pending_events(self, pipeline: str, epochs: Sequence[int]) -> list[PendingAssetEvent]:
         """What sinks show of these epochs, and Airflow's assets may not know."""
-        return [to_untold(row) for row in self._find_all("find_untold", pipeline=pipeline, epochs=list(epochs))]
+        return [
+            to_pending_event(row)
+            for row in self._find_all("find_pending_events", pipeline=pipeline, epochs=list(epochs))
+        ]
 
-    def all_untold(self, limit: int) -> list[Untold]:
+    def all_pending_events(self, limit: int) -> list[PendingAssetEvent]:
         """The same of all pipelines, of each sink the longest there, with the runs that came to each epoch."""
-        return [to_untold(row) for row in self._find_all("list_untold", limit=limit)]
+        return [to_pending_event(row) for row in self._find_all("list_pending_events", limit=limit)]
 
     def last_word(self, epoch: Epoch, sink: str) -> LastWord | None:
         """What was told last of the sink's part in the epoch, whatever it was."""
@@ -399,21 +405,23 @@ class LedgerReader:
         return {row["path"] for rows in found for row in rows}
 
     def find_claims(
-        self, pipeline: str, source: str, paths: Iterable[str], but: Sequence[int] = ()
+        self, pipeline: str, source: str, paths: Iterable[str], exclude: Sequence[int] = ()
     ) -> dict[str, Claim]:
-        """Of each path the last claim, whole or highest range, that another epoch than those of `but` has on it."""
+        """Of each path the last claim, whole or highest range, that another epoch than those of `exclude` has on it."""
         rows = [
             row
             for chunk in chunks(paths)
             for row in self._find_all(
-                "find_claims", pipeline=pipeline, source=source, paths=texts(chunk), but=list(but)
+                "find_claims", pipeline=pipeline, source=source, paths=texts(chunk), exclude=list(exclude)
             )
         ]
         return {row["path"]: Claim(**row) for row in rows}
 
-    def find_paths_by_head(self, pipeline: str, source: str, heads: Iterable[str], but: Sequence[int] = ()) -> set[str]:
-        """Paths on which another epoch than those of `but` has a claim with one of these heads."""
-        rows = self._find_all("find_heads", pipeline=pipeline, source=source, heads=texts(heads), but=list(but))
+    def find_paths_by_head(
+        self, pipeline: str, source: str, heads: Iterable[str], exclude: Sequence[int] = ()
+    ) -> set[str]:
+        """Paths on which another epoch than those of `exclude` has a claim with one of these heads."""
+        rows = self._find_all("find_heads", pipeline=pipeline, source=source, heads=texts(heads), exclude=list(exclude))
         return {row["path"] for row in rows}
 
     def find_issued_tokens(
@@ -444,7 +452,7 @@ class LedgerReader:
         return self._connection.read(name, **parameters)
 
 
-def _kept_of(row: Row) -> KeptWal | None:
+def _kept_of(row: Row) -> RetainedWal | None:
     if row["kept_wal"] is None:
         return None
     return to_kept_wal({**row, "epoch": row["id"], "wal": row["kept_wal"], "bytes": row["kept_bytes"]})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from lockstep.definition.wal_retention import KeptWal
+from lockstep.definition.wal_retention import RetainedWal
 from lockstep.epoch import (
     AuditResult,
     Epoch,
@@ -13,10 +13,10 @@ from lockstep.epoch import (
     LastShown,
     Outcome,
     Participant,
+    PendingAssetEvent,
     Plan,
     Restaged,
     RunKey,
-    Untold,
     Verdict,
     Vote,
 )
@@ -49,7 +49,7 @@ def to_epoch(row: Row) -> Epoch:
 def _generation(row: Row) -> Generation | None:
     if row["root"] is None:
         return None
-    why, restores, through = row["restated_because"], row["restores"], row["replaces_to"]
+    why, restores, through = row["restate_reason"], row["restores"], row["replaces_to"]
     return Generation(row["root"], row["generation"], row["replaces"], why, restores, through)
 
 
@@ -82,15 +82,15 @@ def to_last_shown(row: Row) -> LastShown:
     return LastShown(*shown, row["target_id"], row["publication"], row["spec"], row["said_lost"])
 
 
-def to_untold(row: Row) -> Untold:
+def to_pending_event(row: Row) -> PendingAssetEvent:
     runs = tuple(RunKey(*run) for run in row.get("runs") or ())
     key = row["pipeline"], row["epoch"], row["sink"]
-    return Untold(*key, row["shown_at"], row["shown_by"], row.get("age"), row.get("missed"), runs)
+    return PendingAssetEvent(*key, row["shown_at"], row["shown_by"], row.get("age"), row.get("missed"), runs)
 
 
-def to_kept_wal(row: Row) -> KeptWal:
+def to_kept_wal(row: Row) -> RetainedWal:
     expired = row["expired_at"]
-    return KeptWal(
+    return RetainedWal(
         row["epoch"],
         row["wal"],
         row["bytes"],

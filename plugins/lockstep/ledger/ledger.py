@@ -21,16 +21,16 @@ import lockstep.ledger._guards as guards
 import lockstep.ledger._pipelines as pipelines
 import lockstep.ledger._plans as plans
 import lockstep.ledger.rebuilding as rebuilding
-from lockstep.definition.wal_retention import KeptWal, WalRetention
+from lockstep.definition.wal_retention import RetainedWal, WalRetention
 from lockstep.epoch import (
     Attempt,
     AuditResult,
     Claim,
     Epoch,
     Generation,
-    Identity,
     Interval,
     Json,
+    KeyedBy,
     Outcome,
     Plan,
     Restaged,
@@ -63,25 +63,25 @@ class Ledger(LedgerReader):
     def ensure_pipeline(
         self,
         pipeline: str,
-        identity: Identity,
-        hold: timedelta | None = None,
+        identity: KeyedBy,
+        recovery_grace: timedelta | None = None,
         settings: Mapping[str, Json] = _NONE,
         retention: WalRetention | None = None,
     ) -> None:
-        """Make the pipeline known, and its `hold`, its WALs' `retention` and its sinks' operational `settings` to a
-        recovery that has no definition.
+        """Register the pipeline, with its `recovery_grace`, its WALs' `retention` and its sinks' operational `settings`
+        for a recovery that has no definition.
 
         Raises `InvalidPipeline` if the pipeline lives with the other identity already.
         """
         self._connection.run(
-            Role.BEGIN, lambda tx: pipelines.register(tx, pipeline, identity, hold, settings, retention)
+            Role.BEGIN, lambda tx: pipelines.register(tx, pipeline, identity, recovery_grace, settings, retention)
         )
 
     def require_identity(
         self,
         pipeline: str,
-        identity: Identity,
-        hold: timedelta | None = None,
+        identity: KeyedBy,
+        recovery_grace: timedelta | None = None,
         settings: Mapping[str, Json] = _NONE,
         retention: WalRetention | None = None,
     ) -> None:
@@ -89,7 +89,7 @@ class Ledger(LedgerReader):
 
         def work(tx: Transaction) -> None:
             if tx.one("find_pipeline", pipeline=pipeline):
-                pipelines.update(tx, pipeline, identity, hold, settings, retention)
+                pipelines.update(tx, pipeline, identity, recovery_grace, settings, retention)
 
         self._connection.run(Role.BEGIN, work)
 
@@ -104,7 +104,7 @@ class Ledger(LedgerReader):
         *,
         interval: Interval | None,
         after: int | None,
-        hold: timedelta | None = None,
+        recovery_grace: timedelta | None = None,
         settings: Mapping[str, Json] = _NONE,
         retention: WalRetention | None = None,
     ) -> Epoch | None:
@@ -115,10 +115,10 @@ class Ledger(LedgerReader):
         `IntervalOverlap`, `SourceClaimed`, and `OutOfOrder` when epoch `after` was replanned meanwhile.
         """
         mine: set[int] = set()  # tokens of tries whose answer was lost: the epoch may stand there already
-        identity = Identity.INTERVAL if after is None else Identity.CURSOR
+        identity = KeyedBy.INTERVAL if after is None else KeyedBy.CURSOR
 
         def work(tx: Transaction) -> Epoch | None:
-            pipelines.register(tx, pipeline, identity, hold, settings, retention)
+            pipelines.register(tx, pipeline, identity, recovery_grace, settings, retention)
             known = guards.lock_pipeline(tx, pipeline)
             guards.require_remembered(known)
             rival = plans.find_rival(tx, pipeline, interval, after)
@@ -137,7 +137,7 @@ class Ledger(LedgerReader):
         plan: Plan,
         claims: Mapping[str, Sequence[Claim]],
         run: RunKey,
-        because: str,
+        reason: str,
         *,
         restores: int | None = None,
         through: int | None = None,
@@ -150,7 +150,7 @@ class Ledger(LedgerReader):
         `WalGone`, and `IllegalTransition` unless `current` is cleaned up.
         """
         number = current.generation.number + 1 if current.generation else 1
-        generation = Generation(current.root, number, current.id, because, restores, through)
+        generation = Generation(current.root, number, current.id, reason, restores, through)
         mine: set[int] = set()
 
         def work(tx: Transaction) -> Epoch | None:
@@ -168,7 +168,7 @@ class Ledger(LedgerReader):
             mine.add(row["attempt"])
             return to_epoch(row)
 
-        told = because if restores is None else f"the rows of epoch {restores} again: {because}"
+        told = reason if restores is None else f"the rows of epoch {restores} again: {reason}"
         return self._connection.run(Role.BEGIN, work, told)
 
     def take_over(self, pipeline: str, epoch: int, run: RunKey) -> Epoch:
@@ -452,17 +452,19 @@ class Ledger(LedgerReader):
 
         return self._connection.run(role, work, reason)
 
-    def note_told(self, pipeline: str, epoch: int, sinks: Sequence[str], role: Role) -> None:
+    def mark_emitted(self, pipeline: str, epoch: int, sinks: Sequence[str], role: Role) -> None:
         """Airflow's assets know that these sinks show the epoch."""
-        self._connection.run(role, lambda tx: tx.do("note_told", pipeline=pipeline, epoch=epoch, sinks=list(sinks)))
+        self._connection.run(role, lambda tx: tx.do("mark_emitted", pipeline=pipeline, epoch=epoch, sinks=list(sinks)))
 
-    def note_missed(self, pipeline: str, sink: str, epochs: Sequence[int], role: Role) -> None:
+    def mark_missed(self, pipeline: str, sink: str, epochs: Sequence[int], role: Role) -> None:
         """Somebody has looked for these in Airflow, and they weren't there."""
-        self._connection.run(role, lambda tx: tx.do("note_missed", pipeline=pipeline, sink=sink, epochs=list(epochs)))
+        self._connection.run(role, lambda tx: tx.do("mark_missed", pipeline=pipeline, sink=sink, epochs=list(epochs)))
 
-    def forget_untold(self, pipeline: str, sink: str, epochs: Sequence[int], role: Role) -> None:
+    def forget_pending_events(self, pipeline: str, sink: str, epochs: Sequence[int], role: Role) -> None:
         """Let go of what nobody could be told."""
-        self._connection.run(role, lambda tx: tx.do("forget_untold", pipeline=pipeline, sink=sink, epochs=list(epochs)))
+        self._connection.run(
+            role, lambda tx: tx.do("forget_pending_events", pipeline=pipeline, sink=sink, epochs=list(epochs))
+        )
 
     def forget_replaced(self, role: Role) -> None:
         """Let go of what no sink shows any more."""
@@ -485,12 +487,12 @@ class Ledger(LedgerReader):
 
         self._connection.run(Role.OPERATOR, work, unproven or "verify: the rows are those that were sealed")
 
-    def choose_wal(self, epoch: Epoch, role: Role, kept: tuple[str, int] | None) -> KeptWal | None:
+    def choose_wal(self, epoch: Epoch, role: Role, kept: tuple[str, int] | None) -> RetainedWal | None:
         """Which WAL of a published epoch stays after cleanup, before anything is deleted: folder and bytes of it, or
         None for none. What was chosen before stays chosen. One that has expired: none stays; None: it is cleaned up."""
         wal, size = kept or (epoch.wal, 0)
 
-        def work(tx: Transaction) -> KeptWal | None:
+        def work(tx: Transaction) -> RetainedWal | None:
             row = guards.lock_epoch(tx, epoch.pipeline, epoch.id)
             if row["state"] in FINISHED & DECIDED:
                 return None
@@ -516,10 +518,10 @@ class Ledger(LedgerReader):
             self._connection.run(role, lambda tx: tx.do("count_finished", pipeline=epoch.pipeline))
         return cleaned
 
-    def expire_wals(self, pipeline: str, role: Role) -> list[KeptWal]:
+    def expire_wals(self, pipeline: str, role: Role) -> list[RetainedWal]:
         """The kept WALs that are due, oldest first. From now on they may be gone: nobody else goes by them."""
 
-        def work(tx: Transaction) -> list[KeptWal]:
+        def work(tx: Transaction) -> list[RetainedWal]:
             guards.lock_pipeline(tx, pipeline)
             due = [to_kept_wal(row) for row in tx.all("list_due_wals", pipeline=pipeline)]
             tx.do("expire_wals", pipeline=pipeline, epochs=[one.epoch for one in due])
@@ -734,7 +736,7 @@ class Ledger(LedgerReader):
         def work(tx: Transaction) -> None:
             guards.lock_pipeline(tx, pipeline)
             tx.do("lift_epochs", pipeline=pipeline, beyond=beyond)
-            attempts.lift_tokens(tx, pipeline, beyond, token)
+            attempts.advance_token_sequence(tx, pipeline, beyond, token)
             values = {"found": Jsonb(found), "actor": tx.actor, "reason": reason}
             tx.do("insert_pipeline_change", pipeline=pipeline, change="renumbered", **values)
 

@@ -144,7 +144,7 @@ def _epoch(one: RebuiltEpoch) -> Json:
         "root": one.generation.root if one.generation else None,
         "generation": one.generation.number if one.generation else 0,
         "replaces": one.generation.replaces if one.generation else None,
-        "because": one.generation.because if one.generation else None,
+        "reason": one.generation.reason if one.generation else None,
     }
 
 

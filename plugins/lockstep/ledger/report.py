@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import lockstep.ledger._guards as guards
 from lockstep.definition.wal_retention import KeptWals
-from lockstep.epoch import ChangedFile, Epoch, Identity, Interval, Json, Outcome, Participant, Plan, RunKey, Verdict
+from lockstep.epoch import ChangedFile, Epoch, Interval, Json, KeyedBy, Outcome, Participant, Plan, RunKey, Verdict
 from lockstep.ledger._connection import Row
 from lockstep.ledger._reader import LedgerReader
 from lockstep.ledger._rows import to_epoch, to_participant, to_verdict
@@ -101,7 +101,7 @@ class PipelineStatus:
     """
 
     name: str
-    identity: Identity
+    identity: KeyedBy
     last_epoch: int
     counts: Mapping[EpochState, int]
     holes: tuple[Interval, ...]
@@ -160,7 +160,7 @@ class Report(LedgerReader):
         self,
         *,
         limit: int | None = None,
-        patience: timedelta = PATIENCE,
+        max_wait: timedelta = PATIENCE,
         unfinished: int | None = None,
         brief: bool = False,
     ) -> list[PipelineStatus]:
@@ -168,16 +168,16 @@ class Report(LedgerReader):
 
         `limit` None: `YOUNGEST`, or of many pipelines fewer, `SHOWN` in all. `unfinished`, `brief`: as of one.
 
-        An epoch is stuck when it waits for a person or for recovery. A decided one: for `patience` it has not moved and
+        An epoch is stuck when it waits for a person or for recovery. A decided one: for `max_wait` it has not moved and
         nobody has been at publishing it. An undecided one: its attempt was voided, or nobody has been at it for
-        `patience` (a retry may come).
+        `max_wait` (a retry may come).
         """
         rows = self._find_all("list_pipelines")
         youngest = min(YOUNGEST, max(1, SHOWN // max(1, len(rows)))) if limit is None else limit
         together = max(1, _AT_ONCE // max(1, youngest))
         parts = (rows[first : first + together] for first in range(0, len(rows), together))
         return [
-            status for part in parts for status in self._pipelines(part, youngest, patience, None, unfinished, brief)
+            status for part in parts for status in self._pipelines(part, youngest, max_wait, None, unfinished, brief)
         ]
 
     def recoverable(self) -> list[str]:
@@ -190,7 +190,7 @@ class Report(LedgerReader):
         name: str,
         *,
         limit: int = YOUNGEST,
-        patience: timedelta = PATIENCE,
+        max_wait: timedelta = PATIENCE,
         before: int | None = None,
         unfinished: int | None = None,
         brief: bool = False,
@@ -202,7 +202,7 @@ class Report(LedgerReader):
         with an empty plan; and no more than the first `BRIEF_HOLES` holes.
         """
         row = self._find_one("find_pipeline", pipeline=name)
-        return self._pipelines([row], limit, patience, before, unfinished, brief)[0] if row else None
+        return self._pipelines([row], limit, max_wait, before, unfinished, brief)[0] if row else None
 
     def line(self, pipeline: str, *, limit: int, before: int | None = None) -> list[LineEntry]:
         """The `limit` youngest epochs below number `before` (None: of all), highest number first, as a time line shows
@@ -218,9 +218,9 @@ class Report(LedgerReader):
             for row in rows
         ]
 
-    def epoch_status(self, epoch: Epoch, *, patience: timedelta = PATIENCE) -> EpochStatus:
+    def epoch_status(self, epoch: Epoch, *, max_wait: timedelta = PATIENCE) -> EpochStatus:
         """Of an epoch that the ledger has."""
-        return self._epochs([epoch.pipeline], 1, patience, epoch.id + 1, 0, False)[epoch.pipeline][0]
+        return self._epochs([epoch.pipeline], 1, max_wait, epoch.id + 1, 0, False)[epoch.pipeline][0]
 
     def dags(self, pipelines: Iterable[str]) -> dict[str, frozenset[str]]:
         """Of each pipeline the ids of the DAGs whose runs have begun its youngest epochs; those of no DAG aside."""
@@ -266,7 +266,7 @@ class Report(LedgerReader):
         self,
         rows: Sequence[Row],
         limit: int,
-        patience: timedelta,
+        max_wait: timedelta,
         before: int | None,
         unfinished: int | None,
         brief: bool,
@@ -274,17 +274,17 @@ class Report(LedgerReader):
         """As many questions of all of them as of one."""
         names = [row["name"] for row in rows]
         counts = _by_pipeline(self._find_all("count_states", pipelines=names))
-        intervals = [row["name"] for row in rows if row["identity"] == Identity.INTERVAL]
+        intervals = [row["name"] for row in rows if row["identity"] == KeyedBy.INTERVAL]
         most = BRIEF_HOLES if brief else None
         holes = _by_pipeline(self._find_all("find_holes", pipelines=intervals, most=most) if intervals else [])
         verified = {row["pipeline"]: row for row in self._find_all("find_verified", pipelines=names)}
         kept = {row.pop("pipeline"): row for row in self._find_all("count_kept_wals", pipelines=names)}
         shown = {row["pipeline"]: row for row in self._find_all("list_shown", pipelines=names)}
-        epochs = self._epochs(names, limit, patience, before, unfinished, brief)
+        epochs = self._epochs(names, limit, max_wait, before, unfinished, brief)
         return [
             PipelineStatus(
                 row["name"],
-                Identity(row["identity"]),
+                KeyedBy(row["identity"]),
                 row["last_epoch"],
                 {EpochState(one["state"]): int(one["epochs"]) for one in counts.get(row["name"], ())},
                 tuple(Interval(hole["start"], hole["end"]) for hole in holes.get(row["name"], ())),
@@ -302,7 +302,7 @@ class Report(LedgerReader):
         self,
         names: Sequence[str],
         limit: int,
-        patience: timedelta,
+        max_wait: timedelta,
         before: int | None,
         unfinished: int | None,
         brief: bool,
@@ -315,7 +315,7 @@ class Report(LedgerReader):
         for row in self._find_all("list_publishers", pipelines=[one for one, _ in of], epochs=[one for _, one in of]):
             publishers.setdefault((row["pipeline"], row["epoch"]), []).append(row)
         return {
-            name: tuple(_status(row, publishers.get((name, row["id"]), ()), patience) for row in found)
+            name: tuple(_status(row, publishers.get((name, row["id"]), ()), max_wait) for row in found)
             for name, found in epochs.items()
         }
 
@@ -340,11 +340,11 @@ def _unproven(row: Row) -> Unproven | None:
     return Unproven(row["epoch"], row["sink"], row["unproven"]) if row["unproven"] is not None else None
 
 
-def _status(row: Row, publishers: Sequence[Row], patience: timedelta) -> EpochStatus:
+def _status(row: Row, publishers: Sequence[Row], max_wait: timedelta) -> EpochStatus:
     epoch = to_epoch(row if row["plan"] is not None else {**row, "plan": _NO_PLAN})
     participants = tuple(map(to_participant, publishers))
     verdict = to_verdict(row["verdict"]) if row["verdict"] else None
-    silent = any(one["silence"] > patience for one in publishers if one["state"] != ParticipantState.PUBLISHED)
+    silent = any(one["silence"] > max_wait for one in publishers if one["state"] != ParticipantState.PUBLISHED)
     return EpochStatus(
         epoch,
         row["age"],
@@ -352,7 +352,7 @@ def _status(row: Row, publishers: Sequence[Row], patience: timedelta) -> EpochSt
         f"{row['owner_run']} of {row['owner_dag']}" if row["owner_run"] is not None else None,
         row["leased"],
         participants,
-        _stuck(epoch, row, participants, patience, silent, verdict),
+        _stuck(epoch, row, participants, max_wait, silent, verdict),
         row["attempts"],
         RunKey(row["last_dag"], row["last_run"]) if row["last_run"] is not None else None,
         verdict=verdict,
@@ -382,14 +382,14 @@ def _stuck(
     epoch: Epoch,
     row: Row,
     participants: tuple[Participant, ...],
-    patience: timedelta,
+    max_wait: timedelta,
     silent: bool,
     verdict: Verdict | None,
 ) -> str | None:
     if epoch.state is EpochState.STAGED and verdict is not None and verdict.outcome is Outcome.HELD:
         return guards.describe_hold(epoch.pipeline, epoch.id, verdict)
     if epoch.state in UNDECIDED:
-        return _stuck_undecided(epoch, row, participants, patience)
+        return _stuck_undecided(epoch, row, participants, max_wait)
     if epoch.state is EpochState.COMMITTED and silent:
         missing = [p.sink for p in participants if p.state is not ParticipantState.PUBLISHED]
         unpublished = row["before_state"] in _UNPUBLISHED
@@ -397,13 +397,13 @@ def _stuck(
         return (
             f"decided, not published in {', '.join(missing)}{waits}: {suggestions.recover(epoch.pipeline)} publishes it"
         )
-    if epoch.state is EpochState.PUBLISHED and row["age"] > patience:
+    if epoch.state is EpochState.PUBLISHED and row["age"] > max_wait:
         return f"its WAL is not deleted: {suggestions.recover(epoch.pipeline)} deletes it"
     return None
 
 
-def _stuck_undecided(epoch: Epoch, row: Row, participants: tuple[Participant, ...], patience: timedelta) -> str | None:
-    if row["leased"] or (row["owner_run"] is not None and row["silence"] <= patience):
+def _stuck_undecided(epoch: Epoch, row: Row, participants: tuple[Participant, ...], max_wait: timedelta) -> str | None:
+    if row["leased"] or (row["owner_run"] is not None and row["silence"] <= max_wait):
         return None
     missing = [p.sink for p in participants if p.state is ParticipantState.PENDING]
     lacks = "no sealed WAL" if epoch.wal is None else f"no vote of {', '.join(missing)}" if missing else "no decision"

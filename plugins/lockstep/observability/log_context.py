@@ -36,7 +36,7 @@ class _Attempt(Protocol):
 A = TypeVar("A", bound=_Attempt)
 
 
-def with_own_fields(role: Callable[P, R]) -> Callable[P, R]:
+def log_context(role: Callable[P, R]) -> Callable[P, R]:
     """A role whose fields end with it. Those of one that fails stay, for whoever logs the failure, until the next."""
 
     @wraps(role)
@@ -51,19 +51,19 @@ def with_own_fields(role: Callable[P, R]) -> Callable[P, R]:
     return telling
 
 
-def tell_attempt(attempt: A, sink: str | None = None) -> A:
+def bind_attempt(attempt: A, sink: str | None = None) -> A:
     """From here on it is about this attempt; in one sink, if that is said."""
-    tell(pipeline=attempt.pipeline, epoch=attempt.epoch, token=attempt.token, sink=sink)
+    bind_log_context(pipeline=attempt.pipeline, epoch=attempt.epoch, token=attempt.token, sink=sink)
     return attempt
 
 
 def tell_token(token: int) -> int:
     """From here on it is this execution's."""
-    tell(token=token)
+    bind_log_context(token=token)
     return token
 
 
-def tell(
+def bind_log_context(
     *, pipeline: str | None = None, epoch: int | None = None, token: int | None = None, sink: str | None = None
 ) -> None:
     """What isn't said stays as it was."""

@@ -198,5 +198,5 @@ def _require_not_replaced(ledger: Ledger, newest: Epoch) -> None:
         raise UnknownEpoch(
             f"pipeline {newest.pipeline} can't be read as of epoch {newest.id} any more: epoch "
             f"{successor.generation.replaces} was replaced by epoch {successor.id} since "
-            f"({successor.generation.because}); ask for epoch {successor.id} or a later one"
+            f"({successor.generation.reason}); ask for epoch {successor.id} or a later one"
         )

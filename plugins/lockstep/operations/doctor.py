@@ -33,7 +33,7 @@ from lockstep.protocol.planned_sinks import find_changed_sinks
 from lockstep.protocol.recover import known_sinks, recover
 from lockstep.protocol.restoring import plan_restored
 from lockstep.protocol.runtime import Runtime
-from lockstep.protocol.sweep import Clearance, find_rubbish, kept_epochs, require_known_epoch
+from lockstep.protocol.sweep import DeletionGuard, find_rubbish, kept_epochs, require_known_epoch
 from lockstep.protocol.targets import find_last_shown, require_same_target, require_shown_still, said_to_lack
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import Publication
@@ -327,7 +327,7 @@ def _lost_commits(runtime: Runtime, report: Report) -> Iterator[Finding]:
 def _unshown(runtime: Runtime) -> Iterator[Finding]:
     """Raises `LedgerConflict` for what a sink shows and this ledger has yet to decide, `SinkUnavailable` if one
     can't be asked."""
-    clearance = Clearance(runtime)
+    clearance = DeletionGuard(runtime)
     for epoch in runtime.ledger.unfinished_epochs(runtime.pipeline):
         clearance.given_for(epoch)
     clearance.require_all()
@@ -370,7 +370,7 @@ def _leftovers(runtime: Runtime) -> Iterator[Finding]:
         says = f"{rubbish} folders of dead attempts take up room in staging"
         yield Finding("staging", runtime.pipeline, Severity.WARNING, says, suggestions.recover(runtime.pipeline))
     deployment = runtime.ledger.deployment()
-    for stranger in runtime.staging.strangers(deployment, runtime.pipeline, but=kept_epochs(runtime)):
+    for stranger in runtime.staging.strangers(deployment, runtime.pipeline, exclude=kept_epochs(runtime)):
         says = f"{stranger} isn't Lockstep's: nothing touches it"
         yield Finding("staging", runtime.pipeline, Severity.WARNING, says)
 

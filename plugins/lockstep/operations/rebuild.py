@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from lockstep.crash import CrashPoint, reach
-from lockstep.epoch import Generation, Identity, Interval, Json, Plan, SourceRange, Vote
+from lockstep.epoch import Generation, Interval, Json, KeyedBy, Plan, SourceRange, Vote
 from lockstep.errors import (
     FormatUnknown,
     IllegalTransition,
@@ -197,7 +197,7 @@ class _Look:
         epochs = [found for number in whole if (found := self._epoch(number, asked, executions, number in kept))]
         left = self._left(asked, executions, set(shown))
         self._tell_gaps(shown, kept)
-        if self.defined.identity is Identity.CURSOR:
+        if self.defined.identity is KeyedBy.CURSOR:
             self._require_positions(epochs)
             epochs = self._with_claims(epochs)
         self._tell_what_nobody_knows(epochs, asked)
@@ -230,7 +230,7 @@ class _Look:
         if cut_off := [name for name, marker in proofs.items() if not marker.whole]:
             self._note(number, f"was cut off on its way to {', '.join(cut_off)}, and may be incomplete there")
         life = self._lives.get(number)
-        if manifest_hash is None or (life is None and self.defined.identity is Identity.INTERVAL):
+        if manifest_hash is None or (life is None and self.defined.identity is KeyedBy.INTERVAL):
             return None
         folders = [one for one in executions if one.epoch == number]
         wal = self._find_wal(folders, manifest_hash)
@@ -310,7 +310,7 @@ class _Look:
 
     def _span(self, number: int, markers: Sequence[Marker]) -> tuple[Interval, int] | None:
         spans = {marker.span for marker in markers if marker.span}
-        if self.defined.identity is Identity.CURSOR:
+        if self.defined.identity is KeyedBy.CURSOR:
             if spans:
                 told = f"epoch {number} is a restatement, or has an interval ({spans.pop()})"
                 self._refuse(f"{told}, and the definition's are numbers")
@@ -443,7 +443,7 @@ class _Look:
     @cached_property
     def _states(self) -> list[Execution]:
         """What has written keyed state."""
-        if self.defined.identity is Identity.INTERVAL:
+        if self.defined.identity is KeyedBy.INTERVAL:
             return []
         found = self.staging.state(self.deployment, self.pipeline).executions()
         return [Execution(one.epoch, one.token, one.folder) for one in found if one.epoch != START]
@@ -459,7 +459,7 @@ class _Look:
 
     def _plan(self, number: int, request: StageRequest | None, votes: Mapping[str, Vote]) -> Plan:
         """As it was, where it is kept; else of the sinks that have a part in it, as the definition has them now."""
-        if self.defined.identity is Identity.CURSOR:
+        if self.defined.identity is KeyedBy.CURSOR:
             kept = self.staging.kept_plan(self.deployment, self.pipeline, number)
             if kept is not None:
                 planned = Plan.from_json(kept)
@@ -524,7 +524,7 @@ class _Look:
         self.unproven += [f"{_epochs(numbers)}: {what}" for what, numbers in self.noted.items()]
         if silent := [one for one in asked if not one.keeps_record]:
             self.unproven.append(f"{_names(silent)} keeps no record: what was cleaned up counts as sent there")
-        if self.defined.identity is Identity.INTERVAL and epochs:
+        if self.defined.identity is KeyedBy.INTERVAL and epochs:
             self.unproven.append("which files each interval has read: late and changed ones aren't told any more")
         self.unproven.append(
             "what only the ledger knew is gone: its history, verdicts of audits, ranges given up, and what people said "
@@ -541,10 +541,10 @@ class _Look:
                 "what no sink shows counts as never decided; what is left of it is nobody's, recovery names it until "
                 f"it is rolled back, or deleted: {list_some(left, _NAMED)}"
             )
-        if self.defined.identity is Identity.CURSOR and (in_the_way := pending + states):
+        if self.defined.identity is KeyedBy.CURSOR and (lock_holders := pending + states):
             self._refuse(
                 "what no sink shows is read again, and would be shown twice if somebody finished what is left of it: "
-                f"roll back, or delete, {list_some(in_the_way, _NAMED)}"
+                f"roll back, or delete, {list_some(lock_holders, _NAMED)}"
             )
         return left
 

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
-from lockstep.epoch import Identity, Json, LastShown
+from lockstep.epoch import Json, KeyedBy, LastShown
 from lockstep.errors import IllegalTransition, LockstepError
 from lockstep.observability import suggestions
 from lockstep.protocol.identity import last_renumbered_token, register_pipeline
@@ -230,7 +230,7 @@ def _lacking(runtime: Runtime, markers: Iterable[tuple[str, Marker]]) -> Iterato
 def _left_in_staging(runtime: Runtime) -> Iterator[Leftover]:
     folders = runtime.staging.executions(runtime.ledger.deployment(), runtime.pipeline)
     found = [Leftover(epoch, token, folder) for epoch, token, folder in folders]
-    if runtime.definition is None or runtime.definition.identity is Identity.CURSOR:
+    if runtime.definition is None or runtime.definition.identity is KeyedBy.CURSOR:
         states = [state for state in runtime.states().executions() if state.epoch != START]
         found += [Leftover(state.epoch, state.token, state.folder) for state in states]
     yield from _unissued(runtime, found)

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from lockstep.epoch import Claim, Epoch, Identity, Input, Plan, RunKey
+from lockstep.epoch import Claim, Epoch, Input, KeyedBy, Plan, RunKey
 from lockstep.errors import IllegalTransition
 from lockstep.observability import suggestions
 from lockstep.protocol.begin import find_claims, make_plan
@@ -53,14 +53,14 @@ def replan(runtime: Runtime, epoch_id: int, reason: str, run: RunKey | None = No
 
 
 def _keeps_range(runtime: Runtime, old: Epoch) -> bool:
-    if runtime.defined.identity is Identity.CURSOR:
+    if runtime.defined.identity is KeyedBy.CURSOR:
         return old.generation is not None  # later epochs go on where it ends
     return old.plan.input is Input.FROZEN
 
 
 def _plan_anew(runtime: Runtime, old: Epoch) -> Plan:
     before = None
-    if runtime.defined.identity is Identity.CURSOR:
+    if runtime.defined.identity is KeyedBy.CURSOR:
         last = runtime.ledger.last_original(runtime.pipeline)
         if old.plan.snapshots and last is not None and last.id != old.id:  # the others' ends stay where they are
             return replace(plan_again(runtime, [old], afresh=True), input=old.plan.input)
@@ -97,7 +97,7 @@ def _undecided(runtime: Runtime, run: RunKey) -> Epoch | None:
         found = runtime.ledger.last_original(runtime.pipeline)
     names_a_range = run.interval is not None or run.epoch is not None
     if names_a_range and found is not None and found.state not in UNDECIDED:
-        found = runtime.ledger.rival_generation(find_current(runtime, found))
+        found = runtime.ledger.pending_replacement(find_current(runtime, found))
     return found if found is not None and found.state in UNDECIDED else None
 
 

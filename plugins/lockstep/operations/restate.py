@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from lockstep.audits.in_spark import AskSpark
-from lockstep.epoch import Epoch, Identity, Input, Interval, RunKey
+from lockstep.epoch import Epoch, Input, Interval, KeyedBy, RunKey
 from lockstep.errors import IntervalOverlap, LockstepError, RestateRefused, UnknownEpoch
 from lockstep.ledger.report import Report
 from lockstep.observability import suggestions
 from lockstep.protocol.generations import (
+    dependent_epochs,
     find_current,
-    find_together,
     plan_again,
     require_reason,
     require_replaceable,
@@ -48,7 +48,7 @@ def find_restatable(runtime: Runtime, epoch: int | None = None, interval: Interv
         return [find_current(runtime, runtime.ledger.epoch(runtime.pipeline, epoch))]
     if interval is None:
         raise RestateRefused("say which epoch to restate, or from when to when")
-    if runtime.defined.identity is Identity.CURSOR:
+    if runtime.defined.identity is KeyedBy.CURSOR:
         raise RestateRefused(f"the epochs of {runtime.pipeline} are numbers: say --epoch, and no time")
     found = [one for one in runtime.ledger.current_epochs(runtime.pipeline, interval) if one.state in DECIDED]
     if not found:
@@ -66,7 +66,7 @@ def plan(runtime: Runtime, report: Report, found: Sequence[Epoch], reads: Input 
 
 def _examine(runtime: Runtime, report: Report, epoch: Epoch, reads: Input | None) -> Restatable:
     refusals: dict[str, str] = {}
-    together = find_together(runtime, epoch)
+    together = dependent_epochs(runtime, epoch)
     try:
         require_restatable(runtime, together)
         if reads is Input.FROZEN or epoch.interval is None:
@@ -90,7 +90,7 @@ def _examine(runtime: Runtime, report: Report, epoch: Epoch, reads: Input | None
 def restate(
     runtime: Runtime,
     found: Sequence[Epoch],
-    because: str,
+    reason: str,
     launch: Launch,
     jobs: int | None = None,
     request: str | None = None,
@@ -101,8 +101,9 @@ def restate(
     same reason and input, and the same `request` if any, it goes on with those that aren't done, and leaves those that
     are; with another one it replaces all of them once more. Given twice at a time, the second one leaves alone what the
     first one is at. `ask_spark`: where Spark is at hand for audits. Raises `RestateRefused`."""
-    reason = require_reason(because, request)
-    assert reason is not None
+    required = require_reason(reason, request)
+    assert required is not None
+    reason = required
     told = hashlib.sha256(reason.encode()).hexdigest()[:16]
     again = f"__{reads}" if reads is Input.FROZEN else ""
     run = RunKey(suggestions.COMMAND, f"{runtime.pipeline}__{told}{again}", restate=reason, input=reads)

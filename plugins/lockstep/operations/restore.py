@@ -80,11 +80,12 @@ def plan(runtime: Runtime, current: Epoch, wanted: Epoch) -> Restorable:
     )
 
 
-def restore(runtime: Runtime, current: Epoch, wanted: Epoch, because: str) -> Member:
+def restore(runtime: Runtime, current: Epoch, wanted: Epoch, reason: str) -> Member:
     """Show `wanted`'s rows in the place of `current`'s. Called again with the same reason it goes on with what it
     began, or finds that all is done. Raises `RestateRefused`, `EpochBusy`, and what the roles raise."""
-    reason = require_reason(because)
-    assert reason is not None
+    required = require_reason(reason)
+    assert required is not None
+    reason = required
     told = hashlib.sha256(f"{wanted.id} {reason}".encode()).hexdigest()[:16]
     named = RunKey(suggestions.RESTORE, f"{runtime.pipeline}__{told}", restate=reason, restore=wanted.id)
     run = named.member(wanted.interval, 0)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 from typing import NoReturn
 
-from lockstep.epoch import Epoch, Identity, Json
+from lockstep.epoch import Epoch, Json, KeyedBy
 from lockstep.errors import IllegalTransition, InvalidPipeline, PlanMismatch, RestateRefused, UnknownEpoch, WalCorrupt
 from lockstep.protocol.generations import find_current
 from lockstep.protocol.identity import register_pipeline
@@ -62,7 +62,7 @@ def start(runtime: Runtime, source: str) -> Savepoint:
     others, or if it doesn't declare a state that would be lost; `WalCorrupt` if a file isn't as it was saved.
     """
     defined = runtime.defined
-    if defined.identity is not Identity.CURSOR:
+    if defined.identity is not KeyedBy.CURSOR:
         raise InvalidPipeline(
             f"the epochs of pipeline {defined.name} are intervals: none begins where another one ended"
         )
@@ -129,7 +129,7 @@ def find_after(runtime: Runtime, source: str) -> list[Epoch]:
     Raises `RestateRefused` for a savepoint of another history and where nothing follows, `PreflightRefused` for a sink
     that can't replace what it shows.
     """
-    if runtime.defined.identity is not Identity.CURSOR:
+    if runtime.defined.identity is not KeyedBy.CURSOR:
         raise InvalidPipeline(
             f"the epochs of {runtime.pipeline} are intervals, which follow from nothing: say --from and --to"
         )
@@ -165,8 +165,8 @@ def _find_own(runtime: Runtime, found: Savepoint, source: str) -> Epoch:
     if dict(found.positions) != epoch.plan.positions:
         _refuse(found, source, f"{epoch} ended at other positions")
     if epoch.state is EpochState.REPLACED and hands_on_state(runtime):
-        heir = runtime.ledger.successor(epoch)
-        _refuse(found, source, f"{epoch} was replaced since{f', by epoch {heir.id}' if heir else ''}")
+        replaced_by = runtime.ledger.successor(epoch)
+        _refuse(found, source, f"{epoch} was replaced since{f', by epoch {replaced_by.id}' if replaced_by else ''}")
     return epoch
 
 

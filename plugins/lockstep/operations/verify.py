@@ -17,7 +17,7 @@ import pyarrow as pa
 from lockstep.epoch import Epoch, Participant
 from lockstep.errors import LedgerRefused, LockstepError, TargetChanged, TargetUnreadable, WalCorrupt
 from lockstep.observability.redaction import describe_raised
-from lockstep.protocol.alarms import confirm_alarm
+from lockstep.protocol.alarms import unless_superseded
 from lockstep.protocol.runtime import Runtime, open_wal
 from lockstep.protocol.wording import may_be_incomplete
 from lockstep.sinks.open_sink import OpenSink
@@ -68,7 +68,7 @@ def verify(runtime: Runtime, epoch: Epoch) -> list[Verification]:
     if epoch.state not in DECIDED:
         runtime.ledger.require_not_held(epoch)
         return []
-    found = confirm_alarm(partial(_verify, runtime, epoch), partial(_verify_anew, runtime, epoch))
+    found = unless_superseded(partial(_verify, runtime, epoch), partial(_verify_anew, runtime, epoch))
     if all(one.agrees for one in found):
         return found
     return _verify_anew(runtime, epoch) or found

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lockstep.definition.wal_retention import KeptWal, WalRetention
+from lockstep.definition.wal_retention import RetainedWal, WalRetention
 from lockstep.epoch import Epoch
 from lockstep.errors import InvalidPipeline, WalCorrupt, WalGone
 from lockstep.operations._row_queries import matching
@@ -26,7 +26,7 @@ class LoggedWal:
     """A sealed WAL that is there. `kept` None: its epoch isn't finished."""
 
     epoch: Epoch
-    kept: KeptWal | None
+    kept: RetainedWal | None
 
 
 @dataclass(frozen=True)

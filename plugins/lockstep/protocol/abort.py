@@ -7,7 +7,7 @@ import logging
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Epoch, RunKey
 from lockstep.errors import RunMismatch
-from lockstep.observability.log_context import tell, with_own_fields
+from lockstep.observability.log_context import bind_log_context, log_context
 from lockstep.protocol.runtime import Runtime
 from lockstep.protocol.sweep import roll_back
 from lockstep.states import UNDECIDED, Role
@@ -27,10 +27,10 @@ def abort(runtime: Runtime, run: RunKey, reason: str = "") -> Epoch | None:
     return abort_epoch(runtime, attempt.epoch, Role.ABORT, only=attempt.token, reason=reason)
 
 
-@with_own_fields
+@log_context
 def abort_epoch(runtime: Runtime, epoch_id: int, role: Role, *, only: int | None = None, reason: str = "") -> Epoch:
     """Void an undecided epoch's attempt (`only` if it is this one) and its traces; a decided epoch is left alone."""
-    tell(pipeline=runtime.pipeline, epoch=epoch_id, token=only)
+    bind_log_context(pipeline=runtime.pipeline, epoch=epoch_id, token=only)
     reach(CrashPoint.ABORT_BEFORE_RAISE)
     epoch = runtime.ledger.raise_attempt(runtime.pipeline, epoch_id, role, only=only, reason=reason)
     reach(CrashPoint.ABORT_AFTER_RAISE)

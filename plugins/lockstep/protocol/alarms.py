@@ -17,7 +17,7 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
-def confirm_alarm(work: Callable[[], T], meanwhile: Callable[[], T | None]) -> T:
+def unless_superseded(work: Callable[[], T], meanwhile: Callable[[], T | None]) -> T:
     """What `work` gives. When it fails for good: what `meanwhile` finds, or raises, as the ledger has moved on.
 
     `meanwhile` returns None where the ledger still stands as `work` found it: then the alarm is a true one.

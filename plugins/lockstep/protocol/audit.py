@@ -12,14 +12,14 @@ from dataclasses import asdict
 from datetime import datetime
 from functools import partial
 
-from lockstep.audits.asking import Answer, Occasion, ask
 from lockstep.audits.audit import audit_from_spec
+from lockstep.audits.evaluate import Answer, AuditContext, ask
 from lockstep.audits.in_spark import AskSpark
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Outcome, RunKey, Verdict
 from lockstep.errors import NotPrepared
-from lockstep.observability.log_context import tell_attempt, with_own_fields
-from lockstep.protocol.alarms import confirm_alarm
+from lockstep.observability.log_context import bind_attempt, log_context
+from lockstep.protocol.alarms import unless_superseded
 from lockstep.protocol.lease import hold_lease
 from lockstep.protocol.runtime import Runtime, open_wal
 from lockstep.states import DECIDED, Role
@@ -27,7 +27,7 @@ from lockstep.states import DECIDED, Role
 _log = logging.getLogger(__name__)
 
 
-@with_own_fields
+@log_context
 def audit(runtime: Runtime, run: RunKey, ask_spark: AskSpark | None = None) -> Verdict | None:
     """Ask the audits of this run's epoch, unless there is a verdict; None where its plan has none. `ask_spark`: where
     Spark is at hand, for outputs that are too large for this process.
@@ -35,7 +35,7 @@ def audit(runtime: Runtime, run: RunKey, ask_spark: AskSpark | None = None) -> V
     Raises `EpochHeld` if rows offend one that blocks and nobody has released the epoch, `AuditFailed`, `NotPrepared`
     without a sealed WAL, `Fenced`, `WalCorrupt`.
     """
-    attempt = tell_attempt(runtime.attempt_of(run))
+    attempt = bind_attempt(runtime.attempt_of(run))
     epoch = runtime.epoch_of(attempt)
     if not epoch.plan.audits:
         _log.info("%s was planned without audits", epoch)
@@ -48,7 +48,7 @@ def audit(runtime: Runtime, run: RunKey, ask_spark: AskSpark | None = None) -> V
         if epoch.wal is None:
             raise NotPrepared(f"{epoch} is {epoch.state} and has no sealed WAL to audit: clear from stage")
         with hold_lease(runtime.ledger, attempt, Role.AUDIT):
-            found = confirm_alarm(
+            found = unless_superseded(
                 partial(_audit, runtime, attempt, epoch, ask_spark), partial(_meanwhile, runtime, epoch)
             )
     runtime.ledger.require_not_held(epoch)
@@ -70,7 +70,7 @@ def _audit(runtime: Runtime, attempt: Attempt, epoch: Epoch, ask_spark: AskSpark
     before = partial(runtime.ledger.measured_before, epoch)
     planned_at, several = _first_read(runtime, epoch)
     replaced = runtime.ledger.seals_replaced(epoch) if several else ()
-    occasion = Occasion(epoch.id, epoch.interval, planned_at, before, runtime.connections, replaced)
+    occasion = AuditContext(epoch.id, epoch.interval, planned_at, before, runtime.connections, replaced)
     answers = ask(audits, occasion, open_wal(runtime.staging, epoch), ask_spark)
     reach(CrashPoint.AUDIT_BEFORE_SAMPLES)
     kept = _keep_samples(runtime, epoch, answers)

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lockstep.crash import CrashPoint, reach
-from lockstep.epoch import Attempt, Claim, Epoch, Identity, Input, Interval, Plan, Position, RunKey, SourceRange
+from lockstep.epoch import Attempt, Claim, Epoch, Input, Interval, KeyedBy, Plan, Position, RunKey, SourceRange
 from lockstep.errors import (
     EpochBusy,
     EpochVoid,
@@ -29,14 +29,14 @@ from lockstep.errors import (
     WalCorrupt,
 )
 from lockstep.observability import suggestions
-from lockstep.observability.log_context import tell, with_own_fields
+from lockstep.observability.log_context import bind_log_context, log_context
 from lockstep.observability.redaction import list_some
-from lockstep.protocol.alarms import confirm_alarm
+from lockstep.protocol.alarms import unless_superseded
 from lockstep.protocol.generations import (
-    choose_life,
+    dependent_epochs,
     find_current,
     find_foreign,
-    find_together,
+    is_generation_of,
     join_ranges,
     plan_again,
     require_asked_for,
@@ -45,7 +45,7 @@ from lockstep.protocol.generations import (
     require_replaceable,
     require_restatable,
     require_unsealed,
-    stands_for,
+    select_generation,
 )
 from lockstep.protocol.identity import require_known_markers, require_same_pipeline
 from lockstep.protocol.input_report import report_input
@@ -82,28 +82,28 @@ def begin(runtime: Runtime, run: RunKey, interval: Interval | None = None) -> Ep
     return epoch
 
 
-@with_own_fields
+@log_context
 def begin_unless_idle(
     runtime: Runtime, run: RunKey, interval: Interval | None = None, *, idle: bool = True
 ) -> Epoch | None:
     """The same, but None where a new epoch of a cursor pipeline would read nothing, as no source has anything new.
     `idle` False: that is an epoch, too."""
     pipeline = runtime.defined
-    tell(pipeline=pipeline.name)
+    bind_log_context(pipeline=pipeline.name)
     run = replace(run, interval=interval or run.interval)
     _require_range(runtime, run)
     require_same_pipeline(runtime)
     runtime.ledger.require_identity(
-        pipeline.name, pipeline.identity, pipeline.hold, pipeline.sink_settings(), pipeline.wal_retention
+        pipeline.name, pipeline.identity, pipeline.recovery_grace, pipeline.sink_settings(), pipeline.wal_retention
     )
     try:
         epoch = _open(runtime, run, interval, idle=idle)
     except _NothingToRead:
         return None
     reach(CrashPoint.BEGIN_AFTER_OPEN)
-    tell(pipeline=epoch.pipeline, epoch=epoch.id, token=epoch.attempt)
+    bind_log_context(pipeline=epoch.pipeline, epoch=epoch.id, token=epoch.attempt)
     if epoch.state in UNDECIDED:
-        epoch = confirm_alarm(partial(_void_older, runtime, epoch), partial(_decided_meanwhile, runtime, epoch))
+        epoch = unless_superseded(partial(_void_older, runtime, epoch), partial(_decided_meanwhile, runtime, epoch))
     _log.info("%s is %s, %s", epoch, epoch.state, runtime.ledger.attempt_name(epoch))
     _tell_of_input(runtime, epoch)
     if names := find_redefined(epoch, pipeline.sink_specs(), pipeline.reads_from()):
@@ -115,13 +115,13 @@ def _require_range(runtime: Runtime, run: RunKey) -> None:
     """An interval for whom epochs are intervals, unless the run has its epoch, and for nobody else."""
     pipeline, known = runtime.defined, runtime.find_attempt(run)
     require_range_said(pipeline, run)
-    if pipeline.identity is Identity.CURSOR and run.interval is not None:
+    if pipeline.identity is KeyedBy.CURSOR and run.interval is not None:
         raise InvalidPipeline(
             f"pipeline {pipeline.name} was given the interval {run.interval}, and its epochs are numbers: no source of "
             "it reads by interval (a FileSource does if its path has a placeholder such as {interval_start:%Y-%m-%d}, "
             "a KafkaSource with by_interval=True). Give the source one, or leave the interval away"
         )
-    if pipeline.identity is Identity.INTERVAL and run.interval is None and known is None:
+    if pipeline.identity is KeyedBy.INTERVAL and run.interval is None and known is None:
         raise IntervalMissing(
             f"pipeline {pipeline.name} needs a data interval: give run_epoch interval=(start, end), or trigger "
             "the DAG with one"
@@ -163,7 +163,7 @@ class _NothingToRead(Exception):
 def _open(runtime: Runtime, run: RunKey, interval: Interval | None, *, idle: bool) -> Epoch:
     for _ in range(_PLANNING_TRIES):
         found = _find(runtime, run, interval)
-        life, replace_it = choose_life(runtime, run, found) if found else (None, False)
+        life, replace_it = select_generation(runtime, run, found) if found else (None, False)
         if life is not None and not replace_it:
             require_same_wish(run, life)
             require_asked_for(runtime, run, life)
@@ -192,7 +192,7 @@ def _find(runtime: Runtime, run: RunKey, interval: Interval | None) -> Epoch | N
         return _require_own(runtime, run, runtime.epoch_of(known))
     if run.epoch is not None:
         return find_current(runtime, runtime.ledger.epoch(runtime.pipeline, run.epoch))
-    if interval is None or runtime.defined.identity is Identity.CURSOR:
+    if interval is None or runtime.defined.identity is KeyedBy.CURSOR:
         return runtime.ledger.abandoned_epoch(runtime.pipeline)
     found = runtime.ledger.epoch_of_interval(runtime.pipeline, interval)
     if found is not None and found.interval != interval:
@@ -202,7 +202,7 @@ def _find(runtime: Runtime, run: RunKey, interval: Interval | None) -> Epoch | N
 
 def _require_own(runtime: Runtime, run: RunKey, found: Epoch) -> Epoch:
     """Raise `RunMismatch` if a run that is to restate one epoch has stood for another one's range."""
-    if run.epoch is not None and not stands_for(runtime, found, run.epoch):
+    if run.epoch is not None and not is_generation_of(runtime, found, run.epoch):
         raise RunMismatch(
             f"run {run.run_id} stands for {found}, and is to restate epoch {run.epoch}: give it another id"
         )
@@ -277,7 +277,7 @@ def _join_next(runtime: Runtime, stuck: Epoch, following: Plan) -> Plan:
 def _plan_next(runtime: Runtime, run: RunKey, interval: Interval | None, *, idle: bool) -> Epoch | None:
     pipeline = runtime.defined
     last = None
-    if pipeline.identity is Identity.CURSOR:
+    if pipeline.identity is KeyedBy.CURSOR:
         interval = None
         last = runtime.ledger.last_original(pipeline.name)
         _require_room(runtime)
@@ -292,8 +292,8 @@ def _plan_next(runtime: Runtime, run: RunKey, interval: Interval | None, *, idle
         find_claims(runtime, plan),
         run,
         interval=interval,
-        after=(last.id if last else 0) if pipeline.identity is Identity.CURSOR else None,
-        hold=pipeline.hold,
+        after=(last.id if last else 0) if pipeline.identity is KeyedBy.CURSOR else None,
+        recovery_grace=pipeline.recovery_grace,
         settings=pipeline.sink_settings(),
         retention=pipeline.wal_retention,
     )
@@ -313,7 +313,7 @@ def _plan_restored(runtime: Runtime, run: RunKey, current: Epoch, epoch: int) ->
 def _plan_replacement(runtime: Runtime, run: RunKey, current: Epoch) -> Epoch | None:
     if run.restore is not None:
         return _plan_restored(runtime, run, current, run.restore)
-    replaced = find_together(runtime, current)
+    replaced = dependent_epochs(runtime, current)
     require_asked_once(run, replaced)
     require_restatable(runtime, replaced)
     _preflight(runtime, current.plan, _last_number(runtime) + 1, replaced)
@@ -343,11 +343,11 @@ def make_plan(runtime: Runtime, interval: Interval | None, last: Epoch | None, r
     pipeline = runtime.defined
     ranges = {}
     before = find_before(runtime, interval) if interval else None
-    but = [life.id for life in runtime.ledger.generations(replaced)] if replaced else []
+    exclude = [life.id for life in runtime.ledger.generations(replaced)] if replaced else []
     for name, source in pipeline.sources.items():
-        claimed = _claimed_by(runtime, name, but)
-        claims = partial(runtime.ledger.find_claims, pipeline.name, name, but=but)
-        by_head = partial(runtime.ledger.find_paths_by_head, pipeline.name, name, but=but)
+        claimed = _claimed_by(runtime, name, exclude)
+        claims = partial(runtime.ledger.find_claims, pipeline.name, name, exclude=exclude)
+        by_head = partial(runtime.ledger.find_paths_by_head, pipeline.name, name, exclude=exclude)
         context = SourceContext(pipeline.name, name, claimed, runtime.connections, claims, by_head)
         start = _start(runtime, name, last)
         with source.opened(context) as live:
@@ -358,7 +358,7 @@ def make_plan(runtime: Runtime, interval: Interval | None, last: Epoch | None, r
 
 
 def _start(runtime: Runtime, source: str, last: Epoch | None) -> Position | None:
-    if runtime.defined.identity is Identity.INTERVAL or runtime.defined.sources[source].is_snapshot:
+    if runtime.defined.identity is KeyedBy.INTERVAL or runtime.defined.sources[source].is_snapshot:
         return None
     if last is not None and source in last.plan.sources and not last.plan.sources[source].snapshot:
         return last.plan.sources[source].end
@@ -377,10 +377,10 @@ def _claims(runtime: Runtime, source: str, found: SourceRange) -> list[Claim]:
     return [Claim(one) if isinstance(one, str) else one for one in named]
 
 
-def _claimed_by(runtime: Runtime, source: str, but: Sequence[int]) -> Callable[[Iterable[str]], set[str]]:
+def _claimed_by(runtime: Runtime, source: str, exclude: Sequence[int]) -> Callable[[Iterable[str]], set[str]]:
     def claimed(paths: Iterable[str]) -> set[str]:
         found = runtime.ledger.find_claimed_paths(runtime.pipeline, source, paths)
-        return found - runtime.ledger.find_own_paths(runtime.pipeline, source, found, but) if but else found
+        return found - runtime.ledger.find_own_paths(runtime.pipeline, source, found, exclude) if exclude else found
 
     return claimed
 

@@ -12,12 +12,12 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Epoch, RunKey
 from lockstep.errors import IllegalTransition, InvalidPipeline, LedgerConflict, LockstepError, TargetChanged, WalCorrupt
 from lockstep.observability import suggestions
-from lockstep.observability.log_context import tell_attempt, with_own_fields
-from lockstep.protocol.alarms import confirm_alarm
-from lockstep.protocol.kept_wals import expire_wals, find_wal_to_keep
-from lockstep.protocol.output_homes import sweep_homes
+from lockstep.observability.log_context import bind_attempt, log_context
+from lockstep.protocol.alarms import unless_superseded
+from lockstep.protocol.retained_wals import expire_wals, find_wal_to_keep
 from lockstep.protocol.runtime import Runtime, SealedOutputs
 from lockstep.protocol.state_versions import release_state
+from lockstep.protocol.table_staging import sweep_homes
 from lockstep.protocol.targets import find_known_losses, said_to_lack
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import Publication
@@ -26,10 +26,10 @@ from lockstep.states import DECIDED, FINISHED, EpochState, Role
 _log = logging.getLogger(__name__)
 
 
-@with_own_fields
+@log_context
 def cleanup(runtime: Runtime, run: RunKey) -> Epoch:
     """Clean this run's epoch up. Raises `IllegalTransition` unless it is published."""
-    return clean(runtime, runtime.epoch_of(tell_attempt(runtime.attempt_of(run))), Role.CLEANUP)
+    return clean(runtime, runtime.epoch_of(bind_attempt(runtime.attempt_of(run))), Role.CLEANUP)
 
 
 def _tell_sources(runtime: Runtime, epoch: Epoch) -> None:
@@ -55,7 +55,7 @@ def clean(runtime: Runtime, epoch: Epoch, role: Role) -> Epoch:
     if epoch.state is not EpochState.PUBLISHED or epoch.wal is None:
         left = f": {suggestions.recover(epoch.pipeline)} publishes it" if epoch.state is EpochState.COMMITTED else ""
         raise IllegalTransition(f"can't clean up {epoch}: it is {epoch.state}; its WAL may still be needed{left}")
-    return confirm_alarm(partial(_clean, runtime, epoch, epoch.wal, role), partial(_find_cleaned, runtime, epoch))
+    return unless_superseded(partial(_clean, runtime, epoch, epoch.wal, role), partial(_find_cleaned, runtime, epoch))
 
 
 def _find_cleaned(runtime: Runtime, epoch: Epoch) -> Epoch | None:
@@ -126,7 +126,7 @@ def _clean(runtime: Runtime, epoch: Epoch, wal: str, role: Role) -> Epoch:
     if chosen is None:
         return runtime.ledger.epoch(epoch.pipeline, epoch.id)
     stays = chosen.wal if chosen.expired_at is None else None
-    runtime.staging.discard_epoch(deployment, epoch.pipeline, epoch.id, but=stays)
+    runtime.staging.discard_epoch(deployment, epoch.pipeline, epoch.id, exclude=stays)
     release_state(runtime, epoch)
     reach(CrashPoint.CLEANUP_BEFORE_RECORD)
     epoch = runtime.ledger.record_cleanup(epoch, role)

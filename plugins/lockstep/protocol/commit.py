@@ -8,18 +8,18 @@ from collections.abc import Sequence
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Epoch, RunKey
 from lockstep.errors import LockstepError
-from lockstep.observability.log_context import tell, tell_attempt, with_own_fields
+from lockstep.observability.log_context import bind_attempt, bind_log_context, log_context
 from lockstep.protocol.runtime import Runtime
 
 _log = logging.getLogger(__name__)
 
 
-@with_own_fields
+@log_context
 def commit(runtime: Runtime, run: RunKey) -> Epoch:
     """Decide this run's epoch, if every sink of its plan has voted in this run's attempt. From then on every sink must
     show it. Raises `NotPrepared`, `Fenced`, `OutOfOrder`.
     """
-    attempt = tell_attempt(runtime.attempt_of(run))
+    attempt = bind_attempt(runtime.attempt_of(run))
     reach(CrashPoint.COMMIT_BEFORE_DECISION)
     epoch = runtime.ledger.commit_epoch(attempt)
     reach(CrashPoint.COMMIT_AFTER_DECISION)
@@ -27,7 +27,7 @@ def commit(runtime: Runtime, run: RunKey) -> Epoch:
     return epoch
 
 
-@with_own_fields
+@log_context
 def commit_together(runtime: Runtime, runs: Sequence[RunKey]) -> list[Epoch | LockstepError]:
     """Decide the epochs of several runs in one transaction of the ledger: for each the epoch, or what `commit` would
     raise. One that can't be decided keeps no other from it. Raises `LedgerUnavailable`: then nobody knows, ask again.
@@ -38,6 +38,6 @@ def commit_together(runtime: Runtime, runs: Sequence[RunKey]) -> list[Epoch | Lo
     reach(CrashPoint.COMMIT_AFTER_DECISION)
     for found in decided:
         if isinstance(found, Epoch):
-            tell(pipeline=found.pipeline, epoch=found.id, token=found.attempt)
+            bind_log_context(pipeline=found.pipeline, epoch=found.id, token=found.attempt)
             _log.info("%s is %s, manifest %s", found, found.state, (found.manifest_hash or "")[:12])
     return decided

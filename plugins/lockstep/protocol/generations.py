@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NoReturn
 
-from lockstep.epoch import Epoch, Identity, Input, Interval, Json, Plan, RunKey, SourceRange
+from lockstep.epoch import Epoch, Input, Interval, Json, KeyedBy, Plan, RunKey, SourceRange
 from lockstep.errors import EpochBusy, EpochVoid, LockstepError, RestateRefused, Retryable, SourceRefused
 from lockstep.ledger import LedgerReader
 from lockstep.observability import suggestions
@@ -93,7 +93,7 @@ def require_range_said(pipeline: Pipeline, run: RunKey) -> None:
                 f"run {run.run_id} is to show the rows of epoch {run.restore} again, which reads no range, and says "
                 f"input={run.input.value!r}: say one of the two"
             )
-    if pipeline.identity is Identity.INTERVAL:
+    if pipeline.identity is KeyedBy.INTERVAL:
         if run.epoch is not None:
             raise RestateRefused(f"pipeline {pipeline.name} restates by interval: name that, and not epoch {run.epoch}")
     elif run.epoch is None:
@@ -110,14 +110,14 @@ def require_range_said(pipeline: Pipeline, run: RunKey) -> None:
 
 def require_way_back(pipeline: Pipeline, epoch: int) -> None:
     """Raise `RestateRefused` where no epoch's rows can be shown again, so not those of `epoch`."""
-    if pipeline.identity is Identity.CURSOR:
+    if pipeline.identity is KeyedBy.CURSOR:
         raise RestateRefused(
             f"can't show the rows of epoch {epoch} again: the epochs of {pipeline.name} are numbers, and later ones go "
             "on where one ended; only a pipeline whose sources read by interval can be restored"
         )
 
 
-def choose_life(runtime: Runtime, run: RunKey, found: Epoch) -> tuple[Epoch, bool]:
+def select_generation(runtime: Runtime, run: RunKey, found: Epoch) -> tuple[Epoch, bool]:
     """The life of `found`'s range that `run` is to move, and whether that one is shown and to be replaced.
 
     A run that has been given an epoch for its reason, its own or one that another run had begun, asks for no other
@@ -130,7 +130,7 @@ def choose_life(runtime: Runtime, run: RunKey, found: Epoch) -> tuple[Epoch, boo
         return found, False
     generation = found.generation
     own = runtime.ledger.run_restates(run) == run.restate or (  # an older version kept the generation's reason alone
-        generation is not None and generation.because == run.restate and runtime.find_attempt(run) is not None
+        generation is not None and generation.reason == run.restate and runtime.find_attempt(run) is not None
     )
     if found.state is EpochState.VOID and generation is not None:
         if own:
@@ -146,14 +146,14 @@ def choose_life(runtime: Runtime, run: RunKey, found: Epoch) -> tuple[Epoch, boo
     if run.replaces not in (None, found.id):
         _require_done(run, found)
         return found, False
-    rival = runtime.ledger.rival_generation(found)
+    rival = runtime.ledger.pending_replacement(found)
     if rival is not None:
         if rival.state not in UNDECIDED:
-            return choose_life(runtime, run, rival)
+            return select_generation(runtime, run, rival)
         if rival.restores == run.restore:
             _tell_whose(run, rival)
         return rival, False
-    same = found.generation is not None and found.generation.because == run.restate and found.restores == run.restore
+    same = found.generation is not None and found.generation.reason == run.restate and found.restores == run.restore
     return found, not (same and found.state not in FINISHED)
 
 
@@ -165,7 +165,7 @@ def _find_asked(runtime: Runtime, run: RunKey, current: Epoch) -> Epoch | None:
     for life, reason in runtime.ledger.restated_for(current):
         if request_of(reason) != request:
             continue
-        made = life.generation is not None and life.generation.because == reason
+        made = life.generation is not None and life.generation.reason == reason
         usual = Input.FROZEN if current.interval is None and not life.plan.snapshots else Input.FRESH
         reads = run.input or usual
         other_rows = life.restores != run.restore or (life.restores is None and life.plan.input is not reads)
@@ -185,7 +185,7 @@ def require_asked_once(run: RunKey, replaced: Sequence[Epoch]) -> None:
     been restated."""
     request = request_of(run.restate)
     for one in replaced:
-        if request is not None and one.generation and request_of(one.generation.because) == request:
+        if request is not None and one.generation and request_of(one.generation.reason) == request:
             raise RestateRefused(
                 f"request {request!a} has been done for a part of this: {one} was made for it, and would be restated "
                 "once more. Nothing was done: give this request a name of its own"
@@ -195,8 +195,8 @@ def require_asked_once(run: RunKey, replaced: Sequence[Epoch]) -> None:
 def _require_done(run: RunKey, current: Epoch) -> None:
     """Raise `RestateRefused` unless `current` is what `run` was to begin: whoever asked has seen an older one."""
     done = current.generation
-    if done is None or (done.replaces, done.because, done.restores) != (run.replaces, run.restate, run.restore):
-        why = f": {done.because}" if done else ""
+    if done is None or (done.replaces, done.reason, done.restores) != (run.replaces, run.restate, run.restore):
+        why = f": {done.reason}" if done else ""
         raise RestateRefused(
             f"run {run.run_id} was asked for when epoch {run.replaces} was shown, and now {current} is{why}. Nothing "
             "was done: look at that one, and ask again"
@@ -214,13 +214,13 @@ def _refuse_void(runtime: Runtime, run: RunKey, found: Epoch) -> NoReturn:
 
 def _tell_whose(run: RunKey, rival: Epoch) -> None:
     """What another request has frozen may be older than what this one wants to be read."""
-    if rival.generation is not None and rival.generation.because != run.restate:
+    if rival.generation is not None and rival.generation.reason != run.restate:
         _log.warning(
             "%s was planned at %s for another reason (%s): this run goes on with that, and reads nothing newer; to "
             "have it read afresh: %s",
             rival,
             rival.planned_at.isoformat(timespec="seconds"),
-            rival.generation.because,
+            rival.generation.reason,
             suggestions.replan(rival.pipeline, rival.id),
         )
 
@@ -234,11 +234,11 @@ def current_life(ledger: LedgerReader, life: Epoch) -> Epoch:
     """The same, for who has a ledger alone."""
     decided = [one for one in ledger.generations(life) if one.state in DECIDED]
     found = max(decided, key=lambda one: one.generation.number if one.generation else 0, default=life)
-    heir = ledger.successor(found) if found.state is EpochState.REPLACED else None
-    return current_life(ledger, heir) if heir is not None else found
+    replaced_by = ledger.successor(found) if found.state is EpochState.REPLACED else None
+    return current_life(ledger, replaced_by) if replaced_by is not None else found
 
 
-def stands_for(runtime: Runtime, life: Epoch, number: int) -> bool:
+def is_generation_of(runtime: Runtime, life: Epoch, number: int) -> bool:
     """Whether `life` is one of the lives of epoch `number`, alone or with others."""
     found: Epoch | None = runtime.ledger.epoch(life.pipeline, number)
     while found is not None and found.root != life.root:
@@ -246,7 +246,7 @@ def stands_for(runtime: Runtime, life: Epoch, number: int) -> bool:
     return found is not None
 
 
-def find_together(runtime: Runtime, current: Epoch) -> list[Epoch]:
+def dependent_epochs(runtime: Runtime, current: Epoch) -> list[Epoch]:
     """What has to be replaced with `current`: itself, and where epochs hand on state all that follow it."""
     handed_on = current.interval is None and hands_on_state(runtime)
     return runtime.ledger.standing_from(current) if handed_on else [current]
@@ -271,7 +271,7 @@ def require_asked_for(runtime: Runtime, run: RunKey, life: Epoch) -> None:
 def require_unsealed(runtime: Runtime, run: RunKey, life: Epoch) -> None:
     """Raise `EpochBusy` if `life`, begun for another reason than that of `run`, has rows already: they are of what was
     read then. A run that took it over before it had any goes on with it, and rows of a kept WAL never change."""
-    reason = life.generation.because if life.generation else None
+    reason = life.generation.reason if life.generation else None
     if run.restate in (None, reason) or life.state is not EpochState.STAGED or life.restores is not None:
         return
     if runtime.ledger.run_restates(run) != run.restate:
@@ -348,8 +348,8 @@ def _otherwise(current: Epoch) -> str:
 
 
 def require_restatable(runtime: Runtime, epochs: Sequence[Epoch]) -> None:
-    """Raise `RestateRefused` where nothing can take the place of these, `find_together`, and `EpochBusy` where one of
-    them isn't shown yet."""
+    """Raise `RestateRefused` where these `dependent_epochs` can't be replaced, and `EpochBusy` where one of them isn't
+    shown yet."""
     if epochs[0].interval is None and hands_on_state(runtime):
         if without := [one.id for one in epochs if one.state in DECIDED and one.based_on is None]:
             raise RestateRefused(

@@ -45,7 +45,7 @@ def register_pipeline(runtime: Runtime) -> None:
     """Have the ledger know the pipeline as it is defined. Raises `InvalidPipeline` if it has another kind of epochs."""
     defined = runtime.defined
     runtime.ledger.ensure_pipeline(
-        defined.name, defined.identity, defined.hold, defined.sink_settings(), defined.wal_retention
+        defined.name, defined.identity, defined.recovery_grace, defined.sink_settings(), defined.wal_retention
     )
 
 

@@ -19,7 +19,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from lockstep.audits.in_spark import AskSpark
-from lockstep.epoch import Attempt, Epoch, Identity, RunKey
+from lockstep.epoch import Attempt, Epoch, KeyedBy, RunKey
 from lockstep.errors import (
     InvalidPipeline,
     KeysHeld,
@@ -151,7 +151,7 @@ class _Pack:
         pipeline = runtime.defined
         self._ask_spark = ask_spark
         self._runtime, self._runs, self._launch, self._reference = runtime, runs, launch, reference
-        self._in_order = pipeline.identity is Identity.CURSOR
+        self._in_order = pipeline.identity is KeyedBy.CURSOR
         #: what one epoch has prepared may keep others from preparing, or they have to follow one another
         self._one_by_one = self._in_order or any(sink.holds_keys for sink in pipeline.sinks)
         has_state = bool(pipeline.state) or (self._in_order and runtime.ledger.has_keyed_state(pipeline.name))

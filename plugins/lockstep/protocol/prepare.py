@@ -11,8 +11,8 @@ from functools import partial
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Participant, RunKey, Vote
 from lockstep.errors import AlreadyDecided, PreflightRefused, SinkRejected, SinkUnavailable
-from lockstep.observability.log_context import tell_attempt, tell_token, with_own_fields
-from lockstep.protocol.alarms import confirm_alarm
+from lockstep.observability.log_context import bind_attempt, log_context, tell_token
+from lockstep.protocol.alarms import unless_superseded
 from lockstep.protocol.early_load import EarlyLoad, EarlyLoads
 from lockstep.protocol.lease import hold_lease
 from lockstep.protocol.runtime import Runtime, open_wal
@@ -28,7 +28,7 @@ from lockstep.wal.reading import SealedWal
 _log = logging.getLogger(__name__)
 
 
-@with_own_fields
+@log_context
 def prepare(runtime: Runtime, run: RunKey, sink_name: str, early: EarlyLoads | None = None) -> Vote | None:
     """Bring `sink_name`'s vote into the ledger; None when the epoch is decided already. `early`: those of this run's
     `stage`, in the same process.
@@ -36,7 +36,7 @@ def prepare(runtime: Runtime, run: RunKey, sink_name: str, early: EarlyLoads | N
     Raises `Fenced`, `NotPrepared` (no sealed WAL), `OutOfOrder`, `KeysHeld`, `PreflightRefused`, `SinkRejected`,
     `SinkUnavailable`, `TargetChanged`, `WalCorrupt`.
     """
-    attempt = tell_attempt(runtime.attempt_of(run), sink_name)
+    attempt = bind_attempt(runtime.attempt_of(run), sink_name)
     epoch = runtime.epoch_of(attempt)
     if epoch.state in DECIDED:
         _log.info("%s is %s already: nothing to prepare", epoch, epoch.state)
@@ -44,7 +44,7 @@ def prepare(runtime: Runtime, run: RunKey, sink_name: str, early: EarlyLoads | N
     runtime.ledger.require_current(attempt)
     runtime.ledger.require_predecessor_decided(epoch)
     try:
-        return confirm_alarm(
+        return unless_superseded(
             partial(_take_part, runtime, attempt, epoch, runtime.sink_of(epoch, sink_name), early),
             partial(runtime.ledger.require_running, attempt),
         )
@@ -73,7 +73,7 @@ def _vote_early(runtime: Runtime, attempt: Attempt, epoch: Epoch, load: EarlyLoa
         if load.sink is None or not load.holds(wal.manifest):
             _log.info("%s: %s takes what is sealed: other files were loaded early", epoch, load.described.name)
             return None
-        return confirm_alarm(
+        return unless_superseded(
             partial(_vote_for_load, runtime, attempt, epoch, load.sink, load, wal),
             partial(runtime.ledger.require_running, attempt, load.described.name, load.token),
         )
@@ -112,7 +112,7 @@ def _vote(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenSink) -> V
     reach(CrashPoint.PREPARE_BEFORE_TOKEN)
     token = tell_token(runtime.ledger.take_token(attempt, Role.PREPARE, sink.name))
     reach(CrashPoint.PREPARE_AFTER_TOKEN)
-    return confirm_alarm(
+    return unless_superseded(
         partial(_vote_as, runtime, attempt, epoch, sink, wal, token),
         partial(runtime.ledger.require_running, attempt, sink.name, token),
     )

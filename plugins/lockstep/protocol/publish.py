@@ -13,8 +13,8 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Participant, RunKey, Vote
 from lockstep.errors import LedgerConflict, NotPrepared, OutcomeUnknown, TargetChanged, WalCorrupt
 from lockstep.observability import suggestions
-from lockstep.observability.log_context import tell, tell_attempt, tell_token, with_own_fields
-from lockstep.protocol.alarms import confirm_alarm
+from lockstep.observability.log_context import bind_attempt, bind_log_context, log_context, tell_token
+from lockstep.protocol.alarms import unless_superseded
 from lockstep.protocol.generations import current_life
 from lockstep.protocol.lease import hold_publisher_lease
 from lockstep.protocol.runtime import Runtime, open_wal
@@ -29,26 +29,26 @@ from lockstep.states import DECIDED, ParticipantState, Role
 _log = logging.getLogger(__name__)
 
 
-@with_own_fields
+@log_context
 def publish(runtime: Runtime, run: RunKey, sink_name: str) -> Epoch:
     """Publish this run's epoch in one sink. Raises `NotPrepared` when it isn't decided, and what sinks raise."""
-    tell(sink=sink_name)
+    bind_log_context(sink=sink_name)
     return publish_decided(runtime, _decided_epoch_of(runtime, run), sink_name, Role.PUBLISH)
 
 
-@with_own_fields
+@log_context
 def publish_shard(runtime: Runtime, run: RunKey, sink_name: str, shard: int) -> Epoch:
     """Have one shard of this run's epoch in a sink that has several: for who does the others at the same time, in other
     processes. What the ledger knows is left to `publish`, which looks for all of them, and sends what is missing.
 
     Raises what `publish` does.
     """
-    tell(sink=sink_name)
+    bind_log_context(sink=sink_name)
     return _publish_shard(runtime, _decided_epoch_of(runtime, run), sink_name, shard)
 
 
 def _decided_epoch_of(runtime: Runtime, run: RunKey) -> Epoch:
-    attempt = tell_attempt(runtime.attempt_of(run))
+    attempt = bind_attempt(runtime.attempt_of(run))
     epoch = runtime.epoch_of(attempt)
     if epoch.state not in DECIDED:
         runtime.ledger.require_current(attempt)
@@ -59,10 +59,10 @@ def _decided_epoch_of(runtime: Runtime, run: RunKey) -> Epoch:
     return epoch
 
 
-@with_own_fields
+@log_context
 def publish_decided(runtime: Runtime, epoch: Epoch, sink_name: str, role: Role) -> Epoch:
     """Publish a decided epoch in one sink, or verify the marker of one that was published before."""
-    tell(pipeline=epoch.pipeline, epoch=epoch.id, token=epoch.attempt, sink=sink_name)
+    bind_log_context(pipeline=epoch.pipeline, epoch=epoch.id, token=epoch.attempt, sink=sink_name)
     participant = runtime.ledger.participants(epoch.pipeline, epoch.id).get(sink_name)
     if participant is None:
         _log.info("%s was decided without sink %s, which came later: nothing to publish", epoch, sink_name)
@@ -70,7 +70,7 @@ def publish_decided(runtime: Runtime, epoch: Epoch, sink_name: str, role: Role) 
     show = partial(_show, runtime, epoch, participant, role)
     again = partial(publish_decided, runtime, sink_name=sink_name, role=role)
     with _naming_remedy(epoch, sink_name):
-        return confirm_alarm(show, partial(_meanwhile, runtime, epoch, participant, again))
+        return unless_superseded(show, partial(_meanwhile, runtime, epoch, participant, again))
 
 
 def _publish_shard(runtime: Runtime, epoch: Epoch, sink_name: str, shard: int) -> Epoch:
@@ -81,7 +81,7 @@ def _publish_shard(runtime: Runtime, epoch: Epoch, sink_name: str, shard: int) -
     send = partial(_send_shard, runtime, epoch, participant, shard)
     again = partial(_publish_shard, runtime, sink_name=sink_name, shard=shard)
     with _naming_remedy(epoch, sink_name):
-        return confirm_alarm(send, partial(_meanwhile, runtime, epoch, participant, again))
+        return unless_superseded(send, partial(_meanwhile, runtime, epoch, participant, again))
 
 
 @contextmanager
@@ -201,11 +201,14 @@ def _require_marker(runtime: Runtime, epoch: Epoch, sink: OpenSink, participant:
         return
     marker = sink.find_marker(epoch.id)
     words = said_to_lack(runtime.ledger, epoch.pipeline) if marker is None else []
-    if find_known_losses(words, sink, [epoch.id]) and (heir := current_life(runtime.ledger, epoch)).id != epoch.id:
+    if (
+        find_known_losses(words, sink, [epoch.id])
+        and (replaced_by := current_life(runtime.ledger, epoch)).id != epoch.id
+    ):
         # a target that has lost it, by a person's word, is to show what has replaced it since
-        replacing = runtime.ledger.participants(heir.pipeline, heir.id).get(sink.name)
+        replacing = runtime.ledger.participants(replaced_by.pipeline, replaced_by.id).get(sink.name)
         if replacing is not None and replacing.state is ParticipantState.PUBLISHED:
-            _require_marker(runtime, heir, sink, replacing)
+            _require_marker(runtime, replaced_by, sink, replacing)
         return
     if marker is None or marker.manifest_hash != epoch.manifest_hash:
         found = f"the marker of manifest {marker.manifest_hash[:12]}" if marker else "no marker"

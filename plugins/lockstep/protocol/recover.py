@@ -11,14 +11,14 @@ from functools import partial
 
 from lockstep.epoch import Epoch, Json
 from lockstep.errors import LedgerConflict, LockstepError, OutOfOrder, PublishBusy
-from lockstep.observability.log_context import tell, tell_nothing, with_own_fields
+from lockstep.observability.log_context import bind_log_context, log_context, tell_nothing
 from lockstep.observability.redaction import describe_raised
 from lockstep.protocol.abort import abort_epoch
 from lockstep.protocol.cleanup import clean
 from lockstep.protocol.compactions import sweep_compactions
 from lockstep.protocol.identity import require_known_markers
-from lockstep.protocol.kept_wals import expire_wals
 from lockstep.protocol.publish import publish_decided
+from lockstep.protocol.retained_wals import expire_wals
 from lockstep.protocol.runtime import Runtime
 from lockstep.protocol.sweep import kept_epochs, sweep_folders, sweep_sink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
@@ -58,22 +58,26 @@ class RecoveryReport:
         return not self.problems and not self.busy
 
 
-@with_own_fields
+@log_context
 def recover(
-    runtime: Runtime, hold: timedelta | None = None, coming: Callable[[Epoch], str | None] = lambda epoch: None
+    runtime: Runtime,
+    recovery_grace: timedelta | None = None,
+    coming: Callable[[Epoch], str | None] = lambda epoch: None,
 ) -> RecoveryReport:
-    """One round. An undecided attempt is left alone for `hold` (default: the pipeline's own), and for LONGEST (a longer
-    hold of the pipeline's) while `coming` says what of it is still to come."""
+    """One round. An undecided attempt is voided after `recovery_grace` (default: the pipeline's own) without a
+    heartbeat; while `coming` names unfinished tasks of it, after the longer of LONGEST and the pipeline's."""
     report = finish_decided(runtime)
-    for epoch in _abandoned(runtime, hold, coming):
+    for epoch in _abandoned(runtime, recovery_grace, coming):
         _guard(report, partial(_void, runtime, epoch, report), epoch.id)
     _sweep(runtime, report)
     return report
 
 
-def _abandoned(runtime: Runtime, hold: timedelta | None, coming: Callable[[Epoch], str | None]) -> list[Epoch]:
-    ledger, usual = runtime.ledger, runtime.ledger.hold(runtime.pipeline)
-    silent = ledger.abandoned_epochs(runtime.pipeline, hold if hold is not None else usual)
+def _abandoned(
+    runtime: Runtime, recovery_grace: timedelta | None, coming: Callable[[Epoch], str | None]
+) -> list[Epoch]:
+    ledger, usual = runtime.ledger, runtime.ledger.recovery_grace(runtime.pipeline)
+    silent = ledger.abandoned_epochs(runtime.pipeline, recovery_grace if recovery_grace is not None else usual)
     forsaken = {one.id for one in ledger.abandoned_epochs(runtime.pipeline, max(usual, LONGEST))} if silent else ()
     found = []
     for epoch in silent:
@@ -95,7 +99,7 @@ def _ask(coming: Callable[[Epoch], str | None], epoch: Epoch) -> str | None:
         return "something that can't be asked for"
 
 
-@with_own_fields
+@log_context
 def finish_decided(runtime: Runtime) -> RecoveryReport:
     """The first half of a round: publish and clean up what is decided, in order."""
     report = RecoveryReport(runtime.pipeline)
@@ -169,7 +173,9 @@ def _sweep_sink(runtime: Runtime, spec: Json, known: list[Json], report: Recover
 def _sweep_folders(runtime: Runtime, report: RecoveryReport) -> None:
     report.swept += len(expire_wals(runtime, Role.RECOVER))
     report.swept += sweep_folders(runtime)
-    for stranger in runtime.staging.strangers(runtime.ledger.deployment(), runtime.pipeline, but=kept_epochs(runtime)):
+    for stranger in runtime.staging.strangers(
+        runtime.ledger.deployment(), runtime.pipeline, exclude=kept_epochs(runtime)
+    ):
         _log.warning("not Lockstep's, left alone: %s", stranger)
 
 
@@ -185,7 +191,7 @@ def known_sinks(runtime: Runtime) -> list[Json]:
 def _guard(report: RecoveryReport, work: Callable[[], object], epoch: int | None = None) -> bool:
     """One broken sink must not keep the others from being recovered. Whether it was done."""
     tell_nothing()
-    tell(pipeline=report.pipeline, epoch=epoch)
+    bind_log_context(pipeline=report.pipeline, epoch=epoch)
     try:
         work()
     except LockstepError as error:

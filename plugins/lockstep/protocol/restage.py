@@ -15,8 +15,8 @@ from functools import partial
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Restaged, Vote
 from lockstep.errors import IllegalTransition, LockstepError, RestageRefused, WalCorrupt
-from lockstep.observability.log_context import tell, tell_token, with_own_fields
-from lockstep.protocol.alarms import confirm_alarm
+from lockstep.observability.log_context import bind_log_context, log_context, tell_token
+from lockstep.protocol.alarms import unless_superseded
 from lockstep.protocol.restoring import write_restored
 from lockstep.protocol.runtime import Runtime, open_wal
 from lockstep.protocol.stage_job import Launch, write_wal
@@ -28,16 +28,16 @@ from lockstep.wal.manifest import Manifest
 _log = logging.getLogger(__name__)
 
 
-@with_own_fields
+@log_context
 def restage(runtime: Runtime, epoch_id: int, launch: Launch, reason: str, reference: str = "") -> Epoch:
     """Stage a committed epoch again whose WAL fails its checks; publish and recover go on from there.
 
     Raises `IllegalTransition` for any other epoch, `RestageRefused` where other rows come out, and what `stage` raises.
     """
     epoch = runtime.ledger.epoch(runtime.pipeline, epoch_id)
-    tell(pipeline=epoch.pipeline, epoch=epoch.id, token=epoch.attempt)
+    bind_log_context(pipeline=epoch.pipeline, epoch=epoch.id, token=epoch.attempt)
     _require_damaged(runtime, epoch)
-    return confirm_alarm(
+    return unless_superseded(
         partial(_restage, runtime, epoch, launch, reason, reference), partial(_meanwhile, runtime, epoch)
     )
 

@@ -12,9 +12,9 @@ from lockstep.epoch import Epoch, Json, Plan, RunKey
 from lockstep.errors import EpochBusy, RestateRefused, WalCorrupt, WalGone
 from lockstep.observability import suggestions
 from lockstep.protocol.generations import require_restatable, require_way_back
-from lockstep.protocol.output_homes import home_requests, homes_of
 from lockstep.protocol.runtime import Runtime, open_wal
 from lockstep.protocol.stage_job import WrittenWal
+from lockstep.protocol.table_staging import home_requests, homes_of
 from lockstep.sinks.base import Sink
 from lockstep.states import UNDECIDED, EpochState
 from lockstep.wal.home_writing import write_at_home

@@ -14,7 +14,7 @@ from lockstep.ledger import Ledger
 from lockstep.observability import suggestions
 from lockstep.pipeline import Pipeline
 from lockstep.sinks.base import Sink, current_type
-from lockstep.sinks.kept import KeptSinks
+from lockstep.sinks.kept import SinkPool
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import Batches, Replaced, SinkContext, SinkEpoch
 from lockstep.sources.base import SourceContext, planned_source
@@ -35,7 +35,7 @@ class Runtime:
     staging: Staging
     connections: Mapping[str, str]
     definition: Pipeline | None = None
-    kept: KeptSinks | None = None  #: where sinks stay open from one epoch to the next
+    kept: SinkPool | None = None  #: where sinks stay open from one epoch to the next
 
     @classmethod
     def of(cls, definition: Pipeline, ledger: Ledger, staging: Staging, connections: Mapping[str, str]) -> Runtime:
@@ -138,7 +138,7 @@ class Runtime:
     def beside(self) -> Iterator[Runtime]:
         """The same on connections of its own, for one thread that moves many epochs: its sinks stay open between them
         where they can."""
-        kept = KeptSinks()
+        kept = SinkPool()
         with closing(self.ledger.clone()) as ledger, closing(kept):
             yield replace(self, ledger=ledger, kept=kept)
 
@@ -183,10 +183,10 @@ class Runtime:
         """The lives before these, and before those, each with the number of the one that took its place."""
         ahead = list(lives)
         while ahead:
-            heir = ahead.pop()
-            before = self.ledger.replaced(heir)
-            yield from (Replaced(*one, heir=heir.id, foreign=True) for one in heir.plan.foreign)
-            yield from (replace(_to_replaced(one), heir=heir.id) for one in before)
+            replaced_by = ahead.pop()
+            before = self.ledger.replaced(replaced_by)
+            yield from (Replaced(*one, replaced_by=replaced_by.id, foreign=True) for one in replaced_by.plan.foreign)
+            yield from (replace(_to_replaced(one), replaced_by=replaced_by.id) for one in before)
             ahead += before
 
     def sealed_outputs(self, epoch: Epoch, sink: OpenSink) -> SealedOutputs:

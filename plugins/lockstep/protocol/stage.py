@@ -13,8 +13,8 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, RunKey
 from lockstep.errors import AlreadyDecided, JobAtWork, LockstepError
 from lockstep.observability import suggestions
-from lockstep.observability.log_context import tell_attempt, tell_token, with_own_fields
-from lockstep.protocol.alarms import confirm_alarm
+from lockstep.observability.log_context import bind_attempt, log_context, tell_token
+from lockstep.protocol.alarms import unless_superseded
 from lockstep.protocol.early_load import EarlyLoads
 from lockstep.protocol.lease import hold_lease
 from lockstep.protocol.left_job import Jobs, at_work, cancel_older_jobs, find_left_job, leave_job, take_up
@@ -29,7 +29,7 @@ from lockstep.states import DECIDED, Role
 _log = logging.getLogger(__name__)
 
 
-@with_own_fields
+@log_context
 def stage(
     runtime: Runtime,
     run: RunKey,
@@ -47,11 +47,11 @@ def stage(
     never the job's status. With state it waits for the epoch before to be decided. Raises `StageFailed`,
     `OutOfOrder`, `SourceChanged`, `BadRecords`, `PlanMismatch`, `Fenced`, `WalCorrupt` for the state before.
     """
-    attempt = tell_attempt(runtime.attempt_of(run))
+    attempt = bind_attempt(runtime.attempt_of(run))
     if (staged := _find_staged(runtime, attempt)) is not None:
         return restage_if_needed(runtime, staged, launch, reference)
     try:
-        return confirm_alarm(
+        return unless_superseded(
             partial(_stage_once, runtime, attempt, launch, reference, early, leaving),
             partial(_meanwhile, runtime, attempt),
         )

@@ -11,9 +11,9 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Epoch, Input
 from lockstep.errors import PlanMismatch, SourceChanged, StageFailed
 from lockstep.observability import suggestions
-from lockstep.protocol.output_homes import home_requests
 from lockstep.protocol.runtime import Runtime
 from lockstep.protocol.state_versions import BaseState, blame_state, sealed_state, state_request
+from lockstep.protocol.table_staging import home_requests
 from lockstep.states import DECIDED
 from lockstep.wal._early_digests import EarlyDigests
 from lockstep.wal.manifest import Manifest, SourceCount

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from lockstep.definition.keyed_state import KeyedState
-from lockstep.epoch import Epoch, Identity
+from lockstep.epoch import Epoch, KeyedBy
 from lockstep.errors import (
     InvalidPipeline,
     LedgerConflict,
@@ -90,7 +90,7 @@ def hands_on_state(runtime: Runtime) -> bool:
     """Whether the pipeline's epochs go on from one another: it declares state, or has had some."""
     if runtime.defined.state:
         return True
-    return runtime.defined.identity is Identity.CURSOR and runtime.ledger.has_keyed_state(runtime.pipeline)
+    return runtime.defined.identity is KeyedBy.CURSOR and runtime.ledger.has_keyed_state(runtime.pipeline)
 
 
 def _started(runtime: Runtime, epoch: Epoch) -> BaseState:

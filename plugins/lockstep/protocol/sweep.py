@@ -24,8 +24,8 @@ from lockstep.errors import (
 )
 from lockstep.observability import suggestions
 from lockstep.protocol.identity import REDEFINED, last_renumbered_token
-from lockstep.protocol.output_homes import discard_homes, sweep_homes
 from lockstep.protocol.runtime import Runtime
+from lockstep.protocol.table_staging import discard_homes, sweep_homes
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.sinks.values import Txn
@@ -57,7 +57,7 @@ def judge(epoch: Epoch, participant: Participant | None, token: int, below: int 
     return Verdict.FINISH if epoch.state in SHOWN else Verdict.KEEP
 
 
-class Clearance:
+class DeletionGuard:
     """Whether epochs that aren't decided may lose what they left: only if no sink of their plans shows them.
 
     A sink that can't be asked holds back the epochs that it takes part in, and no others; `require_all` tells of it at
@@ -133,7 +133,7 @@ class Clearance:
 
 
 def sweep_sink(
-    runtime: Runtime, sink: OpenSink, *, only: int | None = None, below: int = 0, clearance: Clearance | None = None
+    runtime: Runtime, sink: OpenSink, *, only: int | None = None, below: int = 0, clearance: DeletionGuard | None = None
 ) -> list[Txn]:
     """Resolve what `sink` has pending, of epoch `only` or of all; the transactions resolved. `clearance`: of a caller
     that sweeps more than this sink, and tells at its end what was held back.
@@ -141,7 +141,7 @@ def sweep_sink(
     Raises `LedgerConflict` for a token that this ledger never issued; `SinkUnavailable`, once all the rest is resolved,
     for epochs of which another sink can't be asked.
     """
-    cleared = clearance or Clearance(runtime)
+    cleared = clearance or DeletionGuard(runtime)
     pending = [txn for txn in sink.pending() if only is None or txn.epoch == only]
     resolved = [txn for txn in pending if _sweep(runtime, sink, txn, below, cleared)]
     if clearance is None:
@@ -149,7 +149,7 @@ def sweep_sink(
     return resolved
 
 
-def _sweep(runtime: Runtime, sink: OpenSink, txn: Txn, below: int, cleared: Clearance) -> bool:
+def _sweep(runtime: Runtime, sink: OpenSink, txn: Txn, below: int, cleared: DeletionGuard) -> bool:
     epoch = require_known_epoch(runtime, txn.epoch, txn.token, f"sink {sink.name} holds {txn.handle}")
     participant = runtime.ledger.participants(runtime.pipeline, txn.epoch).get(sink.name)
     _require_decided(epoch, participant, txn)
@@ -189,10 +189,10 @@ def _require_decided(epoch: Epoch, participant: Participant | None, txn: Txn) ->
         )
 
 
-def sweep_folders(runtime: Runtime, *, only: int | None = None, clearance: Clearance | None = None) -> int:
+def sweep_folders(runtime: Runtime, *, only: int | None = None, clearance: DeletionGuard | None = None) -> int:
     """Delete the folders of WALs and of state that can never be read again; the number of folders deleted. Raises as
     `sweep_sink`."""
-    swept, cleared, failed = 0, clearance or Clearance(runtime), list[LockstepError]()
+    swept, cleared, failed = 0, clearance or DeletionGuard(runtime), list[LockstepError]()
     for epoch, token, folder in find_rubbish(runtime, only):
         if not cleared.given_for(epoch):
             continue
@@ -215,7 +215,7 @@ def find_rubbish(runtime: Runtime, only: int | None = None) -> Iterator[tuple[Ep
     """Epoch, token and name of each WAL's folder that can never be read again. Raises `LedgerConflict` for one of an
     epoch or a token that this ledger doesn't know."""
     deployment, kept = runtime.ledger.deployment(), kept_epochs(runtime) if only is None else frozenset[int]()
-    for epoch_id, token, folder in runtime.staging.executions(deployment, runtime.pipeline, only=only, but=kept):
+    for epoch_id, token, folder in runtime.staging.executions(deployment, runtime.pipeline, only=only, exclude=kept):
         epoch = require_known_epoch(runtime, epoch_id, token, f"staging holds {folder}")
         if _is_rubbish(epoch, token, folder) and not _is_kept(runtime, epoch, folder):
             yield epoch, token, folder
@@ -234,7 +234,7 @@ def _is_kept(runtime: Runtime, epoch: Epoch, folder: str) -> bool:
     return kept is not None and kept.wal == folder
 
 
-def _sweep_states(runtime: Runtime, only: int | None, cleared: Clearance) -> int:
+def _sweep_states(runtime: Runtime, only: int | None, cleared: DeletionGuard) -> int:
     states, swept = runtime.states(), 0
     for found in states.executions():
         if found.epoch == START or (only is not None and found.epoch != only):  # of the savepoint it began with
@@ -311,7 +311,7 @@ def require_known_pending(runtime: Runtime, sink: OpenSink) -> None:
 def roll_back(runtime: Runtime, epoch: Epoch) -> None:
     """Second half of abort, after the ledger's attempt was raised: what carries lower tokens goes. Raises as
     `sweep_sink`, once the sinks that can be reached are swept; what is left then recovery takes away."""
-    cleared, failed = Clearance(runtime), list[LockstepError]()
+    cleared, failed = DeletionGuard(runtime), list[LockstepError]()
     for name, spec in epoch.plan.sinks.items():
         try:
             with runtime.opened(runtime.sink_of(epoch, name)) as sink:

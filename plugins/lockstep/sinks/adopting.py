@@ -150,9 +150,9 @@ class AdoptingSink(OpenSink, Generic[Head]):
             own = own or answer is not Answer.CONFLICT
             unknown += answer is Answer.UNKNOWN
             if unknown > self.unanswered:
-                because = f" (of the last: {said})" if (said := self.last_failure()) else ""
+                reason = f" (of the last: {said})" if (said := self.last_failure()) else ""
                 raise SinkUnavailable(
-                    f"sink {self.name}: epoch {epoch.id}: nobody tells what became of {unknown} commits{because}; it "
+                    f"sink {self.name}: epoch {epoch.id}: nobody tells what became of {unknown} commits{reason}; it "
                     "is tried again, and nothing is adopted twice"
                 )
             # also what was applied is looked for: the next round finds it, and makes it durable

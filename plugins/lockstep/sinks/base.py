@@ -20,7 +20,7 @@ from lockstep.epoch import Json, require_name
 from lockstep.errors import InvalidPipeline
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import Guarantee, SinkContext
-from lockstep.wal.output_home import OutputHome
+from lockstep.wal.table_staging import TableStaging
 
 
 class Sink(ABC):
@@ -128,7 +128,7 @@ class Sink(ABC):
         """Whether `TwoPhaseCommitSink.begin_early` may open a transaction before it is known what is sealed."""
         return False
 
-    def home(self, context: SinkContext) -> OutputHome:
+    def home(self, context: SinkContext) -> TableStaging:
         """Of a sink that `adopts`: the folder of its table, below which the output is staged, and the column of its
         epochs. The table is there: `preflight` has made it. Raises `PreflightRefused`, `SinkUnavailable`."""
         raise NotImplementedError

@@ -11,7 +11,7 @@ from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import SinkContext
 
 
-class KeptSinks:
+class SinkPool:
     """What one thread has opened. Only sinks that say `serves_many` stay open, and none that has raised."""
 
     def __init__(self) -> None:

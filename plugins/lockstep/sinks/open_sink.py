@@ -26,8 +26,8 @@ from lockstep.sinks.values import (
     Publication,
     ReadCut,
     Replaced,
+    RowStatus,
     SinkEpoch,
-    Standing,
     Txn,
 )
 
@@ -199,7 +199,7 @@ class OpenSink(ABC):
         """As `read`, of an epoch that was replaced: those of its rows that readers see all the same."""
         return self.read(epoch, output, schema)
 
-    def standing(self, epoch: SinkEpoch, sealed: Batches) -> Standing:
+    def standing(self, epoch: SinkEpoch, sealed: Batches) -> RowStatus:
         """Look for every sealed row of an epoch by its key; only for sinks that say `replaces`. Changes nothing."""
         raise NotImplementedError
 

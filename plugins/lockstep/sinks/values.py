@@ -13,7 +13,7 @@ import pyarrow as pa
 from lockstep.epoch import Interval
 from lockstep.errors import InvalidPipeline
 from lockstep.wal.file_facts import FileFacts
-from lockstep.wal.output_home import OutputHome
+from lockstep.wal.table_staging import TableStaging
 
 
 class Guarantee(StrEnum):
@@ -63,7 +63,7 @@ class Replaced:
     id: int
     manifest_hash: str  #: what its marker carries
     rows: Mapping[str, int] = field(default_factory=dict, hash=False)  #: sealed, by output; one left out isn't known
-    heir: int | None = None  #: of `SinkEpoch.earlier`: the epoch that has taken its place since
+    replaced_by: int | None = None  #: of `SinkEpoch.earlier`: the epoch that has taken its place since
     foreign: bool = False  #: decided by a ledger that was lost, and shown by those sinks that had published it then
 
 
@@ -128,7 +128,7 @@ class Marker:
 
 
 @dataclass(frozen=True)
-class Standing:
+class RowStatus:
     """What became of an epoch's rows of one output in a table where newer rows replace older ones."""
 
     own: int  #: rows of this epoch, as they were sealed
@@ -158,8 +158,8 @@ class EpochCut:
 
     def predicate(self, column: str) -> str:
         """A condition of SQL on the epoch column, whose name comes quoted."""
-        but = f" AND {column} NOT IN ({', '.join(map(str, self.without))})" if self.without else ""
-        return f"{column} <= {self.newest}{but}"
+        exclude = f" AND {column} NOT IN ({', '.join(map(str, self.without))})" if self.without else ""
+        return f"{column} <= {self.newest}{exclude}"
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ class Adoptable(Batches, Protocol):
     one of each file. An empty output has files without rows."""
 
     @property
-    def home(self) -> OutputHome | None: ...
+    def home(self) -> TableStaging | None: ...
 
     @property
     def files(self) -> Sequence[AdoptableFile]: ...

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import unquote
 
-from lockstep.epoch import Identity, Interval, Json, Position
+from lockstep.epoch import Interval, Json, KeyedBy, Position
 from lockstep.errors import InvalidPipeline, LockstepError, SourceRefused, SourceUnavailable
 from lockstep.sources.base import Source, SourceContext
 from lockstep.sources.open_source import OpenSource
@@ -44,7 +44,7 @@ class DataSourceSource(Source):
     max_rows_per_epoch: int | None = None
     max_files_per_epoch: int | None = None
     max_bytes_per_epoch: int | None = None
-    identity: Identity = field(init=False, default=Identity.CURSOR)
+    identity: KeyedBy = field(init=False, default=KeyedBy.CURSOR)
     operational: ClassVar[frozenset[str]] = frozenset(
         {"schema", "max_rows_per_epoch", "max_files_per_epoch", "max_bytes_per_epoch"}
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from lockstep.connections.dataset import Dataset
-from lockstep.epoch import Identity, Json
+from lockstep.epoch import Json, KeyedBy
 from lockstep.errors import InvalidPipeline
 from lockstep.sources.base import Source, SourceContext
 from lockstep.sources.open_source import OpenSource
@@ -23,7 +23,7 @@ class Snapshot(Source):
     """
 
     source: Source
-    identity: Identity = field(init=False)  #: INTERVAL: it is another one in each interval, so epochs have to be some
+    identity: KeyedBy = field(init=False)  #: INTERVAL: it is another one in each interval, so epochs have to be some
     is_snapshot: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

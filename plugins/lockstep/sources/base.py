@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from lockstep.connections.dataset import Dataset
 from lockstep.definition.class_names import ClassNames, argument_as_json
-from lockstep.epoch import Claim, Identity, Json
+from lockstep.epoch import Claim, Json, KeyedBy
 from lockstep.errors import InvalidPipeline
 from lockstep.sources.open_source import OpenSource
 
@@ -73,7 +73,7 @@ class Source(ABC):
     partitions).
     """
 
-    identity: Identity
+    identity: KeyedBy
     #: Arguments that say how rows are read, or how many at once, and neither from where nor which. Frozen ranges are
     #: read with those of the deployed definition, where there is one: like the transform, they may be corrected until
     #: the rows are sealed.

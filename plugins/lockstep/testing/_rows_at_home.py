@@ -15,15 +15,15 @@ from lockstep.wal.digest import digest_batches
 from lockstep.wal.file_facts import FileFacts
 from lockstep.wal.home_staging import HomeStaging
 from lockstep.wal.manifest import OutputManifest, WalFile
-from lockstep.wal.output_home import OutputHome
 from lockstep.wal.parquet_writer import ParquetWriter
 from lockstep.wal.reading import OutputBatches
 from lockstep.wal.staging import storage_at
+from lockstep.wal.table_staging import TableStaging
 
 _FILES = 2  #: of an epoch
 
 
-def at_home(batches: SealedRows, home: OutputHome, at: SinkEpoch, deployment: str, pipeline: str) -> OutputBatches:
+def at_home(batches: SealedRows, home: TableStaging, at: SinkEpoch, deployment: str, pipeline: str) -> OutputBatches:
     """The rows in files that stand where `stage` would have put them; whoever asks first writes them."""
     storage, token = storage_at(home.table), int(at.manifest_hash[:12], 16)
     folder = f"{HomeStaging(storage, deployment, pipeline).folder(at.id, token)}/{batches.output}"

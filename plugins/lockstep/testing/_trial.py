@@ -68,11 +68,11 @@ class Outcome(StrEnum):
 
 @dataclass
 class Trial:
-    """`patience`: seconds that a publisher may take beside a stopped process before it is said to wait for it."""
+    """`max_wait`: seconds that a publisher may take beside a stopped process before it is said to wait for it."""
 
     target: SinkUnderTest
     trace: Trace
-    patience: float
+    max_wait: float
     folder: Path
     findings: list[Finding] = field(default_factory=list)
     #: rounds that somebody could finish, each with whether it was said to be cut off
@@ -116,7 +116,7 @@ class Trial:
             ):
                 stopped = child.wait_until_stopped()
                 second = beside.submit(finish, round)
-                waits = not wait([second], self.patience).done
+                waits = not wait([second], self.max_wait).done
                 child.release()
                 child.wait()
             second.result()

@@ -39,15 +39,15 @@ class Verdict:
         return "\n  ".join([told, *map(str, worst[:TOLD])])
 
 
-def judge(target: SinkUnderTest, trace: Trace | None = None, *, patience: float = PATIENCE_SECONDS) -> Verdict:
+def judge(target: SinkUnderTest, trace: Trace | None = None, *, max_wait: float = PATIENCE_SECONDS) -> Verdict:
     """Kill a process at every step of `trace`, and stop one there to release it after another has finished; count rows.
 
-    `trace`: `calls_of` the sink unless given. `patience`: seconds that a publisher may take beside a stopped process
+    `trace`: `calls_of` the sink unless given. `max_wait`: seconds that a publisher may take beside a stopped process
     before it is said to wait for it. The target has to be fresh. Takes some hundredths of a second a fault.
     """
     with tempfile.TemporaryDirectory() as folder:
         with opened(target) as sink:
-            trial = Trial(target, trace or calls_of(sink), patience, Path(folder))
+            trial = Trial(target, trace or calls_of(sink), max_wait, Path(folder))
         finish(trial.round())  # whatever is made once for a target
         steps = trial.steps()
         for step in steps:

@@ -9,12 +9,12 @@ import pyarrow as pa
 from lockstep.crash import CrashPoint, reach
 from lockstep.wal._storage import naming_errors
 from lockstep.wal.home_staging import HomeStaging
-from lockstep.wal.output_home import OutputHome, with_field_ids
 from lockstep.wal.parquet_writer import ParquetWriter
 from lockstep.wal.reading import OutputBatches
+from lockstep.wal.table_staging import TableStaging, with_field_ids
 
 
-def write_at_home(there: HomeStaging, rows: OutputBatches, home: OutputHome, epoch: int, token: int) -> None:
+def write_at_home(there: HomeStaging, rows: OutputBatches, home: TableStaging, epoch: int, token: int) -> None:
     """A file for each of `rows`, with the same rows in the same order and `epoch` behind them. Each is compared with
     its manifest as it is read, and is in memory as a whole when it is written. Raises `WalCorrupt`,
     `StagingUnavailable`."""

@@ -16,12 +16,12 @@ import pyarrow.parquet as pq
 
 from lockstep.wal._parquet import ParquetRows
 from lockstep.wal._storage import Storage, naming_errors
-from lockstep.wal.output_home import OutputHome
 from lockstep.wal.parquet_writer import columns_with_statistics
 from lockstep.wal.reading import verify_file
 from lockstep.wal.request import StageRequest, storage_of
 from lockstep.wal.staging import storage_at
 from lockstep.wal.state_manifest import StateFile
+from lockstep.wal.table_staging import TableStaging
 
 _THREADS = 4
 #: By which Spark's readers know that no date or time in the file is to be moved to another calendar.
@@ -42,7 +42,7 @@ class JobFiles:
         return cls(storage_of(root, options), root)
 
     @classmethod
-    def at_home(cls, home: OutputHome) -> JobFiles:
+    def at_home(cls, home: TableStaging) -> JobFiles:
         """Those below the table that is an output's home. Raises `StagingRefused`."""
         storage = storage_at(home.table)
         return cls(storage, storage.uri_of("").rstrip("/"))

@@ -14,8 +14,8 @@ from lockstep.epoch import Json
 from lockstep.errors import FormatUnknown, WalCorrupt
 from lockstep.wal._manifest_values import FILE_NAME, number, text
 from lockstep.wal.file_facts import FileFacts
-from lockstep.wal.output_home import OutputHome
 from lockstep.wal.state_manifest import SealedState, state_of, state_to_json
+from lockstep.wal.table_staging import TableStaging
 
 MANIFEST_FORMAT = 1
 
@@ -58,7 +58,7 @@ class OutputManifest:
     rows: int
     digest: str
     files: tuple[WalFile, ...]
-    home: OutputHome | None = None
+    home: TableStaging | None = None
 
     @property
     def bytes(self) -> int:
@@ -245,7 +245,7 @@ def _quarantined_of(output: str, value: Json) -> Quarantined:
 
 def _output_of(name: str, value: Json) -> OutputManifest:
     schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(value["schema"], validate=True)))
-    home = OutputHome.from_json(value["home"]) if "home" in value else None
+    home = TableStaging.from_json(value["home"]) if "home" in value else None
     files = tuple(map(_file_of, value["files"]))
     return OutputManifest(name, schema, number(value["rows"]), text(value["digest"]), files, home)
 

@@ -15,7 +15,7 @@ from lockstep.wal._storage import Stamp, Storage, naming_errors
 from lockstep.wal.file_facts import FileFacts
 from lockstep.wal.manifest import Manifest, OutputManifest, WalFile, bare
 from lockstep.wal.noted_facts import FACTS, NotedFacts
-from lockstep.wal.output_home import OutputHome
+from lockstep.wal.table_staging import TableStaging
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class SealedWal:
     storage: Storage
     folder: str
     manifest: Manifest
-    find_home: Callable[[OutputHome, Manifest], tuple[Storage, str]]
+    find_home: Callable[[TableStaging, Manifest], tuple[Storage, str]]
 
     def outputs(self, names: Iterable[str]) -> list[OutputBatches]:
         """The rows of each named output. Raises `InvalidPipeline` for a name that this WAL doesn't have."""
@@ -109,7 +109,7 @@ class OutputBatches:
         self.rows: int = manifest.rows
 
     @property
-    def home(self) -> OutputHome | None:
+    def home(self) -> TableStaging | None:
         return self._manifest.home
 
     @cached_property

@@ -19,10 +19,10 @@ from lockstep.errors import LockstepError, StageFailed
 from lockstep.wal._storage import Storage
 from lockstep.wal.found_files import FILES, FoundFiles
 from lockstep.wal.manifest import SourceCount
-from lockstep.wal.output_home import OutputHome
 from lockstep.wal.staging import Staging, storage_at
 from lockstep.wal.state_manifest import StateVersion, finding, version_of, version_to_json
 from lockstep.wal.state_staging import WrittenState
+from lockstep.wal.table_staging import TableStaging
 
 REQUEST = "_request.json"
 RESULT = "_result.json"
@@ -72,7 +72,7 @@ def _declared(one: KeyedState) -> Json:
 class HomeRequest:
     """Where an output is written that isn't staged with the others."""
 
-    home: OutputHome
+    home: TableStaging
     folder: str  #: absolute URI; the output is written to <folder>/<output>/
 
     def to_json(self) -> Json:
@@ -80,7 +80,7 @@ class HomeRequest:
 
     @classmethod
     def from_json(cls, value: Json) -> HomeRequest:
-        return cls(OutputHome.from_json(value), value["folder"])
+        return cls(TableStaging.from_json(value), value["folder"])
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from lockstep.wal._storage import Entry, Kind, Stamp, Storage, is_hidden, naming
 from lockstep.wal.digest import RowDigest
 from lockstep.wal.found_files import FoundFile, SealedFile
 from lockstep.wal.manifest import OutputManifest
-from lockstep.wal.output_home import OutputHome
+from lockstep.wal.table_staging import TableStaging
 
 QUARANTINE = "quarantine"  #: beside the outputs: malformed records, and rows that audits sent there
 _log = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ NOTHING_KNOWN: KnownFiles = MappingProxyType({})
 
 
 @dataclass(frozen=True)
-class StillSo:
+class VerifiedFile:
     """What an executor told of a file, and whether the task's own listing names the bytes that it read."""
 
     told: FoundFile
@@ -38,7 +38,7 @@ class StillSo:
 
 def _still_so(
     storage: Storage, folder: str, found: Mapping[str, Sequence[Entry]], known: KnownFiles
-) -> dict[tuple[str, str], StillSo]:
+) -> dict[tuple[str, str], VerifiedFile]:
     """Raises `StageFailed` for a file that is gone."""
     judged = {}
     for output in found:
@@ -48,7 +48,7 @@ def _still_so(
             raise StageFailed(f"{folder}/{output}: {', '.join(gone[:3])} is gone since an executor read it")
         for name, file in told.items():
             still = stamps[name] == file.stamp and file.stamp.etag is not None
-            judged[output, name] = StillSo(file, still)
+            judged[output, name] = VerifiedFile(file, still)
     if changed := [one.told.name for one in judged.values() if not one.still_so]:
         _log.info("%s: %s files look otherwise here than to executors: they are read", folder, len(changed))
     return judged
@@ -98,7 +98,7 @@ def seal_at_home(
     folder: str,
     output: str,
     observed: int | None,
-    home: OutputHome,
+    home: TableStaging,
     epoch: int,
     known: KnownFiles = NOTHING_KNOWN,
 ) -> OutputManifest:
@@ -139,7 +139,7 @@ def seal_files(
     least: str | None = None,
     early: EarlyDigests | None = None,
     epoch: EpochColumn | None = None,
-    known: Mapping[tuple[str, str], StillSo] = MappingProxyType({}),
+    known: Mapping[tuple[str, str], VerifiedFile] = MappingProxyType({}),
 ) -> dict[str, list[SealedFile]]:
     """Hash, digest, count and fsync the Parquet files under each name; `least`: the column whose minimum is wanted;
     `early`: digests that needn't be made again where they are of the same bytes; `epoch`: the column that each file has
@@ -188,7 +188,7 @@ def _seal_file(
     least: str | None,
     early: EarlyDigests | None,
     epoch: EpochColumn | None,
-    known: StillSo | None,
+    known: VerifiedFile | None,
 ) -> SealedFile:
     _sync(storage, entry.path)
     if known and known.still_so:

@@ -40,7 +40,6 @@ from lockstep.wal.digest import DIGEST_VERSION
 from lockstep.wal.home_staging import HomeStaging
 from lockstep.wal.manifest import Manifest, Quarantined, SourceCount, canonical
 from lockstep.wal.noted_facts import FACTS, facts_of, without_facts
-from lockstep.wal.output_home import OutputHome
 from lockstep.wal.reading import OutputBatches, SealedWal, UnsealedFile, naming_damage
 from lockstep.wal.sealing import (
     NOTHING_KNOWN,
@@ -53,6 +52,7 @@ from lockstep.wal.sealing import (
 )
 from lockstep.wal.state_manifest import SealedState
 from lockstep.wal.state_staging import STATE, StateStaging
+from lockstep.wal.table_staging import TableStaging
 
 MANIFEST = "_manifest.json"
 _KEPT = "manifests"
@@ -166,7 +166,7 @@ class Staging:
         state: SealedState | None = None,
         balances: Mapping[str, Mapping[str, int]] | None = None,
         early: EarlyDigests | None = None,
-        homes: Mapping[str, OutputHome] = MappingProxyType({}),
+        homes: Mapping[str, TableStaging] = MappingProxyType({}),
         known: KnownFiles = NOTHING_KNOWN,
         quarantined: Mapping[str, tuple[int, Mapping[str, int]]] = MappingProxyType({}),
     ) -> Manifest:
@@ -220,7 +220,7 @@ class Staging:
         pipeline: str,
         epoch: int,
         token: int,
-        homes: Mapping[str, OutputHome] = MappingProxyType({}),
+        homes: Mapping[str, TableStaging] = MappingProxyType({}),
     ) -> Manifest:
         """Make a WAL with the rows of another one: it refers to that one's files, but of outputs that a table adopts
         (`homes`), whose files were written anew by `write_at_home`. `folder` and `homes` as of `seal`, and it raises
@@ -300,12 +300,12 @@ class Staging:
             return any(one.kind is Kind.FILE for one in tree(self._storage, folder))
         return False
 
-    def home(self, home: OutputHome, deployment: str, pipeline: str) -> HomeStaging:
+    def home(self, home: TableStaging, deployment: str, pipeline: str) -> HomeStaging:
         """What the pipeline has staged below the table that is an output's home."""
         _home(deployment, pipeline)
         return HomeStaging(storage_at(home.table), deployment, pipeline)
 
-    def _find_home(self, home: OutputHome, manifest: Manifest) -> tuple[Storage, str]:
+    def _find_home(self, home: TableStaging, manifest: Manifest) -> tuple[Storage, str]:
         there = self.home(home, manifest.deployment, manifest.pipeline)
         return there.storage, there.folder(manifest.epoch, manifest.token)
 
@@ -377,18 +377,18 @@ class Staging:
     # --- what lies around ---
 
     def executions(
-        self, deployment: str, pipeline: str, *, only: int | None = None, but: Container[int] = ()
+        self, deployment: str, pipeline: str, *, only: int | None = None, exclude: Container[int] = ()
     ) -> list[Execution]:
         """(epoch, token, folder) of each execution's folder, in order. Names are parsed whole; see `strangers`.
 
-        `only`: of one epoch. `but`: epochs into whose folders nobody looks; thousands that are kept cost nothing."""
+        `only`: one epoch. `exclude`: epochs whose folders aren't listed; thousands of retained ones cost nothing."""
         if only is not None:
             return sorted(self._survey_epoch(only, f"{_home(deployment, pipeline)}/epoch={only}")[0])
-        return self._survey(deployment, pipeline, but)[0]
+        return self._survey(deployment, pipeline, exclude)[0]
 
-    def strangers(self, deployment: str, pipeline: str, *, but: Container[int] = ()) -> list[str]:
+    def strangers(self, deployment: str, pipeline: str, *, exclude: Container[int] = ()) -> list[str]:
         """What stands among the executions' folders and isn't Lockstep's; never touched."""
-        return self._survey(deployment, pipeline, but)[1]
+        return self._survey(deployment, pipeline, exclude)[1]
 
     def _survey_epoch(self, epoch: int, folder: str) -> tuple[list[Execution], list[str]]:
         found: list[Execution] = []
@@ -400,14 +400,14 @@ class Staging:
                 strange.append(inner.path)
         return found, strange
 
-    def _survey(self, deployment: str, pipeline: str, but: Container[int]) -> tuple[list[Execution], list[str]]:
+    def _survey(self, deployment: str, pipeline: str, exclude: Container[int]) -> tuple[list[Execution], list[str]]:
         home = _home(deployment, pipeline)
         found: list[Execution] = []
         strange: list[str] = []
         for entry in self._children(home):
             epoch = _EPOCH.fullmatch(entry.name)
             if entry.kind is Kind.FOLDER and epoch:
-                if int(epoch[1]) not in but:
+                if int(epoch[1]) not in exclude:
                     own, foreign = self._survey_epoch(int(epoch[1]), entry.path)
                     found += own
                     strange += foreign
@@ -445,18 +445,18 @@ class Staging:
         pipeline: str,
         epoch: int,
         *,
-        but: str | None = None,
+        exclude: str | None = None,
         before: CrashPoint = CrashPoint.CLEANUP_BEFORE_DELETE,
         after: CrashPoint = CrashPoint.CLEANUP_AFTER_DELETE,
     ) -> None:
-        """Delete every execution's folder of an epoch, `but` one that is kept; what isn't Lockstep's stays, see
+        """Delete every execution's folder of an epoch, `exclude` one that is kept; what isn't Lockstep's stays, see
         `strangers`. Idempotent."""
         folder = f"{_home(deployment, pipeline)}/epoch={epoch}"
         for entry in self._children(folder):
-            if entry.kind is Kind.FOLDER and _TOKEN.fullmatch(entry.name) and entry.path != but:
+            if entry.kind is Kind.FOLDER and _TOKEN.fullmatch(entry.name) and entry.path != exclude:
                 self.discard(entry.path, before=before, after=after)
         with naming_errors("delete", folder):
-            forget_epoch(self._storage, folder, over=but is None)
+            forget_epoch(self._storage, folder, over=exclude is None)
 
     def archive(self, wal: str, deployment: str, pipeline: str, epoch: int, rows: str | None = None) -> None:
         """Keep what outlives the WAL: its manifest as `manifests/epoch=<id>.json`, its quarantined records under

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from lockstep.epoch import Identity, Interval, Position, RunKey
+from lockstep.epoch import Interval, KeyedBy, Position, RunKey
 from lockstep.ledger import Ledger, migrate
 from lockstep.operations.verify import Verification, verify
 from lockstep.pipeline import Pipeline
@@ -31,7 +31,7 @@ from tests.crash.world import Numbers, OpenNumbers, interval_of, untouched, writ
 class Days(Source):
     """A day an epoch, one after the other, for a cursor pipeline."""
 
-    identity = Identity.CURSOR
+    identity = KeyedBy.CURSOR
 
     def open(self, context: SourceContext) -> OpenSource:
         return OpenDays()
@@ -69,7 +69,7 @@ class Feed:
         """Everything up to the decision."""
         key = RunKey("feed", str(run))
         with self.runtime() as runtime:
-            begin(runtime, key, interval_of(run) if self.pipeline.identity is Identity.INTERVAL else None)
+            begin(runtime, key, interval_of(run) if self.pipeline.identity is KeyedBy.INTERVAL else None)
             stage(runtime, key, job)
             for sink in self.pipeline.sinks:
                 prepare(runtime, key, sink.name)
@@ -88,7 +88,7 @@ class Feed:
 
     def move(self, runs: Sequence[int], job: Launch = write_parquet) -> list[Member]:
         """All of them by one pack, the same whenever it is called."""
-        cursor = self.pipeline.identity is Identity.CURSOR
+        cursor = self.pipeline.identity is KeyedBy.CURSOR
         members = [RunKey("feed", "pack").member(None if cursor else interval_of(run), run) for run in runs]
         with self.runtime() as runtime:
             return move_pack(runtime, members, job, jobs=2)

@@ -22,7 +22,7 @@ from pyiceberg.types import StringType
 from lockstep.errors import PreflightRefused, PublishBlocked
 from lockstep.sinks import compacting
 from lockstep.sinks.compacting import TableFile
-from lockstep.sinks.lifting import Lifted, Lifting
+from lockstep.sinks.row_removal import Lifting, RowRemoval
 from lockstep.sinks.values import Publication, Replaced, SinkEpoch
 from lockstep.testing._sealed_rows import SealedRows, sealed
 from lockstep.testing._under_test import epoch, expect_proof, expect_replaced, expect_rows, opened, prepare, publish
@@ -93,7 +93,7 @@ def test_a_fence_between_writing_and_the_commit_has_the_rest_written_anew(
     wals, real, numbers = lake.fill(1, 2), Lifting.lift, list[int | None]()
     lake.compact()
 
-    def lift(self: Lifting[Any], head: Any) -> Lifted:
+    def lift(self: Lifting[Any], head: Any) -> RowRemoval:
         found = real(self, head)
         if not numbers:
             compacting.fence(self._table)
@@ -124,10 +124,10 @@ def test_a_life_that_somebody_brought_back_goes_with_the_one_that_took_its_place
     lake.take_back()
     expect_rows(lake.target, wals[1], wals[2])
     new = replace(at(6), replaced=(replace(third, rows={"rows": ROWS - 3}),), generation=2)
-    few = replace(new, earlier=(replace(first, rows={"rows": ROWS - 1}, heir=3),))
+    few = replace(new, earlier=(replace(first, rows={"rows": ROWS - 1}, replaced_by=3),))
     with pytest.raises(PreflightRefused, match=f"{ROWS} rows have the number of epoch 1, which brought {ROWS - 1}"):
         prepare(lake.target, few, LAST)
-    new = replace(new, earlier=(replace(first, heir=3),))
+    new = replace(new, earlier=(replace(first, replaced_by=3),))
     vote = prepare(lake.target, new, LAST)
     with opened(lake.target) as sink, pytest.raises(PublishBlocked, match="is decided"):
         sink.publish(few, vote, lake.target.staged(few, LAST))
@@ -231,8 +231,8 @@ def test_rows_of_a_former_owner_with_the_same_number_are_never_lifted() -> None:
 
 
 def test_an_earlier_life_is_lifted_where_it_came_back_and_never_beside_the_one_that_took_its_place() -> None:
-    def with_heir(heir: int) -> Lifting[Any]:
-        earlier = Replaced(1, "a", {"rows": 1}, heir=heir)
+    def with_heir(replaced_by: int) -> Lifting[Any]:
+        earlier = Replaced(1, "a", {"rows": 1}, replaced_by=replaced_by)
         return lifting(OneFile(), replaced=(Replaced(2, "b", {"rows": 1}),), earlier=(earlier,))
 
     with pytest.raises(PreflightRefused, match="1 rows have the number of epoch 1, whose place epoch 2 took, beside 1"):

@@ -21,7 +21,7 @@ from lockstep.sinks.values import Batches, SinkContext, SinkEpoch
 from lockstep.testing._rows_at_home import at_home
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows
 from lockstep.testing._under_test import SinkUnderTest
-from lockstep.wal.output_home import OutputHome
+from lockstep.wal.table_staging import TableStaging
 from stack.s3 import S3Server
 
 TABLE = "db.rows"
@@ -38,7 +38,7 @@ class IcebergUnderTest(SinkUnderTest):
 
     def __init__(self, dsn: str, folder: Path, **arguments: Any) -> None:
         self.dsn, self.folder, self.arguments = dsn, folder, {"create": True, **arguments}
-        self._homes: dict[str, OutputHome] = {}
+        self._homes: dict[str, TableStaging] = {}
 
     def sink(self, *, shared: bool = False) -> IcebergSink:
         return self._sink(self.name)

@@ -27,9 +27,9 @@ from lockstep.airflow.connections import LEDGER, login
 from lockstep.airflow.page import MOUNT
 from lockstep.airflow.ui._access import Right, may, permitted
 from lockstep.airflow.ui._actions import ACTIONS, Action, commands
-from lockstep.airflow.ui._errands import (
+from lockstep.airflow.ui._dag_actions import (
     ERRANDS,
-    Errand,
+    DagAction,
     choices_of_resolving,
     conf_of_recovery,
     conf_of_resolving,
@@ -351,13 +351,13 @@ def resolve(
         raise FormRefused(refused)
     if said is None:
         raise FormRefused(f"say which: {' or '.join(RESOLUTIONS)}")
-    because = require_reason(reason)
+    reason = require_reason(reason)
     if dag_id is None:
         raise FormRefused(_NO_RECOVERY)
     require_triggerable(dag_id, conf_of_resolving(found.epoch, sink, 1))  # or the word would stay without its run
     with open_ledger(user) as ledger:
-        word = ask(ledger, found.epoch, sink, said, because, after=question.number)
-    trigger(run, conf_of_resolving(found.epoch, sink, word), user.get_name(), because)
+        word = ask(ledger, found.epoch, sink, said, reason, after=question.number)
+    trigger(run, conf_of_resolving(found.epoch, sink, word), user.get_name(), reason)
     return _lead_to_run(request, pipeline, run)
 
 
@@ -381,7 +381,7 @@ def ask_about_epoch(request: Request, user: User, pipeline: str, epoch: int, act
         if refused is not None:
             effects = []
         else:
-            effects = wanted.effects(found, report) if isinstance(wanted, Errand) else wanted.effects(found)
+            effects = wanted.effects(found, report) if isinstance(wanted, DagAction) else wanted.effects(found)
         question = _question_of(wanted, user, found, report)
     title = f"{wanted.title}: {pipeline}, epoch {epoch}"
     return _ask(request, question, title, refused, effects, verb=wanted.title)
@@ -403,17 +403,17 @@ def act_on_epoch(
         require_unmoved(asked, question)
         if refused := _refused(wanted, user, found, report):
             raise FormRefused(refused)
-        because = require_reason(reason)
-        conf = wanted.conf(found, report, because) if isinstance(wanted, Errand) else {}
-    if isinstance(wanted, Errand):
-        trigger(asked.run(), conf, user.get_name(), because)
+        reason = require_reason(reason)
+        conf = wanted.conf(found, report, reason) if isinstance(wanted, DagAction) else {}
+    if isinstance(wanted, DagAction):
+        trigger(asked.run(), conf, user.get_name(), reason)
         return _lead_to_run(request, pipeline, asked.run())
     with open_ledger(user) as ledger:
-        wanted.act(ledger, found, because)
+        wanted.act(ledger, found, reason)
     return RedirectResponse(_links(request)("pipelines", pipeline, "epochs", epoch), 303)
 
 
-def _refused(wanted: Action | Errand, user: BaseUser, found: EpochStatus, report: Report) -> str | None:
+def _refused(wanted: Action | DagAction, user: BaseUser, found: EpochStatus, report: Report) -> str | None:
     """Why it can't be done, or why not by this user; None: it can."""
     if isinstance(wanted, Action):
         return wanted.refused(found)
@@ -429,7 +429,7 @@ def ask_about_recovery(request: Request, user: User, pipeline: str) -> Response:
         require(report, user, Right.ACT, pipeline)
         require_pipeline(report, pipeline)
         unfinished = report.unfinished_epochs(pipeline)
-        abandoned = report.abandoned_epochs(pipeline, report.hold(pipeline))
+        abandoned = report.abandoned_epochs(pipeline, report.recovery_grace(pipeline))
     question = _question_of_recovery(user, pipeline)
     refused = None if question.dag_id else _NO_RECOVERY
     effects = effects_of_recovery(unfinished, abandoned)
@@ -446,10 +446,10 @@ def recover(request: Request, user: User, pipeline: str, reason: Reason = "", se
     if find_asked(run := asked.run()):
         return _lead_to_run(request, pipeline, run)
     require_unmoved(asked, question)
-    because = require_reason(reason)
+    reason = require_reason(reason)
     if not question.dag_id:
         raise FormRefused(_NO_RECOVERY)
-    trigger(run, conf_of_recovery(pipeline), user.get_name(), because)
+    trigger(run, conf_of_recovery(pipeline), user.get_name(), reason)
     return _lead_to_run(request, pipeline, run)
 
 
@@ -492,12 +492,12 @@ def restate_range(
         require_unmoved(open_seal(question, seal), question)
         if refused := refuse_range(wishes, span, pipeline):
             raise FormRefused(refused)
-        because = require_reason(reason)
+        reason = require_reason(reason)
         wanted = [one for one in wishes if one.refused is None]
-        asked = [(one.question.run(), ERRANDS["restate"].conf(one.found, report, because)) for one in wanted]
+        asked = [(one.question.run(), ERRANDS["restate"].conf(one.found, report, reason)) for one in wanted]
     for done, (run, conf) in enumerate(asked):
         try:
-            trigger(run, conf, user.get_name(), because)
+            trigger(run, conf, user.get_name(), reason)
         except (FormRefused, NotConfigured) as error:
             if not done:
                 raise
@@ -550,7 +550,7 @@ def _recovery_dag(user: BaseUser) -> str | None:
     return next((one for one in recovery_dags() if may(user, Right.TRIGGER, frozenset({one}))), None)
 
 
-def _action(name: str) -> Action | Errand:
+def _action(name: str) -> Action | DagAction:
     found = ACTIONS.get(name) or ERRANDS.get(name)
     if found is None:
         raise HTTPException(404, f"there is no {name}")
@@ -567,7 +567,7 @@ def _question(user: BaseUser, action: str, found: EpochStatus) -> Question:
     return Question(user.get_name(), action, epoch.pipeline, epoch.id, epoch.state.value, epoch.attempt)
 
 
-def _question_of(wanted: Action | Errand, user: BaseUser, found: EpochStatus, report: Report) -> Question:
+def _question_of(wanted: Action | DagAction, user: BaseUser, found: EpochStatus, report: Report) -> Question:
     question = _question(user, wanted.name, found)
     if isinstance(wanted, Action):
         return question

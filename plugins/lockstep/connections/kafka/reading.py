@@ -31,12 +31,12 @@ def _committed_reader(settings: Settings, places: list[TopicPartition]) -> Itera
 
 
 def committed_records(
-    settings: Settings, topic: str, starts: Mapping[int, int], ends: Mapping[int, int], patience: float = PATIENCE
+    settings: Settings, topic: str, starts: Mapping[int, int], ends: Mapping[int, int], max_wait: float = PATIENCE
 ) -> Iterator[list[Any]]:
     """Lists of the committed messages between `starts` and `ends` (partition → offset), each partition in its order.
 
     It is over when none of them can be decided otherwise. Raises `KafkaException`; `TimeoutError` if nothing comes for
-    `patience` seconds, as behind an open transaction.
+    `max_wait` seconds, as behind an open transaction.
     """
     waiting = {number for number, end in ends.items() if end > starts.get(number, 0)}
     if not waiting:
@@ -44,7 +44,7 @@ def committed_records(
     places = [TopicPartition(topic, number, starts.get(number) or OFFSET_BEGINNING) for number in sorted(waiting)]
     with _committed_reader(settings, places) as reader:
         while waiting:
-            first = reader.poll(patience)  # `consume` would wait for a whole list
+            first = reader.poll(max_wait)  # `consume` would wait for a whole list
             if first is None:
                 raise TimeoutError
             messages = [first, *reader.consume(_AT_ONCE, timeout=0)]

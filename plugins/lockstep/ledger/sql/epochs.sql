@@ -55,7 +55,7 @@ ORDER BY id LIMIT 1
 -- audits hold waits for a person, and has nothing that could be rolled back.
 SELECT * FROM lockstep.epoch e
 WHERE pipeline = %(pipeline)s AND state IN ('planned', 'staged') AND (lease_until IS NULL OR lease_until < now())
-  AND greatest(attempted_at, changed_at, lease_until) < now() - %(hold)s
+  AND greatest(attempted_at, changed_at, lease_until) < now() - %(recovery_grace)s
   AND NOT EXISTS (
       SELECT FROM lockstep.verdict v
       WHERE (v.pipeline, v.epoch, v.manifest_hash, v.outcome) = (e.pipeline, e.id, e.manifest_hash, 'held')

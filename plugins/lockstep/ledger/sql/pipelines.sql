@@ -4,7 +4,7 @@
 INSERT INTO lockstep.pipeline (name, identity) VALUES (%(pipeline)s, %(identity)s) ON CONFLICT (name) DO NOTHING
 
 -- name: find_pipeline
-SELECT name, identity, last_epoch, hold, forgotten_at, forgotten_by, forgotten_why, keep_wal_time, keep_wal_epochs
+SELECT name, identity, last_epoch, recovery_grace, forgotten_at, forgotten_by, forgotten_why, keep_wal_time, keep_wal_epochs
 FROM lockstep.pipeline WHERE name = %(pipeline)s
 
 -- name: list_pipelines
@@ -27,8 +27,8 @@ UPDATE lockstep.pipeline SET last_epoch = last_epoch + 1 WHERE name = %(pipeline
 -- Forward only; the next epoch's number is one above.
 UPDATE lockstep.pipeline SET last_epoch = greatest(last_epoch, %(beyond)s) WHERE name = %(pipeline)s
 
--- name: keep_hold
-UPDATE lockstep.pipeline SET hold = %(hold)s WHERE name = %(pipeline)s AND hold <> %(hold)s
+-- name: set_recovery_grace
+UPDATE lockstep.pipeline SET recovery_grace = %(recovery_grace)s WHERE name = %(pipeline)s AND recovery_grace <> %(recovery_grace)s
 
 -- name: keep_retention
 UPDATE lockstep.pipeline SET keep_wal_time = %(time)s, keep_wal_epochs = %(epochs)s

@@ -2,9 +2,9 @@
 
 -- name: insert_epoch
 INSERT INTO lockstep.epoch (pipeline, id, span, state, attempt, plan, owner_dag, owner_run, lease_until,
-                            root, generation, replaces, replaces_to, restated_because, restores)
+                            root, generation, replaces, replaces_to, restate_reason, restores)
 VALUES (%(pipeline)s, %(epoch)s, CASE WHEN %(start)s::timestamptz IS NOT NULL THEN tstzrange(%(start)s, %(end)s) END, 'planned', %(attempt)s, %(plan)s,
-        %(dag_id)s, %(run_id)s, now() + %(lease)s, %(root)s, %(generation)s, %(replaces)s, %(replaces_to)s, %(because)s, %(restores)s)
+        %(dag_id)s, %(run_id)s, now() + %(lease)s, %(root)s, %(generation)s, %(replaces)s, %(replaces_to)s, %(reason)s, %(restores)s)
 RETURNING *
 
 -- name: insert_participant
@@ -77,7 +77,7 @@ WHERE pipeline = %(pipeline)s AND epoch = %(epoch)s AND sink IS NULL AND role = 
 INSERT INTO lockstep.execution (pipeline, epoch, sink, attempt, role, actor)
 VALUES (%(pipeline)s, %(epoch)s, %(sink)s, %(attempt)s, %(role)s, %(actor)s) RETURNING token
 
--- name: lift_tokens
+-- name: advance_token_sequence
 SELECT max(nextval('lockstep.token')) FROM generate_series(1, %(count)s)
 
 -- name: start_execution
@@ -104,7 +104,7 @@ FROM lockstep.execution WHERE pipeline = %(pipeline)s AND epoch = %(epoch)s AND 
 -- name: find_claims
 SELECT c.* FROM unnest(%(paths)s::text[]) AS w (path) CROSS JOIN LATERAL (
     SELECT path, starts, ends, size, mtime_ns, digest FROM lockstep.claim
-    WHERE pipeline = %(pipeline)s AND source = %(source)s AND path = w.path AND epoch <> ALL(%(but)s::bigint[])
+    WHERE pipeline = %(pipeline)s AND source = %(source)s AND path = w.path AND epoch <> ALL(%(exclude)s::bigint[])
     ORDER BY starts DESC LIMIT 1
 ) c
 
@@ -118,7 +118,7 @@ SELECT FROM lockstep.claim WHERE pipeline = %(pipeline)s ORDER BY pipeline, sour
 
 -- name: find_heads
 SELECT path FROM lockstep.claim
-WHERE pipeline = %(pipeline)s AND source = %(source)s AND head = ANY(%(heads)s::text[]) AND epoch <> ALL(%(but)s::bigint[])
+WHERE pipeline = %(pipeline)s AND source = %(source)s AND head = ANY(%(heads)s::text[]) AND epoch <> ALL(%(exclude)s::bigint[])
 
 -- name: find_unclaimed
 SELECT path FROM unnest(%(paths)s::text[]) AS path

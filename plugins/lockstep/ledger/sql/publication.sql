@@ -185,28 +185,28 @@ WHERE pipeline = %(pipeline)s AND epoch = ANY(%(epochs)s) AND expired_at IS NULL
 -- name: forget_wal
 DELETE FROM lockstep.kept_wal WHERE pipeline = %(pipeline)s AND epoch = %(epoch)s AND expired_at IS NOT NULL
 
--- name: find_untold
-SELECT *, now() - shown_at AS age FROM lockstep.untold WHERE pipeline = %(pipeline)s AND epoch = ANY (%(epochs)s)
+-- name: find_pending_events
+SELECT *, now() - shown_at AS age FROM lockstep.pending_asset_event WHERE pipeline = %(pipeline)s AND epoch = ANY (%(epochs)s)
 
--- name: list_untold
+-- name: list_pending_events
 -- Of all pipelines, a sink's oldest first, and each sink's first before any sink's second: one of which nothing can be told
 -- keeps none from its turn. With the runs that came to the epoch: one of them may be about to tell it.
 SELECT u.*, now() - u.shown_at AS age, now() - u.missed_at AS missed,
        ARRAY(SELECT ARRAY[r.dag_id, r.run_id] FROM lockstep.run r WHERE r.pipeline = u.pipeline AND r.epoch = u.epoch) AS runs
-FROM (SELECT *, row_number() OVER (PARTITION BY pipeline, sink ORDER BY shown_at, epoch) AS place FROM lockstep.untold) u
+FROM (SELECT *, row_number() OVER (PARTITION BY pipeline, sink ORDER BY shown_at, epoch) AS place FROM lockstep.pending_asset_event) u
 ORDER BY u.place, u.shown_at, u.pipeline, u.epoch, u.sink LIMIT %(limit)s
 
--- name: note_told
-DELETE FROM lockstep.untold WHERE pipeline = %(pipeline)s AND epoch = %(epoch)s AND sink = ANY (%(sinks)s)
+-- name: mark_emitted
+DELETE FROM lockstep.pending_asset_event WHERE pipeline = %(pipeline)s AND epoch = %(epoch)s AND sink = ANY (%(sinks)s)
 
--- name: note_missed
-UPDATE lockstep.untold SET missed_at = now()
+-- name: mark_missed
+UPDATE lockstep.pending_asset_event SET missed_at = now()
 WHERE pipeline = %(pipeline)s AND sink = %(sink)s AND epoch = ANY (%(epochs)s) AND missed_at IS NULL
 
--- name: forget_untold
-DELETE FROM lockstep.untold WHERE pipeline = %(pipeline)s AND sink = %(sink)s AND epoch = ANY (%(epochs)s)
+-- name: forget_pending_events
+DELETE FROM lockstep.pending_asset_event WHERE pipeline = %(pipeline)s AND sink = %(sink)s AND epoch = ANY (%(epochs)s)
 
 -- name: forget_replaced
 -- What no sink shows any more is no news: of what took its place something else is told.
-DELETE FROM lockstep.untold u USING lockstep.epoch e
+DELETE FROM lockstep.pending_asset_event u USING lockstep.epoch e
 WHERE (e.pipeline, e.id) = (u.pipeline, u.epoch) AND e.state = 'replaced'

@@ -7,7 +7,7 @@
 -- ten thousand files: a list shows none of them. (LIMIT 1: or statistics that expect many unfinished epochs have all read.)
 SELECT e.pipeline, e.id, e.span, e.state, e.attempt, e.owner_dag, e.owner_run, e.wal, e.manifest_hash, e.code_version,
        e.reason, e.planned_at, e.based_on, e.restaged_wal, e.restaged_hash, e.reordered, e.root, e.generation, e.replaces,
-       e.replaces_to, e.restated_because, e.restores, CASE WHEN NOT %(brief)s THEN e.plan END AS plan,
+       e.replaces_to, e.restate_reason, e.restores, CASE WHEN NOT %(brief)s THEN e.plan END AS plan,
        CASE WHEN NOT %(brief)s THEN e.summary ELSE jsonb_build_object('outputs', coalesce((
            SELECT jsonb_object_agg(key, jsonb_build_object('rows', value -> 'rows')) FILTER (WHERE value ? 'rows')
            FROM jsonb_each(e.summary -> 'outputs')), '{}')) END AS summary,

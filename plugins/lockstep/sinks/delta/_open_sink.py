@@ -38,7 +38,7 @@ from lockstep.sinks.delta._markers import TxnMarkers
 from lockstep.sinks.delta._places import place_of
 from lockstep.sinks.delta._statistics import partition_values, plain_columns, statistics
 from lockstep.sinks.handles import SinkName
-from lockstep.sinks.lifting import NOTHING, Lifted, Lifting
+from lockstep.sinks.row_removal import NOTHING, Lifting, RowRemoval
 from lockstep.sinks.values import Adoptable, AdoptableFile, EpochCut, Marker, ReadCut, SinkContext, SinkEpoch
 from lockstep.wal.file_facts import FileFacts
 
@@ -287,7 +287,7 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
         gone = self.compaction().exchange(head, lifted.removed, lifted.added, changes=True)
         return self._send_files(head, gone + adds, properties)
 
-    def _lift(self, head: DeltaTable, epoch: SinkEpoch) -> Lifted:
+    def _lift(self, head: DeltaTable, epoch: SinkEpoch) -> RowRemoval:
         """What takes the rows away whose place the epoch takes."""
         return self._lifting_of(epoch).lift(head) if epoch.replaced else NOTHING
 

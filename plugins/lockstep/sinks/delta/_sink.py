@@ -16,7 +16,7 @@ from lockstep.errors import InvalidPipeline, StoreRefused
 from lockstep.sinks.base import Sink
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import SinkContext
-from lockstep.wal.output_home import OutputHome
+from lockstep.wal.table_staging import TableStaging
 
 OnNewColumns: TypeAlias = Literal["refuse", "add"]
 _MISREAD = re.compile(r"%[0-9A-Fa-f]{2}|\?")  #: in a local path: an escape, the begin of a query
@@ -79,8 +79,8 @@ class DeltaSink(Sink):
     def datasets(self, connections: Mapping[str, str]) -> Mapping[str, Dataset]:
         return {self.output: dataset_at(self.path)}
 
-    def home(self, context: SinkContext) -> OutputHome:
-        return OutputHome(self.path, self.epoch_column, tuple(self.partition_by))
+    def home(self, context: SinkContext) -> TableStaging:
+        return TableStaging(self.path, self.epoch_column, tuple(self.partition_by))
 
     def open(self, context: SinkContext) -> OpenSink:
         with naming_extra(f"sink {self.name}"):

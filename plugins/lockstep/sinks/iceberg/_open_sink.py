@@ -30,7 +30,7 @@ from lockstep.sinks.iceberg._compacting import IcebergCompaction
 from lockstep.sinks.iceberg._data_files import SealedFile, all_faults, unkept_partitions
 from lockstep.sinks.iceberg._markers import EpochMarker, TableMarkers
 from lockstep.sinks.iceberg._table import FORMATS, Adoption, LakeTable, target_id_of, widened
-from lockstep.sinks.lifting import NOTHING, Lifting
+from lockstep.sinks.row_removal import NOTHING, Lifting
 from lockstep.sinks.values import Adoptable, EpochCut, Marker, ReadCut, SinkEpoch
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from lockstep.sinks.iceberg._open_sink import OpenIcebergSink
 from lockstep.sinks.iceberg._partitioning import parse_partition, texts_of
 from lockstep.sinks.iceberg._table import LakeTable
 from lockstep.sinks.values import SinkContext
-from lockstep.wal.output_home import OutputHome
+from lockstep.wal.table_staging import TableStaging
 
 NEW_COLUMNS = ("refuse", "add")
 _QUOTING = "%#?;"  #: to some a part of a file's name, to others not
@@ -88,13 +88,13 @@ class IcebergSink(Sink):
         link = self._link(context)
         return OpenIcebergSink(self, link, LakeTable(link, SinkName.of(context, self.name), self.table))
 
-    def home(self, context: SinkContext) -> OutputHome:
+    def home(self, context: SinkContext) -> TableStaging:
         link = self._link(context)
         try:
             table = LakeTable(link, SinkName.of(context, self.name), self.table).find()
             partition_by = texts_of(table.metadata) if table is not None else self.partition_by
             ids = {field.name: field.field_id for field in table.schema().fields} if table is not None else {}
-            return OutputHome(self.place_of(table, link), self.epoch_column, partition_by, ids)
+            return TableStaging(self.place_of(table, link), self.epoch_column, partition_by, ids)
         finally:
             link.close()
 

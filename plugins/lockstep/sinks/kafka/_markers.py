@@ -67,10 +67,10 @@ class ShardMarker:
 class MarkerTopic:
     """One cluster's markers."""
 
-    def __init__(self, cluster: Cluster, name: str, owner: SinkName, patience: float) -> None:
-        """`patience`: seconds to wait for other transactions to end."""
+    def __init__(self, cluster: Cluster, name: str, owner: SinkName, max_wait: float) -> None:
+        """`max_wait`: seconds to wait for other transactions to end."""
         self._cluster, self._who, self.name = cluster, cluster.who, name
-        self.owner, self._patience = owner, patience
+        self.owner, self._patience = owner, max_wait
         whose = f"{owner.deployment}/{owner.pipeline}/{owner.sink}"
         self._prefix, self.partition = whose.encode(), zlib.crc32(whose.encode()) % PARTITIONS
         self._end_read = 0

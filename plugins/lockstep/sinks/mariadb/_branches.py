@@ -203,7 +203,7 @@ class MariaDbBranches(TableBranches[Cursor]):
             connection = _connection_of(cursor, self.names.session(epoch, token))
             return Holder(token, connection, *_progress(cursor, connection))
 
-    def in_the_way(self, epoch: SinkEpoch) -> str:
+    def lock_holders(self, epoch: SinkEpoch) -> str:
         """Who else works on this epoch, for a message."""
         holder = self.holder(epoch.id)
         names = [f"token {holder.token} in connection {holder.connection}"] if holder else []

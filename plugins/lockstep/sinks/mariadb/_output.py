@@ -25,7 +25,7 @@ from lockstep.sinks.mariadb._tables import (
 from lockstep.sinks.mariadb._upsert import Upsert, require_upsertable
 from lockstep.sinks.tables.output import TableOutput, Tally, UniqueKey, refuse_referred
 from lockstep.sinks.tables.upserts import DELETED_COLUMN, ORDER_COLUMN
-from lockstep.sinks.values import Batches, SinkEpoch, Standing
+from lockstep.sinks.values import Batches, RowStatus, SinkEpoch
 
 _REFERRING = """
     SELECT DISTINCT CONCAT(TABLE_SCHEMA, '.', TABLE_NAME) FROM information_schema.KEY_COLUMN_USAGE
@@ -68,7 +68,7 @@ class MariaDbOutput(TableOutput[Cursor]):
         load = Load(*told, columns_come=self.adds_columns)
         return load if self.upserts is None else Upsert(load, self.upserts, epoch, self.own)
 
-    def standing(self, epoch: SinkEpoch, sealed: Batches) -> Standing:
+    def standing(self, epoch: SinkEpoch, sealed: Batches) -> RowStatus:
         """Copies the sealed rows into a temporary table and compares them there."""
         writer = self.writer(epoch, SinkRejected)
         assert isinstance(writer, Upsert)

@@ -101,7 +101,7 @@ class MariaDbTarget(TableTarget[Cursor]):
             after = self.branches.holder(epoch.id)
             if after is not None and (after.token >= epoch.token or _moves(before, after)):
                 return claim
-            self.branches.clear_the_way(epoch)
+            self.branches.terminate_stale_sessions(epoch)
         raise self._stuck(epoch)
 
 

@@ -167,7 +167,7 @@ class PostgresBranches(TableBranches[Cursor]):
         cursor.execute(_PUBLISHERS, self._lower(epoch))
         return cursor.fetchall()
 
-    def in_the_way(self, epoch: SinkEpoch) -> str:
+    def lock_holders(self, epoch: SinkEpoch) -> str:
         """Who else works on this epoch, or else who holds the markers, for a message: not the attempt's own session,
         which holds nothing any more and is listed until its process has gone."""
         sessions = (

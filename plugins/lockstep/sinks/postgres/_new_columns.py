@@ -45,7 +45,7 @@ def add_columns(cursor: Cursor, relation: Relation, new: Sequence[pa.Field], who
     table for too long."""
     require_addable(cursor, relation, new, who)
     cursor.execute("SELECT current_setting('lock_timeout')")
-    [patience] = cursor.fetchone() or ("0",)
+    [max_wait] = cursor.fetchone() or ("0",)
     cursor.execute("SELECT set_config('lock_timeout', %s, true)", (_WAIT,))
     for tried in range(1, _TRIES + 1):
         cursor.execute("SAVEPOINT lockstep_columns")
@@ -57,7 +57,7 @@ def add_columns(cursor: Cursor, relation: Relation, new: Sequence[pa.Field], who
                 raise
             cursor.execute("ROLLBACK TO SAVEPOINT lockstep_columns")
     cursor.execute("RELEASE SAVEPOINT lockstep_columns")
-    cursor.execute("SELECT set_config('lock_timeout', %s, true)", (patience,))
+    cursor.execute("SELECT set_config('lock_timeout', %s, true)", (max_wait,))
 
 
 def _fault(field: pa.Field) -> str | None:

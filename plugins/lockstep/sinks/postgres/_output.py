@@ -21,7 +21,7 @@ from lockstep.sinks.postgres._types import REWRITTEN
 from lockstep.sinks.postgres._upsert import Upsert, require_staging, require_upsertable
 from lockstep.sinks.tables.output import TableOutput, Tally, UniqueKey, refuse_referred
 from lockstep.sinks.tables.upserts import DELETED_COLUMN, ORDER_COLUMN
-from lockstep.sinks.values import Batches, SinkEpoch, Standing
+from lockstep.sinks.values import Batches, RowStatus, SinkEpoch
 
 _REFERRING = """
     SELECT DISTINCT conrelid::regclass::text FROM pg_constraint
@@ -65,7 +65,7 @@ class PostgresOutput(TableOutput[Cursor]):
         copy = Copy(*told, self.adds_columns and not self.held, self.adds_columns)
         return copy if self.upserts is None else Upsert(copy, self.upserts, epoch, self.own)
 
-    def standing(self, epoch: SinkEpoch, sealed: Batches) -> Standing:
+    def standing(self, epoch: SinkEpoch, sealed: Batches) -> RowStatus:
         """Copies the sealed rows to the server, compares them there, and rolls back."""
         writer = replace(self, adds_columns=False).writer(epoch, SinkRejected)
         assert isinstance(writer, Upsert)

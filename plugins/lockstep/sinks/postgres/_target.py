@@ -84,7 +84,7 @@ class PostgresTarget(TableTarget[Cursor]):
                 return claim
             if self._insert_marker(claim):
                 return claim
-            self.branches.clear_the_way(epoch)
+            self.branches.terminate_stale_sessions(epoch)
         raise self._stuck(epoch)
 
     # --- other publishers ---

@@ -65,7 +65,7 @@ class TableBranches(ABC, Generic[Cursor]):
         """End what works on this epoch with a lower token: a stopped client that holds locks."""
 
     @abstractmethod
-    def in_the_way(self, epoch: SinkEpoch) -> str:
+    def lock_holders(self, epoch: SinkEpoch) -> str:
         """Who else works on this epoch, for a message."""
 
     @abstractmethod
@@ -115,7 +115,7 @@ class TableBranches(ABC, Generic[Cursor]):
         if pending:
             raise TryAgain("the connection broke, and it is still prepared") from error
 
-    def clear_the_way(self, epoch: SinkEpoch) -> None:
+    def terminate_stale_sessions(self, epoch: SinkEpoch) -> None:
         """Roll back this epoch's branches and end its sessions of lower tokens; never of equal or higher ones."""
         for txn in self.pending():
             if txn.epoch == epoch.id and txn.token < epoch.token:

@@ -16,7 +16,7 @@ from lockstep.sinks.tables._database import Database
 from lockstep.sinks.tables.held_rows import MOST_BYTES, HeldRows, hold
 from lockstep.sinks.tables.own_tables import OwnTables
 from lockstep.sinks.tables.upserts import ORDER_COLUMN, Order, Upserts
-from lockstep.sinks.values import Batches, SinkEpoch, Standing
+from lockstep.sinks.values import Batches, RowStatus, SinkEpoch
 
 
 class TransactionCursor(Protocol):
@@ -188,7 +188,7 @@ class TableUpsert(ABC, Generic[Cursor, Encoding]):
 
     @abstractmethod
     def _look(self, cursor: Cursor, staging: Relation, encoding: Encoding) -> tuple[Any, ...]:
-        """The numbers of `Standing`."""
+        """The numbers of `RowStatus`."""
 
     @abstractmethod
     def _drop(self, cursor: Cursor, staging: Relation) -> None:
@@ -257,13 +257,13 @@ class TableUpsert(ABC, Generic[Cursor, Encoding]):
         """Put all rows in; the cursor's transaction is to be rolled back."""
         return self.write(cursor, batches)
 
-    def standing(self, cursor: Cursor, batches: Batches) -> Standing:
+    def standing(self, cursor: Cursor, batches: Batches) -> RowStatus:
         """Look for each row by its key. The cursor's transaction is to be rolled back."""
         stored = self.upserts.stored(batches, self.epoch)
         with self.load.database.naming(self.load.what, self.load.rejected):
             encoding = self.load.encoding(cursor, stored.schema)
         with self._stage(cursor, encoding, stored) as staging:
-            return Standing(*(int(number or 0) for number in self._look(cursor, staging, encoding)))
+            return RowStatus(*(int(number or 0) for number in self._look(cursor, staging, encoding)))
 
     def _cleared(self, cursor: Cursor, encoding: Encoding) -> list[str]:
         """Columns that a row loses when a newer one replaces it: where epochs bring columns, those that this one

@@ -14,7 +14,7 @@ from lockstep.sinks.base import Sink
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.tables._markers import MarkerCommitter
 from lockstep.sinks.tables.target import TableClaim, TableTarget
-from lockstep.sinks.values import Batches, EpochCut, Marker, ReadCut, SinkEpoch, Standing
+from lockstep.sinks.values import Batches, EpochCut, Marker, ReadCut, RowStatus, SinkEpoch
 
 Cursor = TypeVar("Cursor")
 
@@ -133,7 +133,7 @@ class OpenTableSink(OpenSink, Generic[Cursor]):
     def cut(self, epochs: EpochCut) -> list[ReadCut]:
         return [output.cut(epochs) for output in self._target.outputs.values()]
 
-    def standing(self, epoch: SinkEpoch, sealed: Batches) -> Standing:
+    def standing(self, epoch: SinkEpoch, sealed: Batches) -> RowStatus:
         return self._target.outputs[sealed.output].standing(epoch, sealed)
 
     def missing_keys(self, output: str) -> int | None:

@@ -15,7 +15,7 @@ from lockstep.errors import LockstepError, PreflightRefused, TargetUnreadable
 from lockstep.sinks.tables._database import Database
 from lockstep.sinks.tables.own_tables import Owner, OwnTables
 from lockstep.sinks.tables.upserts import DELETED_COLUMN, ORDER_COLUMN, OnMissing, Order, Upserts
-from lockstep.sinks.values import Batches, EpochCut, ReadCut, Replaced, SinkEpoch, Standing
+from lockstep.sinks.values import Batches, EpochCut, ReadCut, Replaced, RowStatus, SinkEpoch
 
 
 class FoundTable(Protocol):
@@ -105,7 +105,7 @@ class TableOutput(ABC, Generic[Cursor]):
         """How an epoch's rows get into the table; `rejected` is raised when the server refuses them."""
 
     @abstractmethod
-    def standing(self, epoch: SinkEpoch, sealed: Batches) -> Standing:
+    def standing(self, epoch: SinkEpoch, sealed: Batches) -> RowStatus:
         """See `OpenSink.standing`; only for upserts."""
 
     @abstractmethod

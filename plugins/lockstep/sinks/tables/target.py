@@ -84,7 +84,7 @@ class TableTarget(ABC, Generic[Cursor]):
                 if not claim.claimed:
                     raise self._refusal_of_marker(epoch)
                 return claim
-            self.branches.clear_the_way(epoch)
+            self.branches.terminate_stale_sessions(epoch)
         raise self._stuck(epoch)
 
     def _insert_marker(self, claim: TableClaim[Cursor]) -> bool:
@@ -104,7 +104,7 @@ class TableTarget(ABC, Generic[Cursor]):
     def _stuck(self, epoch: SinkEpoch) -> SinkUnavailable:
         return SinkUnavailable(
             f"{self.database.where}: the marker of epoch {epoch.id} stays locked for token {epoch.token}; "
-            f"in the way: {self.branches.in_the_way(epoch)}; try again"
+            f"in the way: {self.branches.lock_holders(epoch)}; try again"
         )
 
     def _refusal_of_marker(self, epoch: SinkEpoch) -> LedgerConflict:
@@ -180,7 +180,7 @@ class TableTarget(ABC, Generic[Cursor]):
         except SinkUnavailable as error:
             if lost is not None and self.database.is_locked_out(error):
                 claim.close()
-                self.branches.clear_the_way(lost)
+                self.branches.terminate_stale_sessions(lost)
             raise
 
     def settle_replaced(

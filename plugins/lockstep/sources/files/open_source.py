@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lockstep.connections.object_store.address import is_object_store
 from lockstep.definition.ddl import fields_of
-from lockstep.epoch import ChangedFile, Claim, Identity, Interval, Position
+from lockstep.epoch import ChangedFile, Claim, Interval, KeyedBy, Position
 from lockstep.errors import BadRecords, IntervalMissing, SourceChanged, SourceNotReady, SourceRefused
 from lockstep.sources.base import SourceContext
 from lockstep.sources.files._changes import find_changed, find_late
@@ -55,7 +55,7 @@ class OpenFileSource(OpenRecordSource):
         """The files of this epoch. Raises `SourceNotReady`, `IntervalMissing`, and of growing files `SourceChanged`."""
         path = self._source.path
         try:
-            if self._source.identity is Identity.CURSOR:
+            if self._source.identity is KeyedBy.CURSOR:
                 return self._watched(start)
             if interval is None:
                 raise IntervalMissing(f"source {path!r} needs a data interval")

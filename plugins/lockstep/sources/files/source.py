@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from lockstep.connections.dataset import Dataset
 from lockstep.connections.folder_dataset import dataset_at
 from lockstep.connections.object_store.address import is_object_store
-from lockstep.epoch import Identity
+from lockstep.epoch import KeyedBy
 from lockstep.errors import InvalidPipeline
 from lockstep.sources.base import Source, SourceContext
 from lockstep.sources.files._lines import require_lines
@@ -78,7 +78,7 @@ class FileSource(Source):
     max_bytes_per_epoch: int | None = None
     formerly: str | Sequence[str] = ()
     timezone: str = "UTC"
-    identity: Identity = field(init=False)
+    identity: KeyedBy = field(init=False)
     operational: ClassVar[frozenset[str]] = frozenset(
         {
             *("format", "schema", "options", "on_bad_records", "missing", "hash", "watch", "once", "grow", "formerly"),
@@ -93,7 +93,7 @@ class FileSource(Source):
         fields = interval_fields(self.path)
         if self.watch and fields:
             raise InvalidPipeline(f"source {self.path!r}: a watched folder has no {sorted(fields)}")
-        object.__setattr__(self, "identity", Identity.INTERVAL if fields else Identity.CURSOR)
+        object.__setattr__(self, "identity", KeyedBy.INTERVAL if fields else KeyedBy.CURSOR)
         self._require_sound_reading()
         if self.timezone != "UTC" and not fields:
             raise InvalidPipeline(f"source {self.path!r}: timezone is for paths with an interval; leave it away")
@@ -111,16 +111,16 @@ class FileSource(Source):
         caps = (self.max_files_per_epoch, self.max_bytes_per_epoch)
         if any(cap is not None and cap < 1 for cap in caps):
             raise InvalidPipeline(f"source {self.path!r}: caps per epoch must be at least 1, are {caps}")
-        if self.identity is Identity.INTERVAL and caps != (None, None):
+        if self.identity is KeyedBy.INTERVAL and caps != (None, None):
             raise InvalidPipeline(f"source {self.path!r}: an interval is read whole; caps are for watched folders")
         if isinstance(self.spans, int | float):
             object.__setattr__(self, "spans", timedelta(seconds=self.spans))  # as a plan has it
-        if self.spans is not None and (self.identity is Identity.CURSOR or self.spans <= timedelta()):
+        if self.spans is not None and (self.identity is KeyedBy.CURSOR or self.spans <= timedelta()):
             raise InvalidPipeline(f"source {self.path!r}: spans is {self.spans}; it is a length of intervals")
         self._require_sound_watch(caps)
 
     def _require_sound_watch(self, caps: tuple[int | None, int | None]) -> None:
-        if (self.once or self.grow or self.formerly) and self.identity is Identity.INTERVAL:
+        if (self.once or self.grow or self.formerly) and self.identity is KeyedBy.INTERVAL:
             raise InvalidPipeline(
                 f"source {self.path!r}: once, grow and formerly are for watched folders, not for intervals"
             )
@@ -143,7 +143,7 @@ class FileSource(Source):
             raise InvalidPipeline(f"source {self.path!r}: format is {self.format!r}, must be one of {_FORMATS}")
         if taken := sorted(name for name in self.options if name.lower() in _OURS):
             raise InvalidPipeline(f"source {self.path!r}: options {taken} are Lockstep's: rows would be lost unseen")
-        may_be_empty = self.identity is Identity.CURSOR or self.missing == "empty"
+        may_be_empty = self.identity is KeyedBy.CURSOR or self.missing == "empty"
         if self.schema is None and (self.format in ("csv", "json") or (self.format == "parquet" and may_be_empty)):
             raise InvalidPipeline(f"source {self.path!r}: give a schema (Spark DDL: 'id BIGINT, name STRING')")
         if self.schema is not None and self.format == "text":

@@ -12,7 +12,7 @@ from lockstep.connections.dataset import Dataset
 from lockstep.connections.kafka.cluster import Cluster
 from lockstep.connections.kafka.connection import Asker, dataset_of, entered_settings
 from lockstep.distribution import naming_extra
-from lockstep.epoch import Identity, Json
+from lockstep.epoch import Json, KeyedBy
 from lockstep.errors import InvalidPipeline, SourceRefused, SourceUnavailable
 from lockstep.sources.base import Source, SourceContext
 from lockstep.sources.kafka._decoding import Decoding, Function, reference_of
@@ -69,7 +69,7 @@ class KafkaSource(Source):
     by_interval: bool = False
     settle: timedelta = timedelta(minutes=1)
     accept_loss: str | tuple[str, ...] = ()
-    identity: Identity = field(init=False, default=Identity.CURSOR)
+    identity: KeyedBy = field(init=False, default=KeyedBy.CURSOR)
     operational: ClassVar[frozenset[str]] = frozenset(
         {
             *("start", "offset_reset", "end", "settle", "max_rows_per_epoch", "accept_loss"),
@@ -82,7 +82,7 @@ class KafkaSource(Source):
         object.__setattr__(self, "topics", _tuple_of(self.topics))
         object.__setattr__(self, "accept_loss", _tuple_of(self.accept_loss))
         object.__setattr__(self, "subjects", _tuple_of(self.subjects))
-        object.__setattr__(self, "identity", Identity.INTERVAL if self.by_interval else Identity.CURSOR)
+        object.__setattr__(self, "identity", KeyedBy.INTERVAL if self.by_interval else KeyedBy.CURSOR)
         object.__setattr__(self, "start", start_from_json(self.start))
         object.__setattr__(self, "end", start_from_json(self.end))
         if isinstance(self.settle, int | float):  # seconds, as plans have it

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import pyarrow as pa
 
-from lockstep.epoch import Identity, Interval, Json, Position
+from lockstep.epoch import Interval, Json, KeyedBy, Position
 from lockstep.errors import InvalidPipeline, SourceChanged, SourceRefused
 from lockstep.sources.base import Source, SourceContext
 from lockstep.sources.open_source import OpenSource
@@ -111,7 +111,7 @@ class TableSource(Source):
     rows_per_partition: int = 200_000
     verify_count: bool = True
     accept: str | Sequence[str] | None = None
-    identity: Identity = field(init=False, default=Identity.CURSOR)
+    identity: KeyedBy = field(init=False, default=KeyedBy.CURSOR)
     operational: ClassVar[frozenset[str]] = frozenset(
         {
             *("settle", "settled_by", "columns", "max_rows_per_epoch", "rows_per_partition", "verify_count", "accept"),

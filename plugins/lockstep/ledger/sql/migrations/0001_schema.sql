@@ -28,7 +28,7 @@ CREATE TABLE lockstep.pipeline (
     name            text PRIMARY KEY,
     identity        text NOT NULL CHECK (identity IN ('interval', 'cursor')),
     last_epoch      bigint NOT NULL DEFAULT 0,
-    hold            interval NOT NULL DEFAULT '2 hours',
+    recovery_grace  interval NOT NULL DEFAULT '2 hours',
     created_at      timestamptz NOT NULL DEFAULT now(),
     forgotten_at    timestamptz,
     forgotten_by    text,
@@ -133,7 +133,7 @@ CREATE TABLE lockstep.epoch (
     root             bigint,  -- generation 0 of its range; NULL: this is it
     generation       int NOT NULL DEFAULT 0,
     replaces         bigint,
-    restated_because text,
+    restate_reason text,
     restores         bigint,  -- the generation whose rows it shows again; NULL: it has read its range
     replaces_to      bigint,  -- last epoch of those it replaces; NULL: `replaces` alone
     PRIMARY KEY (pipeline, id),
@@ -143,8 +143,8 @@ CREATE TABLE lockstep.epoch (
     CHECK (state IN ('planned', 'void') OR wal IS NOT NULL),
     CONSTRAINT what_was_restaged_is_whole CHECK ((restaged_wal IS NULL) = (restaged_hash IS NULL)),
     CONSTRAINT a_generation_is_of_a_root CHECK (
-        CASE generation WHEN 0 THEN num_nonnulls(root, replaces, restated_because) = 0
-                        ELSE generation > 0 AND num_nulls(root, replaces, restated_because) = 0 END),
+        CASE generation WHEN 0 THEN num_nonnulls(root, replaces, restate_reason) = 0
+                        ELSE generation > 0 AND num_nulls(root, replaces, restate_reason) = 0 END),
     CONSTRAINT only_a_generation_restores CHECK (restores IS NULL OR generation > 0),
     CONSTRAINT what_is_replaced_has_an_end CHECK (
         replaces_to IS NULL OR (replaces IS NOT NULL AND replaces_to >= replaces AND span IS NULL AND restores IS NULL)),
@@ -263,7 +263,7 @@ CREATE TABLE lockstep.verdict (
 
 -- Publications of pipelines that Airflow runs whose asset events aren't proven to be in Airflow's database. The row is
 -- written with the publication, and deleted when the event was seen there.
-CREATE TABLE lockstep.untold (
+CREATE TABLE lockstep.pending_asset_event (
     pipeline  text NOT NULL,
     epoch     bigint NOT NULL,
     sink      text NOT NULL,
@@ -533,8 +533,8 @@ DECLARE
     before lockstep.epoch;
 BEGIN
     IF TG_OP = 'UPDATE' THEN
-        IF (NEW.root, NEW.generation, NEW.replaces, NEW.replaces_to, NEW.restated_because)
-           IS DISTINCT FROM (OLD.root, OLD.generation, OLD.replaces, OLD.replaces_to, OLD.restated_because) THEN
+        IF (NEW.root, NEW.generation, NEW.replaces, NEW.replaces_to, NEW.restate_reason)
+           IS DISTINCT FROM (OLD.root, OLD.generation, OLD.replaces, OLD.replaces_to, OLD.restate_reason) THEN
             RAISE EXCEPTION 'an epoch keeps its generation' USING ERRCODE = 'LS001';
         END IF;
         IF NEW.state = 'replaced' AND OLD.state <> 'replaced' AND NOT EXISTS (
@@ -674,7 +674,7 @@ CREATE TRIGGER watch_participant BEFORE INSERT OR UPDATE OR DELETE ON lockstep.p
 -- than in a function: who updates the table would need a right to that.
 CREATE FUNCTION lockstep.note_untold() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO lockstep.untold (pipeline, epoch, sink, shown_by)
+    INSERT INTO lockstep.pending_asset_event (pipeline, epoch, sink, shown_by)
     SELECT NEW.pipeline, NEW.epoch, NEW.sink, coalesce(nullif(current_setting('lockstep.actor', true), ''), session_user)
     WHERE EXISTS (
         SELECT FROM (SELECT e.id FROM lockstep.epoch e WHERE e.pipeline = NEW.pipeline AND e.root IS NULL

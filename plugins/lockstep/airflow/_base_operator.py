@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class TellingOperator(BaseOperator):
+class LockstepOperator(BaseOperator):
     """Airflow logs what is raised with every frame and every cause: of Lockstep's errors only the sentence is left."""
 
     def execute(self, context: Context) -> Any:

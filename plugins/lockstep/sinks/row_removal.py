@@ -27,7 +27,7 @@ from lockstep.sinks.values import SinkEpoch
 
 
 @dataclass(frozen=True)
-class Lifted:
+class RowRemoval:
     """`removed` go, and `added`, written by compaction `number`, hold the rows of theirs that stay. None: nothing was
     written."""
 
@@ -36,7 +36,7 @@ class Lifted:
     number: int | None = None
 
 
-NOTHING = Lifted()
+NOTHING = RowRemoval()
 
 
 class Lifting(Generic[Head]):
@@ -58,7 +58,7 @@ class Lifting(Generic[Head]):
             if others:
                 self._require_rewritable(head, file)
 
-    def lift(self, head: Head) -> Lifted:
+    def lift(self, head: Head) -> RowRemoval:
         """What one commit on this very state has to do, after the decision. Raises `PublishBlocked` for a file that
         can't be written anew, `SinkUnavailable`, `CompactionRefused`."""
         try:
@@ -75,14 +75,14 @@ class Lifting(Generic[Head]):
     def _start_anew(self) -> None:
         self._number, self._rests = new_number(), {}
 
-    def _lift(self, head: Head) -> Lifted:
+    def _lift(self, head: Head) -> RowRemoval:
         self._forget_if_fenced(head)
         gone, rests = list[TableFile](), list[NewFile]()
         for file, others in self._found(head):
             gone.append(file)
             if others:
                 rests.append(self._rest_of(head, file))
-        return Lifted(tuple(gone), tuple(rests), self._number if rests else None)
+        return RowRemoval(tuple(gone), tuple(rests), self._number if rests else None)
 
     def _forget_if_fenced(self, head: Head) -> None:
         """Whoever has fenced the table may delete what was written so far."""
@@ -103,10 +103,10 @@ class Lifting(Generic[Head]):
             sealed = one.rows.get(self._output)
             if sealed is not None and rows[number] > sealed:
                 raise self._refusal(f"{rows[number]} rows have the number of epoch {number}, which brought {sealed}")
-            if one.heir is not None and rows[number] and rows[one.heir]:
+            if one.replaced_by is not None and rows[number] and rows[one.replaced_by]:
                 raise self._refusal(
-                    f"{rows[number]} rows have the number of epoch {number}, whose place epoch {one.heir} took, beside "
-                    f"{rows[one.heir]} of that"
+                    f"{rows[number]} rows have the number of epoch {number}, which epoch {one.replaced_by} replaced, "
+                    f"beside {rows[one.replaced_by]} of that"
                 )
 
     def _refusal(self, found: str) -> PreflightRefused:

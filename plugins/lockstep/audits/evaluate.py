@@ -43,7 +43,7 @@ _SHOWN = ("BinderException", "CatalogException", "ParserException", "PermissionE
 
 
 @dataclass(frozen=True)
-class Occasion:
+class AuditContext:
     """Of which epoch is asked. `planned_at`: of one that reads a cursor's range again, when that was first planned.
     `before(n)`: of the last n decided ones, the youngest first, the summary of the seal and what audits measured, by
     name. `replaced`: the summaries of those whose place it takes, where these have read more than one epoch's range."""
@@ -75,7 +75,9 @@ class Answer:
     away: bool = False
 
 
-def ask(audits: Sequence[Audit], occasion: Occasion, wal: SealedWal, ask_spark: AskSpark | None = None) -> list[Answer]:
+def ask(
+    audits: Sequence[Audit], occasion: AuditContext, wal: SealedWal, ask_spark: AskSpark | None = None
+) -> list[Answer]:
     """Every audit's answer. `ask_spark`: where Spark is at hand, for outputs that are too large for this process.
     Raises `AuditFailed`, `WalCorrupt`, `PackageMissing` without DuckDB."""
     told = _told_by_spark(audits, occasion, wal, ask_spark) if ask_spark is not None else {}
@@ -107,7 +109,7 @@ def _tell_large(audits: Sequence[Audit], wal: SealedWal) -> None:
 
 
 def _told_by_spark(
-    audits: Sequence[Audit], occasion: Occasion, wal: SealedWal, ask_spark: AskSpark
+    audits: Sequence[Audit], occasion: AuditContext, wal: SealedWal, ask_spark: AskSpark
 ) -> Mapping[str, Found]:
     """What Spark has found, by audit. Where it fails it tells nothing: this process asks, and says what is wrong."""
     told: dict[str, Found] = {}
@@ -120,7 +122,9 @@ def _told_by_spark(
     return told
 
 
-def _answer(audit: Audit, occasion: Occasion, wal: SealedWal, database: _Database, told: Mapping[str, Found]) -> Answer:
+def _answer(
+    audit: Audit, occasion: AuditContext, wal: SealedWal, database: _Database, told: Mapping[str, Found]
+) -> Answer:
     match audit:
         case Query(quarantine=True):
             return _away(audit, wal)
@@ -149,7 +153,7 @@ def _answer(audit: Audit, occasion: Occasion, wal: SealedWal, database: _Databas
     raise AuditFailed(f"audit {audit.name}: nobody knows how to ask a {type(audit).__name__}")
 
 
-def _expected(audit: Matches, occasion: Occasion) -> pa.Table:
+def _expected(audit: Matches, occasion: AuditContext) -> pa.Table:
     """What the foreign system says: the columns of a group, and the value. Raises `SourceUnavailable` where it doesn't
     answer: then there is no verdict, and the epoch waits."""
     where = f"audit {audit.name}, connection {audit.connection}"
@@ -195,7 +199,7 @@ def _typed(audit: Matches, expected: pa.Table, types: pa.Schema) -> pa.Table:
         ) from None
 
 
-def _earlier(audit: Volume, occasion: Occasion) -> Sequence[tuple[Json, Mapping[str, float]]]:
+def _earlier(audit: Volume, occasion: AuditContext) -> Sequence[tuple[Json, Mapping[str, float]]]:
     return occasion.before(audit.epochs)
 
 
@@ -266,7 +270,7 @@ def _near(audit: Volume, value: float, expected: float, whose: str) -> Answer:
 class _Own:
     """Functions of users. Each gets rows that were read for it alone: what it makes of them is nobody else's."""
 
-    def __init__(self, occasion: Occasion, wal: SealedWal, ask_spark: AskSpark | None) -> None:
+    def __init__(self, occasion: AuditContext, wal: SealedWal, ask_spark: AskSpark | None) -> None:
         self._occasion, self._wal, self._ask_spark = occasion, wal, ask_spark
 
     def answer(self, audit: Function) -> Answer:
@@ -306,7 +310,7 @@ class _Database:
     """The outputs that are asked about, each a table of its name, read when first asked for; in DuckDB's memory or its
     folder of spilled pages. What is asked reaches no file and no network."""
 
-    def __init__(self, occasion: Occasion, wal: SealedWal, audits: Sequence[Audit]) -> None:
+    def __init__(self, occasion: AuditContext, wal: SealedWal, audits: Sequence[Audit]) -> None:
         self._parameters, self._wal, self._audits = occasion.parameters, wal, audits
         self._held = ExitStack()
         self._read: dict[str, int] = {}  # how many columns of each output

@@ -17,13 +17,13 @@ from lockstep.errors import PreflightRefused, StageFailed, TargetChanged
 from lockstep.protocol.runtime import Runtime
 from lockstep.sinks.base import Sink
 from lockstep.states import DECIDED, UNDECIDED, EpochState
-from lockstep.wal.output_home import OutputHome
 from lockstep.wal.request import REQUEST, HomeRequest
+from lockstep.wal.table_staging import TableStaging
 
 _log = logging.getLogger(__name__)
 
 
-def homes_of(runtime: Runtime, epoch: Epoch) -> dict[str, OutputHome]:
+def homes_of(runtime: Runtime, epoch: Epoch) -> dict[str, TableStaging]:
     """Where each of the epoch's outputs is staged that a sink adopts. Raises `PreflightRefused`, `SinkUnavailable`."""
     planned = {name: Sink.from_spec(spec) for name, spec in epoch.plan.sinks.items()}
     adopting = [runtime.sink_of(epoch, name) for name, sink in planned.items() if sink.adopts]
@@ -125,7 +125,7 @@ def is_shown_otherwise(runtime: Runtime, epoch: Epoch) -> bool:
     return False
 
 
-def requested_homes(runtime: Runtime, folder: str) -> list[OutputHome]:
+def requested_homes(runtime: Runtime, folder: str) -> list[TableStaging]:
     """Where an execution was asked to stage outputs, if not in `folder`."""
     try:
         request = runtime.staging.read_json(folder, REQUEST)
@@ -134,7 +134,7 @@ def requested_homes(runtime: Runtime, folder: str) -> list[OutputHome]:
     return [HomeRequest.from_json(home).home for home in request.get("homes", {}).values()]
 
 
-def _discard(runtime: Runtime, epoch: Epoch, token: int, homes: Iterable[OutputHome]) -> None:
+def _discard(runtime: Runtime, epoch: Epoch, token: int, homes: Iterable[TableStaging]) -> None:
     deployment = runtime.ledger.deployment()
     for home in homes:
         runtime.staging.home(home, deployment, epoch.pipeline).discard(epoch.id, token)

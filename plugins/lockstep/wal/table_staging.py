@@ -11,7 +11,7 @@ from lockstep.epoch import Json
 
 
 @dataclass(frozen=True)
-class OutputHome:
+class TableStaging:
     """The home of one output. `table`: URI or absolute path of the table's folder, free of secrets, as staging takes
     one; each file has `epoch_column` as its last column, with the epoch's number in every row, and rows of one
     partition only. `partition_by`: columns, and `year(column)`, `month(…)`, `day(…)`, `hour(…)`, which are of UTC.
@@ -29,7 +29,7 @@ class OutputHome:
         return {"table": self.table, "epoch_column": self.epoch_column, **parts, **ids}
 
     @classmethod
-    def from_json(cls, value: Json) -> OutputHome:
+    def from_json(cls, value: Json) -> TableStaging:
         """Raises KeyError, TypeError for anything that `to_json` doesn't make."""
         table, column, parts = value["table"], value["epoch_column"], value.get("partition_by", [])
         if not (isinstance(table, str) and isinstance(column, str) and isinstance(parts, list)):

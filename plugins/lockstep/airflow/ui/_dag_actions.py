@@ -28,7 +28,7 @@ from lockstep.states import UNDECIDED, EpochState, ParticipantState
 
 
 @dataclass(frozen=True)
-class Errand:
+class DagAction:
     """Of an epoch, for the DAG that moved it. `refused`: why it can't be done so, or None; `effects`: what it would do,
     sentence by sentence; `conf`: what the run is told."""
 
@@ -105,7 +105,7 @@ def _refuse_restoring(found: EpochStatus, report: Report) -> str | None:
     current = current_life(report, epoch)
     if current.state is not EpochState.CLEANED:
         return f"epoch {current.id} is {current.state}: only what every sink shows, and is cleaned up, is replaced"
-    rival = report.rival_generation(current)
+    rival = report.pending_replacement(current)
     if rival is not None:
         return f"epoch {rival.id} is {rival.state}, and is to take the place of epoch {current.id}: wait, or give it up"
     if shows_same_rows(epoch, current):
@@ -202,7 +202,7 @@ def _effects_of_showing_again(found: EpochStatus, restores: int) -> list[str]:
 def _conf_of_replanning(found: EpochStatus, report: Report, reason: str) -> dict[str, Json]:
     epoch = found.epoch
     # or the run would find what it is to replace, and have nothing to do
-    place = conf_of(epoch.generation.because, None) if epoch.generation else {}
+    place = conf_of(epoch.generation.reason, None) if epoch.generation else {}
     if epoch.restores is not None:
         place[RESTORE] = epoch.restores
     if epoch.generation and epoch.interval is None:
@@ -213,9 +213,9 @@ def _conf_of_replanning(found: EpochStatus, report: Report, reason: str) -> dict
 ERRANDS = {
     one.name: one
     for one in (
-        Errand("restate", "Restate", _refuse_restating, _effects_of_restating, _conf_of_restating),
-        Errand("restore", "Restore", _refuse_restoring, _effects_of_restoring, _conf_of_restoring),
-        Errand("replan", "Replan", _refuse_replanning, _effects_of_replanning, _conf_of_replanning),
+        DagAction("restate", "Restate", _refuse_restating, _effects_of_restating, _conf_of_restating),
+        DagAction("restore", "Restore", _refuse_restoring, _effects_of_restoring, _conf_of_restoring),
+        DagAction("replan", "Replan", _refuse_replanning, _effects_of_replanning, _conf_of_replanning),
     )
 }
 

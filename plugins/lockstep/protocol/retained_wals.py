@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 
 from lockstep.crash import CrashPoint, reach
-from lockstep.definition.wal_retention import KeptWal
+from lockstep.definition.wal_retention import RetainedWal
 from lockstep.epoch import Epoch
 from lockstep.errors import WalCorrupt
 from lockstep.protocol.runtime import Runtime, open_wal
@@ -34,7 +34,7 @@ def find_wal_to_keep(runtime: Runtime, epoch: Epoch) -> tuple[str, int] | None:
     return wal.folder, sum(wal.manifest.outputs[name].bytes for name in wal.own)
 
 
-def expire_wals(runtime: Runtime, role: Role) -> list[KeptWal]:
+def expire_wals(runtime: Runtime, role: Role) -> list[RetainedWal]:
     """Delete the kept WALs that are due, oldest first, and then those that only these have referred to. Raises
     `StagingUnavailable`; the next call goes on."""
     if not runtime.ledger.due_wals(runtime.pipeline):
@@ -58,5 +58,5 @@ def expire_wals(runtime: Runtime, role: Role) -> list[KeptWal]:
     return [*due, *expire_wals(runtime, role)]
 
 
-def _told(runtime: Runtime, one: KeptWal) -> tuple[str, int, str]:
+def _told(runtime: Runtime, one: RetainedWal) -> tuple[str, int, str]:
     return runtime.pipeline, one.epoch, one.kept_at.isoformat(timespec="seconds")
