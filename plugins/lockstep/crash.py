@@ -124,8 +124,8 @@ def reach(point: CrashPoint) -> None:
         return
     for observer in _observers:
         observer(point)
-    wanted, _, action = os.environ.get("LOCKSTEP_CRASH", "").partition(":")
-    if wanted == point:
+    point_name, _, action = os.environ.get("LOCKSTEP_CRASH", "").partition(":")
+    if point_name == point:
         _act(point, action or "kill")
 
 

@@ -147,22 +147,22 @@ class Plan:
     @property
     def snapshots(self) -> tuple[str, ...]:
         """The sources that it reads whole."""
-        return tuple(name for name, found in self.sources.items() if found.snapshot)
+        return tuple(name for name, source_range in self.sources.items() if source_range.snapshot)
 
     @property
     def positions(self) -> dict[str, Position]:
         """Where each of the others ended."""
-        return {name: found.end for name, found in self.sources.items() if not found.snapshot}
+        return {name: source_range.end for name, source_range in self.sources.items() if not source_range.snapshot}
 
     def to_json(self) -> Json:
         return {
             "format": PLAN_FORMAT,
-            "sources": {name: found.to_json() for name, found in self.sources.items()},
+            "sources": {name: source_range.to_json() for name, source_range in self.sources.items()},
             "sinks": dict(self.sinks),
             "reads": dict(self.reads),
             **({"audits": list(self.audits)} if self.audits else {}),
             **({"input": str(self.input)} if self.input is Input.FROZEN else {}),
-            **({"foreign": [list(one) for one in self.foreign]} if self.foreign else {}),
+            **({"foreign": [list(statement) for statement in self.foreign]} if self.foreign else {}),
         }
 
     @classmethod
@@ -173,7 +173,7 @@ class Plan:
                 f"plan has format {value.get('format')!r}, this Lockstep reads {PLAN_FORMAT}: upgrade it"
             )
         return cls(
-            {name: SourceRange.from_json(found) for name, found in value["sources"].items()},
+            {name: SourceRange.from_json(source_range) for name, source_range in value["sources"].items()},
             dict(value["sinks"]),
             dict(value["reads"]),
             tuple(value.get("audits", ())),
@@ -215,8 +215,8 @@ class RunKey:
     @property
     def moves(self) -> str | None:
         """Of a `part` its pipeline. A name starts with a letter, and what names a pack's epochs with a digit."""
-        named = self.run_id.partition(PACKED)[2].partition(PACKED)[0]
-        return named if named[:1].isalpha() else None
+        count = self.run_id.partition(PACKED)[2].partition(PACKED)[0]
+        return count if count[:1].isalpha() else None
 
     @property
     def packed(self) -> bool:
@@ -414,17 +414,17 @@ class Verdict:
     @property
     def offended(self) -> tuple[AuditResult, ...]:
         """The blocking audits that rows offend."""
-        return tuple(one for one in self.results if one.offending and one.blocking)
+        return tuple(result for result in self.results if result.offending and result.blocking)
 
     @property
     def warnings(self) -> tuple[AuditResult, ...]:
-        return tuple(one for one in self.results if one.offending and not one.blocking)
+        return tuple(result for result in self.results if result.offending and not result.blocking)
 
     def __str__(self) -> str:
         if self.outcome is Outcome.PASSED:
             return f"{len(self.results)} audit{'s' if len(self.results) != 1 else ''} passed"
-        named = ", ".join(map(str, self.offended))
-        return f"held by {named}" if self.outcome is Outcome.HELD else f"released by {self.actor}: {self.reason}"
+        names = ", ".join(map(str, self.offended))
+        return f"held by {names}" if self.outcome is Outcome.HELD else f"released by {self.actor}: {self.reason}"
 
 
 @dataclass(frozen=True)

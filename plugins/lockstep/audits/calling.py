@@ -63,16 +63,20 @@ def refuse(audit: Function, gives: str) -> AuditFailed:
 
 def offending(audit: Function, table: pa.Table) -> pa.Table:
     """The rows of the output that offend by a function over Arrow. Raises `AuditFailed`."""
-    given = call(audit, table)
-    if isinstance(given, pa.Array | pa.ChunkedArray):
-        return _chosen(audit, table, given)
-    if not isinstance(given, pa.Table):
-        raise refuse(audit, f"{describe_kind(given)}: give a pyarrow.Table of the rows that offend, or a boolean array")
+    result = call(audit, table)
+    if isinstance(result, pa.Array | pa.ChunkedArray):
+        return _chosen(audit, table, result)
+    if not isinstance(result, pa.Table):
+        raise refuse(
+            audit, f"{describe_kind(result)}: give a pyarrow.Table of the rows that offend, or a boolean array"
+        )
     require_columns(
-        audit, zip(given.column_names, given.schema.types, strict=True), {one.name: one.type for one in table.schema}
+        audit,
+        zip(result.column_names, result.schema.types, strict=True),
+        {field.name: field.type for field in table.schema},
     )
-    require_fewer(audit, given.num_rows, table.num_rows)
-    return given
+    require_fewer(audit, result.num_rows, table.num_rows)
+    return result
 
 
 def _chosen(audit: Function, table: pa.Table, mask: pa.Array | pa.ChunkedArray) -> pa.Table:
@@ -83,23 +87,23 @@ def _chosen(audit: Function, table: pa.Table, mask: pa.Array | pa.ChunkedArray) 
     return table.filter(mask)
 
 
-def require_columns(audit: Function, given: Iterable[tuple[str, object]], known: Mapping[str, object]) -> None:
+def require_columns(audit: Function, result: Iterable[tuple[str, object]], types: Mapping[str, object]) -> None:
     """Raise `AuditFailed` unless they are columns of the output, one at least, each of its type."""
-    found = list(given)
+    columns = list(result)
     strange = [
-        f"{name} ({kind})" + (f", which is {known[name]} in the output" if name in known else "")
-        for name, kind in found
-        if known.get(name) != kind
+        f"{name} ({kind})" + (f", which is {types[name]} in the output" if name in types else "")
+        for name, kind in columns
+        if types.get(name) != kind
     ]
-    if strange or not found:
+    if strange or not columns:
         gives = f"columns that the output doesn't have: {'; '.join(strange)}" if strange else "rows without a column"
-        raise refuse(audit, f"{gives}. Give rows of the output, with any of its columns: {', '.join(known)}")
+        raise refuse(audit, f"{gives}. Give rows of the output, with any of its columns: {', '.join(types)}")
 
 
-def require_fewer(audit: Function, given: int, sealed: int) -> None:
+def require_fewer(audit: Function, offending: int, sealed: int) -> None:
     """Raise `AuditFailed` if more rows offend than there are."""
-    if given > sealed:
-        raise refuse(audit, f"{given:,} rows, and the output has {sealed:,}: give each row that offends once")
+    if offending > sealed:
+        raise refuse(audit, f"{offending:,} rows, and the output has {sealed:,}: give each row that offends once")
 
 
 def plain_rows(table: pa.Table) -> list[dict[str, Any]]:

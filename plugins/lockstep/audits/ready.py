@@ -14,10 +14,23 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from lockstep.audits._matching import OWN_NAMES, differing, grouped
-from lockstep.audits._sql import Text, compose, identifier, literal
-from lockstep.audits.audit import Audit, Conserved, Function, Matches, Over, Query, RowCount, Steady, Volume
-from lockstep.audits.rule import Asked, Key, Newest, Rule, Value
+from lockstep.audits._sql import OWN_NAMES, Text, compose, differing, grouped, identifier, literal
+from lockstep.audits.audit import (
+    Asked,
+    Audit,
+    Conserved,
+    Function,
+    Key,
+    Matches,
+    Newest,
+    Over,
+    Query,
+    RowCount,
+    Rule,
+    Steady,
+    Value,
+    Volume,
+)
 from lockstep.definition.functions import reference_to, remember_source
 from lockstep.errors import InvalidPipeline
 
@@ -53,7 +66,7 @@ def unique(
         "SELECT {key}, count(*) AS times FROM {output} WHERE {known} GROUP BY {key} HAVING count(*) > 1",
         output=output,
         key=Text(", ".join(map(identifier, key))),
-        known=Text(" AND ".join(f"{identifier(one)} IS NOT NULL" for one in key)),
+        known=Text(" AND ".join(f"{identifier(column)} IS NOT NULL" for column in key)),
     )
     return _query(name, "unique", output, key, query, blocking, Key(tuple(key)))
 
@@ -68,14 +81,14 @@ def accepted_values(
     quarantine: bool = False,
 ) -> Audit:
     """`column` has one of `values`, or none."""
-    known = tuple(values)
-    accepted = Text(", ".join(map(literal, known)))
+    accepted_list = tuple(values)
+    accepted = Text(", ".join(map(literal, accepted_list)))
     if not accepted:
         raise InvalidPipeline(f"accepted_values({output!r}, {column!r}, …): give at least one value")
     query = compose(
         "SELECT * FROM {output} WHERE {column} NOT IN ({accepted})", output=output, column=column, accepted=accepted
     )
-    rule = Rule("not_in", column, known)
+    rule = Rule("not_in", column, accepted_list)
     return _query(name, "accepted_values", output, [column], query, blocking, rule, quarantine)
 
 
@@ -287,9 +300,9 @@ def matches(
     key = (by,) if isinstance(by, str) else tuple(by)
     if not (math.isfinite(within) and within >= 0):
         raise InvalidPipeline(f"matches({output!r}, …): within is a share of at least 0, not {within}")
-    if taken := [one for one in key if one.casefold() in OWN_NAMES]:
+    if reserved := [column for column in key if column.casefold() in OWN_NAMES]:
         raise InvalidPipeline(
-            f"matches({output!r}, …): groups can't go by {', '.join(taken)}: a comparison calls columns of its own so"
+            f"matches({output!r}, …): groups can't go by {', '.join(reserved)}: a comparison calls columns of its own so"
         )
     called, blocks = name or _name("matches", output, measure, *key), blocking and not quarantine
     if isinstance(against, Foreign):

@@ -15,6 +15,6 @@ def dataset_at(place: str) -> Dataset:
         namespace = address.hadoop.removesuffix(f"/{address.prefix}").replace("s3a://", "s3://", 1)
         return Dataset(namespace, address.prefix or "/")
     if is_hdfs(place):
-        found = HdfsAddress.of(place)
-        return Dataset(found.namenode, found.path)
+        hdfs = HdfsAddress.of(place)
+        return Dataset(hdfs.namenode, hdfs.path)
     return Dataset("file", absolute(place.removeprefix("file://")))

@@ -41,14 +41,14 @@ class Login(str):
     _lock: threading.Lock
     _given: deque[str]
 
-    def __new__(cls, known: Known, ask: Callable[[], Known]) -> Login:
+    def __new__(cls, current: Known, ask: Callable[[], Known]) -> Login:
         """`ask` raises a `LockstepError` that holds no secret."""
-        made = super().__new__(cls, known.dsn)
-        made._ask = ask
-        made._lock = threading.Lock()
-        made._given = deque(maxlen=_REMEMBERED)
-        made._keep(known)
-        return made
+        login = super().__new__(cls, current.dsn)
+        login._ask = ask
+        login._lock = threading.Lock()
+        login._given = deque(maxlen=_REMEMBERED)
+        login._keep(current)
+        return login
 
     def __repr__(self) -> str:
         return "Login('***')"
@@ -73,21 +73,21 @@ class Login(str):
         """Whether there is an answer that leads to where the first one did: what was seen there holds nowhere else, and
         to go elsewhere takes another try of whoever works with this. Without, what is known is tried: it may do."""
         try:
-            found = self._ask()
+            current = self._ask()
         except Exception as error:
-            told = error if isinstance(error, LockstepError) else type(error).__name__
-            _log.warning("a login can't be asked for again: %s", told)
+            detail = error if isinstance(error, LockstepError) else type(error).__name__
+            _log.warning("a login can't be asked for again: %s", detail)
             return False
-        if found.place != self._known.place:
+        if current.place != self._known.place:
             _log.warning("a connection leads elsewhere by now: whoever is tried again goes there")
             return False
-        self._keep(found)
+        self._keep(current)
         return True
 
-    def _keep(self, known: Known) -> None:
-        self._known = known
-        self._until = float("inf") if known.life is None else time.monotonic() + known.life
-        self._given.append(known.dsn)
+    def _keep(self, current: Known) -> None:
+        self._known = current
+        self._until = float("inf") if current.life is None else time.monotonic() + current.life
+        self._given.append(current.dsn)
 
 
 def entered(dsn: str, connect: Callable[[str], T], is_refused: Callable[[Exception], bool]) -> T:
@@ -95,15 +95,15 @@ def entered(dsn: str, connect: Callable[[str], T], is_refused: Callable[[Excepti
     has another one, it is tried once more. Raises what `connect` raises."""
     if not isinstance(dsn, Login):
         return connect(dsn)
-    told, fresh = dsn.now()
+    used, fresh = dsn.now()
     try:
-        return connect(told)
+        return connect(used)
     except Exception as error:
-        other = None if fresh or not is_refused(error) else dsn.again(told)
-        if other is None:
+        newer = None if fresh or not is_refused(error) else dsn.again(used)
+        if newer is None:
             raise
     _log.info("a login was refused, and its connection has another one by now")
-    return connect(other)
+    return connect(newer)
 
 
 def given(dsn: str) -> Iterable[str]:

@@ -43,10 +43,10 @@ def log_context(role: Callable[P, R]) -> Callable[P, R]:
     def telling(*args: P.args, **kwargs: P.kwargs) -> R:
         before = {name: value for name, value in get_contextvars().items() if name in FIELDS}
         tell_nothing()
-        found = role(*args, **kwargs)
+        result = role(*args, **kwargs)
         tell_nothing()
         bind_contextvars(**before)
-        return found
+        return result
 
     return telling
 
@@ -67,8 +67,8 @@ def bind_log_context(
     *, pipeline: str | None = None, epoch: int | None = None, token: int | None = None, sink: str | None = None
 ) -> None:
     """What isn't said stays as it was."""
-    said = {"pipeline": pipeline, "epoch": epoch, "token": token, "sink": sink}
-    bind_contextvars(**{name: value for name, value in said.items() if value is not None})
+    fields = {"pipeline": pipeline, "epoch": epoch, "token": token, "sink": sink}
+    bind_contextvars(**{name: value for name, value in fields.items() if value is not None})
 
 
 def tell_nothing() -> None:

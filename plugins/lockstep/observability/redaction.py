@@ -38,15 +38,15 @@ def cause(error: Exception, quotes: bool) -> Exception | None:
     return error if rows_shown() or not quotes else None
 
 
-def list_known(names: Iterable[str], known: Iterable[str]) -> str:
+def list_known(names: Iterable[str], accepted: Iterable[str]) -> str:
     """The names of a header that are those of `known` columns, in any letters, and "?" for each other one: a file
     without a header has a row there."""
-    small = {name.lower() for name in known}
+    small = {name.lower() for name in accepted}
     return ", ".join(name if rows_shown() or name.lower() in small else "?" for name in names)
 
 
 def list_some(items: Iterable[object], most: int) -> str:
     """The first `most` of them in one line, and how many more there are."""
-    named = sorted(map(str, items))
-    more = f" and {len(named) - most} more" if len(named) > most else ""
-    return ", ".join(named[:most]) + more
+    names = sorted(map(str, items))
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

@@ -109,6 +109,6 @@ def resolve(pipeline: str, epoch: int, sink: str) -> str:
 
 def complete_command(error: Exception, short: str, whole: str) -> bool:
     """What raised `error` knew a command and not the epoch that it is for: put the whole one in its place."""
-    said = str(error)
-    error.args = (said.replace(short, whole),)
-    return short in said
+    text = str(error)
+    error.args = (text.replace(short, whole),)
+    return short in text

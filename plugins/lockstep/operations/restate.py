@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from lockstep.audits.in_spark import AskSpark
+from lockstep.audits.evaluate import AskSpark
 from lockstep.epoch import Epoch, Input, Interval, KeyedBy, RunKey
 from lockstep.errors import IntervalOverlap, LockstepError, RestateRefused, UnknownEpoch
 from lockstep.ledger.report import Report

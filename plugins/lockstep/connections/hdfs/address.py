@@ -30,9 +30,9 @@ class HdfsAddress:
 
         Nothing of it is percent-encoded, as everywhere in Hadoop. Raises `StoreRefused`, which repeats no login.
         """
-        scheme, found, rest = uri.partition("://")
+        scheme, separator, rest = uri.partition("://")
         cluster, _, path = rest.partition("/")
-        if scheme != SCHEME or not found:
+        if scheme != SCHEME or not separator:
             raise StoreRefused(f"{scheme}:// is no address of HDFS; expected hdfs://cluster/path")
         if "@" in cluster:
             raise StoreRefused("the URI of HDFS carries a user: leave him out, HADOOP_USER_NAME or a ticket says who")
@@ -54,8 +54,8 @@ class HdfsAddress:
     @property
     def namenode(self) -> str:
         """URI of the cluster alone, for a client: with a port, unless it is a name service of the configuration."""
-        known = ":" in self.cluster or f"dfs.ha.namenodes.{self.cluster}" in configuration()
-        return f"{SCHEME}://{self.cluster}{'' if known else f':{_PORT}'}"
+        is_complete = ":" in self.cluster or f"dfs.ha.namenodes.{self.cluster}" in configuration()
+        return f"{SCHEME}://{self.cluster}{'' if is_complete else f':{_PORT}'}"
 
 
 def is_hdfs(uri: str) -> bool:
@@ -70,17 +70,17 @@ def configuration() -> Mapping[str, str]:
     if folder is None and (home := os.environ.get("HADOOP_HOME")):
         folder = f"{home}/etc/hadoop"
     files = [Path(folder, name) for name in ("core-site.xml", "hdfs-site.xml")] if folder else []
-    return dict(one for file in files if file.exists() for one in _properties(file))
+    return dict(item for file in files if file.exists() for item in _properties(file))
 
 
 def _properties(file: Path) -> Iterator[tuple[str, str]]:
     try:
-        found = ElementTree.parse(file).getroot()  # noqa: S314 - the configuration of this machine
+        root = ElementTree.parse(file).getroot()  # noqa: S314 - the configuration of this machine
     except ElementTree.ParseError as error:
         raise StoreRefused(f"{file}, by which Hadoop's clients find HDFS, is no XML: {error}") from error
-    for one in found.iter("property"):
-        if name := one.findtext("name"):
-            yield name.strip(), (one.findtext("value") or "").strip()
+    for node in root.iter("property"):
+        if name := node.findtext("name"):
+            yield name.strip(), (node.findtext("value") or "").strip()
 
 
 def _default_cluster() -> str:

@@ -101,10 +101,10 @@ class HdfsFileSystem:
     def children(self, folder: str) -> Iterator[Found]:
         """What stands in a folder, as it is told, in no order. FileNotFoundError, NotADirectoryError."""
         for status in self._ask(folder, lambda client: list(client.list_status(folder))):
-            found = _found(status)
-            if found.path == folder and not found.is_folder:
+            entry = _found(status)
+            if entry.path == folder and not entry.is_folder:
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder)
-            yield found
+            yield entry
 
     def open(self, path: str) -> io.BufferedReader:
         """To be read bit by bit, all of one and the same file, whoever renames meanwhile."""
@@ -251,8 +251,8 @@ class NewFile:
             rest = rest[len(piece) :]
         return len(data)
 
-    def _room(self, wanted: int) -> int:
-        return wanted if self._written + wanted <= _LEAST_BLOCK else self._left_of_block()
+    def _room(self, size: int) -> int:
+        return size if self._written + size <= _LEAST_BLOCK else self._left_of_block()
 
     def _ends_block(self) -> bool:
         return self._written >= _LEAST_BLOCK and self._left_of_block() == self._block
@@ -281,11 +281,11 @@ class _Ranges(RawFile):
         self._file, self._path = file, path
 
     def readinto(self, buffer: Any) -> int:
-        wanted = min(len(buffer), self._size - self._at)
-        if wanted <= 0:
+        size = min(len(buffer), self._size - self._at)
+        if size <= 0:
             return 0
         with _naming_errors(self._path):
-            data = self._file.read_range(self._at, wanted)
+            data = self._file.read_range(self._at, size)
         buffer[: len(data)] = data
         self._at += len(data)
         return len(data)
@@ -312,10 +312,10 @@ class _Clients:
                 "use HDFS in the children only"
             )
         key = (namenode, *map(os.environ.get, _WHO))
-        found = self._made.get(key)
-        if found is None:
-            found = self._made[key] = _new_client(namenode)
-        return found
+        client = self._made.get(key)
+        if client is None:
+            client = self._made[key] = _new_client(namenode)
+        return client
 
 
 _clients = _Clients()
@@ -351,9 +351,9 @@ def _naming_errors(path: str) -> Iterator[None]:
         raise _os_error(str(error), path) from error
 
 
-def _os_error(said: str, path: str) -> OSError:
+def _os_error(message: str, path: str) -> OSError:
     """OSError makes the class of its number, such as PermissionError."""
-    if raised := _RAISED.search(said):
+    if raised := _RAISED.search(message):
         name, text = raised.groups()
         return OSError(_ERRNOS.get(name, errno.EIO), f"HDFS: {_TOLD.get(name) or f'{name}: {text}'}", path)
-    return OSError(errno.EIO, f"HDFS: {said}", path)
+    return OSError(errno.EIO, f"HDFS: {message}", path)

@@ -81,8 +81,8 @@ def from_hadoop(uri: str, options: str) -> str:
 
 def _options(scheme: str, query: str) -> Mapping[str, str]:
     """They go on to the Spark job, in its arguments."""
-    found = parse_qsl(query, keep_blank_values=True)
-    for name, value in found:
+    pairs = parse_qsl(query, keep_blank_values=True)
+    for name, value in pairs:
         if _SECRET.search(name) or "@" in unquote(value):
             raise StoreRefused(
                 f"the URI of the object store carries a secret in {name!r}: leave it out, see docs/object-stores.md"
@@ -92,6 +92,6 @@ def _options(scheme: str, query: str) -> Mapping[str, str]:
                 "scheme= of the object store's URI has to be http or https: options come last, after '?'"
             )
         if name not in _OPTIONS[scheme] | _PASSED_OVER:
-            known = ", ".join(sorted(_OPTIONS[scheme])) or "none"
-            raise StoreRefused(f"{name!r} is no option of {scheme}://; it has {known}")
-    return dict(found)
+            allowed = ", ".join(sorted(_OPTIONS[scheme])) or "none"
+            raise StoreRefused(f"{name!r} is no option of {scheme}://; it has {allowed}")
+    return dict(pairs)

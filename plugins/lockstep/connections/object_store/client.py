@@ -113,8 +113,8 @@ def open_client(address: Address, login: Login | None = None, timeout: timedelta
 
 def endpoint_of(address: Address, login: Login | None = None) -> str | None:
     """Where the S3 of this address listens: as the URI says, else the login, else the environment; None: Amazon's."""
-    if told := address.options.get("endpoint_override"):
-        return told if "://" in told else f"{address.options.get('scheme', 'https')}://{told}"
+    if override := address.options.get("endpoint_override"):
+        return override if "://" in override else f"{address.options.get('scheme', 'https')}://{override}"
     if login and login.endpoint:
         return login.endpoint
     return next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), None)
@@ -122,8 +122,8 @@ def endpoint_of(address: Address, login: Login | None = None) -> str | None:
 
 def region_of(address: Address, login: Login | None = None) -> str:
     """As the URI says, else the login, else the environment; it isn't looked up."""
-    told = _region(address, login) or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-    return told or "us-east-1"
+    region = _region(address, login) or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    return region or "us-east-1"
 
 
 def open_mark(address: Address, login: Login | None, folder: str) -> Client:

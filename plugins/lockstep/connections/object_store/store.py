@@ -109,9 +109,9 @@ class ObjectStore:
         """Put a new object, durably. FileExistsError if there is one that this very call didn't put."""
         self._put_if(path, data, None)
 
-    def swap(self, found: Found, data: bytes) -> None:
+    def swap(self, expected: Found, data: bytes) -> None:
         """Put an object in the place of exactly this one. `ObjectChanged` if it is another by now, or gone."""
-        self._put_if(found.path, data, found)
+        self._put_if(expected.path, data, expected)
 
     def replace(self, path: str, data: bytes) -> None:
         """Put an object over whatever is there."""
@@ -147,9 +147,9 @@ class ObjectStore:
         """Delete objects, many in one request; what is gone already is fine."""
         import obstore
 
-        wanted = list(paths)
-        with _naming_errors(wanted[0] if wanted else ""):
-            obstore.delete(self.client, wanted)
+        pending = list(paths)
+        with _naming_errors(pending[0] if pending else ""):
+            obstore.delete(self.client, pending)
 
     def delete_mark(self, folder: str) -> None:
         """Delete the mark of Hadoop's that makes a folder of which nothing else is left."""
@@ -191,13 +191,13 @@ class ObjectStore:
 
         with _naming_errors(folder):
             listed = obstore.list_with_delimiter(self.client, folder or None)
-        objects = sorted((_found(meta) for meta in listed["objects"]), key=lambda found: found.path)
-        inside = tuple(found for found in objects if found.path != folder)
+        objects = sorted((_found(meta) for meta in listed["objects"]), key=lambda entry: entry.path)
+        inside = tuple(entry for entry in objects if entry.path != folder)
         return Children(tuple(sorted(listed["common_prefixes"])), inside, marked=len(inside) < len(objects))
 
     def find_below(self, folder: str) -> Iterator[Found]:
         """Every object below `folder`, at any depth, in no order; marks of Hadoop's among them."""
-        return (found for found in self._listed(folder) if found.path != folder)
+        return (entry for entry in self._listed(folder) if entry.path != folder)
 
     def has_folder(self, folder: str) -> bool:
         """Whether there is an object below it, or a mark."""
@@ -350,7 +350,7 @@ def _naming_errors(path: str) -> Iterator[None]:
 def what_store_said(error: Exception) -> str:
     """': ' and the code in the store's answer, or how there was none; '' if a client's error tells neither."""
     text = str(error)
-    codes = list(dict.fromkeys(code for found in _TOLD.findall(text) for code in found if code))
+    codes = list(dict.fromkeys(code for match in _TOLD.findall(text) for code in match if code))
     if codes:
         return f": {', '.join(codes)}"
     if "incorrectly configured region" in text:
