@@ -353,8 +353,8 @@ def require_sound(
         seen.add(audit.name)
         if missing := sorted(set(audit.outputs) - set(outputs)):
             raise InvalidPipeline(
-                f"pipeline {pipeline}: audit {audit.name} looks at {', '.join(missing)}, which no sink takes; the sinks "
-                f"take {', '.join(outputs)}"
+                f"pipeline {pipeline}: audit {audit.name} looks at {', '.join(missing)}, which no sink takes; "
+                f"the sinks take {', '.join(outputs)}"
             )
         for output in audit.outputs:
             if (twin := looked_at.setdefault(output.casefold(), output)) != output:

@@ -302,7 +302,7 @@ def matches(
         raise InvalidPipeline(f"matches({output!r}, …): within is a share of at least 0, not {within}")
     if reserved := [column for column in key if column.casefold() in OWN_NAMES]:
         raise InvalidPipeline(
-            f"matches({output!r}, …): groups can't go by {', '.join(reserved)}: a comparison calls columns of its own so"
+            f"matches({output!r}, …): groups can't go by {', '.join(reserved)}: the comparison has columns of that name"
         )
     called, blocks = name or _name("matches", output, measure, *key), blocking and not quarantine
     if isinstance(against, Foreign):

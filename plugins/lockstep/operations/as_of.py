@@ -76,7 +76,7 @@ def _ask_sinks(
         try:
             with described.opened(context) as sink:
                 try:
-                    found = {one.output: one for one in sink.cut(cut)}
+                    read_cuts = {item.output: item for item in sink.cut(cut)}
                 except TargetUnreadable:  # nothing that can't be read so is connected to
                     raise
                 except LockstepError:  # of an emptied target, say
@@ -86,11 +86,11 @@ def _ask_sinks(
                 require_known_markers(ledger, pipeline, sink)
                 if any(word["sink"] == name for word in words):
                     lost |= find_known_losses(words, sink, find_lost(ledger, pipeline, sink))
-                sinks[name] = found
+                sinks[name] = read_cuts
         except (TargetUnreadable, TargetChanged, LedgerConflict) as error:
             unreadable[name] = str(error)
-    lives = [life for one in lost for life in ledger.generations(ledger.epoch(pipeline, one))]
-    return sinks, unreadable, {number for one in lives for number in _both(ledger, one) if number <= cut.newest}
+    lives = [life for item in lost for life in ledger.generations(ledger.epoch(pipeline, item))]
+    return sinks, unreadable, {number for item in lives for number in _both(ledger, item) if number <= cut.newest}
 
 
 def _newest_cut(ledger: Ledger, pipeline: str) -> tuple[Epoch, EpochCut]:
@@ -113,33 +113,37 @@ def _cut(ledger: Ledger, newest: Epoch) -> EpochCut:
     """Asked after `newest`: every smaller number was given out before, and what is shown meanwhile is shown by every
     sink. Whether one up to it was replaced meanwhile is to be asked after this."""
     unfinished = ledger.unfinished_epochs(newest.pipeline)
-    hidden = {one for found in unfinished if found.state not in SHOWN for one in _both(ledger, found)}
+    hidden = {number for epoch in unfinished if epoch.state not in SHOWN for number in _both(ledger, epoch)}
     hidden |= _hidden_by_lost_ledger(ledger, newest)
-    return EpochCut(newest.id, tuple(sorted(one for one in hidden if one <= newest.id)))
+    return EpochCut(newest.id, tuple(sorted(number for number in hidden if number <= newest.id)))
 
 
 def _hidden_by_lost_ledger(ledger: Ledger, newest: Epoch) -> set[int]:
     """The epochs that a lost ledger has decided and only some sinks show, and those that it has replaced, as the last
     `renumber` has read it in the sinks; without what this ledger has shown itself since. A sink that joined behind an
     epoch doesn't lack it."""
-    found = ledger.pipeline_change(newest.pipeline, RENUMBERED)
-    if found is None:
+    renumbering = ledger.pipeline_change(newest.pipeline, RENUMBERED)
+    if renumbering is None:
         return set()
-    first = {name: found["since"].get(name) for name, spec in newest.plan.sinks.items() if _keeps_record(spec)}
-    shown, places = defaultdict[int, set[str]](set), defaultdict[str, set[int]](set)
+    first = {name: renumbering["since"].get(name) for name, spec in newest.plan.sinks.items() if _keeps_record(spec)}
+    sinks_by_epoch, places = defaultdict[int, set[str]](set), defaultdict[str, set[int]](set)
     hidden = set[int]()
-    for marker in found["shown"]:
+    for marker in renumbering["shown"]:
         epoch, place = marker["epoch"], "/".join((marker["span"] or "").split("/")[:2])
         if not _is_shown(ledger, newest.pipeline, epoch):
-            shown[epoch].add(marker["sink"])
+            sinks_by_epoch[epoch].add(marker["sink"])
             places[place].add(epoch)
             hidden.update(marker.get("replaced", ()))
     for place, epochs in places.items():  # the markers of tables only tell by their range what they have replaced
         last = max(epochs)
         if place:
             hidden |= (epochs | _known_at(ledger, newest, place, last)) - {last}
-    older = [{name for name, start in first.items() if start is not None and start <= epoch} for epoch in shown]
-    return hidden.union(epoch for epoch, sinks in zip(shown, older, strict=True) if not sinks <= shown[epoch])
+    older = [
+        {name for name, start in first.items() if start is not None and start <= epoch} for epoch in sinks_by_epoch
+    ]
+    return hidden.union(
+        epoch for epoch, sinks in zip(sinks_by_epoch, older, strict=True) if not sinks <= sinks_by_epoch[epoch]
+    )
 
 
 def _known_at(ledger: Ledger, newest: Epoch, place: str, last: int) -> set[int]:
@@ -148,7 +152,7 @@ def _known_at(ledger: Ledger, newest: Epoch, place: str, last: int) -> set[int]:
     if kind == "epoch":  # with state, all from that epoch on
         return {*range(int(first), last)} if newest.based_on is not None else {int(first)}
     original = ledger.epoch_of_interval(newest.pipeline, parse_span(place)[0])
-    return {life.id for life in ledger.generations(original) if life.id < last} if original else set()
+    return {generation.id for generation in ledger.generations(original) if generation.id < last} if original else set()
 
 
 def _keeps_record(spec: Json) -> bool:
@@ -163,12 +167,12 @@ def _is_shown(ledger: Ledger, pipeline: str, epoch: int) -> bool:
 
 
 def _newest_shown(ledger: Ledger, pipeline: str) -> Epoch:
-    found = ledger.last_epoch(pipeline)
-    while found is not None and (found.state not in SHOWN or found.state is EpochState.REPLACED):
-        found = ledger.epoch_before(pipeline, found.id)
-    if found is None:
+    epoch = ledger.last_epoch(pipeline)
+    while epoch is not None and (epoch.state not in SHOWN or epoch.state is EpochState.REPLACED):
+        epoch = ledger.epoch_before(pipeline, epoch.id)
+    if epoch is None:
         raise UnknownEpoch(f"the ledger has no epoch of pipeline {pipeline} that every sink shows")
-    return found
+    return epoch
 
 
 def _require_shown(epoch: Epoch) -> Epoch:
@@ -183,10 +187,13 @@ def _both(ledger: Ledger, epoch: Epoch) -> set[int]:
     """What some sinks may show and others not: an epoch, and once it is decided those whose place it takes, with those
     before them: of what a sink is left of when the youngest are hidden, nothing older is to come to light."""
     hidden = {epoch.id}
-    for life in ledger.generations(epoch) if epoch.state in DECIDED else ():
-        if life.generation is not None and life.id <= epoch.id:
-            first = life.generation.replaces
-            hidden |= {*range(first, (life.generation.through or first) + 1), *(one for one, _ in life.plan.foreign)}
+    for generation in ledger.generations(epoch) if epoch.state in DECIDED else ():
+        if generation.generation is not None and generation.id <= epoch.id:
+            first = generation.generation.replaces
+            hidden |= {
+                *range(first, (generation.generation.through or first) + 1),
+                *(foreign for foreign, _ in generation.plan.foreign),
+            }
     return hidden
 
 

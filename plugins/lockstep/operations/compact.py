@@ -53,8 +53,8 @@ def compact(
         if dry_run:
             planned = compacting.plan(table, goal)
             return replace(planned, expired=_expired(runtime, sink, opened, expire, dry_run=True))
-        with runtime.ledger.compacting(runtime.pipeline, sink.name) as held:
-            if not held:
+        with runtime.ledger.compacting(runtime.pipeline, sink.name) as locked:
+            if not locked:
                 raise CompactionBusy(f"sink {sink.name}: its table is being compacted at this moment: wait for that")
             sweep_dead_compactions(runtime, sink, opened, known_sinks(runtime))
             done = compacting.compact(table, goal, progress)
@@ -72,14 +72,14 @@ def _expired(
 def compactable_sinks(runtime: Runtime) -> list[str]:
     """The sinks of the pipeline's last plan that `compact` takes."""
     last = runtime.ledger.last_epoch(runtime.pipeline)
-    found = []
+    names = []
     for name, spec in last.plan.sinks.items() if last else ():
         try:
             if runtime.sink_to_sweep(spec).compacts:
-                found.append(name)
-        except InvalidPipeline as gone:  # its class isn't here
-            _log.warning("sink %s is left alone: %s", name, gone)
-    return found
+                names.append(name)
+        except InvalidPipeline as error:  # its class isn't here
+            _log.warning("sink %s is left alone: %s", name, error)
+    return names
 
 
 def _sink_named(runtime: Runtime, name: str) -> Sink:
@@ -87,15 +87,16 @@ def _sink_named(runtime: Runtime, name: str) -> Sink:
     last = runtime.ledger.last_epoch(runtime.pipeline)
     if last is not None and name in last.plan.sinks:
         return runtime.sink_of(last, name)
-    known = {sink.name: sink for sink in map(runtime.sink_to_sweep, known_sinks(runtime))}
-    if name not in known:
-        told = ", ".join(sorted(known)) or "none"
-        raise UnknownEpoch(f"pipeline {runtime.pipeline} has no sink {name!r} in its last plans; it has {told}")
-    return known[name]
+    sinks = {sink.name: sink for sink in map(runtime.sink_to_sweep, known_sinks(runtime))}
+    if name not in sinks:
+        existing = ", ".join(sorted(sinks)) or "none"
+        raise UnknownEpoch(f"pipeline {runtime.pipeline} has no sink {name!r} in its last plans; it has {existing}")
+    return sinks[name]
 
 
 def _shown_in_all_sinks(runtime: Runtime) -> Callable[[int], bool]:
-    """Of an epoch that this ledger knows: the other sinks of one that isn't published yet may read its files."""
-    open_epochs = {one.id for one in runtime.ledger.unfinished_epochs(runtime.pipeline) if one.state not in SHOWN}
+    """Whether every sink shows an epoch of this ledger. Until then other sinks may still read its files."""
+    unfinished = runtime.ledger.unfinished_epochs(runtime.pipeline)
+    unpublished = {epoch.id for epoch in unfinished if epoch.state not in SHOWN}
     last = runtime.ledger.last_epoch(runtime.pipeline)
-    return lambda epoch: last is not None and epoch <= last.id and epoch not in open_epochs
+    return lambda epoch_id: last is not None and epoch_id <= last.id and epoch_id not in unpublished

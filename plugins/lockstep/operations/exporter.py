@@ -48,8 +48,8 @@ class Bounded(Generic[T]):
             if not self._asked or self._answer.done():
                 self._answer, self._asked = Future(), time.monotonic()
                 Thread(target=self._work, args=(self._answer,), daemon=True, name="measure").start()
-            answer, left = self._answer, self._asked + self.seconds - time.monotonic()
-        return answer.result(max(left, 0))
+            answer, remaining = self._answer, self._asked + self.seconds - time.monotonic()
+        return answer.result(max(remaining, 0))
 
     def _work(self, answer: Future[T]) -> None:
         try:
@@ -88,18 +88,18 @@ class Exporter:
 
         began = time.monotonic()
         try:
-            found, failure = self.measure(), None
+            metrics, failure = self.measure(), None
         except LockstepError as error:
-            found, failure = [], error
+            metrics, failure = [], error
         self._tell(failure)
         took = time.monotonic() - began
         yield GaugeMetricFamily(LEDGER_UP, "0: the ledger doesn't answer, and nothing else is told.", failure is None)
         yield GaugeMetricFamily(SCRAPE_SECONDS, "How long the ledger was asked.", took)
         for gauge in GAUGES:
             family = GaugeMetricFamily(gauge.name, gauge.help, labels=("pipeline", *gauge.labels))
-            for one in found:
-                for labels, value in gauge.of(one):
-                    family.add_metric((one.pipeline, *labels), float(value))
+            for metric in metrics:
+                for labels, value in gauge.of(metric):
+                    family.add_metric((metric.pipeline, *labels), float(value))
             yield family
 
     def _tell(self, failure: LockstepError | None) -> None:

@@ -21,7 +21,7 @@ def override(runtime: Runtime, name: str, assigned: Iterable[str], reason: str) 
     """Keep the assignments ("name=value", to those in force); what is in force now. Raises `InvalidPipeline`."""
     plans = _plans(runtime, name)
     before = runtime.ledger.settings(runtime.pipeline, name).override
-    settings = {**before, **dict(_typed(plans[-1], one) for one in assigned)}
+    settings = {**before, **dict(_typed(plans[-1], assignment) for assignment in assigned)}
     for spec in _specs(runtime, name):
         Sink.from_spec(spec, settings)  # whatever it refuses is refused here
     runtime.ledger.override_settings(runtime.pipeline, name, settings, reason)
@@ -37,12 +37,12 @@ def clear_override(runtime: Runtime, name: str, reason: str) -> None:
 
 def _plans(runtime: Runtime, name: str) -> list[Sink]:
     """The sink as each plan has it that may need it yet. Raises `UnknownEpoch`."""
-    found = [Sink.from_spec(spec) for spec in _specs(runtime, name)]
-    if not found:
+    sinks = [Sink.from_spec(spec) for spec in _specs(runtime, name)]
+    if not sinks:
         raise UnknownEpoch(
             f"no epoch of pipeline {runtime.pipeline} that is unfinished, or its last, has a sink {name}"
         )
-    return found
+    return sinks
 
 
 def _specs(runtime: Runtime, name: str) -> Iterator[Json]:

@@ -30,7 +30,7 @@ def find_quarantine(runtime: Runtime, epoch_id: int) -> QuarantineLog:
     """As the seal has counted. Raises `NotPrepared` before it, `WalGone` of what was given up, `UnknownEpoch`."""
     epoch = _sealed(runtime, epoch_id)
     summary: dict[str, Json] = epoch.summary or {}
-    sources = {name: found["quarantined"] for name, found in summary.get("sources", {}).items()}
+    sources = {name: counts["quarantined"] for name, counts in summary.get("sources", {}).items()}
     place = runtime.staging.quarantine_folder(epoch.wal or "", archived=_is_archived(runtime, epoch))
     outputs = summary.get("quarantined", {})
     return QuarantineLog(epoch, place, outputs, {name: rows for name, rows in sources.items() if rows})
@@ -78,5 +78,5 @@ def _manifest_of_rows(runtime: Runtime, epoch: Epoch, archived: bool) -> Manifes
         return staging.manifest(wal, sealed)
     if not archived:
         return staging.manifest(epoch.restaged.wal, epoch.restaged.manifest_hash)
-    kept = epoch.restaged.manifest_hash
-    return staging.kept_quarantine_manifest(runtime.ledger.deployment(), epoch.pipeline, epoch.id, kept)
+    restaged = epoch.restaged.manifest_hash
+    return staging.kept_quarantine_manifest(runtime.ledger.deployment(), epoch.pipeline, epoch.id, restaged)

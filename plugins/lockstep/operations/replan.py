@@ -79,26 +79,26 @@ def replan_for(runtime: Runtime, run: RunKey, reason: str, number: int | None = 
     """
     if runtime.find_attempt(run) is not None:
         return None
-    found = _undecided(runtime, run)
-    if found is None or number not in (None, found.id):
-        meant = f"epoch {number} of {runtime.pipeline}" if number is not None else f"an epoch of {runtime.pipeline}"
-        now = f"the one that it begins is {found}" if found else "none of its range is undecided"
-        raise IllegalTransition(f"run {run.run_id} was to replan {meant}, but {now}")
+    epoch = _undecided(runtime, run)
+    if epoch is None or number not in (None, epoch.id):
+        described = f"epoch {number} of {runtime.pipeline}" if number is not None else f"an epoch of {runtime.pipeline}"
+        now = f"the one that it begins is {epoch}" if epoch else "none of its range is undecided"
+        raise IllegalTransition(f"run {run.run_id} was to replan {described}, but {now}")
     require_same_pipeline(runtime)
-    return replan(runtime, found.id, reason, run)
+    return replan(runtime, epoch.id, reason, run)
 
 
 def _undecided(runtime: Runtime, run: RunKey) -> Epoch | None:
     if run.interval is not None:
-        found = runtime.ledger.epoch_of_interval(runtime.pipeline, run.interval)
+        epoch = runtime.ledger.epoch_of_interval(runtime.pipeline, run.interval)
     elif run.epoch is not None:
-        found = runtime.ledger.epoch(runtime.pipeline, run.epoch)
+        epoch = runtime.ledger.epoch(runtime.pipeline, run.epoch)
     else:
-        found = runtime.ledger.last_original(runtime.pipeline)
+        epoch = runtime.ledger.last_original(runtime.pipeline)
     names_a_range = run.interval is not None or run.epoch is not None
-    if names_a_range and found is not None and found.state not in UNDECIDED:
-        found = runtime.ledger.pending_replacement(find_current(runtime, found))
-    return found if found is not None and found.state in UNDECIDED else None
+    if names_a_range and epoch is not None and epoch.state not in UNDECIDED:
+        epoch = runtime.ledger.pending_replacement(find_current(runtime, epoch))
+    return epoch if epoch is not None and epoch.state in UNDECIDED else None
 
 
 def _require_last(epoch: Epoch, last: Epoch | None) -> None:

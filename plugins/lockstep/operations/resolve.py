@@ -59,21 +59,27 @@ def resolve_as_asked(runtime: Runtime, epoch_id: int, sink_name: str, word_id: i
     target refutes is used up, too: or whoever may trigger a recovery could have it carried out once the target can't be
     asked. Raises `NothingAsked`, and as `resolve`."""
     epoch = runtime.ledger.epoch(runtime.pipeline, epoch_id)
-    known = runtime.ledger.participants(runtime.pipeline, epoch_id).get(sink_name)
-    said = runtime.ledger.last_word(epoch, sink_name)
-    if said is not None and said.id != word_id:
-        said = None
-    if said is not None and said.age > VALID:
+    participant = runtime.ledger.participants(runtime.pipeline, epoch_id).get(sink_name)
+    last_word = runtime.ledger.last_word(epoch, sink_name)
+    if last_word is not None and last_word.id != word_id:
+        last_word = None
+    if last_word is not None and last_word.age > VALID:
         raise NothingAsked(
-            f"can't resolve {epoch} in sink {sink_name}: {said.actor} said what became of it {short_age(said.age)} "
-            f"ago, and a word is good for {short_age(VALID)}: look into the sink, and say it again"
+            f"can't resolve {epoch} in sink {sink_name}: {last_word.actor} said what became of it "
+            f"{short_age(last_word.age)} ago, and a word is good for {short_age(VALID)}: look into the "
+            "sink, and say it again"
         )
-    if known is not None and known.vote is not None and said is not None and said.role is Role.OPERATOR:
+    if (
+        participant is not None
+        and participant.vote is not None
+        and last_word is not None
+        and last_word.role is Role.OPERATOR
+    ):
         for word in RESOLUTIONS:
-            before, asked, reason = (said.reason or "").partition(_asked(word))
-            if asked and not before and said.token == known.vote.token:
+            before, marker, reason = (last_word.reason or "").partition(_asked(word))
+            if marker and not before and last_word.token == participant.vote.token:
                 try:
-                    return resolve(runtime, epoch_id, sink_name, word, f"as {said.actor} asked: {reason}")
+                    return resolve(runtime, epoch_id, sink_name, word, f"as {last_word.actor} asked: {reason}")
                 except LedgerConflict as refuted:
                     runtime.ledger.note_word(epoch, sink_name, f"refused: {refuted}", Role.RECOVER)
                     raise
@@ -146,8 +152,8 @@ def _proof_of_absence(runtime: Runtime, sink: OpenSink, epoch: Epoch, vote: Vote
         return None
     try:
         sink.refuse_shown(runtime.sink_epoch(epoch, vote.token))
-    except LedgerConflict as shown:
-        _log.info("%s", shown)
+    except LedgerConflict as error:
+        _log.info("%s", error)
         return None
     return "has no marker of it"
 

@@ -50,46 +50,47 @@ def find_restatable(runtime: Runtime, epoch: int | None = None, interval: Interv
         raise RestateRefused("say which epoch to restate, or from when to when")
     if runtime.defined.identity is KeyedBy.CURSOR:
         raise RestateRefused(f"the epochs of {runtime.pipeline} are numbers: say --epoch, and no time")
-    found = [one for one in runtime.ledger.current_epochs(runtime.pipeline, interval) if one.state in DECIDED]
-    if not found:
+    current = runtime.ledger.current_epochs(runtime.pipeline, interval)
+    epochs = [epoch for epoch in current if epoch.state in DECIDED]
+    if not epochs:
         raise UnknownEpoch(f"pipeline {runtime.pipeline} shows nothing of {interval}")
-    for one in found:
-        if one.interval is None or one.interval.start < interval.start or one.interval.end > interval.end:
-            raise IntervalOverlap(f"{interval} has only a part of {one}: an epoch is restated whole")
-    return found
+    for decided in epochs:
+        if decided.interval is None or decided.interval.start < interval.start or decided.interval.end > interval.end:
+            raise IntervalOverlap(f"{interval} has only a part of {decided}: an epoch is restated whole")
+    return epochs
 
 
-def plan(runtime: Runtime, report: Report, found: Sequence[Epoch], reads: Input | None = None) -> list[Restatable]:
+def plan(runtime: Runtime, report: Report, epochs: Sequence[Epoch], reads: Input | None = None) -> list[Restatable]:
     """Say of each epoch what would refuse to replace it, and how long it took. Changes nothing."""
-    return [_examine(runtime, report, epoch, reads) for epoch in found]
+    return [_examine(runtime, report, epoch, reads) for epoch in epochs]
 
 
 def _examine(runtime: Runtime, report: Report, epoch: Epoch, reads: Input | None) -> Restatable:
     refusals: dict[str, str] = {}
-    together = dependent_epochs(runtime, epoch)
+    replaced = dependent_epochs(runtime, epoch)
     try:
-        require_restatable(runtime, together)
+        require_restatable(runtime, replaced)
         if reads is Input.FROZEN or epoch.interval is None:
-            plan_again(runtime, together, afresh=reads is not Input.FROZEN)
+            plan_again(runtime, replaced, afresh=reads is not Input.FROZEN)
     except LockstepError as error:
         refusals[""] = str(error)
     for name in epoch.plan.sinks:
         try:
             with runtime.opened(runtime.sink_of(epoch, name)) as sink:
-                for one in together:
-                    require_replaceable(runtime, sink, one)
+                for member in replaced:
+                    require_replaceable(runtime, sink, member)
         except LockstepError as error:
             refusals[name] = str(error)
     outputs = epoch.counted
     rows = {name: facts["rows"] for name, facts in outputs.items()}
     number = epoch.generation.number if epoch.generation else 0
-    through = together[-1].id if len(together) > 1 else None
+    through = replaced[-1].id if len(replaced) > 1 else None
     return Restatable(epoch.id, epoch.interval, epoch.state, number, rows, report.took(epoch), refusals, through)
 
 
 def restate(
     runtime: Runtime,
-    found: Sequence[Epoch],
+    epochs: Sequence[Epoch],
     reason: str,
     launch: Launch,
     jobs: int | None = None,
@@ -104,10 +105,10 @@ def restate(
     required = require_reason(reason, request)
     assert required is not None
     reason = required
-    told = hashlib.sha256(reason.encode()).hexdigest()[:16]
+    digest = hashlib.sha256(reason.encode()).hexdigest()[:16]
     again = f"__{reads}" if reads is Input.FROZEN else ""
-    run = RunKey(suggestions.COMMAND, f"{runtime.pipeline}__{told}{again}", restate=reason, input=reads)
-    runs = [_run_of(run, one) for one in require_size(found)]
+    run = RunKey(suggestions.COMMAND, f"{runtime.pipeline}__{digest}{again}", restate=reason, input=reads)
+    runs = [_run_of(run, epoch) for epoch in require_size(epochs)]
     return move_pack(runtime, runs, launch, jobs=jobs, ask_spark=ask_spark)
 
 
