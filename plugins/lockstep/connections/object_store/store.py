@@ -8,6 +8,7 @@ its own object: each put marks its object with a number of its own, and looks fo
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
 import secrets
@@ -19,17 +20,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from lockstep.connections.object_store._object_file import open_object
 from lockstep.connections.object_store.address import Address
 from lockstep.connections.object_store.client import LARGE, Login, open_client, open_mark
+from lockstep.connections.raw_file import RawFile
 from lockstep.distribution import naming_extra
 from lockstep.errors import StoreRefused
 
 if TYPE_CHECKING:
-    import io
-
     from obstore.store import ObjectStore as Client
 
+BLOCK = 4 << 20  #: bytes that one request asks for, unless more are wanted at once
 _MARK = "lockstepput"  #: of an object: whose put it is; Azure's names have letters and digits only
 _PAUSES = (0.05, 0.5, 2.0)  #: seconds between the tries of one conditional put
 _UNREADABLE = re.compile(r'object with invalid path: .*?Path "(.*?)"(?:: | contained )', re.DOTALL)
@@ -183,7 +183,7 @@ class ObjectStore:
 
         `etag`: of the object that is wanted. FileNotFoundError if it isn't there.
         """
-        return open_object(self.client, path, etag, _naming_errors)
+        return _open_object(self.client, path, etag)
 
     def children(self, folder: str) -> Children:
         """What stands in `folder`, sorted; nothing, if there is no such folder."""
@@ -359,3 +359,45 @@ def what_store_said(error: Exception) -> str:
         if sign.lower() in text.lower():
             return f": {sign}"
     return ""
+
+
+def _open_object(client: Client, path: str, etag: str | None) -> io.BufferedReader:
+    """Open an object for reading by ranges, all of the version that exists now. The request that finds it brings the
+    first block."""
+    import obstore
+
+    with _naming_errors(path):
+        options: Any = {"range": (0, BLOCK), **({"if_match": etag} if etag else {})}
+        try:
+            first = obstore.get(client, path, options=options)
+            meta, content = first.meta, bytes(first.bytes())
+        except obstore.exceptions.GenericError:  # an empty object has no range
+            meta, content = obstore.head(client, path), b""
+            if meta["size"]:
+                raise
+    return io.BufferedReader(_ObjectRanges(client, path, meta["size"], meta["e_tag"], content), BLOCK)
+
+
+class _ObjectRanges(RawFile):
+    def __init__(self, client: Client, path: str, size: int, etag: str | None, first: bytes) -> None:
+        super().__init__(size)
+        self._client, self._path, self._etag, self._first = client, path, etag, first
+
+    def readinto(self, buffer: Any) -> int:
+        end = min(self._at + len(buffer), self._size)
+        if end <= self._at:
+            return 0
+        if end <= len(self._first):
+            data: Any = self._first[self._at : end]
+        else:
+            data = self._range(self._at, end)
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+    def _range(self, start: int, end: int) -> memoryview:
+        import obstore
+
+        options: Any = {"range": (start, end), **({"if_match": self._etag} if self._etag else {})}
+        with _naming_errors(self._path):
+            return memoryview(obstore.get(self._client, self._path, options=options).bytes())
