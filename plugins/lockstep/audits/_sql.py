@@ -63,15 +63,16 @@ def grouped(output: str, measure: str, key: Sequence[str]) -> Text:
 
 
 def expected_groups(key: Sequence[str]) -> Text:
-    """The same of what a foreign system has said."""
+    """SQL that selects the groups of the foreign query's result."""
     columns = Text("".join(f"{identifier(column)}, " for column in key))
     template = "SELECT {columns}{value}, true AS {here} FROM {table}"
     return Text(compose(template, columns=columns, value=VALUE, here=HERE, table=EXPECTED))
 
 
 def differing(actual: Text, expected: Text, key: Sequence[str], within: float) -> str:
-    """The groups whose two values are further apart than the share `within` of the second, or that one side lacks.
-    Nothing is near NaN or an infinity: of these there is no share, and what is compared with NaN would always pass."""
+    """SQL that selects the groups where the two values differ by more than the share `within` of the second, or that
+    only one side has. NaN and infinity never match: no share of them exists, and a comparison with NaN would always
+    pass."""
     names = [identifier(one) for one in key]
     return compose(
         "SELECT {both}found.{value} AS found, expected.{value} AS expected FROM ({found}) AS found "

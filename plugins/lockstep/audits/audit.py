@@ -1,4 +1,5 @@
-"""What an audit is, and how a plan freezes it: as what it asks, so that no release and no edit asks something else."""
+"""Audits and their frozen form. A plan stores the full question, so that neither a release nor an edit changes what is
+asked."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ class Key:
     columns: tuple[str, ...]
 
     def to_json(self) -> Json:
-        """What a plan freezes."""
+        """The form that a plan freezes."""
         return {"offence": "twice", "columns": list(self.columns)}
 
 
@@ -41,14 +42,14 @@ class Newest:
     within: timedelta
 
     def to_json(self) -> Json:
-        """What a plan freezes."""
+        """The form that a plan freezes."""
         return {"offence": "stale", "column": self.column, "within": self.within // timedelta(microseconds=1)}
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Of one row, whatever the others are. It offends where its `column` is null, has none of `values`, or lies outside
-    the bounds; or where `condition`, SQL of the engine that is asked, is true. A null offends in the first alone."""
+    """A test of a single row. A row offends if its `column` is null, has none of `values`, or lies outside the bounds;
+    or if `condition` (SQL of the engine that evaluates it) is true. Nulls offend only in the first case."""
 
     offence: Offence
     column: str | None = None
@@ -62,7 +63,7 @@ class Rule:
             raise InvalidPipeline(f"an audit's rule is {self.offence!r}: upgrade Lockstep")
 
     def to_json(self) -> Json:
-        """What a plan freezes."""
+        """The form that a plan freezes."""
         frozen: dict[str, Json] = {"offence": self.offence}
         if self.column is not None:
             frozen["column"] = self.column
@@ -85,7 +86,8 @@ Asked: TypeAlias = Rule | Key | Newest
 
 
 def asked_from_json(value: Json) -> Asked:
-    """What a plan froze. Raises `InvalidPipeline` for what this version of Lockstep doesn't know."""
+    """The rule, key or newest value that a plan froze. Raises `InvalidPipeline` for a kind that this version doesn't
+    know."""
     match value["offence"]:
         case "twice":
             return Key(tuple(value["columns"]))
@@ -149,16 +151,16 @@ class Audit:
 
     @property
     def rule(self) -> Rule | None:
-        """By which one row offends, whatever the others are."""
+        """The row test, if the audit judges each row by itself."""
         return None
 
     def spec(self) -> Json:
-        """What a plan freezes."""
+        """The form that a plan freezes."""
         base = {"kind": self.kind, "name": self.name, "outputs": list(self.outputs), "blocking": self.blocking}
         return {**base, **({"quarantine": True} if self.quarantine else {}), **self._asks()}
 
     def _asks(self) -> dict[str, Json]:
-        """What sets it apart, by the names of its arguments."""
+        """The arguments of this kind of audit, by name."""
         raise NotImplementedError
 
     @classmethod
@@ -215,7 +217,7 @@ class Matches(Audit):
 
 
 class Over(StrEnum):
-    """What a function of one's own gets."""
+    """The form in which a user's function gets the rows."""
 
     ARROW = "arrow"  #: all rows as a pyarrow.Table, in the task
     SPARK = "spark"  #: a DataFrame of them
@@ -263,7 +265,7 @@ class RowCount(Audit):
 
 @dataclass(frozen=True, kw_only=True)
 class Volume(Audit):
-    """As many rows as in the median of the `epochs` decided ones before, give or take the share `within`."""
+    """The row count is within the share `within` of the median of the last `epochs` decided epochs."""
 
     epochs: int
     within: float
@@ -281,7 +283,7 @@ class Volume(Audit):
 
 @dataclass(frozen=True, kw_only=True)
 class Steady(Volume):
-    """The same of `measure`, an SQL query that gives one number."""
+    """Like `Volume`, for `measure`: an SQL query that returns one number."""
 
     measure: str
 
@@ -307,18 +309,18 @@ _KINDS: dict[str, type[Audit]] = {
 
 
 def outputs_conserved(specs: Iterable[Json]) -> tuple[str, ...]:
-    """Of which outputs the audits of a plan tell whether rows were conserved."""
+    """Outputs for which the audits of a plan report whether rows were conserved."""
     audits = [audit for audit in map(audit_from_spec, specs) if isinstance(audit, Conserved)]
     return tuple(dict.fromkeys(output for audit in audits for output in audit.outputs))
 
 
 def quarantining(specs: Iterable[Json]) -> tuple[Json, ...]:
-    """Those of a plan's audits by which rows go to quarantine."""
+    """Audits of a plan that send rows to quarantine."""
     return tuple(spec for spec in specs if spec.get("quarantine"))
 
 
 def rules_by_output(specs: Iterable[Json]) -> dict[str, dict[str, Rule]]:
-    """By output and by the audit's name, what sends a row to quarantine. Raises `InvalidPipeline`."""
+    """{output: {audit: rule that sends a row to quarantine}}. Raises `InvalidPipeline`."""
     rules: dict[str, dict[str, Rule]] = {}
     for audit in map(audit_from_spec, quarantining(specs)):
         if (rule := audit.rule) is not None:
@@ -338,8 +340,8 @@ def audit_from_spec(spec: Json) -> Audit:
 def require_sound(
     pipeline: str, audits: Iterable[Audit], outputs: tuple[str, ...], adopted: Collection[str] = ()
 ) -> None:
-    """Raise `InvalidPipeline` unless each has a name of its own and looks at outputs that a sink takes. `adopted`:
-    those whose files become a table's, which Spark doesn't read for audits."""
+    """Raise `InvalidPipeline` unless each audit has its own name and looks at outputs that a sink takes. `adopted`:
+    outputs whose files become a table's; Spark doesn't read these for audits."""
     seen: set[str] = set()
     looked_at: dict[str, str] = {}
     for audit in audits:

@@ -1,6 +1,6 @@
-"""A user's own audit, called: it is what was planned, and what it gives are rows of the output, or nothing has passed.
+"""Calls a user's audit function: the planned version of it, whose result must be rows of the output.
 
-What goes wrong is told by kind and place. The text of an error may quote a value.
+Errors are reported by kind and place, because their text may quote a value.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def load(audit: Function) -> Callable[[Any], Any]:
 
 
 def call(audit: Function, rows: Any, passing: type[Exception] = Retryable) -> Any:
-    """What its function returns. Raises `AuditFailed`, and as it is what the function raises that is `Retryable`, or of
-    kind `passing`."""
+    """The result of the audit's function. Raises `AuditFailed`; passes on `Retryable` and exceptions of kind
+    `passing`."""
     function = load(audit)
     try:
         return function(rows)
@@ -48,7 +48,7 @@ def call(audit: Function, rows: Any, passing: type[Exception] = Retryable) -> An
 
 
 def failure(audit: Function, error: BaseException, where: str = "") -> AuditFailed:
-    """Of its function, or of what that has made."""
+    """The error for a function that raised `error`, or whose result did when it was evaluated."""
     return AuditFailed(f"audit {audit.name}: {audit.function} fails: {describe_raised(error)}{where}; {_THEN}")
 
 
@@ -57,7 +57,7 @@ def _plain(error: BaseException) -> Exception:
 
 
 def refuse(audit: Function, gives: str) -> AuditFailed:
-    """Of a result that isn't rows of the output."""
+    """The error for a result that isn't rows of the output."""
     return AuditFailed(f"audit {audit.name}: {audit.function} gives {gives}; {_THEN}")
 
 
@@ -125,5 +125,5 @@ def _plain_values(column: pa.ChunkedArray) -> list[Any]:
 
 
 def describe_kind(value: object) -> str:
-    """What somebody has given in place of what was expected."""
+    """The value's type, with an article."""
     return "None" if value is None else f"a {type(value).__name__}"

@@ -1,7 +1,8 @@
-"""Asking audits: SQL by DuckDB in this process, over rows whose bytes are compared with the manifest as they are read.
+"""Evaluates audits: SQL by DuckDB in this process, over rows whose bytes are compared with the manifest while they are
+read.
 
-DuckDB spills what doesn't fit into its memory to a folder that goes with the question. Of an output only those columns
-are read that its audits name, unless rows offend; what the seal has counted isn't read at all.
+DuckDB spills what doesn't fit into its memory to a temporary folder. Only the columns that audits name are read, unless
+rows offend; counts come from the seal.
 """
 
 from __future__ import annotations
@@ -64,9 +65,9 @@ AskSpark: TypeAlias = Callable[[SealedWal, str, Sequence[Query | Function], Mapp
 
 @dataclass(frozen=True)
 class AuditContext:
-    """Of which epoch is asked. `planned_at`: of one that reads a cursor's range again, when that was first planned.
-    `before(n)`: of the last n decided ones, the youngest first, the summary of the seal and what audits measured, by
-    name. `replaced`: the summaries of those whose place it takes, where these have read more than one epoch's range."""
+    """The audited epoch. `planned_at`: when its range was planned first, also if a later epoch reads it again.
+    `before(n)`: for the last n decided epochs, newest first, the seal's summary and the measures of audits by name.
+    `replaced`: summaries of the replaced epochs, if there are several."""
 
     epoch: int
     interval: Interval | None
@@ -77,7 +78,7 @@ class AuditContext:
 
     @property
     def parameters(self) -> dict[str, object]:
-        """What a query may name by `$`."""
+        """The parameters that a query may use, by name."""
         return {
             "epoch": self.epoch,
             "interval_start": _naive(self.interval.start) if self.interval else None,
@@ -88,7 +89,7 @@ class AuditContext:
 
 @dataclass(frozen=True)
 class Answer:
-    """`sample`: some of the rows that offend, or what was compared. `away`: they all stand in quarantine."""
+    """`sample`: some of the offending rows, or what was compared. `away`: all of them are in quarantine."""
 
     result: AuditResult
     sample: list[dict[str, Any]] = field(default_factory=list)
@@ -100,9 +101,9 @@ def ask(
 ) -> list[Answer]:
     """Every audit's answer. `ask_spark`: where Spark is at hand, for outputs that are too large for this process.
     Raises `AuditFailed`, `WalCorrupt`, `PackageMissing` without DuckDB."""
-    by_spark = _told_by_spark(audits, context, wal, ask_spark) if ask_spark is not None else {}
+    by_spark = _results_of_spark(audits, context, wal, ask_spark) if ask_spark is not None else {}
     local = [audit for audit in audits if audit.name not in by_spark]
-    _tell_large(local, wal)
+    _warn_of_large(local, wal)
     with ExitStack() as stack:
         database = _Database(context, wal, local)
         stack.callback(database.close)
@@ -113,8 +114,8 @@ def ask(
         ]
 
 
-def _tell_large(audits: Sequence[Audit], wal: SealedWal) -> None:
-    """Which outputs this process reads though they are large: an audit's SQL is DuckDB's, and not Spark's."""
+def _warn_of_large(audits: Sequence[Audit], wal: SealedWal) -> None:
+    """Warn of large outputs that this process reads, because SQL audits run in DuckDB only."""
     limit, sql_audits = task_audits(), [audit for audit in audits if isinstance(audit, Query | Steady | Matches)]
     for output in wal.manifest.outputs.values():
         names = [audit.name for audit in sql_audits if output.name in audit.outputs and not audit.quarantine]
@@ -128,10 +129,10 @@ def _tell_large(audits: Sequence[Audit], wal: SealedWal) -> None:
             )
 
 
-def _told_by_spark(
+def _results_of_spark(
     audits: Sequence[Audit], context: AuditContext, wal: SealedWal, ask_spark: AskSpark
 ) -> Mapping[str, Found]:
-    """What Spark has found, by audit. Where it fails it tells nothing: this process asks, and says what is wrong."""
+    """Spark's results by audit. Where Spark fails, the audit runs in this process, which reports what is wrong."""
     results: dict[str, Found] = {}
     for output, queries in for_spark(audits, wal).items():
         try:
@@ -147,7 +148,7 @@ def _answer(
 ) -> Answer:
     match audit:
         case Query(quarantine=True):
-            return _away(audit, wal)
+            return _quarantined(audit, wal)
         case Query():
             rows, sample = by_spark.get(audit.name) or database.offending(audit)
             return Answer(AuditResult(audit.name, rows, audit.blocking), sample)
@@ -157,7 +158,7 @@ def _answer(
         case RowCount():
             return _count(audit, wal, several=bool(context.replaced))
         case Conserved():
-            return _account(audit, wal)
+            return _unbalanced(audit, wal)
         case Steady() if context.replaced:
             return Answer(AuditResult(audit.name, 0, audit.blocking, told=f"not asked: {_SEVERAL}"))
         case Steady():
@@ -174,8 +175,8 @@ def _answer(
 
 
 def _expected(audit: Matches, context: AuditContext) -> pa.Table:
-    """What the foreign system says: the columns of a group, and the value. Raises `SourceUnavailable` where it doesn't
-    answer: then there is no verdict, and the epoch waits."""
+    """The foreign system's groups and values. Raises `SourceUnavailable` if it doesn't answer: the epoch waits without
+    a verdict."""
     where = f"audit {audit.name}, connection {audit.connection}"
     try:
         dsn = context.connections[audit.connection]
@@ -246,8 +247,9 @@ def _count(audit: RowCount, wal: SealedWal, several: bool) -> Answer:
     return Answer(AuditResult(audit.name, 1, audit.blocking, told=f"{rows:,} rows, {bounds} expected"))
 
 
-def _away(audit: Query, wal: SealedWal) -> Answer:
-    """Its rows were asked before the seal, and have left. Raises `AuditFailed` for a WAL of which nobody says so."""
+def _quarantined(audit: Query, wal: SealedWal) -> Answer:
+    """The count of rows that went to quarantine before the seal. Raises `AuditFailed` if the seal doesn't mention the
+    audit."""
     [output] = audit.outputs
     quarantined = wal.manifest.quarantined.get(output)
     if quarantined is None or audit.name not in quarantined.audits:
@@ -259,8 +261,8 @@ def _away(audit: Query, wal: SealedWal) -> Answer:
     return Answer(AuditResult(audit.name, rows, False, told=message), away=True)
 
 
-def _account(audit: Conserved, wal: SealedWal) -> Answer:
-    """As the seal has counted: of balances that some output of the audit is part of, those that don't agree."""
+def _unbalanced(audit: Conserved, wal: SealedWal) -> Answer:
+    """Unbalanced counts of the seal that concern the audit's outputs."""
     balances = wal.manifest.balances.items()
     unbalanced = {name: counts for name, counts in balances if UNACCOUNTED in counts and {*audit.outputs} & {*counts}}
     rows = sum(counts[UNACCOUNTED] for counts in unbalanced.values())
@@ -271,7 +273,7 @@ def _account(audit: Conserved, wal: SealedWal) -> Answer:
 
 
 def _compare(audit: Volume, value: float, earlier: Sequence[float | None]) -> Answer:
-    """With the median of what is known of the epochs before; of none, nothing offends."""
+    """Compare with the median of earlier epochs; without any, nothing offends."""
     values = [earlier_value for earlier_value in earlier if earlier_value is not None]
     if not values:
         return Answer(AuditResult(audit.name, 0, audit.blocking, value))
@@ -279,7 +281,7 @@ def _compare(audit: Volume, value: float, earlier: Sequence[float | None]) -> An
 
 
 def _compare_sum(audit: Volume, value: float, replaced: Sequence[float | None]) -> Answer:
-    """With what all have together whose place is taken; if of one it isn't known, nothing offends."""
+    """Compare with the sum of the replaced epochs; if one of them is unknown, nothing offends."""
     values = [replaced_value for replaced_value in replaced if replaced_value is not None]
     if len(values) < len(replaced):
         return Answer(AuditResult(audit.name, 0, audit.blocking, value))
@@ -295,7 +297,7 @@ def _near(audit: Volume, value: float, expected: float, basis: str) -> Answer:
 
 
 class _Own:
-    """Functions of users. Each gets rows that were read for it alone: what it makes of them is nobody else's."""
+    """Runs functions of users. Each gets its own copy of the rows, because it may change them."""
 
     def __init__(self, context: AuditContext, wal: SealedWal, ask_spark: AskSpark | None) -> None:
         self._occasion, self._wal, self._ask_spark = context, wal, ask_spark
@@ -344,7 +346,7 @@ class _Database:
         self._link: DuckDBPyConnection | None = None
 
     def offending(self, audit: Query) -> tuple[int, list[dict[str, Any]]]:
-        """How many rows a query gives, and some of them, with all their columns."""
+        """Number of rows that a query returns, and a sample of them with all columns."""
         query = Text(audit.query)
         with self._asking(audit) as link:
             parameters = self._wanted(link, audit, query)
@@ -359,7 +361,7 @@ class _Database:
             return int(rows), [dict(zip(names, row, strict=True)) for row in result.fetchall()]
 
     def differing(self, audit: Matches, expected: pa.Table) -> tuple[int, list[dict[str, Any]]]:
-        """How many groups differ from what was expected, and some of them."""
+        """Number of groups that differ from the expected ones, and a sample of them."""
         [output] = audit.outputs
         actual = grouped(output, audit.measure, audit.by)
         with self._asking(audit) as link:
@@ -453,7 +455,7 @@ class _Database:
             )
 
     def _columns(self, output: str, columns: Sequence[str]) -> list[str]:
-        """Those that audits of this output name, or all of them, in their order."""
+        """Columns that audits of this output name, in the output's order; all if one doesn't say."""
         names: set[str] = set()
         for audit in self._audits:
             if output in audit.outputs and isinstance(audit, Query | Steady | Matches) and not audit.quarantine:
@@ -463,7 +465,7 @@ class _Database:
         return [name for name in columns if name.casefold() in {audit.casefold() for audit in names}] or list(columns)
 
     def _wanted(self, link: DuckDBPyConnection, audit: Audit, query: str) -> dict[str, object]:
-        """Those of the parameters that the query names."""
+        """The parameters that the query names."""
         statements = link.extract_statements(query)
         if len(statements) != 1:
             raise AuditFailed(f"audit {audit.name} is {len(statements)} statements: give one SELECT")
@@ -480,8 +482,7 @@ def _naive(at: datetime) -> datetime:
 
 
 def task_audits() -> int:
-    """How many bytes of an output its audits read in the task; those of a larger one Spark is asked. Raises
-    `NotConfigured`."""
+    """Largest output, in bytes, that audits read in the task; Spark reads larger ones. Raises `NotConfigured`."""
     text = os.environ.get(VARIABLE, str(_BYTES))
     if not text.isdecimal():
         raise NotConfigured(f"{VARIABLE}={text!r} must be a whole number of bytes; 0 leaves all reading to Spark")
@@ -489,7 +490,7 @@ def task_audits() -> int:
 
 
 def for_spark(audits: Sequence[Audit], wal: SealedWal) -> dict[str, list[Query]]:
-    """Those that Spark is to be asked, by output."""
+    """{output: queries that Spark evaluates}."""
     limit, queries = task_audits(), dict[str, list[Query]]()
     for audit in audits:
         if not isinstance(audit, Query) or audit.quarantine or audit.asked is None:
@@ -501,7 +502,7 @@ def for_spark(audits: Sequence[Audit], wal: SealedWal) -> dict[str, list[Query]]
 
 
 def is_alike(asked: Rule | Key | Newest, schema: pa.Schema) -> bool:
-    """Whether Spark and DuckDB give one answer, of columns of these types."""
+    """True if Spark and DuckDB agree on the result for columns of these types."""
     if len({name.casefold() for name in schema.names}) < len(schema.names):
         return False
     types = {field.name.casefold(): field.type for field in schema}

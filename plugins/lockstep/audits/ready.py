@@ -118,8 +118,8 @@ def in_range(
 def none_where(
     output: str, condition: str, *, name: str | None = None, blocking: bool = True, quarantine: bool = False
 ) -> Audit:
-    """Of no row `condition` is true. It is Spark's SQL with `quarantine`, which Spark asks as it writes the rows, and
-    else DuckDB's."""
+    """`condition` is true for no row. With `quarantine` it is Spark SQL, evaluated while the rows are written;
+    otherwise DuckDB SQL."""
     if not condition.strip():
         raise InvalidPipeline(f"none_where({output!r}, …): say what may be true of no row")
     query = compose("SELECT * FROM {output} WHERE ({condition})", output=output, condition=Text(condition))
@@ -215,8 +215,8 @@ def steady(
     blocking: bool = True,
     quarantine: bool = False,
 ) -> Audit:
-    """The same of `measure`, an SQL aggregate over the output, such as `sum(amount)` or
-    `count(*) FILTER (WHERE carrier IS NULL)`. Its history begins with the first epoch that has one of that name."""
+    """Like `volume`, for `measure`: an SQL aggregate over the output, such as `sum(amount)` or `count(*) FILTER (WHERE
+    carrier IS NULL)`. The history starts with the first epoch that has an audit of this name."""
     return Steady(
         name=name or _name("steady", output, measure),
         outputs=(output,),
@@ -231,9 +231,9 @@ def steady(
 def sql(
     name: str, query: str, *, outputs: Sequence[str] | str, blocking: bool = True, quarantine: bool = False
 ) -> Audit:
-    """One's own: `query` is a SELECT over `outputs`, whose rows are those that offend. It may use $epoch,
-    $interval_start, $interval_end and $planned_at, times in UTC without a zone; those of the interval are null in a
-    pipeline without."""
+    """A query of your own: a SELECT over `outputs` that returns the offending rows. It may use $epoch, $interval_start,
+    $interval_end and $planned_at, times in UTC without a zone; the interval's are null in a pipeline without
+    intervals."""
     read = (outputs,) if isinstance(outputs, str) else tuple(outputs)
     blocks = blocking and not quarantine
     return Query(name=name, outputs=read, blocking=blocks, quarantine=quarantine, query=query.strip().rstrip(";"))
@@ -248,11 +248,13 @@ def function(
     blocking: bool = True,
     quarantine: bool = False,
 ) -> Audit:
-    """One's own: the function `asked`, itself or "module:function", gets all rows of `output` and returns those that
-    offend. `over` "arrow": it gets a `pyarrow.Table`, in the task, and returns a `pyarrow.Table` of them, or a boolean
-    array with one value a row; null is none. "spark": it gets a DataFrame, and returns one. What it returns has columns
-    of the output, one at least, and no more rows. Any process has to be able to import it, so it stands at the top of a
-    module; a plan freezes which version of that."""
+    """A function of your own, itself or as "module:function", gets all rows of `output` and returns the offending ones.
+
+    `over="arrow"`: it gets a `pyarrow.Table` in the task and returns a `pyarrow.Table`, or a boolean array with one
+    value a row; null means false. `over="spark"`: it gets a DataFrame and returns one. The result has one or more
+    columns of the output, and not more rows than it. The function must be importable from the top of a module; a plan
+    freezes its version.
+    """
     try:
         reference = asked if isinstance(asked, str) else reference_to(asked)
     except InvalidPipeline as error:
@@ -270,16 +272,16 @@ def function(
 
 @dataclass(frozen=True)
 class Foreign:
-    """What a database of others says: `query`, in its own SQL, gives the columns of the groups and one number."""
+    """A query at another database: `query`, in its SQL, returns the columns of the groups and one number."""
 
     connection: str
     query: str
 
 
 def foreign(connection: str, query: str) -> Foreign:
-    """What an output is to match, by `matches`: `query` is a SELECT at the PostgreSQL server of `connection`. It gives
-    the columns that the audit goes `by`, in their order, then the number. It may use %(epoch)s, %(interval_start)s,
-    %(interval_end)s and %(planned_at)s, times with their zone; a percent sign is written %%."""
+    """The other side of `matches`: `query` is a SELECT at the PostgreSQL server of `connection`. It returns the columns
+    of `by` in their order, then the number. It may use %(epoch)s, %(interval_start)s, %(interval_end)s and
+    %(planned_at)s, times with a zone; a percent sign is written %%."""
     return Foreign(connection, query)
 
 
