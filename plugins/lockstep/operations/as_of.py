@@ -1,7 +1,8 @@
-"""as_of: read several sinks at one epoch: a join over a table, a folder and a lakehouse table sees the same in each.
+"""as_of: read several sinks at one epoch, so that a join over a table, a folder and a lakehouse table sees the same
+epochs.
 
-The ledger tells which epochs every sink shows, and each sink what its readers have to ask for. Nothing is held: the cut
-stays true while newer epochs are published, and until somebody takes rows away.
+The ledger knows which epochs every sink shows; each sink knows what its readers have to ask for. Nothing is locked: the
+cut stays valid while newer epochs are published, until rows are removed.
 """
 
 from __future__ import annotations
@@ -40,16 +41,16 @@ class PipelineCut:
 def as_of(
     pipeline: str | Pipeline, epoch: int | None = None, *, ledger: str, connections: Mapping[str, str]
 ) -> PipelineCut:
-    """What readers of each sink ask for to see the same epochs: all up to `epoch`, default the newest that every sink
-    shows, but those that some sink doesn't show yet, or has lost by a person's word.
+    """For each sink, what readers ask for to see the same epochs: all up to `epoch` (default: the newest that every
+    sink shows), except those that some sink doesn't show yet or has lost.
 
-    Tables give a predicate on their epoch column, folders the list of files, Iceberg also a snapshot where one shows
-    just these epochs. Upserted tables, topics and what else can't be read so stand in `unreadable`, and so does a sink
-    that lacks what the ledger calls published last there. The sinks are those that `epoch` was planned with; a sink
-    that joined the pipeline later shows fewer epochs.
+    Tables give a predicate on the epoch column, folders the list of files, Iceberg also a snapshot if one shows exactly
+    these epochs. Upserted tables, topics and other sinks that can't be read this way are in `unreadable`, and so is a
+    sink that lacks its last published epoch. The sinks are those of the epoch's plan; a sink that joined later shows
+    fewer epochs.
 
-    Raises `UnknownEpoch` if the ledger has no such pipeline or epoch, or none is shown yet; `OutOfOrder` if `epoch`
-    isn't shown by every sink yet; `LedgerUnavailable`, `LedgerRefused`, `SinkUnavailable`.
+    Raises `UnknownEpoch` if the ledger has no such pipeline or epoch, or shows none yet; `OutOfOrder` if some sink
+    doesn't show `epoch` yet; `LedgerUnavailable`, `LedgerRefused`, `SinkUnavailable`.
     """
     name = pipeline if isinstance(pipeline, str) else pipeline.name
     with closing(Ledger(ledger)) as opened:
@@ -65,8 +66,8 @@ def as_of(
 def _ask_sinks(
     ledger: Ledger, newest: Epoch, cut: EpochCut, context: SinkContext
 ) -> tuple[dict[str, Mapping[str, ReadCut]], dict[str, str], set[int]]:
-    """`PipelineCut.sinks`, `PipelineCut.unreadable`, and what readable sinks are known to lack of the cut: epochs, with
-    all lives of their ranges, as a target that was restored may show an earlier one."""
+    """`PipelineCut.sinks`, `PipelineCut.unreadable`, and the epochs of the cut that readable sinks have lost, with all
+    generations of their ranges, because a restored target may show an earlier one."""
     pipeline, lost = newest.pipeline, set[int]()
     sinks: dict[str, Mapping[str, ReadCut]] = {}
     unreadable: dict[str, str] = {}
@@ -147,7 +148,7 @@ def _hidden_by_lost_ledger(ledger: Ledger, newest: Epoch) -> set[int]:
 
 
 def _known_at(ledger: Ledger, newest: Epoch, place: str, last: int) -> set[int]:
-    """The epochs of this ledger whose place epoch `last` of a lost one has taken, by the range of its marker."""
+    """Epochs of this ledger that epoch `last` of a lost ledger replaced, by the range in its marker."""
     kind, _, first = place.partition("/")
     if kind == "epoch":  # with state, all from that epoch on
         return {*range(int(first), last)} if newest.based_on is not None else {int(first)}
@@ -184,8 +185,8 @@ def _require_shown(epoch: Epoch) -> Epoch:
 
 
 def _both(ledger: Ledger, epoch: Epoch) -> set[int]:
-    """What some sinks may show and others not: an epoch, and once it is decided those whose place it takes, with those
-    before them: of what a sink is left of when the youngest are hidden, nothing older is to come to light."""
+    """Epochs that some sinks may show and others not: an undecided epoch; for a decided one also those that it replaces
+    and earlier generations, which must not reappear when the newest are hidden."""
     hidden = {epoch.id}
     for generation in ledger.generations(epoch) if epoch.state in DECIDED else ():
         if generation.generation is not None and generation.id <= epoch.id:

@@ -32,13 +32,13 @@ def compact(
     dry_run: bool = False,
     progress: Progress = lambda done, of: None,
 ) -> Compaction:
-    """Only files that this pipeline has brought, of epochs that every sink shows; each partition for itself.
+    """Rewrite this pipeline's files of epochs that every sink shows, partition by partition.
 
-    `target_bytes`: of a file, about; `min_files`: small ones that a partition needs before it is touched. What a dead
-    compaction left is deleted first, and afterwards, with `expire`, what no version of the table has that was the
-    newest one so long ago, or later. Raises `CompactionBusy`, `CompactionOvertaken`, `CompactionRefused`,
-    `ExpiryRefused`, `UnknownEpoch` for a sink that the pipeline doesn't have, `InvalidPipeline` for one without files
-    of its own, `LedgerConflict`, `TargetChanged` for a table without what the ledger calls shown last.
+    `target_bytes`: approximate size of a file. `min_files`: small files in a partition before it is rewritten. Files of
+    a dead compaction are deleted first. With `expire`, files that have been in no current table version for that long
+    are deleted afterwards. Raises `CompactionBusy`, `CompactionOvertaken`, `CompactionRefused`, `ExpiryRefused`,
+    `UnknownEpoch` for an unknown sink, `InvalidPipeline` for one without files of its own, `LedgerConflict`,
+    `TargetChanged` for a table that lacks the last published epoch.
     """
     sink = _sink_named(runtime, sink_name)
     goal = Goal(_shown_in_all_sinks(runtime), target_bytes, min_files)
@@ -83,7 +83,7 @@ def compactable_sinks(runtime: Runtime) -> list[str]:
 
 
 def _sink_named(runtime: Runtime, name: str) -> Sink:
-    """As it was planned last."""
+    """The sink as the last plan has it."""
     last = runtime.ledger.last_epoch(runtime.pipeline)
     if last is not None and name in last.plan.sinks:
         return runtime.sink_of(last, name)
@@ -95,7 +95,8 @@ def _sink_named(runtime: Runtime, name: str) -> Sink:
 
 
 def _shown_in_all_sinks(runtime: Runtime) -> Callable[[int], bool]:
-    """Whether every sink shows an epoch of this ledger. Until then other sinks may still read its files."""
+    """A function that says whether every sink shows an epoch of this ledger. Until then other sinks may read its
+    files."""
     unfinished = runtime.ledger.unfinished_epochs(runtime.pipeline)
     unpublished = {epoch.id for epoch in unfinished if epoch.state not in SHOWN}
     last = runtime.ledger.last_epoch(runtime.pipeline)

@@ -1,7 +1,7 @@
-"""doctor: look at all that an epoch needs from where this runs; one sentence and one command for each thing amiss.
+"""doctor: check everything that an epoch needs from this machine; one sentence and one command for each problem.
 
-It asks what the roles would ask, before they do: nothing is decided, published or deleted. What it makes, a small file
-in staging and whatever a sink's preflight makes, an epoch would make as well.
+It asks what the roles would ask. Nothing is decided, published or deleted; it creates only what an epoch would create:
+a small file in staging, and objects of a sink's preflight.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _SPARK_WAIT = 5.0  #: seconds for Spark's port to answer
 
 
 class Severity(StrEnum):
-    """How much somebody should care."""
+    """Severity of a finding."""
 
     FINE = "fine"
     WARNING = "warning"  #: epochs go on
@@ -71,7 +71,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What there is to be examined. None: nobody said where it is."""
+    """The systems to examine; None for one that wasn't given."""
 
     ledger: str | None
     staging: str | None
@@ -81,7 +81,8 @@ class Surroundings:
 
 
 def examine(surroundings: Surroundings, only: str | None = None) -> Iterator[Finding]:
-    """Every check, of one pipeline or of all, each told as it is done. What stops a check is a finding, too."""
+    """Run every check for one pipeline or all, yielding findings as they are made. An error of a check is a finding
+    too."""
     yield from _versions()
     yield from _guarded("spark", "", lambda: _spark(surroundings.spark))
     tried = list(_guarded("staging", "", lambda: _staging(surroundings.staging)))
@@ -94,10 +95,10 @@ def examine(surroundings: Surroundings, only: str | None = None) -> Iterator[Fin
 
 
 def mend(finding: Finding, surroundings: Surroundings) -> bool:
-    """Do what `finding.command` says, where that is safe whatever else goes on: make a ledger that isn't there yet, and
-    a round of recovery. One that others may work with is left at their migration: they would refuse any other.
+    """Run `finding.command` if it is safe at any time: create a missing ledger, or do one round of recovery. An
+    existing ledger isn't migrated, because older releases would refuse it.
 
-    Whether it was done, and nothing was left. Raises `LockstepError`.
+    Returns True if it was done and nothing is left. Raises `LockstepError`.
     """
     if finding.command == MIGRATE and surroundings.ledger is not None:
         if examine_ledger(surroundings.ledger).migration:
@@ -111,7 +112,7 @@ def mend(finding: Finding, surroundings: Surroundings) -> bool:
 
 
 def _guarded(check: str, about: str, look: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
-    """What `look` finds, and as a finding what stops it."""
+    """The findings of `look`; an error becomes a finding."""
     try:
         yield from look()
     except LockstepError as error:
@@ -123,7 +124,7 @@ def _fine(check: str, about: str, says: str) -> Finding:
 
 
 def _versions() -> Iterator[Finding]:
-    """What is installed against what this release asks for; what isn't installed is nobody's business yet."""
+    """Compare installed packages with the release's requirements; missing packages are ignored."""
     checked, wrong = 0, []
     for text in metadata.requires(DISTRIBUTION) or ():
         needed = Requirement(text)
@@ -145,7 +146,7 @@ def _versions() -> Iterator[Finding]:
 
 
 def _pyspark() -> Iterator[Finding]:
-    """By its own rules: more is taken than an installer may bring, as two packages share a folder."""
+    """Check PySpark by its own rules, because two packages share one folder."""
     if (module := find_spec("pyspark")) is None or module.origin is None:
         return
     folder = Path(module.origin).parent
@@ -229,7 +230,7 @@ def _ledger_faults(examined: LedgerCondition) -> Iterator[Finding]:
 
 @contextmanager
 def _runtime(surroundings: Surroundings, pipeline: str) -> Iterator[Runtime]:
-    """Only where ledger and staging are known."""
+    """A runtime, if ledger and staging are given."""
     with closing(Ledger(surroundings.ledger or "")) as ledger:
         staging = Staging(surroundings.staging or "")
         yield Runtime(pipeline, ledger, staging, surroundings.connections, surroundings.define(pipeline))
@@ -261,7 +262,7 @@ def _known(report: Report, pipeline: str) -> PipelineStatus:
 
 
 def _epochs(status: PipelineStatus) -> Iterator[Finding]:
-    """What `lockstep status` calls stuck, and holes between intervals."""
+    """Stuck epochs, as in `lockstep status`, and gaps between intervals."""
     for epoch in status.stuck:
         says = f"epoch {epoch.epoch.id} is {epoch.epoch.state}: {epoch.stuck}"
         decided = epoch.epoch.state in DECIDED
@@ -277,7 +278,7 @@ def _epochs(status: PipelineStatus) -> Iterator[Finding]:
 
 
 def _held_back(runtime: Runtime) -> Iterator[Finding]:
-    """What kept rows of each source out of the newest epoch when it was planned."""
+    """Why each source held rows back when the newest epoch was planned."""
     if (last := runtime.ledger.last_epoch(runtime.pipeline)) is not None:
         for source, holder in report_input(last, runtime.open_source).held_back.items():
             says = f"when source {source} was last planned, rows waited for {holder}"
@@ -285,8 +286,8 @@ def _held_back(runtime: Runtime) -> Iterator[Finding]:
 
 
 def _sinks(runtime: Runtime, *, forgotten: bool) -> Iterator[Finding]:
-    """What a `begin` would find out of the sinks in force, and what recovery would look for in those that were
-    replaced, or are a forgotten pipeline's: these may be gone, or belong to somebody else by now."""
+    """What `begin` would find in current sinks, and what recovery would look for in replaced sinks and those of
+    forgotten pipelines, which may be gone or belong to another pipeline."""
     last = runtime.ledger.last_epoch(runtime.pipeline)
     epochs = [*([last] if last else []), *runtime.ledger.unfinished_epochs(runtime.pipeline)]
     in_force = [spec for epoch in epochs for spec in epoch.plan.sinks.values()]
@@ -303,7 +304,7 @@ def _sinks(runtime: Runtime, *, forgotten: bool) -> Iterator[Finding]:
 
 
 def _lost_commits(runtime: Runtime, report: Report) -> Iterator[Finding]:
-    """Published epochs whose markers are gone, in sinks whose commits others may replace."""
+    """Published epochs without markers, in sinks whose commits other writers may replace."""
     status = report.pipeline(runtime.pipeline, limit=_EPOCHS)
     published = [row.epoch for row in status.epochs if row.epoch.state in _SHOWN] if status else []
     for name, spec in published[0].plan.sinks.items() if published else ():
@@ -356,7 +357,7 @@ def _replaced_sink(runtime: Runtime, spec: Json, about: str, cause: str) -> Iter
 
 
 def _waiting(runtime: Runtime, sink: OpenSink) -> str:
-    """How many transactions are under way. Raises `LedgerConflict` for one that the ledger doesn't know."""
+    """Number of prepared transactions. Raises `LedgerConflict` for one that the ledger doesn't know."""
     pending = sink.pending()
     for txn in pending:
         require_known_epoch(runtime, txn.epoch, txn.token, f"sink {sink.name} holds {txn.handle}")
@@ -364,7 +365,7 @@ def _waiting(runtime: Runtime, sink: OpenSink) -> str:
 
 
 def _leftovers(runtime: Runtime) -> Iterator[Finding]:
-    """Folders of WALs that nobody reads any more, and what isn't Lockstep's."""
+    """Unused WAL folders, and unknown files in staging."""
     rubbish = sum(1 for _ in find_rubbish(runtime))
     if rubbish:
         says = f"{rubbish} folders of dead attempts take up room in staging"
@@ -376,7 +377,7 @@ def _leftovers(runtime: Runtime) -> Iterator[Finding]:
 
 
 def _kept(runtime: Runtime, status: PipelineStatus) -> Iterator[Finding]:
-    """How much has stayed after cleanup, and what should have gone."""
+    """Size of the retained WALs, and overdue ones."""
     if status.kept is None:
         return
     retained, retention = status.kept, runtime.ledger.wal_retention(runtime.pipeline)
@@ -389,7 +390,7 @@ def _kept(runtime: Runtime, status: PipelineStatus) -> Iterator[Finding]:
 
 
 def _drift(runtime: Runtime) -> Iterator[Finding]:
-    """An epoch that isn't decided yet and whose definition has moved on since it was planned."""
+    """An undecided epoch whose definition has changed since it was planned."""
     if runtime.definition is None:
         return
     for epoch in runtime.ledger.unfinished_epochs(runtime.pipeline):
@@ -404,7 +405,7 @@ def _drift(runtime: Runtime) -> Iterator[Finding]:
 
 
 def _audits_of(runtime: Runtime, epoch: Epoch) -> tuple[Json, ...] | None:
-    """Those that a replan would give it; None where it would be refused by name."""
+    """The audits that a replan would plan; None if it would be refused."""
     try:
         if epoch.restores is None:
             return runtime.defined.audit_specs()
@@ -422,7 +423,7 @@ def _orphans(surroundings: Surroundings, report: Report) -> Iterator[Finding]:
 
 
 def _lost(surroundings: Surroundings, report: Report) -> Iterator[Finding]:
-    """An empty ledger beside what another one has staged may stand in its place."""
+    """An empty ledger beside another ledger's staging may be a replacement for it."""
     staging, own = Staging(surroundings.staging or ""), report.deployment()
     for deployment in staging.deployments():
         for name in staging.pipelines(deployment) if deployment != own else ():

@@ -1,7 +1,7 @@
-"""override: a person says with which timeouts, shards, tries a sink works from now on, decided epochs too.
+"""override: change a sink's timeouts, shards or tries from now on, also for decided epochs.
 
-For what can't wait until a definition is deployed, and for recovery, which has none. It stands in the ledger with its
-reason, and goes before what is deployed until it is taken back.
+For changes that can't wait for a deployment, and for recovery, which has no definition. The override is in the ledger
+with its reason, and takes precedence over the deployed settings until it is cleared.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _typed(sink: Sink, assigned: str) -> tuple[str, Json]:
 
 
 def _kind(sink: Sink, name: str) -> type:
-    """By the default where there is one: what stands in a plan may be a whole number of seconds by chance."""
+    """The type of a setting, by its default if it has one: a float in a plan may happen to be a whole number."""
     default = inspect.signature(type(sink).__init__).parameters[name].default
     return type(sink.settings()[name] if default in (None, inspect.Parameter.empty) else default)
 

@@ -1,8 +1,8 @@
-"""rebuild: make a lost ledger anew from what sinks and staging prove, into an empty one, and say what they don't.
+"""rebuild: fill an empty ledger with what sinks and staging prove, and report what they don't prove.
 
-A sink shows an epoch only once it was decided, so one marker proves the decision; a manifest is kept only once every
-sink has shown the epoch. What no sink shows counts as never decided: nobody has seen it. Where that proves too little
-to go on without doubling or losing rows, nothing is written.
+A sink shows an epoch only after it was decided, so one marker proves the decision; a manifest is archived only after
+every sink has shown the epoch. An epoch that no sink shows counts as never decided. Nothing is written if the proofs
+don't exclude doubled or lost rows.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _NOBODY_KNOWS_WHY = "not known: the ledger was rebuilt"
 
 @dataclass(frozen=True)
 class Rebuilding:
-    """What was found. `refused`: why nothing can be written; `unproven`: what a person agrees to; `left`: what lies
-    around of epochs that nobody shows, by name. New epochs get numbers above `beyond`, tokens above `token`."""
+    """The result of a look. `refused`: why nothing can be written; `unproven`: what a person has to accept; `left`:
+    remains of epochs that no sink shows, by name. New epochs get numbers above `beyond`, tokens above `token`."""
 
     pipeline: str
     deployment: str
@@ -58,7 +58,7 @@ class Rebuilding:
     token: int
 
     def to_json(self) -> Json:
-        """What the ledger keeps of it, and programs are told."""
+        """The form that the ledger keeps and `--json` prints."""
         return {
             "pipeline": self.pipeline,
             "deployment": self.deployment,
@@ -73,11 +73,10 @@ class Rebuilding:
 
 
 def look(runtime: Runtime, deployment: str | None = None) -> Rebuilding:
-    """Ask every sink of the definition, and staging. Nothing is written but what a sink's preflight makes.
+    """Ask every sink of the definition, and staging. Nothing is written except what a sink's preflight creates.
 
-    `deployment`: the id of the lost ledger, where staging has this pipeline under several, or none. Raises
-    `IllegalTransition` if this ledger has epochs of the pipeline, `LedgerRefused` where nobody knows the id, and what
-    sinks and staging raise.
+    `deployment`: id of the lost ledger, if staging has this pipeline under several or none. Raises `IllegalTransition`
+    if this ledger has epochs of the pipeline, `LedgerRefused` for an unknown id, and what sinks and staging raise.
     """
     if (last := runtime.ledger.last_epoch(runtime.pipeline)) is not None:
         raise IllegalTransition(
@@ -125,7 +124,7 @@ def _find_deployment(runtime: Runtime, deployment: str | None) -> str:
 
 @dataclass(frozen=True)
 class _Asked:
-    """What a sink has told."""
+    """The markers and transactions of a sink."""
 
     sink: Sink
     markers: Mapping[int, Marker]
@@ -141,13 +140,13 @@ class _Asked:
 
     @property
     def proofs(self) -> Mapping[int, Marker]:
-        """Whatever proves that an epoch was decided."""
+        """Markers that prove a decision."""
         return {**self.begun, **self.markers}
 
 
 @dataclass(frozen=True)
 class _Life:
-    """What markers say of an epoch's range. `succeeded`: whether another one has taken its place."""
+    """An epoch's range and generation by its markers. `succeeded`: another epoch has replaced it."""
 
     interval: Interval
     generation: Generation | None
@@ -167,7 +166,7 @@ class _Look:
 
     @cached_property
     def _specs(self) -> dict[str, Json]:
-        """Of the definition's sinks, and of former ones as they would be now."""
+        """Specs of the definition's sinks, and of former ones with today's settings."""
         return dict(self.defined.sink_specs())
 
     @property
@@ -288,8 +287,8 @@ class _Look:
         return None
 
     def _find_lives(self, whole: Sequence[int], records: Sequence[_Asked]) -> dict[int, _Life]:
-        """Which range each epoch has, and in whose place it stands, by what its markers carry. A range of which a life
-        is missing, or two have one place, comes back in no part."""
+        """Range and generation of each epoch, by its markers. A range with a missing or duplicate generation isn't
+        rebuilt at all."""
         ranges: dict[Interval, dict[int, int]] = {}
         for number in whole:
             markers = [record.proofs[number] for record in records if number in record.proofs]
@@ -337,7 +336,7 @@ class _Look:
             return None
 
     def _refuse_gaps(self, interval: Interval, by_generation: Mapping[int, int], records: Sequence[_Asked]) -> bool:
-        """Whether the lives of a range don't follow one another, in their order and by the markers' own word."""
+        """True if the generations of a range aren't consecutive, or contradict the markers."""
         numbers = [by_generation[place] for place in sorted(by_generation)]
         if sorted(by_generation) != list(range(len(by_generation))):
             missing = ", ".join(str(place) for place in range(max(by_generation)) if place not in by_generation)
@@ -358,8 +357,8 @@ class _Look:
         return False
 
     def _kept(self, wal: SealedWal | None) -> tuple[str, int] | None:
-        """What stays of an epoch that was replaced: its cleanup isn't done again, which would find that. Not a WAL that
-        refers to another one: nothing says any more that this one has to stay for it."""
+        """The retained WAL of a replaced epoch, whose cleanup isn't repeated. Not a WAL that refers to another one,
+        because the reference is lost with the ledger."""
         if wal is None or wal.manifest.rows_in is not None or not self.defined.wal_retention.keeps:
             return None
         return wal.folder, sum(wal.manifest.outputs[name].bytes for name in wal.own)
@@ -380,7 +379,7 @@ class _Look:
             return None
 
     def _can_complete(self, number: int, lacking: Sequence[_Asked], wal: SealedWal | None, manifest_hash: str) -> bool:
-        """Whether the rest of an epoch that some sinks show can be published without a doubt."""
+        """True if the rest of an epoch that only some sinks show can be published safely."""
         why = None
         if wal is None:
             why = "its WAL is not in staging"
@@ -452,7 +451,7 @@ class _Look:
 
     @cached_property
     def _states(self) -> list[Execution]:
-        """What has written keyed state."""
+        """Executions that have written keyed state."""
         if self.defined.identity is KeyedBy.INTERVAL:
             return []
         executions = self.staging.state(self.deployment, self.pipeline).executions()
@@ -472,7 +471,7 @@ class _Look:
             return None
 
     def _plan(self, number: int, request: StageRequest | None, votes: Mapping[str, Vote]) -> Plan:
-        """As it was, where it is kept; else of the sinks that have a part in it, as the definition has them now."""
+        """The archived plan; without one, a plan of the participating sinks as defined now."""
         if self.defined.identity is KeyedBy.CURSOR:
             archived = self.staging.kept_plan(self.deployment, self.pipeline, number)
             if archived is not None:
@@ -505,7 +504,7 @@ class _Look:
             self.unproven.append(f"nothing is known of {_epochs(missing)}: given up, or skipped by a person, or lost")
 
     def _require_positions(self, epochs: Sequence[RebuiltEpoch]) -> None:
-        """Where each source goes on, and that nothing is missing before."""
+        """Check that each source's position is known and nothing before it is missing."""
         if not epochs:
             return
         unknown = [epoch.id for epoch in epochs if not epoch.plan.sources]
@@ -530,7 +529,7 @@ class _Look:
             self._refuse(f"the state of epoch {last.id} isn't known: its manifest isn't kept")
 
     def _with_claims(self, epochs: Sequence[RebuiltEpoch]) -> list[RebuiltEpoch]:
-        """With the files that each one owns."""
+        """The epochs with the files that each owns."""
         if self.refused:
             return list(epochs)
         claimed = [
@@ -553,7 +552,8 @@ class _Look:
         )
 
     def _left(self, records: Sequence[_Asked], executions: Iterable[Execution], published: set[int]) -> list[str]:
-        """Of epochs that no sink shows. Where the next epoch reads what they have read, nobody may finish them."""
+        """Remains of epochs that no sink shows. They must not be finished, because the next epoch reads the same
+        input."""
         pending = [
             f"{item.sink.name}: {txn.handle}" for item in records for txn in item.pending if txn.epoch not in published
         ]

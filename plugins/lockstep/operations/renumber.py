@@ -1,5 +1,5 @@
-"""renumber: go on with a ledger that is older than its sinks, with numbers that nobody has seen; or with a sink that
-lacks what the ledger calls published."""
+"""renumber: continue with a ledger that is older than its sinks, with unused numbers; or with a sink that lacks epochs
+which the ledger calls published."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _NAMED = 10  # epochs in one message
 
 @dataclass(frozen=True)
 class ShownEpoch:
-    """An epoch that a sink shows and this ledger has not decided. `span` None: nobody can find it by its range.
-    `replaced`: whose places it has taken there."""
+    """An epoch that a sink shows and this ledger hasn't decided. `span` None: its range is unknown. `replaced`: the
+    epochs that it replaced there."""
 
     sink: str
     epoch: int
@@ -58,9 +58,9 @@ class Leftover:
 
 @dataclass(frozen=True)
 class LackingSink:
-    """A sink whose target doesn't show all that the ledger calls published there, `epoch` the last of it. `target_id`:
-    of the target as it is now, with which to go on; None of one that is yet to be made. `through`: the last epoch that
-    was decided by then; what of these the target lacks it may be given again."""
+    """A sink whose target lacks epochs that the ledger calls published there; `epoch` is the last of them. `target_id`:
+    the current target's, to continue with; None if it is yet to be created. `through`: the last epoch decided by then;
+    lacking epochs up to it may be written again."""
 
     sink: str
     epoch: int
@@ -70,9 +70,9 @@ class LackingSink:
 
 @dataclass(frozen=True)
 class Renumbering:
-    """What a look at sinks and staging found. New epochs get numbers above `epoch`, new tokens above `token`. `since`:
-    each sink that was asked, with the smallest epoch of its markers (without any 0, or None for one that no known plan
-    has); an epoch of `shown` that isn't `shown` in each of those that go back as far stands in some only."""
+    """What sinks and staging contain. New epochs get numbers above `epoch`, new tokens above `token`. `since`: smallest
+    epoch of each sink's markers (0 without any, None if no known plan has the sink); an epoch of `shown` that is
+    missing in a sink which goes back that far is shown by some sinks only."""
 
     pipeline: str
     epoch: int
@@ -88,12 +88,12 @@ class Renumbering:
 
 
 def renumber(runtime: Runtime, reason: str, *, unprotected: bool = False, lacking: Collection[str] = ()) -> Renumbering:
-    """Look what sinks, staging and prepared transactions know, and lift the ledger's numbers above all of it.
+    """Read the numbers that sinks, staging and prepared transactions use, and raise the ledger's numbers above them.
 
-    Nothing is shown, rolled back or deleted. A range that a sink shows already stays refused when it is prepared again.
-    `unprotected`: go on though some of what is shown can't be found by its range, so that its rows may be shown again.
-    `lacking`: the sinks that lack what the ledger calls published, and go on as they are now.
-    Raises `IllegalTransition` where either is so and nobody has said it, or a sink is said to lack what it has.
+    Nothing is shown, rolled back or deleted. A range that a sink already shows is still refused when it is prepared
+    again. `unprotected`: continue although the range of some shown epochs is unknown, so that their rows may be shown
+    twice. `lacking`: sinks that lack epochs which the ledger calls published, and continue as they are. Raises
+    `IllegalTransition` without the needed option, or for a sink in `lacking` that lacks nothing.
     """
     if runtime.definition is not None:
         register_pipeline(runtime)
@@ -144,7 +144,7 @@ def _require_said(runtime: Runtime, lacking: Collection[str]) -> list[tuple[Sink
 
 
 def _find_holes(runtime: Runtime, sinks: Sequence[Sink], names: Collection[str]) -> Iterator[tuple[Sink, LastShown]]:
-    """Those of the sinks `names` that show their last epoch, and lack an earlier one, of which nobody has said so."""
+    """Sinks among `names` that show their last epoch and lack an earlier one that isn't accepted as lost."""
     words = said_to_lack(runtime.ledger, runtime.pipeline)
     for described in (sink for sink in sinks if sink.name in names):
         last = find_last_shown(runtime.ledger, runtime.pipeline, [described]).get(described.name)
@@ -155,7 +155,7 @@ def _find_holes(runtime: Runtime, sinks: Sequence[Sink], names: Collection[str])
 
 
 def _find_lacking(runtime: Runtime, sinks: Sequence[Sink]) -> Iterator[tuple[Sink, LastShown, LockstepError]]:
-    """With the last epoch of each, whichever of them is missing: all up to that stay away, once it is said."""
+    """Sinks that lack an epoch, with the last one of each: once accepted, all epochs up to that stay lost."""
     last_shown = find_last_shown(runtime.ledger, runtime.pipeline, sinks)
     for described in sinks:
         if not (last := last_shown.get(described.name)):
@@ -176,7 +176,7 @@ def _as_they_are(runtime: Runtime, lost: Iterable[tuple[Sink, LastShown]]) -> It
 
 
 def _in_force(runtime: Runtime) -> Mapping[str, Json]:
-    """Those that were replaced may be gone."""
+    """Specs of the current sinks; replaced sinks may be gone."""
     if runtime.definition is not None:
         return runtime.definition.sink_specs()
     last = runtime.ledger.last_epoch(runtime.pipeline)

@@ -23,17 +23,19 @@ _log = logging.getLogger(__name__)
 
 
 def void(runtime: Runtime, epoch_id: int, reason: str) -> Epoch:
-    """Give an undecided epoch's range up for good. Raises `IllegalTransition` for a decided one."""
+    """Give up an undecided epoch's range. Raises `IllegalTransition` for a decided one."""
     epoch = runtime.ledger.void_epoch(runtime.pipeline, epoch_id, reason)
     roll_back(runtime, epoch)
     return epoch
 
 
 def replan(runtime: Runtime, epoch_id: int, reason: str, run: RunKey | None = None) -> Epoch:
-    """Freeze an undecided epoch anew: today's range, today's sinks; the range stays of one that reads what those have
-    read whose place it takes, and of one that shows earlier rows again these. `run`: whose epoch it is from then on.
-    Raises `IllegalTransition` for a decided one and one that somebody has begun meanwhile, `RestateRefused` where what
-    it replaces was published with other sinks than today's."""
+    """Plan an undecided epoch again, with today's range and sinks. An epoch that replaces others keeps their range, a
+    restoring epoch its rows. `run`: the run that owns the epoch from then on.
+
+    Raises `IllegalTransition` for an epoch that is decided or was begun meanwhile, `RestateRefused` if the replaced
+    epochs were published with other sinks.
+    """
     old = runtime.ledger.epoch(runtime.pipeline, epoch_id)
     advice = f"put them back for as long, or give it up: {suggestions.void(old.pipeline, old.id)}"
     require_shown_alike(runtime, runtime.ledger.replaced(old), f"replan {old}", advice)
@@ -70,12 +72,12 @@ def _plan_anew(runtime: Runtime, old: Epoch) -> Plan:
 
 
 def replan_for(runtime: Runtime, run: RunKey, reason: str, number: int | None = None) -> Epoch | None:
-    """`replan` the undecided epoch that `run` begins next: its interval's, or a cursor's last, or what takes the
-    place of a cursor's that it names. None once the run has its epoch: it is done once, however often the run is tried
-    again, or waits in `begin`.
+    """`replan` the undecided epoch that `run` begins next: that of its interval, the last one of a cursor pipeline, or
+    the replacement of an epoch that the run names. None if the run has its epoch already, so that it is replanned once
+    even if the task is retried.
 
-    `number`: which epoch somebody meant. Raises `IllegalTransition` where that isn't the one, or none is undecided;
-    `NameTaken`; and what `replan` does.
+    `number`: the expected epoch. Raises `IllegalTransition` for another one, or if none is undecided; `NameTaken`; and
+    what `replan` raises.
     """
     if runtime.find_attempt(run) is not None:
         return None

@@ -28,8 +28,8 @@ from lockstep.states import DECIDED, EpochState
 
 @dataclass(frozen=True)
 class Restatable:
-    """An epoch that somebody would have replaced. `refusals`: why not, by sink, or under "" where no sink is the cause.
-    `took`: from the begin of its last attempt until every sink showed it, if the history has it."""
+    """An epoch to be replaced. `refusals`: why not, by sink, or under "" if no sink is the cause. `took`: duration from
+    the begin of its last attempt until every sink showed it, if known."""
 
     epoch: int
     interval: Interval | None
@@ -42,8 +42,8 @@ class Restatable:
 
 
 def find_restatable(runtime: Runtime, epoch: int | None = None, interval: Interval | None = None) -> list[Epoch]:
-    """What is shown of the range of `epoch`, or of all ranges within `interval`, in their order. Raises `UnknownEpoch`
-    where there is none, `IntervalOverlap` for one that is only partly within."""
+    """The published epoch of the range of `epoch`, or those of all ranges within `interval`, in order. Raises
+    `UnknownEpoch` if there is none, `IntervalOverlap` for one that is partly within."""
     if epoch is not None:
         return [find_current(runtime, runtime.ledger.epoch(runtime.pipeline, epoch))]
     if interval is None:

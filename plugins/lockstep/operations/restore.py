@@ -37,7 +37,7 @@ class Restorable:
 
 
 def find_restorable(runtime: Runtime, epoch: int, generation: int | None = None) -> tuple[Epoch, Epoch]:
-    """The epoch that shows the range of `epoch`, and the life whose rows are wanted: that epoch, or the one of this
+    """The published epoch of the range of `epoch`, and the epoch whose rows are wanted: `epoch` itself, or the given
     generation of its range. Raises `UnknownEpoch`."""
     given = runtime.ledger.epoch(runtime.pipeline, epoch)
     if generation is None:

@@ -19,11 +19,10 @@ _log = logging.getLogger(__name__)
 
 
 def export(runtime: Runtime, to: str, epoch_id: int | None = None) -> Savepoint:
-    """Copy the positions of a decided epoch, by default the last one, and the state that it left, to the folder `to` (a
-    path or URI).
+    """Copy the positions and state of a decided epoch (default: the last one) to the folder `to` (a path or URI).
 
-    Raises `IllegalTransition` for an undecided epoch and for a version that is gone, `InvalidPipeline` where a position
-    doesn't tell what was read, `StagingRefused` if `to` holds a savepoint.
+    Raises `IllegalTransition` for an undecided epoch or a deleted state version, `InvalidPipeline` if a position
+    doesn't identify what was read, `StagingRefused` if `to` contains a savepoint.
     """
     epoch = _decided(runtime, epoch_id)
     if epoch.interval is not None:
@@ -88,7 +87,7 @@ def start(runtime: Runtime, source: str) -> Savepoint:
 
 
 def summarize(savepoint: Savepoint) -> Json:
-    """What a person is told: from which epoch it is, its positions, and each state's rows and bytes."""
+    """The savepoint's epoch, its positions, and each state's rows and bytes."""
     return {
         "pipeline": savepoint.pipeline,
         "epoch": savepoint.epoch,
@@ -111,7 +110,7 @@ def _decided(runtime: Runtime, epoch_id: int | None) -> Epoch:
 
 
 def _last_decided(runtime: Runtime) -> Epoch | None:
-    """The end of the order: without state that is an original, also one whose place another epoch has taken since."""
+    """The last epoch in order; without state an original, even if it was replaced."""
     if runtime.ledger.has_keyed_state(runtime.pipeline):
         return runtime.ledger.last_decided_epoch(runtime.pipeline)
     last = runtime.ledger.last_original(runtime.pipeline)
@@ -154,7 +153,7 @@ def put_back_state(runtime: Runtime, source: str) -> None:
 
 
 def _find_own(runtime: Runtime, savepoint: Savepoint, source: str) -> Epoch:
-    """The epoch that the savepoint was taken of, if it stands."""
+    """The epoch of which the savepoint was taken, if it is still current."""
     if (savepoint.deployment, savepoint.pipeline) != (runtime.ledger.deployment(), runtime.pipeline):
         _refuse(savepoint, source, f"it is of pipeline {savepoint.pipeline} in deployment {savepoint.deployment}")
     try:
@@ -179,7 +178,7 @@ def _refuse(savepoint: Savepoint, source: str, why: str) -> NoReturn:
 
 
 def _find_following(runtime: Runtime, epoch: Epoch) -> list[Epoch]:
-    """What is to be restated, in order; with state the first one, which takes all others along."""
+    """Epochs to restate, in order; with state only the first, which takes the others along."""
     if hands_on_state(runtime):
         following = [successor for successor in runtime.ledger.standing_from(epoch) if successor.id > epoch.id][:1]
     else:

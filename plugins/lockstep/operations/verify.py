@@ -31,10 +31,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Verification:
-    """One output of one epoch in one sink. `problem` None: rows and digest agree with the sealed WAL, as far as `note`
-    doesn't say that nobody can compare them. `overwritten`: sealed rows that newer ones have replaced. `conclusive`
-    False: nothing was compared, or not all that would have to be: neither proven nor found amiss. `presence`: of a
-    table that has adopted the rows; None where nobody can tell."""
+    """Comparison of one output of one epoch in one sink. `problem` None: rows and digest agree with the sealed WAL,
+    except for what `note` says can't be compared. `overwritten`: sealed rows that newer ones replaced. `conclusive`
+    False: not everything was compared, so the result proves nothing. `presence`: for a table that adopted the files;
+    None if unknown."""
 
     epoch: int
     sink: str
@@ -55,7 +55,7 @@ class Verification:
 
     @property
     def compared(self) -> bool:
-        """Whether the target's rows were read."""
+        """True if the target's rows were read."""
         return self.rows_shown is not None
 
 
@@ -75,7 +75,7 @@ def verify(runtime: Runtime, epoch: Epoch) -> list[Verification]:
 
 
 def _verify_anew(runtime: Runtime, epoch: Epoch) -> list[Verification] | None:
-    """If the epoch was published, cleaned up or replaced meanwhile."""
+    """Verify again if the epoch was published, cleaned up or replaced meanwhile."""
     current = runtime.ledger.epoch(epoch.pipeline, epoch.id)
     return verify(runtime, current) if current.state is not epoch.state else None
 
@@ -100,7 +100,7 @@ def _verify(runtime: Runtime, epoch: Epoch) -> list[Verification]:
 
 
 def _record(runtime: Runtime, epoch: Epoch, sink: str, compared: list[Verification]) -> None:
-    """What is amiss with any output is amiss with the sink; it is proven where every output is."""
+    """Record the result for the sink: a problem with any output is the sink's; it is verified if every output is."""
     problems = [
         f"output {verification.output}: {verification.problem}"
         for verification in compared
@@ -121,8 +121,8 @@ def _is_published(participant: Participant) -> bool:
 def _verify_replaced(
     epoch: Epoch, sink: OpenSink, manifest: Manifest, successor: Epoch, swapped: bool
 ) -> Iterator[Verification]:
-    """Of an epoch that another one has replaced no row may be left, once the sink shows that one; unless it can take
-    none back."""
+    """Check that the sink has no rows of a replaced epoch once it shows the replacement, unless it can't remove
+    rows."""
     for output in sink.outputs:
         sealed = manifest.outputs[output]
         rows, digest, problem, conclusive = None, None, None, True
@@ -218,7 +218,7 @@ def _verify_by_key(
 
 
 def _verify_by_count(sink: OpenSink, output: str, overwritten: int) -> tuple[str | None, str, int, bool]:
-    """As `_verify_by_key`, without the WAL: `others` rows aren't the epoch's own any more."""
+    """Like `_verify_by_key`, without the WAL: `overwritten` rows don't belong to the epoch any more."""
     note = f"{overwritten} rows overwritten since"
     try:
         missing = sink.missing_keys(output)
@@ -232,8 +232,7 @@ def _verify_by_count(sink: OpenSink, output: str, overwritten: int) -> tuple[str
 
 
 def _unrecorded(epoch: Epoch, sink: OpenSink, participant: Participant) -> tuple[str | None, bool]:
-    """Why a target that can't be read doesn't have the epoch, as far as the record of what was sent can tell; and
-    whether it could."""
+    """Why an unreadable target lacks the epoch by the record of what was sent, and whether the record is conclusive."""
     if sink.guarantee is Guarantee.NONE:
         return None if _is_published(participant) else "guarantee none keeps no record of what was sent", False
     try:

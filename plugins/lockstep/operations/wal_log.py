@@ -49,11 +49,10 @@ def list_wals(runtime: Runtime, limit: int) -> WalLog:
 
 
 def open_output(runtime: Runtime, epoch_id: int, output: str) -> OutputBatches:
-    """The sealed rows of one output: every file is compared with the manifest, size and sha256, before its first row.
+    """The sealed rows of one output. Size and sha256 of every file are compared with the manifest before its first row.
 
-    Of an output that a table adopts the files are the table's: they are read for as long as it leaves them there,
-    whatever `keep_wal` says. Raises `WalGone`, `WalCorrupt`, `NotPrepared`, `UnknownEpoch`, `InvalidPipeline` for an
-    output that isn't there, `StagingUnavailable`.
+    Files that a table adopted are read as long as the table keeps them, regardless of `keep_wal`. Raises `WalGone`,
+    `WalCorrupt`, `NotPrepared`, `UnknownEpoch`, `InvalidPipeline` for an unknown output, `StagingUnavailable`.
     """
     epoch = runtime.ledger.epoch(runtime.pipeline, epoch_id)
     [batches] = _open(runtime, epoch, output).outputs([output])
@@ -61,8 +60,8 @@ def open_output(runtime: Runtime, epoch_id: int, output: str) -> OutputBatches:
 
 
 def find_output(runtime: Runtime, epoch_id: int, output: str) -> OutputManifest:
-    """What the seal says of an output, whether its rows are there or not. Raises as `open_output`, but no `WalGone` of
-    an epoch that is cleaned up."""
+    """The seal's entry for an output, whether its rows still exist or not. Raises what `open_output` raises, but not
+    `WalGone` for an epoch that is cleaned up."""
     epoch = runtime.ledger.epoch(runtime.pipeline, epoch_id)
     _require_some(epoch)
     outputs = read_manifest(runtime, epoch).outputs
@@ -122,7 +121,7 @@ def _opened_in_time(runtime: Runtime, epoch: Epoch) -> SealedWal:
 
 @contextmanager
 def naming_refusals(*watched: WatchedBatches) -> Iterator[None]:
-    """What the engine says in one sentence. Raises `QueryRefused`, or what went wrong with the rows that it was fed."""
+    """Report the engine's error in one sentence. Raises `QueryRefused`, or the error of the batches that it read."""
     import duckdb
 
     try:

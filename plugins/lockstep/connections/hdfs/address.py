@@ -1,4 +1,4 @@
-"""Where files of HDFS are: a cluster and a path on it, as Hadoop's clients and Spark write them."""
+"""URIs of HDFS: a cluster and a path, as Hadoop's clients and Spark write them."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ class HdfsAddress:
 
 
 def is_hdfs(uri: str) -> bool:
-    """Whether `HdfsAddress.of` is the one to ask about it."""
+    """True if `HdfsAddress.of` understands the URI's scheme."""
     return uri.startswith(f"{SCHEME}://")
 
 
 def configuration() -> Mapping[str, str]:
-    """What Hadoop's clients on this machine are told: core-site.xml and hdfs-site.xml of HADOOP_CONF_DIR, or of
-    HADOOP_HOME. Raises `StoreRefused` for a file that is no XML."""
+    """Settings of Hadoop's clients on this machine: core-site.xml and hdfs-site.xml of HADOOP_CONF_DIR or HADOOP_HOME.
+    Raises `StoreRefused` for a file that isn't XML."""
     folder = os.environ.get("HADOOP_CONF_DIR")
     if folder is None and (home := os.environ.get("HADOOP_HOME")):
         folder = f"{home}/etc/hadoop"
