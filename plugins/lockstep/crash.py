@@ -112,20 +112,20 @@ class CrashPoint(StrEnum):
 
 
 class CrashInjected(RuntimeError):
-    """Raised by a crash point whose action is `raise`."""
+    """Raised at a crash point whose action is `raise`."""
 
 
 _observers: list[Callable[[CrashPoint], object]] = []
 
 
 def reach(point: CrashPoint) -> None:
-    """Tell that the process stands at `point`. Inert unless LOCKSTEP_TESTING=1."""
+    """Report that the process is at `point`. Does nothing unless LOCKSTEP_TESTING=1."""
     if os.environ.get("LOCKSTEP_TESTING") != "1":
         return
     for observer in _observers:
         observer(point)
-    wanted, _, action = os.environ.get("LOCKSTEP_CRASH", "").partition(":")
-    if wanted == point:
+    point_name, _, action = os.environ.get("LOCKSTEP_CRASH", "").partition(":")
+    if point_name == point:
         _act(point, action or "kill")
 
 

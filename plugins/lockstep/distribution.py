@@ -43,11 +43,11 @@ _EXTRAS = {
 
 
 class PackageMissing(InvalidPipeline, ImportError):
-    """Also an ImportError: whoever imports what may be missing asks for that."""
+    """Also an ImportError, so that callers that import optional packages can catch it as such."""
 
 
 class PackageTooOld(InvalidPipeline, ImportError):
-    """Also an ImportError: what is to be imported from it isn't there yet."""
+    """Also an ImportError: the installed version lacks the name."""
 
 
 @contextmanager
@@ -65,7 +65,7 @@ def naming_extra(who: str) -> Iterator[None]:
 
 
 def import_lazily(module: str, homes: Mapping[str, str], name: str) -> Any:
-    """What `module.name` is, from the module where it is at home: the `__getattr__` of a package that imports late."""
+    """Import `name` from its module in `homes`: the `__getattr__` of a package with lazy imports."""
     if name not in homes:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
     with naming_extra(name):

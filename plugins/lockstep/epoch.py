@@ -21,7 +21,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,39}")
 
 
 def require_name(kind: str, name: str) -> str:
-    """Return `name` if it can stand in folder names, gids and session names; raise `InvalidPipeline` otherwise."""
+    """Return `name` if it can be part of folder names, gids and session names; raise `InvalidPipeline` otherwise."""
     if not _NAME.fullmatch(name):
         raise InvalidPipeline(
             f"{kind} name {name!r}: a name starts with a letter and has at most 40 letters, digits, '_', '.' or '-'"
@@ -30,14 +30,14 @@ def require_name(kind: str, name: str) -> str:
 
 
 class KeyedBy(StrEnum):
-    """What names an epoch of a pipeline."""
+    """How the epochs of a pipeline are identified."""
 
     INTERVAL = "interval"  #: a data interval in UTC; any order, in parallel
     CURSOR = "cursor"  #: a dense number; n+1 starts where n's range ends
 
 
 class Input(StrEnum):
-    """What an epoch reads that takes another one's place."""
+    """The input of an epoch that replaces another."""
 
     FRESH = "fresh"  #: its interval, planned anew: files that came late, or were corrected, belong to it
     FROZEN = "frozen"  #: exactly what that one read
@@ -100,10 +100,10 @@ class SourceRange:
 
 @dataclass(frozen=True, order=True)
 class Claim:
-    """What one epoch owns of a file: all of it, for good, or the bytes [starts, ends) of one that grows.
+    """A file that belongs to one epoch: all of it, or the bytes [starts, ends) of a growing one.
 
-    The rest is what the file was like, so that a later look can tell whether it changed: bytes, nanoseconds since 1970,
-    and digests of which only the source knows what went into them; by `head` a file is known again under another name.
+    The other fields describe the file, so that a later look can detect a change: bytes, nanoseconds since 1970, and
+    digests that only the source understands. `head` recognizes a file under another name.
     """
 
     path: str
@@ -128,13 +128,12 @@ class ChangedFile:
 
 @dataclass(frozen=True)
 class Plan:
-    """What an epoch reads and where it goes, frozen at its first `begin`. `sinks`: full specs, without secrets.
+    """The input and destination of an epoch, frozen at its first `begin`. `sinks`: full specs, without secrets.
 
-    `reads`: what each source reads, in its own words (`Source.reads_from`).
-    `audits`: what its sealed output is asked before any sink may vote, each as its spec. `input`: FROZEN where the
-    ranges are those of the epochs whose place it takes, for whoever plans it anew. `foreign`: number and manifest hash
-    of younger lives of its range, the youngest first, that sinks show by the decision of a ledger that was lost: it
-    takes their place, too.
+    `reads`: description of each source's input (`Source.reads_from`). `audits`: specs of the audits that run before any
+    sink may vote. `input`: FROZEN if the ranges are those of the replaced epochs, for a replan. `foreign`: number and
+    manifest hash of newer generations of the range, newest first, that sinks show by the decision of a lost ledger; the
+    epoch replaces them too.
     """
 
     sources: Mapping[str, SourceRange]
@@ -147,22 +146,22 @@ class Plan:
     @property
     def snapshots(self) -> tuple[str, ...]:
         """The sources that it reads whole."""
-        return tuple(name for name, found in self.sources.items() if found.snapshot)
+        return tuple(name for name, source_range in self.sources.items() if source_range.snapshot)
 
     @property
     def positions(self) -> dict[str, Position]:
-        """Where each of the others ended."""
-        return {name: found.end for name, found in self.sources.items() if not found.snapshot}
+        """{source: end position} of the sources that have one."""
+        return {name: source_range.end for name, source_range in self.sources.items() if not source_range.snapshot}
 
     def to_json(self) -> Json:
         return {
             "format": PLAN_FORMAT,
-            "sources": {name: found.to_json() for name, found in self.sources.items()},
+            "sources": {name: source_range.to_json() for name, source_range in self.sources.items()},
             "sinks": dict(self.sinks),
             "reads": dict(self.reads),
             **({"audits": list(self.audits)} if self.audits else {}),
             **({"input": str(self.input)} if self.input is Input.FROZEN else {}),
-            **({"foreign": [list(one) for one in self.foreign]} if self.foreign else {}),
+            **({"foreign": [list(statement) for statement in self.foreign]} if self.foreign else {}),
         }
 
     @classmethod
@@ -173,7 +172,7 @@ class Plan:
                 f"plan has format {value.get('format')!r}, this Lockstep reads {PLAN_FORMAT}: upgrade it"
             )
         return cls(
-            {name: SourceRange.from_json(found) for name, found in value["sources"].items()},
+            {name: SourceRange.from_json(source_range) for name, source_range in value["sources"].items()},
             dict(value["sinks"]),
             dict(value["reads"]),
             tuple(value.get("audits", ())),
@@ -184,9 +183,9 @@ class Plan:
 
 @dataclass(frozen=True)
 class RunKey:
-    """Who runs: Airflow's DAG id and run id, or what `run_epoch` puts in their place.
+    """A run: Airflow's DAG id and run id, or their substitutes in `run_epoch`.
 
-    `interval`: what the run is to move, where that is known. A run id that has stood for another one is refused.
+    `interval`: the interval that the run moves, if known. A run id keeps its interval: another one is refused.
     """
 
     dag_id: str
@@ -214,13 +213,13 @@ class RunKey:
 
     @property
     def moves(self) -> str | None:
-        """Of a `part` its pipeline. A name starts with a letter, and what names a pack's epochs with a digit."""
-        named = self.run_id.partition(PACKED)[2].partition(PACKED)[0]
-        return named if named[:1].isalpha() else None
+        """The pipeline of a `part`. Pipeline names start with a letter, names of a pack's epochs with a digit."""
+        count = self.run_id.partition(PACKED)[2].partition(PACKED)[0]
+        return count if count[:1].isalpha() else None
 
     @property
     def packed(self) -> bool:
-        """Whether it is a `member`, of a part or of the whole."""
+        """True for a `member` of a part or of the whole."""
         return any(name[:1].isdigit() for name in self.run_id.split(PACKED)[1:])
 
     def member(self, interval: Interval | None, number: int) -> RunKey:
@@ -241,9 +240,9 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Restaged:
-    """Where a decided epoch's rows are read since its WAL was damaged: the sealed rows, staged again.
+    """The WAL that replaces a decided epoch's damaged WAL: the same rows, staged again.
 
-    `reordered`: they may come in another order. The epoch keeps the manifest hash that was decided, also in markers.
+    `reordered`: their order may differ. The epoch keeps the decided manifest hash, also in markers.
     """
 
     wal: str
@@ -253,7 +252,7 @@ class Restaged:
 
 @dataclass(frozen=True)
 class Generation:
-    """What makes an epoch a later life of a range that is published."""
+    """Data of an epoch that replaces a published one."""
 
     root: int  #: the original
     number: int  #: 1: the first that took its place
@@ -264,7 +263,7 @@ class Generation:
     through: int | None = None
 
     def __str__(self) -> str:
-        """Whose place it takes, and by which rows."""
+        """The replaced epochs and the source of the rows."""
         place = f"epoch {self.replaces}"
         if self.through not in (None, self.replaces):
             place = f"epochs {self.replaces} to {self.through}"
@@ -298,18 +297,17 @@ class Epoch:
 
     @property
     def counted(self) -> Mapping[str, Any]:
-        """What the seal counted, by output: rows, bytes, digest and more; nothing before it."""
+        """Counts of the seal by output: rows, bytes, digest and more; empty before the seal."""
         return (self.summary or {}).get("outputs", {})  # type: ignore[no-any-return]
 
     @property
     def restores(self) -> int | None:
-        """The earlier life whose rows it shows again."""
+        """The earlier generation whose rows it shows again."""
         return self.generation.restores if self.generation else None
 
     @property
     def in_order(self) -> bool:
-        """Whether it is one of those that follow one another: an epoch of a cursor, and none that stands aside of
-        these, since it only takes the place of one of them."""
+        """True for an epoch of a cursor pipeline, except one that only replaces another."""
         return self.interval is None and (self.generation is None or self.generation.through is not None)
 
     def __str__(self) -> str:
@@ -319,11 +317,11 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Vote:
-    """A sink's promise: this epoch can be published by any process, whatever happens to the one that voted.
+    """A sink's promise that any process can publish this epoch, even if the voting one dies.
 
-    `token` is the execution's, `handle` what the sink finds its transaction by (gid, folder; of a redo sink None, or in
-    how many transactions it sends the epoch),
-    `target_id` the random id stored beside the marker table, `rows` the rows per output that were written or checked.
+    `token` is the execution's; `handle` identifies the sink's transaction (gid or folder; None for a redo sink, or the
+    number of transactions that it sends); `target_id` is the random id stored beside the marker table; `rows` are the
+    rows written or checked per output.
     """
 
     token: int
@@ -377,7 +375,7 @@ class PendingAssetEvent:
 
 
 class Outcome(StrEnum):
-    """What the audits of a sealed WAL came to."""
+    """The result of the audits of a sealed WAL."""
 
     PASSED = "passed"  #: nothing blocking offends
     HELD = "held"  #: something does: no sink may vote until a person answers
@@ -386,9 +384,8 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class AuditResult:
-    """`offending`: how many rows offend; of an audit that looks at a number, 1 if that does. `value`: what was
-    measured, where it is compared with other epochs'. `told`: number and bounds, where such an audit is offended, or
-    why it was left out."""
+    """`offending`: number of offending rows; 1 for an audit of a number that fails. `value`: the measured number, if it
+    is compared with other epochs. `told`: number and bounds of a failed comparison, or why it was skipped."""
 
     name: str
     offending: int
@@ -414,22 +411,22 @@ class Verdict:
     @property
     def offended(self) -> tuple[AuditResult, ...]:
         """The blocking audits that rows offend."""
-        return tuple(one for one in self.results if one.offending and one.blocking)
+        return tuple(result for result in self.results if result.offending and result.blocking)
 
     @property
     def warnings(self) -> tuple[AuditResult, ...]:
-        return tuple(one for one in self.results if one.offending and not one.blocking)
+        return tuple(result for result in self.results if result.offending and not result.blocking)
 
     def __str__(self) -> str:
         if self.outcome is Outcome.PASSED:
             return f"{len(self.results)} audit{'s' if len(self.results) != 1 else ''} passed"
-        named = ", ".join(map(str, self.offended))
-        return f"held by {named}" if self.outcome is Outcome.HELD else f"released by {self.actor}: {self.reason}"
+        names = ", ".join(map(str, self.offended))
+        return f"held by {names}" if self.outcome is Outcome.HELD else f"released by {self.actor}: {self.reason}"
 
 
 @dataclass(frozen=True)
 class EpochReport:
-    """What `run_epoch` and `recover` tell of an epoch."""
+    """The result of `run_epoch` and `recover` for an epoch."""
 
     pipeline: str
     epoch: int

@@ -1,7 +1,7 @@
-"""What can go wrong, one class per cause that a caller can act on.
+"""One exception class per cause that a caller can act on.
 
-`Retryable`: the same call may succeed later, nothing was lost. `Terminal`: repeating it can't help; the message says
-what was found, what was expected and what to do. Neither ever carries a secret.
+`Retryable`: the same call may succeed later, nothing was lost. `Terminal`: a retry can't help; the message says what
+was found, what was expected and what to do. Messages never contain secrets.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class EpochBusy(Retryable):
 
 
 class SourceNotReady(Retryable):
-    """Input that the interval expects is not there yet. `places`: absolute paths, or patterns of them, where a file
-    makes it worth while to look again; none where nobody can tell."""
+    """Input that the interval expects hasn't arrived. `places`: absolute paths or patterns whose files are worth
+    waiting for; empty if unknown."""
 
     def __init__(self, message: str, places: Iterable[str] = ()) -> None:
         super().__init__(message)
@@ -49,7 +49,7 @@ class JobAtWork(Retryable):
 
 
 class SourceUnavailable(Retryable):
-    """A source can't be reached, or is locked by somebody else for too long."""
+    """A source can't be reached, or stays locked for too long."""
 
 
 class TooManyInFlight(Retryable):
@@ -65,11 +65,11 @@ class LedgerUnavailable(Retryable):
 
 
 class SinkUnavailable(Retryable):
-    """A sink can't be reached, or is locked by somebody else for too long."""
+    """A sink can't be reached, or stays locked for too long."""
 
 
 class LoginUnavailable(LedgerUnavailable, SinkUnavailable, SourceUnavailable):
-    """Whoever gives the login away, a token service say, can't be asked now: so what it is for can't be reached."""
+    """The provider of a login, such as a token service, can't be reached."""
 
 
 class KeysHeld(SinkUnavailable):
@@ -105,15 +105,15 @@ class RecoveryIncomplete(Retryable):
 
 
 class EventsUnread(Retryable):
-    """What Airflow's assets know can't be read now: nobody is told, and the ledger keeps what is untold."""
+    """Airflow's asset events can't be read; the ledger keeps the pending ones."""
 
 
 class PublishBusy(PublishBlocked):
-    """Somebody else is publishing the epoch at this moment."""
+    """Another process is publishing the epoch."""
 
 
 class CompactionBusy(Retryable):
-    """Somebody else compacts the table at this moment."""
+    """Another process is compacting the table."""
 
 
 class CompactionOvertaken(Retryable):
@@ -148,11 +148,11 @@ class IllegalTransition(Terminal):
 
 
 class NotPrepared(Terminal):
-    """The ledger lacks a vote of this attempt for a sink of the plan, whatever Airflow's task state says."""
+    """The ledger lacks a vote of this attempt for a sink of the plan, regardless of Airflow's task state."""
 
 
 class NotAudited(NotPrepared):
-    """The plan has audits, and the sealed WAL has no verdict of theirs yet: no sink may vote, nobody may decide."""
+    """The plan has audits and the sealed WAL has no verdict yet: no sink may vote, and nothing may be decided."""
 
 
 class EpochHeld(NotAudited):
@@ -177,11 +177,11 @@ class IntervalMissing(Terminal):
 
 
 class RunMismatch(Terminal):
-    """A run id stands for another pipeline's epoch, or for another interval, than it is asked for now."""
+    """The run id belongs to another pipeline's epoch, or to another interval."""
 
 
 class NameTaken(Terminal):
-    """Another pipeline lives under this name: the definition shares no source and no sink with it."""
+    """Another pipeline has this name: the definition shares no source and no sink with it."""
 
 
 class EpochVoid(Terminal):
@@ -202,7 +202,7 @@ class LedgerRefused(Terminal):
 
 
 class OutcomeUnknown(Terminal):
-    """Nobody can prove what became of a decided transaction; `lockstep resolve` takes a person's word."""
+    """The outcome of a decided transaction can't be proven; `lockstep resolve` records a person's answer."""
 
 
 class WalCorrupt(Terminal):
@@ -218,7 +218,7 @@ class QueryRefused(Terminal):
 
 
 class RestateRefused(Terminal):
-    """What is published can't be replaced; nothing was planned."""
+    """Published rows can't be replaced; nothing was planned."""
 
 
 class RestageRefused(Terminal):
@@ -226,7 +226,7 @@ class RestageRefused(Terminal):
 
 
 class FormatUnknown(Terminal):
-    """Something was written by another version of Lockstep; it may be sound, this one can't tell."""
+    """The data was written by another version of Lockstep. It may be intact, but this version can't tell."""
 
 
 class StoreRefused(Terminal):
@@ -286,11 +286,11 @@ class SinkRejected(Terminal):
 
 
 class CompactionRefused(Terminal):
-    """What a compaction has written isn't what it read; the table is as it was."""
+    """The compaction's rows differ from its input; the table is unchanged."""
 
 
 class ExpiryRefused(Terminal):
-    """Nobody can tell any more which files of a table readers may still need; none was deleted."""
+    """The files that readers may still need can't be determined; none was deleted."""
 
 
 class StateRejected(Terminal):
@@ -318,7 +318,7 @@ class NotConfigured(Terminal):
 
 
 class Failure(Enum):
-    """What an error of a database's driver means for whoever asked."""
+    """The meaning of a database driver's error for the caller."""
 
     LOST = auto()  #: the connection broke: what the last statement did is not known
     PASSING = auto()  #: resources, locks, an operator: the same may go well later

@@ -1,9 +1,8 @@
-"""How `stage` has its job run where neither Spark Connect nor spark-submit leads: by a launcher of one's own.
+"""Job launchers of users, for clusters that neither Spark Connect nor spark-submit reaches.
 
-A launcher may launch twice: the answer to the first time was lost, or the task died before it had it. Nothing has to
-be recorded for that. Each execution of `stage` has a token of its own, and a folder by it, which the request names; the
-task seals that folder and no other, under a guard by its attempt. So what an older job still writes is rubbish,
-whenever it ends, and recovery takes it away.
+A launcher may launch a job twice: after a lost answer, or after a task died. Nothing has to be recorded for that: each
+execution of `stage` has its own token and a folder named by it. The task seals only its own folder, guarded by its
+attempt; recovery deletes what an older job still writes.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ __all__ = ["Application", "JobLauncher", "JobState"]
 
 
 class JobState(StrEnum):
-    """Of a job, as its launcher finds it. One that was cancelled, or that nobody knows any more, has failed."""
+    """State of a job. A cancelled or unknown job has failed."""
 
     RUNNING = "running"  #: or it waits for room
     SUCCEEDED = "succeeded"
@@ -27,8 +26,8 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True)
 class Application:
-    """What is to run, in files of this machine that last until the job has ended: Spark's driver takes `file` as its
-    script and `code` as --py-files. What these import has to be installed there."""
+    """Files of the Spark application on this machine; they exist until the job ends. Spark's driver takes `file` as
+    script and `code` as --py-files; their dependencies must be installed on the cluster."""
 
     file: Path  #: stage_epoch.py
     code: Path  #: a zip with Lockstep and the pipeline's package
@@ -44,14 +43,14 @@ class JobLauncher(Protocol):
     """
 
     def launch(self, application: Application, arguments: Sequence[str], token: str) -> str:
-        """Start the application with these arguments; the handle by which the job is known from now on.
+        """Start the application with these arguments. Returns the job's handle.
 
-        `token`: of this execution, and of no other in any deployment; letters, digits and hyphens, at most 32. A
-        service that takes a key for each job may be given it. Whatever is raised fails the try.
+        `token`: unique to this execution in all deployments; at most 32 letters, digits and hyphens. Services that take
+        an idempotency key can use it. Any exception fails the try.
         """
 
     def state(self, handle: str) -> JobState:
-        """How it stands with the job. What this raises fails the try, so it bears a lost answer by itself."""
+        """The job's state. An exception fails the try, so handle lost answers here."""
 
     def cancel(self, handle: str) -> None:
         """Have the job end soon. It may have ended, or be gone."""

@@ -11,7 +11,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from lockstep.audits.audit import Function, Query
-from lockstep.audits.in_spark import AskSpark, Found
+from lockstep.audits.evaluate import AskSpark, Found
 from lockstep.distribution import naming_extra
 from lockstep.epoch import Epoch, EpochReport, Interval, KeyedBy, RunKey
 from lockstep.errors import IntervalMissing, IntervalOverlap, InvalidPipeline, LedgerRefused, LockstepError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockstep.connections.home import absolute
+from lockstep.connections.names import absolute
 from lockstep.epoch import Vote
 from lockstep.errors import (
     InvalidPipeline,

@@ -12,7 +12,8 @@ from typing import Generic, TypeVar
 
 
 class EpochState(StrEnum):
-    """Where an epoch stands. No `prepared`: commit counts the votes. No `aborted`: abort raises the attempt."""
+    """States of an epoch. There is no `prepared` (commit counts the votes) and no `aborted` (abort opens a new
+    attempt)."""
 
     PLANNED = "planned"  #: its input is frozen; nothing of it is believed yet
     STAGED = "staged"  #: its WAL is sealed and known to the ledger by hash
@@ -24,7 +25,7 @@ class EpochState(StrEnum):
 
 
 class ParticipantState(StrEnum):
-    """Where one sink stands in one epoch."""
+    """States of one sink in one epoch."""
 
     PENDING = "pending"  #: no vote of the current attempt
     PREPARED = "prepared"  #: voted: publication can be finished by any process
@@ -32,7 +33,7 @@ class ParticipantState(StrEnum):
 
 
 class Role(StrEnum):
-    """Who moves states. One role is one module in `lockstep.protocol` and one task of the DAG."""
+    """The actors of transitions. A role is one module in `lockstep.protocol` and one task of the DAG."""
 
     BEGIN = "begin"
     STAGE = "stage"
@@ -47,7 +48,7 @@ class Role(StrEnum):
 
 
 class Fence(StrEnum):
-    """What a transition checks besides the state it comes from."""
+    """Conditions of a transition besides the state it starts from."""
 
     NONE = "none"  #: open to anybody: the decision has been taken
     ATTEMPT = "attempt"  #: only under the epoch's current attempt

@@ -14,12 +14,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lockstep.audits import Audit, asking, function
+from lockstep.audits import Audit, evaluate, function
 from lockstep.audits.audit import audit_from_spec
 from lockstep.audits.evaluate import SAMPLE, ask
 from lockstep.errors import AuditFailed, InvalidPipeline, SourceUnavailable
 from tests.audits import checks
-from tests.audits.test_asking import ORDERS, Sealed, asked, occasion, sealed
+from tests.audits.test_evaluate import ORDERS, Sealed, asked, occasion, sealed
 
 __all__ = ["sealed"]
 
@@ -351,10 +351,10 @@ def test_what_no_other_process_could_call_is_refused_before_anything_is_planned(
 
 def test_more_than_memory_is_refused_by_name(sealed: Sealed, monkeypatch: pytest.MonkeyPatch) -> None:
     wal = sealed(orders=pa.table({"id": pa.array(range(200_000), pa.int64())}))
-    monkeypatch.setattr(asking, "MOST_BYTES", 1_000_000)
+    monkeypatch.setattr(evaluate, "MOST_BYTES", 1_000_000)
     with pytest.raises(AuditFailed, match=r"output orders is more than 1,000,000 bytes in memory.*over='spark'"):
         asked(wal, function("orders", checks.none_of_them))
-    monkeypatch.setattr(asking, "MOST_BYTES", 10_000_000)
+    monkeypatch.setattr(evaluate, "MOST_BYTES", 10_000_000)
     assert asked(wal, function("orders", checks.none_of_them)).result.offending == 0
 
 

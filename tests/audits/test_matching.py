@@ -12,12 +12,12 @@ import psycopg2
 import pyarrow as pa
 import pytest
 
-from lockstep.audits import Audit, asking, foreign, matches
+from lockstep.audits import Audit, evaluate, foreign, matches
 from lockstep.audits.audit import audit_from_spec
 from lockstep.audits.evaluate import Answer, ask
 from lockstep.errors import AuditFailed, InvalidPipeline, SourceUnavailable
 from lockstep.wal.reading import SealedWal
-from tests.audits.test_asking import Sealed, occasion, sealed
+from tests.audits.test_evaluate import Sealed, occasion, sealed
 
 __all__ = ["sealed"]
 DAYS = [date(2026, 1, 1), date(2026, 1, 1), date(2026, 1, 2), None]
@@ -149,7 +149,7 @@ def test_what_cant_be_compared_gets_no_verdict(sealed: Sealed, shop: str, subtes
 def test_too_many_groups_are_refused_before_they_are_fetched(
     sealed: Sealed, shop: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "_MOST_GROUPS", 1000)
+    monkeypatch.setattr(evaluate, "_MOST_GROUPS", 1000)
     many = "SELECT date '2026-01-01' + n, 1 / (n < 50000)::int FROM generate_series(1, 99999) AS n"
     with pytest.raises(AuditFailed, match="more than 1,000 rows came"):  # and not that the 50,000th divides by zero
         asked(sealed(paid=PAID), by_day(many), shop)

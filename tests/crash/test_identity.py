@@ -11,7 +11,7 @@ import pytest
 from lockstep import run_epoch
 from lockstep.epoch import RunKey
 from lockstep.errors import InvalidPipeline, NameTaken, RunMismatch
-from lockstep.operations.redefine import redefine
+from lockstep.operations.renumber import redefine
 from lockstep.pipeline import Pipeline
 from lockstep.protocol.abort import abort
 from lockstep.protocol.begin import begin

@@ -20,8 +20,7 @@ from lockstep.epoch import RunKey
 from lockstep.errors import IllegalTransition, LedgerConflict, LedgerRefused, PreflightRefused, RestateRefused, WalGone
 from lockstep.ledger import Ledger, migrate, rebuilding
 from lockstep.operations.rebuild import Rebuilding, look, rebuild
-from lockstep.operations.redefine import redefine
-from lockstep.operations.renumber import renumber
+from lockstep.operations.renumber import redefine, renumber
 from lockstep.operations.verify import verify
 from lockstep.protocol.begin import begin
 from lockstep.sinks.files import FileSink, files

@@ -23,8 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lockstep.audits.audit import rules_by_output
-from lockstep.audits.rule import Rule
+from lockstep.audits.audit import Rule, rules_by_output
 from lockstep.connections.object_store.address import from_hadoop
 from lockstep.connections.object_store.store import ObjectStore
 from lockstep.epoch import Epoch, Interval, KeyedBy, Position, RunKey

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lockstep import Pipeline
-from lockstep.connections.home import absolute
+from lockstep.connections.names import absolute
 from lockstep.epoch import Interval, RunKey
 from lockstep.launchers import Application, JobState
 from lockstep.ledger import Ledger

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from lockstep.connections.dataset import Dataset
+from lockstep.connections.names import Dataset
 from lockstep.errors import NotPrepared
 from tests.dags.observed import DAY, RUN, Observed
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lockstep.connections.home import absolute
+from lockstep.connections.names import absolute
 from lockstep.launchers import Application, JobState
 
 GATE = "jobs"  #: a job begins when gates/jobs is gone

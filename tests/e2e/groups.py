@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow.sdk import BaseNotifier
 
-from lockstep.connections.home import absolute
+from lockstep.connections.names import absolute
 
 Row = tuple[int, str, float]
 

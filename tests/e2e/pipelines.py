@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from lockstep import Pipeline, crash
 from lockstep.audits import Audit, row_count
-from lockstep.connections.home import absolute
+from lockstep.connections.names import absolute
 from lockstep.crash import CrashPoint
 from lockstep.pipeline import Transform
 from lockstep.sinks import FileSink, KafkaSink, PostgresSink

@@ -16,8 +16,8 @@ import psycopg2.errors
 import pyarrow as pa
 import pytest
 
+from lockstep.connections.names import Relation
 from lockstep.connections.postgres.connection import Database
-from lockstep.connections.relation import Relation
 from lockstep.epoch import Vote
 from lockstep.errors import (
     SINK_ERRORS,

@@ -29,15 +29,14 @@ from lockstep.audits import (
     unique,
 )
 from lockstep.audits.audit import Function, Query, audit_from_spec
-from lockstep.audits.evaluate import Answer, ask
-from lockstep.audits.in_spark import VARIABLE, Found, is_alike
+from lockstep.audits.evaluate import VARIABLE, Answer, Found, ask, is_alike
 from lockstep.compute import auditing
 from lockstep.compute.auditing import ask_spark
 from lockstep.errors import AuditFailed, EpochHeld, InvalidPipeline, NotConfigured, StageFailed, WalCorrupt
 from lockstep.sinks import FileSink
 from lockstep.wal.reading import SealedWal
 from tests.audits import checks
-from tests.audits.test_asking import ANSWERS, ORDERS, Sealed, occasion
+from tests.audits.test_evaluate import ANSWERS, ORDERS, Sealed, occasion
 from tests.spark.pipelines import pipeline_of
 from tests.spark.staged import DAY, csv
 

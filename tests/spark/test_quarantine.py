@@ -23,7 +23,7 @@ from lockstep.protocol.runtime import Runtime
 from lockstep.sinks import FileSink
 from lockstep.wal.request import QuarantineCount
 from lockstep.wal.staging import Staging
-from tests.audits.test_asking import ANSWERS, ORDERS
+from tests.audits.test_evaluate import ANSWERS, ORDERS
 from tests.spark.pipelines import pipeline_of
 from tests.spark.staged import DAY, Staged, csv, rows_in, stage
 

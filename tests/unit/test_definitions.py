@@ -15,7 +15,7 @@ from lockstep import KeyedState, Pipeline, rows_of
 from lockstep.audits import conserved, not_null
 from lockstep.audits.audit import audit_from_spec, outputs_conserved
 from lockstep.compute.declared_windows import Windows
-from lockstep.connections.dataset import Dataset
+from lockstep.connections.names import Dataset
 from lockstep.definition.conservation import Conservation
 from lockstep.definition.ddl import Field, fields_of
 from lockstep.errors import InvalidPipeline

@@ -31,7 +31,7 @@ from lockstep.airflow._cluster_jobs import KubernetesJobs, YarnJobs
 from lockstep.airflow._shipping import file_of, ship
 from lockstep.airflow.connections import AirflowConnections, connection
 from lockstep.audits.audit import Function, Query
-from lockstep.audits.in_spark import AskSpark, Found
+from lockstep.audits.evaluate import AskSpark, Found
 from lockstep.connections.environment import for_driver, variables_of
 from lockstep.epoch import SourceRange
 from lockstep.errors import NotConfigured, StageFailed

@@ -18,7 +18,7 @@ import pyarrow as pa
 from airflow.configuration import conf
 from airflow.sdk import Context
 
-from lockstep.connections.dataset import Dataset
+from lockstep.connections.names import Dataset
 from lockstep.epoch import Epoch, Json
 from lockstep.errors import LockstepError
 from lockstep.protocol.runtime import Runtime

@@ -1,13 +1,19 @@
-"""SQL text for DuckDB: identifiers and values are quoted in one place."""
+"""SQL for DuckDB: quoting of identifiers and values, and the query that compares an output's groups with others."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
-from lockstep.audits.rule import Value
+from lockstep.audits.audit import Value
 from lockstep.errors import InvalidPipeline
+
+EXPECTED = "lockstep_expected"  #: the table in which stands what a foreign system has said
+VALUE = "lockstep_value"  #: of a group; no column that groups go by is called so
+HERE = "lockstep_here"  #: true of every group that a side has
+OWN_NAMES = frozenset({VALUE, HERE})
 
 
 class Text(str):
@@ -45,3 +51,40 @@ def literal(value: Value) -> str:
         case str() if "\0" not in value:
             return "'" + value.replace("'", "''") + "'"
     raise InvalidPipeline(f"{value!r} can't stand in an audit: give text, a number, a date or a time")
+
+
+def grouped(output: str, measure: str, key: Sequence[str]) -> Text:
+    """The measure of each group, and that there is one."""
+    columns = Text(", ".join(map(identifier, key)))
+    template = "SELECT {measure} AS {value}, true AS {here} FROM {output}"
+    if key:
+        template = "SELECT {columns}, {measure} AS {value}, true AS {here} FROM {output} GROUP BY {columns}"
+    return Text(compose(template, columns=columns, measure=Text(measure), value=VALUE, here=HERE, output=output))
+
+
+def expected_groups(key: Sequence[str]) -> Text:
+    """SQL that selects the groups of the foreign query's result."""
+    columns = Text("".join(f"{identifier(column)}, " for column in key))
+    template = "SELECT {columns}{value}, true AS {here} FROM {table}"
+    return Text(compose(template, columns=columns, value=VALUE, here=HERE, table=EXPECTED))
+
+
+def differing(actual: Text, expected: Text, key: Sequence[str], within: float) -> str:
+    """SQL that selects the groups where the two values differ by more than the share `within` of the second, or that
+    only one side has. NaN and infinity never match: no share of them exists, and a comparison with NaN would always
+    pass."""
+    names = [identifier(one) for one in key]
+    return compose(
+        "SELECT {both}found.{value} AS found, expected.{value} AS expected FROM ({found}) AS found "
+        "FULL JOIN ({wanted}) AS expected ON {same} WHERE found.{here} IS NULL OR expected.{here} IS NULL "
+        "OR (found.{value} IS DISTINCT FROM expected.{value} "
+        "AND (NOT isfinite(CAST(found.{value} AS DOUBLE)) OR NOT isfinite(CAST(expected.{value} AS DOUBLE)) "
+        "OR coalesce(abs(found.{value} - expected.{value}) > {within} * abs(expected.{value}), true)))",
+        both=Text("".join(f"coalesce(found.{one}, expected.{one}) AS {one}, " for one in names)),
+        found=actual,
+        wanted=expected,
+        same=Text(" AND ".join(f"found.{one} IS NOT DISTINCT FROM expected.{one}" for one in names) or "true"),
+        within=Text(literal(float(within))),
+        value=VALUE,
+        here=HERE,
+    )

@@ -1,19 +1,124 @@
-"""What an audit is, and how a plan freezes it: as what it asks, so that no release and no edit asks something else."""
+"""Audits and their frozen form. A plan stores the full question, so that neither a release nor an edit changes what is
+asked."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from enum import StrEnum
-from typing import ClassVar, Self
+from types import MappingProxyType
+from typing import ClassVar, Literal, Self, TypeAlias, get_args
 
-from lockstep.audits.rule import Asked, Rule, asked_from_json
 from lockstep.definition.functions import describe_version
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,119}")
+
+Value: TypeAlias = str | int | float | bool | Decimal | date | datetime
+Offence: TypeAlias = Literal["null", "not_in", "outside", "where"]
+
+
+@dataclass(frozen=True)
+class Key:
+    """No two rows agree in all of these columns; those with a null in one aren't compared."""
+
+    columns: tuple[str, ...]
+
+    def to_json(self) -> Json:
+        """The form that a plan freezes."""
+        return {"offence": "twice", "columns": list(self.columns)}
+
+
+@dataclass(frozen=True)
+class Newest:
+    """The newest value of `column` reaches the end of the epoch's interval (without one: when it was planned), but for
+    `within`."""
+
+    column: str
+    within: timedelta
+
+    def to_json(self) -> Json:
+        """The form that a plan freezes."""
+        return {"offence": "stale", "column": self.column, "within": self.within // timedelta(microseconds=1)}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A test of a single row. A row offends if its `column` is null, has none of `values`, or lies outside the bounds;
+    or if `condition` (SQL of the engine that evaluates it) is true. Nulls offend only in the first case."""
+
+    offence: Offence
+    column: str | None = None
+    values: tuple[Value, ...] = ()
+    at_least: Value | None = None
+    at_most: Value | None = None
+    condition: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.offence not in get_args(Offence):
+            raise InvalidPipeline(f"an audit's rule is {self.offence!r}: upgrade Lockstep")
+
+    def to_json(self) -> Json:
+        """The form that a plan freezes."""
+        frozen: dict[str, Json] = {"offence": self.offence}
+        if self.column is not None:
+            frozen["column"] = self.column
+        if self.values:
+            frozen["values"] = [_plain(value) for value in self.values]
+        for name, bound in (("at_least", self.at_least), ("at_most", self.at_most)):
+            if bound is not None:
+                frozen[name] = _plain(bound)
+        return frozen if self.condition is None else {**frozen, "condition": self.condition}
+
+    @classmethod
+    def from_json(cls, value: Json) -> Rule:
+        """Raises `InvalidPipeline` for one that this version of Lockstep doesn't know."""
+        bounds = {name: _value(value[name]) for name in ("at_least", "at_most") if name in value}
+        values = tuple(map(_value, value.get("values", ())))
+        return cls(value["offence"], value.get("column"), values, condition=value.get("condition"), **bounds)
+
+
+Asked: TypeAlias = Rule | Key | Newest
+
+
+def asked_from_json(value: Json) -> Asked:
+    """The rule, key or newest value that a plan froze. Raises `InvalidPipeline` for a kind that this version doesn't
+    know."""
+    match value["offence"]:
+        case "twice":
+            return Key(tuple(value["columns"]))
+        case "stale":
+            return Newest(value["column"], timedelta(microseconds=value["within"]))
+    return Rule.from_json(value)
+
+
+def _plain(value: Value) -> Json:
+    """JSON has no dates and one kind of number."""
+    match value:
+        case datetime():
+            return {"datetime": value.isoformat()}
+        case date():
+            return {"date": value.isoformat()}
+        case Decimal():
+            return {"decimal": str(value)}
+    return value
+
+
+_READ: Mapping[str, Callable[[str], Value]] = MappingProxyType(
+    {"datetime": datetime.fromisoformat, "date": date.fromisoformat, "decimal": Decimal}
+)
+
+
+def _value(frozen: Json) -> Value:
+    if isinstance(frozen, dict):
+        [(kind, text)] = frozen.items()
+        return _READ[kind](text)
+    value: Value = frozen
+    return value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,16 +151,16 @@ class Audit:
 
     @property
     def rule(self) -> Rule | None:
-        """By which one row offends, whatever the others are."""
+        """The row test, if the audit judges each row by itself."""
         return None
 
     def spec(self) -> Json:
-        """What a plan freezes."""
+        """The form that a plan freezes."""
         base = {"kind": self.kind, "name": self.name, "outputs": list(self.outputs), "blocking": self.blocking}
         return {**base, **({"quarantine": True} if self.quarantine else {}), **self._asks()}
 
     def _asks(self) -> dict[str, Json]:
-        """What sets it apart, by the names of its arguments."""
+        """The arguments of this kind of audit, by name."""
         raise NotImplementedError
 
     @classmethod
@@ -112,7 +217,7 @@ class Matches(Audit):
 
 
 class Over(StrEnum):
-    """What a function of one's own gets."""
+    """The form in which a user's function gets the rows."""
 
     ARROW = "arrow"  #: all rows as a pyarrow.Table, in the task
     SPARK = "spark"  #: a DataFrame of them
@@ -132,8 +237,8 @@ class Function(Audit):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.over not in list(Over):
-            known = " or ".join(repr(str(one)) for one in Over)
-            raise InvalidPipeline(f"audit {self.name}: over is {self.over!r}: say {known}")
+            choices = " or ".join(repr(str(kind)) for kind in Over)
+            raise InvalidPipeline(f"audit {self.name}: over is {self.over!r}: say {choices}")
         if not isinstance(self.function, str) or ":" not in self.function:
             raise InvalidPipeline(f"audit {self.name}: {self.function!r} names no function: give module:function")
 
@@ -160,7 +265,7 @@ class RowCount(Audit):
 
 @dataclass(frozen=True, kw_only=True)
 class Volume(Audit):
-    """As many rows as in the median of the `epochs` decided ones before, give or take the share `within`."""
+    """The row count is within the share `within` of the median of the last `epochs` decided epochs."""
 
     epochs: int
     within: float
@@ -178,7 +283,7 @@ class Volume(Audit):
 
 @dataclass(frozen=True, kw_only=True)
 class Steady(Volume):
-    """The same of `measure`, an SQL query that gives one number."""
+    """Like `Volume`, for `measure`: an SQL query that returns one number."""
 
     measure: str
 
@@ -204,63 +309,63 @@ _KINDS: dict[str, type[Audit]] = {
 
 
 def outputs_conserved(specs: Iterable[Json]) -> tuple[str, ...]:
-    """Of which outputs the audits of a plan tell whether rows were conserved."""
-    found = [one for one in map(audit_from_spec, specs) if isinstance(one, Conserved)]
-    return tuple(dict.fromkeys(output for one in found for output in one.outputs))
+    """Outputs for which the audits of a plan report whether rows were conserved."""
+    audits = [audit for audit in map(audit_from_spec, specs) if isinstance(audit, Conserved)]
+    return tuple(dict.fromkeys(output for audit in audits for output in audit.outputs))
 
 
 def quarantining(specs: Iterable[Json]) -> tuple[Json, ...]:
-    """Those of a plan's audits by which rows go to quarantine."""
+    """Audits of a plan that send rows to quarantine."""
     return tuple(spec for spec in specs if spec.get("quarantine"))
 
 
 def rules_by_output(specs: Iterable[Json]) -> dict[str, dict[str, Rule]]:
-    """By output and by the audit's name, what sends a row to quarantine. Raises `InvalidPipeline`."""
-    found: dict[str, dict[str, Rule]] = {}
-    for one in map(audit_from_spec, quarantining(specs)):
-        if (rule := one.rule) is not None:
-            found.setdefault(one.outputs[0], {})[one.name] = rule
-    return found
+    """{output: {audit: rule that sends a row to quarantine}}. Raises `InvalidPipeline`."""
+    rules: dict[str, dict[str, Rule]] = {}
+    for audit in map(audit_from_spec, quarantining(specs)):
+        if (rule := audit.rule) is not None:
+            rules.setdefault(audit.outputs[0], {})[audit.name] = rule
+    return rules
 
 
 def audit_from_spec(spec: Json) -> Audit:
     """The audit that a plan froze. Raises `InvalidPipeline` for one that this version of Lockstep doesn't know."""
-    known = dict(spec)
-    kind = _KINDS.get(known.pop("kind"))
+    arguments = dict(spec)
+    kind = _KINDS.get(arguments.pop("kind"))
     if kind is None:
         raise InvalidPipeline(f"audit {spec.get('name')!r} is of kind {spec['kind']!r}: upgrade Lockstep")
-    return kind._of({**known, "outputs": tuple(known["outputs"])})
+    return kind._of({**arguments, "outputs": tuple(arguments["outputs"])})
 
 
 def require_sound(
     pipeline: str, audits: Iterable[Audit], outputs: tuple[str, ...], adopted: Collection[str] = ()
 ) -> None:
-    """Raise `InvalidPipeline` unless each has a name of its own and looks at outputs that a sink takes. `adopted`:
-    those whose files become a table's, which Spark doesn't read for audits."""
+    """Raise `InvalidPipeline` unless each audit has its own name and looks at outputs that a sink takes. `adopted`:
+    outputs whose files become a table's; Spark doesn't read these for audits."""
     seen: set[str] = set()
     looked_at: dict[str, str] = {}
-    for one in audits:
-        if not isinstance(one, Audit):
+    for audit in audits:
+        if not isinstance(audit, Audit):
             raise InvalidPipeline(
-                f"pipeline {pipeline}: {one!r} in audits is no audit: make them with lockstep.audits, such as "
+                f"pipeline {pipeline}: {audit!r} in audits is no audit: make them with lockstep.audits, such as "
                 "not_null('orders', 'id')"
             )
-        if one.name in seen:
-            raise InvalidPipeline(f"pipeline {pipeline}: two audits are called {one.name}: give one of them name=…")
-        seen.add(one.name)
-        if missing := sorted(set(one.outputs) - set(outputs)):
+        if audit.name in seen:
+            raise InvalidPipeline(f"pipeline {pipeline}: two audits are called {audit.name}: give one of them name=…")
+        seen.add(audit.name)
+        if missing := sorted(set(audit.outputs) - set(outputs)):
             raise InvalidPipeline(
-                f"pipeline {pipeline}: audit {one.name} looks at {', '.join(missing)}, which no sink takes; the sinks "
-                f"take {', '.join(outputs)}"
+                f"pipeline {pipeline}: audit {audit.name} looks at {', '.join(missing)}, which no sink takes; "
+                f"the sinks take {', '.join(outputs)}"
             )
-        for output in one.outputs:
+        for output in audit.outputs:
             if (twin := looked_at.setdefault(output.casefold(), output)) != output:
                 raise InvalidPipeline(
                     f"pipeline {pipeline}: audits look at the outputs {twin} and {output}, which SQL can't tell apart: "
                     "rename one"
                 )
-        if isinstance(one, Function) and one.over == Over.SPARK and one.outputs[0] in adopted:
+        if isinstance(audit, Function) and audit.over == Over.SPARK and audit.outputs[0] in adopted:
             raise InvalidPipeline(
-                f"pipeline {pipeline}: audit {one.name} is over a DataFrame, and a table adopts the files of output "
-                f"{one.outputs[0]}, which Spark doesn't read for audits: say over='arrow'"
+                f"pipeline {pipeline}: audit {audit.name} is over a DataFrame, and a table adopts the files of output "
+                f"{audit.outputs[0]}, which Spark doesn't read for audits: say over='arrow'"
             )

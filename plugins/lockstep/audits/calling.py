@@ -1,6 +1,6 @@
-"""A user's own audit, called: it is what was planned, and what it gives are rows of the output, or nothing has passed.
+"""Calls a user's audit function: the planned version of it, whose result must be rows of the output.
 
-What goes wrong is told by kind and place. The text of an error may quote a value.
+Errors are reported by kind and place, because their text may quote a value.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def load(audit: Function) -> Callable[[Any], Any]:
 
 
 def call(audit: Function, rows: Any, passing: type[Exception] = Retryable) -> Any:
-    """What its function returns. Raises `AuditFailed`, and as it is what the function raises that is `Retryable`, or of
-    kind `passing`."""
+    """The result of the audit's function. Raises `AuditFailed`; passes on `Retryable` and exceptions of kind
+    `passing`."""
     function = load(audit)
     try:
         return function(rows)
@@ -48,7 +48,7 @@ def call(audit: Function, rows: Any, passing: type[Exception] = Retryable) -> An
 
 
 def failure(audit: Function, error: BaseException, where: str = "") -> AuditFailed:
-    """Of its function, or of what that has made."""
+    """The error for a function that raised `error`, or whose result did when it was evaluated."""
     return AuditFailed(f"audit {audit.name}: {audit.function} fails: {describe_raised(error)}{where}; {_THEN}")
 
 
@@ -57,22 +57,26 @@ def _plain(error: BaseException) -> Exception:
 
 
 def refuse(audit: Function, gives: str) -> AuditFailed:
-    """Of a result that isn't rows of the output."""
+    """The error for a result that isn't rows of the output."""
     return AuditFailed(f"audit {audit.name}: {audit.function} gives {gives}; {_THEN}")
 
 
 def offending(audit: Function, table: pa.Table) -> pa.Table:
     """The rows of the output that offend by a function over Arrow. Raises `AuditFailed`."""
-    given = call(audit, table)
-    if isinstance(given, pa.Array | pa.ChunkedArray):
-        return _chosen(audit, table, given)
-    if not isinstance(given, pa.Table):
-        raise refuse(audit, f"{describe_kind(given)}: give a pyarrow.Table of the rows that offend, or a boolean array")
+    result = call(audit, table)
+    if isinstance(result, pa.Array | pa.ChunkedArray):
+        return _chosen(audit, table, result)
+    if not isinstance(result, pa.Table):
+        raise refuse(
+            audit, f"{describe_kind(result)}: give a pyarrow.Table of the rows that offend, or a boolean array"
+        )
     require_columns(
-        audit, zip(given.column_names, given.schema.types, strict=True), {one.name: one.type for one in table.schema}
+        audit,
+        zip(result.column_names, result.schema.types, strict=True),
+        {field.name: field.type for field in table.schema},
     )
-    require_fewer(audit, given.num_rows, table.num_rows)
-    return given
+    require_fewer(audit, result.num_rows, table.num_rows)
+    return result
 
 
 def _chosen(audit: Function, table: pa.Table, mask: pa.Array | pa.ChunkedArray) -> pa.Table:
@@ -83,23 +87,23 @@ def _chosen(audit: Function, table: pa.Table, mask: pa.Array | pa.ChunkedArray) 
     return table.filter(mask)
 
 
-def require_columns(audit: Function, given: Iterable[tuple[str, object]], known: Mapping[str, object]) -> None:
+def require_columns(audit: Function, result: Iterable[tuple[str, object]], types: Mapping[str, object]) -> None:
     """Raise `AuditFailed` unless they are columns of the output, one at least, each of its type."""
-    found = list(given)
+    columns = list(result)
     strange = [
-        f"{name} ({kind})" + (f", which is {known[name]} in the output" if name in known else "")
-        for name, kind in found
-        if known.get(name) != kind
+        f"{name} ({kind})" + (f", which is {types[name]} in the output" if name in types else "")
+        for name, kind in columns
+        if types.get(name) != kind
     ]
-    if strange or not found:
+    if strange or not columns:
         gives = f"columns that the output doesn't have: {'; '.join(strange)}" if strange else "rows without a column"
-        raise refuse(audit, f"{gives}. Give rows of the output, with any of its columns: {', '.join(known)}")
+        raise refuse(audit, f"{gives}. Give rows of the output, with any of its columns: {', '.join(types)}")
 
 
-def require_fewer(audit: Function, given: int, sealed: int) -> None:
+def require_fewer(audit: Function, offending: int, sealed: int) -> None:
     """Raise `AuditFailed` if more rows offend than there are."""
-    if given > sealed:
-        raise refuse(audit, f"{given:,} rows, and the output has {sealed:,}: give each row that offends once")
+    if offending > sealed:
+        raise refuse(audit, f"{offending:,} rows, and the output has {sealed:,}: give each row that offends once")
 
 
 def plain_rows(table: pa.Table) -> list[dict[str, Any]]:
@@ -121,5 +125,5 @@ def _plain_values(column: pa.ChunkedArray) -> list[Any]:
 
 
 def describe_kind(value: object) -> str:
-    """What somebody has given in place of what was expected."""
+    """The value's type, with an article."""
     return "None" if value is None else f"a {type(value).__name__}"

@@ -14,10 +14,23 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from lockstep.audits._matching import OWN_NAMES, differing, grouped
-from lockstep.audits._sql import Text, compose, identifier, literal
-from lockstep.audits.audit import Audit, Conserved, Function, Matches, Over, Query, RowCount, Steady, Volume
-from lockstep.audits.rule import Asked, Key, Newest, Rule, Value
+from lockstep.audits._sql import OWN_NAMES, Text, compose, differing, grouped, identifier, literal
+from lockstep.audits.audit import (
+    Asked,
+    Audit,
+    Conserved,
+    Function,
+    Key,
+    Matches,
+    Newest,
+    Over,
+    Query,
+    RowCount,
+    Rule,
+    Steady,
+    Value,
+    Volume,
+)
 from lockstep.definition.functions import reference_to, remember_source
 from lockstep.errors import InvalidPipeline
 
@@ -53,7 +66,7 @@ def unique(
         "SELECT {key}, count(*) AS times FROM {output} WHERE {known} GROUP BY {key} HAVING count(*) > 1",
         output=output,
         key=Text(", ".join(map(identifier, key))),
-        known=Text(" AND ".join(f"{identifier(one)} IS NOT NULL" for one in key)),
+        known=Text(" AND ".join(f"{identifier(column)} IS NOT NULL" for column in key)),
     )
     return _query(name, "unique", output, key, query, blocking, Key(tuple(key)))
 
@@ -68,14 +81,14 @@ def accepted_values(
     quarantine: bool = False,
 ) -> Audit:
     """`column` has one of `values`, or none."""
-    known = tuple(values)
-    accepted = Text(", ".join(map(literal, known)))
+    accepted_list = tuple(values)
+    accepted = Text(", ".join(map(literal, accepted_list)))
     if not accepted:
         raise InvalidPipeline(f"accepted_values({output!r}, {column!r}, …): give at least one value")
     query = compose(
         "SELECT * FROM {output} WHERE {column} NOT IN ({accepted})", output=output, column=column, accepted=accepted
     )
-    rule = Rule("not_in", column, known)
+    rule = Rule("not_in", column, accepted_list)
     return _query(name, "accepted_values", output, [column], query, blocking, rule, quarantine)
 
 
@@ -105,8 +118,8 @@ def in_range(
 def none_where(
     output: str, condition: str, *, name: str | None = None, blocking: bool = True, quarantine: bool = False
 ) -> Audit:
-    """Of no row `condition` is true. It is Spark's SQL with `quarantine`, which Spark asks as it writes the rows, and
-    else DuckDB's."""
+    """`condition` is true for no row. With `quarantine` it is Spark SQL, evaluated while the rows are written;
+    otherwise DuckDB SQL."""
     if not condition.strip():
         raise InvalidPipeline(f"none_where({output!r}, …): say what may be true of no row")
     query = compose("SELECT * FROM {output} WHERE ({condition})", output=output, condition=Text(condition))
@@ -202,8 +215,8 @@ def steady(
     blocking: bool = True,
     quarantine: bool = False,
 ) -> Audit:
-    """The same of `measure`, an SQL aggregate over the output, such as `sum(amount)` or
-    `count(*) FILTER (WHERE carrier IS NULL)`. Its history begins with the first epoch that has one of that name."""
+    """Like `volume`, for `measure`: an SQL aggregate over the output, such as `sum(amount)` or `count(*) FILTER (WHERE
+    carrier IS NULL)`. The history starts with the first epoch that has an audit of this name."""
     return Steady(
         name=name or _name("steady", output, measure),
         outputs=(output,),
@@ -218,9 +231,9 @@ def steady(
 def sql(
     name: str, query: str, *, outputs: Sequence[str] | str, blocking: bool = True, quarantine: bool = False
 ) -> Audit:
-    """One's own: `query` is a SELECT over `outputs`, whose rows are those that offend. It may use $epoch,
-    $interval_start, $interval_end and $planned_at, times in UTC without a zone; those of the interval are null in a
-    pipeline without."""
+    """A query of your own: a SELECT over `outputs` that returns the offending rows. It may use $epoch, $interval_start,
+    $interval_end and $planned_at, times in UTC without a zone; the interval's are null in a pipeline without
+    intervals."""
     read = (outputs,) if isinstance(outputs, str) else tuple(outputs)
     blocks = blocking and not quarantine
     return Query(name=name, outputs=read, blocking=blocks, quarantine=quarantine, query=query.strip().rstrip(";"))
@@ -235,11 +248,13 @@ def function(
     blocking: bool = True,
     quarantine: bool = False,
 ) -> Audit:
-    """One's own: the function `asked`, itself or "module:function", gets all rows of `output` and returns those that
-    offend. `over` "arrow": it gets a `pyarrow.Table`, in the task, and returns a `pyarrow.Table` of them, or a boolean
-    array with one value a row; null is none. "spark": it gets a DataFrame, and returns one. What it returns has columns
-    of the output, one at least, and no more rows. Any process has to be able to import it, so it stands at the top of a
-    module; a plan freezes which version of that."""
+    """A function of your own, itself or as "module:function", gets all rows of `output` and returns the offending ones.
+
+    `over="arrow"`: it gets a `pyarrow.Table` in the task and returns a `pyarrow.Table`, or a boolean array with one
+    value a row; null means false. `over="spark"`: it gets a DataFrame and returns one. The result has one or more
+    columns of the output, and not more rows than it. The function must be importable from the top of a module; a plan
+    freezes its version.
+    """
     try:
         reference = asked if isinstance(asked, str) else reference_to(asked)
     except InvalidPipeline as error:
@@ -257,16 +272,16 @@ def function(
 
 @dataclass(frozen=True)
 class Foreign:
-    """What a database of others says: `query`, in its own SQL, gives the columns of the groups and one number."""
+    """A query at another database: `query`, in its SQL, returns the columns of the groups and one number."""
 
     connection: str
     query: str
 
 
 def foreign(connection: str, query: str) -> Foreign:
-    """What an output is to match, by `matches`: `query` is a SELECT at the PostgreSQL server of `connection`. It gives
-    the columns that the audit goes `by`, in their order, then the number. It may use %(epoch)s, %(interval_start)s,
-    %(interval_end)s and %(planned_at)s, times with their zone; a percent sign is written %%."""
+    """The other side of `matches`: `query` is a SELECT at the PostgreSQL server of `connection`. It returns the columns
+    of `by` in their order, then the number. It may use %(epoch)s, %(interval_start)s, %(interval_end)s and
+    %(planned_at)s, times with a zone; a percent sign is written %%."""
     return Foreign(connection, query)
 
 
@@ -287,9 +302,9 @@ def matches(
     key = (by,) if isinstance(by, str) else tuple(by)
     if not (math.isfinite(within) and within >= 0):
         raise InvalidPipeline(f"matches({output!r}, …): within is a share of at least 0, not {within}")
-    if taken := [one for one in key if one.casefold() in OWN_NAMES]:
+    if reserved := [column for column in key if column.casefold() in OWN_NAMES]:
         raise InvalidPipeline(
-            f"matches({output!r}, …): groups can't go by {', '.join(taken)}: a comparison calls columns of its own so"
+            f"matches({output!r}, …): groups can't go by {', '.join(reserved)}: the comparison has columns of that name"
         )
     called, blocks = name or _name("matches", output, measure, *key), blocking and not quarantine
     if isinstance(against, Foreign):

@@ -64,7 +64,7 @@ from lockstep.operations.override import clear_override
 from lockstep.operations.override import override as override_sink
 from lockstep.operations.rebuild import look as look_at_what_is_left
 from lockstep.operations.rebuild import rebuild as rebuild_pipeline
-from lockstep.operations.redefine import redefine as redefine_pipeline
+from lockstep.operations.renumber import redefine as redefine_pipeline
 from lockstep.operations.renumber import renumber as renumber_pipeline
 from lockstep.operations.replan import release as release_epoch
 from lockstep.operations.replan import replan as replan_epoch

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
-from lockstep.audits.audit import rules_by_output
-from lockstep.audits.rule import Rule
+from lockstep.audits.audit import Rule, rules_by_output
 from lockstep.compute._inputs import ObservedFrame
 from lockstep.compute._row_rules import offends
 from lockstep.definition.ddl import quote_name

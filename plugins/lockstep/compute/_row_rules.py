@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DateType, TimestampNTZType, TimestampType
 
-from lockstep.audits.rule import Rule, Value
+from lockstep.audits.audit import Rule, Value
 from lockstep.definition.ddl import quote_name
 from lockstep.errors import InvalidPipeline
 

@@ -1,6 +1,6 @@
 """Audits of an output that Spark reads: each file's bytes are compared with the manifest where an executor parses them.
 
-What is found is what DuckDB finds by the audit's query, see `lockstep.audits.in_spark`. One job counts for all audits
+What is found is what DuckDB finds by the audit's query, see `lockstep.audits.evaluate`. One job counts for all audits
 that judge row by row, one looks for keys that come twice, and rows that offend are fetched by one of their own.
 A function of a user's makes a query, which is counted.
 """
@@ -17,11 +17,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from lockstep.audits.audit import Function, Query
+from lockstep.audits.audit import Function, Key, Newest, Query, Rule
 from lockstep.audits.calling import call, describe_kind, plain_rows, refuse, require_columns, require_fewer
-from lockstep.audits.evaluate import SAMPLE
-from lockstep.audits.in_spark import Found
-from lockstep.audits.rule import Key, Newest, Rule
+from lockstep.audits.evaluate import SAMPLE, Found
 from lockstep.compute._by_value import ship_ours, ship_package
 from lockstep.compute._file_reading import spread
 from lockstep.compute._row_rules import offends

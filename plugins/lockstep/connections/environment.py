@@ -31,25 +31,25 @@ _PREFIXES = (
 
 
 def for_driver(environment: Mapping[str, str]) -> dict[str, str]:
-    """What of the worker's environment a Spark driver, and the workers of its functions, may have."""
+    """The part of the worker's environment that a Spark driver and its Python workers get."""
     return {name: value for name, value in environment.items() if name.upper() in _NAMES or name.startswith(_PREFIXES)}
 
 
 def variable_of(connection: str) -> str:
-    """LOCKSTEP_WAREHOUSE for `warehouse`; LOCKSTEP_CONNECTION_STAGING for `staging`, whose short name is taken."""
+    """LOCKSTEP_WAREHOUSE for `warehouse`; LOCKSTEP_CONNECTION_STAGING for `staging`, whose short name is reserved."""
     name = re.sub(r"[^A-Z0-9_]", "_", connection.upper())
-    taken = name in RESERVED or name.startswith(("PORT_", _CONNECTION))
-    return f"LOCKSTEP_{_CONNECTION if taken else ''}{name}"
+    is_reserved = name in RESERVED or name.startswith(("PORT_", _CONNECTION))
+    return f"LOCKSTEP_{_CONNECTION if is_reserved else ''}{name}"
 
 
 def variables_of(connections: Iterable[str]) -> dict[str, str]:
     """{variable: connection id}. Raises `NotConfigured` if two ids have one variable, and so one login."""
     ids: dict[str, str] = {}
     for connection in connections:
-        other = ids.setdefault(variable_of(connection), connection)
-        if other != connection:
+        first = ids.setdefault(variable_of(connection), connection)
+        if first != connection:
             raise NotConfigured(
-                f"connections {other!r} and {connection!r} are both read from {variable_of(connection)}: give one of "
+                f"connections {first!r} and {connection!r} are both read from {variable_of(connection)}: give one of "
                 "them an id that differs in more than capitals and signs"
             )
     return ids

@@ -1,7 +1,7 @@
-"""Logins that others change while somebody works with them: rotated passwords, and tokens that live for minutes.
+"""Logins that change while they are in use: rotated passwords, and tokens that are valid for minutes.
 
-Whoever looks connections up may hand out a `Login` where a DSN is asked for. It goes wherever a text goes; whoever
-connects does it by `entered`, with what is good at that moment.
+A lookup of connections may return a `Login` in place of a DSN. It is a string like any other; `entered` connects with
+the value that is valid at that moment.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _REMEMBERED = 4  #: DSNs of one login that messages are searched for: an older o
 
 
 class Known(NamedTuple):
-    """What a connection says at one moment. `place`: where it leads, which has to stay while somebody works there.
-    `life`: seconds for which the DSN may be used without asking again; None: until it is refused."""
+    """A connection at one moment. `place`: the server, which must not change while it is used. `life`: seconds for
+    which the DSN is valid; None: until it is refused."""
 
     dsn: str
     place: object
@@ -41,14 +41,14 @@ class Login(str):
     _lock: threading.Lock
     _given: deque[str]
 
-    def __new__(cls, known: Known, ask: Callable[[], Known]) -> Login:
+    def __new__(cls, current: Known, ask: Callable[[], Known]) -> Login:
         """`ask` raises a `LockstepError` that holds no secret."""
-        made = super().__new__(cls, known.dsn)
-        made._ask = ask
-        made._lock = threading.Lock()
-        made._given = deque(maxlen=_REMEMBERED)
-        made._keep(known)
-        return made
+        login = super().__new__(cls, current.dsn)
+        login._ask = ask
+        login._lock = threading.Lock()
+        login._given = deque(maxlen=_REMEMBERED)
+        login._keep(current)
+        return login
 
     def __repr__(self) -> str:
         return "Login('***')"
@@ -63,47 +63,47 @@ class Login(str):
             return self._known.dsn, fresh
 
     def again(self, refused: str) -> str | None:
-        """Another DSN than `refused` to the same place; None if there is none, or nobody to ask."""
+        """A DSN other than `refused` for the same place; None if there is none."""
         with self._lock:
             if self._known.dsn == refused:  # no other thread has asked meanwhile
                 self._renew()
             return self._known.dsn if self._known.dsn != refused else None
 
     def _renew(self) -> bool:
-        """Whether there is an answer that leads to where the first one did: what was seen there holds nowhere else, and
-        to go elsewhere takes another try of whoever works with this. Without, what is known is tried: it may do."""
+        """Look the connection up again. False if that fails, or if it leads to another place: work that began at one
+        server can't continue at another without a new try. Then the old DSN is tried."""
         try:
-            found = self._ask()
+            current = self._ask()
         except Exception as error:
-            told = error if isinstance(error, LockstepError) else type(error).__name__
-            _log.warning("a login can't be asked for again: %s", told)
+            detail = error if isinstance(error, LockstepError) else type(error).__name__
+            _log.warning("a login can't be asked for again: %s", detail)
             return False
-        if found.place != self._known.place:
+        if current.place != self._known.place:
             _log.warning("a connection leads elsewhere by now: whoever is tried again goes there")
             return False
-        self._keep(found)
+        self._keep(current)
         return True
 
-    def _keep(self, known: Known) -> None:
-        self._known = known
-        self._until = float("inf") if known.life is None else time.monotonic() + known.life
-        self._given.append(known.dsn)
+    def _keep(self, current: Known) -> None:
+        self._known = current
+        self._until = float("inf") if current.life is None else time.monotonic() + current.life
+        self._given.append(current.dsn)
 
 
 def entered(dsn: str, connect: Callable[[str], T], is_refused: Callable[[Exception], bool]) -> T:
-    """What `connect` makes of the DSN. Where that fails as `is_refused` says, and `dsn` is a `Login` that by now
-    has another one, it is tried once more. Raises what `connect` raises."""
+    """The result of `connect` with the current DSN. If it fails as `is_refused` says and the `Login` has a newer DSN,
+    it is tried once more. Raises what `connect` raises."""
     if not isinstance(dsn, Login):
         return connect(dsn)
-    told, fresh = dsn.now()
+    used, fresh = dsn.now()
     try:
-        return connect(told)
+        return connect(used)
     except Exception as error:
-        other = None if fresh or not is_refused(error) else dsn.again(told)
-        if other is None:
+        newer = None if fresh or not is_refused(error) else dsn.again(used)
+        if newer is None:
             raise
     _log.info("a login was refused, and its connection has another one by now")
-    return connect(other)
+    return connect(newer)
 
 
 def given(dsn: str) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""What every file has in common that is read by ranges: it knows its size, and where the next read begins."""
+"""Base of files that are read by ranges: size and position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times as people read them: as short as they are true."""
+"""Times as short text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lockstep.epoch import Interval
 
 
 def short_interval(interval: Interval) -> str:
-    """In UTC."""
+    """An interval in UTC: 2026-01-31, or with clock times where they aren't midnight."""
     start, end = interval.start, interval.end
     days = start.time() == end.time() == time.min
     if days and end - start == timedelta(days=1):
@@ -25,7 +25,7 @@ def short_interval(interval: Interval) -> str:
 
 
 def short_age(age: timedelta) -> str:
-    """In its largest unit."""
+    """A duration in its largest unit: 3 d, 2 h, 5 min, 40 s."""
     seconds = int(age.total_seconds())
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= size:

@@ -1,8 +1,7 @@
-"""What log lines are about, as fields beside their text: pipeline, epoch, token and sink.
+"""Fields of log lines: pipeline, epoch, token and sink.
 
-They are kept where structlog keeps what belongs to a context, so that Airflow's own JSON logs have them, and those of
-`lockstep --log-format json`. `token`: the execution's, once it has taken one, before that the attempt's. A thread that
-a step starts has none.
+They live in structlog's context variables, so that Airflow's JSON logs and `lockstep --log-format json` have them.
+`token` is the execution's once it has one, before that the attempt's. Threads that a step starts have no fields.
 """
 
 from __future__ import annotations
@@ -37,28 +36,29 @@ A = TypeVar("A", bound=_Attempt)
 
 
 def log_context(role: Callable[P, R]) -> Callable[P, R]:
-    """A role whose fields end with it. Those of one that fails stay, for whoever logs the failure, until the next."""
+    """Decorator of a role: clear the fields when it starts and restore the earlier ones when it returns. When it raises
+    they stay, for the log line of the failure."""
 
     @wraps(role)
     def telling(*args: P.args, **kwargs: P.kwargs) -> R:
         before = {name: value for name, value in get_contextvars().items() if name in FIELDS}
-        tell_nothing()
-        found = role(*args, **kwargs)
-        tell_nothing()
+        clear_log_context()
+        result = role(*args, **kwargs)
+        clear_log_context()
         bind_contextvars(**before)
-        return found
+        return result
 
     return telling
 
 
 def bind_attempt(attempt: A, sink: str | None = None) -> A:
-    """From here on it is about this attempt; in one sink, if that is said."""
+    """Bind the attempt's pipeline, epoch and token, and the sink if given. Returns the attempt."""
     bind_log_context(pipeline=attempt.pipeline, epoch=attempt.epoch, token=attempt.token, sink=sink)
     return attempt
 
 
-def tell_token(token: int) -> int:
-    """From here on it is this execution's."""
+def bind_token(token: int) -> int:
+    """Bind an execution's token. Returns it."""
     bind_log_context(token=token)
     return token
 
@@ -66,22 +66,22 @@ def tell_token(token: int) -> int:
 def bind_log_context(
     *, pipeline: str | None = None, epoch: int | None = None, token: int | None = None, sink: str | None = None
 ) -> None:
-    """What isn't said stays as it was."""
-    said = {"pipeline": pipeline, "epoch": epoch, "token": token, "sink": sink}
-    bind_contextvars(**{name: value for name, value in said.items() if value is not None})
+    """Bind the given fields; the others stay."""
+    fields = {"pipeline": pipeline, "epoch": epoch, "token": token, "sink": sink}
+    bind_contextvars(**{name: value for name, value in fields.items() if value is not None})
 
 
-def tell_nothing() -> None:
-    """From here on it is about nothing in particular."""
+def clear_log_context() -> None:
+    """Unbind all fields."""
     unbind_contextvars(*FIELDS)
 
 
 class _JsonHandler(logging.StreamHandler[TextIO]):
-    """What `log_json` sets up."""
+    """Marks the handler that `log_json` installs."""
 
 
 def logs_json() -> bool:
-    """Whether this process does what `log_json` says; Airflow's own handlers look alike, and show nothing on stderr."""
+    """True after `log_json`. Airflow's own handlers look alike, but don't write to stderr."""
     return any(isinstance(handler, _JsonHandler) for handler in logging.getLogger().handlers)
 
 

@@ -1,4 +1,4 @@
-"""What a message may tell of rows: nothing, unless somebody asks. It goes to logs, and to the ledger for good."""
+"""Keeps values of rows out of messages, which go to logs and the ledger, unless the environment allows them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ HINT = f"({SHOW_ROWS}=1 in the environment shows its values)"
 
 
 def rows_shown() -> bool:
-    """Whether messages may quote values of rows."""
+    """True if messages may quote values of rows."""
     return os.environ.get(SHOW_ROWS) == "1"
 
 
@@ -25,8 +25,8 @@ def describe_error(error: Exception) -> str:
 
 
 def describe_raised(error: BaseException, kind: str = "") -> str:
-    """What code of a user's raised: its kind, and its text where that quotes names of the code alone, or rows may be
-    shown. A TypeError may quote them."""
+    """The kind of an exception that user code raised. With its text if rows may be shown, or if the text can only quote
+    names of the code. (A TypeError may quote values.)"""
     kind = kind or type(error).__name__
     if rows_shown() or isinstance(error, NameError | AttributeError | ImportError):
         return f"{kind}: {' '.join(str(error).split())}"
@@ -34,19 +34,19 @@ def describe_raised(error: BaseException, kind: str = "") -> str:
 
 
 def cause(error: Exception, quotes: bool) -> Exception | None:
-    """What to chain a named error to: a traceback prints causes, and what they quote."""
+    """The `__cause__` for a named error: None if its traceback would quote values."""
     return error if rows_shown() or not quotes else None
 
 
-def list_known(names: Iterable[str], known: Iterable[str]) -> str:
+def list_known(names: Iterable[str], accepted: Iterable[str]) -> str:
     """The names of a header that are those of `known` columns, in any letters, and "?" for each other one: a file
     without a header has a row there."""
-    small = {name.lower() for name in known}
+    small = {name.lower() for name in accepted}
     return ", ".join(name if rows_shown() or name.lower() in small else "?" for name in names)
 
 
 def list_some(items: Iterable[object], most: int) -> str:
     """The first `most` of them in one line, and how many more there are."""
-    named = sorted(map(str, items))
-    more = f" and {len(named) - most} more" if len(named) > most else ""
-    return ", ".join(named[:most]) + more
+    names = sorted(map(str, items))
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

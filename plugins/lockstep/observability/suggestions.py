@@ -1,4 +1,4 @@
-"""The commands that messages tell to paste: whole, with every name in its place."""
+"""Commands that error messages suggest, complete with every name, ready to paste."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OF_NO_DAG = COMMANDS | {NOTEBOOK}
 
 
 def _has_dags_clear() -> bool:
-    """Not asked of Airflow itself: importing it takes seconds, and the command line does without."""
+    """Looks at the installed version, because importing Airflow takes seconds."""
     try:
         return tuple(int(part) for part in version("apache-airflow-core").split(".")[:2]) >= (3, 3)
     except PackageNotFoundError:
@@ -46,12 +46,12 @@ def clear(dag_id: str | None, run_id: str | None) -> str:
 
 
 def recover(pipeline: str) -> str:
-    """Publishes what is decided, and goes on with whatever else is left."""
+    """Publishes decided epochs and cleans up the rest."""
     return f"`lockstep recover {pipeline}`"
 
 
 def rebuild(pipeline: str) -> str:
-    """Shows what an empty ledger could be told of a pipeline that ran with one that was lost."""
+    """Shows what an empty ledger can be filled with after another one was lost."""
     return f"`lockstep rebuild {pipeline} --plan`"
 
 
@@ -98,7 +98,7 @@ def quarantine(pipeline: str, epoch: int, output: str) -> str:
 
 
 def history(pipeline: str, epoch: int) -> str:
-    """Shows what became of an epoch, and who did it."""
+    """Shows an epoch's transitions and actors."""
     return f"`lockstep status {pipeline} --epoch {epoch}`"
 
 
@@ -108,7 +108,7 @@ def resolve(pipeline: str, epoch: int, sink: str) -> str:
 
 
 def complete_command(error: Exception, short: str, whole: str) -> bool:
-    """What raised `error` knew a command and not the epoch that it is for: put the whole one in its place."""
-    said = str(error)
-    error.args = (said.replace(short, whole),)
-    return short in said
+    """Replace `short` in the error's text by the `whole` command. Returns whether it was there."""
+    text = str(error)
+    error.args = (text.replace(short, whole),)
+    return short in text

@@ -1,7 +1,8 @@
-"""as_of: read several sinks at one epoch: a join over a table, a folder and a lakehouse table sees the same in each.
+"""as_of: read several sinks at one epoch, so that a join over a table, a folder and a lakehouse table sees the same
+epochs.
 
-The ledger tells which epochs every sink shows, and each sink what its readers have to ask for. Nothing is held: the cut
-stays true while newer epochs are published, and until somebody takes rows away.
+The ledger knows which epochs every sink shows; each sink knows what its readers have to ask for. Nothing is locked: the
+cut stays valid while newer epochs are published, until rows are removed.
 """
 
 from __future__ import annotations
@@ -40,16 +41,16 @@ class PipelineCut:
 def as_of(
     pipeline: str | Pipeline, epoch: int | None = None, *, ledger: str, connections: Mapping[str, str]
 ) -> PipelineCut:
-    """What readers of each sink ask for to see the same epochs: all up to `epoch`, default the newest that every sink
-    shows, but those that some sink doesn't show yet, or has lost by a person's word.
+    """For each sink, what readers ask for to see the same epochs: all up to `epoch` (default: the newest that every
+    sink shows), except those that some sink doesn't show yet or has lost.
 
-    Tables give a predicate on their epoch column, folders the list of files, Iceberg also a snapshot where one shows
-    just these epochs. Upserted tables, topics and what else can't be read so stand in `unreadable`, and so does a sink
-    that lacks what the ledger calls published last there. The sinks are those that `epoch` was planned with; a sink
-    that joined the pipeline later shows fewer epochs.
+    Tables give a predicate on the epoch column, folders the list of files, Iceberg also a snapshot if one shows exactly
+    these epochs. Upserted tables, topics and other sinks that can't be read this way are in `unreadable`, and so is a
+    sink that lacks its last published epoch. The sinks are those of the epoch's plan; a sink that joined later shows
+    fewer epochs.
 
-    Raises `UnknownEpoch` if the ledger has no such pipeline or epoch, or none is shown yet; `OutOfOrder` if `epoch`
-    isn't shown by every sink yet; `LedgerUnavailable`, `LedgerRefused`, `SinkUnavailable`.
+    Raises `UnknownEpoch` if the ledger has no such pipeline or epoch, or shows none yet; `OutOfOrder` if some sink
+    doesn't show `epoch` yet; `LedgerUnavailable`, `LedgerRefused`, `SinkUnavailable`.
     """
     name = pipeline if isinstance(pipeline, str) else pipeline.name
     with closing(Ledger(ledger)) as opened:
@@ -65,8 +66,8 @@ def as_of(
 def _ask_sinks(
     ledger: Ledger, newest: Epoch, cut: EpochCut, context: SinkContext
 ) -> tuple[dict[str, Mapping[str, ReadCut]], dict[str, str], set[int]]:
-    """`PipelineCut.sinks`, `PipelineCut.unreadable`, and what readable sinks are known to lack of the cut: epochs, with
-    all lives of their ranges, as a target that was restored may show an earlier one."""
+    """`PipelineCut.sinks`, `PipelineCut.unreadable`, and the epochs of the cut that readable sinks have lost, with all
+    generations of their ranges, because a restored target may show an earlier one."""
     pipeline, lost = newest.pipeline, set[int]()
     sinks: dict[str, Mapping[str, ReadCut]] = {}
     unreadable: dict[str, str] = {}
@@ -76,7 +77,7 @@ def _ask_sinks(
         try:
             with described.opened(context) as sink:
                 try:
-                    found = {one.output: one for one in sink.cut(cut)}
+                    read_cuts = {item.output: item for item in sink.cut(cut)}
                 except TargetUnreadable:  # nothing that can't be read so is connected to
                     raise
                 except LockstepError:  # of an emptied target, say
@@ -86,11 +87,11 @@ def _ask_sinks(
                 require_known_markers(ledger, pipeline, sink)
                 if any(word["sink"] == name for word in words):
                     lost |= find_known_losses(words, sink, find_lost(ledger, pipeline, sink))
-                sinks[name] = found
+                sinks[name] = read_cuts
         except (TargetUnreadable, TargetChanged, LedgerConflict) as error:
             unreadable[name] = str(error)
-    lives = [life for one in lost for life in ledger.generations(ledger.epoch(pipeline, one))]
-    return sinks, unreadable, {number for one in lives for number in _both(ledger, one) if number <= cut.newest}
+    lives = [life for item in lost for life in ledger.generations(ledger.epoch(pipeline, item))]
+    return sinks, unreadable, {number for item in lives for number in _both(ledger, item) if number <= cut.newest}
 
 
 def _newest_cut(ledger: Ledger, pipeline: str) -> tuple[Epoch, EpochCut]:
@@ -113,42 +114,46 @@ def _cut(ledger: Ledger, newest: Epoch) -> EpochCut:
     """Asked after `newest`: every smaller number was given out before, and what is shown meanwhile is shown by every
     sink. Whether one up to it was replaced meanwhile is to be asked after this."""
     unfinished = ledger.unfinished_epochs(newest.pipeline)
-    hidden = {one for found in unfinished if found.state not in SHOWN for one in _both(ledger, found)}
+    hidden = {number for epoch in unfinished if epoch.state not in SHOWN for number in _both(ledger, epoch)}
     hidden |= _hidden_by_lost_ledger(ledger, newest)
-    return EpochCut(newest.id, tuple(sorted(one for one in hidden if one <= newest.id)))
+    return EpochCut(newest.id, tuple(sorted(number for number in hidden if number <= newest.id)))
 
 
 def _hidden_by_lost_ledger(ledger: Ledger, newest: Epoch) -> set[int]:
     """The epochs that a lost ledger has decided and only some sinks show, and those that it has replaced, as the last
     `renumber` has read it in the sinks; without what this ledger has shown itself since. A sink that joined behind an
     epoch doesn't lack it."""
-    found = ledger.pipeline_change(newest.pipeline, RENUMBERED)
-    if found is None:
+    renumbering = ledger.pipeline_change(newest.pipeline, RENUMBERED)
+    if renumbering is None:
         return set()
-    first = {name: found["since"].get(name) for name, spec in newest.plan.sinks.items() if _keeps_record(spec)}
-    shown, places = defaultdict[int, set[str]](set), defaultdict[str, set[int]](set)
+    first = {name: renumbering["since"].get(name) for name, spec in newest.plan.sinks.items() if _keeps_record(spec)}
+    sinks_by_epoch, places = defaultdict[int, set[str]](set), defaultdict[str, set[int]](set)
     hidden = set[int]()
-    for marker in found["shown"]:
+    for marker in renumbering["shown"]:
         epoch, place = marker["epoch"], "/".join((marker["span"] or "").split("/")[:2])
         if not _is_shown(ledger, newest.pipeline, epoch):
-            shown[epoch].add(marker["sink"])
+            sinks_by_epoch[epoch].add(marker["sink"])
             places[place].add(epoch)
             hidden.update(marker.get("replaced", ()))
     for place, epochs in places.items():  # the markers of tables only tell by their range what they have replaced
         last = max(epochs)
         if place:
             hidden |= (epochs | _known_at(ledger, newest, place, last)) - {last}
-    older = [{name for name, start in first.items() if start is not None and start <= epoch} for epoch in shown]
-    return hidden.union(epoch for epoch, sinks in zip(shown, older, strict=True) if not sinks <= shown[epoch])
+    older = [
+        {name for name, start in first.items() if start is not None and start <= epoch} for epoch in sinks_by_epoch
+    ]
+    return hidden.union(
+        epoch for epoch, sinks in zip(sinks_by_epoch, older, strict=True) if not sinks <= sinks_by_epoch[epoch]
+    )
 
 
 def _known_at(ledger: Ledger, newest: Epoch, place: str, last: int) -> set[int]:
-    """The epochs of this ledger whose place epoch `last` of a lost one has taken, by the range of its marker."""
+    """Epochs of this ledger that epoch `last` of a lost ledger replaced, by the range in its marker."""
     kind, _, first = place.partition("/")
     if kind == "epoch":  # with state, all from that epoch on
         return {*range(int(first), last)} if newest.based_on is not None else {int(first)}
     original = ledger.epoch_of_interval(newest.pipeline, parse_span(place)[0])
-    return {life.id for life in ledger.generations(original) if life.id < last} if original else set()
+    return {generation.id for generation in ledger.generations(original) if generation.id < last} if original else set()
 
 
 def _keeps_record(spec: Json) -> bool:
@@ -163,12 +168,12 @@ def _is_shown(ledger: Ledger, pipeline: str, epoch: int) -> bool:
 
 
 def _newest_shown(ledger: Ledger, pipeline: str) -> Epoch:
-    found = ledger.last_epoch(pipeline)
-    while found is not None and (found.state not in SHOWN or found.state is EpochState.REPLACED):
-        found = ledger.epoch_before(pipeline, found.id)
-    if found is None:
+    epoch = ledger.last_epoch(pipeline)
+    while epoch is not None and (epoch.state not in SHOWN or epoch.state is EpochState.REPLACED):
+        epoch = ledger.epoch_before(pipeline, epoch.id)
+    if epoch is None:
         raise UnknownEpoch(f"the ledger has no epoch of pipeline {pipeline} that every sink shows")
-    return found
+    return epoch
 
 
 def _require_shown(epoch: Epoch) -> Epoch:
@@ -180,13 +185,16 @@ def _require_shown(epoch: Epoch) -> Epoch:
 
 
 def _both(ledger: Ledger, epoch: Epoch) -> set[int]:
-    """What some sinks may show and others not: an epoch, and once it is decided those whose place it takes, with those
-    before them: of what a sink is left of when the youngest are hidden, nothing older is to come to light."""
+    """Epochs that some sinks may show and others not: an undecided epoch; for a decided one also those that it replaces
+    and earlier generations, which must not reappear when the newest are hidden."""
     hidden = {epoch.id}
-    for life in ledger.generations(epoch) if epoch.state in DECIDED else ():
-        if life.generation is not None and life.id <= epoch.id:
-            first = life.generation.replaces
-            hidden |= {*range(first, (life.generation.through or first) + 1), *(one for one, _ in life.plan.foreign)}
+    for generation in ledger.generations(epoch) if epoch.state in DECIDED else ():
+        if generation.generation is not None and generation.id <= epoch.id:
+            first = generation.generation.replaces
+            hidden |= {
+                *range(first, (generation.generation.through or first) + 1),
+                *(foreign for foreign, _ in generation.plan.foreign),
+            }
     return hidden
 
 

@@ -32,13 +32,13 @@ def compact(
     dry_run: bool = False,
     progress: Progress = lambda done, of: None,
 ) -> Compaction:
-    """Only files that this pipeline has brought, of epochs that every sink shows; each partition for itself.
+    """Rewrite this pipeline's files of epochs that every sink shows, partition by partition.
 
-    `target_bytes`: of a file, about; `min_files`: small ones that a partition needs before it is touched. What a dead
-    compaction left is deleted first, and afterwards, with `expire`, what no version of the table has that was the
-    newest one so long ago, or later. Raises `CompactionBusy`, `CompactionOvertaken`, `CompactionRefused`,
-    `ExpiryRefused`, `UnknownEpoch` for a sink that the pipeline doesn't have, `InvalidPipeline` for one without files
-    of its own, `LedgerConflict`, `TargetChanged` for a table without what the ledger calls shown last.
+    `target_bytes`: approximate size of a file. `min_files`: small files in a partition before it is rewritten. Files of
+    a dead compaction are deleted first. With `expire`, files that have been in no current table version for that long
+    are deleted afterwards. Raises `CompactionBusy`, `CompactionOvertaken`, `CompactionRefused`, `ExpiryRefused`,
+    `UnknownEpoch` for an unknown sink, `InvalidPipeline` for one without files of its own, `LedgerConflict`,
+    `TargetChanged` for a table that lacks the last published epoch.
     """
     sink = _sink_named(runtime, sink_name)
     goal = Goal(_shown_in_all_sinks(runtime), target_bytes, min_files)
@@ -53,8 +53,8 @@ def compact(
         if dry_run:
             planned = compacting.plan(table, goal)
             return replace(planned, expired=_expired(runtime, sink, opened, expire, dry_run=True))
-        with runtime.ledger.compacting(runtime.pipeline, sink.name) as held:
-            if not held:
+        with runtime.ledger.compacting(runtime.pipeline, sink.name) as locked:
+            if not locked:
                 raise CompactionBusy(f"sink {sink.name}: its table is being compacted at this moment: wait for that")
             sweep_dead_compactions(runtime, sink, opened, known_sinks(runtime))
             done = compacting.compact(table, goal, progress)
@@ -72,30 +72,32 @@ def _expired(
 def compactable_sinks(runtime: Runtime) -> list[str]:
     """The sinks of the pipeline's last plan that `compact` takes."""
     last = runtime.ledger.last_epoch(runtime.pipeline)
-    found = []
+    names = []
     for name, spec in last.plan.sinks.items() if last else ():
         try:
             if runtime.sink_to_sweep(spec).compacts:
-                found.append(name)
-        except InvalidPipeline as gone:  # its class isn't here
-            _log.warning("sink %s is left alone: %s", name, gone)
-    return found
+                names.append(name)
+        except InvalidPipeline as error:  # its class isn't here
+            _log.warning("sink %s is left alone: %s", name, error)
+    return names
 
 
 def _sink_named(runtime: Runtime, name: str) -> Sink:
-    """As it was planned last."""
+    """The sink as the last plan has it."""
     last = runtime.ledger.last_epoch(runtime.pipeline)
     if last is not None and name in last.plan.sinks:
         return runtime.sink_of(last, name)
-    known = {sink.name: sink for sink in map(runtime.sink_to_sweep, known_sinks(runtime))}
-    if name not in known:
-        told = ", ".join(sorted(known)) or "none"
-        raise UnknownEpoch(f"pipeline {runtime.pipeline} has no sink {name!r} in its last plans; it has {told}")
-    return known[name]
+    sinks = {sink.name: sink for sink in map(runtime.sink_to_sweep, known_sinks(runtime))}
+    if name not in sinks:
+        existing = ", ".join(sorted(sinks)) or "none"
+        raise UnknownEpoch(f"pipeline {runtime.pipeline} has no sink {name!r} in its last plans; it has {existing}")
+    return sinks[name]
 
 
 def _shown_in_all_sinks(runtime: Runtime) -> Callable[[int], bool]:
-    """Of an epoch that this ledger knows: the other sinks of one that isn't published yet may read its files."""
-    open_epochs = {one.id for one in runtime.ledger.unfinished_epochs(runtime.pipeline) if one.state not in SHOWN}
+    """A function that says whether every sink shows an epoch of this ledger. Until then other sinks may read its
+    files."""
+    unfinished = runtime.ledger.unfinished_epochs(runtime.pipeline)
+    unpublished = {epoch.id for epoch in unfinished if epoch.state not in SHOWN}
     last = runtime.ledger.last_epoch(runtime.pipeline)
-    return lambda epoch: last is not None and epoch <= last.id and epoch not in open_epochs
+    return lambda epoch_id: last is not None and epoch_id <= last.id and epoch_id not in unpublished

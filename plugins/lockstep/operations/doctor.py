@@ -1,7 +1,7 @@
-"""doctor: look at all that an epoch needs from where this runs; one sentence and one command for each thing amiss.
+"""doctor: check everything that an epoch needs from this machine; one sentence and one command for each problem.
 
-It asks what the roles would ask, before they do: nothing is decided, published or deleted. What it makes, a small file
-in staging and whatever a sink's preflight makes, an epoch would make as well.
+It asks what the roles would ask. Nothing is decided, published or deleted; it creates only what an epoch would create:
+a small file in staging, and objects of a sink's preflight.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _SPARK_WAIT = 5.0  #: seconds for Spark's port to answer
 
 
 class Severity(StrEnum):
-    """How much somebody should care."""
+    """Severity of a finding."""
 
     FINE = "fine"
     WARNING = "warning"  #: epochs go on
@@ -71,7 +71,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What there is to be examined. None: nobody said where it is."""
+    """The systems to examine; None for one that wasn't given."""
 
     ledger: str | None
     staging: str | None
@@ -81,23 +81,24 @@ class Surroundings:
 
 
 def examine(surroundings: Surroundings, only: str | None = None) -> Iterator[Finding]:
-    """Every check, of one pipeline or of all, each told as it is done. What stops a check is a finding, too."""
+    """Run every check for one pipeline or all, yielding findings as they are made. An error of a check is a finding
+    too."""
     yield from _versions()
     yield from _guarded("spark", "", lambda: _spark(surroundings.spark))
     tried = list(_guarded("staging", "", lambda: _staging(surroundings.staging)))
     yield from tried
-    usable = all(one.severity is not Severity.BROKEN for one in tried)
+    usable = all(finding.severity is not Severity.BROKEN for finding in tried)
     ledger = list(_guarded("ledger", "", lambda: _ledger(surroundings.ledger)))
     yield from ledger
-    if usable and all(one.severity is not Severity.BROKEN for one in ledger):
+    if usable and all(finding.severity is not Severity.BROKEN for finding in ledger):
         yield from _guarded("epochs", only or "", lambda: _pipelines(surroundings, only))
 
 
 def mend(finding: Finding, surroundings: Surroundings) -> bool:
-    """Do what `finding.command` says, where that is safe whatever else goes on: make a ledger that isn't there yet, and
-    a round of recovery. One that others may work with is left at their migration: they would refuse any other.
+    """Run `finding.command` if it is safe at any time: create a missing ledger, or do one round of recovery. An
+    existing ledger isn't migrated, because older releases would refuse it.
 
-    Whether it was done, and nothing was left. Raises `LockstepError`.
+    Returns True if it was done and nothing is left. Raises `LockstepError`.
     """
     if finding.command == MIGRATE and surroundings.ledger is not None:
         if examine_ledger(surroundings.ledger).migration:
@@ -111,7 +112,7 @@ def mend(finding: Finding, surroundings: Surroundings) -> bool:
 
 
 def _guarded(check: str, about: str, look: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
-    """What `look` finds, and as a finding what stops it."""
+    """The findings of `look`; an error becomes a finding."""
     try:
         yield from look()
     except LockstepError as error:
@@ -123,21 +124,21 @@ def _fine(check: str, about: str, says: str) -> Finding:
 
 
 def _versions() -> Iterator[Finding]:
-    """What is installed against what this release asks for; what isn't installed is nobody's business yet."""
+    """Compare installed packages with the release's requirements; missing packages are ignored."""
     checked, wrong = 0, []
     for text in metadata.requires(DISTRIBUTION) or ():
         needed = Requirement(text)
         if needed.name in spark.PACKAGES:
             continue
         try:
-            found = metadata.version(needed.name)
+            installed = metadata.version(needed.name)
         except metadata.PackageNotFoundError:
             continue
         checked += 1
-        if not needed.specifier.contains(found, prereleases=True):
-            wrong.append((needed, found))
-    for needed, found in wrong:
-        says = f"{needed.name} {found} is installed, this release was tried with {needed.name}{needed.specifier}"
+        if not needed.specifier.contains(installed, prereleases=True):
+            wrong.append((needed, installed))
+    for needed, installed in wrong:
+        says = f"{needed.name} {installed} is installed, this release was tried with {needed.name}{needed.specifier}"
         yield Finding("versions", needed.name, Severity.WARNING, says, f"pip install '{needed.name}{needed.specifier}'")
     if not wrong:
         yield _fine("versions", "", f"{checked} packages are of versions that this release was tried with")
@@ -145,11 +146,13 @@ def _versions() -> Iterator[Finding]:
 
 
 def _pyspark() -> Iterator[Finding]:
-    """By its own rules: more is taken than an installer may bring, as two packages share a folder."""
-    if (found := find_spec("pyspark")) is None or found.origin is None:
+    """Check PySpark by its own rules, because two packages share one folder."""
+    if (module := find_spec("pyspark")) is None or module.origin is None:
         return
-    folder = Path(found.origin).parent
-    installed = [one.version for name in spark.PACKAGES for one in metadata.Distribution.discover(name=name)]
+    folder = Path(module.origin).parent
+    installed = [
+        distribution.version for name in spark.PACKAGES for distribution in metadata.Distribution.discover(name=name)
+    ]
     for version in installed[:1]:  # whatever else there is brought its own, and says so when it is imported
         remarks = spark.examine(folder, version)
         for says in remarks:
@@ -188,19 +191,19 @@ def _ledger(dsn: str | None) -> Iterator[Finding]:
     if dsn is None:
         yield Finding("ledger", "", Severity.BROKEN, "nobody said where the ledger is: set LOCKSTEP_LEDGER")
         return
-    found = examine_ledger(dsn)
-    broken = list(_ledger_faults(found))
+    examined = examine_ledger(dsn)
+    broken = list(_ledger_faults(examined))
     yield from broken
     if not broken:
-        version = f"PostgreSQL {found.server // 10000}.{found.server % 10000}"
-        yield _fine("ledger", "", f"{version}, migration {found.migration}")
-    if not found.may_write and not found.unreadable and found.migration:
+        version = f"PostgreSQL {examined.server // 10000}.{examined.server % 10000}"
+        yield _fine("ledger", "", f"{version}, migration {examined.migration}")
+    if not examined.may_write and not examined.unreadable and examined.migration:
         says = "this role may read the ledger and not move an epoch: see docs/security.md for the rights of tasks"
         yield Finding("rights", "", Severity.WARNING, says)
-    if found.connections * 10 > found.max_connections * 9:
-        says = f"{found.connections} of the ledger's {found.max_connections} connections are taken"
+    if examined.connections * 10 > examined.max_connections * 9:
+        says = f"{examined.connections} of the ledger's {examined.max_connections} connections are taken"
         yield Finding("connections", "", Severity.WARNING, says)
-    ahead = found.clock_ahead
+    ahead = examined.clock_ahead
     if abs(ahead) > _CLOCKS:
         way = "ahead of" if ahead > timedelta() else "behind"
         says = f"the ledger's clock is {abs(ahead).total_seconds():.0f} s {way} this machine's: let both follow one"
@@ -209,29 +212,25 @@ def _ledger(dsn: str | None) -> Iterator[Finding]:
         yield _fine("clock", "", "the ledger's and this machine's agree")
 
 
-def _ledger_faults(found: LedgerCondition) -> Iterator[Finding]:
+def _ledger_faults(examined: LedgerCondition) -> Iterator[Finding]:
     broken = Severity.BROKEN
-    for setting in found.settings_off:
+    for setting in examined.settings_off:
         says = f"the ledger's server has {setting} = off: a decision could be lost"
         yield Finding("ledger", "", broken, says, f"ALTER SYSTEM SET {setting} = on; SELECT pg_reload_conf()")
-    if found.unreadable:
-        says = (
-            f"this role may not read {', '.join(found.unreadable)} of the ledger: see docs/security.md for its rights"
-        )
+    if examined.unreadable:
+        says = f"this role may not read {', '.join(examined.unreadable)} of the ledger: see docs/security.md"
         yield Finding("rights", "", broken, says)
-    elif found.migration < found.known:
-        lacks = f"is at migration {found.migration}" if found.migration else "isn't there yet"
-        yield Finding("ledger", "", broken, f"the ledger {lacks}, this release works with {found.known}", MIGRATE)
-    elif found.migration > found.known:
-        says = (
-            f"the ledger is at migration {found.migration}, this release knows {found.known}: install the newer wheel"
-        )
+    elif examined.migration < examined.known:
+        lacks = f"is at migration {examined.migration}" if examined.migration else "isn't there yet"
+        yield Finding("ledger", "", broken, f"the ledger {lacks}, this release works with {examined.known}", MIGRATE)
+    elif examined.migration > examined.known:
+        says = f"the ledger is at migration {examined.migration}, this release knows {examined.known}: upgrade Lockstep"
         yield Finding("ledger", "", broken, says)
 
 
 @contextmanager
 def _runtime(surroundings: Surroundings, pipeline: str) -> Iterator[Runtime]:
-    """Only where ledger and staging are known."""
+    """A runtime, if ledger and staging are given."""
     with closing(Ledger(surroundings.ledger or "")) as ledger:
         staging = Staging(surroundings.staging or "")
         yield Runtime(pipeline, ledger, staging, surroundings.connections, surroundings.define(pipeline))
@@ -257,19 +256,19 @@ def _pipelines(surroundings: Surroundings, only: str | None) -> Iterator[Finding
 
 
 def _known(report: Report, pipeline: str) -> PipelineStatus:
-    if (found := report.pipeline(pipeline, limit=1)) is None:
+    if (status := report.pipeline(pipeline, limit=1)) is None:
         raise UnknownEpoch(f"the ledger has no pipeline {pipeline!r}")
-    return found
+    return status
 
 
 def _epochs(status: PipelineStatus) -> Iterator[Finding]:
-    """What `lockstep status` calls stuck, and holes between intervals."""
-    for one in status.stuck:
-        says = f"epoch {one.epoch.id} is {one.epoch.state}: {one.stuck}"
-        decided = one.epoch.state in DECIDED
-        command = suggestions.recover(status.name) if decided else suggestions.history(status.name, one.epoch.id)
-        if one.held and one.verdict:
-            command = suggestions.release(status.name, one.epoch.id, one.verdict.manifest_hash)
+    """Stuck epochs, as in `lockstep status`, and gaps between intervals."""
+    for epoch in status.stuck:
+        says = f"epoch {epoch.epoch.id} is {epoch.epoch.state}: {epoch.stuck}"
+        decided = epoch.epoch.state in DECIDED
+        command = suggestions.recover(status.name) if decided else suggestions.history(status.name, epoch.epoch.id)
+        if epoch.held and epoch.verdict:
+            command = suggestions.release(status.name, epoch.epoch.id, epoch.verdict.manifest_hash)
         yield Finding("epochs", status.name, Severity.BROKEN, says, command)
     for hole in status.holes:
         yield Finding("epochs", status.name, Severity.WARNING, f"no epoch for {hole}: a backfill fills it")
@@ -279,7 +278,7 @@ def _epochs(status: PipelineStatus) -> Iterator[Finding]:
 
 
 def _held_back(runtime: Runtime) -> Iterator[Finding]:
-    """What kept rows of each source out of the newest epoch when it was planned."""
+    """Why each source held rows back when the newest epoch was planned."""
     if (last := runtime.ledger.last_epoch(runtime.pipeline)) is not None:
         for source, holder in report_input(last, runtime.open_source).held_back.items():
             says = f"when source {source} was last planned, rows waited for {holder}"
@@ -287,8 +286,8 @@ def _held_back(runtime: Runtime) -> Iterator[Finding]:
 
 
 def _sinks(runtime: Runtime, *, forgotten: bool) -> Iterator[Finding]:
-    """What a `begin` would find out of the sinks in force, and what recovery would look for in those that were
-    replaced, or are a forgotten pipeline's: these may be gone, or belong to somebody else by now."""
+    """What `begin` would find in current sinks, and what recovery would look for in replaced sinks and those of
+    forgotten pipelines, which may be gone or belong to another pipeline."""
     last = runtime.ledger.last_epoch(runtime.pipeline)
     epochs = [*([last] if last else []), *runtime.ledger.unfinished_epochs(runtime.pipeline)]
     in_force = [spec for epoch in epochs for spec in epoch.plan.sinks.values()]
@@ -297,16 +296,18 @@ def _sinks(runtime: Runtime, *, forgotten: bool) -> Iterator[Finding]:
         if not forgotten and (not epochs or spec in in_force):
             yield from _guarded("sinks", about, partial(_sink, runtime, spec, about))
         else:
-            gone = "the pipeline was forgotten" if forgotten else "another one has taken its place"
-            look = partial(_replaced_sink, runtime, spec, about, gone)
-            yield from (replace(one, severity=_at_most_warning(one)) for one in _guarded("sinks", about, look))
+            cause = "the pipeline was forgotten" if forgotten else "another one has taken its place"
+            look = partial(_replaced_sink, runtime, spec, about, cause)
+            yield from (
+                replace(finding, severity=_at_most_warning(finding)) for finding in _guarded("sinks", about, look)
+            )
 
 
 def _lost_commits(runtime: Runtime, report: Report) -> Iterator[Finding]:
-    """Published epochs whose markers are gone, in sinks whose commits others may replace."""
+    """Published epochs without markers, in sinks whose commits other writers may replace."""
     status = report.pipeline(runtime.pipeline, limit=_EPOCHS)
-    shown = [one.epoch for one in status.epochs if one.epoch.state in _SHOWN] if status else []
-    for name, spec in shown[0].plan.sinks.items() if shown else ():
+    published = [row.epoch for row in status.epochs if row.epoch.state in _SHOWN] if status else []
+    for name, spec in published[0].plan.sinks.items() if published else ():
         if not (described := runtime.sink_from(spec)).may_lose_commits:
             continue
         about, command = f"{runtime.pipeline}/{name}", suggestions.go_on_without(runtime.pipeline, name)
@@ -316,7 +317,7 @@ def _lost_commits(runtime: Runtime, report: Report) -> Iterator[Finding]:
         )
         with runtime.opened(described) as sink:
             yield from (Finding("sinks", about, Severity.WARNING, warning) for warning in sink.warnings())
-            for epoch in shown:
+            for epoch in published:
                 if epoch.id <= seen_lacking or epoch.plan.sinks.get(name) != spec or sink.find_marker(epoch.id):
                     continue
                 if runtime.ledger.participants(epoch.pipeline, epoch.id)[name].publication != Publication.RESOLVED:
@@ -349,14 +350,14 @@ def _sink(runtime: Runtime, spec: Json, about: str) -> Iterator[Finding]:
     yield _fine("sinks", about, f"it takes part, and shows nothing that the ledger doesn't know{waiting}")
 
 
-def _replaced_sink(runtime: Runtime, spec: Json, about: str, gone: str) -> Iterator[Finding]:
+def _replaced_sink(runtime: Runtime, spec: Json, about: str, cause: str) -> Iterator[Finding]:
     with runtime.opened(runtime.sink_to_sweep(spec)) as sink:
         waiting = _waiting(runtime, sink)
-    yield _fine("sinks", about, f"{gone}; recovery looks after it for seven days{waiting}")
+    yield _fine("sinks", about, f"{cause}; recovery looks after it for seven days{waiting}")
 
 
 def _waiting(runtime: Runtime, sink: OpenSink) -> str:
-    """How many transactions are under way. Raises `LedgerConflict` for one that the ledger doesn't know."""
+    """Number of prepared transactions. Raises `LedgerConflict` for one that the ledger doesn't know."""
     pending = sink.pending()
     for txn in pending:
         require_known_epoch(runtime, txn.epoch, txn.token, f"sink {sink.name} holds {txn.handle}")
@@ -364,7 +365,7 @@ def _waiting(runtime: Runtime, sink: OpenSink) -> str:
 
 
 def _leftovers(runtime: Runtime) -> Iterator[Finding]:
-    """Folders of WALs that nobody reads any more, and what isn't Lockstep's."""
+    """Unused WAL folders, and unknown files in staging."""
     rubbish = sum(1 for _ in find_rubbish(runtime))
     if rubbish:
         says = f"{rubbish} folders of dead attempts take up room in staging"
@@ -376,20 +377,20 @@ def _leftovers(runtime: Runtime) -> Iterator[Finding]:
 
 
 def _kept(runtime: Runtime, status: PipelineStatus) -> Iterator[Finding]:
-    """How much has stayed after cleanup, and what should have gone."""
+    """Size of the retained WALs, and overdue ones."""
     if status.kept is None:
         return
-    kept, retention = status.kept, runtime.ledger.wal_retention(runtime.pipeline)
-    says = f"{kept.epochs:,} WALs, {kept.bytes / 1e6:,.1f} MB, have stayed after cleanup; kept {retention}"
+    retained, retention = status.kept, runtime.ledger.wal_retention(runtime.pipeline)
+    says = f"{retained.epochs:,} WALs, {retained.bytes / 1e6:,.1f} MB, have stayed after cleanup; kept {retention}"
     yield _fine("wal", runtime.pipeline, says)
     if due := runtime.ledger.due_wals(runtime.pipeline):
-        size = sum(one.bytes for one in due) / 1e6
+        size = sum(wal.bytes for wal in due) / 1e6
         says = f"{len(due):,} of them, {size:,.1f} MB, are due"
         yield Finding("wal", runtime.pipeline, Severity.WARNING, says, suggestions.recover(runtime.pipeline))
 
 
 def _drift(runtime: Runtime) -> Iterator[Finding]:
-    """An epoch that isn't decided yet and whose definition has moved on since it was planned."""
+    """An undecided epoch whose definition has changed since it was planned."""
     if runtime.definition is None:
         return
     for epoch in runtime.ledger.unfinished_epochs(runtime.pipeline):
@@ -404,7 +405,7 @@ def _drift(runtime: Runtime) -> Iterator[Finding]:
 
 
 def _audits_of(runtime: Runtime, epoch: Epoch) -> tuple[Json, ...] | None:
-    """Those that a replan would give it; None where it would be refused by name."""
+    """The audits that a replan would plan; None if it would be refused."""
     try:
         if epoch.restores is None:
             return runtime.defined.audit_specs()
@@ -422,7 +423,7 @@ def _orphans(surroundings: Surroundings, report: Report) -> Iterator[Finding]:
 
 
 def _lost(surroundings: Surroundings, report: Report) -> Iterator[Finding]:
-    """An empty ledger beside what another one has staged may stand in its place."""
+    """An empty ledger beside another ledger's staging may be a replacement for it."""
     staging, own = Staging(surroundings.staging or ""), report.deployment()
     for deployment in staging.deployments():
         for name in staging.pipelines(deployment) if deployment != own else ():

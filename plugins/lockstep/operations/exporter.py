@@ -33,7 +33,7 @@ SCRAPE_SECONDS = "lockstep_scrape_seconds"
 
 @dataclass
 class Bounded(Generic[T]):
-    """Asks, and waits for the answer no longer than so many seconds; whoever asks meanwhile gets the same answer."""
+    """Calls a function and waits at most `seconds` for it; concurrent callers share the answer."""
 
     question: Callable[[], T]
     seconds: float
@@ -42,14 +42,14 @@ class Bounded(Generic[T]):
     _asked: float = 0.0  #: by the monotonic clock; 0: never
 
     def ask(self) -> T:
-        """Raises `TimeoutError`, and what the question raises. An answer is never older than `seconds`; one that comes
-        later is nobody's."""
+        """The answer, at most `seconds` old; a later one is discarded. Raises `TimeoutError`, and what the function
+        raises."""
         with self._lock:
             if not self._asked or self._answer.done():
                 self._answer, self._asked = Future(), time.monotonic()
                 Thread(target=self._work, args=(self._answer,), daemon=True, name="measure").start()
-            answer, left = self._answer, self._asked + self.seconds - time.monotonic()
-        return answer.result(max(left, 0))
+            answer, remaining = self._answer, self._asked + self.seconds - time.monotonic()
+        return answer.result(max(remaining, 0))
 
     def _work(self, answer: Future[T]) -> None:
         try:
@@ -68,7 +68,7 @@ class Exporter:
         self.failure: LockstepError | None = None
 
     def measure(self) -> list[Measures]:
-        """Raises `LockstepError`, whatever went wrong."""
+        """All metrics. Raises `LockstepError` for any failure."""
         try:
             return self._measured.ask()
         except LockstepError:
@@ -79,7 +79,7 @@ class Exporter:
             raise LockstepError(f"what the ledger said can't be measured: {type(error).__name__}") from error
 
     def describe(self) -> Iterable[GaugeMetricFamily]:
-        """To be registered takes no scrape."""
+        """Nothing: registration shouldn't scrape."""
         return []
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
@@ -88,22 +88,22 @@ class Exporter:
 
         began = time.monotonic()
         try:
-            found, failure = self.measure(), None
+            metrics, failure = self.measure(), None
         except LockstepError as error:
-            found, failure = [], error
+            metrics, failure = [], error
         self._tell(failure)
         took = time.monotonic() - began
         yield GaugeMetricFamily(LEDGER_UP, "0: the ledger doesn't answer, and nothing else is told.", failure is None)
         yield GaugeMetricFamily(SCRAPE_SECONDS, "How long the ledger was asked.", took)
         for gauge in GAUGES:
             family = GaugeMetricFamily(gauge.name, gauge.help, labels=("pipeline", *gauge.labels))
-            for one in found:
-                for labels, value in gauge.of(one):
-                    family.add_metric((one.pipeline, *labels), float(value))
+            for metric in metrics:
+                for labels, value in gauge.of(metric):
+                    family.add_metric((metric.pipeline, *labels), float(value))
             yield family
 
     def _tell(self, failure: LockstepError | None) -> None:
-        """Once, and once more when it is over: a scrape comes every few seconds."""
+        """Log a failure once, and its end once: scrapes come every few seconds."""
         if failure is not None and str(failure) != str(self.failure):
             _log.warning("%s: %s", type(failure).__name__, failure)
         elif failure is None and self.failure is not None:
@@ -112,7 +112,7 @@ class Exporter:
 
 
 def registry_of(exporter: Exporter) -> CollectorRegistry:
-    """Of its metrics and no others. Raises `PackageMissing`."""
+    """A registry with these metrics only. Raises `PackageMissing`."""
     with naming_extra("lockstep exporter"):
         from prometheus_client import CollectorRegistry
     registry = CollectorRegistry()
@@ -121,7 +121,7 @@ def registry_of(exporter: Exporter) -> CollectorRegistry:
 
 
 def as_text(registry: CollectorRegistry) -> str:
-    """In Prometheus' text format."""
+    """The metrics in Prometheus' text format."""
     from prometheus_client import generate_latest
 
     return generate_latest(registry).decode()
@@ -137,6 +137,6 @@ def serve(registry: CollectorRegistry, host: str, port: int) -> tuple[int, Threa
 
 
 def _measure(ledger: str) -> list[Measures]:
-    """On a connection of its own: a scrape that was given up may be at it still."""
+    """Measures on its own connection, because an abandoned scrape may still use another."""
     with closing(Report(ledger)) as report:
         return measure(report)

@@ -1,7 +1,7 @@
-"""override: a person says with which timeouts, shards, tries a sink works from now on, decided epochs too.
+"""override: change a sink's timeouts, shards or tries from now on, also for decided epochs.
 
-For what can't wait until a definition is deployed, and for recovery, which has none. It stands in the ledger with its
-reason, and goes before what is deployed until it is taken back.
+For changes that can't wait for a deployment, and for recovery, which has no definition. The override is in the ledger
+with its reason, and takes precedence over the deployed settings until it is cleared.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def override(runtime: Runtime, name: str, assigned: Iterable[str], reason: str) 
     """Keep the assignments ("name=value", to those in force); what is in force now. Raises `InvalidPipeline`."""
     plans = _plans(runtime, name)
     before = runtime.ledger.settings(runtime.pipeline, name).override
-    settings = {**before, **dict(_typed(plans[-1], one) for one in assigned)}
+    settings = {**before, **dict(_typed(plans[-1], assignment) for assignment in assigned)}
     for spec in _specs(runtime, name):
         Sink.from_spec(spec, settings)  # whatever it refuses is refused here
     runtime.ledger.override_settings(runtime.pipeline, name, settings, reason)
@@ -37,12 +37,12 @@ def clear_override(runtime: Runtime, name: str, reason: str) -> None:
 
 def _plans(runtime: Runtime, name: str) -> list[Sink]:
     """The sink as each plan has it that may need it yet. Raises `UnknownEpoch`."""
-    found = [Sink.from_spec(spec) for spec in _specs(runtime, name)]
-    if not found:
+    sinks = [Sink.from_spec(spec) for spec in _specs(runtime, name)]
+    if not sinks:
         raise UnknownEpoch(
             f"no epoch of pipeline {runtime.pipeline} that is unfinished, or its last, has a sink {name}"
         )
-    return found
+    return sinks
 
 
 def _specs(runtime: Runtime, name: str) -> Iterator[Json]:
@@ -66,7 +66,7 @@ def _typed(sink: Sink, assigned: str) -> tuple[str, Json]:
 
 
 def _kind(sink: Sink, name: str) -> type:
-    """By the default where there is one: what stands in a plan may be a whole number of seconds by chance."""
+    """The type of a setting, by its default if it has one: a float in a plan may happen to be a whole number."""
     default = inspect.signature(type(sink).__init__).parameters[name].default
     return type(sink.settings()[name] if default in (None, inspect.Parameter.empty) else default)
 

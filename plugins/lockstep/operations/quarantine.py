@@ -17,7 +17,7 @@ _ARCHIVED = (EpochState.CLEANED, EpochState.REPLACED)
 
 @dataclass(frozen=True)
 class QuarantineLog:
-    """Of one sealed epoch. `outputs`: rows, and by which audit how many, of each output that has such audits;
+    """Quarantine of one sealed epoch. `outputs`: rows in total and by audit, for each output with such audits;
     `sources`: malformed records. `folder`: relative to staging."""
 
     epoch: Epoch
@@ -27,20 +27,20 @@ class QuarantineLog:
 
 
 def find_quarantine(runtime: Runtime, epoch_id: int) -> QuarantineLog:
-    """As the seal has counted. Raises `NotPrepared` before it, `WalGone` of what was given up, `UnknownEpoch`."""
+    """The seal's counts. Raises `NotPrepared` before the seal, `WalGone` for a void epoch, `UnknownEpoch`."""
     epoch = _sealed(runtime, epoch_id)
     summary: dict[str, Json] = epoch.summary or {}
-    sources = {name: found["quarantined"] for name, found in summary.get("sources", {}).items()}
+    sources = {name: counts["quarantined"] for name, counts in summary.get("sources", {}).items()}
     place = runtime.staging.quarantine_folder(epoch.wal or "", archived=_is_archived(runtime, epoch))
     outputs = summary.get("quarantined", {})
     return QuarantineLog(epoch, place, outputs, {name: rows for name, rows in sources.items() if rows})
 
 
 def open_quarantined(runtime: Runtime, epoch_id: int, output: str) -> OutputBatches | None:
-    """The rows of an output that audits sent to quarantine, each with their names; None if there are none.
+    """The rows of an output that audits sent to quarantine, with the audits' names; None if there are none.
 
-    Every file is compared with the manifest before its first row. They stay after cleanup. Raises `InvalidPipeline` for
-    an output none of whose rows can be there, `WalCorrupt`, `WalGone`, `NotPrepared`, `UnknownEpoch`,
+    Every file is compared with the manifest before its first row. The rows remain after cleanup. Raises
+    `InvalidPipeline` for an output without quarantining audits, `WalCorrupt`, `WalGone`, `NotPrepared`, `UnknownEpoch`,
     `StagingUnavailable`.
     """
     epoch = _sealed(runtime, epoch_id)
@@ -55,7 +55,7 @@ def open_quarantined(runtime: Runtime, epoch_id: int, output: str) -> OutputBatc
 
 
 def _sealed(runtime: Runtime, epoch_id: int) -> Epoch:
-    """The epoch, or the one whose rows it shows again: those were sealed, and sent to quarantine, by that one."""
+    """The epoch that sealed the rows: for a restored epoch the one whose rows it shows again."""
     epoch = runtime.ledger.epoch(runtime.pipeline, epoch_id)
     if epoch.state is EpochState.VOID:
         raise WalGone(f"{epoch} was given up ({epoch.reason}): nothing of it is kept")
@@ -65,18 +65,18 @@ def _sealed(runtime: Runtime, epoch_id: int) -> Epoch:
 
 
 def _is_archived(runtime: Runtime, epoch: Epoch) -> bool:
-    """Whether cleanup keeps the rows: it moves them before it records that it did, and may stop in between."""
+    """True if cleanup has moved the rows. Cleanup moves them before it records that, and may stop in between."""
     if epoch.state is EpochState.PUBLISHED:
         return runtime.staging.is_quarantine_archived(epoch.restaged.wal if epoch.restaged else epoch.wal or "")
     return epoch.state in _ARCHIVED
 
 
 def _manifest_of_rows(runtime: Runtime, epoch: Epoch, archived: bool) -> Manifest:
-    """The manifest by whose files the rows are there."""
+    """The manifest that lists the existing files."""
     staging, wal, sealed = runtime.staging, epoch.wal or "", epoch.manifest_hash or ""
     if epoch.restaged is None:
         return staging.manifest(wal, sealed)
     if not archived:
         return staging.manifest(epoch.restaged.wal, epoch.restaged.manifest_hash)
-    kept = epoch.restaged.manifest_hash
-    return staging.kept_quarantine_manifest(runtime.ledger.deployment(), epoch.pipeline, epoch.id, kept)
+    restaged = epoch.restaged.manifest_hash
+    return staging.kept_quarantine_manifest(runtime.ledger.deployment(), epoch.pipeline, epoch.id, restaged)

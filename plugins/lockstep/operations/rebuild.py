@@ -1,8 +1,8 @@
-"""rebuild: make a lost ledger anew from what sinks and staging prove, into an empty one, and say what they don't.
+"""rebuild: fill an empty ledger with what sinks and staging prove, and report what they don't prove.
 
-A sink shows an epoch only once it was decided, so one marker proves the decision; a manifest is kept only once every
-sink has shown the epoch. What no sink shows counts as never decided: nobody has seen it. Where that proves too little
-to go on without doubling or losing rows, nothing is written.
+A sink shows an epoch only after it was decided, so one marker proves the decision; a manifest is archived only after
+every sink has shown the epoch. An epoch that no sink shows counts as never decided. Nothing is written if the proofs
+don't exclude doubled or lost rows.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _NOBODY_KNOWS_WHY = "not known: the ledger was rebuilt"
 
 @dataclass(frozen=True)
 class Rebuilding:
-    """What was found. `refused`: why nothing can be written; `unproven`: what a person agrees to; `left`: what lies
-    around of epochs that nobody shows, by name. New epochs get numbers above `beyond`, tokens above `token`."""
+    """The result of a look. `refused`: why nothing can be written; `unproven`: what a person has to accept; `left`:
+    remains of epochs that no sink shows, by name. New epochs get numbers above `beyond`, tokens above `token`."""
 
     pipeline: str
     deployment: str
@@ -58,12 +58,12 @@ class Rebuilding:
     token: int
 
     def to_json(self) -> Json:
-        """What the ledger keeps of it, and programs are told."""
+        """The form that the ledger keeps and `--json` prints."""
         return {
             "pipeline": self.pipeline,
             "deployment": self.deployment,
             "epochs": len(self.epochs),
-            "half_published": [one.id for one in self.epochs if not one.published],
+            "half_published": [epoch.id for epoch in self.epochs if not epoch.published],
             "refused": list(self.refused),
             "unproven": list(self.unproven),
             "left": list(self.left),
@@ -73,18 +73,17 @@ class Rebuilding:
 
 
 def look(runtime: Runtime, deployment: str | None = None) -> Rebuilding:
-    """Ask every sink of the definition, and staging. Nothing is written but what a sink's preflight makes.
+    """Ask every sink of the definition, and staging. Nothing is written except what a sink's preflight creates.
 
-    `deployment`: the id of the lost ledger, where staging has this pipeline under several, or none. Raises
-    `IllegalTransition` if this ledger has epochs of the pipeline, `LedgerRefused` where nobody knows the id, and what
-    sinks and staging raise.
+    `deployment`: id of the lost ledger, if staging has this pipeline under several or none. Raises `IllegalTransition`
+    if this ledger has epochs of the pipeline, `LedgerRefused` for an unknown id, and what sinks and staging raise.
     """
     if (last := runtime.ledger.last_epoch(runtime.pipeline)) is not None:
         raise IllegalTransition(
             f"this ledger has epochs of pipeline {runtime.pipeline} ({last} is the last): one that is older than its "
             f"sinks goes on with `lockstep renumber {runtime.pipeline}`, only an empty one is rebuilt"
         )
-    return _Look(runtime, _find_deployment(runtime, deployment)).found()
+    return _Look(runtime, _find_deployment(runtime, deployment)).rebuilding()
 
 
 def rebuild(runtime: Runtime, reason: str, deployment: str | None = None) -> Rebuilding:
@@ -93,37 +92,39 @@ def rebuild(runtime: Runtime, reason: str, deployment: str | None = None) -> Reb
     As the owner of the ledger's tables, and with everything stopped that ran with the lost ledger. Raises as `look`,
     and `IllegalTransition` where what was found doesn't suffice.
     """
-    found = look(runtime, deployment)
-    if found.refused:
-        raise IllegalTransition(f"pipeline {runtime.pipeline} can't be rebuilt: {'; '.join(found.refused)}")
+    rebuilding = look(runtime, deployment)
+    if rebuilding.refused:
+        raise IllegalTransition(f"pipeline {runtime.pipeline} can't be rebuilt: {'; '.join(rebuilding.refused)}")
     reach(CrashPoint.REBUILD_BEFORE_ADOPT)
-    runtime.ledger.adopt_deployment(found.deployment)
+    runtime.ledger.adopt_deployment(rebuilding.deployment)
     reach(CrashPoint.REBUILD_AFTER_ADOPT)
     register_pipeline(runtime)
     reach(CrashPoint.REBUILD_BEFORE_RECORD)
-    runtime.ledger.rebuild_pipeline(runtime.pipeline, found.epochs, found.beyond, found.token, found.to_json(), reason)
+    runtime.ledger.rebuild_pipeline(
+        runtime.pipeline, rebuilding.epochs, rebuilding.beyond, rebuilding.token, rebuilding.to_json(), reason
+    )
     reach(CrashPoint.REBUILD_AFTER_RECORD)
-    _log.warning("pipeline %s: %s epochs are in the ledger again", runtime.pipeline, len(found.epochs))
-    return found
+    _log.warning("pipeline %s: %s epochs are in the ledger again", runtime.pipeline, len(rebuilding.epochs))
+    return rebuilding
 
 
 def _find_deployment(runtime: Runtime, deployment: str | None) -> str:
     staging = runtime.staging
-    known = [one for one in staging.deployments() if runtime.pipeline in staging.pipelines(one)]
+    candidates = [name for name in staging.deployments() if runtime.pipeline in staging.pipelines(name)]
     if deployment is not None:
         return deployment
-    if len(known) == 1:
-        return known[0]
-    told = f"under {', '.join(known)}" if known else "nowhere"
+    if len(candidates) == 1:
+        return candidates[0]
+    where = f"under {', '.join(candidates)}" if candidates else "nowhere"
     raise LedgerRefused(
-        f"staging has pipeline {runtime.pipeline} {told}: say which ledger was lost by --deployment and its id (also "
+        f"staging has pipeline {runtime.pipeline} {where}: say which ledger was lost by --deployment and its id (also "
         "the table lockstep_target of a warehouse, and markers, have it)"
     )
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """What a sink has told."""
+    """The markers and transactions of a sink."""
 
     sink: Sink
     markers: Mapping[int, Marker]
@@ -139,13 +140,13 @@ class _Asked:
 
     @property
     def proofs(self) -> Mapping[int, Marker]:
-        """Whatever proves that an epoch was decided."""
+        """Markers that prove a decision."""
         return {**self.begun, **self.markers}
 
 
 @dataclass(frozen=True)
 class _Life:
-    """What markers say of an epoch's range. `succeeded`: whether another one has taken its place."""
+    """An epoch's range and generation by its markers. `succeeded`: another epoch has replaced it."""
 
     interval: Interval
     generation: Generation | None
@@ -165,7 +166,7 @@ class _Look:
 
     @cached_property
     def _specs(self) -> dict[str, Json]:
-        """Of the definition's sinks, and of former ones as they would be now."""
+        """Specs of the definition's sinks, and of former ones with today's settings."""
         return dict(self.defined.sink_specs())
 
     @property
@@ -180,36 +181,38 @@ class _Look:
     def pipeline(self) -> str:
         return self.runtime.pipeline
 
-    def found(self) -> Rebuilding:
+    def rebuilding(self) -> Rebuilding:
         executions = self.staging.executions(self.deployment, self.pipeline)
-        kept = self.staging.kept_epochs(self.deployment, self.pipeline)
+        retained = self.staging.kept_epochs(self.deployment, self.pipeline)
         context = SinkContext(self.deployment, self.pipeline, self.runtime.connections)
-        asked = [_ask(sink, context, set(kept)) for sink in self.defined.sinks]
-        for one in [*asked]:  # what a renamed sink has shown under its former name stands in its table
-            for name in {*one.beside} - self._specs.keys():
-                spec = one.sink.spec()
+        records = [_ask(sink, context, set(retained)) for sink in self.defined.sinks]
+        for record in [*records]:  # what a renamed sink has shown under its former name stands in its table
+            for name in {*record.beside} - self._specs.keys():
+                spec = record.sink.spec()
                 self._specs[name] = {**spec, "arguments": {**spec["arguments"], "name": name}}
-                asked.append(_ask(Sink.from_spec(self._specs[name]), context, set(kept), now=one.sink.name))
-        shown = sorted({number for one in asked for number in one.proofs})
-        self._refuse_parts(asked)
-        whole = [number for number in shown if not any(number in one.partly for one in asked)]
-        self._lives = self._find_lives(whole, asked)
-        epochs = [found for number in whole if (found := self._epoch(number, asked, executions, number in kept))]
-        left = self._left(asked, executions, set(shown))
-        self._tell_gaps(shown, kept)
+                records.append(_ask(Sink.from_spec(self._specs[name]), context, set(retained), now=record.sink.name))
+        published = sorted({number for record in records for number in record.proofs})
+        self._refuse_parts(records)
+        whole = [number for number in published if not any(number in record.partly for record in records)]
+        self._lives = self._find_lives(whole, records)
+        epochs = [epoch for number in whole if (epoch := self._epoch(number, records, executions, number in retained))]
+        leftovers = self._left(records, executions, set(published))
+        self._tell_gaps(published, retained)
         if self.defined.identity is KeyedBy.CURSOR:
             self._require_positions(epochs)
             epochs = self._with_claims(epochs)
-        self._tell_what_nobody_knows(epochs, asked)
-        token, beyond = self._largest(asked, executions, shown, kept)
+        self._tell_what_nobody_knows(epochs, records)
+        token, beyond = self._largest(records, executions, published, retained)
         refused, unproven = tuple(self.refused), tuple(self.unproven)
-        return Rebuilding(self.pipeline, self.deployment, tuple(epochs), refused, unproven, tuple(left), beyond, token)
+        return Rebuilding(
+            self.pipeline, self.deployment, tuple(epochs), refused, unproven, tuple(leftovers), beyond, token
+        )
 
-    def _refuse_parts(self, asked: Iterable[_Asked]) -> None:
-        for one in asked:
-            if one.partly:
+    def _refuse_parts(self, records: Iterable[_Asked]) -> None:
+        for record in records:
+            if record.partly:
                 self._refuse(
-                    f"{one.sink.name} shows {_epochs(one.partly)} in part, some shards of several: only the lost "
+                    f"{record.sink.name} shows {_epochs(record.partly)} in part, some shards of several: only the lost "
                     "ledger knew how many there are"
                 )
 
@@ -222,37 +225,41 @@ class _Look:
     # --- one epoch ---
 
     def _epoch(
-        self, number: int, asked: Sequence[_Asked], executions: Sequence[Execution], kept: bool
+        self, number: int, records: Sequence[_Asked], executions: Sequence[Execution], retained: bool
     ) -> RebuiltEpoch | None:
-        markers = {one.sink.name: one.markers[number] for one in asked if number in one.markers}
-        proofs = {one.sink.name: one.proofs[number] for one in asked if number in one.proofs}
+        markers = {record.sink.name: record.markers[number] for record in records if number in record.markers}
+        proofs = {record.sink.name: record.proofs[number] for record in records if number in record.proofs}
         manifest_hash = self._agreed(number, proofs)
         if cut_off := [name for name, marker in proofs.items() if not marker.whole]:
             self._note(number, f"was cut off on its way to {', '.join(cut_off)}, and may be incomplete there")
         life = self._lives.get(number)
         if manifest_hash is None or (life is None and self.defined.identity is KeyedBy.INTERVAL):
             return None
-        folders = [one for one in executions if one.epoch == number]
+        folders = [record for record in executions if record.epoch == number]
         wal = self._find_wal(folders, manifest_hash)
-        archived = self._find_manifest(number, manifest_hash) if kept else None
-        shown = {*markers, *(one.now for one in asked if one.sink.name in markers)}
-        lacking = [one for one in asked if one.sink.name not in shown and one.keeps_record and one.now is None]
+        archived = self._find_manifest(number, manifest_hash) if retained else None
+        publishing = {*markers, *(record.now for record in records if record.sink.name in markers)}
+        lacking = [
+            record
+            for record in records
+            if record.sink.name not in publishing and record.keeps_record and record.now is None
+        ]
         lost = list[_Asked]()
         succeeded = life is not None and life.succeeded  # which isn't planned before all that
         if archived is not None or succeeded:  # every sink of its plan has shown it
             if lacking:
                 self._note(number, f"was cleaned up, and {_names(lacking)} shows none of it: it came later, or lost it")
-            lost, lacking = [one for one in lacking if min(one.markers, default=number) < number], []
+            lost, lacking = [record for record in lacking if min(record.markers, default=number) < number], []
         manifest = wal.manifest if wal else archived
         if lacking and not self._can_complete(number, lacking, wal, manifest_hash):
             return None
-        if manifest is None and any(one.sink.adopts for one in asked):
+        if manifest is None and any(record.sink.adopts for record in records):
             self._refuse(f"the manifest of epoch {number} isn't kept: nobody knows which files its tables have adopted")
         elif manifest is None:
             self._note(number, "has no kept manifest: `lockstep verify` can't compare it")
-        votes = self._votes(number, asked, markers, [*lacking, *lost], manifest, manifest_hash)
+        votes = self._votes(number, records, markers, [*lacking, *lost], manifest, manifest_hash)
         request = self._request(wal)
-        tokens = self._tokens(number, asked, folders, votes, manifest)
+        tokens = self._tokens(number, records, folders, votes, manifest)
         return RebuiltEpoch(
             id=number,
             interval=life.interval if life else None,
@@ -263,7 +270,7 @@ class _Look:
             summary=manifest.summary() if manifest else {"outputs": {}, "sources": {}},
             based_on=manifest.state.based_on if manifest and manifest.state else None,
             votes=votes,
-            shown=frozenset(votes) - {one.sink.name for one in lacking},
+            shown=frozenset(votes) - {record.sink.name for record in lacking},
             tokens=tokens,
             cleaned=succeeded or not (folders or lacking),
             kept=self._kept(wal) if succeeded else None,
@@ -279,47 +286,47 @@ class _Look:
         )
         return None
 
-    def _find_lives(self, whole: Sequence[int], asked: Sequence[_Asked]) -> dict[int, _Life]:
-        """Which range each epoch has, and in whose place it stands, by what its markers carry. A range of which a life
-        is missing, or two have one place, comes back in no part."""
+    def _find_lives(self, whole: Sequence[int], records: Sequence[_Asked]) -> dict[int, _Life]:
+        """Range and generation of each epoch, by its markers. A range with a missing or duplicate generation isn't
+        rebuilt at all."""
         ranges: dict[Interval, dict[int, int]] = {}
         for number in whole:
-            markers = [one.proofs[number] for one in asked if number in one.proofs]
+            markers = [record.proofs[number] for record in records if number in record.proofs]
             span = self._span(number, markers)
             if span is None:
                 continue
             interval, generation = span
-            lives = ranges.setdefault(interval, {})
-            if generation in lives:
-                told = f"epochs {lives[generation]} and {number} are both generation {generation} of {interval}"
-                self._refuse(f"{told}: one of them is of another life of the ledger")
-            lives[generation] = number
-        found: dict[int, _Life] = {}
-        for interval, lives in ranges.items():
-            if self._refuse_gaps(interval, lives, asked):
+            numbers = ranges.setdefault(interval, {})
+            if generation in numbers:
+                problem = f"epochs {numbers[generation]} and {number} are both generation {generation} of {interval}"
+                self._refuse(f"{problem}: one of them is of another life of the ledger")
+            numbers[generation] = number
+        generations: dict[int, _Life] = {}
+        for interval, numbers in ranges.items():
+            if self._refuse_gaps(interval, numbers, records):
                 continue
-            for place, number in lives.items():
-                life = Generation(lives[0], place, lives[place - 1], _NOBODY_KNOWS_WHY) if place else None
-                found[number] = _Life(interval, life, place + 1 in lives)
-        if restated := [number for number, life in found.items() if life.generation]:
+            for place, number in numbers.items():
+                life = Generation(numbers[0], place, numbers[place - 1], _NOBODY_KNOWS_WHY) if place else None
+                generations[number] = _Life(interval, life, place + 1 in numbers)
+        if restated := [number for number, life in generations.items() if life.generation]:
             self.unproven.append(
                 f"why {_epochs(sorted(restated))} took the place of others isn't known, nor which runs and commands "
                 "asked for it: one of these that is run again, or cleared, restates its range once more"
             )
-        return found
+        return generations
 
     def _span(self, number: int, markers: Sequence[Marker]) -> tuple[Interval, int] | None:
         spans = {marker.span for marker in markers if marker.span}
         if self.defined.identity is KeyedBy.CURSOR:
             if spans:
-                told = f"epoch {number} is a restatement, or has an interval ({spans.pop()})"
-                self._refuse(f"{told}, and the definition's are numbers")
+                problem = f"epoch {number} is a restatement, or has an interval ({spans.pop()})"
+                self._refuse(f"{problem}, and the definition's are numbers")
             elif any(marker.replaced for marker in markers):
                 self._refuse(f"epoch {number} has taken the place of others: from where on isn't found again")
             return None
         if len(spans) != 1:
-            told = f"the intervals {', '.join(sorted(spans))}" if spans else "no interval"
-            self._refuse(f"the markers of epoch {number} carry {told}: what it has read would be shown twice")
+            problem = f"the intervals {', '.join(sorted(spans))}" if spans else "no interval"
+            self._refuse(f"the markers of epoch {number} carry {problem}: what it has read would be shown twice")
             return None
         [span] = spans
         try:
@@ -328,39 +335,40 @@ class _Look:
             self._refuse(f"the markers of epoch {number} carry {span!a}, which is no interval: {error}")
             return None
 
-    def _refuse_gaps(self, interval: Interval, lives: Mapping[int, int], asked: Sequence[_Asked]) -> bool:
-        """Whether the lives of a range don't follow one another, in their order and by the markers' own word."""
-        numbers = [lives[place] for place in sorted(lives)]
-        if sorted(lives) != list(range(len(lives))):
-            gone = ", ".join(str(place) for place in range(max(lives)) if place not in lives)
+    def _refuse_gaps(self, interval: Interval, by_generation: Mapping[int, int], records: Sequence[_Asked]) -> bool:
+        """True if the generations of a range aren't consecutive, or contradict the markers."""
+        numbers = [by_generation[place] for place in sorted(by_generation)]
+        if sorted(by_generation) != list(range(len(by_generation))):
+            missing = ", ".join(str(place) for place in range(max(by_generation)) if place not in by_generation)
             self._refuse(
-                f"{_epochs(numbers)} of {interval}: nobody has a marker of its generation {gone}, though such a marker "
-                "stays for good: bring it back"
+                f"{_epochs(numbers)} of {interval}: no sink has a marker of its generation {missing}, though markers "
+                "are never deleted: bring it back"
             )
             return True
         if numbers != sorted(numbers):
             self._refuse(f"the generations of {interval} are {_epochs(numbers)}, and none takes a younger one's place")
             return True
         for place, number in enumerate(numbers):
-            told = {one for sink in asked if number in sink.proofs for one in sink.proofs[number].replaced}
-            if strange := sorted(told - set(numbers[:place])):
-                self._refuse(f"epoch {number} has replaced {_epochs(strange)}, which isn't a life of {interval}")
+            proofs = [record.proofs[number] for record in records if number in record.proofs]
+            replaced = {epoch for proof in proofs for epoch in proof.replaced}
+            if strange := sorted(replaced - set(numbers[:place])):
+                self._refuse(f"epoch {number} has replaced {_epochs(strange)}, which isn't a generation of {interval}")
                 return True
         return False
 
     def _kept(self, wal: SealedWal | None) -> tuple[str, int] | None:
-        """What stays of an epoch that was replaced: its cleanup isn't done again, which would find that. Not a WAL that
-        refers to another one: nothing says any more that this one has to stay for it."""
+        """The retained WAL of a replaced epoch, whose cleanup isn't repeated. Not a WAL that refers to another one,
+        because the reference is lost with the ledger."""
         if wal is None or wal.manifest.rows_in is not None or not self.defined.wal_retention.keeps:
             return None
         return wal.folder, sum(wal.manifest.outputs[name].bytes for name in wal.own)
 
     def _find_wal(self, folders: Iterable[Execution], manifest_hash: str) -> SealedWal | None:
-        for one in folders:
+        for folder in folders:
             try:
-                return self.staging.open(one.folder, manifest_hash)
+                return self.staging.open(folder.folder, manifest_hash)
             except (WalCorrupt, FormatUnknown) as error:
-                _log.info("%s isn't the WAL: %s", one.folder, error)
+                _log.info("%s isn't the WAL: %s", folder.folder, error)
         return None
 
     def _find_manifest(self, number: int, manifest_hash: str) -> Manifest | None:
@@ -371,7 +379,7 @@ class _Look:
             return None
 
     def _can_complete(self, number: int, lacking: Sequence[_Asked], wal: SealedWal | None, manifest_hash: str) -> bool:
-        """Whether the rest of an epoch that some sinks show can be published without a doubt."""
+        """True if the rest of an epoch that only some sinks show can be published safely."""
         why = None
         if wal is None:
             why = "its WAL is not in staging"
@@ -382,15 +390,16 @@ class _Look:
                 wal.check()
             except (WalCorrupt, InvalidPipeline) as damage:
                 why = str(damage)
-        for one in lacking:
-            if one.sink.numbers_rows and number not in one.begun:  # these are the very files, in their order
-                why = f"nobody knows what {one.sink.name} has sent of it, and in how many transactions"
-            elif one.holds_rows and not _pending_of(one, number, manifest_hash):
-                others = [txn.handle for txn in one.pending if txn.epoch == number]
-                if not one.may_hold_none:
-                    why = f"{one.sink.name} neither shows nor holds it"
-                elif others:  # whose marker would be in the way
-                    why = f"{one.sink.name} holds {list_some(others, _NAMED)}, of another manifest: roll that back"
+        for record in lacking:
+            if record.sink.numbers_rows and number not in record.begun:  # these are the very files, in their order
+                why = f"nobody knows what {record.sink.name} has sent of it, and in how many transactions"
+            elif record.holds_rows and not _pending_of(record, number, manifest_hash):
+                other_handles = [txn.handle for txn in record.pending if txn.epoch == number]
+                if not record.may_hold_none:
+                    why = f"{record.sink.name} neither shows nor holds it"
+                elif other_handles:  # whose marker would be in the way
+                    some = list_some(other_handles, _NAMED)
+                    why = f"{record.sink.name} holds {some}, of another manifest: roll that back"
         if why is not None:
             self._refuse(
                 f"epoch {number} is not shown by {_names(lacking)}, and others show it; it can't be completed: {why}. "
@@ -401,52 +410,56 @@ class _Look:
     def _votes(
         self,
         number: int,
-        asked: Sequence[_Asked],
+        records: Sequence[_Asked],
         markers: Mapping[str, Marker],
         lacking: Sequence[_Asked],
         manifest: Manifest | None,
         manifest_hash: str,
     ) -> dict[str, Vote]:
         votes = {}
-        for one in asked:
+        for record in records:
             rows = {
                 output: manifest.outputs[output].rows
-                for output in one.sink.outputs
+                for output in record.sink.outputs
                 if manifest and output in manifest.outputs
             }
-            name = one.sink.name
+            name = record.sink.name
             if name in markers:
                 # of what a table may have adopted nothing goes that was staged since its oldest vote
-                token = manifest.token if one.sink.adopts and manifest else markers[name].token
-                votes[name] = Vote(token, None, one.target_id, rows)
-            elif one in lacking and one.holds_rows and (pending := _pending_of(one, number, manifest_hash)):
-                held = max(pending, key=lambda txn: txn.token)
-                votes[name] = Vote(held.token, held.handle, one.target_id, rows)
-            elif (one in lacking or not one.keeps_record) and manifest is not None:
-                votes[name] = Vote(manifest.token, None, one.target_id, rows)
+                token = manifest.token if record.sink.adopts and manifest else markers[name].token
+                votes[name] = Vote(token, None, record.target_id, rows)
+            elif record in lacking and record.holds_rows and (pending := _pending_of(record, number, manifest_hash)):
+                newest = max(pending, key=lambda txn: txn.token)
+                votes[name] = Vote(newest.token, newest.handle, record.target_id, rows)
+            elif (record in lacking or not record.keeps_record) and manifest is not None:
+                votes[name] = Vote(manifest.token, None, record.target_id, rows)
         return votes
 
     def _tokens(
         self,
         number: int,
-        asked: Sequence[_Asked],
+        records: Sequence[_Asked],
         folders: Sequence[Execution],
         votes: Mapping[str, Vote],
         manifest: Manifest | None,
     ) -> tuple[int, ...]:
-        tokens = {vote.token for vote in votes.values()} | {one.token for one in folders}
-        tokens |= {one.proofs[number].token for one in asked if number in one.proofs}
-        tokens |= {txn.token for one in asked for txn in one.pending if txn.epoch == number}
-        tokens |= {one.token for one in self._states if one.epoch == number}
+        tokens = {vote.token for vote in votes.values()} | {record.token for record in folders}
+        tokens |= {record.proofs[number].token for record in records if number in record.proofs}
+        tokens |= {txn.token for record in records for txn in record.pending if txn.epoch == number}
+        tokens |= {record.token for record in self._states if record.epoch == number}
         return tuple(sorted(tokens | ({manifest.token} if manifest else set())))
 
     @cached_property
     def _states(self) -> list[Execution]:
-        """What has written keyed state."""
+        """Executions that have written keyed state."""
         if self.defined.identity is KeyedBy.INTERVAL:
             return []
-        found = self.staging.state(self.deployment, self.pipeline).executions()
-        return [Execution(one.epoch, one.token, one.folder) for one in found if one.epoch != START]
+        executions = self.staging.state(self.deployment, self.pipeline).executions()
+        return [
+            Execution(execution.epoch, execution.token, execution.folder)
+            for execution in executions
+            if execution.epoch != START
+        ]
 
     def _request(self, wal: SealedWal | None) -> StageRequest | None:
         if wal is None:
@@ -458,11 +471,11 @@ class _Look:
             return None
 
     def _plan(self, number: int, request: StageRequest | None, votes: Mapping[str, Vote]) -> Plan:
-        """As it was, where it is kept; else of the sinks that have a part in it, as the definition has them now."""
+        """The archived plan; without one, a plan of the participating sinks as defined now."""
         if self.defined.identity is KeyedBy.CURSOR:
-            kept = self.staging.kept_plan(self.deployment, self.pipeline, number)
-            if kept is not None:
-                planned = Plan.from_json(kept)
+            archived = self.staging.kept_plan(self.deployment, self.pipeline, number)
+            if archived is not None:
+                planned = Plan.from_json(archived)
                 return Plan(planned.sources, self._sinks(votes, planned.sinks), planned.reads)
         sources: Mapping[str, SourceRange] = request.sources if request else {}
         return Plan(sources, self._sinks(votes, {}), self.defined.reads_from())
@@ -480,49 +493,56 @@ class _Look:
 
     # --- all of them ---
 
-    def _tell_gaps(self, shown: Sequence[int], kept: Sequence[int]) -> None:
-        if lost := sorted(set(kept) - set(shown)):
+    def _tell_gaps(self, published: Sequence[int], retained: Sequence[int]) -> None:
+        if lost := sorted(set(retained) - set(published)):
             self._refuse(
                 f"no sink shows {_epochs(lost)}, and every one did: their manifests are kept. Bring back what the "
                 "sinks have lost, or move these manifests away if their rows may be shown again"
             )
-        missing = sorted(set(range(1, (shown or [0])[-1])) - set(shown))
+        missing = sorted(set(range(1, (published or [0])[-1])) - set(published))
         if missing:
             self.unproven.append(f"nothing is known of {_epochs(missing)}: given up, or skipped by a person, or lost")
 
     def _require_positions(self, epochs: Sequence[RebuiltEpoch]) -> None:
-        """Where each source goes on, and that nothing is missing before."""
+        """Check that each source's position is known and nothing before it is missing."""
         if not epochs:
             return
-        unknown = [one.id for one in epochs if not one.plan.sources]
+        unknown = [epoch.id for epoch in epochs if not epoch.plan.sources]
         last = epochs[-1]
         if unknown and not set(self.defined.sources) <= set(last.plan.sources):
             self._refuse(f"where {_epochs([last.id])} ended isn't known: its plan isn't kept, nor is its WAL")
         if unknown:
             self.unproven.append(f"where {_epochs(unknown)} began and ended isn't known")
         ends: dict[str, tuple[int, Json]] = {}
-        for one in epochs:
-            divided = {name: found for name, found in one.plan.sources.items() if not found.snapshot}
-            for source, found in divided.items():
-                before, end = ends.get(source, (one.id, found.start))
-                if end != found.start and not any(before < number < one.id for number in unknown):
-                    self._refuse(f"an epoch between {before} and {one.id} is lost: source {source} doesn't go on there")
-                ends[source] = (one.id, found.end)
+        for epoch in epochs:
+            divided = {
+                name: source_range for name, source_range in epoch.plan.sources.items() if not source_range.snapshot
+            }
+            for source, source_range in divided.items():
+                before, end = ends.get(source, (epoch.id, source_range.start))
+                if end != source_range.start and not any(before < number < epoch.id for number in unknown):
+                    self._refuse(
+                        f"an epoch between {before} and {epoch.id} is lost: source {source} doesn't go on there"
+                    )
+                ends[source] = (epoch.id, source_range.end)
         if self.defined.state and last.based_on is None:
             self._refuse(f"the state of epoch {last.id} isn't known: its manifest isn't kept")
 
     def _with_claims(self, epochs: Sequence[RebuiltEpoch]) -> list[RebuiltEpoch]:
-        """With the files that each one owns."""
+        """The epochs with the files that each owns."""
         if self.refused:
             return list(epochs)
-        found = [replace(one, claims=find_claims(self.runtime, one.plan) if one.plan.sources else {}) for one in epochs]
-        if any(one.claims for one in found) and not all(one.plan.sources for one in found):
+        claimed = [
+            replace(epoch, claims=find_claims(self.runtime, epoch.plan) if epoch.plan.sources else {})
+            for epoch in epochs
+        ]
+        if any(epoch.claims for epoch in claimed) and not all(epoch.plan.sources for epoch in claimed):
             self._refuse("which files earlier epochs have read isn't known, and they would be read again")
-        return found
+        return claimed
 
-    def _tell_what_nobody_knows(self, epochs: Sequence[RebuiltEpoch], asked: Sequence[_Asked]) -> None:
+    def _tell_what_nobody_knows(self, epochs: Sequence[RebuiltEpoch], records: Sequence[_Asked]) -> None:
         self.unproven += [f"{_epochs(numbers)}: {what}" for what, numbers in self.noted.items()]
-        if silent := [one for one in asked if not one.keeps_record]:
+        if silent := [record for record in records if not record.keeps_record]:
             self.unproven.append(f"{_names(silent)} keeps no record: what was cleaned up counts as sent there")
         if self.defined.identity is KeyedBy.INTERVAL and epochs:
             self.unproven.append("which files each interval has read: late and changed ones aren't told any more")
@@ -531,55 +551,66 @@ class _Look:
             "(renumber, redefine, override, resolve)"
         )
 
-    def _left(self, asked: Sequence[_Asked], executions: Iterable[Execution], shown: set[int]) -> list[str]:
-        """Of epochs that no sink shows. Where the next epoch reads what they have read, nobody may finish them."""
-        pending = [f"{one.sink.name}: {txn.handle}" for one in asked for txn in one.pending if txn.epoch not in shown]
-        states = [one.folder for one in self._states if one.epoch not in shown]
-        left = [*pending, *states, *(one.folder for one in executions if one.epoch not in shown)]
-        if left:
+    def _left(self, records: Sequence[_Asked], executions: Iterable[Execution], published: set[int]) -> list[str]:
+        """Remains of epochs that no sink shows. They must not be finished, because the next epoch reads the same
+        input."""
+        pending = [
+            f"{item.sink.name}: {txn.handle}" for item in records for txn in item.pending if txn.epoch not in published
+        ]
+        states = [item.folder for item in self._states if item.epoch not in published]
+        leftovers = [*pending, *states, *(item.folder for item in executions if item.epoch not in published)]
+        if leftovers:
             self.unproven.append(
                 "what no sink shows counts as never decided; what is left of it is nobody's, recovery names it until "
-                f"it is rolled back, or deleted: {list_some(left, _NAMED)}"
+                f"it is rolled back, or deleted: {list_some(leftovers, _NAMED)}"
             )
         if self.defined.identity is KeyedBy.CURSOR and (lock_holders := pending + states):
             self._refuse(
                 "what no sink shows is read again, and would be shown twice if somebody finished what is left of it: "
                 f"roll back, or delete, {list_some(lock_holders, _NAMED)}"
             )
-        return left
+        return leftovers
 
     def _largest(
-        self, asked: Sequence[_Asked], executions: Iterable[Execution], shown: Sequence[int], kept: Sequence[int]
+        self,
+        records: Sequence[_Asked],
+        executions: Iterable[Execution],
+        published: Sequence[int],
+        retained: Sequence[int],
     ) -> tuple[int, int]:
         """Token and number that nothing exceeds."""
-        pairs = [(one.token, one.epoch) for one in [*executions, *self._states]]
-        pairs += [(marker.token, marker.epoch) for one in asked for marker in one.proofs.values()]
-        pairs += [(txn.token, txn.epoch) for one in asked for txn in one.pending]
+        pairs = [(execution.token, execution.epoch) for execution in [*executions, *self._states]]
+        pairs += [(marker.token, marker.epoch) for execution in records for marker in execution.proofs.values()]
+        pairs += [(txn.token, txn.epoch) for execution in records for txn in execution.pending]
         tokens, numbers = zip((0, 0), *pairs, strict=True)
-        return max(tokens), max([*numbers, *shown, *kept])
+        return max(tokens), max([*numbers, *published, *retained])
 
 
-def _ask(sink: Sink, context: SinkContext, kept: Container[int], now: str | None = None) -> _Asked:
+def _ask(sink: Sink, context: SinkContext, retained: Container[int], now: str | None = None) -> _Asked:
     """`kept`: epochs that every sink has shown. Of any other a marker may be but one of several that it takes."""
     with sink.opened(context) as opened:
         opened.preflight(None)
         keeps = opened.guarantee is not Guarantee.NONE
         markers = {marker.epoch: marker for marker in opened.markers()} if keeps else {}
-        begun = {one: found for one, found in markers.items() if one not in kept and opened.find_marker(one) is None}
-        whole = {number: marker for number, marker in markers.items() if number not in begun}
-        partly = tuple(number for number in begun if not opened.tells_rest(number))
+        unfinished = {
+            epoch: proof
+            for epoch, proof in markers.items()
+            if epoch not in retained and opened.find_marker(epoch) is None
+        }
+        whole = {number: marker for number, marker in markers.items() if number not in unfinished}
+        partly = tuple(number for number in unfinished if not opened.tells_rest(number))
         holds, pending = isinstance(opened, TwoPhaseCommitSink), tuple(opened.pending())
         none = isinstance(opened, TwoPhaseCommitSink) and opened.may_hold_none
         beside = tuple(dict.fromkeys(name for name, _ in opened.markers_beside()))
-        return _Asked(sink, whole, pending, begun, partly, opened.target_id(), holds, none, keeps, beside, now)
+        return _Asked(sink, whole, pending, unfinished, partly, opened.target_id(), holds, none, keeps, beside, now)
 
 
-def _pending_of(one: _Asked, number: int, manifest_hash: str) -> list[Txn]:
-    return [txn for txn in one.pending if txn.epoch == number and txn.manifest == manifest_hash[:12]]
+def _pending_of(record: _Asked, number: int, manifest_hash: str) -> list[Txn]:
+    return [txn for txn in record.pending if txn.epoch == number and txn.manifest == manifest_hash[:12]]
 
 
-def _names(asked: Iterable[_Asked]) -> str:
-    return ", ".join(one.sink.name for one in asked)
+def _names(records: Iterable[_Asked]) -> str:
+    return ", ".join(record.sink.name for record in records)
 
 
 def _epochs(numbers: Sequence[int]) -> str:

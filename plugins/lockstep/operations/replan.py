@@ -23,17 +23,19 @@ _log = logging.getLogger(__name__)
 
 
 def void(runtime: Runtime, epoch_id: int, reason: str) -> Epoch:
-    """Give an undecided epoch's range up for good. Raises `IllegalTransition` for a decided one."""
+    """Give up an undecided epoch's range. Raises `IllegalTransition` for a decided one."""
     epoch = runtime.ledger.void_epoch(runtime.pipeline, epoch_id, reason)
     roll_back(runtime, epoch)
     return epoch
 
 
 def replan(runtime: Runtime, epoch_id: int, reason: str, run: RunKey | None = None) -> Epoch:
-    """Freeze an undecided epoch anew: today's range, today's sinks; the range stays of one that reads what those have
-    read whose place it takes, and of one that shows earlier rows again these. `run`: whose epoch it is from then on.
-    Raises `IllegalTransition` for a decided one and one that somebody has begun meanwhile, `RestateRefused` where what
-    it replaces was published with other sinks than today's."""
+    """Plan an undecided epoch again, with today's range and sinks. An epoch that replaces others keeps their range, a
+    restoring epoch its rows. `run`: the run that owns the epoch from then on.
+
+    Raises `IllegalTransition` for an epoch that is decided or was begun meanwhile, `RestateRefused` if the replaced
+    epochs were published with other sinks.
+    """
     old = runtime.ledger.epoch(runtime.pipeline, epoch_id)
     advice = f"put them back for as long, or give it up: {suggestions.void(old.pipeline, old.id)}"
     require_shown_alike(runtime, runtime.ledger.replaced(old), f"replan {old}", advice)
@@ -70,35 +72,35 @@ def _plan_anew(runtime: Runtime, old: Epoch) -> Plan:
 
 
 def replan_for(runtime: Runtime, run: RunKey, reason: str, number: int | None = None) -> Epoch | None:
-    """`replan` the undecided epoch that `run` begins next: its interval's, or a cursor's last, or what takes the
-    place of a cursor's that it names. None once the run has its epoch: it is done once, however often the run is tried
-    again, or waits in `begin`.
+    """`replan` the undecided epoch that `run` begins next: that of its interval, the last one of a cursor pipeline, or
+    the replacement of an epoch that the run names. None if the run has its epoch already, so that it is replanned once
+    even if the task is retried.
 
-    `number`: which epoch somebody meant. Raises `IllegalTransition` where that isn't the one, or none is undecided;
-    `NameTaken`; and what `replan` does.
+    `number`: the expected epoch. Raises `IllegalTransition` for another one, or if none is undecided; `NameTaken`; and
+    what `replan` raises.
     """
     if runtime.find_attempt(run) is not None:
         return None
-    found = _undecided(runtime, run)
-    if found is None or number not in (None, found.id):
-        meant = f"epoch {number} of {runtime.pipeline}" if number is not None else f"an epoch of {runtime.pipeline}"
-        now = f"the one that it begins is {found}" if found else "none of its range is undecided"
-        raise IllegalTransition(f"run {run.run_id} was to replan {meant}, but {now}")
+    epoch = _undecided(runtime, run)
+    if epoch is None or number not in (None, epoch.id):
+        described = f"epoch {number} of {runtime.pipeline}" if number is not None else f"an epoch of {runtime.pipeline}"
+        now = f"the one that it begins is {epoch}" if epoch else "none of its range is undecided"
+        raise IllegalTransition(f"run {run.run_id} was to replan {described}, but {now}")
     require_same_pipeline(runtime)
-    return replan(runtime, found.id, reason, run)
+    return replan(runtime, epoch.id, reason, run)
 
 
 def _undecided(runtime: Runtime, run: RunKey) -> Epoch | None:
     if run.interval is not None:
-        found = runtime.ledger.epoch_of_interval(runtime.pipeline, run.interval)
+        epoch = runtime.ledger.epoch_of_interval(runtime.pipeline, run.interval)
     elif run.epoch is not None:
-        found = runtime.ledger.epoch(runtime.pipeline, run.epoch)
+        epoch = runtime.ledger.epoch(runtime.pipeline, run.epoch)
     else:
-        found = runtime.ledger.last_original(runtime.pipeline)
+        epoch = runtime.ledger.last_original(runtime.pipeline)
     names_a_range = run.interval is not None or run.epoch is not None
-    if names_a_range and found is not None and found.state not in UNDECIDED:
-        found = runtime.ledger.pending_replacement(find_current(runtime, found))
-    return found if found is not None and found.state in UNDECIDED else None
+    if names_a_range and epoch is not None and epoch.state not in UNDECIDED:
+        epoch = runtime.ledger.pending_replacement(find_current(runtime, epoch))
+    return epoch if epoch is not None and epoch.state in UNDECIDED else None
 
 
 def _require_last(epoch: Epoch, last: Epoch | None) -> None:

@@ -1,7 +1,7 @@
-"""resolve: a person says what became of a decided epoch in one sink; refused where the target proves the contrary.
+"""resolve: record a person's answer about a decided epoch in one sink; refused if the target proves the contrary.
 
-Who can't reach the sink, as Airflow's pages can't, asks for it in the ledger (`ask`), and whoever can does it
-(`resolve_as_asked`): the word is taken from the history and not from whoever has it carried out.
+Airflow's pages can't reach the sink: they record the answer in the ledger (`ask`), and a process that can reach it
+applies it (`resolve_as_asked`). The answer comes from the history, not from the caller.
 """
 
 from __future__ import annotations
@@ -54,26 +54,32 @@ def ask(
 
 
 def resolve_as_asked(runtime: Runtime, epoch_id: int, sink_name: str, word_id: int) -> Epoch:
-    """`resolve`, by the word `word_id` that a person has left (`ask`). It counts for `VALID`, and as long as nothing
-    else happened to this sink's part: so it is carried out once, and of two persons the last one is heard. One that the
-    target refutes is used up, too: or whoever may trigger a recovery could have it carried out once the target can't be
-    asked. Raises `NothingAsked`, and as `resolve`."""
+    """Apply the recorded answer `word_id` (see `ask`). It is valid for `VALID`, and while nothing else happens to this
+    sink's part, so it is applied once, and of two answers only the last counts. A refuted answer is used up too;
+    otherwise a recovery could apply it later, when the target can't be asked. Raises `NothingAsked`, and what `resolve`
+    raises."""
     epoch = runtime.ledger.epoch(runtime.pipeline, epoch_id)
-    known = runtime.ledger.participants(runtime.pipeline, epoch_id).get(sink_name)
-    said = runtime.ledger.last_word(epoch, sink_name)
-    if said is not None and said.id != word_id:
-        said = None
-    if said is not None and said.age > VALID:
+    participant = runtime.ledger.participants(runtime.pipeline, epoch_id).get(sink_name)
+    last_word = runtime.ledger.last_word(epoch, sink_name)
+    if last_word is not None and last_word.id != word_id:
+        last_word = None
+    if last_word is not None and last_word.age > VALID:
         raise NothingAsked(
-            f"can't resolve {epoch} in sink {sink_name}: {said.actor} said what became of it {short_age(said.age)} "
-            f"ago, and a word is good for {short_age(VALID)}: look into the sink, and say it again"
+            f"can't resolve {epoch} in sink {sink_name}: {last_word.actor} said what became of it "
+            f"{short_age(last_word.age)} ago, and a word is good for {short_age(VALID)}: look into the "
+            "sink, and say it again"
         )
-    if known is not None and known.vote is not None and said is not None and said.role is Role.OPERATOR:
+    if (
+        participant is not None
+        and participant.vote is not None
+        and last_word is not None
+        and last_word.role is Role.OPERATOR
+    ):
         for word in RESOLUTIONS:
-            before, asked, reason = (said.reason or "").partition(_asked(word))
-            if asked and not before and said.token == known.vote.token:
+            before, marker, reason = (last_word.reason or "").partition(_asked(word))
+            if marker and not before and last_word.token == participant.vote.token:
                 try:
-                    return resolve(runtime, epoch_id, sink_name, word, f"as {said.actor} asked: {reason}")
+                    return resolve(runtime, epoch_id, sink_name, word, f"as {last_word.actor} asked: {reason}")
                 except LedgerConflict as refuted:
                     runtime.ledger.note_word(epoch, sink_name, f"refused: {refuted}", Role.RECOVER)
                     raise
@@ -87,10 +93,10 @@ def _asked(word: Resolution) -> str:
 
 
 def resolve(runtime: Runtime, epoch_id: int, sink_name: str, word: Resolution, reason: str) -> Epoch:
-    """Take a person's word for a decided epoch whose outcome in one sink nobody can prove.
+    """Record a person's answer for a decided epoch whose outcome in one sink can't be proven.
 
-    "applied": the sink shows it; it is recorded as published. "not-applied": the target, as it is now, doesn't hold it;
-    the next publish writes it there from the WAL. Refused where the target proves the contrary.
+    "applied": the sink shows it; it is recorded as published. "not-applied": the current target doesn't have it; the
+    next publish writes it from the WAL. Refused if the target proves the contrary.
     """
     epoch = runtime.ledger.epoch(runtime.pipeline, epoch_id)
     if epoch.state is not EpochState.COMMITTED:
@@ -146,8 +152,8 @@ def _proof_of_absence(runtime: Runtime, sink: OpenSink, epoch: Epoch, vote: Vote
         return None
     try:
         sink.refuse_shown(runtime.sink_epoch(epoch, vote.token))
-    except LedgerConflict as shown:
-        _log.info("%s", shown)
+    except LedgerConflict as error:
+        _log.info("%s", error)
         return None
     return "has no marker of it"
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from lockstep.audits.in_spark import AskSpark
+from lockstep.audits.evaluate import AskSpark
 from lockstep.epoch import Epoch, Input, Interval, KeyedBy, RunKey
 from lockstep.errors import IntervalOverlap, LockstepError, RestateRefused, UnknownEpoch
 from lockstep.ledger.report import Report
@@ -28,8 +28,8 @@ from lockstep.states import DECIDED, EpochState
 
 @dataclass(frozen=True)
 class Restatable:
-    """An epoch that somebody would have replaced. `refusals`: why not, by sink, or under "" where no sink is the cause.
-    `took`: from the begin of its last attempt until every sink showed it, if the history has it."""
+    """An epoch to be replaced. `refusals`: why not, by sink, or under "" if no sink is the cause. `took`: duration from
+    the begin of its last attempt until every sink showed it, if known."""
 
     epoch: int
     interval: Interval | None
@@ -42,54 +42,55 @@ class Restatable:
 
 
 def find_restatable(runtime: Runtime, epoch: int | None = None, interval: Interval | None = None) -> list[Epoch]:
-    """What is shown of the range of `epoch`, or of all ranges within `interval`, in their order. Raises `UnknownEpoch`
-    where there is none, `IntervalOverlap` for one that is only partly within."""
+    """The published epoch of the range of `epoch`, or those of all ranges within `interval`, in order. Raises
+    `UnknownEpoch` if there is none, `IntervalOverlap` for one that is partly within."""
     if epoch is not None:
         return [find_current(runtime, runtime.ledger.epoch(runtime.pipeline, epoch))]
     if interval is None:
         raise RestateRefused("say which epoch to restate, or from when to when")
     if runtime.defined.identity is KeyedBy.CURSOR:
         raise RestateRefused(f"the epochs of {runtime.pipeline} are numbers: say --epoch, and no time")
-    found = [one for one in runtime.ledger.current_epochs(runtime.pipeline, interval) if one.state in DECIDED]
-    if not found:
+    current = runtime.ledger.current_epochs(runtime.pipeline, interval)
+    epochs = [epoch for epoch in current if epoch.state in DECIDED]
+    if not epochs:
         raise UnknownEpoch(f"pipeline {runtime.pipeline} shows nothing of {interval}")
-    for one in found:
-        if one.interval is None or one.interval.start < interval.start or one.interval.end > interval.end:
-            raise IntervalOverlap(f"{interval} has only a part of {one}: an epoch is restated whole")
-    return found
+    for decided in epochs:
+        if decided.interval is None or decided.interval.start < interval.start or decided.interval.end > interval.end:
+            raise IntervalOverlap(f"{interval} has only a part of {decided}: an epoch is restated whole")
+    return epochs
 
 
-def plan(runtime: Runtime, report: Report, found: Sequence[Epoch], reads: Input | None = None) -> list[Restatable]:
+def plan(runtime: Runtime, report: Report, epochs: Sequence[Epoch], reads: Input | None = None) -> list[Restatable]:
     """Say of each epoch what would refuse to replace it, and how long it took. Changes nothing."""
-    return [_examine(runtime, report, epoch, reads) for epoch in found]
+    return [_examine(runtime, report, epoch, reads) for epoch in epochs]
 
 
 def _examine(runtime: Runtime, report: Report, epoch: Epoch, reads: Input | None) -> Restatable:
     refusals: dict[str, str] = {}
-    together = dependent_epochs(runtime, epoch)
+    replaced = dependent_epochs(runtime, epoch)
     try:
-        require_restatable(runtime, together)
+        require_restatable(runtime, replaced)
         if reads is Input.FROZEN or epoch.interval is None:
-            plan_again(runtime, together, afresh=reads is not Input.FROZEN)
+            plan_again(runtime, replaced, afresh=reads is not Input.FROZEN)
     except LockstepError as error:
         refusals[""] = str(error)
     for name in epoch.plan.sinks:
         try:
             with runtime.opened(runtime.sink_of(epoch, name)) as sink:
-                for one in together:
-                    require_replaceable(runtime, sink, one)
+                for member in replaced:
+                    require_replaceable(runtime, sink, member)
         except LockstepError as error:
             refusals[name] = str(error)
     outputs = epoch.counted
     rows = {name: facts["rows"] for name, facts in outputs.items()}
     number = epoch.generation.number if epoch.generation else 0
-    through = together[-1].id if len(together) > 1 else None
+    through = replaced[-1].id if len(replaced) > 1 else None
     return Restatable(epoch.id, epoch.interval, epoch.state, number, rows, report.took(epoch), refusals, through)
 
 
 def restate(
     runtime: Runtime,
-    found: Sequence[Epoch],
+    epochs: Sequence[Epoch],
     reason: str,
     launch: Launch,
     jobs: int | None = None,
@@ -104,10 +105,10 @@ def restate(
     required = require_reason(reason, request)
     assert required is not None
     reason = required
-    told = hashlib.sha256(reason.encode()).hexdigest()[:16]
+    digest = hashlib.sha256(reason.encode()).hexdigest()[:16]
     again = f"__{reads}" if reads is Input.FROZEN else ""
-    run = RunKey(suggestions.COMMAND, f"{runtime.pipeline}__{told}{again}", restate=reason, input=reads)
-    runs = [_run_of(run, one) for one in require_size(found)]
+    run = RunKey(suggestions.COMMAND, f"{runtime.pipeline}__{digest}{again}", restate=reason, input=reads)
+    runs = [_run_of(run, epoch) for epoch in require_size(epochs)]
     return move_pack(runtime, runs, launch, jobs=jobs, ask_spark=ask_spark)
 
 

@@ -37,25 +37,25 @@ class Restorable:
 
 
 def find_restorable(runtime: Runtime, epoch: int, generation: int | None = None) -> tuple[Epoch, Epoch]:
-    """The epoch that shows the range of `epoch`, and the life whose rows are wanted: that epoch, or the one of this
+    """The published epoch of the range of `epoch`, and the epoch whose rows are wanted: `epoch` itself, or the given
     generation of its range. Raises `UnknownEpoch`."""
-    named = runtime.ledger.epoch(runtime.pipeline, epoch)
+    given = runtime.ledger.epoch(runtime.pipeline, epoch)
     if generation is None:
-        return find_current(runtime, named), named
-    lives = {_number(one): one for one in runtime.ledger.generations(named) if one.state is not EpochState.VOID}
-    if generation not in lives:
-        has = ", ".join(f"{number} (epoch {one.id})" for number, one in sorted(lives.items()))
-        raise UnknownEpoch(f"the range of {named} has no generation {generation}, it has {has or 'none'}")
-    return find_current(runtime, named), lives[generation]
+        return find_current(runtime, given), given
+    generations = {_number(one): one for one in runtime.ledger.generations(given) if one.state is not EpochState.VOID}
+    if generation not in generations:
+        has = ", ".join(f"{number} (epoch {one.id})" for number, one in sorted(generations.items()))
+        raise UnknownEpoch(f"the range of {given} has no generation {generation}, it has {has or 'none'}")
+    return find_current(runtime, given), generations[generation]
 
 
-def plan(runtime: Runtime, current: Epoch, wanted: Epoch) -> Restorable:
+def plan(runtime: Runtime, current: Epoch, restored: Epoch) -> Restorable:
     """Say what would refuse to show `wanted`'s rows again. Every file of its WAL is compared with the manifest; sinks
     are asked whether they can replace what they show, not whether they take the columns. Changes nothing."""
     refusals: dict[str, str] = {}
     try:
-        check_restored(runtime, find_restored(runtime, current, wanted.id))
-        plan_restored(runtime, wanted)
+        check_restored(runtime, find_restored(runtime, current, restored.id))
+        plan_restored(runtime, restored)
     except LockstepError as error:
         refusals[""] = str(error)
     for name in current.plan.sinks:
@@ -64,38 +64,38 @@ def plan(runtime: Runtime, current: Epoch, wanted: Epoch) -> Restorable:
                 require_replaceable(runtime, sink, current)
         except LockstepError as error:
             refusals[name] = str(error)
-    kept = runtime.ledger.kept_wal(wanted.pipeline, wanted.id)
-    since = kept.kept_at if kept and kept.expired_at is None else None
+    retained = runtime.ledger.kept_wal(restored.pipeline, restored.id)
+    since = retained.kept_at if retained and retained.expired_at is None else None
     return Restorable(
-        wanted.id,
-        _number(wanted),
-        wanted.interval,
-        _rows(wanted),
-        wanted.code_version,
+        restored.id,
+        _number(restored),
+        restored.interval,
+        _rows(restored),
+        restored.code_version,
         since,
         current.id,
         _rows(current),
-        other_columns(wanted, current),
+        other_columns(restored, current),
         refusals,
     )
 
 
-def restore(runtime: Runtime, current: Epoch, wanted: Epoch, reason: str) -> Member:
+def restore(runtime: Runtime, current: Epoch, restored: Epoch, reason: str) -> Member:
     """Show `wanted`'s rows in the place of `current`'s. Called again with the same reason it goes on with what it
     began, or finds that all is done. Raises `RestateRefused`, `EpochBusy`, and what the roles raise."""
     required = require_reason(reason)
     assert required is not None
     reason = required
-    told = hashlib.sha256(f"{wanted.id} {reason}".encode()).hexdigest()[:16]
-    named = RunKey(suggestions.RESTORE, f"{runtime.pipeline}__{told}", restate=reason, restore=wanted.id)
-    run = named.member(wanted.interval, 0)
+    digest = hashlib.sha256(f"{restored.id} {reason}".encode()).hexdigest()[:16]
+    run_key = RunKey(suggestions.RESTORE, f"{runtime.pipeline}__{digest}", restate=reason, restore=restored.id)
+    run = run_key.member(restored.interval, 0)
     own = runtime.find_attempt(run)
     before = runtime.epoch_of(own) if own else None
     if before is not None and before.state in (EpochState.REPLACED, EpochState.VOID):
         was = "was replaced since" if before.state is EpochState.REPLACED else f"was given up: {before.reason}"
         raise RestateRefused(f"for this reason {before} was begun before, and it {was}: give another reason")
     if before is None:
-        find_restored(runtime, current, wanted.id)
+        find_restored(runtime, current, restored.id)
     [member] = move_pack(runtime, [run], _asks_no_spark, jobs=1)
     return member
 
@@ -108,9 +108,9 @@ def _rows(epoch: Epoch) -> dict[str, int]:
     return {name: facts["rows"] for name, facts in epoch.counted.items()}
 
 
-def other_columns(wanted: Epoch, current: Epoch) -> tuple[str, ...]:
+def other_columns(restored: Epoch, current: Epoch) -> tuple[str, ...]:
     """Outputs of `wanted` that have others than `current` shows, by the seals."""
-    was, now = (one.counted for one in (wanted, current))
+    was, now = (epoch.counted for epoch in (restored, current))
     return tuple(name for name in sorted(was) if was[name].get("columns") != now.get(name, {}).get("columns"))
 
 

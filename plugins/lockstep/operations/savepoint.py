@@ -19,11 +19,10 @@ _log = logging.getLogger(__name__)
 
 
 def export(runtime: Runtime, to: str, epoch_id: int | None = None) -> Savepoint:
-    """Copy the positions of a decided epoch, by default the last one, and the state that it left, to the folder `to` (a
-    path or URI).
+    """Copy the positions and state of a decided epoch (default: the last one) to the folder `to` (a path or URI).
 
-    Raises `IllegalTransition` for an undecided epoch and for a version that is gone, `InvalidPipeline` where a position
-    doesn't tell what was read, `StagingRefused` if `to` holds a savepoint.
+    Raises `IllegalTransition` for an undecided epoch or a deleted state version, `InvalidPipeline` if a position
+    doesn't identify what was read, `StagingRefused` if `to` contains a savepoint.
     """
     epoch = _decided(runtime, epoch_id)
     if epoch.interval is not None:
@@ -40,9 +39,9 @@ def export(runtime: Runtime, to: str, epoch_id: int | None = None) -> Savepoint:
     state = runtime.staging.manifest(epoch.wal, epoch.manifest_hash).state if epoch.based_on is not None else None
     deployment = runtime.ledger.deployment()
     versions = state.versions if state is not None else {}
-    found = Savepoint(deployment, epoch.pipeline, epoch.id, epoch.manifest_hash, epoch.plan.positions, versions)
+    savepoint = Savepoint(deployment, epoch.pipeline, epoch.id, epoch.manifest_hash, epoch.plan.positions, versions)
     try:
-        written = write_savepoint(found, runtime.states(), to)
+        written = write_savepoint(savepoint, runtime.states(), to)
     except WalCorrupt as error:
         last = runtime.ledger.last_decided_epoch(runtime.pipeline)
         if last is None or last.id == epoch.id:
@@ -66,34 +65,35 @@ def start(runtime: Runtime, source: str) -> Savepoint:
         raise InvalidPipeline(
             f"the epochs of pipeline {defined.name} are intervals: none begins where another one ended"
         )
-    found = read_savepoint(source)
+    savepoint = read_savepoint(source)
     divided = sorted(name for name, source in defined.sources.items() if not source.is_snapshot)
-    if sorted(found.positions) != divided:
+    if sorted(savepoint.positions) != divided:
         raise PlanMismatch(
-            f"the savepoint was read from the sources {sorted(found.positions)}, pipeline {defined.name} has {divided}"
+            f"the savepoint was read from the sources {sorted(savepoint.positions)}, "
+            f"pipeline {defined.name} has {divided}"
         )
-    if lost := sorted(found.versions.keys() - {*defined.state, *defined.drop_state}):
+    if lost := sorted(savepoint.versions.keys() - {*defined.state, *defined.drop_state}):
         raise PlanMismatch(
             f"the savepoint has the state {', '.join(lost)}, which pipeline {defined.name} lacks: declare it, or "
             "give it up with drop_state="
         )
     register_pipeline(runtime)
-    if not runtime.ledger.require_unstarted(defined.name, found.hash):
-        return found
-    bring_in(found, source, runtime.states())
-    runtime.ledger.start_from(defined.name, found.to_json(), found.hash)
-    _log.info("pipeline %s begins where %s epoch %s ended", defined.name, found.pipeline, found.epoch)
-    return found
+    if not runtime.ledger.require_unstarted(defined.name, savepoint.hash):
+        return savepoint
+    bring_in(savepoint, source, runtime.states())
+    runtime.ledger.start_from(defined.name, savepoint.to_json(), savepoint.hash)
+    _log.info("pipeline %s begins where %s epoch %s ended", defined.name, savepoint.pipeline, savepoint.epoch)
+    return savepoint
 
 
-def summarize(found: Savepoint) -> Json:
-    """What a person is told: from which epoch it is, its positions, and each state's rows and bytes."""
+def summarize(savepoint: Savepoint) -> Json:
+    """The savepoint's epoch, its positions, and each state's rows and bytes."""
     return {
-        "pipeline": found.pipeline,
-        "epoch": found.epoch,
-        "hash": found.hash,
-        "positions": dict(found.positions),
-        "state": {name: {"rows": one.rows, "bytes": one.bytes} for name, one in found.versions.items()},
+        "pipeline": savepoint.pipeline,
+        "epoch": savepoint.epoch,
+        "hash": savepoint.hash,
+        "positions": dict(savepoint.positions),
+        "state": {name: {"rows": version.rows, "bytes": version.bytes} for name, version in savepoint.versions.items()},
     }
 
 
@@ -110,7 +110,7 @@ def _decided(runtime: Runtime, epoch_id: int | None) -> Epoch:
 
 
 def _last_decided(runtime: Runtime) -> Epoch | None:
-    """The end of the order: without state that is an original, also one whose place another epoch has taken since."""
+    """The last epoch in order; without state an original, even if it was replaced."""
     if runtime.ledger.has_keyed_state(runtime.pipeline):
         return runtime.ledger.last_decided_epoch(runtime.pipeline)
     last = runtime.ledger.last_original(runtime.pipeline)
@@ -152,46 +152,46 @@ def put_back_state(runtime: Runtime, source: str) -> None:
         _log.info("%s: %s files of its state are back in staging", epoch, copied)
 
 
-def _find_own(runtime: Runtime, found: Savepoint, source: str) -> Epoch:
-    """The epoch that the savepoint was taken of, if it stands."""
-    if (found.deployment, found.pipeline) != (runtime.ledger.deployment(), runtime.pipeline):
-        _refuse(found, source, f"it is of pipeline {found.pipeline} in deployment {found.deployment}")
+def _find_own(runtime: Runtime, savepoint: Savepoint, source: str) -> Epoch:
+    """The epoch of which the savepoint was taken, if it is still current."""
+    if (savepoint.deployment, savepoint.pipeline) != (runtime.ledger.deployment(), runtime.pipeline):
+        _refuse(savepoint, source, f"it is of pipeline {savepoint.pipeline} in deployment {savepoint.deployment}")
     try:
-        epoch = runtime.ledger.epoch(runtime.pipeline, found.epoch)
+        epoch = runtime.ledger.epoch(runtime.pipeline, savepoint.epoch)
     except UnknownEpoch:
-        _refuse(found, source, "this ledger has no such epoch")
-    if epoch.state not in DECIDED or epoch.manifest_hash != found.manifest_hash:
-        _refuse(found, source, f"{epoch} is {epoch.state} here, and has another manifest or none")
-    if dict(found.positions) != epoch.plan.positions:
-        _refuse(found, source, f"{epoch} ended at other positions")
+        _refuse(savepoint, source, "this ledger has no such epoch")
+    if epoch.state not in DECIDED or epoch.manifest_hash != savepoint.manifest_hash:
+        _refuse(savepoint, source, f"{epoch} is {epoch.state} here, and has another manifest or none")
+    if dict(savepoint.positions) != epoch.plan.positions:
+        _refuse(savepoint, source, f"{epoch} ended at other positions")
     if epoch.state is EpochState.REPLACED and hands_on_state(runtime):
         replaced_by = runtime.ledger.successor(epoch)
-        _refuse(found, source, f"{epoch} was replaced since{f', by epoch {replaced_by.id}' if replaced_by else ''}")
+        _refuse(savepoint, source, f"{epoch} was replaced since{f', by epoch {replaced_by.id}' if replaced_by else ''}")
     return epoch
 
 
-def _refuse(found: Savepoint, source: str, why: str) -> NoReturn:
+def _refuse(savepoint: Savepoint, source: str, why: str) -> NoReturn:
     raise RestateRefused(
-        f"the savepoint in {source} (epoch {found.epoch}, manifest {found.manifest_hash[:12]}) is of another history: "
-        f"{why}. Have a new pipeline begin with it: `lockstep savepoint start <new pipeline> --from {source}`"
+        f"the savepoint in {source} (epoch {savepoint.epoch}, manifest {savepoint.manifest_hash[:12]}) is of another "
+        f"history: {why}. Have a new pipeline begin with it: `lockstep savepoint start <new pipeline> --from {source}`"
     )
 
 
 def _find_following(runtime: Runtime, epoch: Epoch) -> list[Epoch]:
-    """What is to be restated, in order; with state the first one, which takes all others along."""
+    """Epochs to restate, in order; with state only the first, which takes the others along."""
     if hands_on_state(runtime):
-        following = [one for one in runtime.ledger.standing_from(epoch) if one.id > epoch.id][:1]
+        following = [successor for successor in runtime.ledger.standing_from(epoch) if successor.id > epoch.id][:1]
     else:
-        following = [find_current(runtime, one) for one in _originals_after(runtime, epoch)]
+        following = [find_current(runtime, successor) for successor in _originals_after(runtime, epoch)]
     if not following:
         raise RestateRefused(f"nothing follows {epoch} that is decided: the pipeline is where the savepoint is")
     return following
 
 
 def _originals_after(runtime: Runtime, epoch: Epoch) -> list[Epoch]:
-    found: list[Epoch] = []
+    originals: list[Epoch] = []
     last = runtime.ledger.last_original(runtime.pipeline)
     while last is not None and last.id > epoch.root:
-        found.append(last)
+        originals.append(last)
         last = runtime.ledger.last_original(runtime.pipeline, below=last.id)
-    return [one for one in reversed(found) if one.state in DECIDED]
+    return [original for original in reversed(originals) if original.state in DECIDED]

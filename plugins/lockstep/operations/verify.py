@@ -31,10 +31,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Verification:
-    """One output of one epoch in one sink. `problem` None: rows and digest agree with the sealed WAL, as far as `note`
-    doesn't say that nobody can compare them. `overwritten`: sealed rows that newer ones have replaced. `conclusive`
-    False: nothing was compared, or not all that would have to be: neither proven nor found amiss. `presence`: of a
-    table that has adopted the rows; None where nobody can tell."""
+    """Comparison of one output of one epoch in one sink. `problem` None: rows and digest agree with the sealed WAL,
+    except for what `note` says can't be compared. `overwritten`: sealed rows that newer ones replaced. `conclusive`
+    False: not everything was compared, so the result proves nothing. `presence`: for a table that adopted the files;
+    None if unknown."""
 
     epoch: int
     sink: str
@@ -55,7 +55,7 @@ class Verification:
 
     @property
     def compared(self) -> bool:
-        """Whether the target's rows were read."""
+        """True if the target's rows were read."""
         return self.rows_shown is not None
 
 
@@ -68,16 +68,16 @@ def verify(runtime: Runtime, epoch: Epoch) -> list[Verification]:
     if epoch.state not in DECIDED:
         runtime.ledger.require_not_held(epoch)
         return []
-    found = unless_superseded(partial(_verify, runtime, epoch), partial(_verify_anew, runtime, epoch))
-    if all(one.agrees for one in found):
-        return found
-    return _verify_anew(runtime, epoch) or found
+    verifications = unless_superseded(partial(_verify, runtime, epoch), partial(_verify_anew, runtime, epoch))
+    if all(verification.agrees for verification in verifications):
+        return verifications
+    return _verify_anew(runtime, epoch) or verifications
 
 
 def _verify_anew(runtime: Runtime, epoch: Epoch) -> list[Verification] | None:
-    """If the epoch was published, cleaned up or replaced meanwhile."""
-    found = runtime.ledger.epoch(epoch.pipeline, epoch.id)
-    return verify(runtime, found) if found.state is not epoch.state else None
+    """Verify again if the epoch was published, cleaned up or replaced meanwhile."""
+    current = runtime.ledger.epoch(epoch.pipeline, epoch.id)
+    return verify(runtime, current) if current.state is not epoch.state else None
 
 
 def _verify(runtime: Runtime, epoch: Epoch) -> list[Verification]:
@@ -85,27 +85,31 @@ def _verify(runtime: Runtime, epoch: Epoch) -> list[Verification]:
     participants = runtime.ledger.participants(epoch.pipeline, epoch.id)
     successor = runtime.ledger.successor(epoch) if epoch.state is EpochState.REPLACED else None
     swapped = runtime.ledger.participants(epoch.pipeline, successor.id) if successor else {}
-    found: list[Verification] = []
+    verifications: list[Verification] = []
     for name, participant in participants.items():
         with runtime.opened(runtime.sink_of(epoch, name)) as sink:
-            shown = _is_published(swapped.get(name, participant))
+            published = _is_published(swapped.get(name, participant))
             if successor is None:
                 compared = list(_verify_sink(runtime, epoch, sink, manifest, participant))
             else:
-                compared = list(_verify_replaced(epoch, sink, manifest, successor, shown))
-        if shown:
+                compared = list(_verify_replaced(epoch, sink, manifest, successor, published))
+        if published:
             _record(runtime, epoch, name, compared)
-        found.extend(compared)
-    return found
+        verifications.extend(compared)
+    return verifications
 
 
 def _record(runtime: Runtime, epoch: Epoch, sink: str, compared: list[Verification]) -> None:
-    """What is amiss with any output is amiss with the sink; it is proven where every output is."""
-    amiss = [f"output {one.output}: {one.problem}" for one in compared if one.problem and one.conclusive]
-    if not amiss and not all(one.conclusive for one in compared):
+    """Record the result for the sink: a problem with any output is the sink's; it is verified if every output is."""
+    problems = [
+        f"output {verification.output}: {verification.problem}"
+        for verification in compared
+        if verification.problem and verification.conclusive
+    ]
+    if not problems and not all(verification.conclusive for verification in compared):
         return
     try:
-        runtime.ledger.record_comparison(epoch, sink, "; ".join(amiss) or None)
+        runtime.ledger.record_comparison(epoch, sink, "; ".join(problems) or None)
     except LedgerRefused as refused:  # who may only read may look, too
         _log.warning("%s: what was found in %s isn't kept: %s", epoch, sink, refused)
 
@@ -117,15 +121,15 @@ def _is_published(participant: Participant) -> bool:
 def _verify_replaced(
     epoch: Epoch, sink: OpenSink, manifest: Manifest, successor: Epoch, swapped: bool
 ) -> Iterator[Verification]:
-    """Of an epoch that another one has replaced no row may be left, once the sink shows that one; unless it can take
-    none back."""
+    """Check that the sink has no rows of a replaced epoch once it shows the replacement, unless it can't remove
+    rows."""
     for output in sink.outputs:
         sealed = manifest.outputs[output]
         rows, digest, problem, conclusive = None, None, None, True
         note = f"replaced by epoch {successor.id}"
         try:
-            left = digest_batches(sealed.schema, sink.read_left(epoch.id, output, sealed.schema))
-            rows, digest = left.rows, left.hexdigest()
+            remaining = digest_batches(sealed.schema, sink.read_left(epoch.id, output, sealed.schema))
+            rows, digest = remaining.rows, remaining.hexdigest()
         except TargetUnreadable:
             note, conclusive = f"{note}; the target can't be read back", False
         except Exception as error:
@@ -143,13 +147,13 @@ def read_manifest(runtime: Runtime, epoch: Epoch) -> Manifest:
     """The manifest that the ledger decided: in the WAL, or kept beside it after cleanup."""
     if epoch.state not in FINISHED:
         return open_wal(runtime.staging, epoch).manifest
-    kept = partial(runtime.staging.kept_manifest, runtime.ledger.deployment(), epoch.pipeline, epoch.id)
+    archived = partial(runtime.staging.kept_manifest, runtime.ledger.deployment(), epoch.pipeline, epoch.id)
     try:
-        return kept(epoch.manifest_hash or "")
+        return archived(epoch.manifest_hash or "")
     except WalCorrupt:
         if epoch.restaged is None:
             raise
-        return kept(epoch.restaged.manifest_hash)
+        return archived(epoch.restaged.manifest_hash)
 
 
 def _verify_sink(
@@ -159,7 +163,7 @@ def _verify_sink(
     for output in sink.outputs:
         sealed = manifest.outputs[output]
         rows, digest, problem, note, overwritten, conclusive = None, None, None, None, 0, True
-        gone = False
+        incomplete = False
         try:
             rows, digest = _read(sink, epoch.id, output, sealed.schema)
         except TargetUnreadable:
@@ -167,7 +171,7 @@ def _verify_sink(
             note = "the target can't be read back"
         except Exception as error:  # whatever it is, the other outputs and sinks are compared
             problem, conclusive = f"can't be read back: {_describe(error)}", False
-            gone = isinstance(error, TargetChanged)
+            incomplete = isinstance(error, TargetChanged)
         if rows is not None and (rows, digest) != (sealed.rows, sealed.digest):
             problem = f"shows {rows} rows with digest {digest}, the WAL had {sealed.rows} with {sealed.digest}"
             if sink.replaces and published and rows < sealed.rows:
@@ -175,8 +179,10 @@ def _verify_sink(
         if problem and not published:
             problem = f"not published yet: {problem}"
         counts = (sealed.rows, rows, sealed.digest, digest)
-        gone = gone or (rows is not None and rows < sealed.rows)
-        presence = _presence(sink, epoch, sealed, whole=not gone) if published and (gone or not problem) else None
+        incomplete = incomplete or (rows is not None and rows < sealed.rows)
+        presence = (
+            _presence(sink, epoch, sealed, whole=not incomplete) if published and (incomplete or not problem) else None
+        )
         yield Verification(epoch.id, sink.name, output, *counts, problem, note, overwritten, conclusive, presence)
 
 
@@ -201,33 +207,32 @@ def _verify_by_key(
         return _verify_by_count(sink, sealed.name, sealed.rows - rows)
     [batches] = open_wal(runtime.staging, epoch).outputs([sealed.name])
     try:
-        found = sink.standing(runtime.sink_epoch(epoch, 0), batches)
+        status = sink.standing(runtime.sink_epoch(epoch, 0), batches)
     except LockstepError as error:
         return f"its keys can't be looked up: {error}", None, 0, False
-    note = f"{found.overwritten} rows overwritten since"
-    if found.missing or found.changed:
-        problem = f"{found.missing} keys are gone or have an older row, {found.changed} rows have other content"
-        return problem, note, found.overwritten, True
-    return None, note, found.overwritten, True
+    note = f"{status.overwritten} rows overwritten since"
+    if status.missing or status.changed:
+        problem = f"{status.missing} keys are gone or have an older row, {status.changed} rows have other content"
+        return problem, note, status.overwritten, True
+    return None, note, status.overwritten, True
 
 
-def _verify_by_count(sink: OpenSink, output: str, others: int) -> tuple[str | None, str, int, bool]:
-    """As `_verify_by_key`, without the WAL: `others` rows aren't the epoch's own any more."""
-    told = f"{others} rows overwritten since"
+def _verify_by_count(sink: OpenSink, output: str, overwritten: int) -> tuple[str | None, str, int, bool]:
+    """Like `_verify_by_key`, without the WAL: `overwritten` rows don't belong to the epoch any more."""
+    note = f"{overwritten} rows overwritten since"
     try:
         missing = sink.missing_keys(output)
     except LockstepError as error:
-        return f"the table's keys can't be counted: {error}", told, others, False
+        return f"the table's keys can't be counted: {error}", note, overwritten, False
     if missing is None:
-        return None, f"{told} (the WAL is gone: not looked up by key)", others, False
+        return None, f"{note} (the WAL is gone: not looked up by key)", overwritten, False
     if missing:
-        return f"the table lacks {missing} keys that this or other epochs brought", f"at most {told}", others, True
-    return None, f"{told}; the table has every key that its epochs brought", others, True
+        return f"the table lacks {missing} keys that this or other epochs brought", f"at most {note}", overwritten, True
+    return None, f"{note}; the table has every key that its epochs brought", overwritten, True
 
 
 def _unrecorded(epoch: Epoch, sink: OpenSink, participant: Participant) -> tuple[str | None, bool]:
-    """Why a target that can't be read doesn't have the epoch, as far as the record of what was sent can tell; and
-    whether it could."""
+    """Why an unreadable target lacks the epoch by the record of what was sent, and whether the record is conclusive."""
     if sink.guarantee is Guarantee.NONE:
         return None if _is_published(participant) else "guarantee none keeps no record of what was sent", False
     try:

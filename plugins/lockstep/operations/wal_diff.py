@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from lockstep.connections.duckdb.engine import WatchedBatches, engine
 from lockstep.errors import QueryRefused
-from lockstep.operations._row_queries import naming_refusals
-from lockstep.operations.wal_log import find_output, open_output
+from lockstep.operations.wal_log import find_output, naming_refusals, open_output
 from lockstep.protocol.runtime import Runtime
 from lockstep.wal.manifest import OutputManifest
 from lockstep.wal.reading import OutputBatches
@@ -69,7 +68,7 @@ def diff(
     if _are_equal(*sealed):
         changed = 0 if by else None
         return WalDiff(output, first, second, rows, (0, 0), changed, ((), ()), True, ())
-    names = [list(one.schema.names) for one in sealed]
+    names = [list(batches.schema.names) for batches in sealed]
     common = [name for name in names[0] if name in names[1]]
     _require_keys(by, common, output)
     alone = [tuple(name for name in own if name not in common) for own in names]
@@ -99,24 +98,24 @@ def _compare(
     limit: int,
     progress: Progress,
 ) -> tuple[tuple[int, int], int | None, list[DifferentRow]]:
-    read, total = [0], sum(one.rows for one in opened)
+    read, total = [0], sum(output.rows for output in opened)
 
     def seen(rows: int) -> None:
         read[0] += rows
         progress(read[0], total)
 
     watched = [
-        WatchedBatches(_numbered_schema(one.schema, columns, by), _numbered(one, columns, by, sign), seen)
-        for one, sign in zip(opened, (1, -1), strict=True)
+        WatchedBatches(_numbered_schema(output.schema, columns, by), _numbered(output, columns, by, sign), seen)
+        for output, sign in zip(opened, (1, -1), strict=True)
     ]
     with engine() as connection, naming_refusals(*watched):
-        for name, one in zip(("first", "second"), watched, strict=True):
-            connection.register(name, one.reader())
+        for name, output in zip(("first", "second"), watched, strict=True):
+            connection.register(name, output.reader())
         connection.execute(_DIFFER)
         only = _one_row(connection, _COUNT_ROWS)
         changed = _one_row(connection, _COUNT_KEYS)[0] if by else None
-        found = connection.sql(_ROWS_BY_KEY if by else _ROWS, params=[limit]).to_arrow_table()
-        return (only[0], only[1]), changed, list(_examples(epochs, found, columns))
+        differences = connection.sql(_ROWS_BY_KEY if by else _ROWS, params=[limit]).to_arrow_table()
+        return (only[0], only[1]), changed, list(_examples(epochs, differences, columns))
 
 
 #: Columns have numbers in place of names there, beside the key, and `times`: 1 of a row of the first, -1 of the second.
@@ -153,13 +152,13 @@ def _numbered(
         yield pa.RecordBatch.from_arrays([key, *own, pa.repeat(pa.scalar(sign, pa.int64()), rows)], names)
 
 
-def _examples(epochs: tuple[int, int], found: pa.Table, columns: Sequence[str]) -> Iterator[DifferentRow]:
-    rows = found.drop_columns(["key", "times"]).rename_columns(list(columns))
-    for number, often in enumerate(found["times"].to_pylist()):
+def _examples(epochs: tuple[int, int], differences: pa.Table, columns: Sequence[str]) -> Iterator[DifferentRow]:
+    rows = differences.drop_columns(["key", "times"]).rename_columns(list(columns))
+    for number, often in enumerate(differences["times"].to_pylist()):
         [row] = rows.slice(number, 1).combine_chunks().to_batches()
         yield DifferentRow(epochs[0] if often > 0 else epochs[1], abs(often), row)
 
 
 def _one_row(connection: DuckDBPyConnection, sql: str) -> tuple[int, ...]:
-    [found] = connection.execute(sql).fetchall()
-    return tuple(map(int, found))
+    [row] = connection.execute(sql).fetchall()
+    return tuple(map(int, row))

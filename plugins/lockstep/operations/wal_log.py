@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
+from lockstep.connections.duckdb.engine import WatchedBatches, engine
 from lockstep.definition.wal_retention import RetainedWal, WalRetention
 from lockstep.epoch import Epoch
-from lockstep.errors import InvalidPipeline, WalCorrupt, WalGone
-from lockstep.operations._row_queries import matching
+from lockstep.errors import InvalidPipeline, QueryRefused, WalCorrupt, WalGone
 from lockstep.operations.verify import read_manifest
 from lockstep.protocol.runtime import Runtime, open_wal
 from lockstep.states import EpochState
@@ -19,6 +20,8 @@ from lockstep.wal.manifest import OutputManifest
 from lockstep.wal.reading import OutputBatches, SealedWal
 
 SHOWN = 20  #: rows, unless somebody says how many
+
+_ROWS = 8192  #: of one batch
 
 
 @dataclass(frozen=True)
@@ -41,25 +44,24 @@ class WalLog:
 def list_wals(runtime: Runtime, limit: int) -> WalLog:
     """The `limit` youngest. Raises `UnknownEpoch` for a pipeline that the ledger doesn't know."""
     retention = runtime.ledger.wal_retention(runtime.pipeline)
-    wals = tuple(LoggedWal(epoch, kept) for epoch, kept in runtime.ledger.wals(runtime.pipeline, limit))
+    wals = tuple(LoggedWal(epoch, retained) for epoch, retained in runtime.ledger.wals(runtime.pipeline, limit))
     return WalLog(runtime.pipeline, retention, wals)
 
 
 def open_output(runtime: Runtime, epoch_id: int, output: str) -> OutputBatches:
-    """The sealed rows of one output: every file is compared with the manifest, size and sha256, before its first row.
+    """The sealed rows of one output. Size and sha256 of every file are compared with the manifest before its first row.
 
-    Of an output that a table adopts the files are the table's: they are read for as long as it leaves them there,
-    whatever `keep_wal` says. Raises `WalGone`, `WalCorrupt`, `NotPrepared`, `UnknownEpoch`, `InvalidPipeline` for an
-    output that isn't there, `StagingUnavailable`.
+    Files that a table adopted are read as long as the table keeps them, regardless of `keep_wal`. Raises `WalGone`,
+    `WalCorrupt`, `NotPrepared`, `UnknownEpoch`, `InvalidPipeline` for an unknown output, `StagingUnavailable`.
     """
     epoch = runtime.ledger.epoch(runtime.pipeline, epoch_id)
-    [found] = _open(runtime, epoch, output).outputs([output])
-    return found
+    [batches] = _open(runtime, epoch, output).outputs([output])
+    return batches
 
 
 def find_output(runtime: Runtime, epoch_id: int, output: str) -> OutputManifest:
-    """What the seal says of an output, whether its rows are there or not. Raises as `open_output`, but no `WalGone` of
-    an epoch that is cleaned up."""
+    """The seal's entry for an output, whether its rows still exist or not. Raises what `open_output` raises, but not
+    `WalGone` for an epoch that is cleaned up."""
     epoch = runtime.ledger.epoch(runtime.pipeline, epoch_id)
     _require_some(epoch)
     outputs = read_manifest(runtime, epoch).outputs
@@ -74,11 +76,11 @@ def read_rows(batches: OutputBatches, where: str | None = None, limit: int | Non
     Raises `WalCorrupt`, `StagingUnavailable`; with `where` `QueryRefused`, and `PackageMissing` without the extra
     `duckdb`.
     """
-    left = limit
-    with closing(matching(batches, where) if where is not None else _each(batches)) as found:
-        for batch in found:
-            yield batch if left is None else batch.slice(0, left)
-            if left is not None and (left := left - batch.num_rows) <= 0:
+    remaining = limit
+    with closing(matching(batches, where) if where is not None else _each(batches)) as rows:
+        for batch in rows:
+            yield batch if remaining is None else batch.slice(0, remaining)
+            if remaining is not None and (remaining := remaining - batch.num_rows) <= 0:
                 return
 
 
@@ -90,8 +92,8 @@ def _open(runtime: Runtime, epoch: Epoch, output: str) -> SealedWal:
     _require_some(epoch)
     if epoch.state in (EpochState.STAGED, EpochState.COMMITTED, EpochState.PUBLISHED, EpochState.PLANNED):
         return _opened_in_time(runtime, epoch)
-    kept = runtime.ledger.kept_wal(epoch.pipeline, epoch.id)
-    if kept is not None and kept.expired_at is None:
+    retained = runtime.ledger.kept_wal(epoch.pipeline, epoch.id)
+    if retained is not None and retained.expired_at is None:
         return _opened_in_time(runtime, epoch)
     manifest = read_manifest(runtime, epoch)
     if output in manifest.outputs and manifest.outputs[output].home is not None:
@@ -115,3 +117,27 @@ def _opened_in_time(runtime: Runtime, epoch: Epoch) -> SealedWal:
         if runtime.ledger.epoch(epoch.pipeline, epoch.id).state is not epoch.state:
             raise WalGone(f"{epoch} was moved on meanwhile: look again") from damage
         raise
+
+
+@contextmanager
+def naming_refusals(*watched: WatchedBatches) -> Iterator[None]:
+    """Report the engine's error in one sentence. Raises `QueryRefused`, or the error of the batches that it read."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        for batches in watched:
+            if batches.error is not None:
+                raise batches.error from None
+        message = " ".join(str(error).partition("\nLINE ")[0].split())
+        raise QueryRefused(f"the rows can't be asked that: {message[:300]}") from error
+
+
+def matching(batches: Any, where: str) -> Generator[pa.RecordBatch, None, None]:
+    """The rows of `batches`, which has a `schema`, for which the expression is true."""
+    with engine() as connection:
+        watched = WatchedBatches(batches.schema, batches, lambda rows: None)
+        with naming_refusals(watched):
+            reader = connection.from_arrow(watched.reader()).filter(where).to_arrow_reader(_ROWS)
+            yield from reader

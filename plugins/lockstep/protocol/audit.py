@@ -13,8 +13,7 @@ from datetime import datetime
 from functools import partial
 
 from lockstep.audits.audit import audit_from_spec
-from lockstep.audits.evaluate import Answer, AuditContext, ask
-from lockstep.audits.in_spark import AskSpark
+from lockstep.audits.evaluate import Answer, AskSpark, AuditContext, ask
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Outcome, RunKey, Verdict
 from lockstep.errors import NotPrepared

@@ -18,7 +18,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-from lockstep.audits.in_spark import AskSpark
+from lockstep.audits.evaluate import AskSpark
 from lockstep.epoch import Attempt, Epoch, KeyedBy, RunKey
 from lockstep.errors import (
     InvalidPipeline,

@@ -11,7 +11,7 @@ from functools import partial
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Participant, RunKey, Vote
 from lockstep.errors import AlreadyDecided, PreflightRefused, SinkRejected, SinkUnavailable
-from lockstep.observability.log_context import bind_attempt, log_context, tell_token
+from lockstep.observability.log_context import bind_attempt, bind_token, log_context
 from lockstep.protocol.alarms import unless_superseded
 from lockstep.protocol.early_load import EarlyLoad, EarlyLoads
 from lockstep.protocol.lease import hold_lease
@@ -110,7 +110,7 @@ def _standing_vote(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenS
 def _vote(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenSink) -> Vote:
     wal = open_wal(runtime.staging, epoch)
     reach(CrashPoint.PREPARE_BEFORE_TOKEN)
-    token = tell_token(runtime.ledger.take_token(attempt, Role.PREPARE, sink.name))
+    token = bind_token(runtime.ledger.take_token(attempt, Role.PREPARE, sink.name))
     reach(CrashPoint.PREPARE_AFTER_TOKEN)
     return unless_superseded(
         partial(_vote_as, runtime, attempt, epoch, sink, wal, token),

@@ -13,7 +13,7 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Participant, RunKey, Vote
 from lockstep.errors import LedgerConflict, NotPrepared, OutcomeUnknown, TargetChanged, WalCorrupt
 from lockstep.observability import suggestions
-from lockstep.observability.log_context import bind_attempt, bind_log_context, log_context, tell_token
+from lockstep.observability.log_context import bind_attempt, bind_log_context, bind_token, log_context
 from lockstep.protocol.alarms import unless_superseded
 from lockstep.protocol.generations import current_life
 from lockstep.protocol.lease import hold_publisher_lease
@@ -145,7 +145,7 @@ def _begin_publishing(runtime: Runtime, epoch: Epoch, sink: OpenSink, vote: Vote
     runtime.ledger.require_predecessor_published(epoch, sink.name)
     if sink.numbers_rows and not sink.has_shown(runtime.sink_epoch(epoch, vote.token)):
         _require_whole(runtime, epoch, sink)
-    token = tell_token(runtime.ledger.take_token(Attempt(epoch.pipeline, epoch.id, epoch.attempt), role, sink.name))
+    token = bind_token(runtime.ledger.take_token(Attempt(epoch.pipeline, epoch.id, epoch.attempt), role, sink.name))
     # read again: once the token shows, it isn't staged again unseen
     return runtime.ledger.epoch(epoch.pipeline, epoch.id), token
 

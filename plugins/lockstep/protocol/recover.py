@@ -11,7 +11,7 @@ from functools import partial
 
 from lockstep.epoch import Epoch, Json
 from lockstep.errors import LedgerConflict, LockstepError, OutOfOrder, PublishBusy
-from lockstep.observability.log_context import bind_log_context, log_context, tell_nothing
+from lockstep.observability.log_context import bind_log_context, clear_log_context, log_context
 from lockstep.observability.redaction import describe_raised
 from lockstep.protocol.abort import abort_epoch
 from lockstep.protocol.cleanup import clean
@@ -190,7 +190,7 @@ def known_sinks(runtime: Runtime) -> list[Json]:
 
 def _guard(report: RecoveryReport, work: Callable[[], object], epoch: int | None = None) -> bool:
     """One broken sink must not keep the others from being recovered. Whether it was done."""
-    tell_nothing()
+    clear_log_context()
     bind_log_context(pipeline=report.pipeline, epoch=epoch)
     try:
         work()

@@ -15,7 +15,7 @@ from functools import partial
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Restaged, Vote
 from lockstep.errors import IllegalTransition, LockstepError, RestageRefused, WalCorrupt
-from lockstep.observability.log_context import bind_log_context, log_context, tell_token
+from lockstep.observability.log_context import bind_log_context, bind_token, log_context
 from lockstep.protocol.alarms import unless_superseded
 from lockstep.protocol.restoring import write_restored
 from lockstep.protocol.runtime import Runtime, open_wal
@@ -97,7 +97,7 @@ def _restage(runtime: Runtime, epoch: Epoch, launch: Launch, reason: str, refere
     before = find_base_state(runtime, epoch)
     _require_state_stays(runtime, epoch, before)
     reach(CrashPoint.RESTAGE_BEFORE_TOKEN)
-    token = tell_token(runtime.ledger.take_token(Attempt(epoch.pipeline, epoch.id, epoch.attempt), Role.OPERATOR))
+    token = bind_token(runtime.ledger.take_token(Attempt(epoch.pipeline, epoch.id, epoch.attempt), Role.OPERATOR))
     reach(CrashPoint.RESTAGE_AFTER_TOKEN)
     if epoch.restores is not None:  # what its ranges have by now isn't what it shows
         written = write_restored(runtime, epoch, token)

@@ -13,7 +13,7 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, RunKey
 from lockstep.errors import AlreadyDecided, JobAtWork, LockstepError
 from lockstep.observability import suggestions
-from lockstep.observability.log_context import bind_attempt, log_context, tell_token
+from lockstep.observability.log_context import bind_attempt, bind_token, log_context
 from lockstep.protocol.alarms import unless_superseded
 from lockstep.protocol.early_load import EarlyLoads
 from lockstep.protocol.lease import hold_lease
@@ -97,7 +97,7 @@ def _stage_once(
     if leaving and (sealed := _take_up(runtime, attempt, epoch, leaving.jobs, reference, before)) is not None:
         return sealed
     reach(CrashPoint.STAGE_BEFORE_TOKEN)
-    token = tell_token(runtime.ledger.take_token(attempt, Role.STAGE))
+    token = bind_token(runtime.ledger.take_token(attempt, Role.STAGE))
     reach(CrashPoint.STAGE_AFTER_TOKEN)
     with hold_lease(runtime.ledger, attempt, Role.STAGE), _naming_remedy(epoch):
         if leaving:
@@ -115,7 +115,7 @@ def _take_up(
     left = find_left_job(runtime, attempt)
     if left is None:
         return None
-    tell_token(left.token)
+    bind_token(left.token)
     with hold_lease(runtime.ledger, attempt, Role.STAGE), _naming_remedy(epoch):
         try:
             written = take_up(runtime, epoch, left, jobs, reference, before)

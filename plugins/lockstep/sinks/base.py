@@ -13,8 +13,7 @@ from dataclasses import fields, is_dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
-from lockstep.connections.dataset import Dataset
-from lockstep.connections.home import absolute
+from lockstep.connections.names import Dataset, absolute
 from lockstep.definition.class_names import ClassNames, argument_as_json
 from lockstep.epoch import Json, require_name
 from lockstep.errors import InvalidPipeline

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from lockstep.connections.dataset import Dataset
+from lockstep.connections.names import Dataset
 from lockstep.epoch import Json, KeyedBy
 from lockstep.errors import InvalidPipeline
 from lockstep.sources.base import Source, SourceContext

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from lockstep.connections.dataset import Dataset
+from lockstep.connections.names import Dataset
 from lockstep.definition.class_names import ClassNames, argument_as_json
 from lockstep.epoch import Claim, Json, KeyedBy
 from lockstep.errors import InvalidPipeline

@@ -19,7 +19,7 @@ MEMORY = "2GB"
 
 
 class WatchedBatches:
-    """Batches that somebody else's engine reads: what went wrong while they were made is kept as it was."""
+    """Batches for another engine that keep the error raised while they were read."""
 
     def __init__(
         self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], seen: Callable[[int], object] = lambda rows: None

@@ -1,4 +1,4 @@
-"""Where files of HDFS are: a cluster and a path on it, as Hadoop's clients and Spark write them."""
+"""URIs of HDFS: a cluster and a path, as Hadoop's clients and Spark write them."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class HdfsAddress:
 
         Nothing of it is percent-encoded, as everywhere in Hadoop. Raises `StoreRefused`, which repeats no login.
         """
-        scheme, found, rest = uri.partition("://")
+        scheme, separator, rest = uri.partition("://")
         cluster, _, path = rest.partition("/")
-        if scheme != SCHEME or not found:
+        if scheme != SCHEME or not separator:
             raise StoreRefused(f"{scheme}:// is no address of HDFS; expected hdfs://cluster/path")
         if "@" in cluster:
             raise StoreRefused("the URI of HDFS carries a user: leave him out, HADOOP_USER_NAME or a ticket says who")
@@ -54,33 +54,33 @@ class HdfsAddress:
     @property
     def namenode(self) -> str:
         """URI of the cluster alone, for a client: with a port, unless it is a name service of the configuration."""
-        known = ":" in self.cluster or f"dfs.ha.namenodes.{self.cluster}" in configuration()
-        return f"{SCHEME}://{self.cluster}{'' if known else f':{_PORT}'}"
+        is_complete = ":" in self.cluster or f"dfs.ha.namenodes.{self.cluster}" in configuration()
+        return f"{SCHEME}://{self.cluster}{'' if is_complete else f':{_PORT}'}"
 
 
 def is_hdfs(uri: str) -> bool:
-    """Whether `HdfsAddress.of` is the one to ask about it."""
+    """True if `HdfsAddress.of` understands the URI's scheme."""
     return uri.startswith(f"{SCHEME}://")
 
 
 def configuration() -> Mapping[str, str]:
-    """What Hadoop's clients on this machine are told: core-site.xml and hdfs-site.xml of HADOOP_CONF_DIR, or of
-    HADOOP_HOME. Raises `StoreRefused` for a file that is no XML."""
+    """Settings of Hadoop's clients on this machine: core-site.xml and hdfs-site.xml of HADOOP_CONF_DIR or HADOOP_HOME.
+    Raises `StoreRefused` for a file that isn't XML."""
     folder = os.environ.get("HADOOP_CONF_DIR")
     if folder is None and (home := os.environ.get("HADOOP_HOME")):
         folder = f"{home}/etc/hadoop"
     files = [Path(folder, name) for name in ("core-site.xml", "hdfs-site.xml")] if folder else []
-    return dict(one for file in files if file.exists() for one in _properties(file))
+    return dict(item for file in files if file.exists() for item in _properties(file))
 
 
 def _properties(file: Path) -> Iterator[tuple[str, str]]:
     try:
-        found = ElementTree.parse(file).getroot()  # noqa: S314 - the configuration of this machine
+        root = ElementTree.parse(file).getroot()  # noqa: S314 - the configuration of this machine
     except ElementTree.ParseError as error:
         raise StoreRefused(f"{file}, by which Hadoop's clients find HDFS, is no XML: {error}") from error
-    for one in found.iter("property"):
-        if name := one.findtext("name"):
-            yield name.strip(), (one.findtext("value") or "").strip()
+    for node in root.iter("property"):
+        if name := node.findtext("name"):
+            yield name.strip(), (node.findtext("value") or "").strip()
 
 
 def _default_cluster() -> str:

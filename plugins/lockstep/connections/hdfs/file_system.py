@@ -1,8 +1,8 @@
-"""Files of one HDFS cluster, by its own protocol. Every call raises OSError for what goes wrong.
+"""Files of one HDFS cluster, by its own protocol. Every failure raises OSError.
 
-The NameNode decides who comes first: it creates a name, and renames to one, only if that is free, in one step that is
-in its log before it answers. The answer may be lost, and a client that asks again then meets its own work: so what must
-be created once is written under a name that nobody else uses, and whoever has no answer looks whether that is gone.
+The NameNode creates a name, or renames to one, only if it is free, in one step that is in its log before it answers. If
+the answer is lost, a repeated request meets its own work. So a file that must be created once is written under a unique
+draft name, and after a lost answer the caller checks whether the draft is gone.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _TOLD = {
 
 @dataclass(frozen=True)
 class Found:
-    """A file or folder as the NameNode told of it. `mtime_ns`: nanoseconds since 1970, by its clock, in whole ms."""
+    """Metadata of a file or folder. `mtime_ns`: nanoseconds since 1970 by the NameNode's clock, in whole ms."""
 
     path: str
     size: int
@@ -80,9 +80,9 @@ class HdfsFileSystem:
 
     @classmethod
     def at(cls, address: HdfsAddress) -> HdfsFileSystem:
-        """The cluster of an address, as whoever the environment says: a ticket of Kerberos, HADOOP_USER_NAME, or this
-        process's user. Nothing is asked of it yet. Raises `StoreRefused`, also each
-        call in a child that was forked from a process which had used HDFS."""
+        """The cluster of an address, as the user of the environment: a Kerberos ticket, HADOOP_USER_NAME, or this
+        process's user. Makes no request yet. Raises `StoreRefused`; so does each call in a child forked from a process
+        that had used HDFS."""
         return cls(address.namenode, address.cluster)
 
     @property
@@ -92,22 +92,22 @@ class HdfsFileSystem:
     # --- looking ---
 
     def find(self, path: str) -> Found | None:
-        """None if nothing is there."""
+        """Metadata of a path; None if it doesn't exist."""
         try:
             return _found(self._ask(path, lambda client: client.get_file_info(path)))
         except FileNotFoundError:
             return None
 
     def children(self, folder: str) -> Iterator[Found]:
-        """What stands in a folder, as it is told, in no order. FileNotFoundError, NotADirectoryError."""
+        """Children of a folder, unordered. FileNotFoundError, NotADirectoryError."""
         for status in self._ask(folder, lambda client: list(client.list_status(folder))):
-            found = _found(status)
-            if found.path == folder and not found.is_folder:
+            entry = _found(status)
+            if entry.path == folder and not entry.is_folder:
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder)
-            yield found
+            yield entry
 
     def open(self, path: str) -> io.BufferedReader:
-        """To be read bit by bit, all of one and the same file, whoever renames meanwhile."""
+        """Open a file for reading by ranges, all of one file even if it is renamed meanwhile."""
         return io.BufferedReader(_Ranges(self._ask(path, lambda client: client.read(path)), path), _BLOCK)
 
     def read(self, path: str) -> bytes:
@@ -118,33 +118,33 @@ class HdfsFileSystem:
     # --- changing ---
 
     def make_folder(self, path: str) -> None:
-        """With its parents; fine if it is there."""
+        """Create a folder with its parents, unless it exists."""
         self._ask(path, lambda client: client.mkdirs(path, create_parent=True))
 
     def create(self, path: str, data: bytes, draft: str | None = None) -> None:
-        """A new file, whole from the first look on, and durable. FileExistsError if one was there already.
+        """Create a durable file that appears whole. FileExistsError if one exists.
 
-        `draft`: a name of the same cluster that nobody else uses, which the bytes have before; it is gone at the end,
-        unless the process dies.
+        `draft`: a unique name on the same cluster for the bytes until then; it is gone at the end unless the process
+        dies.
         """
         draft = draft or f"{path.rpartition('/')[0]}/.{path.rpartition('/')[2]}~{secrets.token_hex(8)}"
         self._write_draft(draft, data)
         self._take_name(draft, path, lambda: self._holds(path, data))
 
     def replace(self, path: str, data: bytes) -> None:
-        """As `create`, over whatever file is there."""
+        """Like `create`, replacing an existing file."""
         draft = f"{path.rpartition('/')[0]}/.{path.rpartition('/')[2]}~{secrets.token_hex(8)}"
         self._write_draft(draft, data)
         self._take_name(draft, path, lambda: self._holds(path, data), overwrite=True)
 
     def create_folder(self, path: str, draft: str) -> None:
-        """A new folder, whose parents are there; FileExistsError if anything was there already. `draft`: as of
-        `create`."""
+        """Create a folder below existing parents. FileExistsError if the name exists. `draft`: see `create`."""
         self.make_folder(draft)
         self._take_name(draft, path, lambda: self.find(path) is not None)
 
     def _take_name(self, draft: str, path: str, is_done: Callable[[], bool], *, overwrite: bool = False) -> None:
-        """Without an answer, a draft that is gone has been renamed: whoever deletes it will never see it renamed."""
+        """After a lost answer, a draft that is gone has been renamed: a draft that another process deletes is never
+        renamed."""
         try:
             self.move(draft, path) if overwrite else self.rename(draft, path)
         except FileExistsError:  # the NameNode looks for the draft first: this is no echo of a rename that was done
@@ -155,7 +155,7 @@ class HdfsFileSystem:
                 raise
 
     def _write_draft(self, draft: str, data: bytes) -> None:
-        """Nobody else's: what stands there is this call's own, made by a request whose answer was lost."""
+        """Drafts are unique: an existing one was created by this call, in a request whose answer was lost."""
         try:
             with self.writing(draft, overwrite=True) as file:
                 file.write(data)
@@ -165,14 +165,14 @@ class HdfsFileSystem:
             raise
 
     def write(self, path: str, data: bytes) -> None:
-        """A new durable file; whoever looks meanwhile sees it grow. FileExistsError, and FileNotFoundError if its
-        folder isn't there."""
+        """Create a durable file that readers may see growing. FileExistsError; FileNotFoundError if its folder doesn't
+        exist."""
         with self.writing(path) as file:
             file.write(data)
 
     @contextmanager
     def writing(self, path: str, *, overwrite: bool = False) -> Iterator[NewFile]:
-        """As `write`, bit by bit: it is durable once the block is left."""
+        """Like `write`, piece by piece; durable when the block is left."""
         from hdfs_native import WriteOptions
 
         with _naming_errors(path):
@@ -195,13 +195,13 @@ class HdfsFileSystem:
             self._client.rename(source, target, overwrite=False)
 
     def move(self, source: str, target: str) -> None:
-        """As `rename`, over whatever file is there."""
+        """Like `rename`, replacing an existing file."""
         with _naming_errors(source):
             self._client.rename(source, target, overwrite=True)
 
     def delete(self, path: str) -> bool:
-        """Delete a file, or a folder with all that is in it; False if nothing was there, as when a first request had
-        done it, whose answer was lost."""
+        """Delete a file, or a folder with its content. False if nothing existed, also when an earlier request whose
+        answer was lost has done it."""
         return self._ask(path, lambda client: client.delete(path, recursive=True))
 
     def delete_empty(self, folder: str) -> bool:
@@ -212,7 +212,7 @@ class HdfsFileSystem:
         return self._ask(path, lambda client: client.get_file_info(path)).blocksize or _LEAST_BLOCK
 
     def _ask(self, path: str, call: Callable[[Client], T]) -> T:
-        """What may be done twice is asked again where a connection broke: the client itself doesn't always."""
+        """Repeat an idempotent request after a broken connection; the client itself doesn't always."""
         for _ in range(_BROKEN):
             with suppress(_Broken), _naming_errors(path):
                 return call(self._client)
@@ -227,7 +227,7 @@ class HdfsFileSystem:
 
 
 class _Broken(OSError):
-    """A connection broke: nobody knows whether it was done."""
+    """The connection broke; the outcome of the request is unknown."""
 
 
 class NewFile:
@@ -239,7 +239,7 @@ class NewFile:
         self._block: int | None = None
 
     def write(self, data: bytes) -> int:
-        """Append `data`. A full block is had on the disks before the next one is begun: later nobody can."""
+        """Append `data`. A full block is synced to the disks before the next one begins; later that is impossible."""
         rest = memoryview(data)
         while rest:
             piece = rest[: self._room(len(rest))]
@@ -251,8 +251,8 @@ class NewFile:
             rest = rest[len(piece) :]
         return len(data)
 
-    def _room(self, wanted: int) -> int:
-        return wanted if self._written + wanted <= _LEAST_BLOCK else self._left_of_block()
+    def _room(self, size: int) -> int:
+        return size if self._written + size <= _LEAST_BLOCK else self._left_of_block()
 
     def _ends_block(self) -> bool:
         return self._written >= _LEAST_BLOCK and self._left_of_block() == self._block
@@ -281,18 +281,18 @@ class _Ranges(RawFile):
         self._file, self._path = file, path
 
     def readinto(self, buffer: Any) -> int:
-        wanted = min(len(buffer), self._size - self._at)
-        if wanted <= 0:
+        size = min(len(buffer), self._size - self._at)
+        if size <= 0:
             return 0
         with _naming_errors(self._path):
-            data = self._file.read_range(self._at, wanted)
+            data = self._file.read_range(self._at, size)
         buffer[: len(data)] = data
         self._at += len(data)
         return len(data)
 
 
 class _Clients:
-    """Of this process. They ask the environment once."""
+    """The clients of this process. They read the environment once."""
 
     def __init__(self) -> None:
         self._user: int | None = None  #: the process whose threads serve them
@@ -302,8 +302,8 @@ class _Clients:
         return _Clients, ()  # what reaches Spark's executors by value has used nothing there
 
     def find(self, namenode: str) -> Client:
-        """The client of a cluster for whoever the environment says. A forked child would take connections to DataNodes
-        that its parent's threads serve, and wait for ever. Raises `StoreRefused`."""
+        """The client of a cluster for the environment's user. A forked child would inherit connections that its
+        parent's threads serve, and wait forever. Raises `StoreRefused`."""
         if self._user is None:
             self._user = os.getpid()
         if self._user != os.getpid():
@@ -312,10 +312,10 @@ class _Clients:
                 "use HDFS in the children only"
             )
         key = (namenode, *map(os.environ.get, _WHO))
-        found = self._made.get(key)
-        if found is None:
-            found = self._made[key] = _new_client(namenode)
-        return found
+        client = self._made.get(key)
+        if client is None:
+            client = self._made[key] = _new_client(namenode)
+        return client
 
 
 _clients = _Clients()
@@ -351,9 +351,9 @@ def _naming_errors(path: str) -> Iterator[None]:
         raise _os_error(str(error), path) from error
 
 
-def _os_error(said: str, path: str) -> OSError:
+def _os_error(message: str, path: str) -> OSError:
     """OSError makes the class of its number, such as PermissionError."""
-    if raised := _RAISED.search(said):
+    if raised := _RAISED.search(message):
         name, text = raised.groups()
         return OSError(_ERRNOS.get(name, errno.EIO), f"HDFS: {_TOLD.get(name) or f'{name}: {text}'}", path)
-    return OSError(errno.EIO, f"HDFS: {said}", path)
+    return OSError(errno.EIO, f"HDFS: {message}", path)

@@ -13,8 +13,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from lockstep.connections.dataset import Dataset
 from lockstep.connections.login import Login, entered
+from lockstep.connections.names import Dataset
 from lockstep.errors import InvalidPipeline, LockstepError, PreflightRefused, SinkUnavailable
 
 BOOTSTRAP = "bootstrap.servers"

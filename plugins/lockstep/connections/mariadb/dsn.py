@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from lockstep.connections.dataset import Dataset
 from lockstep.connections.login import given
-from lockstep.connections.relation import Relation
+from lockstep.connections.names import Dataset, Relation
 from lockstep.errors import InvalidPipeline
 
 _SCHEMES = ("mysql", "mariadb", "mysql+pymysql")

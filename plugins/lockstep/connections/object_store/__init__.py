@@ -1,1 +1,1 @@
-"""How object stores are reached: S3 and what speaks like it, Google's and Azure's."""
+"""Access to object stores: S3 and compatible ones, Google's and Azure's."""

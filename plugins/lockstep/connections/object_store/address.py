@@ -1,4 +1,4 @@
-"""Where objects are: one URI, by our name for its scheme and by Hadoop's."""
+"""URIs of objects, with our scheme's name and with Hadoop's."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Address:
 
     @property
     def hadoop(self) -> str:
-        """What Hadoop's file systems call it, and so Spark: not percent-encoded, without options."""
+        """The URI for Hadoop's file systems and Spark: not percent-encoded, without options."""
         if self.scheme == "az":
             place = f"abfss://{self.container}@{self.options.get('account', '')}.dfs.core.windows.net"
         else:
@@ -59,13 +59,13 @@ class Address:
 
     @property
     def uri(self) -> str:
-        """As `of` takes it, without options."""
+        """The URI that `of` takes, without options."""
         place = f"{self.scheme}://{self.container}"
         return f"{place}/{quote(self.prefix, safe='/=:')}" if self.prefix else place
 
 
 def is_object_store(uri: str) -> bool:
-    """Whether `Address.of` is the one to ask about it."""
+    """True if `Address.of` understands the URI's scheme."""
     return uri.partition("://")[0] in SCHEMES and "://" in uri
 
 
@@ -80,9 +80,9 @@ def from_hadoop(uri: str, options: str) -> str:
 
 
 def _options(scheme: str, query: str) -> Mapping[str, str]:
-    """They go on to the Spark job, in its arguments."""
-    found = parse_qsl(query, keep_blank_values=True)
-    for name, value in found:
+    """Options are passed on to the Spark job in its arguments."""
+    pairs = parse_qsl(query, keep_blank_values=True)
+    for name, value in pairs:
         if _SECRET.search(name) or "@" in unquote(value):
             raise StoreRefused(
                 f"the URI of the object store carries a secret in {name!r}: leave it out, see docs/object-stores.md"
@@ -92,6 +92,6 @@ def _options(scheme: str, query: str) -> Mapping[str, str]:
                 "scheme= of the object store's URI has to be http or https: options come last, after '?'"
             )
         if name not in _OPTIONS[scheme] | _PASSED_OVER:
-            known = ", ".join(sorted(_OPTIONS[scheme])) or "none"
-            raise StoreRefused(f"{name!r} is no option of {scheme}://; it has {known}")
-    return dict(found)
+            allowed = ", ".join(sorted(_OPTIONS[scheme])) or "none"
+            raise StoreRefused(f"{name!r} is no option of {scheme}://; it has {allowed}")
+    return dict(pairs)

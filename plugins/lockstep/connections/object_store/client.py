@@ -31,7 +31,7 @@ _KEYS = ("AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CRED
 
 @dataclass(frozen=True)
 class Login:
-    """What a Connection says of an S3 store: `aws://<key>:<secret>@/?region_name=…&endpoint_url=…`."""
+    """Login of an S3 store: `aws://<key>:<secret>@/?region_name=…&endpoint_url=…`."""
 
     access_key: str = field(repr=False)
     secret_key: str = field(repr=False)
@@ -42,7 +42,7 @@ class Login:
 
     @classmethod
     def of(cls, dsn: str) -> Login:
-        """As Airflow writes a Connection of type aws as a URI. Raises `StoreRefused`, which repeats nothing of it."""
+        """Parse a Connection of type aws in Airflow's URI form. Raises `StoreRefused`, without quoting it."""
         try:
             parts = urlsplit(dsn)
             extra: dict[str, str] = dict(parse_qsl(parts.query))
@@ -112,23 +112,23 @@ def open_client(address: Address, login: Login | None = None, timeout: timedelta
 
 
 def endpoint_of(address: Address, login: Login | None = None) -> str | None:
-    """Where the S3 of this address listens: as the URI says, else the login, else the environment; None: Amazon's."""
-    if told := address.options.get("endpoint_override"):
-        return told if "://" in told else f"{address.options.get('scheme', 'https')}://{told}"
+    """The S3 endpoint of the address, by the URI, the login or the environment, in this order; None: Amazon's."""
+    if override := address.options.get("endpoint_override"):
+        return override if "://" in override else f"{address.options.get('scheme', 'https')}://{override}"
     if login and login.endpoint:
         return login.endpoint
     return next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), None)
 
 
 def region_of(address: Address, login: Login | None = None) -> str:
-    """As the URI says, else the login, else the environment; it isn't looked up."""
-    told = _region(address, login) or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-    return told or "us-east-1"
+    """The region, by the URI, the login or the environment, in this order; it isn't looked up."""
+    region = _region(address, login) or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    return region or "us-east-1"
 
 
 def open_mark(address: Address, login: Login | None, folder: str) -> Client:
-    """A client whose object '' is the mark of `folder`: what Hadoop puts there is named like it, with a slash at the
-    end, and no path of obstore's may end so."""
+    """A client whose object '' is Hadoop's marker object of `folder`: its key ends with a slash, which obstore's paths
+    can't."""
     endpoint = endpoint_of(address, login)
     if endpoint is None:
         endpoint = f"https://s3.{region_of(address, login)}.amazonaws.com"
@@ -160,12 +160,12 @@ def _region(address: Address, login: Login | None) -> str | None:
 
 
 def goes_by_profile(environment: Mapping[str, str]) -> bool:
-    """Whether the login is that of AWS_PROFILE: keys in the environment count more."""
+    """True if the login comes from AWS_PROFILE; keys in the environment take precedence."""
     return bool(environment.get("AWS_PROFILE")) and not any(environment.get(name) for name in _KEYS)
 
 
 def _profile(environment: Mapping[str, str]) -> Any:
-    """Who gives the keys of AWS_PROFILE, which obstore doesn't read itself; None: as it looks for them."""
+    """Provider of the keys of AWS_PROFILE, which obstore doesn't read; None: obstore's own search."""
     if not goes_by_profile(environment):
         return None
     if find_spec("boto3") is None:

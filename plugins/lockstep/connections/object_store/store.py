@@ -8,6 +8,7 @@ its own object: each put marks its object with a number of its own, and looks fo
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
 import secrets
@@ -19,17 +20,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from lockstep.connections.object_store._object_file import open_object
 from lockstep.connections.object_store.address import Address
 from lockstep.connections.object_store.client import LARGE, Login, open_client, open_mark
+from lockstep.connections.raw_file import RawFile
 from lockstep.distribution import naming_extra
 from lockstep.errors import StoreRefused
 
 if TYPE_CHECKING:
-    import io
-
     from obstore.store import ObjectStore as Client
 
+BLOCK = 4 << 20  #: bytes that one request asks for, unless more are wanted at once
 _MARK = "lockstepput"  #: of an object: whose put it is; Azure's names have letters and digits only
 _PAUSES = (0.05, 0.5, 2.0)  #: seconds between the tries of one conditional put
 _UNREADABLE = re.compile(r'object with invalid path: .*?Path "(.*?)"(?:: | contained )', re.DOTALL)
@@ -38,7 +38,7 @@ _TOLD = re.compile(r"<Code>(\w+)</Code>|\bstatus(?: code)?:? (\d{3}(?: [A-Z][\w 
 
 @dataclass(frozen=True)
 class Found:
-    """An object as the store told of it. `etag` changes with its content, `modified` with each put."""
+    """An object's metadata. `etag` changes with the content, `modified` with each put."""
 
     path: str
     size: int
@@ -48,9 +48,9 @@ class Found:
 
 @dataclass(frozen=True)
 class Children:
-    """What stands directly in a folder: paths of folders, some of which a server may list with nothing below them.
+    """Direct children of a folder. A server may list folders with nothing below them.
 
-    `marked`: the folder itself has a mark of Hadoop's, an empty object of its name with a slash behind it.
+    `marked`: the folder has a marker object of Hadoop's, an empty object with its name and a slash.
     """
 
     folders: tuple[str, ...]
@@ -63,7 +63,7 @@ class ObjectChanged(OSError):
 
 
 class UnreadableKey(OSError):
-    """A folder can't be listed, now or later, as long as somebody else's object stands there; the message names it."""
+    """The folder can't be listed as long as an object with this key exists; the message names it."""
 
 
 class ObjectStore:
@@ -84,12 +84,12 @@ class ObjectStore:
 
     @classmethod
     def of(cls, address: Address, login: Login | None = None) -> ObjectStore:
-        """As `at`, of what was understood already."""
+        """Like `at`, for a parsed address."""
         return cls(open_client(address, login), address, login)
 
     @property
     def _patient(self) -> Client:
-        """For requests that move as much as an object may hold."""
+        """A client for requests that move a whole object."""
         if self._large is None:  # no cached_property: its lock keeps the class from reaching Spark's executors by value
             local = self.address.scheme == "file"
             self._large = self.client if local else open_client(self.address, self._login, LARGE)
@@ -100,7 +100,7 @@ class ObjectStore:
         return "/".join(filter(None, (self.address.container, self.address.prefix, path)))
 
     def uri_of(self, path: str) -> str:
-        """What Hadoop calls it."""
+        """The object's URI for Hadoop."""
         return f"{self.address.hadoop}/{path}" if path else self.address.hadoop
 
     # --- writing ---
@@ -109,35 +109,36 @@ class ObjectStore:
         """Put a new object, durably. FileExistsError if there is one that this very call didn't put."""
         self._put_if(path, data, None)
 
-    def swap(self, found: Found, data: bytes) -> None:
+    def swap(self, expected: Found, data: bytes) -> None:
         """Put an object in the place of exactly this one. `ObjectChanged` if it is another by now, or gone."""
-        self._put_if(found.path, data, found)
+        self._put_if(expected.path, data, expected)
 
     def replace(self, path: str, data: bytes) -> None:
-        """Put an object over whatever is there."""
+        """Put an object, replacing an existing one."""
         import obstore
 
         with _naming_errors(path):
             obstore.put(self.client, path, data, use_multipart=False)
 
     def put_file(self, path: str, file: Path) -> str | None:
-        """Put a file's content over whatever is there, by one request: one that is cut leaves nothing, whereas parts of
-        an upload would stay, and be paid for. It is held in memory meanwhile. The object's ETag."""
+        """Put a file's content with one request, replacing an existing object. An interrupted request leaves nothing,
+        whereas parts of a multipart upload would remain and cost. The content is held in memory. Returns the object's
+        ETag."""
         import obstore
 
         with _naming_errors(path):
             return obstore.put(self._patient, path, file, use_multipart=False)["e_tag"]
 
     def upload(self, path: str, file: IO[bytes]) -> None:
-        """Put an object of any size over whatever is there, in parts, few of which are in memory; it shows up whole. Of
-        one that is cut parts may stay, which the bucket's rule for unfinished uploads takes."""
+        """Put an object of any size in parts, few of them in memory, replacing an existing one; it appears whole. Parts
+        of an interrupted upload may remain until the bucket's rule for unfinished uploads deletes them."""
         import obstore
 
         with _naming_errors(path):
             obstore.put(self._patient, path, file, chunk_size=8 << 20, max_concurrency=4)
 
     def copy(self, source: str, target: str) -> None:
-        """Over whatever is there, in the store itself. FileNotFoundError if `source` isn't there."""
+        """Copy within the store, replacing an existing object. FileNotFoundError if `source` doesn't exist."""
         import obstore
 
         with _naming_errors(source):
@@ -147,9 +148,9 @@ class ObjectStore:
         """Delete objects, many in one request; what is gone already is fine."""
         import obstore
 
-        wanted = list(paths)
-        with _naming_errors(wanted[0] if wanted else ""):
-            obstore.delete(self.client, wanted)
+        pending = list(paths)
+        with _naming_errors(pending[0] if pending else ""):
+            obstore.delete(self.client, pending)
 
     def delete_mark(self, folder: str) -> None:
         """Delete the mark of Hadoop's that makes a folder of which nothing else is left."""
@@ -162,7 +163,7 @@ class ObjectStore:
     # --- reading ---
 
     def find(self, path: str) -> Found | None:
-        """None if there is no such object."""
+        """The object's metadata; None if it doesn't exist."""
         import obstore
 
         try:
@@ -179,28 +180,28 @@ class ObjectStore:
             return bytes(obstore.get(self.client, path).bytes())
 
     def open(self, path: str, etag: str | None = None) -> io.BufferedReader:
-        """To be read bit by bit, all of one and the same object: `ObjectChanged` if another takes its place meanwhile.
+        """Open an object for reading by ranges, all of one version: `ObjectChanged` if it is replaced meanwhile.
 
-        `etag`: of the object that is wanted. FileNotFoundError if it isn't there.
+        `etag`: of the expected version. FileNotFoundError if it doesn't exist.
         """
-        return open_object(self.client, path, etag, _naming_errors)
+        return _open_object(self.client, path, etag)
 
     def children(self, folder: str) -> Children:
-        """What stands in `folder`, sorted; nothing, if there is no such folder."""
+        """Children of `folder`, sorted; empty if it doesn't exist."""
         import obstore
 
         with _naming_errors(folder):
             listed = obstore.list_with_delimiter(self.client, folder or None)
-        objects = sorted((_found(meta) for meta in listed["objects"]), key=lambda found: found.path)
-        inside = tuple(found for found in objects if found.path != folder)
+        objects = sorted((_found(meta) for meta in listed["objects"]), key=lambda entry: entry.path)
+        inside = tuple(entry for entry in objects if entry.path != folder)
         return Children(tuple(sorted(listed["common_prefixes"])), inside, marked=len(inside) < len(objects))
 
     def find_below(self, folder: str) -> Iterator[Found]:
         """Every object below `folder`, at any depth, in no order; marks of Hadoop's among them."""
-        return (found for found in self._listed(folder) if found.path != folder)
+        return (entry for entry in self._listed(folder) if entry.path != folder)
 
     def has_folder(self, folder: str) -> bool:
-        """Whether there is an object below it, or a mark."""
+        """True if an object is below it, or its marker object exists."""
         return next(self._listed(folder), None) is not None
 
     def _listed(self, folder: str) -> Iterator[Found]:
@@ -217,8 +218,8 @@ class ObjectStore:
         self._require_refusal(path, "If-None-Match: *", lambda: self.create(path, secrets.token_bytes(16)))
 
     def require_conditional_put(self, folder: str) -> None:
-        """Try it out with an object of our own below `folder`. Raises `StoreRefused` for a store that puts one object
-        over another although it was told not to."""
+        """Try a conditional put with an object of our own below `folder`. Raises `StoreRefused` if the store ignores
+        the condition."""
         path = f"{folder}/.trial-{secrets.token_hex(8)}" if folder else f".trial-{secrets.token_hex(8)}"
         try:
             self.create(path, b"1")
@@ -348,9 +349,10 @@ def _naming_errors(path: str) -> Iterator[None]:
 
 
 def what_store_said(error: Exception) -> str:
-    """': ' and the code in the store's answer, or how there was none; '' if a client's error tells neither."""
+    """': ' and the error code of the store's answer, or how the connection failed; '' if the client's error has
+    neither."""
     text = str(error)
-    codes = list(dict.fromkeys(code for found in _TOLD.findall(text) for code in found if code))
+    codes = list(dict.fromkeys(code for match in _TOLD.findall(text) for code in match if code))
     if codes:
         return f": {', '.join(codes)}"
     if "incorrectly configured region" in text:
@@ -359,3 +361,45 @@ def what_store_said(error: Exception) -> str:
         if sign.lower() in text.lower():
             return f": {sign}"
     return ""
+
+
+def _open_object(client: Client, path: str, etag: str | None) -> io.BufferedReader:
+    """Open an object for reading by ranges, all of the version that exists now. The request that finds it brings the
+    first block."""
+    import obstore
+
+    with _naming_errors(path):
+        options: Any = {"range": (0, BLOCK), **({"if_match": etag} if etag else {})}
+        try:
+            first = obstore.get(client, path, options=options)
+            meta, content = first.meta, bytes(first.bytes())
+        except obstore.exceptions.GenericError:  # an empty object has no range
+            meta, content = obstore.head(client, path), b""
+            if meta["size"]:
+                raise
+    return io.BufferedReader(_ObjectRanges(client, path, meta["size"], meta["e_tag"], content), BLOCK)
+
+
+class _ObjectRanges(RawFile):
+    def __init__(self, client: Client, path: str, size: int, etag: str | None, first: bytes) -> None:
+        super().__init__(size)
+        self._client, self._path, self._etag, self._first = client, path, etag, first
+
+    def readinto(self, buffer: Any) -> int:
+        end = min(self._at + len(buffer), self._size)
+        if end <= self._at:
+            return 0
+        if end <= len(self._first):
+            data: Any = self._first[self._at : end]
+        else:
+            data = self._range(self._at, end)
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+    def _range(self, start: int, end: int) -> memoryview:
+        import obstore
+
+        options: Any = {"range": (start, end), **({"if_match": self._etag} if self._etag else {})}
+        with _naming_errors(self._path):
+            return memoryview(obstore.get(self._client, self._path, options=options).bytes())

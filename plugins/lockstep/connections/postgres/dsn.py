@@ -7,9 +7,8 @@ import re
 import psycopg2
 from psycopg2 import extensions
 
-from lockstep.connections.dataset import Dataset
 from lockstep.connections.login import given
-from lockstep.connections.relation import Relation
+from lockstep.connections.names import Dataset, Relation
 from lockstep.errors import InvalidPipeline
 
 _SECRETS = ("password", "sslpassword")

@@ -9,10 +9,8 @@ from typing import ClassVar
 import lockstep.sinks.files._folder as _folder
 import lockstep.sinks.files._hdfs_folder as _hdfs_folder
 import lockstep.sinks.files._prefix as _prefix
-from lockstep.connections.dataset import Dataset
-from lockstep.connections.folder_dataset import dataset_at
 from lockstep.connections.hdfs.address import HdfsAddress, is_hdfs
-from lockstep.connections.home import absolute
+from lockstep.connections.names import Dataset, absolute, dataset_at
 from lockstep.connections.object_store.address import Address, is_object_store
 from lockstep.connections.object_store.store import ObjectStore
 from lockstep.epoch import Json, require_name

@@ -11,8 +11,7 @@ from pyiceberg.catalog import MetastoreCatalog
 from pyiceberg.exceptions import NoSuchNamespaceError
 from pyiceberg.table import Table
 
-from lockstep.connections.dataset import Dataset
-from lockstep.connections.folder_dataset import dataset_at
+from lockstep.connections.names import Dataset, dataset_at
 from lockstep.epoch import Json, require_name
 from lockstep.errors import InvalidPipeline, PreflightRefused
 from lockstep.sinks.base import Sink

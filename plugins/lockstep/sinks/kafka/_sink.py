@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from lockstep.connections.dataset import Dataset
 from lockstep.connections.kafka.cluster import Cluster
 from lockstep.connections.kafka.connection import Asker, dataset_of, entered_settings
 from lockstep.connections.kafka.producers import Route
+from lockstep.connections.names import Dataset
 from lockstep.distribution import naming_extra
 from lockstep.epoch import Json, require_name
 from lockstep.errors import InvalidPipeline

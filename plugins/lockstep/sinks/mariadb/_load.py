@@ -20,7 +20,7 @@ from lockstep.connections.mariadb.connection import Database
 from lockstep.connections.mariadb.refusals import without_values
 from lockstep.connections.mariadb.sql import compose, identifier
 from lockstep.connections.mariadb.wire import Cursor, Loader
-from lockstep.connections.relation import Relation
+from lockstep.connections.names import Relation
 from lockstep.errors import PreflightRefused, SinkRejected
 from lockstep.observability.redaction import rows_shown, with_hint
 from lockstep.sinks.mariadb._tables import Table, find_table

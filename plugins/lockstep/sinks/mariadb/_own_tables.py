@@ -13,7 +13,7 @@ from pymysql.err import IntegrityError, MySQLError
 from lockstep.connections.mariadb.errors import code_of
 from lockstep.connections.mariadb.sql import compose
 from lockstep.connections.mariadb.wire import Cursor
-from lockstep.connections.relation import Relation
+from lockstep.connections.names import Relation
 from lockstep.errors import PreflightRefused, SinkUnavailable
 from lockstep.sinks.tables.own_tables import IDENTITY, MARKERS, Owner, OwnTables, Row
 

@@ -17,7 +17,7 @@ from pyarrow import csv
 from lockstep.connections.mariadb.connection import Database
 from lockstep.connections.mariadb.sql import compose, identifier
 from lockstep.connections.mariadb.wire import Loader, close_quietly
-from lockstep.connections.relation import Relation
+from lockstep.connections.names import Relation
 from lockstep.errors import SinkRejected, SinkUnavailable
 from lockstep.observability.redaction import cause, describe_error
 from lockstep.sinks.mariadb._types import mariadb_type

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lockstep.connections.dataset import Dataset
 from lockstep.connections.mariadb.connection import Database
 from lockstep.connections.mariadb.dsn import dataset_of
 from lockstep.connections.mariadb.wire import Cursor
-from lockstep.connections.relation import Relation
+from lockstep.connections.names import Dataset, Relation
 from lockstep.errors import SINK_ERRORS
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.mariadb._branches import BranchName, MariaDbBranches

@@ -10,7 +10,7 @@ import pyarrow as pa
 from lockstep.connections.mariadb.sql import columns as column_list
 from lockstep.connections.mariadb.sql import compose, identifier
 from lockstep.connections.mariadb.wire import Cursor
-from lockstep.connections.relation import Relation
+from lockstep.connections.names import Relation
 from lockstep.errors import PreflightRefused
 from lockstep.sinks.mariadb._types import Column, mariadb_type, refusal
 from lockstep.sinks.tables.fit import TargetTable

@@ -12,7 +12,7 @@ from typing import Any
 
 from lockstep.connections.mariadb.sql import columns, compose, identifier
 from lockstep.connections.mariadb.wire import Cursor
-from lockstep.connections.relation import Relation
+from lockstep.connections.names import Relation
 from lockstep.errors import PreflightRefused
 from lockstep.sinks.mariadb._load import LoadText, loader_of
 from lockstep.sinks.mariadb._tables import Table, find_table

@@ -16,9 +16,9 @@ import pyarrow as pa
 from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor
 
+from lockstep.connections.names import Relation
 from lockstep.connections.postgres.connection import Database
 from lockstep.connections.postgres.refusals import line_of, quotes_row
-from lockstep.connections.relation import Relation
 from lockstep.errors import PreflightRefused, SinkRejected
 from lockstep.observability.redaction import cause, describe_error, rows_shown, with_hint
 from lockstep.sinks.postgres._encoders import BY_TEXT, CsvEncoder, Encoder, copy_options, encoder_of

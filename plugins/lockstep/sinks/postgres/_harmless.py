@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from psycopg2.extensions import cursor as Cursor
 
-from lockstep.connections.relation import Relation
+from lockstep.connections.names import Relation
 from lockstep.sinks.tables.text_and_bytes import Rows, has_character, longest
 
 _LONGEST = 1 << 28  #: bytes; a value may have four times as many

@@ -13,7 +13,7 @@ import pyarrow as pa
 from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor
 
-from lockstep.connections.relation import Relation
+from lockstep.connections.names import Relation
 from lockstep.errors import PreflightRefused
 from lockstep.sinks.postgres._types import postgres_type
 

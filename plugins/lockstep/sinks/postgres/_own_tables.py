@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor
 
-from lockstep.connections.relation import Relation
+from lockstep.connections.names import Relation
 from lockstep.sinks.postgres._rights import Name, require_rights
 from lockstep.sinks.tables.own_tables import IDENTITY, KEYS, MARKERS, RANGES, TARGETS, OwnTables, Row
 

@@ -19,9 +19,9 @@ from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor
 from pyarrow import csv
 
+from lockstep.connections.names import Relation
 from lockstep.connections.postgres.connection import Database, close_quietly
 from lockstep.connections.postgres.refusals import quotes_row
-from lockstep.connections.relation import Relation
 from lockstep.errors import SinkRejected
 from lockstep.observability.redaction import cause, describe_error
 from lockstep.sinks.postgres._types import PgType, postgres_type

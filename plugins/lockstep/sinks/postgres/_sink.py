@@ -10,10 +10,9 @@ from collections.abc import Mapping
 
 from psycopg2.extensions import cursor as Cursor
 
-from lockstep.connections.dataset import Dataset
+from lockstep.connections.names import Dataset, Relation
 from lockstep.connections.postgres.connection import Database
 from lockstep.connections.postgres.dsn import dataset_of
-from lockstep.connections.relation import Relation
 from lockstep.errors import SINK_ERRORS
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.postgres._branches import PostgresBranches

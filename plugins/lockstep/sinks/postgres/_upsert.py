@@ -15,7 +15,7 @@ import psycopg2
 from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor
 
-from lockstep.connections.relation import Relation
+from lockstep.connections.names import Relation
 from lockstep.errors import PreflightRefused
 from lockstep.observability.redaction import cause
 from lockstep.sinks.postgres._copy import Encoding

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from lockstep.connections.relation import Relation
+from lockstep.connections.names import Relation
 from lockstep.epoch import Vote
 from lockstep.errors import PreflightRefused
 from lockstep.sinks.base import Sink

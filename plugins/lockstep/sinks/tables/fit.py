@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
-from lockstep.connections.relation import Relation
+from lockstep.connections.names import Relation
 from lockstep.errors import PreflightRefused
 from lockstep.sinks.tables.upserts import DELETED_COLUMN, ORDER_COLUMN, Upserts
 

@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
-from lockstep.connections.relation import Relation
+from lockstep.connections.names import Relation
 from lockstep.errors import LockstepError, SinkRejected
 from lockstep.sinks.tables._database import Database
 from lockstep.sinks.tables.held_rows import MOST_BYTES, HeldRows, hold

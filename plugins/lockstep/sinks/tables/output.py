@@ -10,7 +10,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lockstep.connections.relation import Relation
+from lockstep.connections.names import Relation
 from lockstep.errors import LockstepError, PreflightRefused, TargetUnreadable
 from lockstep.sinks.tables._database import Database
 from lockstep.sinks.tables.own_tables import Owner, OwnTables

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
-from lockstep.connections.relation import Relation
+from lockstep.connections.names import Relation
 from lockstep.errors import PreflightRefused, SinkUnavailable, TargetChanged, TargetOwned
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.open_sink import shown_before

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Collection, Mapping
 from typing import ClassVar, Literal, TypeAlias, TypeVar
 
-from lockstep.connections.relation import Relation
+from lockstep.connections.names import Relation
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline
 from lockstep.sinks.base import Sink

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from lockstep.connections.home import absolute
+from lockstep.connections.names import absolute
 from lockstep.sources.files._file_system import Entry
 from lockstep.sources.files._frozen_file import FrozenFile
 

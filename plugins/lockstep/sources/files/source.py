@@ -10,8 +10,7 @@ from datetime import timedelta
 from typing import ClassVar, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from lockstep.connections.dataset import Dataset
-from lockstep.connections.folder_dataset import dataset_at
+from lockstep.connections.names import Dataset, dataset_at
 from lockstep.connections.object_store.address import is_object_store
 from lockstep.epoch import KeyedBy
 from lockstep.errors import InvalidPipeline

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
-from lockstep.connections.dataset import Dataset
 from lockstep.connections.kafka.cluster import Cluster
 from lockstep.connections.kafka.connection import Asker, dataset_of, entered_settings
+from lockstep.connections.names import Dataset
 from lockstep.distribution import naming_extra
 from lockstep.epoch import Json, KeyedBy
 from lockstep.errors import InvalidPipeline, SourceRefused, SourceUnavailable

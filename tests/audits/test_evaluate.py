@@ -16,8 +16,8 @@ import pytest
 from lockstep.audits import (
     Audit,
     accepted_values,
-    asking,
     conserved,
+    evaluate,
     fresh_until,
     in_range,
     none_where,
@@ -163,7 +163,7 @@ def test_a_sample_has_all_columns_of_rows_that_offend(sealed: Sealed) -> None:
     [row] = asked(wal, not_null("orders", "customer")).sample
     assert row["amount"] == Decimal("99.99") and set(row) == set(ORDERS.column_names)
     many = pa.table({"id": pa.nulls(1000, pa.int64())})
-    assert len(asked(sealed(orders=many), not_null("orders", "id")).sample) == asking.SAMPLE
+    assert len(asked(sealed(orders=many), not_null("orders", "id")).sample) == evaluate.SAMPLE
 
 
 def test_an_empty_output_offends_who_counts_or_wants_it_fresh_and_nobody_else(sealed: Sealed) -> None:
