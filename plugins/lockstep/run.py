@@ -15,6 +15,7 @@ from lockstep.audits.in_spark import AskSpark, Found
 from lockstep.distribution import naming_extra
 from lockstep.epoch import Epoch, EpochReport, Interval, KeyedBy, RunKey
 from lockstep.errors import IntervalMissing, IntervalOverlap, InvalidPipeline, LedgerRefused, LockstepError
+from lockstep.features.assembly import runtime_for
 from lockstep.ledger import Ledger, migrate
 from lockstep.observability.suggestions import NOTEBOOK
 from lockstep.pipeline import Pipeline
@@ -252,7 +253,7 @@ def _runtime(
     with closing(Ledger(ledger)) as opened, closing(SinkPool()) as kept:
         if migrating:
             _require_migrated(opened, ledger)
-        yield Runtime(name, opened, Staging(staging), connections, definition, kept)
+        yield runtime_for(name, opened, Staging(staging), connections, definition, kept)
 
 
 def _require_migrated(ledger: Ledger, dsn: str) -> None:

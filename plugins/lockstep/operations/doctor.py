@@ -22,13 +22,14 @@ from packaging.requirements import Requirement
 from lockstep.distribution import DISTRIBUTION
 from lockstep.epoch import Epoch, Json
 from lockstep.errors import InvalidPipeline, LockstepError, RestateRefused, UnknownEpoch
+from lockstep.features.assembly import runtime_for
+from lockstep.features.input_report import report_input
 from lockstep.ledger import Ledger, migrate
 from lockstep.ledger.condition import LedgerCondition, examine_ledger
 from lockstep.ledger.report import PipelineStatus, Report
 from lockstep.observability import suggestions
 from lockstep.pipeline import Pipeline
 from lockstep.protocol.identity import require_known_markers
-from lockstep.protocol.input_report import report_input
 from lockstep.protocol.planned_sinks import find_changed_sinks
 from lockstep.protocol.recover import known_sinks, recover
 from lockstep.protocol.restoring import plan_restored
@@ -234,7 +235,7 @@ def _runtime(surroundings: Surroundings, pipeline: str) -> Iterator[Runtime]:
     """Only where ledger and staging are known."""
     with closing(Ledger(surroundings.ledger or "")) as ledger:
         staging = Staging(surroundings.staging or "")
-        yield Runtime(pipeline, ledger, staging, surroundings.connections, surroundings.define(pipeline))
+        yield runtime_for(pipeline, ledger, staging, surroundings.connections, surroundings.define(pipeline))
 
 
 def _pipelines(surroundings: Surroundings, only: str | None) -> Iterator[Finding]:

@@ -30,7 +30,6 @@ from lockstep.errors import (
 )
 from lockstep.observability import suggestions
 from lockstep.observability.log_context import bind_log_context, log_context
-from lockstep.observability.redaction import list_some
 from lockstep.protocol.alarms import unless_superseded
 from lockstep.protocol.generations import (
     dependent_epochs,
@@ -48,7 +47,6 @@ from lockstep.protocol.generations import (
     select_generation,
 )
 from lockstep.protocol.identity import require_known_markers, require_same_pipeline
-from lockstep.protocol.input_report import report_input
 from lockstep.protocol.interval_before import find_before, require_whole
 from lockstep.protocol.planned_sinks import describe_redefined, find_changed_sinks, find_redefined
 from lockstep.protocol.restoring import check_restored, find_restored, plan_restored, require_same_wish
@@ -64,7 +62,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _PLANNING_TRIES = 5
-_NAMED = 10  # files in one line of the log
 _MERGED = "merged with what the next epoch would read (on_stuck='merge')"
 
 
@@ -105,7 +102,8 @@ def begin_unless_idle(
     if epoch.state in UNDECIDED:
         epoch = unless_superseded(partial(_void_older, runtime, epoch), partial(_decided_meanwhile, runtime, epoch))
     _log.info("%s is %s, %s", epoch, epoch.state, runtime.ledger.attempt_name(epoch))
-    _tell_of_input(runtime, epoch)
+    for feature in runtime.features:
+        feature.begun(runtime, epoch)
     if names := find_redefined(epoch, pipeline.sink_specs(), pipeline.reads_from()):
         _log.warning("%s", describe_redefined(epoch, names))
     return epoch
@@ -140,20 +138,6 @@ def _decided_meanwhile(runtime: Runtime, epoch: Epoch) -> Epoch | None:
     runtime.ledger.require_current(attempt)
     found = runtime.epoch_of(attempt)
     return found if found.state in DECIDED else None
-
-
-def _tell_of_input(runtime: Runtime, epoch: Epoch) -> None:
-    found = report_input(epoch, runtime.open_source)
-    if found.late:
-        files = list_some(found.late, _NAMED)
-        _log.warning("%s was decided without what came later, which nobody reads: %s", epoch, files)
-    if found.changed:
-        files = list_some(found.changed, _NAMED)
-        _log.warning("%s: these files changed after it had read them, and are not read again: %s", epoch, files)
-    for source in found.finished:
-        _log.info(
-            "%s: source %s is finished: it is read to its end, and later epochs have nothing of it", epoch, source
-        )
 
 
 class _NothingToRead(Exception):

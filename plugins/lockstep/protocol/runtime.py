@@ -13,6 +13,7 @@ from lockstep.errors import InvalidPipeline, NotPrepared, RunMismatch, UnknownEp
 from lockstep.ledger import Ledger
 from lockstep.observability import suggestions
 from lockstep.pipeline import Pipeline
+from lockstep.protocol.hooks import Feature
 from lockstep.sinks.base import Sink, current_type
 from lockstep.sinks.kept import SinkPool
 from lockstep.sinks.open_sink import OpenSink
@@ -28,18 +29,18 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Runtime:
-    """`definition` None: only roles that need no source and no transform can run (recover, abort, verify, resolve)."""
+    """The environment of every role. Built by `lockstep.features.assembly.runtime_for`.
+
+    Without a `definition` only roles run that need no source and no transform: recover, abort, verify, resolve.
+    """
 
     pipeline: str
     ledger: Ledger
     staging: Staging
     connections: Mapping[str, str]
+    features: tuple[Feature, ...]
     definition: Pipeline | None = None
     kept: SinkPool | None = None  #: where sinks stay open from one epoch to the next
-
-    @classmethod
-    def of(cls, definition: Pipeline, ledger: Ledger, staging: Staging, connections: Mapping[str, str]) -> Runtime:
-        return cls(definition.name, ledger, staging, connections, definition)
 
     @property
     def defined(self) -> Pipeline:
