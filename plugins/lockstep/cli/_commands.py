@@ -54,6 +54,7 @@ from lockstep.epoch import Epoch, SourceRange
 from lockstep.errors import IllegalTransition, InvalidPipeline, LockstepError, Retryable, UnknownEpoch
 from lockstep.features.assembly import runtime_for
 from lockstep.features.input_report import report_input
+from lockstep.features.retained_wals import expire_wals
 from lockstep.ledger import Ledger
 from lockstep.ledger import migrate as migrate_ledger
 from lockstep.ledger.report import SHOWN, YOUNGEST, EpochStatus, PipelineStatus, Report, to_json
@@ -82,7 +83,6 @@ from lockstep.protocol.planned_sinks import find_redefined
 from lockstep.protocol.recover import forget as forget_pipeline
 from lockstep.protocol.recover import recover as recover_pipeline
 from lockstep.protocol.restage import restage as restage_epoch
-from lockstep.protocol.retained_wals import expire_wals
 from lockstep.protocol.runtime import Runtime
 from lockstep.run import in_process
 from lockstep.sinks.compacting import MIN_FILES

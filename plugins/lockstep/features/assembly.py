@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lockstep.features.input_report import InputReports
+from lockstep.features.retained_wals import RetainedWals
 from lockstep.ledger import Ledger
 from lockstep.pipeline import Pipeline
 from lockstep.protocol.hooks import Feature
@@ -12,7 +13,10 @@ from lockstep.protocol.runtime import Runtime
 from lockstep.sinks.kept import SinkPool
 from lockstep.wal.staging import Staging
 
-FEATURES: tuple[Feature, ...] = (InputReports(),)
+FEATURES: tuple[Feature, ...] = (
+    InputReports(),
+    RetainedWals(),
+)
 
 
 def runtime_for(

@@ -14,7 +14,7 @@ from lockstep.errors import IllegalTransition, InvalidPipeline, LedgerConflict, 
 from lockstep.observability import suggestions
 from lockstep.observability.log_context import bind_attempt, log_context
 from lockstep.protocol.alarms import unless_superseded
-from lockstep.protocol.retained_wals import expire_wals, find_wal_to_keep
+from lockstep.protocol.hooks import first_answer
 from lockstep.protocol.runtime import Runtime, SealedOutputs
 from lockstep.protocol.state_versions import release_state
 from lockstep.protocol.table_staging import sweep_homes
@@ -119,9 +119,9 @@ def _clean(runtime: Runtime, epoch: Epoch, wal: str, role: Role) -> Epoch:
     runtime.staging.archive(_kept_manifest(runtime, epoch, wal), deployment, epoch.pipeline, epoch.id, rows)
     reach(CrashPoint.CLEANUP_AFTER_ARCHIVE)
     sweep_homes(runtime, epoch)
-    found = find_wal_to_keep(runtime, epoch)
+    kept = first_answer(feature.wal_to_keep(runtime, epoch) for feature in runtime.features)
     reach(CrashPoint.CLEANUP_BEFORE_CHOICE)
-    chosen = runtime.ledger.choose_wal(epoch, role, found)  # two may differ: whoever was first is right
+    chosen = runtime.ledger.choose_wal(epoch, role, kept)  # two may differ: whoever was first is right
     reach(CrashPoint.CLEANUP_AFTER_CHOICE)
     if chosen is None:
         return runtime.ledger.epoch(epoch.pipeline, epoch.id)
@@ -132,13 +132,6 @@ def _clean(runtime: Runtime, epoch: Epoch, wal: str, role: Role) -> Epoch:
     epoch = runtime.ledger.record_cleanup(epoch, role)
     reach(CrashPoint.CLEANUP_AFTER_RECORD)
     _log.info("%s is %s", epoch, epoch.state)
-    _expire_older(runtime, role)
+    for feature in runtime.features:
+        feature.cleaned(runtime, epoch, role)
     return epoch
-
-
-def _expire_older(runtime: Runtime, role: Role) -> None:
-    """The epoch is cleaned up, whatever becomes of those before it."""
-    try:
-        expire_wals(runtime, role)
-    except LockstepError as error:
-        _log.warning("pipeline %s: WALs that are due stay until recovery deletes them: %s", runtime.pipeline, error)

@@ -15,11 +15,20 @@ Rules:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from lockstep.epoch import Epoch
     from lockstep.protocol.runtime import Runtime
+    from lockstep.states import Role
+
+T = TypeVar("T")
+
+
+def first_answer(answers: Iterable[T | None]) -> T | None:
+    """Return the first answer that isn't None. Features behind it aren't asked if `answers` is a generator."""
+    return next((answer for answer in answers if answer is not None), None)
 
 
 class Feature:
@@ -29,3 +38,18 @@ class Feature:
 
     def begun(self, runtime: Runtime, epoch: Epoch) -> None:
         """The run has its epoch, whatever state that is in."""
+
+    # --- cleanup ---
+
+    def wal_to_keep(self, runtime: Runtime, epoch: Epoch) -> tuple[str, int] | None:
+        """Return folder and bytes of a published epoch's WAL if it is to outlive cleanup. The first answer counts."""
+        return None
+
+    def cleaned(self, runtime: Runtime, epoch: Epoch, role: Role) -> None:
+        """The epoch's cleanup is recorded. Errors must be logged, not raised: the epoch is finished."""
+
+    # --- recover ---
+
+    def sweeping_folders(self, runtime: Runtime) -> int:
+        """Delete files that are due, before recovery deletes folders nobody needs; return how many WALs."""
+        return 0

@@ -18,7 +18,6 @@ from lockstep.protocol.cleanup import clean
 from lockstep.protocol.compactions import sweep_compactions
 from lockstep.protocol.identity import require_known_markers
 from lockstep.protocol.publish import publish_decided
-from lockstep.protocol.retained_wals import expire_wals
 from lockstep.protocol.runtime import Runtime
 from lockstep.protocol.sweep import kept_epochs, sweep_folders, sweep_sink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
@@ -171,7 +170,8 @@ def _sweep_sink(runtime: Runtime, spec: Json, known: list[Json], report: Recover
 
 
 def _sweep_folders(runtime: Runtime, report: RecoveryReport) -> None:
-    report.swept += len(expire_wals(runtime, Role.RECOVER))
+    for feature in runtime.features:
+        report.swept += feature.sweeping_folders(runtime)
     report.swept += sweep_folders(runtime)
     for stranger in runtime.staging.strangers(
         runtime.ledger.deployment(), runtime.pipeline, exclude=kept_epochs(runtime)
