@@ -16,6 +16,8 @@ from lockstep.distribution import naming_extra
 from lockstep.epoch import Epoch, EpochReport, Interval, KeyedBy, RunKey
 from lockstep.errors import IntervalMissing, IntervalOverlap, InvalidPipeline, LedgerRefused, LockstepError
 from lockstep.features.assembly import runtime_for
+from lockstep.features.early_load import EarlyLoads
+from lockstep.features.generations import require_input, require_number, require_reason
 from lockstep.ledger import Ledger, migrate
 from lockstep.observability.suggestions import NOTEBOOK
 from lockstep.pipeline import Pipeline
@@ -24,8 +26,6 @@ from lockstep.protocol.audit import audit
 from lockstep.protocol.begin import begin
 from lockstep.protocol.cleanup import cleanup
 from lockstep.protocol.commit import commit
-from lockstep.protocol.early_load import EarlyLoads
-from lockstep.protocol.generations import require_input, require_number, require_reason
 from lockstep.protocol.pack import move_pack, require_all_moved, require_size
 from lockstep.protocol.planned_sinks import find_redefined
 from lockstep.protocol.prepare import prepare
@@ -225,11 +225,12 @@ def report_of(runtime: Runtime, epoch: Epoch, already_published: bool) -> EpochR
 def _decide(runtime: Runtime, run: RunKey, launch: Launch, ask_spark: AskSpark) -> None:
     try:
         with EarlyLoads() as early:
-            epoch = stage(runtime, run, launch, early=early)
+            loading = runtime.with_feature(early)
+            epoch = stage(loading, run, launch)
             if epoch.plan.audits:
                 audit(runtime, run, ask_spark)
             for sink in epoch.plan.sinks:
-                prepare(runtime, run, sink, early)
+                prepare(loading, run, sink)
         commit(runtime, run)
     except Exception as error:
         try:

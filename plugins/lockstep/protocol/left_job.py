@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
@@ -17,9 +18,9 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Json
 from lockstep.errors import InvalidPipeline, JobAtWork, LockstepError, StageFailed, StagingRefused
 from lockstep.launchers import JobState
+from lockstep.protocol.hooks import StagePart
 from lockstep.protocol.runtime import Runtime
-from lockstep.protocol.stage_job import WrittenWal, ask_for, require_sources, seal_written
-from lockstep.protocol.state_versions import BaseState, blame_state
+from lockstep.protocol.stage_job import WrittenWal, ask_for, make_request, running, seal_written
 from lockstep.states import Role
 from lockstep.wal.request import ERROR, JOB, REQUEST, RESULT, StageRequest, read_error
 from lockstep.wal.staging import MANIFEST
@@ -47,12 +48,12 @@ class LeftJob:
 
 
 def leave_job(
-    runtime: Runtime, epoch: Epoch, token: int, jobs: Jobs, reference: str, before: BaseState | None
+    runtime: Runtime, epoch: Epoch, token: int, jobs: Jobs, reference: str, parts: Sequence[StagePart]
 ) -> LeftJob:
     """Have the epoch's frozen ranges staged by execution `token`, without waiting for it. Raises as `ask_for`, and
     whatever a launcher raises."""
-    folder, _ = ask_for(runtime, epoch, token, reference, before)
-    with blame_state(runtime, before):
+    folder, _ = ask_for(runtime, epoch, token, reference, parts)
+    with running(parts, folder):
         handle = jobs.launch(runtime.staging.address_of(f"{folder}/{REQUEST}"))
     if not handle:  # to launch another one would help none
         raise InvalidPipeline(f"{epoch}: the launcher gave no handle of its job, so nobody can ask for it or cancel it")
@@ -77,18 +78,18 @@ def find_left_job(runtime: Runtime, attempt: Attempt) -> LeftJob | None:
 
 
 def take_up(
-    runtime: Runtime, epoch: Epoch, left: LeftJob, jobs: Jobs, reference: str, before: BaseState | None
+    runtime: Runtime, epoch: Epoch, left: LeftJob, jobs: Jobs, reference: str, parts: Sequence[StagePart]
 ) -> WrittenWal | None:
     """Seal what the job wrote; None where it isn't what would be asked for now, as the definition is another one.
     Raises `JobAtWork`, also while another process of the try is at the seal, and as `write_wal`."""
-    with blame_state(runtime, before):
+    with running(parts, left.folder):
         _require_ended(runtime, left, jobs)
-    asked = require_sources(runtime, epoch, left.token, left.folder, reference, before)
+    asked = make_request(runtime, epoch, left.token, left.folder, reference, parts)
     if not _is_asked(runtime, left, asked):
         _log.info("%s: job %s was asked for by another definition than today's: staging anew", epoch, left.handle)
         return None
     try:
-        return seal_written(runtime, epoch, left.token, left.folder, asked, before)
+        return seal_written(runtime, epoch, left.token, left.folder, asked, parts)
     except StagingRefused as refused:
         if not runtime.staging.has_json(left.folder, MANIFEST):
             raise

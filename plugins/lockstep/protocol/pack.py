@@ -154,8 +154,8 @@ class _Pack:
         self._in_order = pipeline.identity is KeyedBy.CURSOR
         #: what one epoch has prepared may keep others from preparing, or they have to follow one another
         self._one_by_one = self._in_order or any(sink.holds_keys for sink in pipeline.sinks)
-        has_state = bool(pipeline.state) or (self._in_order and runtime.ledger.has_keyed_state(pipeline.name))
-        most = 1 if has_state else pipeline.max_in_flight if self._in_order else 3 * jobs
+        in_sequence = any(feature.in_sequence(runtime) for feature in runtime.features)
+        most = 1 if in_sequence else pipeline.max_in_flight if self._in_order else 3 * jobs
         self._jobs = min(jobs, most)
         self._room = threading.Semaphore(most)
         self._turn = threading.RLock()  #: to take, and begin, the next one

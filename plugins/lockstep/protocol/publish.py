@@ -15,11 +15,9 @@ from lockstep.errors import LedgerConflict, NotPrepared, OutcomeUnknown, TargetC
 from lockstep.observability import suggestions
 from lockstep.observability.log_context import bind_attempt, bind_log_context, log_context, tell_token
 from lockstep.protocol.alarms import unless_superseded
-from lockstep.protocol.generations import current_life
 from lockstep.protocol.lease import hold_publisher_lease
 from lockstep.protocol.runtime import Runtime, open_wal
 from lockstep.protocol.sweep import sweep_sink
-from lockstep.protocol.targets import find_known_losses, said_to_lack
 from lockstep.protocol.wording import describe_rows, may_be_incomplete
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
@@ -200,16 +198,13 @@ def _require_marker(runtime: Runtime, epoch: Epoch, sink: OpenSink, participant:
     if participant.publication == Publication.RESOLVED or sink.guarantee is Guarantee.NONE:
         return
     marker = sink.find_marker(epoch.id)
-    words = said_to_lack(runtime.ledger, epoch.pipeline) if marker is None else []
-    if (
-        find_known_losses(words, sink, [epoch.id])
-        and (replaced_by := current_life(runtime.ledger, epoch)).id != epoch.id
-    ):
-        # a target that has lost it, by a person's word, is to show what has replaced it since
-        replacing = runtime.ledger.participants(replaced_by.pipeline, replaced_by.id).get(sink.name)
-        if replacing is not None and replacing.state is ParticipantState.PUBLISHED:
-            _require_marker(runtime, replaced_by, sink, replacing)
-        return
+    if marker is None:
+        for feature in runtime.features:
+            if (instead := feature.shown_instead(runtime, epoch, sink)) is not None:
+                replacing = runtime.ledger.participants(instead.pipeline, instead.id).get(sink.name)
+                if replacing is not None and replacing.state is ParticipantState.PUBLISHED:
+                    _require_marker(runtime, instead, sink, replacing)
+                return
     if marker is None or marker.manifest_hash != epoch.manifest_hash:
         found = f"the marker of manifest {marker.manifest_hash[:12]}" if marker else "no marker"
         runtime.ledger.record_comparison(epoch, sink.name, f"the target holds {found}")

@@ -15,7 +15,6 @@ from lockstep.observability.log_context import bind_log_context, log_context, te
 from lockstep.observability.redaction import describe_raised
 from lockstep.protocol.abort import abort_epoch
 from lockstep.protocol.cleanup import clean
-from lockstep.protocol.compactions import sweep_compactions
 from lockstep.protocol.identity import require_known_markers
 from lockstep.protocol.publish import publish_decided
 from lockstep.protocol.runtime import Runtime
@@ -164,7 +163,8 @@ def _sweep_sink(runtime: Runtime, spec: Json, known: list[Json], report: Recover
     with runtime.opened(described) as sink:
         handled = sweep_sink(runtime, sink)
         report.swept += len(handled)
-        report.swept += sweep_compactions(runtime, described, sink, known)
+        for feature in runtime.features:
+            report.swept += feature.sink_swept(runtime, described, sink, known)
         if isinstance(sink, TwoPhaseCommitSink) and report.complete:
             sink.finish_recovering(handled)
 

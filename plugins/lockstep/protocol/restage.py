@@ -17,10 +17,8 @@ from lockstep.epoch import Attempt, Epoch, Restaged, Vote
 from lockstep.errors import IllegalTransition, LockstepError, RestageRefused, WalCorrupt
 from lockstep.observability.log_context import bind_log_context, log_context, tell_token
 from lockstep.protocol.alarms import unless_superseded
-from lockstep.protocol.restoring import write_restored
 from lockstep.protocol.runtime import Runtime, open_wal
-from lockstep.protocol.stage_job import Launch, write_wal
-from lockstep.protocol.state_versions import BaseState, find_base_state
+from lockstep.protocol.stage_job import Launch, stage_parts, write_wal
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.states import SHOWN, EpochState, ParticipantState, Role
 from lockstep.wal.manifest import Manifest
@@ -94,15 +92,12 @@ def _meanwhile(runtime: Runtime, epoch: Epoch) -> Epoch | None:
 
 
 def _restage(runtime: Runtime, epoch: Epoch, launch: Launch, reason: str, reference: str) -> Epoch:
-    before = find_base_state(runtime, epoch)
-    _require_state_stays(runtime, epoch, before)
+    attempt = Attempt(epoch.pipeline, epoch.id, epoch.attempt)
+    parts = stage_parts(runtime, attempt, epoch, decided=True)
     reach(CrashPoint.RESTAGE_BEFORE_TOKEN)
-    token = tell_token(runtime.ledger.take_token(Attempt(epoch.pipeline, epoch.id, epoch.attempt), Role.OPERATOR))
+    token = tell_token(runtime.ledger.take_token(attempt, Role.OPERATOR))
     reach(CrashPoint.RESTAGE_AFTER_TOKEN)
-    if epoch.restores is not None:  # what its ranges have by now isn't what it shows
-        written = write_restored(runtime, epoch, token)
-    else:
-        written = write_wal(runtime, epoch, token, launch, reference, before, keeps_state=False)
+    written = write_wal(runtime, epoch, token, launch, reference, parts)
     _require_same_rows(epoch, written.manifest)
     reordered = not _is_same(runtime, epoch, written.manifest)
     restaged = Restaged(written.folder, written.manifest.hash, reordered)
@@ -112,21 +107,6 @@ def _restage(runtime: Runtime, epoch: Epoch, launch: Launch, reason: str, refere
     reach(CrashPoint.RESTAGE_AFTER_RECORD)
     _log.info("%s is published from %s from now on", epoch, changed.restaged.wal if changed.restaged else changed.wal)
     return changed
-
-
-def _require_state_stays(runtime: Runtime, epoch: Epoch, before: BaseState | None) -> None:
-    """Later epochs go on from the state that the decided manifest names: without it there is no way."""
-    if epoch.based_on is None and before is None:
-        return
-    if before is None or before.based_on != epoch.based_on:
-        raise RestageRefused(f"{epoch} was made from the state of another epoch than the one before it now: look why")
-    try:
-        runtime.staging.manifest(epoch.wal or "", epoch.manifest_hash or "")
-    except WalCorrupt as damage:
-        raise RestageRefused(
-            f"{epoch}: its manifest is damaged, which names the state that later epochs go on from: bring it back from "
-            f"a copy. {damage}"
-        ) from damage
 
 
 def _require_same_rows(epoch: Epoch, manifest: Manifest) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,7 +17,7 @@ from lockstep.protocol.hooks import Feature
 from lockstep.sinks.base import Sink, current_type
 from lockstep.sinks.kept import SinkPool
 from lockstep.sinks.open_sink import OpenSink
-from lockstep.sinks.values import Batches, Replaced, SinkContext, SinkEpoch
+from lockstep.sinks.values import Batches, SinkContext, SinkEpoch
 from lockstep.sources.base import SourceContext, planned_source
 from lockstep.sources.open_source import OpenSource
 from lockstep.wal.reading import SealedWal
@@ -41,6 +41,10 @@ class Runtime:
     features: tuple[Feature, ...]
     definition: Pipeline | None = None
     kept: SinkPool | None = None  #: where sinks stay open from one epoch to the next
+
+    def with_feature(self, feature: Feature) -> Runtime:
+        """Return the same for one run that has a feature of its own, behind all others."""
+        return replace(self, features=(*self.features, feature))
 
     @property
     def defined(self) -> Pipeline:
@@ -160,44 +164,15 @@ class Runtime:
         return kept["arguments"] if kept and current_type(kept["type"]) == planned.spec()["type"] else {}
 
     def sink_epoch(self, epoch: Epoch, token: int) -> SinkEpoch:
-        """What a sink is told of a sealed epoch."""
-        told = SinkEpoch(epoch.id, token, epoch.manifest_hash or "", epoch.planned_at, epoch.interval)
-        if epoch.generation is None:
-            return told
-        before, generation = self.ledger.replaced(epoch), epoch.generation
-        known, foreign = (
-            tuple(map(_to_replaced, before)),
-            tuple(Replaced(*one, foreign=True) for one in epoch.plan.foreign),
-        )
-        earlier = tuple(self._replaced_by(before))
-        lacking = {one.id for one in (*foreign, *earlier) if one.foreign}
-        return replace(
-            told,
-            replaced=(*foreign, *known) if epoch.interval else (*known, *foreign),
-            earlier=earlier,
-            generation=generation.number + len(lacking),
-            root=generation.through or epoch.root,
-            lacking=frozenset(lacking),
-        )
-
-    def _replaced_by(self, lives: Iterable[Epoch]) -> Iterator[Replaced]:
-        """The lives before these, and before those, each with the number of the one that took its place."""
-        ahead = list(lives)
-        while ahead:
-            replaced_by = ahead.pop()
-            before = self.ledger.replaced(replaced_by)
-            yield from (Replaced(*one, replaced_by=replaced_by.id, foreign=True) for one in replaced_by.plan.foreign)
-            yield from (replace(_to_replaced(one), replaced_by=replaced_by.id) for one in before)
-            ahead += before
+        """Return the description of a sealed epoch for sinks."""
+        described = SinkEpoch(epoch.id, token, epoch.manifest_hash or "", epoch.planned_at, epoch.interval)
+        for feature in self.features:
+            described = feature.describing(self, epoch, described)
+        return described
 
     def sealed_outputs(self, epoch: Epoch, sink: OpenSink) -> SealedOutputs:
         """The sink's outputs of the sealed WAL, opened when first iterated."""
         return SealedOutputs(self.staging, epoch, sink.outputs)
-
-
-def _to_replaced(epoch: Epoch) -> Replaced:
-    outputs = epoch.summary["outputs"] if epoch.summary else {}
-    return Replaced(epoch.id, epoch.manifest_hash or "", {name: output["rows"] for name, output in outputs.items()})
 
 
 @dataclass(frozen=True)

@@ -25,12 +25,10 @@ from lockstep.errors import (
 from lockstep.observability import suggestions
 from lockstep.protocol.identity import REDEFINED, last_renumbered_token
 from lockstep.protocol.runtime import Runtime
-from lockstep.protocol.table_staging import discard_homes, sweep_homes
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.sinks.values import Txn
 from lockstep.states import DECIDED, FINISHED, SHOWN, UNDECIDED, EpochState
-from lockstep.wal.savepoint import START
 
 _NAMED = 10  #: epochs of a list
 _log = logging.getLogger(__name__)
@@ -197,13 +195,15 @@ def sweep_folders(runtime: Runtime, *, only: int | None = None, clearance: Delet
         if not cleared.given_for(epoch):
             continue
         try:
-            discard_homes(runtime, epoch, token, folder)
+            for feature in runtime.features:
+                feature.discarding(runtime, epoch, token, folder)
         except (SinkUnavailable, InvalidPipeline) as error:  # of a table that adopts, which other epochs may not have
             failed.append(error)
             continue
         runtime.staging.discard(folder)
         swept += 1
-    swept += _sweep_states(runtime, only, cleared)
+    for feature in runtime.features:
+        swept += feature.folders_swept(runtime, only, cleared)
     if clearance is None:
         cleared.require_all()
     if failed:
@@ -232,25 +232,6 @@ def _is_kept(runtime: Runtime, epoch: Epoch, folder: str) -> bool:
         return False
     kept = runtime.ledger.kept_wal(epoch.pipeline, epoch.id)
     return kept is not None and kept.wal == folder
-
-
-def _sweep_states(runtime: Runtime, only: int | None, cleared: DeletionGuard) -> int:
-    states, swept = runtime.states(), 0
-    for found in states.executions():
-        if found.epoch == START or (only is not None and found.epoch != only):  # of the savepoint it began with
-            continue
-        epoch = require_known_epoch(runtime, found.epoch, found.token, f"staging holds {found.folder}")
-        if _is_rubbish_state(epoch, found.token) and cleared.given_for(epoch):
-            states.discard(found)
-            swept += 1
-    return swept
-
-
-def _is_rubbish_state(epoch: Epoch, token: int) -> bool:
-    """The state of a sealed execution outlives its WAL: later epochs go on from it. See `release_state`."""
-    if epoch.wal is not None and token == int(epoch.wal.rpartition("/")[2]):
-        return False
-    return token < epoch.attempt or epoch.state in FINISHED
 
 
 def _is_rubbish(epoch: Epoch, token: int, folder: str) -> bool:
@@ -323,4 +304,5 @@ def roll_back(runtime: Runtime, epoch: Epoch) -> None:
     cleared.require_all()
     if failed:
         raise failed[0]
-    sweep_homes(runtime, epoch)
+    for feature in runtime.features:
+        feature.rolled_back(runtime, epoch)

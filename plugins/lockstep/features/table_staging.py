@@ -1,23 +1,24 @@
-"""Outputs that a table adopts: where they are staged, and what of it may be deleted.
+"""Outputs that are staged below the table that adopts their files, and what of them may be deleted.
 
-From the moment when a table adopts a file it is the table's for good. Which executions' files that may be follows from
-the ledger, never from a folder: those of the decided WAL, and those of a WAL that was staged in its place, since the
-decision. Everything else was never promised to any table by this ledger. By one that was restored to an earlier day it
-may have been: so before anything is deleted the table is asked, too, and keeps all that belongs to an epoch which it
-shows by another word than the ledger's.
+A file that a table has adopted belongs to the table. The ledger, never a folder, says which executions' files that may
+be: those of the decided WAL, and of a WAL that replaced it since the decision. This ledger has promised nothing else to
+any table. A ledger that was restored from a backup may have done so before: so the table is asked, too, before anything
+is deleted, and keeps all files of an epoch that it shows under another manifest than the ledger's.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
-from lockstep.epoch import Epoch
+from lockstep.epoch import Attempt, Epoch
 from lockstep.errors import PreflightRefused, StageFailed, TargetChanged
+from lockstep.protocol.hooks import Feature, StagePart
 from lockstep.protocol.runtime import Runtime
 from lockstep.sinks.base import Sink
 from lockstep.states import DECIDED, UNDECIDED, EpochState
-from lockstep.wal.request import REQUEST, HomeRequest
+from lockstep.wal.request import REQUEST, HomeRequest, StageRequest
 from lockstep.wal.table_staging import TableStaging
 
 _log = logging.getLogger(__name__)
@@ -52,10 +53,37 @@ def _is_of(wal: str | None, token: int) -> bool:
     return wal is not None and int(wal.rpartition("/")[2]) == token
 
 
+class StagingBelowTables(Feature):
+    """Has outputs staged below the tables that adopt their files, and deletes those of dead executions."""
+
+    def staging(self, runtime: Runtime, attempt: Attempt, epoch: Epoch, *, decided: bool) -> StagePart | None:
+        return _TablePart(runtime, epoch)
+
+    def archived(self, runtime: Runtime, epoch: Epoch) -> None:
+        sweep_homes(runtime, epoch)
+
+    def rolled_back(self, runtime: Runtime, epoch: Epoch) -> None:
+        sweep_homes(runtime, epoch)
+
+    def discarding(self, runtime: Runtime, epoch: Epoch, token: int, folder: str) -> None:
+        discard_homes(runtime, epoch, token, folder)
+
+
+@dataclass(frozen=True)
+class _TablePart(StagePart):
+    runtime: Runtime
+    epoch: Epoch
+
+    def requested(self, token: int, request: StageRequest) -> StageRequest:
+        return replace(request, homes=home_requests(self.runtime, self.epoch, token))
+
+
 def discard_homes(runtime: Runtime, epoch: Epoch, token: int, folder: str) -> None:
-    """Before `folder`, the WAL of execution `token`, goes: delete what it staged elsewhere, unless a table may have
-    it. The request in `folder` says where; an execution that didn't get to write one has staged nothing. Below a table
-    that the plan names no longer nothing is deleted: nobody asks that one what it shows."""
+    """Delete what execution `token` staged below tables, unless a table may have it, before its WAL `folder` goes.
+
+    The request in `folder` says where; an execution without a request has staged nothing. Nothing is deleted below a
+    table that the plan no longer names, as nobody asks that table what it shows.
+    """
     homes = requested_homes(runtime, folder)
     if not homes or may_be_adopted(runtime, epoch, token):
         return

@@ -8,19 +8,19 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NoReturn
 
-from lockstep.epoch import Epoch, Input, Interval, Json, KeyedBy, Plan, RunKey, SourceRange
+from lockstep.epoch import Epoch, Input, Interval, KeyedBy, Plan, RunKey, SourceRange
 from lockstep.errors import EpochBusy, EpochVoid, LockstepError, RestateRefused, Retryable, SourceRefused
+from lockstep.features.keyed_state import hands_on_state, require_state_kept
 from lockstep.ledger import LedgerReader
 from lockstep.observability import suggestions
 from lockstep.pipeline import Pipeline
+from lockstep.protocol.begin import join_ranges
 from lockstep.protocol.identity import RENUMBERED
 from lockstep.protocol.planned_sinks import require_shown_alike
 from lockstep.protocol.runtime import Runtime
-from lockstep.protocol.state_versions import hands_on_state, require_state_kept
 from lockstep.protocol.targets import find_known_losses, said_to_lack
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import Replaced
-from lockstep.sources.base import Source, planned_source
 from lockstep.states import DECIDED, FINISHED, UNDECIDED, EpochState
 
 _LONGEST, _LONGEST_NAME = 1000, 100
@@ -227,15 +227,15 @@ def _tell_whose(run: RunKey, rival: Epoch) -> None:
 
 def find_current(runtime: Runtime, life: Epoch) -> Epoch:
     """The last decided one of a range's lives, of which `life` is one; or what has taken its place with others'."""
-    return current_life(runtime.ledger, life)
+    return current_generation(runtime.ledger, life)
 
 
-def current_life(ledger: LedgerReader, life: Epoch) -> Epoch:
+def current_generation(ledger: LedgerReader, life: Epoch) -> Epoch:
     """The same, for who has a ledger alone."""
     decided = [one for one in ledger.generations(life) if one.state in DECIDED]
     found = max(decided, key=lambda one: one.generation.number if one.generation else 0, default=life)
     replaced_by = ledger.successor(found) if found.state is EpochState.REPLACED else None
-    return current_life(ledger, replaced_by) if replaced_by is not None else found
+    return current_generation(ledger, replaced_by) if replaced_by is not None else found
 
 
 def is_generation_of(runtime: Runtime, life: Epoch, number: int) -> bool:
@@ -318,25 +318,6 @@ def take_snapshot(runtime: Runtime, name: str, interval: Interval | None) -> Sou
         raise SourceRefused(f"source {name} was read whole, and isn't any more: give it another name")
     with source.opened(runtime.source_context(name)) as live:
         return SourceRange(None, live.latest(None, interval), source.spec(), snapshot=True)
-
-
-def join_ranges(runtime: Runtime, name: str, ranges: Sequence[SourceRange]) -> SourceRange:
-    """Of several epochs, as one that can be read. Raises `SourceRefused`, and what the source raises."""
-    defined, last = runtime.defined.sources[name], ranges[-1]
-    if any(
-        planned_source(name, one.spec, defined).frozen_arguments() != _frozen(name, last, defined) for one in ranges
-    ):
-        raise SourceRefused(f"source {name} was defined otherwise in one of the epochs than in the last")
-    if last.snapshot and any((one.snapshot, one.end) != (True, last.end) for one in ranges):
-        raise SourceRefused(f"source {name} was read whole by each of the epochs, and wasn't the same in all of them")
-    with runtime.open_source(name, last) as source:
-        end = last.end if len(ranges) == 1 or last.snapshot else source.join([one.end for one in ranges])
-        source.check(ranges[0].start, end)
-    return SourceRange(ranges[0].start, end, last.spec, last.snapshot)
-
-
-def _frozen(name: str, found: SourceRange, defined: Source) -> Json:
-    return planned_source(name, found.spec, defined).frozen_arguments()
 
 
 def _named(epochs: Sequence[Epoch]) -> str:

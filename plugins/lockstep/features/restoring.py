@@ -10,11 +10,11 @@ from lockstep.audits.audit import quarantining
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Epoch, Json, Plan, RunKey
 from lockstep.errors import EpochBusy, RestateRefused, WalCorrupt, WalGone
+from lockstep.features.generations import require_restatable, require_way_back
+from lockstep.features.table_staging import home_requests, homes_of
 from lockstep.observability import suggestions
-from lockstep.protocol.generations import require_restatable, require_way_back
 from lockstep.protocol.runtime import Runtime, open_wal
 from lockstep.protocol.stage_job import WrittenWal
-from lockstep.protocol.table_staging import home_requests, homes_of
 from lockstep.sinks.base import Sink
 from lockstep.states import UNDECIDED, EpochState
 from lockstep.wal.home_writing import write_at_home
