@@ -302,11 +302,11 @@ def preflight(
     reach(CrashPoint.BEGIN_BEFORE_PREFLIGHT)
     require_known_leftovers(runtime, epoch)
     sinks = [runtime.sink_from(spec) for spec in plan.sinks.values()]
-    shown = find_last_shown(runtime.ledger, runtime.pipeline, sinks)
+    last_shown = find_last_shown(runtime.ledger, runtime.pipeline, sinks)
     rooms = defaultdict[tuple[str, int], list[str]](list)
     for described in sinks:
         with runtime.opened(described) as sink:
-            last = shown.get(sink.name, [])
+            last = last_shown.get(sink.name, [])
             require_same_target(runtime, sink, last)
             sink.preflight(None if schemas is None else {name: schemas[name] for name in sink.outputs})
             newest = require_known_markers(runtime.ledger, runtime.pipeline, sink)

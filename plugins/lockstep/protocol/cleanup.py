@@ -33,15 +33,15 @@ def clean(runtime: Runtime, epoch: Epoch, role: Role) -> Epoch:
     if epoch.state in FINISHED & DECIDED:
         return epoch
     if epoch.state is not EpochState.PUBLISHED or epoch.wal is None:
-        left = f": {suggestions.recover(epoch.pipeline)} publishes it" if epoch.state is EpochState.COMMITTED else ""
-        raise IllegalTransition(f"can't clean up {epoch}: it is {epoch.state}; its WAL may still be needed{left}")
+        remedy = f": {suggestions.recover(epoch.pipeline)} publishes it" if epoch.state is EpochState.COMMITTED else ""
+        raise IllegalTransition(f"can't clean up {epoch}: it is {epoch.state}; its WAL may still be needed{remedy}")
     return unless_superseded(partial(_clean, runtime, epoch, epoch.wal, role), partial(_find_cleaned, runtime, epoch))
 
 
 def _find_cleaned(runtime: Runtime, epoch: Epoch) -> Epoch | None:
     """The epoch, if somebody else has cleaned it up."""
-    found = runtime.ledger.epoch(epoch.pipeline, epoch.id)
-    return found if found.state in FINISHED & DECIDED else None
+    current = runtime.ledger.epoch(epoch.pipeline, epoch.id)
+    return current if current.state in FINISHED & DECIDED else None
 
 
 def _kept_manifest(runtime: Runtime, epoch: Epoch, wal: str) -> str:
@@ -68,9 +68,9 @@ def _clean(runtime: Runtime, epoch: Epoch, wal: str, role: Role) -> Epoch:
     reach(CrashPoint.CLEANUP_AFTER_ARCHIVE)
     for feature in runtime.features:
         feature.archived(runtime, epoch)
-    kept = first_answer(feature.wal_to_keep(runtime, epoch) for feature in runtime.features)
+    keep = first_answer(feature.wal_to_keep(runtime, epoch) for feature in runtime.features)
     reach(CrashPoint.CLEANUP_BEFORE_CHOICE)
-    chosen = runtime.ledger.choose_wal(epoch, role, kept)  # two may differ: whoever was first is right
+    chosen = runtime.ledger.choose_wal(epoch, role, keep)  # two may differ: whoever was first is right
     reach(CrashPoint.CLEANUP_AFTER_CHOICE)
     if chosen is None:
         return runtime.ledger.epoch(epoch.pipeline, epoch.id)

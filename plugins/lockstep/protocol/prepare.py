@@ -55,24 +55,26 @@ def _take_part(runtime: Runtime, attempt: Attempt, epoch: Epoch, described: Sink
             if (vote := feature.preparing(runtime, attempt, epoch, described)) is not None:
                 return vote
         with runtime.opened(described) as sink:
-            if voted := _standing_vote(runtime, attempt, epoch, sink):
+            if voted := _valid_vote(runtime, attempt, epoch, sink):
                 return voted
-            # since `begin`: a mount may drop, a database be restored
+            # again: since `begin` a mount may have dropped, or a database been restored
             require_nothing_lost(runtime.ledger, runtime.pipeline, sink, described)
             return _vote(runtime, attempt, epoch, sink)
 
 
-def _standing_vote(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenSink) -> Vote | None:
-    """This attempt's vote, if it still stands: a repeated task must not undo what it did."""
-    found: Participant | None = runtime.ledger.participants(epoch.pipeline, epoch.id).get(sink.name)
-    if found is None or found.vote is None or found.attempt != attempt.token or found.execution != found.vote.token:
+def _valid_vote(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenSink) -> Vote | None:
+    """Return this attempt's vote if it is still valid: a repeated task must not undo it."""
+    participant: Participant | None = runtime.ledger.participants(epoch.pipeline, epoch.id).get(sink.name)
+    if participant is None or participant.vote is None or participant.attempt != attempt.token:
         return None
-    told = runtime.sink_epoch(epoch, found.vote.token)
-    holds = found.vote.handle is not None
-    if isinstance(sink, TwoPhaseCommitSink) and holds and not sink.is_pending(sink.txn_of(told, found.vote)):
+    vote = participant.vote
+    if participant.execution != vote.token:
+        return None
+    described, holds = runtime.sink_epoch(epoch, vote.token), vote.handle is not None
+    if isinstance(sink, TwoPhaseCommitSink) and holds and not sink.is_pending(sink.txn_of(described, vote)):
         return None
     _log.info("%s: %s has voted already", epoch, sink.name)
-    return found.vote
+    return vote
 
 
 def _vote(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenSink) -> Vote:
@@ -91,7 +93,7 @@ def _vote_as(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenSink, w
     sink.preflight({name: wal.manifest.outputs[name].schema for name in sink.outputs})
     reach(CrashPoint.PREPARE_AFTER_PREFLIGHT)
     if sink.needs_turn:
-        _require_no_waiting_in_a_circle(epoch, sink)
+        _require_no_deadlock(epoch, sink)
         runtime.ledger.take_turn(attempt, sink.name, token)
     reach(CrashPoint.PREPARE_AFTER_TURN)
     sweep_sink(runtime, sink, only=epoch.id, below=token)
@@ -108,7 +110,9 @@ def record_vote(
     runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenSink, wal: SealedWal, vote: Vote, began: float
 ) -> Vote:
     """Check that the sink has taken every row, and store its vote. `began`: when it began, in monotonic seconds."""
-    _require_all_rows(epoch, sink, vote, {name: wal.manifest.outputs[name].rows for name in sink.outputs})
+    expected = {name: wal.manifest.outputs[name].rows for name in sink.outputs}
+    if dict(vote.rows) != expected:
+        raise SinkRejected(f"{epoch}: sink {sink.name} took rows {dict(vote.rows)}, the WAL has {expected}")
     reach(CrashPoint.PREPARE_BEFORE_VOTE)
     runtime.ledger.record_vote(attempt, sink.name, vote)
     reach(CrashPoint.PREPARE_AFTER_VOTE)
@@ -116,19 +120,13 @@ def record_vote(
     return vote
 
 
-def _require_no_waiting_in_a_circle(epoch: Epoch, sink: OpenSink) -> None:
-    """An epoch that has the turn may wait for keys that a prepared one holds, which waits for the turn. Those that
-    follow one another can't: each is decided before the next one is prepared."""
-    others = [other for other in epoch.plan.sinks if other != sink.name]
-    holding = [other for other in others if Sink.from_spec(epoch.plan.sinks[other]).holds_keys]
+def _require_no_deadlock(epoch: Epoch, sink: OpenSink) -> None:
+    """Refuse sinks that let two epochs wait for each other: one that has the turn waits for keys which a prepared one
+    holds, and that one waits for the turn. Epochs that are prepared in order can't."""
+    holding = [name for name, spec in epoch.plan.sinks.items() if name != sink.name and Sink.from_spec(spec).holds_keys]
     if not epoch.in_order and holding:
         raise PreflightRefused(
             f"sink {sink.name}: its table has unique keys, or is to get columns, so epochs go one by one from "
             f"prepare to publish, while sinks {holding} hold keys of theirs (upserts with protocol='two_phase'): two "
             "epochs could wait for each other; say protocol='write_ahead' there, or protocol='two_phase' here"
         )
-
-
-def _require_all_rows(epoch: Epoch, sink: OpenSink, vote: Vote, expected: dict[str, int]) -> None:
-    if dict(vote.rows) != expected:
-        raise SinkRejected(f"{epoch}: sink {sink.name} took rows {dict(vote.rows)}, the WAL has {expected}")

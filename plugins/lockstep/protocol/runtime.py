@@ -1,4 +1,4 @@
-"""What the roles work with: a pipeline's name and definition, its ledger, its staging, its connections."""
+"""The environment of the roles: a pipeline's name and definition, its ledger, staging, connections and features."""
 
 from __future__ import annotations
 
@@ -54,23 +54,23 @@ class Runtime:
         return self.definition
 
     def find_attempt(self, run: RunKey) -> Attempt | None:
-        """The attempt of this run's own `begin`, if it got to open one. Raises `RunMismatch` if the run id stands for
-        another pipeline's epoch, or for another interval than the run is to move."""
+        """Return the attempt that this run's `begin` opened, if it did. Raises `RunMismatch` if the run id belongs to
+        an epoch of another pipeline or interval."""
         attempt = self.ledger.find_run(run)
         if attempt is None:
             return None
-        known = self.epoch_of(attempt)
-        if known.pipeline != self.pipeline or run.interval not in (None, known.interval):
+        epoch = self.epoch_of(attempt)
+        if epoch.pipeline != self.pipeline or run.interval not in (None, epoch.interval):
             asked = f"{self.pipeline}{f' {run.interval}' if run.interval else ''}"
             raise RunMismatch(
-                f"run {run.run_id} of {run.dag_id} stands for {known}, and is asked for {asked}: a run id is one "
+                f"run {run.run_id} of {run.dag_id} stands for {epoch}, and is asked for {asked}: a run id is one "
                 "epoch's for good, so nothing was done. Run it under a new run id (run_epoch: another run_id, or none; "
                 "Airflow: trigger its interval again)"
             )
         return attempt
 
     def attempt_of(self, run: RunKey) -> Attempt:
-        """The attempt of this run's own `begin`. Raises `RunMismatch`, `UnknownEpoch` if it never got to open one."""
+        """Return the attempt that this run's `begin` opened. Raises `RunMismatch`, `UnknownEpoch` if it didn't."""
         attempt = self.find_attempt(run)
         if attempt is None:
             raise UnknownEpoch(
@@ -86,82 +86,80 @@ class Runtime:
         return SinkContext(self.ledger.deployment(), self.pipeline, self.connections)
 
     def source_context(self, name: str) -> SourceContext:
-        """For a source that is asked about frozen ranges; to plan it needs to know more."""
+        """Return the context of a source that is asked about frozen ranges. Planning needs more, see `make_plan`."""
         return SourceContext(
             self.pipeline, name, partial(self.ledger.find_claimed_paths, self.pipeline, name), self.connections
         )
 
     def open_source(self, name: str, planned: SourceRange) -> AbstractContextManager[OpenSource]:
-        """The source as its plan froze it, for questions about the range, until the block ends. Raises
-        `InvalidPipeline`."""
+        """Open the source as its plan froze it, for questions about the range. Raises `InvalidPipeline`."""
         defined = self.definition.sources.get(name) if self.definition else None
         return planned_source(name, planned.spec, defined).opened(self.source_context(name))
 
     def states(self) -> StateStaging:
-        """Where the pipeline's keyed state is."""
+        """Return the folders of the pipeline's keyed state."""
         return self.staging.state(self.ledger.deployment(), self.pipeline)
 
     def sink_of(self, epoch: Epoch, name: str) -> Sink:
-        """The sink as the epoch's plan froze it. Raises `UnknownEpoch` if the plan has no such sink."""
+        """Return the sink as the epoch's plan froze it. Raises `UnknownEpoch` if the plan has no such sink."""
         if name not in epoch.plan.sinks:
             raise UnknownEpoch(f"{epoch} was planned without sink {name}; it has {', '.join(epoch.plan.sinks)}")
         return self.sink_from(epoch.plan.sinks[name])
 
     def sink_from(self, spec: Json) -> Sink:
-        """The sink of a frozen spec, with the operational arguments that are in force now: a person's, else those of
-        the definition, else of the one that began last, else what an old plan says. Raises `InvalidPipeline`."""
+        """Return the sink of a frozen spec with the current operational arguments: a person's override, else the
+        definition's, else those of the last `begin`, else the plan's. Raises `InvalidPipeline`."""
         planned = Sink.from_spec(spec)
         if not planned.operational:
             return planned
-        found = self.ledger.settings(self.pipeline, planned.name)
-        deployed = self._deployed(planned, found.deployed)
+        settings = self.ledger.settings(self.pipeline, planned.name)
+        deployed = self._deployed(planned, settings.deployed)
         try:
             planned = Sink.from_spec(spec, deployed)
-        except InvalidPipeline as error:  # of a definition that is another one in more than these
+        except InvalidPipeline as error:  # the definition differs in more than operational arguments
             _log.warning("%s; sink %s works as it was planned", error, planned.name)
             deployed = {}
-        if not found.override:
+        if not settings.override:
             return planned
-        told = ", ".join(f"{name}={value}" for name, value in found.override.items())
-        _log.info("sink %s works with %s, as a person said", planned.name, told)
+        arguments = ", ".join(f"{name}={value}" for name, value in settings.override.items())
+        _log.info("sink %s works with %s, as a person said", planned.name, arguments)
         try:
-            return Sink.from_spec(spec, {**deployed, **found.override})
-        except InvalidPipeline as error:  # of a definition that was another one when that was said
+            return Sink.from_spec(spec, {**deployed, **settings.override})
+        except InvalidPipeline as error:  # the definition was another one when that was said
             raise InvalidPipeline(
-                f"{error}; a person said {told}: take it back with `lockstep override {self.pipeline} {planned.name} "
-                "--clear --reason …`"
+                f"{error}; a person said {arguments}: take it back with "
+                f"`lockstep override {self.pipeline} {planned.name} --clear --reason …`"
             ) from error
 
     @contextmanager
     def opened(self, sink: Sink) -> Iterator[OpenSink]:
-        """The sink, connected until the block ends, or for longer where this runtime keeps its sinks."""
+        """Connect the sink until the block ends, or for longer if this runtime has a pool."""
         keep = self.kept.opened if self.kept else Sink.opened
-        with keep(sink, self.sink_context()) as found:
-            yield found
+        with keep(sink, self.sink_context()) as opened:
+            yield opened
 
     @contextmanager
-    def beside(self) -> Iterator[Runtime]:
-        """The same on connections of its own, for one thread that moves many epochs: its sinks stay open between them
-        where they can."""
-        kept = SinkPool()
-        with closing(self.ledger.clone()) as ledger, closing(kept):
-            yield replace(self, ledger=ledger, kept=kept)
+    def for_thread(self) -> Iterator[Runtime]:
+        """Yield a copy with connections of its own for one thread. Its sinks stay open from epoch to epoch."""
+        pool = SinkPool()
+        with closing(self.ledger.clone()) as ledger, closing(pool):
+            yield replace(self, ledger=ledger, kept=pool)
 
     def sink_to_sweep(self, spec: Json) -> Sink:
-        """The same to be looked into and tidied up, which needs no settings: as it was planned where a person's word,
-        said of the sink as it is now, doesn't go with it. Raises `InvalidPipeline` if its class is gone."""
+        """Return the sink to sweep, which needs no settings: as it was planned if an override doesn't fit. Raises
+        `InvalidPipeline` if its class no longer exists."""
         try:
             return self.sink_from(spec)
         except InvalidPipeline as error:
             planned = Sink.from_spec(spec)
-            _log.info("%s; sink %s is looked into as it was planned", error, planned.name)
+            _log.info("%s; sink %s is swept as it was planned", error, planned.name)
             return planned
 
-    def _deployed(self, planned: Sink, kept: Json) -> Mapping[str, Json]:
-        """`kept`: as the ledger has it from the definition that began last."""
+    def _deployed(self, planned: Sink, deployed: Json) -> Mapping[str, Json]:
+        """Return the definition's operational arguments. `deployed`: the ledger's of the last `begin`."""
         if self.definition is not None:
-            kept = self.definition.sink_settings().get(planned.name, kept)
-        return kept["arguments"] if kept and current_type(kept["type"]) == planned.spec()["type"] else {}
+            deployed = self.definition.sink_settings().get(planned.name, deployed)
+        return deployed["arguments"] if deployed and current_type(deployed["type"]) == planned.spec()["type"] else {}
 
     def sink_epoch(self, epoch: Epoch, token: int) -> SinkEpoch:
         """Return the description of a sealed epoch for sinks."""
@@ -171,13 +169,13 @@ class Runtime:
         return described
 
     def sealed_outputs(self, epoch: Epoch, sink: OpenSink) -> SealedOutputs:
-        """The sink's outputs of the sealed WAL, opened when first iterated."""
+        """Return the sink's outputs of the sealed WAL, which is opened when they are first iterated."""
         return SealedOutputs(self.staging, epoch, sink.outputs)
 
 
 @dataclass(frozen=True)
 class SealedOutputs:
-    """Opens the WAL only when somebody reads it: to commit a prepared branch needs none. Raises `WalCorrupt`."""
+    """Outputs of a WAL that is opened when first read: committing a prepared branch needs none. Raises `WalCorrupt`."""
 
     staging: Staging
     epoch: Epoch
@@ -188,7 +186,7 @@ class SealedOutputs:
 
 
 def open_wal(staging: Staging, epoch: Epoch) -> SealedWal:
-    """The epoch's sealed WAL, or what was staged in its place. Raises `WalCorrupt` if it isn't what the ledger knows,
+    """Return the epoch's sealed WAL, or the restaged one. Raises `WalCorrupt` if it isn't the one in the ledger,
     `NotPrepared` if there is none."""
     if epoch.wal is None or epoch.manifest_hash is None:
         raise NotPrepared(f"{epoch} is {epoch.state} and has no sealed WAL: clear from stage")
