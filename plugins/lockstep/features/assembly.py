@@ -41,9 +41,9 @@ def runtime_for(
     staging: Staging,
     connections: Mapping[str, str],
     definition: Pipeline | None = None,
-    kept: SinkPool | None = None,
+    pool: SinkPool | None = None,
 ) -> Runtime:
     """Return what the roles work with, with all features. A pipeline's name is enough for roles that need no source."""
     if isinstance(pipeline, Pipeline):
-        return Runtime(pipeline.name, ledger, staging, connections, FEATURES, pipeline, kept)
-    return Runtime(pipeline, ledger, staging, connections, FEATURES, definition, kept)
+        return Runtime(pipeline.name, ledger, staging, connections, FEATURES, pipeline, pool)
+    return Runtime(pipeline, ledger, staging, connections, FEATURES, definition, pool)

@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 class Compactions(Feature):
     """Deletes what dead compactions have left when recovery sweeps a sink."""
 
-    def sink_swept(self, runtime: Runtime, sink: Sink, opened: OpenSink, known: Sequence[Json]) -> int:
+    def sink_swept(self, runtime: Runtime, sink: Sink, opened: OpenSink, specs: Sequence[Json]) -> int:
         """Nothing is deleted while the table is being compacted, or doesn't show the last epoch."""
         table = compacting_table(opened)
         if table is None:
@@ -48,7 +48,7 @@ class Compactions(Feature):
             if not numbers or not _unknown(numbers, table, table.load_head()):
                 return 0
             with runtime.ledger.compacting(runtime.pipeline, sink.name) as locked:
-                return sweep_dead_compactions(runtime, sink, opened, known) if locked else 0
+                return sweep_dead_compactions(runtime, sink, opened, specs) if locked else 0
         except (PreflightRefused, TargetChanged, LedgerConflict) as error:
             _log.warning("files of dead compactions below the table of sink %s are kept: %s", sink.name, error)
             return 0
@@ -59,7 +59,7 @@ def compacting_table(opened: OpenSink) -> CompactingTable[object] | None:
     return opened.compaction() if isinstance(opened, AdoptingSink) else None
 
 
-def sweep_dead_compactions(runtime: Runtime, sink: Sink, opened: OpenSink, known: Sequence[Json]) -> int:
+def sweep_dead_compactions(runtime: Runtime, sink: Sink, opened: OpenSink, specs: Sequence[Json]) -> int:
     """Delete the files of compactions that the table never got; return the number of compactions.
 
     The caller holds the ledger's lock, so no other compaction is under way; one that is nevertheless meets the fence.
@@ -72,8 +72,8 @@ def sweep_dead_compactions(runtime: Runtime, sink: Sink, opened: OpenSink, known
     require_shows_last(runtime, opened)
     dead = _unknown(numbers, table, fence(table))
     try:
-        for other, head in _other_tables(runtime, sink, opened, known):
-            dead = _unknown(dead, other, head)
+        for table_at_place, head in _other_tables(runtime, sink, opened, specs):
+            dead = _unknown(dead, table_at_place, head)
         dead = _unknown(dead, table, head := table.load_head())
         for file in table.files(head) if dead else ():
             if file.kept is None:  # ours; a log from before a compaction may name files that were deleted behind it
@@ -89,7 +89,7 @@ def sweep_dead_compactions(runtime: Runtime, sink: Sink, opened: OpenSink, known
 
 
 def expire_replaced(
-    runtime: Runtime, sink: Sink, opened: OpenSink, retention: timedelta, known: list[Json], *, dry_run: bool = False
+    runtime: Runtime, sink: Sink, opened: OpenSink, retention: timedelta, specs: list[Json], *, dry_run: bool = False
 ) -> Expiry:
     """Delete files of the pipeline and of its compactions that no reader of the last `retention` needs.
 
@@ -106,15 +106,15 @@ def expire_replaced(
     own = f"/{ROOT}/{runtime.ledger.deployment()}/{runtime.pipeline}/"
     readable = _below(own, table.readable(head, since))
     newest = [file.path for file in table.files(head)]
-    for other, its_head in _other_tables(runtime, sink, opened, known):
-        newest += [file.path for file in other.files(its_head)]
+    for other_table, its_head in _other_tables(runtime, sink, opened, specs):
+        newest += [file.path for file in other_table.files(its_head)]
     readable |= _below(own, newest)
     tails = {_tail(path) for path in (*newest, *map(unquote, newest))}
-    rules, kept, files, size = _ExpiryRules(runtime, adopting, table, head), Counter[str](), 0, 0
+    rules, kept_files, files, size = _ExpiryRules(runtime, adopting, table, head), Counter[str](), 0, 0
     for folder in folders:
         sizes = {path: size for path, size in home.sizes(folder).items() if path not in readable}
         if sizes and (reason := rules.reason_to_keep(folder)) is not None:
-            kept[reason] += len(sizes)
+            kept_files[reason] += len(sizes)
         elif sizes:
             if lost := [path for path in sizes if _tail(path) in tails]:
                 raise ExpiryRefused(
@@ -126,7 +126,7 @@ def expire_replaced(
                 home.expire(folder, sorted(sizes))
     if files and not dry_run:
         _log.info("sink %s: %s files, which no version since %s has, are deleted", sink.name, files, since)
-    return Expiry(since, files, size, kept)
+    return Expiry(since, files, size, kept_files)
 
 
 def _below(own: str, paths: Iterable[str]) -> set[str]:
@@ -153,8 +153,8 @@ class _ExpiryRules:
 
     def reason_to_keep(self, folder: HomeFolder) -> str | None:
         if folder.epoch is None:
-            known = self._table.knows(self._head, folder.number)
-            return None if known else "of compactions that the table doesn't know"
+            is_known = self._table.knows(self._head, folder.number)
+            return None if is_known else "of compactions that the table doesn't know"
         number, token = folder.epoch, folder.number
         ledger, pipeline = self._runtime.ledger, self._runtime.pipeline
         try:
@@ -167,22 +167,22 @@ class _ExpiryRules:
             return "of executions that the ledger doesn't know"
         if (number, token) in self._staged:
             return "of WALs that are kept"
-        shown = self._sink.marker_in(self._head, number)
-        if shown is None or shown.manifest_hash != epoch.manifest_hash:
+        marker = self._sink.marker_in(self._head, number)
+        if marker is None or marker.manifest_hash != epoch.manifest_hash:
             return "of epochs that the table shows by another word than the ledger's, or doesn't show"
         return None
 
 
 def _other_tables(
-    runtime: Runtime, sink: Sink, own: OpenSink, known: Sequence[Json]
+    runtime: Runtime, sink: Sink, own: OpenSink, specs: Sequence[Json]
 ) -> Iterator[tuple[CompactingTable[object], object]]:
     """Yield the adopting tables of the pipeline's other sinks, and of earlier specs of this one, each with its head:
     one of them may be at the place of this sink's."""
-    for spec in known:
-        other = runtime.sink_to_sweep(spec)
-        if not other.adopts or other.spec() == sink.spec():
+    for spec in specs:
+        described = runtime.sink_to_sweep(spec)
+        if not described.adopts or described.spec() == sink.spec():
             continue
-        with runtime.opened(other) as opened:
+        with runtime.opened(described) as opened:
             table, target = compacting_table(opened), target_id_of(opened)
             if table is None or target is None:  # there is no such table
                 continue

@@ -265,8 +265,8 @@ def release_state(runtime: Runtime, epoch: Epoch) -> None:
         return
     live = frozenset(
         states.path_of(name, file)
-        for kept in [*current, *runtime.ledger.sealed_epochs(runtime.pipeline, epoch.id + 1)]
-        for name, file in _files_of(runtime, kept)
+        for kept_epoch in [*current, *runtime.ledger.sealed_epochs(runtime.pipeline, epoch.id + 1)]
+        for name, file in _files_of(runtime, kept_epoch)
     )
     deleted = sum(states.release(execution, live) for execution in executions)
     _log.info("%s: %s files of older state are gone", epoch, deleted)

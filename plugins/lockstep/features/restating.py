@@ -95,13 +95,13 @@ class Restating(Feature):
         if epoch.generation is None:
             return described
         before, generation = runtime.ledger.replaced(epoch), epoch.generation
-        known = tuple(map(_to_replaced, before))
+        decided = tuple(map(_to_replaced, before))
         foreign = tuple(Replaced(*lost, foreign=True) for lost in epoch.plan.foreign)
         earlier = tuple(_earlier_generations(runtime, before))
         lacking = {replaced.id for replaced in (*foreign, *earlier) if replaced.foreign}
         return replace(
             described,
-            replaced=(*foreign, *known) if epoch.interval else (*known, *foreign),
+            replaced=(*foreign, *decided) if epoch.interval else (*decided, *foreign),
             earlier=earlier,
             generation=generation.number + len(lacking),
             root=generation.through or epoch.root,

@@ -1,7 +1,7 @@
-"""The way back: an epoch that shows the rows of an earlier life of its range again, from the WAL that was kept of it.
+"""Restoring: a generation that shows the rows of an earlier generation again, from its retained WAL.
 
-It is a life like any other, with its own number, tokens, manifest, votes and markers; only its rows are another one's.
-Of outputs that tables adopt the files carry the epoch's number, so these are written anew; all others are referred to.
+It has a number, tokens, manifest, votes and markers of its own; only its rows are the earlier ones. Files that a table
+adopts carry the epoch's number, so these are written anew; the manifest refers to all others.
 """
 
 from __future__ import annotations
@@ -22,79 +22,81 @@ from lockstep.wal.reading import SealedWal
 from lockstep.wal.request import REQUEST
 
 
-def require_same_wish(run: RunKey, life: Epoch) -> None:
-    """Raise `EpochBusy` where `life` isn't the one that `run` asks for, and would have to be finished or given up
-    first; `RestateRefused` where there is nothing that it could take the place of."""
-    if run.restate is None or life.restores == run.restore:
+def require_same_wish(run: RunKey, epoch: Epoch) -> None:
+    """Raise `EpochBusy` if `epoch` isn't what `run` asks for, and has to be finished or given up first;
+    `RestateRefused` if there is nothing that could be replaced."""
+    if run.restate is None or epoch.restores == run.restore:
         return
-    asked = "read its range again" if run.restore is None else f"show the rows of epoch {run.restore} again"
-    if life.state in UNDECIDED and life.generation is not None:
+    wish = "read its range again" if run.restore is None else f"show the rows of epoch {run.restore} again"
+    if epoch.state in UNDECIDED and epoch.generation is not None:
         raise EpochBusy(
-            f"can't {asked}: {life} is {life.state}: wait for it, or give it up with "
-            f"{suggestions.void(life.pipeline, life.id)}"
+            f"can't {wish}: {epoch} is {epoch.state}: wait for it, or give it up with "
+            f"{suggestions.void(epoch.pipeline, epoch.id)}"
         )
     if run.restore is not None:
-        raise RestateRefused(f"can't {asked}: {life} is {life.state}; only what every sink shows can be replaced")
+        raise RestateRefused(f"can't {wish}: {epoch} is {epoch.state}; only what every sink shows can be replaced")
 
 
 def find_restored(runtime: Runtime, current: Epoch, epoch: int) -> Epoch:
-    """Epoch `epoch`, whose rows are to take the place of `current`'s. Raises `RestateRefused` if that can't be, and
+    """Return epoch `epoch`, whose rows are to replace those of `current`. Raises `RestateRefused` if they can't, and
     `EpochBusy` as `require_restatable`."""
-    wanted = runtime.ledger.epoch(runtime.pipeline, epoch)
+    restored = runtime.ledger.epoch(runtime.pipeline, epoch)
     refused = f"can't show the rows of epoch {epoch} again"
     require_way_back(runtime.defined, epoch)
-    if wanted.root != current.root:
-        raise RestateRefused(f"{refused} in the place of {current}: {wanted} is of another range")
-    if wanted.id == current.id:
+    if restored.root != current.root:
+        raise RestateRefused(f"{refused} in the place of {current}: {restored} is of another range")
+    if restored.id == current.id:
         raise RestateRefused(f"{refused}: it is the current generation; if sinks show a later one, restate the range")
-    if wanted.state is not EpochState.REPLACED:
-        why = f", it was given up: {wanted.reason}" if wanted.state is EpochState.VOID else ""
+    if restored.state is not EpochState.REPLACED:
+        why = f", it was given up: {restored.reason}" if restored.state is EpochState.VOID else ""
         raise RestateRefused(
-            f"{refused}: it is {wanted.state}{why}; only what was shown once, and replaced, can come back"
+            f"{refused}: it is {restored.state}{why}; only what was shown once, and replaced, can come back"
         )
-    if shows_same_rows(wanted, current):
+    if shows_same_rows(restored, current):
         raise RestateRefused(f"{refused}: {current} shows these very rows, by number, digest and columns")
     require_restatable(runtime, [current])
-    return wanted
+    return restored
 
 
-def shows_same_rows(one: Epoch, other: Epoch) -> bool:
-    return _rows_of(one) == _rows_of(other)
+def shows_same_rows(epoch: Epoch, other_epoch: Epoch) -> bool:
+    return _rows_of(epoch) == _rows_of(other_epoch)
 
 
 def _rows_of(epoch: Epoch) -> list[tuple[str, int, str, str]]:
-    """What the seal says of each output's rows, wherever their files are."""
-    outputs = epoch.counted
-    return sorted((name, found["rows"], found["digest"], found.get("columns", "")) for name, found in outputs.items())
+    """Return name, rows, digest and columns of each output, as they were sealed."""
+    return sorted(
+        (name, counts["rows"], counts["digest"], counts.get("columns", "")) for name, counts in epoch.counted.items()
+    )
 
 
-def check_restored(runtime: Runtime, wanted: Epoch) -> SealedWal:
-    """As `open_restored`, with every file compared. Raises the same."""
+def check_restored(runtime: Runtime, restored: Epoch) -> SealedWal:
+    """Open the WAL as `open_restored` does, and compare every file. Raises the same."""
     try:
-        wal = open_restored(runtime, wanted)
+        wal = open_restored(runtime, restored)
         wal.check()
     except WalCorrupt:
-        _require_kept(runtime, wanted)  # what somebody lets go of meanwhile isn't damaged
+        _require_kept(runtime, restored)  # a WAL that is being deleted isn't damaged
         raise
     return wal
 
 
-def _require_kept(runtime: Runtime, wanted: Epoch) -> None:
-    kept = runtime.ledger.kept_wal(wanted.pipeline, wanted.id)
-    if kept is None or kept.expired_at is not None:
+def _require_kept(runtime: Runtime, restored: Epoch) -> None:
+    retained = runtime.ledger.kept_wal(restored.pipeline, restored.id)
+    if retained is None or retained.expired_at is not None:
         raise WalGone(
-            f"the WAL of {wanted} isn't kept{' any more' if kept else ''}: nobody can show its rows again. `lockstep "
-            f"wal list {wanted.pipeline}` names those that are there, Pipeline(keep_wal=…) says how long they stay"
+            f"the WAL of {restored} isn't kept{' any more' if retained else ''}: its rows can't be shown again. "
+            f"`lockstep wal list {restored.pipeline}` names those that are there, Pipeline(keep_wal=…) says how long "
+            "they stay"
         )
 
 
-def open_restored(runtime: Runtime, wanted: Epoch) -> SealedWal:
-    """The kept WAL of `wanted`, if it has what today's sinks take. Raises `WalGone`, `WalCorrupt`, `RestateRefused`."""
-    _require_kept(runtime, wanted)
-    wal = open_wal(runtime.staging, wanted)
-    if wal.manifest.rows_in is not None and wanted.restores is None:  # of a ledger that was rebuilt
+def open_restored(runtime: Runtime, restored: Epoch) -> SealedWal:
+    """Open the retained WAL if it has what the current sinks take. Raises `WalGone`, `WalCorrupt`, `RestateRefused`."""
+    _require_kept(runtime, restored)
+    wal = open_wal(runtime.staging, restored)
+    if wal.manifest.rows_in is not None and restored.restores is None:  # the ledger was rebuilt
         raise WalGone(
-            f"the WAL of {wanted} has its rows in {wal.manifest.rows_in}, and the ledger, rebuilt since, doesn't "
+            f"the WAL of {restored} has its rows in {wal.manifest.rows_in}, and the ledger, rebuilt since, doesn't "
             "know: those may go at any time. Show the rows of the epoch that has them again, or restate the range"
         )
     has = ", ".join(sorted(wal.manifest.outputs))
@@ -103,65 +105,67 @@ def open_restored(runtime: Runtime, wanted: Epoch) -> SealedWal:
         for output in sink.outputs:
             if output not in wal.manifest.outputs:
                 raise RestateRefused(
-                    f"can't show the rows of epoch {wanted.id} again: sink {sink.name} takes the output {output}, and "
-                    f"that epoch has {has}"
+                    f"can't show the rows of epoch {restored.id} again: sink {sink.name} takes the output {output}, "
+                    f"and that epoch has {has}"
                 )
         if sink.adopts:
-            _require_same_home(runtime, wanted, wal, sink)
+            _require_same_home(runtime, restored, wal, sink)
         elif any(wal.manifest.outputs[output].home is not None and output not in adopted for output in sink.outputs):
             raise RestateRefused(
-                f"can't show the rows of epoch {wanted.id} again: sink {sink.name} takes files from staging, and that "
-                "epoch's were a table's: restate the range instead"
+                f"can't show the rows of epoch {restored.id} again: sink {sink.name} takes files from staging, and "
+                "that epoch's were a table's: restate the range instead"
             )
     return wal
 
 
-def _require_same_home(runtime: Runtime, wanted: Epoch, wal: SealedWal, sink: Sink) -> None:
-    """Each file has rows of one partition only: of the table as it was when they were written."""
+def _require_same_home(runtime: Runtime, restored: Epoch, wal: SealedWal, sink: Sink) -> None:
+    """Raise `RestateRefused` if the table's partitioning has changed: each file has rows of one partition only."""
     [output] = sink.outputs
     was, now = wal.manifest.outputs[output].home, sink.home(runtime.sink_context())
     if now.partition_by != (was.partition_by if was else ()):
         raise RestateRefused(
-            f"can't show the rows of epoch {wanted.id} again: the table of sink {sink.name} is partitioned by "
+            f"can't show the rows of epoch {restored.id} again: the table of sink {sink.name} is partitioned by "
             f"{', '.join(now.partition_by) or 'nothing'}, and the files of that epoch by "
             f"{', '.join(was.partition_by) if was and was.partition_by else 'nothing'}: restate the range instead"
         )
 
 
-def plan_restored(runtime: Runtime, wanted: Epoch) -> Plan:
-    """What `wanted` has read, for today's sinks and audits. No file is claimed for it: those are the range's. Raises
-    `RestateRefused` for an audit that can't be asked of rows that are sealed."""
-    proven = quarantining(_sealer(runtime, wanted).plan.audits)  # what offends these has left before the seal
-    audits = [_asked_of_sealed_rows(wanted, one) for one in runtime.defined.audit_specs() if one not in proven]
-    return Plan(wanted.plan.sources, runtime.defined.sink_specs(), wanted.plan.reads, tuple(audits))
+def plan_restored(runtime: Runtime, restored: Epoch) -> Plan:
+    """Return the restored epoch's plan with the current sinks and audits. It claims no files: they belong to the range.
+    Raises `RestateRefused` for an audit that can't be asked of sealed rows."""
+    proven = quarantining(
+        _sealer(runtime, restored).plan.audits
+    )  # rows that offend these were quarantined before the seal
+    audits = [_asked_of_sealed_rows(restored, audit) for audit in runtime.defined.audit_specs() if audit not in proven]
+    return Plan(restored.plan.sources, runtime.defined.sink_specs(), restored.plan.reads, tuple(audits))
 
 
 def _sealer(runtime: Runtime, epoch: Epoch) -> Epoch:
-    """The life whose job wrote these rows."""
+    """Return the generation whose job wrote these rows."""
     while epoch.restores is not None:
         epoch = runtime.ledger.epoch(epoch.pipeline, epoch.restores)
     return epoch
 
 
-def _asked_of_sealed_rows(wanted: Epoch, audit: Json) -> Json:
-    """No row leaves an output that is sealed: what would send some to quarantine holds the epoch."""
+def _asked_of_sealed_rows(restored: Epoch, audit: Json) -> Json:
+    """Return the audit as a blocking one: rows of a sealed output can't go to quarantine."""
     if not audit.get("quarantine"):
         return audit
-    if audit["asked"]["offence"] == "where":  # what DuckDB is asked otherwise is made from the rule, and not its text
+    if audit["asked"]["offence"] == "where":  # for other audits DuckDB's query is made from the rule
         raise RestateRefused(
-            f"can't show the rows of epoch {wanted.id} again: audit {audit['name']} sends rows to quarantine by a "
+            f"can't show the rows of epoch {restored.id} again: audit {audit['name']} sends rows to quarantine by a "
             "condition in Spark's SQL, which can't be asked of sealed rows, and these weren't sealed by it. Ask it "
             "without quarantine, in DuckDB's SQL, take it out, or restate the range instead"
         )
-    return {**{name: told for name, told in audit.items() if name != "quarantine"}, "blocking": True}
+    return {**{name: value for name, value in audit.items() if name != "quarantine"}, "blocking": True}
 
 
 def write_restored(runtime: Runtime, epoch: Epoch, token: int) -> WrittenWal:
-    """Have execution `token` stage `epoch`, which shows an earlier life's rows. Raises `WalGone`, `WalCorrupt`,
+    """Stage the earlier generation's rows for `epoch` as execution `token`. Raises `WalGone`, `WalCorrupt`,
     `RestateRefused`, `StageFailed`."""
     assert epoch.restores is not None
-    wanted = runtime.ledger.epoch(epoch.pipeline, epoch.restores)
-    wal = open_restored(runtime, wanted)
+    restored = runtime.ledger.epoch(epoch.pipeline, epoch.restores)
+    wal = open_restored(runtime, restored)
     wal.check(wal.staged)  # the others are compared as they are read
     staging, deployment = runtime.staging, runtime.ledger.deployment()
     folder = staging.folder(deployment, epoch.pipeline, epoch.id, token)
@@ -169,13 +173,13 @@ def write_restored(runtime: Runtime, epoch: Epoch, token: int) -> WrittenWal:
     reach(CrashPoint.STAGE_BEFORE_FOLDER)
     staging.create(folder)
     if homes:
-        asked = home_requests(runtime, epoch, token)
-        reach(CrashPoint.STAGE_BEFORE_REQUEST)  # by it is known what may have been left below which table
-        staging.write_json(folder, REQUEST, {"homes": {name: one.to_json() for name, one in asked.items()}})
+        requests = home_requests(runtime, epoch, token)
+        reach(CrashPoint.STAGE_BEFORE_REQUEST)  # it says what may be left below which table
+        staging.write_json(folder, REQUEST, {"homes": {name: request.to_json() for name, request in requests.items()}})
         for output, home in homes.items():
             [rows] = wal.outputs([output])
             write_at_home(staging.home(home, deployment, epoch.pipeline), rows, home, epoch.id, token)
     manifest = staging.seal_restored(
         folder, wal, deployment=deployment, pipeline=epoch.pipeline, epoch=epoch.id, token=token, homes=homes
     )
-    return WrittenWal(folder, manifest, wanted.code_version or "unknown")
+    return WrittenWal(folder, manifest, restored.code_version or "unknown")

@@ -25,28 +25,29 @@ _log = logging.getLogger(__name__)
 
 
 def homes_of(runtime: Runtime, epoch: Epoch) -> dict[str, TableStaging]:
-    """Where each of the epoch's outputs is staged that a sink adopts. Raises `PreflightRefused`, `SinkUnavailable`."""
+    """Return where each output is staged that a sink adopts. Raises `PreflightRefused`, `SinkUnavailable`."""
     planned = {name: Sink.from_spec(spec) for name, spec in epoch.plan.sinks.items()}
     adopting = [runtime.sink_of(epoch, name) for name, sink in planned.items() if sink.adopts]
     return {sink.output: sink.home(runtime.sink_context()) for sink in adopting}
 
 
 def home_requests(runtime: Runtime, epoch: Epoch, token: int) -> dict[str, HomeRequest]:
-    """What execution `token` asks of Spark."""
+    """Return what the request of execution `token` says about these outputs."""
     deployment = runtime.ledger.deployment()
-    found = homes_of(runtime, epoch)
-    there = {name: runtime.staging.home(home, deployment, epoch.pipeline) for name, home in found.items()}
-    return {name: HomeRequest(home, there[name].uri_of(epoch.id, token)) for name, home in found.items()}
+    homes = homes_of(runtime, epoch)
+    there = {name: runtime.staging.home(home, deployment, epoch.pipeline) for name, home in homes.items()}
+    return {name: HomeRequest(home, there[name].uri_of(epoch.id, token)) for name, home in homes.items()}
 
 
 def may_be_adopted(runtime: Runtime, epoch: Epoch, token: int) -> bool:
-    """Whether a table may have, or may yet get, the files of execution `token`: then they are never deleted."""
+    """Return True if a table may have, or may still get, the files of execution `token`: they are never deleted."""
     if epoch.state is EpochState.VOID:
         return False
     if epoch.state in UNDECIDED:
         return token >= epoch.attempt or _is_of(epoch.wal, token)
-    votes = [one.vote.token for one in runtime.ledger.participants(epoch.pipeline, epoch.id).values() if one.vote]
-    return _is_of(epoch.wal, token) or token >= min(votes, default=0)  # what was staged in its place came after
+    participants = runtime.ledger.participants(epoch.pipeline, epoch.id).values()
+    votes = [participant.vote.token for participant in participants if participant.vote]
+    return _is_of(epoch.wal, token) or token >= min(votes, default=0)  # a restaged WAL has a later token
 
 
 def _is_of(wal: str | None, token: int) -> bool:
@@ -88,25 +89,25 @@ def discard_homes(runtime: Runtime, epoch: Epoch, token: int, folder: str) -> No
     if not homes or may_be_adopted(runtime, epoch, token):
         return
     try:
-        asked = {home.table for home in homes_of(runtime, epoch).values()}
-    except PreflightRefused as gone:
-        _log.warning("%s: what was staged below a table is left alone: %s", epoch, gone)
+        planned = {home.table for home in homes_of(runtime, epoch).values()}
+    except PreflightRefused as error:
+        _log.warning("%s: what was staged below a table is left alone: %s", epoch, error)
         return
     for home in homes:
-        if home.table not in asked:
+        if home.table not in planned:
             _log.warning("%s: what was staged below %s is left alone: no sink of its plan", epoch, home.table)
-    homes = [home for home in homes if home.table in asked]
+    homes = [home for home in homes if home.table in planned]
     if homes and not is_shown_otherwise(runtime, epoch):
         _discard(runtime, epoch, token, homes)
 
 
 def sweep_homes(runtime: Runtime, epoch: Epoch) -> int:
-    """Delete what the epoch's dead executions, also those without a folder, left at home; the number of them."""
+    """Delete what the epoch's dead executions left below tables, also those without a folder; return their number."""
     deployment, swept = runtime.ledger.deployment(), 0
     try:
         homes = homes_of(runtime, epoch).values()
-    except PreflightRefused as gone:
-        _log.warning("%s: what was staged below a table is left alone: %s", epoch, gone)
+    except PreflightRefused as error:
+        _log.warning("%s: what was staged below a table is left alone: %s", epoch, error)
         return 0
     for home in homes:
         tokens = runtime.staging.home(home, deployment, epoch.pipeline).tokens(epoch.id)
@@ -126,9 +127,9 @@ def sweep_homes(runtime: Runtime, epoch: Epoch) -> int:
 
 
 def is_shown_otherwise(runtime: Runtime, epoch: Epoch) -> bool:
-    """Whether a table that adopts shows the epoch, and not by this ledger's decision: a ledger that was restored knows
-    nothing of it. A table that can't be looked into counts as one that does, unless it may answer later: then
-    `SinkUnavailable` is raised."""
+    """Return True if an adopting table shows the epoch under a manifest that this ledger hasn't decided: a ledger that
+    was restored from a backup may not know of it. A table that can't be read counts as one that does, unless it may
+    answer later: then `SinkUnavailable` is raised."""
     decided = epoch.manifest_hash if epoch.state in DECIDED else None
     for name in epoch.plan.sinks:
         sink = runtime.sink_of(epoch, name)
@@ -136,25 +137,25 @@ def is_shown_otherwise(runtime: Runtime, epoch: Epoch) -> bool:
             continue
         try:
             with runtime.opened(sink) as table:
-                table.target_id()  # a table that is missing may be put back
-                shown = table.find_marker(epoch.id)
-        except (PreflightRefused, TargetChanged) as gone:
-            _log.warning("%s: what was staged for sink %s is left alone: %s", epoch, name, gone)
+                table.target_id()  # raises if the table is missing, which may be put back
+                marker = table.find_marker(epoch.id)
+        except (PreflightRefused, TargetChanged) as error:
+            _log.warning("%s: what was staged for sink %s is left alone: %s", epoch, name, error)
             return True
-        if shown is not None and shown.manifest_hash != decided:
+        if marker is not None and marker.manifest_hash != decided:
             _log.warning(
                 "%s: sink %s shows it by a decision that this ledger has no memory of (token %s): what was staged "
                 "below the table is left alone, it may be the table's",
                 epoch,
                 name,
-                shown.token,
+                marker.token,
             )
             return True
     return False
 
 
 def requested_homes(runtime: Runtime, folder: str) -> list[TableStaging]:
-    """Where an execution was asked to stage outputs, if not in `folder`."""
+    """Return the tables below which an execution was asked to stage outputs."""
     try:
         request = runtime.staging.read_json(folder, REQUEST)
     except StageFailed:

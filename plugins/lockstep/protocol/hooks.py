@@ -171,7 +171,7 @@ class Feature:
 
     # --- recover ---
 
-    def sink_swept(self, runtime: Runtime, sink: Sink, opened: OpenSink, known: Sequence[Json]) -> int:
+    def sink_swept(self, runtime: Runtime, sink: Sink, opened: OpenSink, specs: Sequence[Json]) -> int:
         """The sink's transactions are resolved. `known`: specs of the pipeline's sinks. Return how many other things
         were deleted."""
         return 0

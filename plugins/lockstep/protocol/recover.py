@@ -79,10 +79,10 @@ def _abandoned(
 ) -> list[Epoch]:
     ledger, usual = runtime.ledger, runtime.ledger.recovery_grace(runtime.pipeline)
     silent = ledger.abandoned_epochs(runtime.pipeline, recovery_grace if recovery_grace is not None else usual)
-    forsaken = {one.id for one in ledger.abandoned_epochs(runtime.pipeline, max(usual, LONGEST))} if silent else ()
-    abandoned = []
+    oldest = ledger.abandoned_epochs(runtime.pipeline, max(usual, LONGEST)) if silent else []
+    overdue, abandoned = {epoch.id for epoch in oldest}, []
     for epoch in silent:
-        ahead = _ask(coming, epoch) if epoch.id not in forsaken else None
+        ahead = _unfinished_tasks(coming, epoch) if epoch.id not in overdue else None
         if ahead is None:
             abandoned.append(epoch)
         else:
@@ -90,7 +90,7 @@ def _abandoned(
     return abandoned
 
 
-def _ask(coming: Callable[[Epoch], str | None], epoch: Epoch) -> str | None:
+def _unfinished_tasks(coming: Callable[[Epoch], str | None], epoch: Epoch) -> str | None:
     """Return the attempt's unfinished tasks. If `coming` fails, assume that there are some."""
     try:
         return coming(epoch)
@@ -155,19 +155,19 @@ def _void(runtime: Runtime, epoch: Epoch, report: RecoveryReport) -> None:
 
 
 def _sweep(runtime: Runtime, report: RecoveryReport) -> None:
-    known = known_sinks(runtime)
-    for spec in known:
-        _guard(report, partial(_sweep_sink, runtime, spec, known, report))
+    specs = known_sinks(runtime)
+    for spec in specs:
+        _guard(report, partial(_sweep_sink, runtime, spec, specs, report))
     _guard(report, partial(_sweep_folders, runtime, report))
 
 
-def _sweep_sink(runtime: Runtime, spec: Json, known: list[Json], report: RecoveryReport) -> None:
+def _sweep_sink(runtime: Runtime, spec: Json, specs: list[Json], report: RecoveryReport) -> None:
     described = runtime.sink_to_sweep(spec)
     with runtime.opened(described) as sink:
         handled = sweep_sink(runtime, sink)
         report.swept += len(handled)
         for feature in runtime.features:
-            report.swept += feature.sink_swept(runtime, described, sink, known)
+            report.swept += feature.sink_swept(runtime, described, sink, specs)
         if isinstance(sink, TwoPhaseCommitSink) and report.complete:
             sink.finish_recovering(handled)
 

@@ -61,9 +61,9 @@ class Runtime:
             return None
         epoch = self.epoch_of(attempt)
         if epoch.pipeline != self.pipeline or run.interval not in (None, epoch.interval):
-            asked = f"{self.pipeline}{f' {run.interval}' if run.interval else ''}"
+            expected = f"{self.pipeline}{f' {run.interval}' if run.interval else ''}"
             raise RunMismatch(
-                f"run {run.run_id} of {run.dag_id} stands for {epoch}, and is asked for {asked}: a run id is one "
+                f"run {run.run_id} of {run.dag_id} stands for {epoch}, and is asked for {expected}: a run id is one "
                 "epoch's for good, so nothing was done. Run it under a new run id (run_epoch: another run_id, or none; "
                 "Airflow: trigger its interval again)"
             )

@@ -39,48 +39,48 @@ def find_last_shown(ledger: LedgerReader, pipeline: str, sinks: Iterable[Sink]) 
     }
 
 
-def require_same_target(runtime: Runtime, sink: OpenSink, shown: Sequence[LastShown]) -> None:
+def require_same_target(runtime: Runtime, sink: OpenSink, last: Sequence[LastShown]) -> None:
     """Raise `TargetChanged` if the target isn't the one that voted for the last epoch there. To be called before
     `preflight`, which would create a missing target."""
-    other = find_other_target(sink, shown)
-    if other is not None and not is_said_to_lack(said_to_lack(runtime.ledger, runtime.pipeline), sink, shown, shown[0]):
-        raise _refused(runtime.pipeline, sink, other)
+    error = find_other_target(sink, last)
+    if error is not None and not is_said_to_lack(said_to_lack(runtime.ledger, runtime.pipeline), sink, last, last[0]):
+        raise _refused(runtime.pipeline, sink, error)
 
 
 def require_shown_still(
-    runtime: Runtime, sink: OpenSink, shown: Sequence[LastShown], newest: Sequence[Marker] = ()
+    runtime: Runtime, sink: OpenSink, last: Sequence[LastShown], newest: Sequence[Marker] = ()
 ) -> None:
     """Raise `LedgerConflict` if the target lacks a marker of the last epochs there. `newest`: markers that were read
     before; usually the last epoch's is among them."""
-    missing = find_missing_marker(sink, shown, newest)
+    missing = find_missing_marker(sink, last, newest)
     if missing is not None and not is_said_to_lack(
-        said_to_lack(runtime.ledger, runtime.pipeline), sink, shown, missing[0]
+        said_to_lack(runtime.ledger, runtime.pipeline), sink, last, missing[0]
     ):
         raise _refused(runtime.pipeline, sink, missing[1])
 
 
 def require_nothing_lost(ledger: LedgerReader, pipeline: str, sink: OpenSink, described: Sink) -> None:
     """Check target and markers of one sink. Raises as `require_same_target` and `require_shown_still`."""
-    shown = find_last_shown(ledger, pipeline, [described]).get(sink.name, [])
-    other = find_other_target(sink, shown)
-    missing = (shown[0], other) if other else find_missing_marker(sink, shown)
-    if missing is not None and not is_said_to_lack(said_to_lack(ledger, pipeline), sink, shown, missing[0]):
+    last = find_last_shown(ledger, pipeline, [described]).get(sink.name, [])
+    error = find_other_target(sink, last)
+    missing = (last[0], error) if error else find_missing_marker(sink, last)
+    if missing is not None and not is_said_to_lack(said_to_lack(ledger, pipeline), sink, last, missing[0]):
         raise _refused(pipeline, sink, missing[1])
 
 
 def require_shows_last(runtime: Runtime, sink: OpenSink) -> None:
     """Check them for what a sink of this name showed last, whatever its other arguments were. Raises as they do."""
     last = runtime.ledger.last_shown(runtime.pipeline, [sink.name])
-    shown = [epoch for epoch in last if epoch.publication != Publication.RESOLVED]
-    require_same_target(runtime, sink, shown)
-    require_shown_still(runtime, sink, shown)
+    epochs = [epoch for epoch in last if epoch.publication != Publication.RESOLVED]
+    require_same_target(runtime, sink, epochs)
+    require_shown_still(runtime, sink, epochs)
 
 
-def find_other_target(sink: OpenSink, shown: Sequence[LastShown]) -> TargetChanged | None:
+def find_other_target(sink: OpenSink, epochs: Sequence[LastShown]) -> TargetChanged | None:
     """Return the error if the target isn't the one of the last epoch."""
-    if not shown:
+    if not epochs:
         return None
-    last = shown[0]
+    last = epochs[0]
     try:
         target_id = sink.target_id()
     except TargetChanged as missing:
@@ -94,11 +94,11 @@ def find_other_target(sink: OpenSink, shown: Sequence[LastShown]) -> TargetChang
 
 
 def find_missing_marker(
-    sink: OpenSink, shown: Iterable[LastShown], newest: Sequence[Marker] = ()
+    sink: OpenSink, epochs: Iterable[LastShown], newest: Sequence[Marker] = ()
 ) -> tuple[LastShown, LockstepError] | None:
     """Return the youngest epoch that the target doesn't show as it was decided, with the error."""
     present = {(marker.epoch, marker.manifest_hash) for marker in newest}
-    for epoch in shown:
+    for epoch in epochs:
         if (epoch.epoch, epoch.manifest_hash) not in present and (missing := _find_missing(sink, epoch)) is not None:
             return epoch, missing
     return None
@@ -116,16 +116,16 @@ def _find_missing(sink: OpenSink, epoch: LastShown) -> LockstepError | None:
     there = f"the marker of manifest {marker.manifest_hash[:12]}" if marker else "no marker"
     return LedgerConflict(
         f"sink {sink.name}: of epoch {epoch.epoch} (manifest {epoch.manifest_hash[:12]}), which the ledger calls "
-        f"published there, the target has {there}: it was emptied, restored to an earlier moment, or is an older copy, and "
-        "lacks what was shown since. Restore it further, or point the connection back"
+        f"published there, the target has {there}: it was emptied, restored to an earlier moment, or is an older "
+        "copy, and lacks what was shown since. Restore it further, or point the connection back"
     )
 
 
-def is_said_to_lack(words: Iterable[Json], sink: OpenSink, shown: Sequence[LastShown], missing: LastShown) -> bool:
+def is_said_to_lack(words: Iterable[Json], sink: OpenSink, epochs: Sequence[LastShown], missing: LastShown) -> bool:
     """Return True if a person has confirmed that this target lacks the epoch, or a later one, which may have been
     replaced since and so be missing in `shown`."""
     word = _find_word(words, sink)
-    behind = [epoch.epoch for epoch in shown[: shown.index(missing) + 1]]
+    behind = [epoch.epoch for epoch in epochs[: epochs.index(missing) + 1]]
     return word is not None and (missing.said_lost or word["epoch"] in behind)
 
 
