@@ -28,6 +28,7 @@ from benchmarks.ledger_filling import FIRST_DAY, SOURCE, Size, fill
 from benchmarks.ways import Way
 from lockstep import Pipeline
 from lockstep.epoch import Attempt, Epoch, Interval, RunKey, Vote
+from lockstep.features.assembly import runtime_for
 from lockstep.ledger import Ledger, migrate
 from lockstep.ledger.report import Report
 from lockstep.protocol.begin import begin
@@ -100,7 +101,7 @@ class Bench:
         return Pipeline(name=name, sources={SOURCE: source}, transform=dict, sinks=[sink], version="bench")
 
     def runtime(self, number: int, ledger: Ledger) -> Runtime:
-        return Runtime.of(self.pipeline(number), ledger, Staging(str(self.folder / "staging")), {})
+        return runtime_for(self.pipeline(number), ledger, Staging(str(self.folder / "staging")), {})
 
     @contextmanager
     def timed(self, step: str) -> Iterator[Ledger]:

@@ -24,6 +24,7 @@ import psycopg2
 from rich.console import Console
 
 from lockstep.errors import LockstepError
+from lockstep.features.assembly import runtime_for
 from lockstep.ledger import Ledger
 from lockstep.ledger.report import EpochStatus, HistoryEntry, Report
 from lockstep.protocol.runtime import Runtime
@@ -164,7 +165,7 @@ class Demo:
     @contextmanager
     def _runtime(self) -> Iterator[Runtime]:
         with closing(Ledger(self._ledger, "demo")) as ledger:
-            yield Runtime(DAG, ledger, Staging(self._staging), {"warehouse": self._warehouse})
+            yield runtime_for(DAG, ledger, Staging(self._staging), {"warehouse": self._warehouse})
 
     # --- the ledger's view --------------------------------------------------------------------------------------------
 

@@ -24,9 +24,9 @@ from lockstep.connections.kafka.cluster import Cluster
 from lockstep.connections.kafka.connection import Asker, settings_of
 from lockstep.epoch import Epoch
 from lockstep.errors import LockstepError
+from lockstep.features.assembly import runtime_for
 from lockstep.ledger import Ledger
 from lockstep.operations.verify import verify
-from lockstep.protocol.runtime import Runtime
 from lockstep.states import SHOWN
 from lockstep.wal.staging import Staging
 from stack.airflow import ADMIN
@@ -129,7 +129,7 @@ class KafkaDemo:
         """What each sink shows of each epoch against what was sealed."""
         connections = {"warehouse": self._environment["LOCKSTEP_WAREHOUSE"], "kafka": self._bootstrap}
         with closing(Ledger(self._environment["LOCKSTEP_LEDGER"], "demo")) as ledger:
-            runtime = Runtime(DAG, ledger, Staging(self._environment["LOCKSTEP_STAGING"]), connections)
+            runtime = runtime_for(DAG, ledger, Staging(self._environment["LOCKSTEP_STAGING"]), connections)
             told = [one for epoch in found for one in verify(runtime, epoch)]
         wrong = tuple(f"epoch {one.epoch} in {one.sink}: {one.problem}" for one in told if not one.agrees)
         return [Check("epochs", "outputs sealed", len(told), "read back from the sinks", len(told) - len(wrong), wrong)]

@@ -125,8 +125,8 @@ class Pipeline:
 
     def _require_conserved(self) -> None:
         spoken = {output for one in self.conservation for output in one.outputs}
-        asked = {output for one in self.audits if isinstance(one, Conserved) for output in one.outputs}
-        if silent := sorted(asked - spoken):
+        audited = {output for one in self.audits if isinstance(one, Conserved) for output in one.outputs}
+        if silent := sorted(audited - spoken):
             raise InvalidPipeline(
                 f"pipeline {self.name}: an audit asks whether rows were conserved into {silent}: say in conservation= "
                 "how they travel there"
@@ -159,7 +159,7 @@ class Pipeline:
 
     def audit_specs(self) -> tuple[Json, ...]:
         """What a plan freezes of the audits."""
-        return tuple(one.spec() for one in self.audits)
+        return tuple(audit.spec() for audit in self.audits)
 
     def reads_from(self) -> dict[str, str]:
         """What a plan freezes of what each source reads."""

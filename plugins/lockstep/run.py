@@ -15,6 +15,9 @@ from lockstep.audits.evaluate import AskSpark, Found
 from lockstep.distribution import naming_extra
 from lockstep.epoch import Epoch, EpochReport, Interval, KeyedBy, RunKey
 from lockstep.errors import IntervalMissing, IntervalOverlap, InvalidPipeline, LedgerRefused, LockstepError
+from lockstep.features.assembly import runtime_for
+from lockstep.features.early_load import EarlyLoads
+from lockstep.features.generations import require_input, require_number, require_reason
 from lockstep.ledger import Ledger, migrate
 from lockstep.observability.suggestions import NOTEBOOK
 from lockstep.pipeline import Pipeline
@@ -23,8 +26,6 @@ from lockstep.protocol.audit import audit
 from lockstep.protocol.begin import begin
 from lockstep.protocol.cleanup import cleanup
 from lockstep.protocol.commit import commit
-from lockstep.protocol.early_load import EarlyLoads
-from lockstep.protocol.generations import require_input, require_number, require_reason
 from lockstep.protocol.pack import move_pack, require_all_moved, require_size
 from lockstep.protocol.planned_sinks import find_redefined
 from lockstep.protocol.prepare import prepare
@@ -51,15 +52,15 @@ def raise_one_sentence(act: Callable[P, R]) -> Callable[P, R]:
     """What `act` raises of Lockstep's is one sentence at the caller's line; how it came to that is logged at DEBUG."""
 
     @wraps(act)
-    def telling(*arguments: P.args, **named: P.kwargs) -> R:
+    def act_plainly(*arguments: P.args, **keywords: P.kwargs) -> R:
         try:
-            return act(*arguments, **named)
+            return act(*arguments, **keywords)
         except LockstepError as error:
             _log.debug("how it came to this", exc_info=True)
             failure = error
         raise failure.with_traceback(None) from None  # out here nothing is chained to it
 
-    return telling
+    return act_plainly
 
 
 @raise_one_sentence
@@ -94,13 +95,13 @@ def run_epoch(
     with _runtime(pipeline.name, pipeline, ledger, staging, connections, migrating=True) as runtime:
         if pipeline.identity is KeyedBy.CURSOR:
             finish_decided(runtime)  # the next epoch is published after the one before it
-        begun = begin(runtime, run, span)
-        already = begun.state in SHOWN
-        if begun.state in DECIDED:
+        opened = begin(runtime, run, span)
+        already = opened.state in SHOWN
+        if opened.state in DECIDED:
             stage(runtime, run, in_process(pipeline, spark, connections))  # where its WAL is damaged and still needed
         else:
             _decide(runtime, run, in_process(pipeline, spark, connections), asking(spark))
-        for sink in begun.plan.sinks:
+        for sink in opened.plan.sinks:
             publish(runtime, run, sink)
         return report_of(runtime, cleanup(runtime, run), already)
 
@@ -146,7 +147,7 @@ def _members(
     if pipeline.identity is KeyedBy.INTERVAL:
         if intervals is None or most is not None:
             raise IntervalMissing(f"pipeline {pipeline.name} has an epoch an interval: give run_epochs intervals=")
-        spans = [Interval(*one) for one in intervals]
+        spans = [Interval(*bounds) for bounds in intervals]
         if len(set(spans)) < len(spans):
             raise IntervalOverlap(f"pipeline {pipeline.name}: run_epochs was given an interval twice")
         return [run.member(span, number) for number, span in enumerate(require_size(spans), 1)]
@@ -214,9 +215,9 @@ def report_of(runtime: Runtime, epoch: Epoch, already_published: bool) -> EpochR
         already_published=already_published,
         rows={name: output["rows"] for name, output in summary.get("outputs", {}).items()},
         sources=summary.get("sources", {}),
-        publications={name: found.publication or "" for name, found in participants.items()},
+        publications={name: participant.publication or "" for name, participant in participants.items()},
         verdict=runtime.ledger.verdict(epoch.pipeline, epoch.id) if epoch.plan.audits else None,
-        quarantined={name: found["rows"] for name, found in summary.get("quarantined", {}).items()},
+        quarantined={name: participant["rows"] for name, participant in summary.get("quarantined", {}).items()},
         redefined=find_redefined(epoch, defined.sink_specs(), defined.reads_from()) if defined else (),
     )
 
@@ -224,11 +225,12 @@ def report_of(runtime: Runtime, epoch: Epoch, already_published: bool) -> EpochR
 def _decide(runtime: Runtime, run: RunKey, launch: Launch, ask_spark: AskSpark) -> None:
     try:
         with EarlyLoads() as early:
-            epoch = stage(runtime, run, launch, early=early)
+            loading = runtime.with_feature(early)
+            epoch = stage(loading, run, launch)
             if epoch.plan.audits:
                 audit(runtime, run, ask_spark)
             for sink in epoch.plan.sinks:
-                prepare(runtime, run, sink, early)
+                prepare(loading, run, sink)
         commit(runtime, run)
     except Exception as error:
         try:
@@ -249,10 +251,10 @@ def _runtime(
     migrating: bool = False,
 ) -> Iterator[Runtime]:
     """On one connection to each place: what a sink has opened serves every step."""
-    with closing(Ledger(ledger)) as opened, closing(SinkPool()) as kept:
+    with closing(Ledger(ledger)) as opened, closing(SinkPool()) as pool:
         if migrating:
             _require_migrated(opened, ledger)
-        yield Runtime(name, opened, Staging(staging), connections, definition, kept)
+        yield runtime_for(name, opened, Staging(staging), connections, definition, pool)
 
 
 def _require_migrated(ledger: Ledger, dsn: str) -> None:

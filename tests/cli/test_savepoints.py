@@ -16,13 +16,13 @@ from lockstep.cli import app
 from lockstep.definition.keyed_state import KeyedState
 from lockstep.epoch import RunKey
 from lockstep.errors import IllegalTransition, InvalidPipeline, PlanMismatch, UnknownEpoch
+from lockstep.features.keyed_state import hands_on_state
 from lockstep.operations.savepoint import export, start
 from lockstep.protocol.begin import begin
 from lockstep.protocol.commit import commit
 from lockstep.protocol.prepare import prepare
 from lockstep.protocol.recover import recover
 from lockstep.protocol.stage import stage
-from lockstep.protocol.state_versions import hands_on_state
 from lockstep.sinks import FileSink
 from lockstep.sinks.files import files
 from lockstep.wal.savepoint import read_savepoint

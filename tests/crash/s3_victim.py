@@ -23,6 +23,7 @@ from lockstep.connections.object_store.store import ObjectStore
 from lockstep.crash import CrashPoint, observe
 from lockstep.epoch import RunKey
 from lockstep.errors import StageFailed
+from lockstep.features.assembly import runtime_for
 from lockstep.ledger import Ledger
 from lockstep.protocol.runtime import Runtime
 from lockstep.sinks.files import FileSink, files
@@ -51,7 +52,7 @@ class S3World(World):
 
     def runtime(self) -> Runtime:
         ledger, connections = Ledger(self.ledger_dsn), {"warehouse": self.warehouse_dsn}
-        return Runtime.of(self.pipeline, ledger, Staging(self.staging_uri), connections)
+        return runtime_for(self.pipeline, ledger, Staging(self.staging_uri), connections)
 
     def left_in_staging(self) -> list[str]:
         """Everything but the manifests that are kept, marks of folders among it."""

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from lockstep import KeyedState, Pipeline
 from lockstep.epoch import Epoch, Interval, KeyedBy, Position, RunKey
+from lockstep.features.assembly import runtime_for
 from lockstep.ledger import Ledger, migrate
 from lockstep.protocol.recover import RecoveryReport, recover
 from lockstep.protocol.runtime import Runtime
@@ -143,7 +144,7 @@ class StateWorld:
         return cls(ledger_dsn, folder, pipeline)
 
     def runtime(self) -> Runtime:
-        return Runtime.of(self.pipeline, Ledger(self.ledger_dsn), Staging(str(self.folder / "staging")), {})
+        return runtime_for(self.pipeline, Ledger(self.ledger_dsn), Staging(str(self.folder / "staging")), {})
 
     def tasks(self) -> tuple[str, ...]:
         audits = ["audit"] if self.pipeline.audits else []

@@ -14,11 +14,11 @@ import pytest
 from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
 from lockstep.errors import LockstepError
+from lockstep.features.table_staging import discard_homes, is_shown_otherwise, may_be_adopted
 from lockstep.operations.replan import void
 from lockstep.operations.verify import verify
 from lockstep.protocol.abort import abort_epoch
 from lockstep.protocol.sweep import sweep_folders
-from lockstep.protocol.table_staging import discard_homes, is_shown_otherwise, may_be_adopted
 from lockstep.sinks.values import SinkContext
 from lockstep.states import EpochState, Role
 from stack.postgres import PostgresServer

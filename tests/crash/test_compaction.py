@@ -14,9 +14,9 @@ import pytest
 from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
 from lockstep.errors import CompactionBusy, LedgerConflict
+from lockstep.features.compactions import compacting_table
 from lockstep.operations.compact import compact
 from lockstep.operations.verify import Verification, verify
-from lockstep.protocol.compactions import compacting_table
 from lockstep.sinks.adopting import AdoptingSink
 from lockstep.sinks.compacting import Compaction
 from stack.postgres import PostgresServer

@@ -17,8 +17,8 @@ from lockstep import crash
 from lockstep.crash import CrashPoint
 from lockstep.epoch import RunKey
 from lockstep.errors import LedgerConflict
-from lockstep.protocol import early_load
-from lockstep.protocol.early_load import EarlyLoads
+from lockstep.features import early_load
+from lockstep.features.early_load import EarlyLoads
 from lockstep.protocol.prepare import prepare
 from lockstep.protocol.stage import stage
 from lockstep.protocol.stage_job import Launch
@@ -87,9 +87,10 @@ def decide(world: World, run: RunKey, day: int, job: Launch) -> None:
     """What `run_epoch` does between begin and commit."""
     runtime = world.runtime()
     with EarlyLoads() as early:
-        stage(runtime, run, job, early=early)
+        runtime = runtime.with_feature(early)
+        stage(runtime, run, job)
         for sink in world.pipeline.sinks:
-            prepare(runtime, run, sink.name, early)
+            prepare(runtime, run, sink.name)
     runtime.ledger.close()
 
 

@@ -219,7 +219,7 @@ def test_what_the_newest_version_has_by_another_path_is_never_deleted(
 ) -> None:
     publish(world, 2)
     before = world.staged_at_home()
-    monkeypatch.setattr("lockstep.protocol.replaced_files._below", lambda own, paths: set())
+    monkeypatch.setattr("lockstep.features.compactions._below", lambda own, paths: set())
     with pytest.raises(ExpiryRefused, match="the newest version consists of"):
         expired(world, let_a_week_pass(world))
     assert world.staged_at_home() == before

@@ -130,7 +130,7 @@ def test_recovery_leaves_alone_what_is_still_to_come_and_not_for_ever(
         return "a task that waits for a slot" if epoch.id == waiting.id else None
 
     report = recover(world.runtime(), timedelta(0), coming)
-    assert (report.voided, report.problems) == ([other.id], []) and "can't be asked" in caplog.text
+    assert (report.voided, report.problems) == ([other.id], []) and "can't ask for unfinished tasks" in caplog.text
     assert [world.epoch_of(day) for day in days[:2]] == [waiting, unknown]
     _let_pass(world, LONGEST)
     assert {waiting.id, unknown.id} <= set(recover(world.runtime(), timedelta(0), coming).voided), (

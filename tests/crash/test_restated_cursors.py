@@ -12,13 +12,13 @@ import pytest
 
 from lockstep.epoch import Epoch, Input, Interval, KeyedBy, Position, RunKey
 from lockstep.errors import EpochVoid, RestateRefused, RunMismatch, SourceChanged, UnknownEpoch
+from lockstep.features.assembly import runtime_for
 from lockstep.ledger import Ledger, migrate
 from lockstep.ledger.report import Report
 from lockstep.operations.rebuild import look
 from lockstep.operations.renumber import renumber
 from lockstep.operations.replan import replan_for, void
 from lockstep.operations.verify import verify
-from lockstep.protocol.runtime import Runtime
 from lockstep.sources import OpenSource, SourceContext
 from lockstep.states import DECIDED
 from lockstep.wal.staging import Staging
@@ -197,7 +197,7 @@ def test_a_lost_ledger_is_not_rebuilt_past_it(world: CursorWorld, day: int, ledg
     dsn = ledger_server.create_database("restated_cursors_rebuilt")
     migrate(dsn)
     staging = Staging(str(world.staging_folder))
-    runtime = Runtime.of(world.pipeline, Ledger(dsn), staging, {"warehouse": world.warehouse_dsn})
+    runtime = runtime_for(world.pipeline, Ledger(dsn), staging, {"warehouse": world.warehouse_dsn})
     refused = look(runtime).refused
     assert any(f"epoch {world.epoch_of(day).id} is a restatement" in why for why in refused), refused
 

@@ -28,6 +28,7 @@ from lockstep.connections.object_store.address import from_hadoop
 from lockstep.connections.object_store.store import ObjectStore
 from lockstep.epoch import Epoch, Interval, KeyedBy, Position, RunKey
 from lockstep.errors import StageFailed
+from lockstep.features.assembly import runtime_for
 from lockstep.ledger import Ledger, migrate
 from lockstep.pipeline import Pipeline
 from lockstep.protocol.abort import abort
@@ -238,7 +239,7 @@ class World:
 
     def runtime(self) -> Runtime:
         ledger = Ledger(self.ledger_dsn)
-        return Runtime.of(self.pipeline, ledger, Staging(str(self.staging_folder)), {"warehouse": self.warehouse_dsn})
+        return runtime_for(self.pipeline, ledger, Staging(str(self.staging_folder)), {"warehouse": self.warehouse_dsn})
 
     @property
     def _looking(self) -> Ledger:

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 from lockstep import Pipeline
 from lockstep.connections.names import absolute
 from lockstep.epoch import Interval, RunKey
+from lockstep.features.assembly import runtime_for
 from lockstep.launchers import Application, JobState
 from lockstep.ledger import Ledger
-from lockstep.protocol.runtime import Runtime
 from lockstep.protocol.stage import stage
 from lockstep.sinks import FileSink
 from lockstep.sources import FileSource
@@ -109,7 +109,7 @@ def main(dsn: str, staging: str) -> None:
 
     job = OwnLauncher(known, KilledOnceItHas({GATE: absolute("gate")}))
     with closing(Ledger(dsn)) as ledger:
-        stage(Runtime.of(known, ledger, Staging(staging), {}), RUN, job, job.reference)
+        stage(runtime_for(known, ledger, Staging(staging), {}), RUN, job, job.reference)
 
 
 if __name__ == "__main__":

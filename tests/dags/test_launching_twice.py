@@ -24,6 +24,7 @@ import pytest
 from lockstep import files
 from lockstep.epoch import Epoch
 from lockstep.errors import JobAtWork, StageFailed, StagingUnavailable
+from lockstep.features.assembly import runtime_for
 from lockstep.launchers import JobState
 from lockstep.ledger import Ledger, migrate
 from lockstep.pipeline import Pipeline
@@ -74,7 +75,7 @@ def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
 def runtime(dsn: str, pipeline: Pipeline, tmp_path: Path) -> Iterator[Runtime]:
     """Of a run that has begun."""
     with closing(Ledger(dsn, "the first try")) as ledger:
-        made = Runtime.of(pipeline, ledger, Staging(str(tmp_path / "staging")), {})
+        made = runtime_for(pipeline, ledger, Staging(str(tmp_path / "staging")), {})
         begin(made, RUN, DAY)
         yield made
 

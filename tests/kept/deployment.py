@@ -13,6 +13,7 @@ from pathlib import Path
 import psycopg2
 
 from lockstep.epoch import Epoch, Interval, RunKey
+from lockstep.features.assembly import runtime_for
 from lockstep.ledger import Ledger
 from lockstep.pipeline import Pipeline
 from lockstep.protocol.begin import begin
@@ -46,7 +47,7 @@ class Deployment:
     @contextmanager
     def runtime(self, name: str) -> Iterator[Runtime]:
         with closing(Ledger(self.ledger_dsn, "kept")) as ledger:
-            yield Runtime.of(self.pipelines[name], ledger, Staging(self.staging), self.connections)
+            yield runtime_for(self.pipelines[name], ledger, Staging(self.staging), self.connections)
 
     def move(self, name: str, number: int, *tasks: str, job: Launch | None = None) -> Epoch:
         """Run these tasks of the pipeline's run `number`, which of an interval pipeline is the day's."""

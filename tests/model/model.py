@@ -627,7 +627,7 @@ class Protocol:
 
     def may_be_adopted(self, ledger: Ledger, token: int) -> bool:
         """Whether what execution `token` staged below a table may be the table's by now, or may yet get there: see
-        `lockstep.protocol.table_staging`."""
+        `lockstep.features.table_staging`."""
         return token == ledger.wal and self.knockout is not Knockout.HOME_GOES_WITH_FOLDER
 
     def remove(self, world: World, me: Process) -> Moves:
@@ -651,7 +651,7 @@ class Protocol:
             yield "expire: table and ledger say that nobody needs the files", world.plus(Process(Step.EXPIRE))
 
     def may_expire(self, world: World) -> bool:
-        """See `lockstep.protocol.replaced_files`."""
+        """See `lockstep.features.compactions`."""
         past, over = world.adopted is Adopted.PAST, world.ledger.state is E.CLEANED
         match self.knockout:
             case Knockout.EXPIRES_UNASKED:

@@ -15,13 +15,13 @@ from shop import pipeline
 
 import lockstep
 from lockstep.epoch import Interval, RunKey
+from lockstep.features.assembly import runtime_for
 from lockstep.ledger import Ledger, migrate
 from lockstep.protocol.begin import begin
 from lockstep.protocol.cleanup import cleanup
 from lockstep.protocol.commit import commit
 from lockstep.protocol.prepare import prepare
 from lockstep.protocol.publish import publish
-from lockstep.protocol.runtime import Runtime
 from lockstep.protocol.stage import stage
 from lockstep.protocol.stage_job import Launch
 from lockstep.wal.staging import Staging
@@ -42,7 +42,7 @@ def by_connect(url: str) -> None:
 def by_roles(launch: Launch) -> None:
     migrate(LEDGER)
     run = RunKey("shop", "installed")
-    runtime = Runtime("shop", Ledger(LEDGER), Staging(STAGING), CONNECTIONS, pipeline)
+    runtime = runtime_for("shop", Ledger(LEDGER), Staging(STAGING), CONNECTIONS, pipeline)
     begin(runtime, run, Interval(*DAY))
     stage(runtime, run, launch, pipeline.reference())
     for sink in pipeline.sinks:

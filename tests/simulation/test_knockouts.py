@@ -11,6 +11,7 @@ import pytest
 
 from lockstep.definition.wal_retention import RetainedWal
 from lockstep.epoch import Epoch, Plan, RunKey
+from lockstep.features import merging, restating
 from lockstep.ledger import Ledger
 from lockstep.ledger import _guards as guards
 from lockstep.ledger._statements import statement
@@ -163,7 +164,7 @@ def cursor_epochs_published_in_any_order(patch: pytest.MonkeyPatch) -> None:
 def alarms_leave_unasked(patch: pytest.MonkeyPatch) -> None:
     """Whoever was overtaken takes what its successor did for damage."""
     for module in (begin, stage, prepare, publish, cleanup):
-        patch.setattr(module, "confirm_alarm", lambda work, meanwhile: work())
+        patch.setattr(module, "unless_superseded", lambda work, meanwhile: work())
 
 
 @bug(seed=1, restates=True)
@@ -175,8 +176,8 @@ def replaced_rows_stay(patch: pytest.MonkeyPatch) -> None:
 @bug(seed=1, taste=LEFT_BEFORE_PUBLISH, restates=True)
 def restated_before_it_is_shown(patch: pytest.MonkeyPatch) -> None:
     """A replacement is planned though some sink doesn't show yet what it replaces; only the trigger is left."""
-    patch.setattr(begin, "require_restatable", lambda runtime, current: None)
-    patch.setattr(begin, "require_replaceable", lambda sink, current: None)
+    patch.setattr(restating, "require_restatable", lambda runtime, current: None)
+    patch.setattr(restating, "require_replaceable", lambda runtime, sink, current: None)
     real = guards.require_state
 
     def require_state(row: Any, state: EpochState, verb: str) -> None:
@@ -213,7 +214,7 @@ def merged_ranges_lose_what_was_frozen(patch: pytest.MonkeyPatch) -> None:
         had, comes = stuck.plan.sources, following.sources
         return replace(stuck.plan, sources={name: replace(comes[name], start=had[name].start) for name in had})
 
-    patch.setattr(begin, "_join_next", join_next)
+    patch.setattr(merging, "_join_next", join_next)
 
 
 @pytest.mark.tier("all")

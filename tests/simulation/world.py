@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from lockstep.epoch import Epoch, Interval, KeyedBy, Position, SourceRange
 from lockstep.errors import LedgerUnavailable, StageFailed
+from lockstep.features.assembly import runtime_for
 from lockstep.ledger import Ledger
 from lockstep.ledger._connection import LedgerConnection, Transaction
 from lockstep.pipeline import Pipeline
@@ -168,7 +169,7 @@ class World:
     def runtime(self) -> Runtime:
         """As a fresh process makes it."""
         staging = WatchedStaging(str(self.folder / "staging"), self.on_discard)
-        return Runtime.of(self.pipeline, SimulatedLedger(self.shared), staging, {})
+        return runtime_for(self.pipeline, SimulatedLedger(self.shared), staging, {})
 
     @property
     def source(self) -> Source:

@@ -15,9 +15,9 @@ from lockstep.cli import app
 from lockstep.crash import CrashPoint
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline, PreflightRefused, UnknownEpoch
+from lockstep.features.assembly import runtime_for
 from lockstep.operations.override import override
 from lockstep.protocol.recover import RecoveryReport, recover
-from lockstep.protocol.runtime import Runtime
 from lockstep.sinks.append_only.http import HttpSink
 from lockstep.sinks.append_only.tcp import TcpSink
 from lockstep.sinks.base import Sink
@@ -84,7 +84,7 @@ def slow_sending(
 def recover_by_name(feed: Feed) -> RecoveryReport:
     """As the recovery DAG does, which has no definition."""
     with feed.runtime() as runtime:
-        return recover(Runtime(runtime.pipeline, runtime.ledger, runtime.staging, runtime.connections))
+        return recover(runtime_for(runtime.pipeline, runtime.ledger, runtime.staging, runtime.connections))
 
 
 def rows_in(target: KafkaUnderTest) -> int:
@@ -94,7 +94,7 @@ def rows_in(target: KafkaUnderTest) -> int:
 def in_force(feed: Feed, epoch: int = 1) -> Json:
     """With what a role works that has no definition."""
     with feed.runtime() as runtime:
-        bare = Runtime(runtime.pipeline, runtime.ledger, runtime.staging, runtime.connections)
+        bare = runtime_for(runtime.pipeline, runtime.ledger, runtime.staging, runtime.connections)
         return bare.sink_of(runtime.ledger.epoch("numbers", epoch), "rows").settings()
 
 

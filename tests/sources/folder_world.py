@@ -26,6 +26,7 @@ from lockstep import files
 from lockstep.cli import app
 from lockstep.crash import CrashPoint, observe
 from lockstep.epoch import Epoch, Interval, RunKey
+from lockstep.features.assembly import runtime_for
 from lockstep.ledger import Ledger
 from lockstep.operations.replan import replan
 from lockstep.pipeline import Pipeline
@@ -97,7 +98,7 @@ class FolderWorld:
         return self.folder / "landing"
 
     def runtime(self) -> Runtime:
-        return Runtime.of(self.pipeline, Ledger(self.ledger_dsn), Staging(str(self.folder / "staging")), {})
+        return runtime_for(self.pipeline, Ledger(self.ledger_dsn), Staging(str(self.folder / "staging")), {})
 
     def begin(self, run: str | RunKey, interval: Interval | None = None) -> Epoch:
         with closing((runtime := self.runtime()).ledger):

@@ -18,11 +18,11 @@ import pytest
 
 from lockstep.epoch import Epoch, Input, Interval, Position, RunKey
 from lockstep.errors import LockstepError, SourceChanged, StageFailed
+from lockstep.features.assembly import runtime_for
 from lockstep.ledger import Ledger
 from lockstep.operations.replan import void
 from lockstep.protocol.begin import begin
 from lockstep.protocol.restage import restage
-from lockstep.protocol.runtime import Runtime
 from lockstep.protocol.stage import stage
 from lockstep.sinks import FileSink
 from lockstep.sources import FileSource, SourceContext
@@ -207,7 +207,7 @@ def test_two_pipelines_in_two_threads_may_share_a_source(make: Make) -> None:
 
     def lines(pipeline: Any) -> list[str]:
         with closing(Ledger(world.ledger_dsn)) as ledger:
-            runtime = Runtime.of(pipeline, ledger, Staging(str(world.folder / "staging")), {})
+            runtime = runtime_for(pipeline, ledger, Staging(str(world.folder / "staging")), {})
             return sorted(lines_of(begin(runtime, RunKey("shared", pipeline.name)).plan.sources["landing"].end))
 
     with ThreadPoolExecutor(2) as threads:
@@ -252,7 +252,7 @@ def test_nothing_is_sealed_unless_as_many_rows_were_read_as_were_planned(
         return stage(runtime, run, launch)
 
     with closing(Ledger(world.ledger_dsn)) as ledger:
-        runtime = Runtime.of(pipeline, ledger, Staging(str(world.folder / "staging")), {})
+        runtime = runtime_for(pipeline, ledger, Staging(str(world.folder / "staging")), {})
         begin(runtime, run)
         if error is None:
             assert sealed().wal

@@ -24,11 +24,11 @@ from lockstep.errors import (
     SourceChanged,
     SourceNotReady,
 )
+from lockstep.features.assembly import runtime_for
 from lockstep.ledger import Ledger, migrate
 from lockstep.operations.rebuild import look
 from lockstep.pipeline import Pipeline
 from lockstep.protocol.begin import begin, begin_unless_idle
-from lockstep.protocol.runtime import Runtime
 from lockstep.protocol.stage import stage
 from lockstep.sinks import FileSink
 from lockstep.sources import (
@@ -326,7 +326,7 @@ def test_a_lost_ledger_is_rebuilt_whatever_a_snapshot_was(world: JoiningWorld, l
     migrate(dsn)
     with closing(Ledger(world.ledger_dsn)) as lost, closing(Ledger(dsn)) as empty:
         staging = Staging(str(world.folder / "staging"))
-        found = look(Runtime.of(world.pipeline, empty, staging, {}), lost.deployment())
+        found = look(runtime_for(world.pipeline, empty, staging, {}), lost.deployment())
     assert not found.refused
     assert [one.plan.sources["names"].snapshot for one in found.epochs] == [True, True]
 

@@ -31,6 +31,7 @@ import pytest
 from lockstep import Pipeline, files
 from lockstep.crash import observe
 from lockstep.epoch import RunKey
+from lockstep.features.assembly import runtime_for
 from lockstep.ledger import Ledger, migrate
 from lockstep.protocol.begin import begin
 from lockstep.protocol.cleanup import cleanup
@@ -70,7 +71,7 @@ class World:
     connections: dict[str, str]
 
     def runtime(self) -> Runtime:
-        return Runtime.of(self.pipeline, Ledger(self.ledger), Staging(str(self.folder / "staging")), self.connections)
+        return runtime_for(self.pipeline, Ledger(self.ledger), Staging(str(self.folder / "staging")), self.connections)
 
     def epoch(self, run: RunKey) -> int:
         """Everything that a DAG run does; returns how many rows it moved."""

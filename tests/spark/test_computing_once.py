@@ -15,8 +15,8 @@ from lockstep.compute import _computing_once, stage
 from lockstep.compute._inputs import Input
 from lockstep.compute._local_rows import VARIABLE, collect_plain
 from lockstep.errors import StageFailed
+from lockstep.features.assembly import runtime_for
 from lockstep.ledger import Ledger
-from lockstep.protocol.runtime import Runtime
 from lockstep.sinks import FileSink
 from lockstep.sources import SequenceSource
 from lockstep.wal.staging import Staging
@@ -155,7 +155,7 @@ def test_an_input_that_is_read_twice_is_kept(
 
 
 def _state(pipeline: Pipeline, ledger: str, staging: str, epoch: int) -> list[str]:
-    runtime = Runtime.of(pipeline, Ledger(ledger), Staging(staging), {})
+    runtime = runtime_for(pipeline, Ledger(ledger), Staging(staging), {})
     found = runtime.ledger.epoch(pipeline.name, epoch)
     sealed = runtime.staging.manifest(found.wal or "", found.manifest_hash or "").state
     assert sealed is not None

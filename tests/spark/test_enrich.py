@@ -22,9 +22,9 @@ from lockstep import Pipeline, enrich, files, recover, run_epoch
 from lockstep.compute._lookups import Lookup
 from lockstep.crash import CrashInjected
 from lockstep.errors import InvalidPipeline, StageFailed
+from lockstep.features.assembly import runtime_for
 from lockstep.ledger import Ledger
 from lockstep.operations.verify import verify
-from lockstep.protocol.runtime import Runtime
 from lockstep.sinks import FileSink
 from lockstep.sources import FileSource
 from lockstep.wal.manifest import SourceCount
@@ -214,7 +214,7 @@ def test_publish_repair_and_verify_ask_nobody(
     assert recover(pipeline, **places).problems == []
     run_epoch(pipeline, spark=spark_connect, run_id="first", **places)
     with closing(Ledger(ledger_dsn)) as ledger:
-        runtime = Runtime.of(pipeline, ledger, Staging(places["staging"]), {})
+        runtime = runtime_for(pipeline, ledger, Staging(places["staging"]), {})
         assert all(found.agrees for found in verify(runtime, ledger.epoch("prices", 1)))
     [path] = files(out)
     assert sorted(pq.read_table(path)["seen"].to_pylist()) == [1] * 20

@@ -16,9 +16,9 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 from pyiceberg.types import DecimalType
 
+from lockstep.features.assembly import runtime_for
 from lockstep.ledger import Ledger
 from lockstep.operations.verify import Verification, verify
-from lockstep.protocol.runtime import Runtime
 from lockstep.sinks import IcebergSink, PostgresSink
 from lockstep.sources import FileSource
 from lockstep.states import EpochState
@@ -61,7 +61,7 @@ class Lake(Shop):
     def verify(self, epoch: int) -> list[Verification]:
         with closing(Ledger(self._arguments["ledger"])) as ledger:
             staging = Staging(self._arguments["staging"])
-            runtime = Runtime.of(self.pipeline, ledger, staging, self._arguments["connections"])
+            runtime = runtime_for(self.pipeline, ledger, staging, self._arguments["connections"])
             return verify(runtime, ledger.epoch("shop", epoch))
 
     def table(self) -> Table:

@@ -24,10 +24,10 @@ from lockstep.connections.kafka.connection import Asker, settings_of
 from lockstep.connections.kafka.java_client import java_settings
 from lockstep.epoch import RunKey, SourceRange
 from lockstep.errors import BadRecords, InvalidPipeline, OffsetsExpired, TopicRecreated
+from lockstep.features.assembly import runtime_for
 from lockstep.ledger import Ledger, migrate
 from lockstep.pipeline import Transform
 from lockstep.protocol.begin import begin
-from lockstep.protocol.runtime import Runtime
 from lockstep.protocol.stage import stage as run_stage
 from lockstep.run import in_process
 from lockstep.sinks import FileSink
@@ -390,7 +390,7 @@ def test_what_is_lost_after_planning_fails_the_epoch_by_its_name(
     sink = FileSink("out", output="rows", path=str(tmp_path / "out"))
     pipeline = replace(_pipeline(KafkaSource(topic, connection="kafka"), transform), sinks=[sink])
     run, ledger = RunKey("test", topic), Ledger(ledger_dsn)
-    runtime = Runtime("events", ledger, Staging(str(tmp_path)), {"kafka": kafka_broker.bootstrap}, pipeline)
+    runtime = runtime_for("events", ledger, Staging(str(tmp_path)), {"kafka": kafka_broker.bootstrap}, pipeline)
 
     def launch(request_uri: str) -> None:
         if when == "before the job":

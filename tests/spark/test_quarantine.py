@@ -16,10 +16,10 @@ from lockstep.audits import Audit, accepted_values, in_range, none_where, not_nu
 from lockstep.audits.audit import Query
 from lockstep.compute._local_rows import VARIABLE
 from lockstep.errors import InvalidPipeline, StageFailed, Unbalanced
+from lockstep.features.assembly import runtime_for
 from lockstep.ledger import Ledger
 from lockstep.operations.quarantine import find_quarantine, open_quarantined
 from lockstep.operations.verify import verify
-from lockstep.protocol.runtime import Runtime
 from lockstep.sinks import FileSink
 from lockstep.wal.request import QuarantineCount
 from lockstep.wal.staging import Staging
@@ -152,7 +152,7 @@ def test_an_epoch_with_rows_in_quarantine_is_published_without_them_and_they_sta
         "no_z (1 row in quarantine)",
     ]
     with closing(Ledger(ledger_dsn)) as ledger:
-        runtime = Runtime.of(pipeline, ledger, Staging(staging), {})
+        runtime = runtime_for(pipeline, ledger, Staging(staging), {})
         assert all(one.agrees for one in verify(runtime, ledger.epoch("away", report.epoch)))
         found = find_quarantine(runtime, report.epoch)
         assert (found.outputs["rows"]["rows"], found.sources) == (3, {"rows": 1})

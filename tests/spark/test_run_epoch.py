@@ -28,9 +28,9 @@ from lockstep.errors import (
     PackUnfinished,
     SourceChanged,
 )
+from lockstep.features.assembly import runtime_for
 from lockstep.ledger import Ledger
 from lockstep.operations.replan import replan
-from lockstep.protocol.runtime import Runtime
 from lockstep.sinks import FileSink, PostgresSink
 from lockstep.sources import FileSource
 from lockstep.states import EpochState
@@ -92,7 +92,7 @@ class Shop:
         arguments = self._arguments
         with closing(Ledger(arguments["ledger"])) as ledger:
             staging = Staging(arguments["staging"])
-            replan(Runtime("shop", ledger, staging, arguments["connections"], self.pipeline), epoch, reason)
+            replan(runtime_for("shop", ledger, staging, arguments["connections"], self.pipeline), epoch, reason)
 
     def orders(self) -> Counter[tuple[str, int]]:
         connection = psycopg2.connect(self.warehouse)

@@ -29,6 +29,7 @@ from lockstep.errors import (
     StateRejected,
     WalCorrupt,
 )
+from lockstep.features.assembly import runtime_for
 from lockstep.ledger import Ledger, migrate
 from lockstep.operations.savepoint import export, start
 from lockstep.protocol.begin import begin
@@ -106,7 +107,7 @@ class Summing:
             run_epoch(self.pipeline, spark=self.spark, ledger=self.ledger, staging=str(self.staging), connections={})
 
     def runtime(self) -> Runtime:
-        return Runtime.of(self.pipeline, Ledger(self.ledger), Staging(str(self.staging)), {})
+        return runtime_for(self.pipeline, Ledger(self.ledger), Staging(str(self.staging)), {})
 
     def staged(self, name: str) -> RunKey:
         run = RunKey("test", name)

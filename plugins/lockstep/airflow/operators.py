@@ -48,6 +48,7 @@ from lockstep.errors import (
     TooManyInFlight,
     UnknownEpoch,
 )
+from lockstep.features.assembly import runtime_for
 from lockstep.launchers import JobLauncher
 from lockstep.ledger import Ledger, migrate
 from lockstep.ledger.report import Report
@@ -78,7 +79,7 @@ def open_runtime(name: str, definition: Pipeline | None, context: Context) -> It
     """The runtime of one try of a task: ledger and sinks from Airflow's Connections, the try as the ledger's actor."""
     with closing(Ledger(login(LEDGER), actor_of(context["ti"]))) as ledger:
         connections = AirflowConnections()
-        yield Runtime(name, ledger, Staging(staging_uri()), connections, definition)
+        yield runtime_for(name, ledger, Staging(staging_uri()), connections, definition)
 
 
 class EpochOperator(WaitingOperator):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lockstep.airflow._conf import asked_of
 from lockstep.errors import IllegalTransition, RestateRefused
-from lockstep.protocol.generations import require_reason
+from lockstep.features.generations import require_reason
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

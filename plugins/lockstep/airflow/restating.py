@@ -10,7 +10,7 @@ from lockstep.airflow._conf import asked_of
 from lockstep.airflow.replanning import REPLAN, REPLAN_EPOCH
 from lockstep.epoch import Json, RunKey
 from lockstep.errors import RestateRefused
-from lockstep.protocol.generations import require_input, require_number, require_reason
+from lockstep.features.generations import require_input, require_number, require_reason
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

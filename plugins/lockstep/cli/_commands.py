@@ -52,6 +52,9 @@ from lockstep.definition.wal_retention import RetainedWal
 from lockstep.distribution import __version__
 from lockstep.epoch import Epoch, SourceRange
 from lockstep.errors import IllegalTransition, InvalidPipeline, LockstepError, Retryable, UnknownEpoch
+from lockstep.features.assembly import runtime_for
+from lockstep.features.input_report import report_input
+from lockstep.features.retained_wals import expire_wals
 from lockstep.ledger import Ledger
 from lockstep.ledger import migrate as migrate_ledger
 from lockstep.ledger.report import SHOWN, YOUNGEST, EpochStatus, PipelineStatus, Report, to_json
@@ -76,12 +79,10 @@ from lockstep.operations.savepoint import summarize
 from lockstep.operations.verify import verify as verify_epoch
 from lockstep.pipeline import Pipeline
 from lockstep.protocol.abort import abort_epoch
-from lockstep.protocol.input_report import report_input
 from lockstep.protocol.planned_sinks import find_redefined
 from lockstep.protocol.recover import forget as forget_pipeline
 from lockstep.protocol.recover import recover as recover_pipeline
 from lockstep.protocol.restage import restage as restage_epoch
-from lockstep.protocol.retained_wals import expire_wals
 from lockstep.protocol.runtime import Runtime
 from lockstep.run import in_process
 from lockstep.sinks.compacting import MIN_FILES
@@ -663,7 +664,7 @@ def duration_of(text: str) -> timedelta:
 @contextmanager
 def runtime_of(name: str, ledger: str, staging: str, definition: Pipeline | None = None) -> Iterator[Runtime]:
     with closing(Ledger(ledger)) as opened:
-        yield Runtime(name, opened, Staging(staging), EnvironmentConnections(), definition)
+        yield runtime_for(name, opened, Staging(staging), EnvironmentConnections(), definition)
 
 
 Claimed = Callable[[str, str, Iterable[str]], set[str]]  #: pipeline, source, paths → those that some epoch owns

@@ -8,9 +8,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 from lockstep.errors import CompactionBusy, InvalidPipeline, UnknownEpoch
-from lockstep.protocol.compactions import compacting_table, sweep_dead_compactions
+from lockstep.features.compactions import compacting_table, expire_replaced, sweep_dead_compactions
 from lockstep.protocol.recover import known_sinks
-from lockstep.protocol.replaced_files import expire_replaced
 from lockstep.protocol.runtime import Runtime
 from lockstep.protocol.targets import require_shows_last
 from lockstep.sinks import compacting

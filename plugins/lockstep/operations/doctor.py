@@ -22,16 +22,17 @@ from packaging.requirements import Requirement
 from lockstep.distribution import DISTRIBUTION
 from lockstep.epoch import Epoch, Json
 from lockstep.errors import InvalidPipeline, LockstepError, RestateRefused, UnknownEpoch
+from lockstep.features.assembly import runtime_for
+from lockstep.features.input_report import report_input
+from lockstep.features.restoring import plan_restored
 from lockstep.ledger import Ledger, migrate
 from lockstep.ledger.condition import LedgerCondition, examine_ledger
 from lockstep.ledger.report import PipelineStatus, Report
 from lockstep.observability import suggestions
 from lockstep.pipeline import Pipeline
 from lockstep.protocol.identity import require_known_markers
-from lockstep.protocol.input_report import report_input
 from lockstep.protocol.planned_sinks import find_changed_sinks
 from lockstep.protocol.recover import known_sinks, recover
-from lockstep.protocol.restoring import plan_restored
 from lockstep.protocol.runtime import Runtime
 from lockstep.protocol.sweep import DeletionGuard, find_rubbish, kept_epochs, require_known_epoch
 from lockstep.protocol.targets import find_last_shown, require_same_target, require_shown_still, said_to_lack
@@ -233,7 +234,7 @@ def _runtime(surroundings: Surroundings, pipeline: str) -> Iterator[Runtime]:
     """A runtime, if ledger and staging are given."""
     with closing(Ledger(surroundings.ledger or "")) as ledger:
         staging = Staging(surroundings.staging or "")
-        yield Runtime(pipeline, ledger, staging, surroundings.connections, surroundings.define(pipeline))
+        yield runtime_for(pipeline, ledger, staging, surroundings.connections, surroundings.define(pipeline))
 
 
 def _pipelines(surroundings: Surroundings, only: str | None) -> Iterator[Finding]:

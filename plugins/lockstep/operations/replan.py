@@ -9,12 +9,12 @@ from dataclasses import replace
 
 from lockstep.epoch import Claim, Epoch, Input, KeyedBy, Plan, RunKey
 from lockstep.errors import IllegalTransition
+from lockstep.features.generations import find_current, plan_again
+from lockstep.features.restoring import plan_restored
 from lockstep.observability import suggestions
 from lockstep.protocol.begin import find_claims, make_plan
-from lockstep.protocol.generations import find_current, plan_again
 from lockstep.protocol.identity import require_same_pipeline
 from lockstep.protocol.planned_sinks import require_shown_alike
-from lockstep.protocol.restoring import plan_restored
 from lockstep.protocol.runtime import Runtime
 from lockstep.protocol.sweep import roll_back
 from lockstep.states import UNDECIDED

@@ -10,9 +10,7 @@ from datetime import timedelta
 from lockstep.audits.evaluate import AskSpark
 from lockstep.epoch import Epoch, Input, Interval, KeyedBy, RunKey
 from lockstep.errors import IntervalOverlap, LockstepError, RestateRefused, UnknownEpoch
-from lockstep.ledger.report import Report
-from lockstep.observability import suggestions
-from lockstep.protocol.generations import (
+from lockstep.features.generations import (
     dependent_epochs,
     find_current,
     plan_again,
@@ -20,6 +18,8 @@ from lockstep.protocol.generations import (
     require_replaceable,
     require_restatable,
 )
+from lockstep.ledger.report import Report
+from lockstep.observability import suggestions
 from lockstep.protocol.pack import Member, move_pack, require_size
 from lockstep.protocol.runtime import Runtime
 from lockstep.protocol.stage_job import Launch

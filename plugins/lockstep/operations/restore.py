@@ -10,10 +10,10 @@ from typing import NoReturn
 
 from lockstep.epoch import Epoch, Interval, RunKey
 from lockstep.errors import LockstepError, RestateRefused, StageFailed, UnknownEpoch
+from lockstep.features.generations import find_current, require_reason, require_replaceable
+from lockstep.features.restoring import check_restored, find_restored, plan_restored
 from lockstep.observability import suggestions
-from lockstep.protocol.generations import find_current, require_reason, require_replaceable
 from lockstep.protocol.pack import Member, move_pack
-from lockstep.protocol.restoring import check_restored, find_restored, plan_restored
 from lockstep.protocol.runtime import Runtime
 from lockstep.states import EpochState
 

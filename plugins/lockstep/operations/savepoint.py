@@ -8,10 +8,10 @@ from typing import NoReturn
 
 from lockstep.epoch import Epoch, Json, KeyedBy
 from lockstep.errors import IllegalTransition, InvalidPipeline, PlanMismatch, RestateRefused, UnknownEpoch, WalCorrupt
-from lockstep.protocol.generations import find_current
+from lockstep.features.generations import find_current
+from lockstep.features.keyed_state import hands_on_state
 from lockstep.protocol.identity import register_pipeline
 from lockstep.protocol.runtime import Runtime
-from lockstep.protocol.state_versions import hands_on_state
 from lockstep.states import DECIDED, EpochState
 from lockstep.wal.savepoint import Savepoint, bring_in, put_back, read_savepoint, write_savepoint
 

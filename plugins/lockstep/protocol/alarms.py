@@ -27,8 +27,8 @@ def unless_superseded(work: Callable[[], T], meanwhile: Callable[[], T | None]) 
     except (AlreadyDecided, Fenced):
         raise
     except Terminal as alarm:
-        found = meanwhile()
-        if found is None:
+        result = meanwhile()
+        if result is None:
             raise
         _log.info("overtaken meanwhile, so this is no alarm: %s: %s", type(alarm).__name__, alarm)
-        return found
+        return result

@@ -39,48 +39,48 @@ def audit(runtime: Runtime, run: RunKey, ask_spark: AskSpark | None = None) -> V
     if not epoch.plan.audits:
         _log.info("%s was planned without audits", epoch)
         return None
-    found = _meanwhile(runtime, epoch)
+    verdict = _meanwhile(runtime, epoch)
     if epoch.state in DECIDED:
-        return found
+        return verdict
     runtime.ledger.require_current(attempt)
-    if found is None:
+    if verdict is None:
         if epoch.wal is None:
             raise NotPrepared(f"{epoch} is {epoch.state} and has no sealed WAL to audit: clear from stage")
         with hold_lease(runtime.ledger, attempt, Role.AUDIT):
-            found = unless_superseded(
+            verdict = unless_superseded(
                 partial(_audit, runtime, attempt, epoch, ask_spark), partial(_meanwhile, runtime, epoch)
             )
     runtime.ledger.require_not_held(epoch)
-    return found
+    return verdict
 
 
 def _meanwhile(runtime: Runtime, epoch: Epoch) -> Verdict | None:
     """The verdict that there is. Raises `EpochHeld`."""
-    found = runtime.ledger.verdict(epoch.pipeline, epoch.id)
-    if found is not None:
+    verdict = runtime.ledger.verdict(epoch.pipeline, epoch.id)
+    if verdict is not None:
         runtime.ledger.require_not_held(epoch)
-        _log.info("%s: %s", epoch, found)
-    return found
+        _log.info("%s: %s", epoch, verdict)
+    return verdict
 
 
 def _audit(runtime: Runtime, attempt: Attempt, epoch: Epoch, ask_spark: AskSpark | None) -> Verdict:
     began = time.monotonic()
     audits = [audit_from_spec(spec) for spec in epoch.plan.audits]
-    before = partial(runtime.ledger.measured_before, epoch)
-    planned_at, several = _first_read(runtime, epoch)
-    replaced = runtime.ledger.seals_replaced(epoch) if several else ()
-    occasion = AuditContext(epoch.id, epoch.interval, planned_at, before, runtime.connections, replaced)
-    answers = ask(audits, occasion, open_wal(runtime.staging, epoch), ask_spark)
+    measured = partial(runtime.ledger.measured_before, epoch)
+    planned_at, is_joined = _first_read(runtime, epoch)
+    replaced = runtime.ledger.seals_replaced(epoch) if is_joined else ()
+    context = AuditContext(epoch.id, epoch.interval, planned_at, measured, runtime.connections, replaced)
+    answers = ask(audits, context, open_wal(runtime.staging, epoch), ask_spark)
     reach(CrashPoint.AUDIT_BEFORE_SAMPLES)
-    kept = _keep_samples(runtime, epoch, answers)
+    samples = _keep_samples(runtime, epoch, answers)
     reach(CrashPoint.AUDIT_AFTER_SAMPLES)
-    verdict = runtime.ledger.record_verdict(attempt, epoch.manifest_hash or "", [one.result for one in answers])
+    verdict = runtime.ledger.record_verdict(attempt, epoch.manifest_hash or "", [answer.result for answer in answers])
     reach(CrashPoint.AUDIT_AFTER_VERDICT)
     _log.info("%s: %s after %.1f s", epoch, verdict, time.monotonic() - began)
-    if kept:
+    if samples:
         level = logging.ERROR if verdict.outcome is Outcome.HELD else logging.WARNING
-        named = ", ".join(map(str, (*verdict.offended, *verdict.warnings)))
-        _log.log(level, "%s: rows offend %s; some of them stand in %s", epoch, named, kept)
+        offended = ", ".join(map(str, (*verdict.offended, *verdict.warnings)))
+        _log.log(level, "%s: rows offend %s; some of them stand in %s", epoch, offended, samples)
     return verdict
 
 
@@ -98,5 +98,5 @@ def _keep_samples(runtime: Runtime, epoch: Epoch, answers: Sequence[Answer]) -> 
     offended = [answer for answer in answers if answer.result.offending and not answer.away]
     if not offended:
         return None
-    told = {answer.result.name: {**asdict(answer.result), "sample": answer.sample} for answer in offended}
-    return runtime.staging.keep_samples(epoch.wal or "", told)
+    samples = {answer.result.name: {**asdict(answer.result), "sample": answer.sample} for answer in offended}
+    return runtime.staging.keep_samples(epoch.wal or "", samples)

@@ -10,53 +10,30 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lockstep.crash import CrashPoint, reach
-from lockstep.epoch import Attempt, Claim, Epoch, Input, Interval, KeyedBy, Plan, Position, RunKey, SourceRange
+from lockstep.epoch import Attempt, Claim, Epoch, Interval, KeyedBy, Plan, Position, RunKey, SourceRange
 from lockstep.errors import (
     EpochBusy,
     EpochVoid,
-    IllegalTransition,
     IntervalMissing,
     IntervalOverlap,
     InvalidPipeline,
-    LockstepError,
     PlanMismatch,
     PreflightRefused,
-    RestateRefused,
-    RunMismatch,
-    SourceClaimed,
+    SourceRefused,
     Terminal,
     TooManyInFlight,
     WalCorrupt,
 )
 from lockstep.observability import suggestions
 from lockstep.observability.log_context import bind_log_context, log_context
-from lockstep.observability.redaction import list_some
 from lockstep.protocol.alarms import unless_superseded
-from lockstep.protocol.generations import (
-    dependent_epochs,
-    find_current,
-    find_foreign,
-    is_generation_of,
-    join_ranges,
-    plan_again,
-    require_asked_for,
-    require_asked_once,
-    require_range_said,
-    require_replaceable,
-    require_restatable,
-    require_unsealed,
-    select_generation,
-)
+from lockstep.protocol.hooks import Planner, first_answer
 from lockstep.protocol.identity import require_known_markers, require_same_pipeline
-from lockstep.protocol.input_report import report_input
-from lockstep.protocol.interval_before import find_before, require_whole
 from lockstep.protocol.planned_sinks import describe_redefined, find_changed_sinks, find_redefined
-from lockstep.protocol.restoring import check_restored, find_restored, plan_restored, require_same_wish
 from lockstep.protocol.runtime import Runtime, open_wal
-from lockstep.protocol.state_versions import check_own_state, hands_on_state
 from lockstep.protocol.sweep import require_known_leftovers, require_known_pending, roll_back
 from lockstep.protocol.targets import find_last_shown, require_same_target, require_shown_still
-from lockstep.sources.base import SourceContext
+from lockstep.sources.base import SourceContext, planned_source
 from lockstep.states import DECIDED, UNDECIDED, EpochState
 
 if TYPE_CHECKING:
@@ -64,15 +41,13 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _PLANNING_TRIES = 5
-_NAMED = 10  # files in one line of the log
-_MERGED = "merged with what the next epoch would read (on_stuck='merge')"
 
 
 def begin(runtime: Runtime, run: RunKey, interval: Interval | None = None) -> Epoch:
-    """Give `run` its epoch: its own of an earlier try, its interval's existing one, an abandoned one, or a new one.
+    """Return the run's epoch: that of an earlier try, the one of its interval, an abandoned one, or a new one.
 
-    A decided epoch is returned as it is: the later roles finish or verify it; unless `run` is to `restate` its range,
-    or to `restore` what an earlier life of it showed: then it gets the epoch that takes its place. Raises `EpochBusy`,
+    A decided epoch is returned as it is: the later roles finish or verify it. A run that is to `restate` the range, or
+    to `restore` what an earlier generation showed, gets the epoch that replaces it. Raises `EpochBusy`,
     `SourceNotReady`, `TooManyInFlight`, `TargetFull` to be tried again; `RunMismatch`, `NameTaken`, `IntervalMissing`,
     `IntervalOverlap`, `SourceClaimed`, `PlanMismatch`, `EpochVoid`, `RestateRefused`, `WalGone`, `WalCorrupt`,
     `PreflightRefused`, `TargetChanged`, `LedgerConflict` for a person.
@@ -86,8 +61,7 @@ def begin(runtime: Runtime, run: RunKey, interval: Interval | None = None) -> Ep
 def begin_unless_idle(
     runtime: Runtime, run: RunKey, interval: Interval | None = None, *, idle: bool = True
 ) -> Epoch | None:
-    """The same, but None where a new epoch of a cursor pipeline would read nothing, as no source has anything new.
-    `idle` False: that is an epoch, too."""
+    """Like `begin`; return None if a new epoch of a cursor pipeline would read nothing and `idle` is True."""
     pipeline = runtime.defined
     bind_log_context(pipeline=pipeline.name)
     run = replace(run, interval=interval or run.interval)
@@ -103,25 +77,27 @@ def begin_unless_idle(
     reach(CrashPoint.BEGIN_AFTER_OPEN)
     bind_log_context(pipeline=epoch.pipeline, epoch=epoch.id, token=epoch.attempt)
     if epoch.state in UNDECIDED:
-        epoch = unless_superseded(partial(_void_older, runtime, epoch), partial(_decided_meanwhile, runtime, epoch))
+        epoch = unless_superseded(partial(_void_older, runtime, epoch), partial(_find_decided, runtime, epoch))
     _log.info("%s is %s, %s", epoch, epoch.state, runtime.ledger.attempt_name(epoch))
-    _tell_of_input(runtime, epoch)
+    for feature in runtime.features:
+        feature.begun(runtime, epoch)
     if names := find_redefined(epoch, pipeline.sink_specs(), pipeline.reads_from()):
         _log.warning("%s", describe_redefined(epoch, names))
     return epoch
 
 
 def _require_range(runtime: Runtime, run: RunKey) -> None:
-    """An interval for whom epochs are intervals, unless the run has its epoch, and for nobody else."""
-    pipeline, known = runtime.defined, runtime.find_attempt(run)
-    require_range_said(pipeline, run)
+    """Refuse an interval for a cursor pipeline, and a new epoch without one for an interval pipeline."""
+    pipeline, attempt = runtime.defined, runtime.find_attempt(run)
+    for feature in runtime.features:
+        feature.requested(runtime, run)
     if pipeline.identity is KeyedBy.CURSOR and run.interval is not None:
         raise InvalidPipeline(
             f"pipeline {pipeline.name} was given the interval {run.interval}, and its epochs are numbers: no source of "
             "it reads by interval (a FileSource does if its path has a placeholder such as {interval_start:%Y-%m-%d}, "
             "a KafkaSource with by_interval=True). Give the source one, or leave the interval away"
         )
-    if pipeline.identity is KeyedBy.INTERVAL and run.interval is None and known is None:
+    if pipeline.identity is KeyedBy.INTERVAL and run.interval is None and attempt is None:
         raise IntervalMissing(
             f"pipeline {pipeline.name} needs a data interval: give run_epoch interval=(start, end), or trigger "
             "the DAG with one"
@@ -134,144 +110,76 @@ def _void_older(runtime: Runtime, epoch: Epoch) -> Epoch:
     return _trust_or_discard_seal(runtime, epoch)
 
 
-def _decided_meanwhile(runtime: Runtime, epoch: Epoch) -> Epoch | None:
-    """The epoch, if this attempt's tasks were begun without waiting, and have decided it. Raises `Fenced`."""
+def _find_decided(runtime: Runtime, epoch: Epoch) -> Epoch | None:
+    """Return the epoch if tasks of this attempt, which didn't wait for `begin`, have decided it. Raises `Fenced`."""
     attempt = Attempt(epoch.pipeline, epoch.id, epoch.attempt)
     runtime.ledger.require_current(attempt)
-    found = runtime.epoch_of(attempt)
-    return found if found.state in DECIDED else None
-
-
-def _tell_of_input(runtime: Runtime, epoch: Epoch) -> None:
-    found = report_input(epoch, runtime.open_source)
-    if found.late:
-        files = list_some(found.late, _NAMED)
-        _log.warning("%s was decided without what came later, which nobody reads: %s", epoch, files)
-    if found.changed:
-        files = list_some(found.changed, _NAMED)
-        _log.warning("%s: these files changed after it had read them, and are not read again: %s", epoch, files)
-    for source in found.finished:
-        _log.info(
-            "%s: source %s is finished: it is read to its end, and later epochs have nothing of it", epoch, source
-        )
+    current = runtime.epoch_of(attempt)
+    return current if current.state in DECIDED else None
 
 
 class _NothingToRead(Exception):
-    """A plan whose ranges are all empty, where nobody wants one."""
+    """Every range of the plan is empty, and the caller wants no epoch then."""
 
 
 def _open(runtime: Runtime, run: RunKey, interval: Interval | None, *, idle: bool) -> Epoch:
     for _ in range(_PLANNING_TRIES):
-        found = _find(runtime, run, interval)
-        life, replace_it = select_generation(runtime, run, found) if found else (None, False)
-        if life is not None and not replace_it:
-            require_same_wish(run, life)
-            require_asked_for(runtime, run, life)
-            require_unsealed(runtime, run, life)
-            return _merge(runtime, run, life) or _take_over(runtime, run, life)
-        if life is None and run.restore is not None:
-            raise RestateRefused(f"can't show the rows of epoch {run.restore} again: nothing shows {run.interval} yet")
-        last = _last_number(runtime)
+        epoch = _find(runtime, run, interval)
+        plan: Planner = partial(_plan_next, runtime, run, interval, idle=idle)
+        for feature in runtime.features:
+            epoch, plan = feature.opening(runtime, run, epoch, plan)
+        if epoch is not None:
+            return _resume(runtime, run, epoch)
+        last = last_number(runtime)
         try:
-            if life is not None:
-                planned = _plan_replacement(runtime, run, life)
-            else:
-                planned = _plan_next(runtime, run, interval, idle=idle)
+            planned = plan()
         except Terminal:
-            if _last_number(runtime) == last:
+            if last_number(runtime) == last:
                 raise
-            continue  # another run has planned meanwhile: perhaps this very interval, or files that seem to be cut now
+            continue  # another run has planned meanwhile, maybe this very interval, or the files that are missing now
         if planned is not None:
             return planned
     raise EpochBusy(f"pipeline {runtime.pipeline}: other runs keep planning the next epoch first; try again")
 
 
 def _find(runtime: Runtime, run: RunKey, interval: Interval | None) -> Epoch | None:
-    known = runtime.find_attempt(run)
-    if known is not None:
-        return _require_own(runtime, run, runtime.epoch_of(known))
-    if run.epoch is not None:
-        return find_current(runtime, runtime.ledger.epoch(runtime.pipeline, run.epoch))
+    """Return the epoch that the run would take over: its own, the one of its interval, or an abandoned one."""
+    attempt = runtime.find_attempt(run)
+    own = runtime.epoch_of(attempt) if attempt else None
+    if (selected := first_answer(feature.selecting(runtime, run, own) for feature in runtime.features)) is not None:
+        return selected
+    if own is not None:
+        return own
     if interval is None or runtime.defined.identity is KeyedBy.CURSOR:
         return runtime.ledger.abandoned_epoch(runtime.pipeline)
-    found = runtime.ledger.epoch_of_interval(runtime.pipeline, interval)
-    if found is not None and found.interval != interval:
-        raise IntervalOverlap(f"interval {interval} overlaps {found} without being equal to it")
-    return found
+    epoch = runtime.ledger.epoch_of_interval(runtime.pipeline, interval)
+    if epoch is not None and epoch.interval != interval:
+        raise IntervalOverlap(f"interval {interval} overlaps {epoch} without being equal to it")
+    return epoch
 
 
-def _require_own(runtime: Runtime, run: RunKey, found: Epoch) -> Epoch:
-    """Raise `RunMismatch` if a run that is to restate one epoch has stood for another one's range."""
-    if run.epoch is not None and not is_generation_of(runtime, found, run.epoch):
-        raise RunMismatch(
-            f"run {run.run_id} stands for {found}, and is to restate epoch {run.epoch}: give it another id"
-        )
-    return found
-
-
-def _last_number(runtime: Runtime) -> int:
+def last_number(runtime: Runtime) -> int:
+    """Return the number of the pipeline's last epoch; 0 without one."""
     last = runtime.ledger.last_epoch(runtime.pipeline)
     return last.id if last else 0
 
 
-def _take_over(runtime: Runtime, run: RunKey, epoch: Epoch) -> Epoch:
+def _resume(runtime: Runtime, run: RunKey, epoch: Epoch) -> Epoch:
+    """Open a new attempt of an undecided epoch; return a decided one as it is."""
+    for feature in runtime.features:
+        if (replanned := feature.resuming(runtime, run, epoch)) is not None:
+            return replanned
     if epoch.state is EpochState.VOID:
         raise EpochVoid(f"{epoch} was given up: {epoch.reason}")
     if epoch.state in UNDECIDED:
-        _require_same_sinks(runtime, epoch)
-        _preflight(runtime, epoch.plan, epoch.id, runtime.ledger.replaced(epoch))
+        if changed := find_changed_sinks(runtime, epoch):
+            raise PlanMismatch(
+                f"{epoch} was planned with other sinks (changed: {', '.join(changed)}); take the new ones with "
+                f"{suggestions.replan(epoch.pipeline, epoch.id)}, or put the old ones back"
+            )
+        preflight(runtime, epoch.plan, epoch.id, runtime.ledger.replaced(epoch))
     reach(CrashPoint.BEGIN_BEFORE_OPEN)
     return runtime.ledger.take_over(runtime.pipeline, epoch.id, run)
-
-
-def _merge(runtime: Runtime, run: RunKey, stuck: Epoch) -> Epoch | None:
-    """The epoch that another run has left, and what the next one would read, as one, where `on_stuck` wants that; None:
-    it stays as it is (Flink: what an aborted checkpoint had is in the next one).
-
-    Of the range that is frozen nothing is left out, or read otherwise: what of it changed is told as ever.
-    """
-    if not _may_be_merged(runtime, run, stuck):
-        return None
-    try:
-        following = make_plan(runtime, None, stuck)
-        if all(_is_empty(runtime, name, found) for name, found in following.sources.items()):
-            return None
-        plan, claims = _join_next(runtime, stuck, following), find_claims(runtime, following)
-    except LockstepError as error:
-        _log.info("%s goes on with the range that it has: %s", stuck, error)
-        return None
-    _preflight(runtime, plan, stuck.id)
-    reach(CrashPoint.BEGIN_BEFORE_OPEN)
-    try:
-        return runtime.ledger.merge_epoch(stuck, plan, claims, run, _MERGED)
-    except (IllegalTransition, SourceClaimed) as error:  # somebody has begun it, or the next one, meanwhile
-        _log.info("%s is not merged: %s", stuck, error)
-        return None
-
-
-def _may_be_merged(runtime: Runtime, run: RunKey, stuck: Epoch) -> bool:
-    """Only the last epoch of a cursor, of which nothing is sealed, and by another run than its own, which finds what it
-    had."""
-    pipeline = runtime.defined
-    if pipeline.on_stuck != "merge" or stuck.state is not EpochState.PLANNED or stuck.generation is not None:
-        return False
-    if run.epoch is not None or runtime.find_attempt(run) is not None:
-        return False
-    last = runtime.ledger.last_original(pipeline.name)
-    alone = last is not None and last.id == stuck.id
-    return alone and stuck.plan.sources.keys() == pipeline.sources.keys() and not find_changed_sinks(runtime, stuck)
-
-
-def _join_next(runtime: Runtime, stuck: Epoch, following: Plan) -> Plan:
-    """What is read whole is so as it is now, as by any next epoch."""
-    had, comes = stuck.plan.sources, following.sources
-    sources = {
-        name: comes[name]
-        if had[name].snapshot and comes[name].snapshot
-        else join_ranges(runtime, name, [had[name], comes[name]])
-        for name in had
-    }
-    return replace(stuck.plan, sources=sources)
 
 
 def _plan_next(runtime: Runtime, run: RunKey, interval: Interval | None, *, idle: bool) -> Epoch | None:
@@ -280,11 +188,17 @@ def _plan_next(runtime: Runtime, run: RunKey, interval: Interval | None, *, idle
     if pipeline.identity is KeyedBy.CURSOR:
         interval = None
         last = runtime.ledger.last_original(pipeline.name)
-        _require_room(runtime)
+        in_flight = runtime.ledger.count_in_flight(runtime.pipeline)
+        if in_flight >= pipeline.max_in_flight:
+            raise TooManyInFlight(
+                f"pipeline {runtime.pipeline} has {in_flight} epochs in flight, max_in_flight is "
+                f"{pipeline.max_in_flight}: wait for them, see `lockstep status {runtime.pipeline}` for what holds "
+                "them, or raise max_in_flight"
+            )
     plan = make_plan(runtime, interval, last)
-    if idle and last is not None and all(_is_empty(runtime, name, found) for name, found in plan.sources.items()):
+    if idle and last is not None and all(is_empty(runtime, name, planned) for name, planned in plan.sources.items()):
         raise _NothingToRead
-    _preflight(runtime, plan, _last_number(runtime) + 1)
+    preflight(runtime, plan, last_number(runtime) + 1)
     reach(CrashPoint.BEGIN_BEFORE_OPEN)
     return runtime.ledger.plan_epoch(
         pipeline.name,
@@ -299,62 +213,52 @@ def _plan_next(runtime: Runtime, run: RunKey, interval: Interval | None, *, idle
     )
 
 
-def _plan_restored(runtime: Runtime, run: RunKey, current: Epoch, epoch: int) -> Epoch | None:
-    wanted = find_restored(runtime, current, epoch)
-    wal = check_restored(runtime, wanted)
-    plan = plan_restored(runtime, wanted)
-    schemas = {name: output.schema for name, output in wal.manifest.outputs.items()}
-    _preflight(runtime, plan, _last_number(runtime) + 1, [current], schemas)
-    plan = replace(plan, foreign=find_foreign(runtime, current))
-    reach(CrashPoint.BEGIN_BEFORE_OPEN)
-    return runtime.ledger.plan_generation(current, plan, {}, run, run.restate or "", restores=wanted.id)
-
-
-def _plan_replacement(runtime: Runtime, run: RunKey, current: Epoch) -> Epoch | None:
-    if run.restore is not None:
-        return _plan_restored(runtime, run, current, run.restore)
-    replaced = dependent_epochs(runtime, current)
-    require_asked_once(run, replaced)
-    require_restatable(runtime, replaced)
-    _preflight(runtime, current.plan, _last_number(runtime) + 1, replaced)
-    if run.input is Input.FROZEN or current.interval is None:
-        plan = plan_again(runtime, replaced, afresh=run.input is not Input.FROZEN)
-    else:
-        plan = make_plan(runtime, current.interval, None, replaced=current)
-    plan = replace(plan, foreign=find_foreign(runtime, current))
-    claims = find_claims(runtime, plan) if current.interval else {}  # of a cursor's files each is claimed for good
-    through = replaced[-1].id if current.interval is None and hands_on_state(runtime) else None
-    reach(CrashPoint.BEGIN_BEFORE_OPEN)
-    return runtime.ledger.plan_generation(current, plan, claims, run, run.restate or "", through=through)
-
-
-def _is_empty(runtime: Runtime, source: str, found: SourceRange) -> bool:
-    if found.snapshot or found.start == found.end:  # a snapshot has nothing new, whatever it has
+def is_empty(runtime: Runtime, source: str, planned: SourceRange) -> bool:
+    """Return True if the range has nothing to read. A snapshot has nothing new, whatever rows it has."""
+    if planned.snapshot or planned.start == planned.end:
         return True
-    with runtime.open_source(source, found) as live:
-        return live.is_empty(found.start, found.end)
+    with runtime.open_source(source, planned) as opened:
+        return opened.is_empty(planned.start, planned.end)
 
 
 def make_plan(runtime: Runtime, interval: Interval | None, last: Epoch | None, replaced: Epoch | None = None) -> Plan:
-    """Ask every source where this epoch ends. It starts where it ended in `last`, the epoch before, or in the last one
-    before that which names it. `replaced`: the epoch whose own claims, and those of other lives of its range, don't
-    count, as its plan is made anew. Raises what they raise, and `SourceChanged` where the interval before lacks some
-    of its records."""
-    pipeline = runtime.defined
-    ranges = {}
-    before = find_before(runtime, interval) if interval else None
-    exclude = [life.id for life in runtime.ledger.generations(replaced)] if replaced else []
+    """Ask every source where the epoch's range ends. The range starts where it ended in `last`, the epoch before, or in
+    the last one before that which has the source.
+
+    `replaced`: the epoch whose range is planned anew; its claims, and those of other generations, don't count. Raises
+    what sources raise, and `SourceChanged` where the interval before lacks some of its records.
+    """
+    pipeline, ranges = runtime.defined, {}
+    exclude = [generation.id for generation in runtime.ledger.generations(replaced)] if replaced else []
     for name, source in pipeline.sources.items():
-        claimed = _claimed_by(runtime, name, exclude)
-        claims = partial(runtime.ledger.find_claims, pipeline.name, name, exclude=exclude)
-        by_head = partial(runtime.ledger.find_paths_by_head, pipeline.name, name, exclude=exclude)
-        context = SourceContext(pipeline.name, name, claimed, runtime.connections, claims, by_head)
+        context = SourceContext(
+            pipeline.name,
+            name,
+            _claimed_by(runtime, name, exclude),
+            runtime.connections,
+            partial(runtime.ledger.find_claims, pipeline.name, name, exclude=exclude),
+            partial(runtime.ledger.find_paths_by_head, pipeline.name, name, exclude=exclude),
+        )
         start = _start(runtime, name, last)
-        with source.opened(context) as live:
-            if before is not None:
-                require_whole(runtime, before, name, live)
-            ranges[name] = SourceRange(start, live.latest(start, interval), source.spec(), source.is_snapshot)
+        with source.opened(context) as opened:
+            for feature in runtime.features:
+                feature.planning(runtime, interval, name, opened)
+            ranges[name] = SourceRange(start, opened.latest(start, interval), source.spec(), source.is_snapshot)
     return Plan(ranges, pipeline.sink_specs(), pipeline.reads_from(), pipeline.audit_specs())
+
+
+def join_ranges(runtime: Runtime, name: str, ranges: Sequence[SourceRange]) -> SourceRange:
+    """Return the ranges of consecutive epochs as one. Raises `SourceRefused`, and what the source raises."""
+    defined, last = runtime.defined.sources[name], ranges[-1]
+    frozen = [planned_source(name, planned.spec, defined).frozen_arguments() for planned in ranges]
+    if any(arguments != frozen[-1] for arguments in frozen):
+        raise SourceRefused(f"source {name} was defined otherwise in one of the epochs than in the last")
+    if last.snapshot and any((planned.snapshot, planned.end) != (True, last.end) for planned in ranges):
+        raise SourceRefused(f"source {name} was read whole by each of the epochs, and wasn't the same in all of them")
+    with runtime.open_source(name, last) as source:
+        end = last.end if len(ranges) == 1 or last.snapshot else source.join([planned.end for planned in ranges])
+        source.check(ranges[0].start, end)
+    return SourceRange(ranges[0].start, end, last.spec, last.snapshot)
 
 
 def _start(runtime: Runtime, source: str, last: Epoch | None) -> Position | None:
@@ -366,67 +270,51 @@ def _start(runtime: Runtime, source: str, last: Epoch | None) -> Position | None
 
 
 def find_claims(runtime: Runtime, plan: Plan) -> dict[str, list[Claim]]:
-    """The files of a plan, per source."""
-    claims = {name: _claims(runtime, name, found) for name, found in plan.sources.items()}
-    return {name: files for name, files in claims.items() if files}
-
-
-def _claims(runtime: Runtime, source: str, found: SourceRange) -> list[Claim]:
-    with runtime.open_source(source, found) as live:
-        named = live.claims(found.start, found.end)
-    return [Claim(one) if isinstance(one, str) else one for one in named]
+    """Return the files that a plan claims, by source."""
+    claims = {}
+    for name, planned in plan.sources.items():
+        with runtime.open_source(name, planned) as source:
+            if files := list(source.claims(planned.start, planned.end)):
+                claims[name] = [Claim(file) if isinstance(file, str) else file for file in files]
+    return claims
 
 
 def _claimed_by(runtime: Runtime, source: str, exclude: Sequence[int]) -> Callable[[Iterable[str]], set[str]]:
     def claimed(paths: Iterable[str]) -> set[str]:
-        found = runtime.ledger.find_claimed_paths(runtime.pipeline, source, paths)
-        return found - runtime.ledger.find_own_paths(runtime.pipeline, source, found, exclude) if exclude else found
+        owned = runtime.ledger.find_claimed_paths(runtime.pipeline, source, paths)
+        return owned - runtime.ledger.find_own_paths(runtime.pipeline, source, owned, exclude) if exclude else owned
 
     return claimed
 
 
-def _require_room(runtime: Runtime) -> None:
-    in_flight, limit = runtime.ledger.count_in_flight(runtime.pipeline), runtime.defined.max_in_flight
-    if in_flight >= limit:
-        raise TooManyInFlight(
-            f"pipeline {runtime.pipeline} has {in_flight} epochs in flight, max_in_flight is {limit}: wait for them, "
-            f"see `lockstep status {runtime.pipeline}` for what holds them, or raise max_in_flight"
-        )
-
-
-def _require_same_sinks(runtime: Runtime, epoch: Epoch) -> None:
-    if changed := find_changed_sinks(runtime, epoch):
-        raise PlanMismatch(
-            f"{epoch} was planned with other sinks (changed: {', '.join(changed)}); take the new ones with "
-            f"{suggestions.replan(epoch.pipeline, epoch.id)}, or put the old ones back"
-        )
-
-
-def _preflight(
+def preflight(
     runtime: Runtime,
     plan: Plan,
     epoch: int,
     replaced: Sequence[Epoch] = (),
     schemas: Mapping[str, pa.Schema] | None = None,
 ) -> None:
-    """`epoch`: the number of what is begun; `schemas`: of each output, where they are known before anything is
-    staged."""
+    """Check every sink of a plan before it is stored. Creates what is missing, where a sink may do that.
+
+    `epoch`: the epoch's number; `replaced`: epochs whose rows it replaces; `schemas`: of each output, where they are
+    known before anything is staged. Raises `PreflightRefused`, `TargetChanged`, `LedgerConflict`, `RestateRefused`.
+    """
     reach(CrashPoint.BEGIN_BEFORE_PREFLIGHT)
     require_known_leftovers(runtime, epoch)
     sinks = [runtime.sink_from(spec) for spec in plan.sinks.values()]
-    shown = find_last_shown(runtime.ledger, runtime.pipeline, sinks)
+    last_shown = find_last_shown(runtime.ledger, runtime.pipeline, sinks)
     rooms = defaultdict[tuple[str, int], list[str]](list)
     for described in sinks:
         with runtime.opened(described) as sink:
-            last = shown.get(sink.name, [])
+            last = last_shown.get(sink.name, [])
             require_same_target(runtime, sink, last)
             sink.preflight(None if schemas is None else {name: schemas[name] for name in sink.outputs})
             newest = require_known_markers(runtime.ledger, runtime.pipeline, sink)
             require_known_pending(runtime, sink)
             if sink.room is not None:
                 rooms[sink.room].append(sink.name)
-            for one in replaced:
-                require_replaceable(runtime, sink, one)
+            for feature in runtime.features:
+                feature.preflight(runtime, sink, replaced)
             require_shown_still(runtime, sink, last, newest)
             reach(CrashPoint.BEGIN_AFTER_PREFLIGHT)
     for (_, limit), names in rooms.items():
@@ -444,7 +332,8 @@ def _trust_or_discard_seal(runtime: Runtime, epoch: Epoch) -> Epoch:
     try:
         wal = open_wal(runtime.staging, epoch)
         wal.check()
-        check_own_state(runtime, epoch, wal.manifest)
+        for feature in runtime.features:
+            feature.checking_wal(runtime, epoch, wal.manifest)
     except WalCorrupt as error:
         _log.warning("%s is staged again: %s", epoch, error)
         own = Attempt(epoch.pipeline, epoch.id, epoch.attempt)  # not the run's: a retry may have opened a younger one

@@ -34,10 +34,10 @@ def commit_together(runtime: Runtime, runs: Sequence[RunKey]) -> list[Epoch | Lo
     """
     attempts = [runtime.attempt_of(run) for run in runs]
     reach(CrashPoint.COMMIT_BEFORE_DECISION)
-    decided = runtime.ledger.commit_epochs(attempts)
+    outcomes = runtime.ledger.commit_epochs(attempts)
     reach(CrashPoint.COMMIT_AFTER_DECISION)
-    for found in decided:
-        if isinstance(found, Epoch):
-            bind_log_context(pipeline=found.pipeline, epoch=found.id, token=found.attempt)
-            _log.info("%s is %s, manifest %s", found, found.state, (found.manifest_hash or "")[:12])
-    return decided
+    for outcome in outcomes:
+        if isinstance(outcome, Epoch):
+            bind_log_context(pipeline=outcome.pipeline, epoch=outcome.id, token=outcome.attempt)
+            _log.info("%s is %s, manifest %s", outcome, outcome.state, (outcome.manifest_hash or "")[:12])
+    return outcomes

@@ -90,8 +90,8 @@ def require_known_markers(ledger: LedgerReader, pipeline: str, sink: OpenSink) -
 
 def last_renumbered_token(ledger: LedgerReader, pipeline: str) -> int:
     """The largest token that anything carried when a person last looked; 0 if nobody ever did."""
-    found = ledger.pipeline_change(pipeline, RENUMBERED)
-    return int(found["token"]) if found else 0
+    change = ledger.pipeline_change(pipeline, RENUMBERED)
+    return int(change["token"]) if change else 0
 
 
 def _is_known(ledger: LedgerReader, pipeline: str, marker: Marker) -> bool:
@@ -110,15 +110,15 @@ def describe_identity(pipeline: Pipeline) -> Json:
 
 
 def _is_redefined(runtime: Runtime, mine: _Places) -> bool:
-    found = runtime.ledger.pipeline_change(runtime.pipeline, REDEFINED)
-    if found is None:
+    change = runtime.ledger.pipeline_change(runtime.pipeline, REDEFINED)
+    if change is None:
         return False
-    accepted = _Places(frozenset(found["sources"]), frozenset(found["reads"]), frozenset(found["writes"]))
+    accepted = _Places(frozenset(change["sources"]), frozenset(change["reads"]), frozenset(change["writes"]))
     return mine.shares_source(accepted) or bool(mine.writes & accepted.writes)
 
 
 def _of_definition(pipeline: Pipeline) -> _Places:
-    reads = {name: found for name, found in pipeline.reads_from().items() if not pipeline.sources[name].is_snapshot}
+    reads = {name: place for name, place in pipeline.reads_from().items() if not pipeline.sources[name].is_snapshot}
     writes = frozenset[str]().union(*(sink.writes_to() for sink in pipeline.sinks))
     return _Places(frozenset(reads), frozenset(reads.values()), writes)
 

@@ -116,9 +116,9 @@ def _told(failed: Sequence[tuple[Member, Exception]]) -> str:
     causes: dict[str, list[str]] = {}
     for member, error in failed:
         causes.setdefault(f"{type(error).__name__}: {error}", []).append(str(member))
-    told = [f"{_some(whose)}: {cause}" for cause, whose in causes.items()]
-    more = f"; and {len(told) - _TOLD} more causes, which the log tells" if len(told) > _TOLD else ""
-    return "; ".join(told[:_TOLD]) + more
+    lines = [f"{_some(members)}: {cause}" for cause, members in causes.items()]
+    more = f"; and {len(lines) - _TOLD} more causes, which the log tells" if len(lines) > _TOLD else ""
+    return "; ".join(lines[:_TOLD]) + more
 
 
 def _some(names: Sequence[str]) -> str:
@@ -154,8 +154,8 @@ class _Pack:
         self._in_order = pipeline.identity is KeyedBy.CURSOR
         #: what one epoch has prepared may keep others from preparing, or they have to follow one another
         self._one_by_one = self._in_order or any(sink.holds_keys for sink in pipeline.sinks)
-        has_state = bool(pipeline.state) or (self._in_order and runtime.ledger.has_keyed_state(pipeline.name))
-        most = 1 if has_state else pipeline.max_in_flight if self._in_order else 3 * jobs
+        in_sequence = any(feature.in_sequence(runtime) for feature in runtime.features)
+        most = 1 if in_sequence else pipeline.max_in_flight if self._in_order else 3 * jobs
         self._jobs = min(jobs, most)
         self._room = threading.Semaphore(most)
         self._turn = threading.RLock()  #: to take, and begin, the next one
@@ -167,7 +167,7 @@ class _Pack:
 
     def move(self) -> list[Member]:
         workers = [threading.Thread(target=self._work, daemon=True, name="pack") for _ in range(self._jobs)]
-        with self._runtime.beside() as runtime:
+        with self._runtime.for_thread() as runtime:
             if self._in_order:
                 finish_decided(runtime)  # the next epoch is published after the one before it
             for worker in workers:
@@ -194,7 +194,7 @@ class _Pack:
 
     def _work(self) -> None:
         try:
-            with self._runtime.beside() as runtime:
+            with self._runtime.for_thread() as runtime:
                 while (member := self._next(runtime)) is not None:
                     try:
                         self._bring(runtime, member)
@@ -259,19 +259,19 @@ class _Pack:
         """Whatever is ready each time, in the order of a cursor's epochs."""
         waiting: list[Member] = []
         while workers:
-            found = [self._ready.get()]
+            results = [self._ready.get()]
             while True:
                 try:
-                    found.append(self._ready.get_nowait())
+                    results.append(self._ready.get_nowait())
                 except Empty:
                     break
-            for one in found:
-                if isinstance(one, BaseException):
-                    raise one
-                if one is None:
+            for result in results:
+                if isinstance(result, BaseException):
+                    raise result
+                if result is None:
                     workers -= 1
                 else:
-                    waiting.append(one)
+                    waiting.append(result)
             ready = self._due(waiting)
             if ready:
                 yield ready
@@ -383,4 +383,4 @@ def _tells_what_is_left(runtime: Runtime, member: Member) -> bool:
 
 def _has_read_nothing(member: Member) -> bool:
     sources = (member.epoch.summary or {}).get("sources", {}) if member.epoch else {}
-    return bool(sources) and not any(found["rows"] for found in sources.values())
+    return bool(sources) and not any(counts["rows"] for counts in sources.values())

@@ -16,8 +16,8 @@ _NOT_IN_ROWS = frozenset({"create", "lock_timeout", "on_missing", "on_restate", 
 
 
 def find_changed_sinks(runtime: Runtime, epoch: Epoch) -> list[str]:
-    """Names of the sinks that are others now than `epoch` was planned with, or that only one of the two has. Raises
-    `InvalidPipeline` where the definition isn't known."""
+    """Return the names of sinks whose definition differs from the plan of `epoch`, or that only one of the two has.
+    Raises `InvalidPipeline` without a definition."""
     # through the sink: a release may have added an argument with a default that the plan doesn't know
     planned = {name: Sink.from_spec(spec).spec() for name, spec in epoch.plan.sinks.items()}
     defined = runtime.defined.sink_specs()
@@ -25,31 +25,31 @@ def find_changed_sinks(runtime: Runtime, epoch: Epoch) -> list[str]:
 
 
 def require_shown_alike(runtime: Runtime, replaced: Iterable[Epoch], doing: str, advice: str) -> None:
-    """One decision swaps the rows in every sink that shows them. Raises `RestateRefused` where others do than are
-    defined; `doing`: what can't be done then, `advice`: what to do first."""
-    for one in replaced:
-        if changed := find_changed_sinks(runtime, one):
+    """Raise `RestateRefused` if a replaced epoch was published with other sinks than are defined now: one decision
+    swaps the rows in every sink that shows them. `doing`: what is refused, `advice`: what to do first."""
+    for epoch in replaced:
+        if changed := find_changed_sinks(runtime, epoch):
             raise RestateRefused(
-                f"can't {doing}: {one} was published with other sinks (changed: {', '.join(changed)}), and what those "
-                f"show would stay; {advice}"
+                f"can't {doing}: {epoch} was published with other sinks (changed: {', '.join(changed)}), and what "
+                f"those show would stay; {advice}"
             )
 
 
 def find_redefined(epoch: Epoch, sinks: Mapping[str, Json], reads: Mapping[str, str]) -> tuple[str, ...]:
-    """The sinks, and of an interval the sources, that are others now than in a decided epoch's plan: "sink files".
-    `sinks`, `reads`: what a plan would freeze of the definition. No class of a plan is imported."""
+    """Return the sinks, and for an interval the sources, whose definition differs from a decided epoch's plan, such as
+    "sink files". `sinks`, `reads`: what a plan would freeze of the definition. Imports no class of the plan."""
     if epoch.state not in DECIDED or epoch.state is EpochState.REPLACED:
         return ()
     planned = epoch.plan.sinks
-    names = [f"sink {one}" for one in sorted({*planned, *sinks}) if _is_other(planned.get(one), sinks.get(one))]
+    names = [f"sink {sink}" for sink in sorted({*planned, *sinks}) if _differs(planned.get(sink), sinks.get(sink))]
     if epoch.interval is not None and epoch.plan.reads and reads:
-        names += [f"source {one}" for one in sorted({name for name, _ in epoch.plan.reads.items() ^ reads.items()})]
+        names += [f"source {name}" for name in sorted({name for name, _ in epoch.plan.reads.items() ^ reads.items()})]
     return tuple(names)
 
 
-def _is_other(planned: Json, defined: Json) -> bool:
-    """An argument that only one of them has is a usual one in the other, or unknown to that release: one that is unset
-    makes no difference, and none that published rows don't depend on does."""
+def _differs(planned: Json, defined: Json) -> bool:
+    """Compare two specs. An argument that only one of them has is a default in the other, or unknown to that release:
+    it counts only if it is set, and never if published rows don't depend on it."""
     if planned is None or defined is None or current_type(planned["type"]) != current_type(defined["type"]):
         return True
     mine, theirs = (spec.get("arguments", {}) for spec in (planned, defined))
@@ -58,7 +58,7 @@ def _is_other(planned: Json, defined: Json) -> bool:
 
 
 def describe_redefined(epoch: Epoch, redefined: Sequence[str]) -> str:
-    """What is so of the epoch, and what can be done."""
+    """Return a sentence that says what was redefined, and what can be done."""
     way = f"{suggestions.restate(epoch.pipeline, epoch.id)} reads it by the new definition"
     if any(name.startswith("sink ") for name in redefined):
         way = "to have its rows in the new sinks, too, move it by a pipeline of another name that has only those; "

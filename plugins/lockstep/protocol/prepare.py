@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import logging
 import time
-from contextlib import closing
-from dataclasses import replace
 from functools import partial
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Participant, RunKey, Vote
-from lockstep.errors import AlreadyDecided, PreflightRefused, SinkRejected, SinkUnavailable
-from lockstep.observability.log_context import bind_attempt, bind_token, log_context
+from lockstep.errors import AlreadyDecided, PreflightRefused, SinkRejected
+from lockstep.observability.log_context import bind_attempt, log_context, tell_token
 from lockstep.protocol.alarms import unless_superseded
-from lockstep.protocol.early_load import EarlyLoad, EarlyLoads
 from lockstep.protocol.lease import hold_lease
 from lockstep.protocol.runtime import Runtime, open_wal
 from lockstep.protocol.sweep import sweep_sink
-from lockstep.protocol.targets import find_known_losses, require_nothing_lost, said_to_lack
+from lockstep.protocol.targets import require_nothing_lost
 from lockstep.protocol.wording import describe_rows
 from lockstep.sinks.base import Sink
 from lockstep.sinks.open_sink import OpenSink
@@ -29,9 +26,8 @@ _log = logging.getLogger(__name__)
 
 
 @log_context
-def prepare(runtime: Runtime, run: RunKey, sink_name: str, early: EarlyLoads | None = None) -> Vote | None:
-    """Bring `sink_name`'s vote into the ledger; None when the epoch is decided already. `early`: those of this run's
-    `stage`, in the same process.
+def prepare(runtime: Runtime, run: RunKey, sink_name: str) -> Vote | None:
+    """Make `sink_name` write and vote, and return its vote; None if the epoch is decided already.
 
     Raises `Fenced`, `NotPrepared` (no sealed WAL), `OutOfOrder`, `KeysHeld`, `PreflightRefused`, `SinkRejected`,
     `SinkUnavailable`, `TargetChanged`, `WalCorrupt`.
@@ -45,7 +41,7 @@ def prepare(runtime: Runtime, run: RunKey, sink_name: str, early: EarlyLoads | N
     runtime.ledger.require_predecessor_decided(epoch)
     try:
         return unless_superseded(
-            partial(_take_part, runtime, attempt, epoch, runtime.sink_of(epoch, sink_name), early),
+            partial(_take_part, runtime, attempt, epoch, runtime.sink_of(epoch, sink_name)),
             partial(runtime.ledger.require_running, attempt),
         )
     except AlreadyDecided as late:
@@ -53,58 +49,32 @@ def prepare(runtime: Runtime, run: RunKey, sink_name: str, early: EarlyLoads | N
         return None
 
 
-def _take_part(runtime: Runtime, attempt: Attempt, epoch: Epoch, described: Sink, early: EarlyLoads | None) -> Vote:
+def _take_part(runtime: Runtime, attempt: Attempt, epoch: Epoch, described: Sink) -> Vote:
     with hold_lease(runtime.ledger, attempt, Role.PREPARE):
-        loaded = early.take(described.name) if early else None
-        if loaded and (vote := _vote_early(runtime, attempt, epoch, loaded)):
-            return vote
+        for feature in runtime.features:
+            if (vote := feature.preparing(runtime, attempt, epoch, described)) is not None:
+                return vote
         with runtime.opened(described) as sink:
-            if voted := _standing_vote(runtime, attempt, epoch, sink):
+            if voted := _valid_vote(runtime, attempt, epoch, sink):
                 return voted
-            # since `begin`: a mount may drop, a database be restored
+            # again: since `begin` a mount may have dropped, or a database been restored
             require_nothing_lost(runtime.ledger, runtime.pipeline, sink, described)
             return _vote(runtime, attempt, epoch, sink)
 
 
-def _vote_early(runtime: Runtime, attempt: Attempt, epoch: Epoch, load: EarlyLoad) -> Vote | None:
-    """Vote for what was loaded while Spark still wrote; None where that isn't proven to be what is sealed."""
-    with closing(load):
-        wal = open_wal(runtime.staging, epoch)
-        if load.sink is None or not load.holds(wal.manifest):
-            _log.info("%s: %s takes what is sealed: other files were loaded early", epoch, load.described.name)
-            return None
-        return unless_superseded(
-            partial(_vote_for_load, runtime, attempt, epoch, load.sink, load, wal),
-            partial(runtime.ledger.require_running, attempt, load.described.name, load.token),
-        )
-
-
-def _vote_for_load(
-    runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: TwoPhaseCommitSink, load: EarlyLoad, wal: SealedWal
-) -> Vote | None:
-    began = time.monotonic()
-    told = runtime.sink_epoch(epoch, load.token)
-    sink.refuse_shown(told)
-    try:
-        txn = load.name_manifest(told)
-    except SinkUnavailable as lost:
-        _log.info("%s: %s takes what is sealed, its early load was lost: %s", epoch, sink.name, lost)
+def _valid_vote(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenSink) -> Vote | None:
+    """Return this attempt's vote if it is still valid: a repeated task must not undo it."""
+    participant: Participant | None = runtime.ledger.participants(epoch.pipeline, epoch.id).get(sink.name)
+    if participant is None or participant.vote is None or participant.attempt != attempt.token:
         return None
-    vote = sink.vote_for(txn)
-    return _bring_in(runtime, attempt, epoch, sink, wal, vote, began)
-
-
-def _standing_vote(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenSink) -> Vote | None:
-    """This attempt's vote, if it still stands: a repeated task must not undo what it did."""
-    found: Participant | None = runtime.ledger.participants(epoch.pipeline, epoch.id).get(sink.name)
-    if found is None or found.vote is None or found.attempt != attempt.token or found.execution != found.vote.token:
+    vote = participant.vote
+    if participant.execution != vote.token:
         return None
-    told = runtime.sink_epoch(epoch, found.vote.token)
-    holds = found.vote.handle is not None
-    if isinstance(sink, TwoPhaseCommitSink) and holds and not sink.is_pending(sink.txn_of(told, found.vote)):
+    described, holds = runtime.sink_epoch(epoch, vote.token), vote.handle is not None
+    if isinstance(sink, TwoPhaseCommitSink) and holds and not sink.is_pending(sink.txn_of(described, vote)):
         return None
     _log.info("%s: %s has voted already", epoch, sink.name)
-    return found.vote
+    return vote
 
 
 def _vote(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenSink) -> Vote:
@@ -123,24 +93,26 @@ def _vote_as(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenSink, w
     sink.preflight({name: wal.manifest.outputs[name].schema for name in sink.outputs})
     reach(CrashPoint.PREPARE_AFTER_PREFLIGHT)
     if sink.needs_turn:
-        _require_no_waiting_in_a_circle(epoch, sink)
+        _require_no_deadlock(epoch, sink)
         runtime.ledger.take_turn(attempt, sink.name, token)
     reach(CrashPoint.PREPARE_AFTER_TURN)
     sweep_sink(runtime, sink, only=epoch.id, below=token)
-    told = runtime.sink_epoch(epoch, token)
-    if told.replaced:
-        words, taken = said_to_lack(runtime.ledger, runtime.pipeline), (*told.replaced, *told.earlier)
-        told = replace(told, lacking=told.lacking | find_known_losses(words, sink, (one.id for one in taken)))
-    sink.refuse_shown(told)
+    described = runtime.sink_epoch(epoch, token)
+    for feature in runtime.features:
+        described = feature.writing(runtime, sink, described)
+    sink.refuse_shown(described)
     reach(CrashPoint.PREPARE_BEFORE_WRITE)
-    vote = sink.prepare(told, wal.outputs(sink.outputs))
-    return _bring_in(runtime, attempt, epoch, sink, wal, vote, began)
+    vote = sink.prepare(described, wal.outputs(sink.outputs))
+    return record_vote(runtime, attempt, epoch, sink, wal, vote, began)
 
 
-def _bring_in(
+def record_vote(
     runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenSink, wal: SealedWal, vote: Vote, began: float
 ) -> Vote:
-    _require_all_rows(epoch, sink, vote, {name: wal.manifest.outputs[name].rows for name in sink.outputs})
+    """Check that the sink has taken every row, and store its vote. `began`: when it began, in monotonic seconds."""
+    expected = {name: wal.manifest.outputs[name].rows for name in sink.outputs}
+    if dict(vote.rows) != expected:
+        raise SinkRejected(f"{epoch}: sink {sink.name} took rows {dict(vote.rows)}, the WAL has {expected}")
     reach(CrashPoint.PREPARE_BEFORE_VOTE)
     runtime.ledger.record_vote(attempt, sink.name, vote)
     reach(CrashPoint.PREPARE_AFTER_VOTE)
@@ -148,19 +120,13 @@ def _bring_in(
     return vote
 
 
-def _require_no_waiting_in_a_circle(epoch: Epoch, sink: OpenSink) -> None:
-    """An epoch that has the turn may wait for keys that a prepared one holds, which waits for the turn. Those that
-    follow one another can't: each is decided before the next one is prepared."""
-    others = [other for other in epoch.plan.sinks if other != sink.name]
-    holding = [other for other in others if Sink.from_spec(epoch.plan.sinks[other]).holds_keys]
+def _require_no_deadlock(epoch: Epoch, sink: OpenSink) -> None:
+    """Refuse sinks that let two epochs wait for each other: one that has the turn waits for keys which a prepared one
+    holds, and that one waits for the turn. Epochs that are prepared in order can't."""
+    holding = [name for name, spec in epoch.plan.sinks.items() if name != sink.name and Sink.from_spec(spec).holds_keys]
     if not epoch.in_order and holding:
         raise PreflightRefused(
             f"sink {sink.name}: its table has unique keys, or is to get columns, so epochs go one by one from "
             f"prepare to publish, while sinks {holding} hold keys of theirs (upserts with protocol='two_phase'): two "
             "epochs could wait for each other; say protocol='write_ahead' there, or protocol='two_phase' here"
         )
-
-
-def _require_all_rows(epoch: Epoch, sink: OpenSink, vote: Vote, expected: dict[str, int]) -> None:
-    if dict(vote.rows) != expected:
-        raise SinkRejected(f"{epoch}: sink {sink.name} took rows {dict(vote.rows)}, the WAL has {expected}")

@@ -1,4 +1,4 @@
-"""publish: a sink makes the decided epoch visible; idempotent, by anyone, however long it takes."""
+"""publish: a sink makes the decided epoch visible. Idempotent; any process may do it, as often as it takes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,9 @@ from lockstep.errors import LedgerConflict, NotPrepared, OutcomeUnknown, TargetC
 from lockstep.observability import suggestions
 from lockstep.observability.log_context import bind_attempt, bind_log_context, bind_token, log_context
 from lockstep.protocol.alarms import unless_superseded
-from lockstep.protocol.generations import current_life
 from lockstep.protocol.lease import hold_publisher_lease
 from lockstep.protocol.runtime import Runtime, open_wal
 from lockstep.protocol.sweep import sweep_sink
-from lockstep.protocol.targets import find_known_losses, said_to_lack
 from lockstep.protocol.wording import describe_rows, may_be_incomplete
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
@@ -31,23 +29,22 @@ _log = logging.getLogger(__name__)
 
 @log_context
 def publish(runtime: Runtime, run: RunKey, sink_name: str) -> Epoch:
-    """Publish this run's epoch in one sink. Raises `NotPrepared` when it isn't decided, and what sinks raise."""
+    """Publish this run's epoch in one sink. Raises `NotPrepared` if it isn't decided, and what sinks raise."""
     bind_log_context(sink=sink_name)
-    return publish_decided(runtime, _decided_epoch_of(runtime, run), sink_name, Role.PUBLISH)
+    return publish_decided(runtime, _require_decided(runtime, run), sink_name, Role.PUBLISH)
 
 
 @log_context
 def publish_shard(runtime: Runtime, run: RunKey, sink_name: str, shard: int) -> Epoch:
-    """Have one shard of this run's epoch in a sink that has several: for who does the others at the same time, in other
-    processes. What the ledger knows is left to `publish`, which looks for all of them, and sends what is missing.
+    """Publish one shard of this run's epoch. Other processes may publish the other shards concurrently.
 
-    Raises what `publish` does.
+    Records nothing in the ledger: `publish` looks for all shards, and sends what is missing. Raises as `publish`.
     """
     bind_log_context(sink=sink_name)
-    return _publish_shard(runtime, _decided_epoch_of(runtime, run), sink_name, shard)
+    return _publish_shard(runtime, _require_decided(runtime, run), sink_name, shard)
 
 
-def _decided_epoch_of(runtime: Runtime, run: RunKey) -> Epoch:
+def _require_decided(runtime: Runtime, run: RunKey) -> Epoch:
     attempt = bind_attempt(runtime.attempt_of(run))
     epoch = runtime.epoch_of(attempt)
     if epoch.state not in DECIDED:
@@ -65,12 +62,13 @@ def publish_decided(runtime: Runtime, epoch: Epoch, sink_name: str, role: Role) 
     bind_log_context(pipeline=epoch.pipeline, epoch=epoch.id, token=epoch.attempt, sink=sink_name)
     participant = runtime.ledger.participants(epoch.pipeline, epoch.id).get(sink_name)
     if participant is None:
-        _log.info("%s was decided without sink %s, which came later: nothing to publish", epoch, sink_name)
+        _log.info("%s was decided without sink %s, which was added later: nothing to publish", epoch, sink_name)
         return epoch
-    show = partial(_show, runtime, epoch, participant, role)
     again = partial(publish_decided, runtime, sink_name=sink_name, role=role)
     with _naming_remedy(epoch, sink_name):
-        return unless_superseded(show, partial(_meanwhile, runtime, epoch, participant, again))
+        return unless_superseded(
+            partial(_show, runtime, epoch, participant, role), partial(_retry, runtime, epoch, participant, again)
+        )
 
 
 def _publish_shard(runtime: Runtime, epoch: Epoch, sink_name: str, shard: int) -> Epoch:
@@ -78,15 +76,17 @@ def _publish_shard(runtime: Runtime, epoch: Epoch, sink_name: str, shard: int) -
     if participant is None or participant.state is ParticipantState.PUBLISHED:
         _log.info("%s: nothing to publish in %s: it was there before, or has no part in it", epoch, sink_name)
         return epoch
-    send = partial(_send_shard, runtime, epoch, participant, shard)
     again = partial(_publish_shard, runtime, sink_name=sink_name, shard=shard)
     with _naming_remedy(epoch, sink_name):
-        return unless_superseded(send, partial(_meanwhile, runtime, epoch, participant, again))
+        return unless_superseded(
+            partial(_send_shard, runtime, epoch, participant, shard),
+            partial(_retry, runtime, epoch, participant, again),
+        )
 
 
 @contextmanager
 def _naming_remedy(epoch: Epoch, sink_name: str) -> Iterator[None]:
-    """Where only a person can know what became of a decided epoch, the command that takes a person's word."""
+    """Name the command with which a person says whether the sink shows the epoch, where nothing else can tell."""
     try:
         yield
     except (OutcomeUnknown, TargetChanged) as error:
@@ -99,15 +99,15 @@ def _naming_remedy(epoch: Epoch, sink_name: str) -> Iterator[None]:
         raise
 
 
-def _meanwhile(runtime: Runtime, epoch: Epoch, known: Participant, again: Callable[[Epoch], Epoch]) -> Epoch | None:
-    """Begin anew if the ledger tells something else by now: the sink has published, or a person has acted."""
-    found = runtime.ledger.epoch(epoch.pipeline, epoch.id)
-    same = runtime.ledger.participants(epoch.pipeline, epoch.id).get(known.sink) == known
-    return None if same and found.restaged == epoch.restaged else again(found)
+def _retry(runtime: Runtime, epoch: Epoch, participant: Participant, again: Callable[[Epoch], Epoch]) -> Epoch | None:
+    """Begin again if the ledger has changed: the sink has published, or a person has acted. None if it hasn't."""
+    current = runtime.ledger.epoch(epoch.pipeline, epoch.id)
+    same = runtime.ledger.participants(epoch.pipeline, epoch.id).get(participant.sink) == participant
+    return None if same and current.restaged == epoch.restaged else again(current)
 
 
 def _show(runtime: Runtime, epoch: Epoch, participant: Participant, role: Role) -> Epoch:
-    vote = _vote_of(epoch, participant)
+    vote = _require_vote(epoch, participant)
     with runtime.opened(runtime.sink_of(epoch, participant.sink)) as sink:
         if participant.state is ParticipantState.PUBLISHED:
             _require_marker(runtime, epoch, sink, participant)
@@ -119,47 +119,36 @@ def _show(runtime: Runtime, epoch: Epoch, participant: Participant, role: Role) 
 
 
 def _send_shard(runtime: Runtime, epoch: Epoch, participant: Participant, shard: int) -> Epoch:
-    began, vote = time.monotonic(), _vote_of(epoch, participant)
+    began, vote = time.monotonic(), _require_vote(epoch, participant)
     with (
         runtime.opened(runtime.sink_of(epoch, participant.sink)) as sink,
         _naming_restage(epoch),
         hold_publisher_lease(runtime.ledger, epoch, sink.name, Role.PUBLISH),
     ):
-        epoch, token = _begin_publishing(runtime, epoch, sink, vote, Role.PUBLISH)
+        epoch, token = _take_token(runtime, epoch, sink, vote, Role.PUBLISH)
         reach(CrashPoint.PUBLISH_BEFORE_SINK)
-        at, wal = runtime.sink_epoch(epoch, token), runtime.sealed_outputs(epoch, sink)
-        publication = sink.publish_shard(at, vote, wal, shard)
-    told = f"shard {shard} ({publication})" if publication else f"no shard {shard} of it by itself: publish does all"
-    _log.info("%s: %s has %s after %.1f s", epoch, sink.name, told, time.monotonic() - began)
+        described, wal = runtime.sink_epoch(epoch, token), runtime.sealed_outputs(epoch, sink)
+        publication = sink.publish_shard(described, vote, wal, shard)
+    sent = f"shard {shard} ({publication})" if publication else f"no shard {shard} of it by itself: publish does all"
+    _log.info("%s: %s has %s after %.1f s", epoch, sink.name, sent, time.monotonic() - began)
     return epoch
 
 
-def _vote_of(epoch: Epoch, participant: Participant) -> Vote:
-    if participant.vote is None:
-        raise LedgerConflict(f"{epoch} was decided without the vote of {participant.sink}")
-    return participant.vote
-
-
-def _begin_publishing(runtime: Runtime, epoch: Epoch, sink: OpenSink, vote: Vote, role: Role) -> tuple[Epoch, int]:
-    """The epoch, once its turn has come and its WAL was found whole, and a token to publish it."""
-    runtime.ledger.require_predecessor_published(epoch, sink.name)
-    if sink.numbers_rows and not sink.has_shown(runtime.sink_epoch(epoch, vote.token)):
-        _require_whole(runtime, epoch, sink)
-    token = bind_token(runtime.ledger.take_token(Attempt(epoch.pipeline, epoch.id, epoch.attempt), role, sink.name))
-    # read again: once the token shows, it isn't staged again unseen
-    return runtime.ledger.epoch(epoch.pipeline, epoch.id), token
-
-
 def _publish(runtime: Runtime, epoch: Epoch, sink: OpenSink, vote: Vote, age: timedelta | None, role: Role) -> Epoch:
+    """Make the epoch visible in the sink, and record that. `age`: of the sink's prepared transaction."""
     began = time.monotonic()
-    epoch, token = _begin_publishing(runtime, epoch, sink, vote, role)
+    epoch, token = _take_token(runtime, epoch, sink, vote, role)
     if isinstance(sink, TwoPhaseCommitSink):
         sink.warn_of_timeout(vote.handle, age)
     reach(CrashPoint.PUBLISH_BEFORE_SINK)
     publication = sink.publish(runtime.sink_epoch(epoch, token), vote, runtime.sealed_outputs(epoch, sink))
     reach(CrashPoint.PUBLISH_BEFORE_RECORD)
-    reason, unproven = _why_repaired(sink, age) if publication is Publication.REPAIRED else "", None
-    if publication is Publication.CUT_OFF:
+    reason, unproven = "", None
+    if publication is Publication.REPAIRED:
+        reason = "written again from the WAL"
+        if isinstance(sink, TwoPhaseCommitSink) and sink.outlived(age):
+            reason += f": its transaction had outlived the timeout of {sink.transaction_timeout}"
+    elif publication is Publication.CUT_OFF:
         reason = unproven = may_be_incomplete(epoch.id, sink.name)
         _log.warning("%s", reason)
     epoch = runtime.ledger.record_publication(
@@ -171,15 +160,27 @@ def _publish(runtime: Runtime, epoch: Epoch, sink: OpenSink, vote: Vote, age: ti
     return epoch
 
 
-def _require_whole(runtime: Runtime, epoch: Epoch, sink: OpenSink) -> None:
-    """Nothing is sent of a damaged WAL: whose rest comes in another order could not follow what was sent."""
-    for batches in open_wal(runtime.staging, epoch).outputs(sink.outputs):
-        batches.check()
+def _take_token(runtime: Runtime, epoch: Epoch, sink: OpenSink, vote: Vote, role: Role) -> tuple[Epoch, int]:
+    """Check that the sink shows the epoch before and that the WAL can be sent. Return the epoch and a fresh token."""
+    runtime.ledger.require_predecessor_published(epoch, sink.name)
+    if sink.numbers_rows and not sink.has_shown(runtime.sink_epoch(epoch, vote.token)):
+        # of a damaged WAL nothing is sent: the rest of a restaged one could come in another order
+        for batches in open_wal(runtime.staging, epoch).outputs(sink.outputs):
+            batches.check()
+    token = tell_token(runtime.ledger.take_token(Attempt(epoch.pipeline, epoch.id, epoch.attempt), role, sink.name))
+    # read again: from the token on nobody stages the epoch again without this publisher's knowledge
+    return runtime.ledger.epoch(epoch.pipeline, epoch.id), token
+
+
+def _require_vote(epoch: Epoch, participant: Participant) -> Vote:
+    if participant.vote is None:
+        raise LedgerConflict(f"{epoch} was decided without the vote of {participant.sink}")
+    return participant.vote
 
 
 @contextmanager
 def _naming_restage(epoch: Epoch) -> Iterator[None]:
-    """Say what helps where the WAL of a decided epoch is damaged."""
+    """Name the command that repairs the WAL of a decided epoch."""
     try:
         yield
     except WalCorrupt as damage:
@@ -189,32 +190,23 @@ def _naming_restage(epoch: Epoch) -> Iterator[None]:
         ) from damage
 
 
-def _why_repaired(sink: OpenSink, age: timedelta | None) -> str:
-    why = "written again from the WAL"
-    if isinstance(sink, TwoPhaseCommitSink) and sink.outlived(age):
-        return f"{why}: its transaction had outlived the timeout of {sink.transaction_timeout}"
-    return why
-
-
 def _require_marker(runtime: Runtime, epoch: Epoch, sink: OpenSink, participant: Participant) -> None:
+    """Raise `LedgerConflict` unless the target shows what the ledger calls published there."""
     if participant.publication == Publication.RESOLVED or sink.guarantee is Guarantee.NONE:
         return
     marker = sink.find_marker(epoch.id)
-    words = said_to_lack(runtime.ledger, epoch.pipeline) if marker is None else []
-    if (
-        find_known_losses(words, sink, [epoch.id])
-        and (replaced_by := current_life(runtime.ledger, epoch)).id != epoch.id
-    ):
-        # a target that has lost it, by a person's word, is to show what has replaced it since
-        replacing = runtime.ledger.participants(replaced_by.pipeline, replaced_by.id).get(sink.name)
-        if replacing is not None and replacing.state is ParticipantState.PUBLISHED:
-            _require_marker(runtime, replaced_by, sink, replacing)
-        return
+    if marker is None:
+        for feature in runtime.features:
+            if (instead := feature.shown_instead(runtime, epoch, sink)) is not None:
+                replacing = runtime.ledger.participants(instead.pipeline, instead.id).get(sink.name)
+                if replacing is not None and replacing.state is ParticipantState.PUBLISHED:
+                    _require_marker(runtime, instead, sink, replacing)
+                return
     if marker is None or marker.manifest_hash != epoch.manifest_hash:
-        found = f"the marker of manifest {marker.manifest_hash[:12]}" if marker else "no marker"
-        runtime.ledger.record_comparison(epoch, sink.name, f"the target holds {found}")
+        actual = f"the marker of manifest {marker.manifest_hash[:12]}" if marker else "no marker"
+        runtime.ledger.record_comparison(epoch, sink.name, f"the target holds {actual}")
         raise LedgerConflict(
-            f"{epoch} is published in sink {sink.name} by the ledger, the target holds {found}: "
+            f"{epoch} is published in sink {sink.name} by the ledger, the target holds {actual}: "
             "was it restored from a backup?"
         )
     _log.info("%s: %s shows it already, its marker agrees", epoch, sink.name)

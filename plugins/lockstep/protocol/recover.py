@@ -15,16 +15,14 @@ from lockstep.observability.log_context import bind_log_context, clear_log_conte
 from lockstep.observability.redaction import describe_raised
 from lockstep.protocol.abort import abort_epoch
 from lockstep.protocol.cleanup import clean
-from lockstep.protocol.compactions import sweep_compactions
 from lockstep.protocol.identity import require_known_markers
 from lockstep.protocol.publish import publish_decided
-from lockstep.protocol.retained_wals import expire_wals
 from lockstep.protocol.runtime import Runtime
 from lockstep.protocol.sweep import kept_epochs, sweep_folders, sweep_sink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.states import SHOWN, EpochState, Role
 
-LONGEST = timedelta(days=1)  #: an attempt without a sign of life is left alone, whatever may still be to come
+LONGEST = timedelta(days=1)  #: after which a silent attempt is voided even if tasks of it are unfinished
 _log = logging.getLogger(__name__)
 
 
@@ -37,24 +35,24 @@ class RecoveryReport:
     voided: list[int] = field(default_factory=list)  #: epochs whose attempt was raised
     swept: int = 0  #: transactions and folders
     problems: list[str] = field(default_factory=list)
-    #: what somebody else is publishing at this moment, and what waits for that: no problem
+    #: epochs that another process is publishing, and epochs that wait for these: no problem
     busy: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._epochs: dict[str, list[int]] = {}  # of each problem, in the order of `problems`
+        self._epochs: dict[str, list[int]] = {}  # by problem, in the order of `problems`
 
     def note(self, problem: str, epoch: int | None) -> bool:
-        """One line a problem, which names every epoch that has it. Whether it is a new one."""
+        """Add the problem, in one line with all epochs that have it. Return True if it is new."""
         new = problem not in self._epochs
         epochs = self._epochs.setdefault(problem, [])
         if epoch is not None and epoch not in epochs:
             epochs.append(epoch)
-        self.problems[:] = [_describe(*found) for found in self._epochs.items()]
+        self.problems[:] = [_describe(*problem_epochs) for problem_epochs in self._epochs.items()]
         return new
 
     @property
     def complete(self) -> bool:
-        """Whether the round did everything that there was to do."""
+        """True if the round did everything that there was to do."""
         return not self.problems and not self.busy
 
 
@@ -64,8 +62,11 @@ def recover(
     recovery_grace: timedelta | None = None,
     coming: Callable[[Epoch], str | None] = lambda epoch: None,
 ) -> RecoveryReport:
-    """One round. An undecided attempt is voided after `recovery_grace` (default: the pipeline's own) without a
-    heartbeat; while `coming` names unfinished tasks of it, after the longer of LONGEST and the pipeline's."""
+    """Run one round of recovery.
+
+    Attempts are voided after `recovery_grace` (default: the pipeline's) without a heartbeat; while `coming` names
+    unfinished tasks of an attempt, after the longer of LONGEST and the pipeline's grace.
+    """
     report = finish_decided(runtime)
     for epoch in _abandoned(runtime, recovery_grace, coming):
         _guard(report, partial(_void, runtime, epoch, report), epoch.id)
@@ -78,30 +79,30 @@ def _abandoned(
 ) -> list[Epoch]:
     ledger, usual = runtime.ledger, runtime.ledger.recovery_grace(runtime.pipeline)
     silent = ledger.abandoned_epochs(runtime.pipeline, recovery_grace if recovery_grace is not None else usual)
-    forsaken = {one.id for one in ledger.abandoned_epochs(runtime.pipeline, max(usual, LONGEST))} if silent else ()
-    found = []
+    oldest = ledger.abandoned_epochs(runtime.pipeline, max(usual, LONGEST)) if silent else []
+    overdue, abandoned = {epoch.id for epoch in oldest}, []
     for epoch in silent:
-        ahead = _ask(coming, epoch) if epoch.id not in forsaken else None
+        ahead = _unfinished_tasks(coming, epoch) if epoch.id not in overdue else None
         if ahead is None:
-            found.append(epoch)
+            abandoned.append(epoch)
         else:
-            _log.info("%s is left alone: nobody is at it, and still to come is %s", epoch, ahead)
-    return found
+            _log.info("%s is left alone: idle, with unfinished tasks: %s", epoch, ahead)
+    return abandoned
 
 
-def _ask(coming: Callable[[Epoch], str | None], epoch: Epoch) -> str | None:
-    """Who can't say it ends no round: then something may be."""
+def _unfinished_tasks(coming: Callable[[Epoch], str | None], epoch: Epoch) -> str | None:
+    """Return the attempt's unfinished tasks. If `coming` fails, assume that there are some."""
     try:
         return coming(epoch)
     except Exception as error:
-        _log.debug("%s: how it came to this", epoch, exc_info=error)
-        _log.warning("%s: what is still to come can't be asked for: %s", epoch, type(error).__name__)
-        return "something that can't be asked for"
+        _log.debug("%s: can't ask for unfinished tasks", epoch, exc_info=error)
+        _log.warning("%s: can't ask for unfinished tasks: %s", epoch, type(error).__name__)
+        return "unknown, as asking failed"
 
 
 @log_context
 def finish_decided(runtime: Runtime) -> RecoveryReport:
-    """The first half of a round: publish and clean up what is decided, in order."""
+    """Publish and clean up what is decided, in order: the first half of a round."""
     report = RecoveryReport(runtime.pipeline)
     for epoch in runtime.ledger.unfinished_epochs(runtime.pipeline):
         if epoch.state in (EpochState.COMMITTED, EpochState.PUBLISHED):
@@ -110,11 +111,11 @@ def finish_decided(runtime: Runtime) -> RecoveryReport:
 
 
 def forget(runtime: Runtime, reason: str) -> RecoveryReport:
-    """Forget a pipeline that never decided anything, take away what it left, let its targets go.
+    """Forget a pipeline that never decided anything, delete what it left, and release its targets.
 
-    First the ledger, then the rest, as with every abort. Repeat it while the report has problems. Raises
-    `IllegalTransition` if an epoch was ever decided, `LedgerConflict` if a sink shows one that was decided by a ledger
-    that this one is older than, `UnknownEpoch`.
+    The ledger first, as with every abort. To be repeated while the report has problems. Raises `IllegalTransition` if
+    an epoch was ever decided, `LedgerConflict` if a sink shows one that a later state of the ledger, since lost, has
+    decided, `UnknownEpoch`.
     """
     for spec in known_sinks(runtime):
         try:
@@ -123,7 +124,7 @@ def forget(runtime: Runtime, reason: str) -> RecoveryReport:
         except LedgerConflict:
             raise
         except LockstepError:
-            continue  # it can't be asked: a problem of the report
+            continue  # the sweep below reports it
     runtime.ledger.forget_pipeline(runtime.pipeline, reason)
     report = RecoveryReport(runtime.pipeline)
     _sweep(runtime, report)
@@ -154,24 +155,26 @@ def _void(runtime: Runtime, epoch: Epoch, report: RecoveryReport) -> None:
 
 
 def _sweep(runtime: Runtime, report: RecoveryReport) -> None:
-    known = known_sinks(runtime)
-    for spec in known:
-        _guard(report, partial(_sweep_sink, runtime, spec, known, report))
+    specs = known_sinks(runtime)
+    for spec in specs:
+        _guard(report, partial(_sweep_sink, runtime, spec, specs, report))
     _guard(report, partial(_sweep_folders, runtime, report))
 
 
-def _sweep_sink(runtime: Runtime, spec: Json, known: list[Json], report: RecoveryReport) -> None:
+def _sweep_sink(runtime: Runtime, spec: Json, specs: list[Json], report: RecoveryReport) -> None:
     described = runtime.sink_to_sweep(spec)
     with runtime.opened(described) as sink:
         handled = sweep_sink(runtime, sink)
         report.swept += len(handled)
-        report.swept += sweep_compactions(runtime, described, sink, known)
+        for feature in runtime.features:
+            report.swept += feature.sink_swept(runtime, described, sink, specs)
         if isinstance(sink, TwoPhaseCommitSink) and report.complete:
             sink.finish_recovering(handled)
 
 
 def _sweep_folders(runtime: Runtime, report: RecoveryReport) -> None:
-    report.swept += len(expire_wals(runtime, Role.RECOVER))
+    for feature in runtime.features:
+        report.swept += feature.sweeping_folders(runtime)
     report.swept += sweep_folders(runtime)
     for stranger in runtime.staging.strangers(
         runtime.ledger.deployment(), runtime.pipeline, exclude=kept_epochs(runtime)
@@ -180,7 +183,7 @@ def _sweep_folders(runtime: Runtime, report: RecoveryReport) -> None:
 
 
 def known_sinks(runtime: Runtime) -> list[Json]:
-    """The sinks of the last plan, of every unfinished one and of those that were replaced: one of each spec."""
+    """Return the distinct specs of sinks in the last plan, in unfinished ones and in those of the last week."""
     specs = runtime.ledger.planned_sinks(runtime.pipeline)
     last = runtime.ledger.last_epoch(runtime.pipeline)
     for epoch in [*([last] if last else []), *runtime.ledger.unfinished_epochs(runtime.pipeline)]:
@@ -189,13 +192,13 @@ def known_sinks(runtime: Runtime) -> list[Json]:
 
 
 def _guard(report: RecoveryReport, work: Callable[[], object], epoch: int | None = None) -> bool:
-    """One broken sink must not keep the others from being recovered. Whether it was done."""
-    clear_log_context()
+    """Do `work`; report its failure and return False, so that one broken sink doesn't stop recovery of the others."""
+    tell_nothing()
     bind_log_context(pipeline=report.pipeline, epoch=epoch)
     try:
         work()
     except LockstepError as error:
-        waits = isinstance(error, OutOfOrder)  # for one that has a problem of its own, or that somebody is publishing
+        waits = isinstance(error, OutOfOrder)  # for one that has a problem, or is being published
         if isinstance(error, PublishBusy) or (waits and not report.problems):
             _log.info("%s", error)
             report.busy.append(str(error))
@@ -203,9 +206,9 @@ def _guard(report: RecoveryReport, work: Callable[[], object], epoch: int | None
         problem = "an earlier epoch has to be published first" if waits else str(error)
         if report.note(f"{type(error).__name__}: {problem}", epoch):
             _log.error("%s: %s", type(error).__name__, error)
-    except Exception as error:  # of a sink, or of what it stands on: no other epoch or pipeline waits for it
+    except Exception as error:  # of a sink or a library: other epochs and pipelines must go on
         frame = traceback.extract_tb(error.__traceback__)[-1]
-        problem = f"{describe_raised(error)} at {frame.filename}:{frame.lineno}, which no name of Lockstep's is for"
+        problem = f"{describe_raised(error)} at {frame.filename}:{frame.lineno}, which isn't an error of Lockstep"
         if report.note(problem, epoch):
             _log.error("%s", problem)
     else:

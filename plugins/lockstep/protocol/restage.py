@@ -1,10 +1,9 @@
 """restage: a decided epoch whose WAL is damaged is staged again, from its frozen ranges, into a folder of its own.
 
-The decision stands: the epoch keeps the manifest hash that it was decided with, and markers carry that one. Where the
-rows that come out are the sealed ones, by number and digest, every sink that hasn't published yet takes them from the
-new folder. Otherwise nothing is changed. They may come in another order. That matters to sinks that number rows and may
-have sent some already: there only a WAL that is the same byte for byte will do. What shows an earlier life's rows again
-takes them from that one's WAL once more.
+The decision stays: the epoch keeps the manifest hash that it was decided with, and markers carry that one. If number
+and digest of the staged rows are the sealed ones, every sink that hasn't published yet takes them from the new folder.
+Otherwise nothing is changed. The rows may come in another order. Sinks that number rows, and may have sent some
+already, accept only a WAL that is the same byte for byte.
 """
 
 from __future__ import annotations
@@ -17,10 +16,8 @@ from lockstep.epoch import Attempt, Epoch, Restaged, Vote
 from lockstep.errors import IllegalTransition, LockstepError, RestageRefused, WalCorrupt
 from lockstep.observability.log_context import bind_log_context, bind_token, log_context
 from lockstep.protocol.alarms import unless_superseded
-from lockstep.protocol.restoring import write_restored
 from lockstep.protocol.runtime import Runtime, open_wal
-from lockstep.protocol.stage_job import Launch, write_wal
-from lockstep.protocol.state_versions import BaseState, find_base_state
+from lockstep.protocol.stage_job import Launch, stage_parts, write_wal
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.states import SHOWN, EpochState, ParticipantState, Role
 from lockstep.wal.manifest import Manifest
@@ -51,7 +48,7 @@ def restage_if_needed(runtime: Runtime, epoch: Epoch, launch: Launch, reference:
 
 
 def _is_needed(runtime: Runtime, epoch: Epoch) -> bool:
-    """Whether a sink has yet to publish, and not from a transaction that it holds."""
+    """Return True if a sink has yet to publish from the WAL, not from a transaction that it holds."""
     return any(
         participant.vote is not None and not _holds(runtime, epoch, name, participant.vote)
         for name, participant in runtime.ledger.participants(epoch.pipeline, epoch.id).items()
@@ -60,13 +57,13 @@ def _is_needed(runtime: Runtime, epoch: Epoch) -> bool:
 
 
 def _holds(runtime: Runtime, epoch: Epoch, name: str, vote: Vote) -> bool:
-    if vote.handle is None:  # of a sink that holds nothing
+    if vote.handle is None:
         return False
     try:
         with runtime.opened(runtime.sink_of(epoch, name)) as sink:
-            told = runtime.sink_epoch(epoch, vote.token)
-            return isinstance(sink, TwoPhaseCommitSink) and sink.is_pending(sink.txn_of(told, vote))
-    except LockstepError:  # who can't be asked may need it
+            described = runtime.sink_epoch(epoch, vote.token)
+            return isinstance(sink, TwoPhaseCommitSink) and sink.is_pending(sink.txn_of(described, vote))
+    except LockstepError:  # a sink that can't be asked may need the WAL
         return False
 
 
@@ -89,20 +86,17 @@ def _require_damaged(runtime: Runtime, epoch: Epoch) -> None:
 
 
 def _meanwhile(runtime: Runtime, epoch: Epoch) -> Epoch | None:
-    found = runtime.ledger.epoch(epoch.pipeline, epoch.id)
-    return found if found.state in SHOWN or found.restaged != epoch.restaged else None
+    current = runtime.ledger.epoch(epoch.pipeline, epoch.id)
+    return current if current.state in SHOWN or current.restaged != epoch.restaged else None
 
 
 def _restage(runtime: Runtime, epoch: Epoch, launch: Launch, reason: str, reference: str) -> Epoch:
-    before = find_base_state(runtime, epoch)
-    _require_state_stays(runtime, epoch, before)
+    attempt = Attempt(epoch.pipeline, epoch.id, epoch.attempt)
+    parts = stage_parts(runtime, attempt, epoch, decided=True)
     reach(CrashPoint.RESTAGE_BEFORE_TOKEN)
-    token = bind_token(runtime.ledger.take_token(Attempt(epoch.pipeline, epoch.id, epoch.attempt), Role.OPERATOR))
+    token = tell_token(runtime.ledger.take_token(attempt, Role.OPERATOR))
     reach(CrashPoint.RESTAGE_AFTER_TOKEN)
-    if epoch.restores is not None:  # what its ranges have by now isn't what it shows
-        written = write_restored(runtime, epoch, token)
-    else:
-        written = write_wal(runtime, epoch, token, launch, reference, before, keeps_state=False)
+    written = write_wal(runtime, epoch, token, launch, reference, parts)
     _require_same_rows(epoch, written.manifest)
     reordered = not _is_same(runtime, epoch, written.manifest)
     restaged = Restaged(written.folder, written.manifest.hash, reordered)
@@ -114,57 +108,43 @@ def _restage(runtime: Runtime, epoch: Epoch, launch: Launch, reason: str, refere
     return changed
 
 
-def _require_state_stays(runtime: Runtime, epoch: Epoch, before: BaseState | None) -> None:
-    """Later epochs go on from the state that the decided manifest names: without it there is no way."""
-    if epoch.based_on is None and before is None:
-        return
-    if before is None or before.based_on != epoch.based_on:
-        raise RestageRefused(f"{epoch} was made from the state of another epoch than the one before it now: look why")
-    try:
-        runtime.staging.manifest(epoch.wal or "", epoch.manifest_hash or "")
-    except WalCorrupt as damage:
-        raise RestageRefused(
-            f"{epoch}: its manifest is damaged, which names the state that later epochs go on from: bring it back from "
-            f"a copy. {damage}"
-        ) from damage
-
-
 def _require_same_rows(epoch: Epoch, manifest: Manifest) -> None:
-    sealed, found = epoch.summary or {}, manifest.summary()
-    if sealed.get("digest_version") != found["digest_version"]:
+    sealed, staged = epoch.summary or {}, manifest.summary()
+    if sealed.get("digest_version") != staged["digest_version"]:
         raise RestageRefused(
             f"{epoch} was sealed with digests of version {sealed.get('digest_version')}, this Lockstep makes "
-            f"{found['digest_version']}: restage it with the version that sealed it"
+            f"{staged['digest_version']}: restage it with the version that sealed it"
         )
-    other = [
+    differences = [
         f"{name}{place}: {_describe(after.get(name))}, sealed were {_describe(before.get(name))}"
         for part, place in (("outputs", ""), ("quarantined", " in quarantine"))
-        for before, after in [(sealed.get(part, {}), found.get(part, {}))]
+        for before, after in [(sealed.get(part, {}), staged.get(part, {}))]
         for name in sorted(before.keys() | after.keys())
-        if _is_other(before.get(name), after.get(name))
+        if _differs(before.get(name), after.get(name))
     ]
-    if other:
+    if differences:
         raise RestageRefused(
-            f"{epoch}: other rows came out than were decided ({'; '.join(other)}): the transform, its code or what it "
-            "asks has changed. Nothing was changed; deploy the code that sealed it, or bring the WAL back from a copy"
+            f"{epoch}: other rows came out than were decided ({'; '.join(differences)}): the transform, its code or "
+            "what it asks has changed. Nothing was changed; deploy the code that sealed it, or bring the WAL back from "
+            "a copy"
         )
 
 
-def _is_other(sealed: dict[str, object] | None, found: dict[str, object] | None) -> bool:
-    if sealed is None or found is None:
+def _differs(sealed: dict[str, object] | None, staged: dict[str, object] | None) -> bool:
+    if sealed is None or staged is None:
         return True
-    return any(found.get(name) != sealed[name] for name in ("rows", "digest", "columns") if name in sealed)
+    return any(staged.get(name) != sealed[name] for name in ("rows", "digest", "columns") if name in sealed)
 
 
 def _describe(output: dict[str, object] | None) -> str:
     if output is None:
         return "no output"
-    columns = f" and columns {output['columns']}" if "columns" in output else ""  # the seals of old don't say
+    columns = f" and columns {output['columns']}" if "columns" in output else ""  # older seals have no columns
     return f"{output['rows']} rows with digest {output.get('digest', 'none')}{columns}"
 
 
 def _is_same(runtime: Runtime, epoch: Epoch, manifest: Manifest) -> bool:
-    """Whether the rows come in the order in which they may have been sent: file for file, byte for byte."""
+    """Return True if the staged files are byte for byte the sealed ones, so rows come in the same order."""
     if epoch.restaged is not None and epoch.restaged.reordered:
         return False
     try:
@@ -180,7 +160,9 @@ def _is_same(runtime: Runtime, epoch: Epoch, manifest: Manifest) -> bool:
 
 
 def _numbering(runtime: Runtime, epoch: Epoch) -> list[str]:
-    """The sinks that have yet to publish and that know a row by its place."""
-    found = runtime.ledger.participants(epoch.pipeline, epoch.id)
-    waiting = (name for name, participant in found.items() if participant.state is not ParticipantState.PUBLISHED)
-    return [name for name in waiting if runtime.sink_of(epoch, name).numbers_rows]
+    """Return the sinks that have yet to publish and that identify a row by its position."""
+    return [
+        name
+        for name, participant in runtime.ledger.participants(epoch.pipeline, epoch.id).items()
+        if participant.state is not ParticipantState.PUBLISHED and runtime.sink_of(epoch, name).numbers_rows
+    ]

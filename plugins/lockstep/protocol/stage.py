@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,14 +15,12 @@ from lockstep.errors import AlreadyDecided, JobAtWork, LockstepError
 from lockstep.observability import suggestions
 from lockstep.observability.log_context import bind_attempt, bind_token, log_context
 from lockstep.protocol.alarms import unless_superseded
-from lockstep.protocol.early_load import EarlyLoads
+from lockstep.protocol.hooks import StagePart
 from lockstep.protocol.lease import hold_lease
 from lockstep.protocol.left_job import Jobs, at_work, cancel_older_jobs, find_left_job, leave_job, take_up
 from lockstep.protocol.restage import restage_if_needed
-from lockstep.protocol.restoring import write_restored
 from lockstep.protocol.runtime import Runtime
-from lockstep.protocol.stage_job import Beside, Launch, WrittenWal, write_wal
-from lockstep.protocol.state_versions import BaseState, find_base_state
+from lockstep.protocol.stage_job import Launch, WrittenWal, stage_parts, write_wal
 from lockstep.protocol.wording import describe_outputs
 from lockstep.states import DECIDED, Role
 
@@ -30,30 +28,21 @@ _log = logging.getLogger(__name__)
 
 
 @log_context
-def stage(
-    runtime: Runtime,
-    run: RunKey,
-    launch: Launch,
-    reference: str = "",
-    early: EarlyLoads | None = None,
-    leaving: Leaving | None = None,
-) -> Epoch:
-    """Stage and seal this run's epoch, unless it is staged already; a decided one whose WAL is damaged and wanted is
-    staged again, see `restage`. One that shows an earlier life's rows again is staged from that one's WAL, with no job.
+def stage(runtime: Runtime, run: RunKey, launch: Launch, reference: str = "", leaving: Leaving | None = None) -> Epoch:
+    """Stage and seal this run's epoch, unless it is staged already. A decided one whose WAL is damaged and still needed
+    is staged again, see `restage`.
 
-    `reference`: where another process imports the pipeline, `module:name`. `early`: where this process prepares, too:
-    sinks may begin to load what Spark has finished. `leaving`: where the job may be left to itself: then it raises
-    `JobAtWork`, and seals when the same try asks again after the job has ended. Trusts the manifest that it makes and
-    never the job's status. With state it waits for the epoch before to be decided. Raises `StageFailed`,
-    `OutOfOrder`, `SourceChanged`, `BadRecords`, `PlanMismatch`, `Fenced`, `WalCorrupt` for the state before.
+    `reference`: where another process imports the pipeline, `module:name`. `leaving`: the job may be left running: then
+    `JobAtWork` is raised, and the same try seals when it asks again after the job has ended. Trusts the manifest that
+    it makes and never the job's status. Raises `StageFailed`, `OutOfOrder` while state of the epoch before is
+    undecided, `SourceChanged`, `BadRecords`, `PlanMismatch`, `Fenced`, `WalCorrupt` for the state before.
     """
     attempt = bind_attempt(runtime.attempt_of(run))
     if (staged := _find_staged(runtime, attempt)) is not None:
         return restage_if_needed(runtime, staged, launch, reference)
     try:
         return unless_superseded(
-            partial(_stage_once, runtime, attempt, launch, reference, early, leaving),
-            partial(_meanwhile, runtime, attempt),
+            partial(_stage, runtime, attempt, launch, reference, leaving), partial(_find_sealed, runtime, attempt)
         )
     except AlreadyDecided:
         return runtime.epoch_of(attempt)
@@ -69,32 +58,25 @@ def _find_staged(runtime: Runtime, attempt: Attempt) -> Epoch | None:
     return epoch
 
 
-def _meanwhile(runtime: Runtime, attempt: Attempt) -> Epoch | None:
-    """What another execution has sealed. Raises `Fenced`."""
+def _find_sealed(runtime: Runtime, attempt: Attempt) -> Epoch | None:
+    """Return the epoch if another execution has sealed it. Raises `Fenced`."""
     runtime.ledger.require_running(attempt)
     return _find_staged(runtime, attempt)
 
 
 @dataclass(frozen=True)
 class Leaving:
-    """Jobs that may be left to themselves. `new`: whether one that is launched now is; one of this try that was is
-    taken up again in any case."""
+    """Jobs that may be left running. `new`: a job that is launched now is left; one that this try has left before is
+    taken up in any case."""
 
     jobs: Jobs
     new: bool = True
 
 
-def _stage_once(
-    runtime: Runtime,
-    attempt: Attempt,
-    launch: Launch,
-    reference: str,
-    early: EarlyLoads | None,
-    leaving: Leaving | None,
-) -> Epoch:
+def _stage(runtime: Runtime, attempt: Attempt, launch: Launch, reference: str, leaving: Leaving | None) -> Epoch:
     epoch = runtime.epoch_of(attempt)
-    before = find_base_state(runtime, epoch)
-    if leaving and (sealed := _take_up(runtime, attempt, epoch, leaving.jobs, reference, before)) is not None:
+    parts = stage_parts(runtime, attempt, epoch)
+    if leaving and (sealed := _take_up(runtime, attempt, epoch, leaving.jobs, reference, parts)) is not None:
         return sealed
     reach(CrashPoint.STAGE_BEFORE_TOKEN)
     token = bind_token(runtime.ledger.take_token(attempt, Role.STAGE))
@@ -102,47 +84,30 @@ def _stage_once(
     with hold_lease(runtime.ledger, attempt, Role.STAGE), _naming_remedy(epoch):
         if leaving:
             cancel_older_jobs(runtime, epoch, token, leaving.jobs)
-            if leaving.new and epoch.restores is None:
-                raise at_work(runtime, leave_job(runtime, epoch, token, leaving.jobs, reference, before))
-        return _stage(runtime, attempt, epoch, token, launch, reference, before, early)
+            if leaving.new and not any(part.replaces_job for part in parts):
+                raise at_work(runtime, leave_job(runtime, epoch, token, leaving.jobs, reference, parts))
+        began = time.monotonic()
+        written = write_wal(runtime, epoch, token, launch, reference, parts)
+        return _seal(runtime, attempt, epoch, written, began)
 
 
 def _take_up(
-    runtime: Runtime, attempt: Attempt, epoch: Epoch, jobs: Jobs, reference: str, before: BaseState | None
+    runtime: Runtime, attempt: Attempt, epoch: Epoch, jobs: Jobs, reference: str, parts: Sequence[StagePart]
 ) -> Epoch | None:
-    """The epoch, sealed by what the job that this try has left wrote; None if it left none, or it is of no use."""
+    """Seal what the job wrote that this try has left. None if it left none, or the job was asked for something else."""
     began = time.monotonic()
-    left = find_left_job(runtime, attempt)
-    if left is None:
+    left_job = find_left_job(runtime, attempt)
+    if left_job is None:
         return None
-    bind_token(left.token)
+    tell_token(left_job.token)
     with hold_lease(runtime.ledger, attempt, Role.STAGE), _naming_remedy(epoch):
         try:
-            written = take_up(runtime, epoch, left, jobs, reference, before)
+            written = take_up(runtime, epoch, left_job, jobs, reference, parts)
         except JobAtWork:
-            if (sealed := _meanwhile(runtime, attempt)) is not None:
+            if (sealed := _find_sealed(runtime, attempt)) is not None:
                 return sealed
             raise
         return _seal(runtime, attempt, epoch, written, began) if written else None
-
-
-def _stage(
-    runtime: Runtime,
-    attempt: Attempt,
-    epoch: Epoch,
-    token: int,
-    launch: Launch,
-    reference: str,
-    before: BaseState | None,
-    early: EarlyLoads | None,
-) -> Epoch:
-    began = time.monotonic()
-    beside: Beside = partial(early.beside, runtime, attempt, epoch) if early else nullcontext
-    if epoch.restores is not None:
-        written = write_restored(runtime, epoch, token)
-    else:
-        written = write_wal(runtime, epoch, token, launch, reference, before, beside=beside)
-    return _seal(runtime, attempt, epoch, written, began)
 
 
 def _seal(runtime: Runtime, attempt: Attempt, epoch: Epoch, written: WrittenWal, began: float) -> Epoch:
@@ -165,7 +130,7 @@ def _seal(runtime: Runtime, attempt: Attempt, epoch: Epoch, written: WrittenWal,
 
 @contextmanager
 def _naming_remedy(epoch: Epoch) -> Iterator[None]:
-    """Sources and Spark's driver know that `replan` helps, and not of which epoch."""
+    """Complete the command in errors of sources and of Spark's driver, which know that `replan` helps."""
     try:
         yield
     except LockstepError as error:

@@ -1,19 +1,18 @@
-"""One Spark job and what becomes of it: a folder of its own, with a manifest that nobody knows yet."""
+"""One execution of `stage`: its request, its Spark job, and the manifest of what the job wrote in its folder."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from lockstep.audits.audit import outputs_conserved, quarantining, rules_by_output
 from lockstep.crash import CrashPoint, reach
-from lockstep.epoch import Epoch, Input
+from lockstep.epoch import Attempt, Epoch, Input
 from lockstep.errors import PlanMismatch, SourceChanged, StageFailed
 from lockstep.observability import suggestions
+from lockstep.protocol.hooks import StagePart, first_answer
 from lockstep.protocol.runtime import Runtime
-from lockstep.protocol.state_versions import BaseState, blame_state, sealed_state, state_request
-from lockstep.protocol.table_staging import home_requests
 from lockstep.states import DECIDED
 from lockstep.wal._early_digests import EarlyDigests
 from lockstep.wal.manifest import Manifest, SourceCount
@@ -23,8 +22,6 @@ from lockstep.wal.task_seals import task_seals
 
 #: Runs the Spark job for the request at this URI and returns when it has ended. Raises when it failed.
 Launch = Callable[[str], None]
-#: What goes on while the job writes into a folder.
-Beside = Callable[[str], AbstractContextManager[object]]
 _TAKE_THEM = "take these with `lockstep replan {0.pipeline} {0.id} --reason 'planned anew'`, or "
 
 
@@ -43,32 +40,45 @@ def write_wal(
     token: int,
     launch: Launch,
     reference: str,
-    before: BaseState | None,
-    *,
-    keeps_state: bool = True,
-    beside: Beside = nullcontext,
+    parts: Sequence[StagePart],
 ) -> WrittenWal:
-    """Have the epoch's frozen ranges staged by execution `token`. `keeps_state` False: the state it makes is rubbish.
+    """Stage the epoch's frozen ranges as execution `token`, by a Spark job or by the part that replaces one.
 
     Raises `StageFailed`, `SourceChanged`, `BadRecords`, `PlanMismatch`.
     """
+    for part in parts:
+        if part.replaces_job:
+            return part.write_wal(token)
     staging = runtime.staging
-    folder, request = ask_for(runtime, epoch, token, reference, before)
-    most = task_seals()
+    folder, request = ask_for(runtime, epoch, token, reference, parts)
     staged_here = [output for output in request.outputs if output not in request.homes]
-    with blame_state(runtime, before), beside(folder), staging.digesting_early(folder, staged_here, most) as early:
+    with running(parts, folder), staging.digesting_early(folder, staged_here, task_seals()) as early:
         launch(staging.address_of(f"{folder}/{REQUEST}"))
-    return seal_written(runtime, epoch, token, folder, request, before, keeps_state=keeps_state, early=early)
+    return seal_written(runtime, epoch, token, folder, request, parts, early=early)
+
+
+def stage_parts(runtime: Runtime, attempt: Attempt, epoch: Epoch, *, decided: bool = False) -> list[StagePart]:
+    """Return the features' parts in an execution that is about to take its token."""
+    parts = (feature.staging(runtime, attempt, epoch, decided=decided) for feature in runtime.features)
+    return [part for part in parts if part is not None]
+
+
+def running(parts: Sequence[StagePart], folder: str) -> ExitStack:
+    """Return the context of the job which writes into `folder`. The first part's is the outermost."""
+    with ExitStack() as stack:
+        for part in parts:
+            stack.enter_context(part.running(folder))
+        return stack.pop_all()
 
 
 def ask_for(
-    runtime: Runtime, epoch: Epoch, token: int, reference: str, before: BaseState | None
+    runtime: Runtime, epoch: Epoch, token: int, reference: str, parts: Sequence[StagePart]
 ) -> tuple[str, StageRequest]:
-    """The folder of execution `token`, made for it, and the request that now stands there. Raises `SourceChanged`,
+    """Create the folder of execution `token`, write the request into it, and return both. Raises `SourceChanged`,
     `PlanMismatch`."""
     staging = runtime.staging
     folder = staging.folder(runtime.ledger.deployment(), epoch.pipeline, epoch.id, token)
-    request = require_sources(runtime, epoch, token, folder, reference, before)
+    request = make_request(runtime, epoch, token, folder, reference, parts)
     reach(CrashPoint.STAGE_BEFORE_FOLDER)
     staging.create(folder)
     reach(CrashPoint.STAGE_BEFORE_REQUEST)
@@ -77,12 +87,32 @@ def ask_for(
     return folder, request
 
 
-def require_sources(
-    runtime: Runtime, epoch: Epoch, token: int, folder: str, reference: str, before: BaseState | None
+def make_request(
+    runtime: Runtime, epoch: Epoch, token: int, folder: str, reference: str, parts: Sequence[StagePart]
 ) -> StageRequest:
-    """What execution `token` asks for, of sources that are as they were planned. Raises as `ask_for`; makes nothing."""
-    _require_same_sources(runtime, epoch)
-    request = _request(runtime, epoch, token, folder, reference, before)
+    """Check that the sources are as they were planned, and return what execution `token` asks of the job. Writes
+    nothing. Raises as `ask_for`."""
+    defined, planned = sorted(runtime.defined.sources), sorted(epoch.plan.sources)
+    if defined != planned:
+        raise PlanMismatch(
+            f"{epoch} was planned with the sources {', '.join(planned)}, the pipeline has {', '.join(defined)}; "
+            f"{'' if epoch.state in DECIDED else _TAKE_THEM.format(epoch)}put the old ones back"
+        )
+    request = StageRequest(
+        pipeline=reference,
+        epoch=epoch.id,
+        token=token,
+        folder=runtime.staging.uri_of(folder),
+        outputs=runtime.defined.outputs,
+        sources=epoch.plan.sources,
+        timestamp=epoch.planned_at,
+        interval=epoch.interval,
+        conserved=outputs_conserved(epoch.plan.audits),
+        quarantine=quarantining(epoch.plan.audits),
+        task_seals=task_seals(),
+    )
+    for part in parts:
+        request = part.requested(token, request)
     _check_sources(runtime, epoch)
     return request
 
@@ -93,13 +123,12 @@ def seal_written(
     token: int,
     folder: str,
     request: StageRequest,
-    before: BaseState | None,
+    parts: Sequence[StagePart],
     *,
-    keeps_state: bool = True,
     early: EarlyDigests | None = None,
 ) -> WrittenWal:
-    """Make the WAL of what the job that has ended was asked for and left in `folder`, once. Raises as `write_wal`, and
-    `StagingRefused` if somebody has made it."""
+    """Make what the job wrote durable, and write the manifest. Raises as `write_wal`, and `StagingRefused` if `folder`
+    has a manifest already."""
     staging = runtime.staging
     reach(CrashPoint.STAGE_AFTER_SPARK)
     result = read_result(staging, folder)
@@ -113,10 +142,10 @@ def seal_written(
         outputs=request.outputs,
         observed=result.rows,
         sources=result.sources,
-        state=sealed_state(runtime, epoch, token, result.state, before) if keeps_state else None,
+        state=first_answer(part.sealed_state(token, result) for part in parts),
         balances=result.balances,
         early=early,
-        homes={output: found.home for output, found in request.homes.items()},
+        homes={output: table.home for output, table in request.homes.items()},
         known=result.files if result.files is not None else NOTHING_KNOWN,
         quarantined=_quarantined(epoch, result),
     )
@@ -124,64 +153,36 @@ def seal_written(
 
 
 def _quarantined(epoch: Epoch, result: StageResult) -> dict[str, tuple[int, Mapping[str, int]]]:
-    """What the job sent to quarantine. Raises `StageFailed` if it wasn't by all of the plan's audits, and only them."""
+    """Return rows and audits of each quarantined output. Raises `StageFailed` unless the job has asked exactly the
+    audits of the plan."""
     planned = {output: set(rules) for output, rules in rules_by_output(epoch.plan.audits).items()}
-    if {output: set(found.audits) for output, found in result.quarantined.items()} != planned:
+    if {output: set(counts.audits) for output, counts in result.quarantined.items()} != planned:
         raise StageFailed(
             f"{epoch}: the job hasn't asked the audits by which rows go to quarantine; nothing was sealed. Is the same "
             "version of Lockstep installed where Spark's driver runs?"
         )
-    return {output: (found.rows, found.audits) for output, found in result.quarantined.items()}
-
-
-def _request(
-    runtime: Runtime, epoch: Epoch, token: int, folder: str, reference: str, before: BaseState | None
-) -> StageRequest:
-    return StageRequest(
-        pipeline=reference,
-        epoch=epoch.id,
-        token=token,
-        folder=runtime.staging.uri_of(folder),
-        outputs=runtime.defined.outputs,
-        sources=epoch.plan.sources,
-        timestamp=epoch.planned_at,
-        interval=epoch.interval,
-        state=state_request(runtime, epoch, token, before) if before and runtime.defined.state else None,
-        homes=home_requests(runtime, epoch, token),
-        conserved=outputs_conserved(epoch.plan.audits),
-        quarantine=quarantining(epoch.plan.audits),
-        task_seals=task_seals(),
-    )
-
-
-def _require_same_sources(runtime: Runtime, epoch: Epoch) -> None:
-    defined, planned = sorted(runtime.defined.sources), sorted(epoch.plan.sources)
-    if defined != planned:
-        raise PlanMismatch(
-            f"{epoch} was planned with the sources {', '.join(planned)}, the pipeline has {', '.join(defined)}; "
-            f"{'' if epoch.state in DECIDED else _TAKE_THEM.format(epoch)}put the old ones back"
-        )
+    return {output: (counts.rows, counts.audits) for output, counts in result.quarantined.items()}
 
 
 def _check_sources(runtime: Runtime, epoch: Epoch, counts: Mapping[str, SourceCount] | None = None) -> None:
-    """Raise unless each range is what it was, and while it may be planned anew has all that belongs to it; with
-    `counts`, those of the job, also unless all of it was read."""
+    """Raise unless each range is as it was planned, and complete while it can still be planned anew. With the job's
+    `counts`, raise also unless all of it was read."""
     is_open = epoch.state not in DECIDED and epoch.plan.input is not Input.FROZEN
-    for name, found in epoch.plan.sources.items():
-        with runtime.open_source(name, found) as source:
-            source.check(found.start, found.end)
-            if is_open and (lacking := source.lacks(found.start, found.end)) is not None:
-                raise SourceChanged(f"{epoch} lacks {lacking}. To take them: {suggestions.REPLAN}")
+    for name, planned in epoch.plan.sources.items():
+        with runtime.open_source(name, planned) as source:
+            source.check(planned.start, planned.end)
+            if is_open and (missing := source.lacks(planned.start, planned.end)) is not None:
+                raise SourceChanged(f"{epoch} lacks {missing}. To take them: {suggestions.REPLAN}")
             if counts is not None:
-                _require_all_read(epoch, name, source.rows_planned(found.start, found.end), counts.get(name))
+                _require_all_read(epoch, name, source.rows_planned(planned.start, planned.end), counts.get(name))
 
 
 def _require_all_read(epoch: Epoch, source: str, planned: int | None, count: SourceCount | None) -> None:
-    """The job's own count of what it read against that of the plan: what cuts a query cuts no count."""
+    """Compare the job's count of the rows it read with the plan's: whatever truncates a query truncates no count."""
     read = count.rows if count else 0
     if planned is None or read == planned:
         return
-    told = f"{epoch}: {planned} rows of source {source} were planned, and Spark read {read}; nothing was sealed"
+    counted = f"{epoch}: {planned} rows of source {source} were planned, and Spark read {read}; nothing was sealed"
     if read < planned:
-        raise SourceChanged(f"{told}. Does a setting or a policy of the server cut what a query gives?")
-    raise StageFailed(f"{told}. Rows came meanwhile, or Spark counted a task's rows twice")
+        raise SourceChanged(f"{counted}. Does a setting or a policy of the server cut what a query gives?")
+    raise StageFailed(f"{counted}. Rows came meanwhile, or Spark counted a task's rows twice")

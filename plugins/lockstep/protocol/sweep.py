@@ -1,7 +1,7 @@
-"""What to do with a transaction or a folder that lies around: handles are listed first, the ledger is read second.
+"""Decides about unfinished transactions and unneeded folders: lists handles first, reads the ledger second.
 
-Only tokens that this ledger issued are touched. A token it never issued means that the ledger was rolled back to an
-older life, or that somebody else uses our names: an alarm, never a rollback.
+Only tokens that this ledger issued are touched. A token that it never issued means that the ledger was restored from a
+backup, or that another program uses the same names: an alarm, never a rollback.
 """
 
 from __future__ import annotations
@@ -25,12 +25,10 @@ from lockstep.errors import (
 from lockstep.observability import suggestions
 from lockstep.protocol.identity import REDEFINED, last_renumbered_token
 from lockstep.protocol.runtime import Runtime
-from lockstep.protocol.table_staging import discard_homes, sweep_homes
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.sinks.values import Txn
 from lockstep.states import DECIDED, FINISHED, SHOWN, UNDECIDED, EpochState
-from lockstep.wal.savepoint import START
 
 _NAMED = 10  #: epochs of a list
 _log = logging.getLogger(__name__)
@@ -58,10 +56,10 @@ def judge(epoch: Epoch, participant: Participant | None, token: int, below: int 
 
 
 class DeletionGuard:
-    """Whether epochs that aren't decided may lose what they left: only if no sink of their plans shows them.
+    """Allows to delete what undecided epochs left, only if no sink of their plans shows them.
 
-    A sink that can't be asked holds back the epochs that it takes part in, and no others; `require_all` tells of it at
-    the end. It is asked once, however many epochs there are.
+    A sink that can't be asked holds back the epochs that it takes part in, and no others; `require_all` raises at the
+    end. It is asked once, however many epochs there are.
     """
 
     def __init__(self, runtime: Runtime) -> None:
@@ -70,9 +68,9 @@ class DeletionGuard:
         self._held: dict[int, str] = {}
 
     def given_for(self, epoch: Epoch) -> bool:
-        """False: the epoch is held back. Raises `LedgerConflict` if a sink shows what this ledger hasn't decided:
-        another life of the ledger has, and what is left of it, in this sink or in staging, is what the others are to
-        show it from. What a person has looked at since (`renumber`) is known."""
+        """Return False if the epoch is held back. Raises `LedgerConflict` if a sink shows what this ledger hasn't
+        decided: a later state of the ledger, since lost, has, and other sinks may still publish from what is left of
+        it. Tokens that a person has checked since (`renumber`) are known."""
         if epoch.state in DECIDED or epoch.id in self._given:
             return True
         if epoch.id in self._held:
@@ -90,8 +88,8 @@ class DeletionGuard:
         """Raise `SinkUnavailable` if an epoch was held back."""
         if not self._held:
             return
-        [(first, sink), *others] = sorted(self._held.items())
-        epochs = f"epoch{'s' if others else ''} {', '.join(str(epoch) for epoch in sorted(self._held)[:_NAMED])}"
+        [(first, sink), *more_epochs] = sorted(self._held.items())
+        epochs = f"epoch{'s' if more_epochs else ''} {', '.join(str(epoch) for epoch in sorted(self._held)[:_NAMED])}"
         more = f" and {len(self._held) - _NAMED} more" if len(self._held) > _NAMED else ""
         why = next((str(error) for spec, error in self._silent if spec["arguments"].get("name") == sink), "")
         raise SinkUnavailable(
@@ -101,12 +99,12 @@ class DeletionGuard:
         )
 
     def miss(self, spec: Json, error: LockstepError) -> None:
-        """The sink can't be asked."""
+        """Note that the sink can't be asked."""
         self._silent.append((spec, error))
 
     def _shows_nothing(self, epoch: Epoch, name: str, spec: Json) -> bool:
-        """False: it can't be asked."""
-        if any(spec == known for known, _ in self._silent):
+        """Return False if the sink can't be asked."""
+        if any(spec == silent for silent, _ in self._silent):
             return False
         try:
             with self._runtime.opened(self._runtime.sink_to_sweep(spec)) as sink:
@@ -127,16 +125,16 @@ class DeletionGuard:
         )
 
     def _is_missed(self, epoch: Epoch, spec: Json) -> bool:
-        """Whether its word is waited for: not once a person has given the range up, nor for ever of a sink that nobody
-        plans any more. The others' prepared transactions hold locks and vacuum meanwhile."""
+        """Return True if the sink's answer is required: not once a person has given the range up, nor a week after the
+        sink was last planned, as other sinks' prepared transactions hold locks and vacuum meanwhile."""
         return epoch.state is not EpochState.VOID and spec in self._runtime.ledger.planned_sinks(epoch.pipeline)
 
 
 def sweep_sink(
     runtime: Runtime, sink: OpenSink, *, only: int | None = None, below: int = 0, clearance: DeletionGuard | None = None
 ) -> list[Txn]:
-    """Resolve what `sink` has pending, of epoch `only` or of all; the transactions resolved. `clearance`: of a caller
-    that sweeps more than this sink, and tells at its end what was held back.
+    """Resolve the pending transactions of `sink`, of epoch `only` or of all, and return them. `clearance`: the guard of
+    a caller that sweeps more than this sink, and calls `require_all` at its end.
 
     Raises `LedgerConflict` for a token that this ledger never issued; `SinkUnavailable`, once all the rest is resolved,
     for epochs of which another sink can't be asked.
@@ -157,7 +155,7 @@ def _sweep(runtime: Runtime, sink: OpenSink, txn: Txn, below: int, cleared: Dele
     if verdict is Verdict.KEEP:
         _warn_of_timeout(sink, txn, participant)
         return False
-    if not below and not cleared.given_for(epoch):  # what takes part now asks its own target, and waits for no other
+    if not below and not cleared.given_for(epoch):  # a sink that is preparing asks its own target only
         return False
     reach(CrashPoint.ROLLBACK_BEFORE_SINK)
     if verdict is Verdict.FINISH and isinstance(sink, TwoPhaseCommitSink):
@@ -178,7 +176,8 @@ def _warn_of_timeout(sink: OpenSink, txn: Txn, participant: Participant | None) 
 
 
 def _require_decided(epoch: Epoch, participant: Participant | None, txn: Txn) -> None:
-    """Raise `LedgerConflict` for the decided token with another manifest: neither to be committed nor rolled back."""
+    """Raise `LedgerConflict` for the decided token with another manifest, which may neither be committed nor rolled
+    back."""
     if epoch.state not in DECIDED or participant is None or participant.vote is None:
         return
     decided = (epoch.manifest_hash or "")[:12]
@@ -190,20 +189,22 @@ def _require_decided(epoch: Epoch, participant: Participant | None, txn: Txn) ->
 
 
 def sweep_folders(runtime: Runtime, *, only: int | None = None, clearance: DeletionGuard | None = None) -> int:
-    """Delete the folders of WALs and of state that can never be read again; the number of folders deleted. Raises as
+    """Delete the folders of WALs and of state that can never be read again, and return how many. Raises as
     `sweep_sink`."""
     swept, cleared, failed = 0, clearance or DeletionGuard(runtime), list[LockstepError]()
     for epoch, token, folder in find_rubbish(runtime, only):
         if not cleared.given_for(epoch):
             continue
         try:
-            discard_homes(runtime, epoch, token, folder)
-        except (SinkUnavailable, InvalidPipeline) as error:  # of a table that adopts, which other epochs may not have
+            for feature in runtime.features:
+                feature.discarding(runtime, epoch, token, folder)
+        except (SinkUnavailable, InvalidPipeline) as error:  # of one table; other epochs may not have it
             failed.append(error)
             continue
         runtime.staging.discard(folder)
         swept += 1
-    swept += _sweep_states(runtime, only, cleared)
+    for feature in runtime.features:
+        swept += feature.folders_swept(runtime, only, cleared)
     if clearance is None:
         cleared.require_all()
     if failed:
@@ -212,45 +213,28 @@ def sweep_folders(runtime: Runtime, *, only: int | None = None, clearance: Delet
 
 
 def find_rubbish(runtime: Runtime, only: int | None = None) -> Iterator[tuple[Epoch, int, str]]:
-    """Epoch, token and name of each WAL's folder that can never be read again. Raises `LedgerConflict` for one of an
-    epoch or a token that this ledger doesn't know."""
-    deployment, kept = runtime.ledger.deployment(), kept_epochs(runtime) if only is None else frozenset[int]()
-    for epoch_id, token, folder in runtime.staging.executions(deployment, runtime.pipeline, only=only, exclude=kept):
+    """Yield epoch, token and name of each WAL folder that can never be read again. Raises `LedgerConflict` for an epoch
+    or a token that this ledger doesn't know."""
+    deployment, retained = runtime.ledger.deployment(), kept_epochs(runtime) if only is None else frozenset[int]()
+    for epoch_id, token, folder in runtime.staging.executions(
+        deployment, runtime.pipeline, only=only, exclude=retained
+    ):
         epoch = require_known_epoch(runtime, epoch_id, token, f"staging holds {folder}")
         if _is_rubbish(epoch, token, folder) and not _is_kept(runtime, epoch, folder):
             yield epoch, token, folder
 
 
 def kept_epochs(runtime: Runtime) -> frozenset[int]:
-    """Those whose WAL has stayed after cleanup: what else may be left in their folders goes when that does."""
-    return frozenset(one.epoch for one in runtime.ledger.kept_wals(runtime.pipeline))
+    """Return the epochs whose WAL is retained: other files in their folders are deleted with it."""
+    return frozenset(wal.epoch for wal in runtime.ledger.kept_wals(runtime.pipeline))
 
 
 def _is_kept(runtime: Runtime, epoch: Epoch, folder: str) -> bool:
-    """Asked after the epoch was read: what keeps a WAL is written together with its cleanup."""
+    """Return True if the ledger retains the WAL. Read after the epoch: cleanup's choice is stored with the epoch."""
     if epoch.state in (EpochState.VOID, *UNDECIDED):
         return False
-    kept = runtime.ledger.kept_wal(epoch.pipeline, epoch.id)
-    return kept is not None and kept.wal == folder
-
-
-def _sweep_states(runtime: Runtime, only: int | None, cleared: DeletionGuard) -> int:
-    states, swept = runtime.states(), 0
-    for found in states.executions():
-        if found.epoch == START or (only is not None and found.epoch != only):  # of the savepoint it began with
-            continue
-        epoch = require_known_epoch(runtime, found.epoch, found.token, f"staging holds {found.folder}")
-        if _is_rubbish_state(epoch, found.token) and cleared.given_for(epoch):
-            states.discard(found)
-            swept += 1
-    return swept
-
-
-def _is_rubbish_state(epoch: Epoch, token: int) -> bool:
-    """The state of a sealed execution outlives its WAL: later epochs go on from it. See `release_state`."""
-    if epoch.wal is not None and token == int(epoch.wal.rpartition("/")[2]):
-        return False
-    return token < epoch.attempt or epoch.state in FINISHED
+    retained = runtime.ledger.kept_wal(epoch.pipeline, epoch.id)
+    return retained is not None and retained.wal == folder
 
 
 def _is_rubbish(epoch: Epoch, token: int, folder: str) -> bool:
@@ -259,24 +243,24 @@ def _is_rubbish(epoch: Epoch, token: int, folder: str) -> bool:
     return token < epoch.attempt and folder != epoch.wal
 
 
-def require_known_epoch(runtime: Runtime, epoch: int, token: int, found: str) -> Epoch:
-    """The epoch of something that lies around. Raises `LedgerConflict` if this ledger doesn't know it or the token."""
+def require_known_epoch(runtime: Runtime, epoch: int, token: int, thing: str) -> Epoch:
+    """Return the epoch of `thing`, a sentence. Raises `LedgerConflict` if this ledger knows no such epoch or token."""
     way = f"was the ledger restored? Then go on with: lockstep renumber {runtime.pipeline} --reason … (docs/ledger.md)"
     try:
-        known = runtime.ledger.epoch(runtime.pipeline, epoch)
+        issued = runtime.ledger.epoch(runtime.pipeline, epoch)
     except UnknownEpoch as error:
-        raise LedgerConflict(f"{found}, but the ledger has no epoch {epoch}: {way}") from error
+        raise LedgerConflict(f"{thing}, but the ledger has no epoch {epoch}: {way}") from error
     if not runtime.ledger.find_issued_tokens(runtime.pipeline, epoch, [token], attempts=False):
-        raise LedgerConflict(f"{found}, but the ledger never issued token {token}: {way}")
-    return known
+        raise LedgerConflict(f"{thing}, but the ledger never issued token {token}: {way}")
+    return issued
 
 
 def require_known_leftovers(runtime: Runtime, epoch: int) -> None:
-    """Raise `LedgerConflict` for a folder of `epoch`, which is to be begun, of a token that this ledger never issued.
+    """Raise `LedgerConflict` if `epoch`, about to begin, has a folder of a token that this ledger never issued.
 
-    This and `require_known_pending` are asked before `begin` takes a token: the ledger's own tokens may reach those of
-    the time that it lost. What a person has looked at since (`renumber`) is known. Of the pipeline's first epoch raise
-    it also where staging has the pipeline of another ledger, which may be the one that this one stands in for.
+    This and `require_known_pending` are called before `begin` takes a token: a restored ledger may issue the lost
+    tokens once more. Tokens that a person has checked since (`renumber`) are known. For a pipeline's first epoch it is
+    raised also if staging has the same pipeline of another ledger, which this one may have replaced.
     """
     if epoch == 1 and runtime.ledger.last_epoch(runtime.pipeline) is None:
         _require_no_lost_ledger(runtime)
@@ -286,14 +270,19 @@ def require_known_leftovers(runtime: Runtime, epoch: int) -> None:
 
 
 def _require_no_lost_ledger(runtime: Runtime) -> None:
-    """Topics and folders of records belong to no ledger: an empty one would fill them once more."""
+    """Refuse to begin with an empty ledger in place of a lost one: topics, which belong to no ledger, would be filled
+    again."""
     ledger, staging, pipeline = runtime.ledger, runtime.staging, runtime.pipeline
     own = ledger.deployment()
-    others = [one for one in staging.deployments() if one != own and pipeline in staging.pipelines(one)]
-    if others and not ledger.pipeline_change(pipeline, REDEFINED) and not ledger.savepoint(pipeline):
+    deployments = [
+        deployment
+        for deployment in staging.deployments()
+        if deployment != own and pipeline in staging.pipelines(deployment)
+    ]
+    if deployments and not ledger.pipeline_change(pipeline, REDEFINED) and not ledger.savepoint(pipeline):
         raise LedgerConflict(
             f"this ledger, {own}, has no epoch of pipeline {pipeline}, and staging has the pipeline of "
-            f"ledger {', '.join(others)}: if that one was lost, its epochs would be shown twice. "
+            f"ledger {', '.join(deployments)}: if that one was lost, its epochs would be shown twice. "
             f"{suggestions.rebuild(pipeline)} shows what can be rebuilt of it; if both are to use this staging, "
             f"say so: lockstep redefine {pipeline} --reason …"
         )
@@ -309,8 +298,10 @@ def require_known_pending(runtime: Runtime, sink: OpenSink) -> None:
 
 
 def roll_back(runtime: Runtime, epoch: Epoch) -> None:
-    """Second half of abort, after the ledger's attempt was raised: what carries lower tokens goes. Raises as
-    `sweep_sink`, once the sinks that can be reached are swept; what is left then recovery takes away."""
+    """Roll back and delete what carries tokens below the epoch's attempt: the second half of abort.
+
+    Sweeps all sinks that can be reached, then raises as `sweep_sink`; recovery does the rest.
+    """
     cleared, failed = DeletionGuard(runtime), list[LockstepError]()
     for name, spec in epoch.plan.sinks.items():
         try:
@@ -323,4 +314,5 @@ def roll_back(runtime: Runtime, epoch: Epoch) -> None:
     cleared.require_all()
     if failed:
         raise failed[0]
-    sweep_homes(runtime, epoch)
+    for feature in runtime.features:
+        feature.rolled_back(runtime, epoch)

@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from lockstep.epoch import Interval, KeyedBy, Position, RunKey
+from lockstep.features.assembly import runtime_for
 from lockstep.ledger import Ledger, migrate
 from lockstep.operations.verify import Verification, verify
 from lockstep.pipeline import Pipeline
@@ -63,7 +64,7 @@ class Feed:
     @contextmanager
     def runtime(self) -> Iterator[Runtime]:
         with closing(Ledger(self.ledger_dsn)) as ledger:
-            yield Runtime.of(self.pipeline, ledger, Staging(str(self.folder / "staging")), self.connections)
+            yield runtime_for(self.pipeline, ledger, Staging(str(self.folder / "staging")), self.connections)
 
     def decide(self, run: int, job: Launch = write_parquet) -> None:
         """Everything up to the decision."""

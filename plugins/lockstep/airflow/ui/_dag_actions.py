@@ -16,14 +16,14 @@ from lockstep.airflow.restating import REPLACES, RESTORE, conf_of
 from lockstep.airflow.ui._actions import NAMED, voided_votes
 from lockstep.airflow.ui._runs import is_paused
 from lockstep.epoch import PACKED, Epoch, Interval, Json
+from lockstep.features.generations import current_generation
+from lockstep.features.restoring import shows_same_rows
 from lockstep.ledger.report import EpochStatus, Report
 from lockstep.observability import suggestions
 from lockstep.observability.formatting import short_age, short_interval
 from lockstep.observability.redaction import list_some
 from lockstep.operations.resolve import Resolution
 from lockstep.operations.restore import other_columns
-from lockstep.protocol.generations import current_life
-from lockstep.protocol.restoring import shows_same_rows
 from lockstep.states import UNDECIDED, EpochState, ParticipantState
 
 
@@ -102,7 +102,7 @@ def _refuse_restoring(found: EpochStatus, report: Report) -> str | None:
     kept = report.kept_wal(epoch.pipeline, epoch.id)
     if kept is None or kept.expired_at is not None:
         return "its WAL isn't kept, so nobody has its rows: `Pipeline(keep_wal=…)` says how long WALs stay"
-    current = current_life(report, epoch)
+    current = current_generation(report, epoch)
     if current.state is not EpochState.CLEANED:
         return f"epoch {current.id} is {current.state}: only what every sink shows, and is cleaned up, is replaced"
     rival = report.pending_replacement(current)
@@ -118,7 +118,7 @@ def _refuse_restoring(found: EpochStatus, report: Report) -> str | None:
 
 def _effects_of_restoring(found: EpochStatus, report: Report) -> list[str]:
     """What `lockstep restore --plan` says, but for the files and the sinks: these are asked by the run."""
-    epoch, current = found.epoch, current_life(report, found.epoch)
+    epoch, current = found.epoch, current_generation(report, found.epoch)
     kept = report.kept_wal(epoch.pipeline, epoch.id)
     since = f", kept since {kept.kept_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if kept else ""
     others = other_columns(epoch, current)
@@ -144,7 +144,7 @@ def _effects_of_restoring(found: EpochStatus, report: Report) -> list[str]:
 def _conf_of_restoring(found: EpochStatus, report: Report, reason: str) -> dict[str, Json]:
     epoch, part = found.epoch, _part_of(found)
     wanted = {part: epoch.id} if part else epoch.id
-    shown = current_life(report, epoch).id
+    shown = current_generation(report, epoch).id
     return {**_interval_of(epoch), **conf_of(reason, part), RESTORE: wanted, REPLACES: shown}
 
 

@@ -52,10 +52,10 @@ from lockstep.airflow.ui._rendering import Links, render, timeline
 from lockstep.airflow.ui._runs import find_asked, number_of, recovery_dags, require_triggerable, trigger
 from lockstep.epoch import Epoch, Interval, RunKey
 from lockstep.errors import LedgerRefused, LedgerUnavailable, LockstepError, NotConfigured, Retryable, UnknownEpoch
+from lockstep.features.generations import current_generation
 from lockstep.ledger import Ledger
 from lockstep.ledger.report import EpochStatus, PipelineStatus, Report
 from lockstep.operations.resolve import RESOLUTIONS, Resolution, ask
-from lockstep.protocol.generations import current_life
 from lockstep.protocol.planned_sinks import describe_redefined, find_redefined
 from lockstep.states import EpochState
 
@@ -571,7 +571,7 @@ def _question_of(wanted: Action | DagAction, user: BaseUser, found: EpochStatus,
     question = _question(user, wanted.name, found)
     if isinstance(wanted, Action):
         return question
-    question = replace(question, dag_id=dag_of(found), shown=current_life(report, found.epoch).id)
+    question = replace(question, dag_id=dag_of(found), shown=current_generation(report, found.epoch).id)
     return _numbered(question, lambda run_id: report.knows_run(RunKey(question.dag_id, run_id), found.epoch))
 
 

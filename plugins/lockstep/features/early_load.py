@@ -1,10 +1,9 @@
-"""Rows on their way into a sink while Spark still writes the WAL, where `stage` and `prepare` run in one process.
+"""Early load: sinks load files while Spark still writes the WAL, where `stage` and `prepare` run in one process.
 
-A sink that can begin early gets each file as one of Spark's tasks finishes it, in an open transaction that shows
-nothing and that no other process can finish. It is pre-committed only if the sealed manifest names exactly these files:
-their sizes, rows and sha256 are those of the bytes that were loaded. Otherwise it is rolled back, and the sink loads
-what is sealed. So nothing rests on an early load: whatever goes wrong with one ends it, and `prepare` meets it again if
-it lasts.
+A sink that supports it gets each file as one of Spark's tasks finishes it, in an open transaction that shows nothing
+and that no other process can finish. It is pre-committed only if the sealed manifest names exactly these files: their
+sizes, rows and sha256 are those of the bytes that were loaded. Otherwise it is rolled back, and the sink loads the
+sealed files. Any error ends an early load without harm: `prepare` meets it again if it lasts.
 """
 
 from __future__ import annotations
@@ -13,15 +12,19 @@ import logging
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pyarrow as pa
 
 from lockstep.crash import CrashPoint, reach
-from lockstep.epoch import Attempt, Epoch
-from lockstep.errors import LockstepError
-from lockstep.protocol.runtime import Runtime
+from lockstep.epoch import Attempt, Epoch, Vote
+from lockstep.errors import LockstepError, SinkUnavailable
+from lockstep.protocol.alarms import unless_superseded
+from lockstep.protocol.hooks import Feature, StagePart
+from lockstep.protocol.prepare import record_vote
+from lockstep.protocol.runtime import Runtime, open_wal
 from lockstep.protocol.sweep import sweep_sink
 from lockstep.protocol.targets import require_nothing_lost
 from lockstep.sinks.base import Sink
@@ -29,7 +32,7 @@ from lockstep.sinks.two_phase import EarlyTransaction, TwoPhaseCommitSink
 from lockstep.sinks.values import SinkEpoch, Txn
 from lockstep.states import Role
 from lockstep.wal.manifest import Manifest, WalFile
-from lockstep.wal.reading import UnsealedFile
+from lockstep.wal.reading import SealedWal, UnsealedFile
 
 LEAST_BYTES = 1 << 20  #: of the file with which an early load begins: small epochs gain nothing
 POLL_SECONDS = 0.05
@@ -37,8 +40,9 @@ ALIVE_SECONDS = 60.0  #: after which an idle transaction is used, so that the se
 _log = logging.getLogger(__name__)
 
 
-class EarlyLoads:
-    """The early loads of one run. Whatever no `prepare` has taken over is rolled back at the end."""
+class EarlyLoads(Feature):
+    """The early loads of one run, for a runtime that is this run's own (`Runtime.with_feature`). Loads that no
+    `prepare` has taken over are rolled back at the end."""
 
     def __init__(self) -> None:
         self._loads: dict[str, EarlyLoad] = {}
@@ -51,9 +55,12 @@ class EarlyLoads:
             load.give_up()
             load.close()
 
+    def staging(self, runtime: Runtime, attempt: Attempt, epoch: Epoch, *, decided: bool) -> StagePart | None:
+        return None if decided else _EarlyPart(self, runtime, attempt, epoch)
+
     @contextmanager
-    def beside(self, runtime: Runtime, attempt: Attempt, epoch: Epoch, folder: str) -> Iterator[None]:
-        """Around the job that writes into `folder`."""
+    def running(self, runtime: Runtime, attempt: Attempt, epoch: Epoch, folder: str) -> Iterator[None]:
+        """Load what the job writes into `folder` while it runs."""
         for name in epoch.plan.sinks:
             with suppress(LockstepError):  # `prepare` raises it
                 described = runtime.sink_of(epoch, name)
@@ -70,13 +77,44 @@ class EarlyLoads:
         for load in self._loads.values():
             load.finish()
 
-    def take(self, sink: str) -> EarlyLoad | None:
-        """The load of `sink`, once it is through with every file; None if it didn't get there."""
-        load = self._loads.pop(sink, None)
-        if load is None or load.is_whole():
-            return load
-        load.close()
+    def preparing(self, runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: Sink) -> Vote | None:
+        """Vote for what was loaded while Spark still wrote, if that is proven to be what is sealed."""
+        load = self._loads.pop(sink.name, None)
+        if load is None:
+            return None
+        with closing(load):
+            if not load.is_whole():
+                return None
+            wal = open_wal(runtime.staging, epoch)
+            if load.sink is None or not load.holds(wal.manifest):
+                _log.info("%s: %s takes what is sealed: other files were loaded early", epoch, sink.name)
+                return None
+            return unless_superseded(
+                partial(_vote, runtime, attempt, epoch, load.sink, load, wal),
+                partial(runtime.ledger.require_running, attempt, sink.name, load.token),
+            )
+
+
+class _EarlyPart(StagePart):
+    def __init__(self, loads: EarlyLoads, runtime: Runtime, attempt: Attempt, epoch: Epoch) -> None:
+        self._loads, self._runtime, self._attempt, self._epoch = loads, runtime, attempt, epoch
+
+    def running(self, folder: str) -> AbstractContextManager[object]:
+        return self._loads.running(self._runtime, self._attempt, self._epoch, folder)
+
+
+def _vote(
+    runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: TwoPhaseCommitSink, load: EarlyLoad, wal: SealedWal
+) -> Vote | None:
+    began = time.monotonic()
+    described = runtime.sink_epoch(epoch, load.token)
+    sink.refuse_shown(described)
+    try:
+        txn = load.name_manifest(described)
+    except SinkUnavailable as lost:
+        _log.info("%s: %s takes what is sealed, its early load was lost: %s", epoch, sink.name, lost)
         return None
+    return record_vote(runtime, attempt, epoch, sink, wal, sink.vote_for(txn), began)
 
 
 @dataclass

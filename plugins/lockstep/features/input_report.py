@@ -1,4 +1,4 @@
-"""What became of an epoch's input: only its sources can tell, as the plan froze them."""
+"""Reports what became of an epoch's input: late, changed and held-back files, sources that are finished."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ from dataclasses import dataclass
 
 from lockstep.epoch import ChangedFile, Epoch, SourceRange
 from lockstep.errors import LockstepError
+from lockstep.observability.redaction import list_some
+from lockstep.protocol.hooks import Feature
+from lockstep.protocol.runtime import Runtime
 from lockstep.sources.open_source import OpenSource
 from lockstep.states import DECIDED
 
+_MAX_NAMED = 10  # files in one line of the log
 _log = logging.getLogger(__name__)
 
 
@@ -47,3 +51,20 @@ def report_input(
         except LockstepError as error:
             _log.info("%s: source %s can't be asked what became of its input: %s", epoch, name, error)
     return InputReport(tuple(late), tuple(changed), held_back, tuple(finished))
+
+
+class InputReports(Feature):
+    """Logs what became of the input of an epoch that is begun, or begun again."""
+
+    def begun(self, runtime: Runtime, epoch: Epoch) -> None:
+        report = report_input(epoch, runtime.open_source)
+        if report.late:
+            files = list_some(report.late, _MAX_NAMED)
+            _log.warning("%s was decided without what came later, which nobody reads: %s", epoch, files)
+        if report.changed:
+            files = list_some(report.changed, _MAX_NAMED)
+            _log.warning("%s: these files changed after it had read them, and are not read again: %s", epoch, files)
+        for source in report.finished:
+            _log.info(
+                "%s: source %s is finished: it is read to its end, and later epochs have nothing of it", epoch, source
+            )
