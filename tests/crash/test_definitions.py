@@ -22,7 +22,7 @@ from lockstep.run import report_of
 from lockstep.sinks.base import Sink
 from lockstep.sinks.files import FileSink
 from lockstep.sinks.postgres import PostgresSink
-from lockstep.sinks.postgres._branches import PostgresBranches
+from lockstep.sinks.postgres.dialect import PostgresDialect
 from lockstep.sources import OpenSource, SourceContext
 from tests.crash.world import Numbers, OpenNumbers, Tens, World, interval_of, untouched
 
@@ -50,13 +50,13 @@ def test_more_sinks_than_a_server_prepares_are_refused_before_anything_is_planne
     day, spec = next(world.days), world.pipeline.sinks[0].arguments()
     second = PostgresSink(**{**spec, "name": "second", "tables": {"numbers": "public.second"}, "create": True})
     both = _with_sinks(world, *world.pipeline.sinks, second)
-    room = PostgresBranches.require_room
+    room = PostgresDialect.require_room
 
-    def one(branches: PostgresBranches, cursor: Any) -> tuple[str, int]:
-        return room(branches, cursor)[0], 1
+    def one(dialect: PostgresDialect, cursor: Any) -> tuple[str, int]:
+        return room(dialect, cursor)[0], 1
 
     with monkeypatch.context() as patched:
-        patched.setattr(PostgresBranches, "require_room", one)
+        patched.setattr(PostgresDialect, "require_room", one)
         with pytest.raises(PreflightRefused, match=r"sinks warehouse, second .* to at least 2 and restart"):
             begin(both.runtime(), RunKey("both", f"{day}"), interval_of(day))
         assert both.state_of(day) is None

@@ -12,7 +12,7 @@ import pymysql
 from lockstep.connections.mariadb.dsn import parse_dsn
 from lockstep.connections.mariadb.sql import columns
 from lockstep.sinks.mariadb import MariaDbSink
-from lockstep.sinks.mariadb._branches import xid
+from lockstep.sinks.mariadb.dialect import xid
 from lockstep.testing._sealed_rows import SCHEMA
 from stack.mariadb import MariaDbServer
 from tests.sinks.postgres_target import TableUnderTest

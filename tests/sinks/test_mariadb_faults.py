@@ -16,7 +16,7 @@ from lockstep.connections.mariadb.dsn import parse_dsn
 from lockstep.errors import SINK_ERRORS, InvalidPipeline, SinkUnavailable
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.mariadb import MariaDbSink
-from lockstep.sinks.mariadb._branches import BranchName, xid
+from lockstep.sinks.mariadb.dialect import BranchName, xid
 from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.sinks.values import Publication, SinkContext
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, sealed
@@ -134,7 +134,7 @@ def test_the_server_gets_no_file_that_it_asks_for(mariadb_dsn: str) -> None:
     execute(mariadb_dsn, "CREATE TABLE stolen (line text)")
     sink = MariaDbSink("s", tables={OUTPUT: "rows"}, connection="warehouse")
     with sink.opened(SinkContext(DEPLOYMENT, "pipe", {"warehouse": mariadb_dsn})) as live:
-        database = live._target.database  # type: ignore[attr-defined]
+        database = live._target.dialect.database  # type: ignore[attr-defined]
         with pytest.raises(RuntimeError, match="local_infile"), database.outside_transaction() as cursor:
             cursor.execute("LOAD DATA LOCAL INFILE '/etc/hostname' INTO TABLE stolen")
     assert execute(mariadb_dsn, "SELECT count(*) FROM stolen") == [(0,)]

@@ -32,9 +32,9 @@ from lockstep.errors import (
 )
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.postgres import PostgresSink
-from lockstep.sinks.postgres._own_tables import PostgresOwnTables
-from lockstep.sinks.postgres._read import read_rows
-from lockstep.sinks.tables._two_phase import TwoPhaseTableSink
+from lockstep.sinks.postgres.copying import read_rows
+from lockstep.sinks.tables.open_sink import TwoPhaseTableSink
+from lockstep.sinks.tables.own_tables import OwnTables
 from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.sinks.values import SinkEpoch
 from lockstep.testing._sealed_rows import SealedRows
@@ -157,13 +157,13 @@ def test_an_interrupt_at_the_marker_leaves_no_connection_open(
 ) -> None:
     seen = []
 
-    def interrupt(_: PostgresOwnTables, cursor: Any, __: SinkEpoch) -> bool:
+    def interrupt(_: OwnTables, cursor: Any, __: SinkEpoch) -> bool:
         seen.append(cursor.connection)
         raise KeyboardInterrupt
 
     with sink(create=True).opened(context(warehouse_dsn)) as opened:
         opened.preflight({"rows": SCHEMA})
-        monkeypatch.setattr(PostgresOwnTables, "insert_marker", interrupt)
+        monkeypatch.setattr(OwnTables, "insert_marker", interrupt)
         with pytest.raises(KeyboardInterrupt):
             opened.prepare(epoch(), [])
     assert [connection.closed for connection in seen] == [1]
@@ -461,7 +461,7 @@ def test_prepare_answered_with_rollback_is_no_vote(warehouse_dsn: str) -> None:
         with pytest.raises(Exception, match="division by zero"):
             claim.cursor.execute("SELECT 1 / 0")  # as if somebody had swallowed the error
         with pytest.raises(SinkRejected, match="answered with ROLLBACK"):
-            live._branches.prepare(claim.cursor, txn)
+            live._dialect.prepare(claim.cursor, txn)
     assert nothing_is_left(warehouse_dsn)
 
 

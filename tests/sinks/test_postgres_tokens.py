@@ -66,7 +66,7 @@ def test_the_attempts_own_session_is_not_named_as_in_the_way(
     """The server lists it until its process has gone."""
     prepare(target, epoch(1, token=10), sealed(10))
     closed: list[Connection] = []
-    monkeypatch.setattr("lockstep.sinks.postgres._target.close_quietly", closed.append)
+    monkeypatch.setattr("lockstep.sinks.postgres.dialect.close_quietly", closed.append)
     with pytest.raises(SinkUnavailable, match="in the way: prepared lockstep:"):
         prepare(target, epoch(1, token=9), sealed(10))
     assert closed
@@ -124,10 +124,10 @@ def test_sessions_whose_names_only_look_alike_are_never_ended(target: PostgresUn
     with opened(target) as sink:
         for name in names:
             with connected(f"{target.dsn}?application_name={name}") as cursor:
-                sink._target.branches.end_sessions(epoch(token=10))  # type: ignore[attr-defined]
+                sink._target.dialect.end_sessions(epoch(token=10))  # type: ignore[attr-defined]
                 cursor.execute("SELECT 1")
         with connected(f"{target.dsn}?application_name={prefix}9") as cursor:
-            sink._target.branches.end_sessions(epoch(token=10))  # type: ignore[attr-defined]
+            sink._target.dialect.end_sessions(epoch(token=10))  # type: ignore[attr-defined]
             with pytest.raises(Exception, match="terminat"):
                 cursor.execute("SELECT 1")
 

@@ -17,7 +17,7 @@ from lockstep.epoch import Interval
 from lockstep.errors import LedgerConflict, PreflightRefused, SinkRejected, SinkUnavailable, TargetOwned
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.open_sink import OpenSink
-from lockstep.sinks.postgres import PostgresSink, _new_columns
+from lockstep.sinks.postgres import PostgresSink, dialect
 from lockstep.sinks.tables.sink import TableSink
 from lockstep.sinks.values import Publication, SinkEpoch
 from lockstep.testing._sealed_rows import SealedRows
@@ -331,7 +331,7 @@ def test_two_phases_add_no_column_where_only_prepared_rows_would_keep_their_keys
 def test_an_epoch_adds_its_column_past_others_that_are_prepared(
     postgres: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_new_columns, "_TRIES", 1)
+    monkeypatch.setattr(dialect, "_ADD_COLUMN_TRIES", 1)
     with postgres.opened(protocol="two_phase") as live:
         show = prepared(live, 2, WIDER)
         later = prepared(live, 3, PLAIN.set_column(0, "id", pa.array([5, 6], pa.int64())))
@@ -376,7 +376,7 @@ def test_who_does_not_own_the_table_is_told_what_its_owner_has_to_run(postgres: 
 def test_readers_at_work_are_waited_for_and_others_pass_meanwhile(
     postgres: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_new_columns, "_TRIES", 2)
+    monkeypatch.setattr(dialect, "_ADD_COLUMN_TRIES", 2)
     with postgres.opened() as live:
         with postgres_target.connected(postgres.dsn) as reader:
             reader.execute("BEGIN; SELECT * FROM target")

@@ -20,10 +20,9 @@ from psycopg2 import sql
 from lockstep.connections.mariadb.sql import compose
 from lockstep.errors import PreflightRefused, SinkRejected, TargetUnreadable
 from lockstep.sinks.mariadb import MariaDbSink
-from lockstep.sinks.mariadb._types import mariadb_type
-from lockstep.sinks.postgres import PostgresSink
-from lockstep.sinks.postgres import _encoders as encoders
-from lockstep.sinks.postgres._types import postgres_type
+from lockstep.sinks.mariadb.column_types import mariadb_type
+from lockstep.sinks.postgres import PostgresSink, copying
+from lockstep.sinks.postgres.column_types import postgres_type
 from lockstep.sinks.tables.sink import TableSink
 from lockstep.sinks.values import RowStatus
 from lockstep.testing._sealed_rows import SealedRows
@@ -237,7 +236,7 @@ def mariadb(mariadb_dsn: str) -> Typed:
 def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Typed:
     database, _, encoding = request.param.partition(" ")
     if encoding == "csv":
-        monkeypatch.setattr(encoders, "pgpq", None)
+        monkeypatch.setattr(copying, "pgpq", None)
     found: Typed = request.getfixturevalue(database)
     return found
 
@@ -254,7 +253,7 @@ def test_values_come_back_as_they_went_in_whatever_settings_a_role_has(
         postgres.execute(postgres.dsn, f"ALTER DATABASE {database} SET {setting}")
     rows, stored = side_by_side(IN_POSTGRES), []
     for encoder in (pgpq, None):
-        monkeypatch.setattr(encoders, "pgpq", encoder)
+        monkeypatch.setattr(copying, "pgpq", encoder)
         postgres_target.empty(postgres.dsn)
         found = postgres.published(rows, batch_rows=2)
         assert found.schema == rows.schema

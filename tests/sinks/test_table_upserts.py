@@ -22,8 +22,9 @@ from lockstep.errors import (
     TargetOwned,
 )
 from lockstep.observability.redaction import SHOW_ROWS
-from lockstep.sinks.mariadb._upsert import Upsert as MariaDbUpsert
-from lockstep.sinks.postgres._upsert import Upsert as PostgresUpsert
+from lockstep.sinks.mariadb.dialect import MariaDbDialect
+from lockstep.sinks.postgres.dialect import PostgresDialect
+from lockstep.sinks.tables.load import TableUpsert
 from lockstep.sinks.tables.sink import ProtocolName
 from lockstep.sinks.values import Publication
 from lockstep.testing._sealed_rows import SealedRows
@@ -87,8 +88,7 @@ def test_in_whatever_order_epochs_are_published_the_table_is_that_of_their_days(
 ) -> None:
     """Also where the guess that keys are new is wrong, as when somebody else is faster than who has looked."""
     if guess is not None:
-        for kind in (PostgresUpsert, MariaDbUpsert):
-            monkeypatch.setattr(kind, "_is_free", lambda *_: guess)
+        monkeypatch.setattr(TableUpsert, "_is_free", lambda *_: guess)
     epochs = random_epochs(seed)
     for one in random.Random(seed).sample(epochs, len(epochs)):
         place.send(place.sink(protocol), one)
@@ -105,8 +105,8 @@ def test_keys_beyond_those_of_the_table_need_no_table_in_between(
     given = place.sink(protocol)
     place.send(given, sealed(1, row(5), row(3)))
     place.send(given, sealed(2, row(4), row(5, "newer")))
-    for kind in (PostgresUpsert, MariaDbUpsert):
-        monkeypatch.setattr(kind, "_create", created)
+    for kind in (PostgresDialect, MariaDbDialect):
+        monkeypatch.setattr(kind, "create_staging", created)
     place.send(given, sealed(3, row(9), row(6), row(7)))
     place.send(given, sealed(4, row(1), row(2)))
     with pytest.raises(AssertionError, match="a table in between"):
@@ -120,7 +120,7 @@ def test_keys_beyond_those_of_the_table_need_no_table_in_between(
 def test_an_epoch_too_large_to_be_held_is_upserted_alike(
     place: UpsertedDatabase, arguments: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lockstep.sinks.tables.load.MOST_BYTES", 0)
+    monkeypatch.setattr("lockstep.sinks.tables.load.MAX_BYTES", 0)
     given = place.sink(**arguments)
     place.send(given, sealed(1, row(2), row(1)))
     place.send(given, sealed(2, row(2, "newer"), row(3)))

@@ -16,7 +16,7 @@ import pytest
 from lockstep.epoch import Interval, Vote
 from lockstep.errors import LockstepError
 from lockstep.sinks.mariadb import MariaDbSink
-from lockstep.sinks.mariadb._branches import xid
+from lockstep.sinks.mariadb.dialect import xid
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.tables.sink import ProtocolName, TableSink
 from lockstep.sinks.values import Publication, SinkContext, SinkEpoch

@@ -1,5 +1,5 @@
 """MariaDB as a target."""
 
-from lockstep.sinks.mariadb._sink import MariaDbSink
+from lockstep.sinks.mariadb.sink import MariaDbSink
 
 __all__ = ["MariaDbSink"]

@@ -1,5 +1,5 @@
 """PostgreSQL as a target."""
 
-from lockstep.sinks.postgres._sink import PostgresSink
+from lockstep.sinks.postgres.sink import PostgresSink
 
 __all__ = ["PostgresSink"]

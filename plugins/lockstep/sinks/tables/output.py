@@ -1,207 +1,131 @@
-"""One output of a sink and the table it goes into: made, checked and read back, whatever database it is."""
+"""One output of a sink and its table: created, checked, written to, read back, and rows of replaced epochs removed."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lockstep.connections.names import Relation
-from lockstep.errors import LockstepError, PreflightRefused, TargetUnreadable
-from lockstep.sinks.tables._database import Database
+from lockstep.errors import LockstepError, PreflightRefused, SinkRejected, TargetUnreadable
+from lockstep.sinks.tables.dialect import Cursor
+from lockstep.sinks.tables.load import TableLoad, TableUpsert
+from lockstep.sinks.tables.output_table import OutputTable, TargetTable
 from lockstep.sinks.tables.own_tables import Owner, OwnTables
-from lockstep.sinks.tables.upserts import DELETED_COLUMN, ORDER_COLUMN, OnMissing, Order, Upserts
+from lockstep.sinks.tables.upserts import DELETED_COLUMN, ORDER_COLUMN, OnMissing, Order
 from lockstep.sinks.values import Batches, EpochCut, ReadCut, Replaced, RowStatus, SinkEpoch
 
-
-class FoundTable(Protocol):
-    """A target table as the catalogue has it."""
-
-    def epoch_column(self, name: str | None) -> str | None: ...
-
-    def lacking(self, schema: pa.Schema, epoch_column: str | None) -> list[pa.Field]: ...
-
-    def require_fit(self, where: str, schema: pa.Schema, epoch_column: str | None) -> None: ...
+_DELETE_ROWS = "DELETE FROM {table} WHERE {column} = %s"
+_HAS_ROWS = "SELECT EXISTS (SELECT 1 FROM {table} WHERE {column} = %s)"
+_DELETE_BY_TOMBSTONE = "UPDATE {table} SET {deleted} = TRUE WHERE {column} = %s AND NOT {deleted}"
+_COUNT_ROWS = "SELECT {column}, {order}, COUNT(*) FROM {table} GROUP BY {column}, {order}"
 
 
-@dataclass(frozen=True)
-class UniqueKey:
-    """What of a target refuses a second row: a primary key, a unique index, an exclusion constraint."""
-
-    name: str
-    by_epoch: bool  #: the epoch column is part of it: rows of two epochs are never alike
-
-
-Cursor = TypeVar("Cursor")
-Cursor_contra = TypeVar("Cursor_contra", contravariant=True)
-
-
-class Tally(NamedTuple):
-    """How many rows of an upserted table have this number and this order."""
+class RowCount(NamedTuple):
+    """How many rows of an upserted table have this epoch and this order."""
 
     epoch: int
     order: int
     rows: int
 
 
-class RowWriter(Protocol[Cursor_contra]):
-    """How one epoch's rows of an output get into the table, within the transaction of a cursor."""
-
-    def write(self, cursor: Cursor_contra, batches: Batches) -> int:
-        """Put all rows in; returns how many there are, which the server has confirmed."""
-
-    def try_rows(self, cursor: Cursor_contra, batches: Batches) -> int:
-        """Have the server try all rows, in a transaction that is rolled back, unless it surely takes them; returns how
-        many there are."""
-
-
 @dataclass(frozen=True)
-class TableOutput(ABC, Generic[Cursor]):
-    """`upserts` None: rows are appended. `adds_columns`: the table gets those that the output has and it lacks; but not
-    with rows that are `held` back until the decision."""
-
-    database: Database[Cursor]
-    own: OwnTables[Cursor]
-    output: str
-    relation: Relation
-    epoch_column: str | None
-    upserts: Upserts | None
-    adds_columns: bool = False
-    held: bool = False
-
-    # --- what each database does in its own way ---
-
-    @abstractmethod
-    def _find(self, cursor: Cursor) -> FoundTable | None:
-        """The table, None if there is none. Raises `PreflightRefused` for what can't keep rows safely."""
-
-    @abstractmethod
-    def _make(self, cursor: Cursor, schema: pa.Schema, key: Sequence[str]) -> None:
-        """Create it for rows of `schema`, one a `key` where there is one."""
-
-    @abstractmethod
-    def _meet_new_columns(self, cursor: Cursor, new: Sequence[pa.Field]) -> bool:
-        """Refuse those that the table can't get. False: they are to be added with the rows. True: it has them now, as
-        the database has no other way. Raises `PreflightRefused`."""
-
-    @abstractmethod
-    def _require_rights(self, cursor: Cursor, stored: pa.Schema) -> None:
-        """Refuse a table that can't be written to, or not by key, by whoever is connected."""
-
-    @abstractmethod
-    def unique_keys(self, cursor: Cursor, schema: pa.Schema) -> list[UniqueKey]:
-        """Those of the table that rows of `schema` may meet twice; not those that the server numbers itself."""
-
-    def holds_others_up(self, cursor: Cursor, schema: pa.Schema) -> bool:
-        """Whether others may have to wait for a transaction that has written rows into the table."""
-        return any(not key.by_epoch for key in self.unique_keys(cursor, schema))
-
-    @abstractmethod
-    def writer(self, epoch: SinkEpoch, rejected: type[LockstepError]) -> RowWriter[Cursor]:
-        """How an epoch's rows get into the table; `rejected` is raised when the server refuses them."""
-
-    @abstractmethod
-    def standing(self, epoch: SinkEpoch, sealed: Batches) -> RowStatus:
-        """See `OpenSink.standing`; only for upserts."""
-
-    @abstractmethod
-    def _require_may_delete(self, cursor: Cursor, epoch_column: str) -> None:
-        """Refuse, with the grant that is missing, who may not delete rows by that column, and a table whose rows other
-        tables refer to."""
-
-    @abstractmethod
-    def _delete(self, cursor: Cursor, epoch_column: str, epoch: int) -> int:
-        """Delete an epoch's rows; returns how many there were."""
-
-    @abstractmethod
-    def _shows(self, cursor: Cursor, epoch_column: str, epoch: int) -> bool:
-        """Whether there is a row of the epoch."""
-
-    @abstractmethod
-    def _bury(self, cursor: Cursor, epoch_column: str, epoch: int) -> int:
-        """Make tombstones of an epoch's rows, of a table that has such; returns how many are none yet that it meets
-        now."""
-
-    @abstractmethod
-    def _tally(self, cursor: Cursor, epoch_column: str) -> list[Tally]:
-        """Whose rows the table has; only for upserts."""
-
-    @abstractmethod
-    def _read(self, epoch_column: str, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The rows of an epoch, under the table's names."""
-
-    @abstractmethod
-    def _quoted(self, cursor: Cursor, *names: str) -> str:
-        """Names as they stand in a statement, with dots between them."""
-
-    # --- what is the same ---
+class TableOutput(OutputTable):
+    """One output of a sink, in a target that is open."""
 
     @property
-    def where(self) -> str:
-        return self.database.where
+    def own(self) -> OwnTables:
+        return OwnTables(self.dialect)
+
+    # --- preflight ---
 
     def preflight(self, cursor: Cursor, schemas: Mapping[str, pa.Schema] | None, *, create: bool) -> bool:
-        """Whether the table is to get columns with the rows. Raises `PreflightRefused`; see `Sink.preflight`."""
+        """True if the table is to get columns with the rows. Raises `PreflightRefused`; see `Sink.preflight`."""
+        dialect, key = self.dialect, () if self.upserts is None else self.upserts.keys[self.output]
         if schemas is not None and self.output not in schemas:
             raise PreflightRefused(f"{self.where}: the transform gave no output {self.output}, but {sorted(schemas)}")
-        if self._find(cursor) is None:
+        if self.find(cursor) is None:
             if not create:
                 raise PreflightRefused(f"{self.where}: table {self.relation} is missing; create it, or say create=True")
             if schemas is None:
                 return False
-            key = self.upserts.keys[self.output] if self.upserts is not None else ()
-            self._make(cursor, self._stored(schemas[self.output]), key)
+            stored = self._stored(schemas[self.output])
+            dialect.create_table(cursor, self.relation, stored, self.epoch_column, key)
         if schemas is None:
             return False
-        table, stored = self._find(cursor), self._stored(schemas[self.output])
-        assert table is not None
-        ours = {ORDER_COLUMN, DELETED_COLUMN, *(self.upserts.keys[self.output] if self.upserts is not None else ())}
-        lacking = table.lacking(stored, self.epoch_column) if self.adds_columns else []
-        new = [column for column in lacking if self.upserts is None or column.name not in ours]
-        known = pa.schema([column for column in stored if column not in new])
-        self._compare(table, known)
-        if new and self._meet_new_columns(cursor, new):
-            table, known, new = self._find(cursor), stored, []
-            assert table is not None
-            self._compare(table, known)
-        self._require_rights(cursor, known)
+        table, stored = self.require(cursor), self._stored(schemas[self.output])
+        missing = table.missing_columns(stored) if self.adds_columns else []
+        reserved = () if self.upserts is None else {ORDER_COLUMN, DELETED_COLUMN, *key}
+        new = [column for column in missing if column.name not in reserved]
+        present = pa.schema([column for column in stored if column not in new])
+        self.compare(table, present)
+        if new:
+            dialect.require_addable(cursor, self.relation, new)
+            if not dialect.adds_columns_with_rows:
+                dialect.add_columns(cursor, self.relation, new)
+                table, present, new = self.require(cursor), stored, []
+                self.compare(table, present)
+        if self.upserts is not None:
+            table.require_order(f"{self.where}: table {self.relation}", self.upserts)
+            dialect.require_upsertable(cursor, self.relation, table.columns, key)
+        names = [*present.names, *([table.epoch_column] if table.epoch_column else [])]
+        dialect.require_insert(cursor, self.relation, names)
         return bool(new)
 
-    def _compare(self, table: FoundTable, schema: pa.Schema) -> None:
-        table.require_fit(f"{self.where}: output {self.output}", schema, self.epoch_column)
-
     def _stored(self, schema: pa.Schema) -> pa.Schema:
-        """The table's columns, all but the epoch's. Raises `PreflightRefused` for what can't be upserted."""
+        """The table's columns, all but the epoch's. Raises `PreflightRefused` for a schema that can't be upserted."""
         if self.upserts is None:
             return schema
         if faults := self.upserts.faults(self.output, schema):
             raise PreflightRefused(f"{self.where}: output {self.output} can't be upserted: {'; '.join(faults)}")
         return self.upserts.stored_schema(schema)
 
+    # --- rows ---
+
+    def writer(self, epoch: SinkEpoch, rejected: type[LockstepError]) -> TableLoad | TableUpsert:
+        """Writes an epoch's rows into the table; raises `rejected` when the server refuses them."""
+        load = TableLoad(self, epoch.id, rejected)
+        return load if self.upserts is None else TableUpsert(load, self.upserts, epoch)
+
+    def standing(self, epoch: SinkEpoch, sealed: Batches) -> RowStatus:
+        """See `OpenSink.standing`; only for upserts. Copies the sealed rows to the server, compares them there, and
+        rolls back."""
+        writer = replace(self, adds_columns=False).writer(epoch, SinkRejected)
+        assert isinstance(writer, TableUpsert)
+        connection = self.dialect.connect("verify")
+        try:
+            with self.dialect.database.naming(f"comparing output {sealed.output}"):
+                cursor = connection.cursor()
+                self.dialect.database.guard(cursor)
+                return writer.compare(cursor, sealed)
+        finally:
+            self.dialect.close(connection)
+
     def read(self, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The epoch's rows as the output had them. Raises `PreflightRefused` where nobody can tell whose they are."""
-        with self.database.transaction(f"reading table {self.relation}") as cursor:
-            found = self._find(cursor), self.own.other_owners(cursor, self.relation)
-        column = self._require_epoch_column(*found, schema)
+        """The epoch's rows as the output had them. Raises `PreflightRefused` for a table whose rows don't tell their
+        epoch, or that has changed."""
+        with self.dialect.database.transaction(f"reading table {self.relation}") as cursor:
+            table, owners = self.find(cursor), self.own.other_owners(cursor, self.relation)
+        column = self._find_epoch_column(table, owners)
+        assert table is not None
+        self.compare(table, schema if self.upserts is None else self.upserts.stored_schema(schema))
         stored = schema if self.upserts is None else self.upserts.rename(schema)
-        rows = self._read(column, epoch, stored)
+        rows = self.dialect.read_rows(self.relation, table.columns, column, epoch, stored)
         return (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in rows)
 
     def read_left(self, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """As `read`, without tombstones."""
+        """`read` without tombstones."""
         deleted = self.upserts.deleted if self.upserts is not None else None
         for batch in self.read(epoch, schema):
             yield batch if deleted is None else batch.filter(pc.invert(batch.column(deleted)))
 
-    # --- rows that are replaced ---
+    # --- rows of replaced epochs ---
 
     def require_replaceable(self, cursor: Cursor) -> None:
-        """Raises `PreflightRefused` where nobody can tell an epoch's rows, or may take them away. A table that isn't
-        there shows none."""
+        """Raises `PreflightRefused` where an epoch's rows can't be identified, or can't be deleted. A table that
+        doesn't exist passes."""
         upserts = self.upserts
         if upserts is not None and upserts.order is Order.COLUMN:
             raise PreflightRefused(
@@ -209,33 +133,38 @@ class TableOutput(ABC, Generic[Cursor]):
                 f"{upserts.order_column} says, and of two with the same order the epoch's number; an epoch that takes "
                 "another's place has a larger number than those of later ranges, and would replace their rows"
             )
-        if (table := self._find(cursor)) is not None:
+        if (table := self.find(cursor)) is not None:
             column = self._find_epoch_column(table, self.own.other_owners(cursor, self.relation))
-            if self._deletes:
-                self._require_may_delete(cursor, column)
+            if upserts is None or (upserts.on_missing is OnMissing.DELETE and upserts.deleted is None):
+                self._require_deletable(cursor, column)
+
+    def _require_deletable(self, cursor: Cursor, column: str) -> None:
+        self.dialect.require_may_delete(cursor, self.relation, column)
+        if referring := self.dialect.referring_tables(cursor, self.relation):
+            raise PreflightRefused(
+                f"{self.where}: rows of table {self.relation} can't be replaced: foreign keys of "
+                f"{', '.join(referring)} refer to it, so rows there would be deleted with them, or keep them from "
+                "being deleted"
+            )
 
     @property
     def keeps_replaced(self) -> bool:
-        """Whether rows of a replaced epoch may stay."""
+        """True if rows of a replaced epoch may remain."""
         return self.upserts is not None and self.upserts.on_missing is OnMissing.KEEP
 
-    @property
-    def _deletes(self) -> bool:
-        """Whether rows that are replaced are deleted from the table."""
-        upserts = self.upserts
-        return upserts is None or (upserts.on_missing is OnMissing.DELETE and upserts.deleted is None)
-
     def remove(self, cursor: Cursor, replaced: Replaced) -> str:
-        """Delete a replaced epoch's rows within the cursor's transaction, before those come that take their place;
-        returns why they can't be taken away, or "". Raises `PreflightRefused` where nobody can tell them."""
+        """Delete a replaced epoch's rows within the cursor's transaction, before the new rows are sent.
+
+        Returns why they can't be deleted, or "". Raises `PreflightRefused` where they can't be identified.
+        """
         column = self._own_epoch_column(cursor)
         rows, sealed = self._delete(cursor, column, replaced.id), replaced.rows.get(self.output)
         if fault := _fault_of_number(rows, replaced, sealed):
             return fault
-        return _fault_of_removal(replaced) if rows != sealed and self._shows(cursor, column, replaced.id) else ""
+        return _fault_of_removal(replaced) if rows != sealed and self._has_rows(cursor, column, replaced.id) else ""
 
-    def look_at_replaced(self, cursor: Cursor, epoch: SinkEpoch, replaced: Replaced) -> str:
-        """Of upserts, before the rows come that take a replaced epoch's place: why nobody can tell its rows, or ""."""
+    def check_replaced(self, cursor: Cursor, epoch: SinkEpoch, replaced: Replaced) -> str:
+        """Of upserts, before the new rows are sent: why a replaced epoch's rows can't be identified, or ""."""
         assert self.upserts is not None
         keep = self.upserts.on_missing is OnMissing.KEEP
         if not keep and not self.own.has_brought(cursor, replaced.id, self.relation):
@@ -243,88 +172,101 @@ class TableOutput(ABC, Generic[Cursor]):
                 f"nothing says that epoch {replaced.id} has brought its rows there by key, so nobody can tell which "
                 "they are: they went into another table"
             )
-        tallies, order = self._tally(cursor, self._own_epoch_column(cursor)), self.upserts.order_of(epoch)
-        found = [tally for tally in tallies if tally.epoch == replaced.id]
-        if fault := _fault_of_number(sum(tally.rows for tally in found), replaced, replaced.rows.get(self.output)):
+        counts, order = self._count_rows(cursor, self._own_epoch_column(cursor)), self.upserts.order_of(epoch)
+        own = [count for count in counts if count.epoch == replaced.id]
+        if fault := _fault_of_number(sum(count.rows for count in own), replaced, replaced.rows.get(self.output)):
             return fault
-        if any(order is None or tally.order > order for tally in found):
+        if any(order is None or count.order > order for count in own):
             return f"rows of epoch {replaced.id} have a larger order than epoch {epoch.id}, and would stay in its place"
-        alike = {tally.epoch: tally.rows for tally in tallies if tally.order == order}
-        strange = [] if keep else self.own.unmarked(cursor, alike.keys())
-        if not strange:
+        same_order = {count.epoch: count.rows for count in counts if count.order == order}
+        foreign = [] if keep else self.own.without_marker(cursor, same_order.keys())
+        if not foreign:
             return ""
         return (
-            f"{sum(alike[number] for number in strange)} rows have the order of epoch {replaced.id} and a number that "
-            f"no epoch of this sink has ({', '.join(map(str, strange[:3]))}), so nobody can tell whether it wrote "
+            f"{sum(same_order[number] for number in foreign)} rows have the order of epoch {replaced.id} and a number "
+            f"that no epoch of this sink has ({', '.join(map(str, foreign[:3]))}), so nobody can tell whether it wrote "
             "them: was the epoch column added after they were there? Give them its number, or say on_missing='keep'"
         )
 
     def settle(self, cursor: Cursor, epoch: SinkEpoch, replaced: Replaced) -> str:
-        """Of upserts, once the rows are there that take a replaced epoch's place: do with those of its rows that are
-        left what `OnMissing` says; returns why that can't be, or ""."""
+        """Of upserts, after the new rows were sent: treat the remaining rows of a replaced epoch as `OnMissing` says.
+
+        Returns why that can't be done, or "".
+        """
         assert self.upserts is not None
         column = self._own_epoch_column(cursor)
         match self.upserts.on_missing:
             case OnMissing.KEEP:
                 return ""
             case OnMissing.REFUSE:
-                left = sum(tally.rows for tally in self._tally(cursor, column) if tally.epoch == replaced.id)
-                return _fault_of_missing(left, epoch, replaced) if left else ""
+                counts = self._count_rows(cursor, column)
+                rows = sum(count.rows for count in counts if count.epoch == replaced.id)
+                return _fault_of_missing(rows, epoch, replaced) if rows else ""
         if self.upserts.deleted is None:
-            if gone := self._delete(cursor, column, replaced.id):
-                self.own.count_keys(cursor, epoch, self.relation, -gone)
-            return _fault_of_removal(replaced) if self._shows(cursor, column, replaced.id) else ""
-        self._bury(cursor, column, replaced.id)
-        return _fault_of_removal(replaced) if self._bury(cursor, column, replaced.id) else ""
+            if deleted := self._delete(cursor, column, replaced.id):
+                self.own.count_keys(cursor, epoch, self.relation, -deleted)
+            return _fault_of_removal(replaced) if self._has_rows(cursor, column, replaced.id) else ""
+        self._make_tombstones(cursor, column, replaced.id)
+        return _fault_of_removal(replaced) if self._make_tombstones(cursor, column, replaced.id) else ""
 
-    def _own_epoch_column(self, cursor: Cursor) -> str:
-        return self._find_epoch_column(self._find(cursor), self.own.other_owners(cursor, self.relation))
+    def _delete(self, cursor: Cursor, column: str, epoch: int) -> int:
+        return self.dialect.change(cursor, _DELETE_ROWS, (epoch,), table=self.relation, column=column)
+
+    def _has_rows(self, cursor: Cursor, column: str, epoch: int) -> bool:
+        [(exists,)] = self.dialect.query(cursor, _HAS_ROWS, (epoch,), table=self.relation, column=column)
+        return bool(exists)
+
+    def _make_tombstones(self, cursor: Cursor, column: str, epoch: int) -> int:
+        """Returns how many rows of the epoch were none before."""
+        names = {"column": column, "deleted": DELETED_COLUMN}
+        return self.dialect.change(cursor, _DELETE_BY_TOMBSTONE, (epoch,), table=self.relation, **names)
+
+    def _count_rows(self, cursor: Cursor, column: str) -> list[RowCount]:
+        rows = self.dialect.query(cursor, _COUNT_ROWS, table=self.relation, column=column, order=ORDER_COLUMN)
+        return [RowCount(*map(int, row)) for row in rows]
 
     # --- readers ---
 
     def cut(self, epochs: EpochCut) -> ReadCut:
-        """The rows of these epochs. Raises `TargetUnreadable` where nobody can tell them apart, or newer rows have
-        taken their places."""
+        """The rows of these epochs. Raises `TargetUnreadable` where rows don't tell their epoch, or newer rows have
+        replaced them."""
         if self.upserts is not None:
             raise TargetUnreadable(
                 f"{self.where}: in table {self.relation} newer rows replace older ones: what it showed as of an epoch "
                 "is gone"
             )
-        with self.database.transaction(f"looking at table {self.relation}") as cursor:
+        with self.dialect.database.transaction(f"looking at table {self.relation}") as cursor:
             try:
-                column = self._find_epoch_column(self._find(cursor), self.own.other_owners(cursor, self.relation))
+                column = self._own_epoch_column(cursor)
             except PreflightRefused as error:
                 raise TargetUnreadable(str(error)) from error
-            table, column = self._quoted(cursor, *self.relation.names), self._quoted(cursor, column)
+            table = self.dialect.quoted(cursor, *self.relation.names)
+            column = self.dialect.quoted(cursor, column)
         return ReadCut(self.output, table, epochs.predicate(column))
 
-    def _require_epoch_column(self, table: FoundTable | None, others: Sequence[Owner], schema: pa.Schema) -> str:
-        """The table's epoch column. Raises `PreflightRefused` where nobody can tell whose rows are which, or the table
-        has changed."""
-        column = self._find_epoch_column(table, others)
-        assert table is not None
-        self._compare(table, schema if self.upserts is None else self.upserts.stored_schema(schema))
-        return column
+    def _own_epoch_column(self, cursor: Cursor) -> str:
+        return self._find_epoch_column(self.find(cursor), self.own.other_owners(cursor, self.relation))
 
-    def _find_epoch_column(self, table: FoundTable | None, others: Sequence[Owner]) -> str:
+    def _find_epoch_column(self, table: TargetTable | None, owners: Sequence[Owner]) -> str:
+        """The column that tells whose rows are which. Raises `PreflightRefused` if there is none."""
         if table is None:
             raise PreflightRefused(f"{self.where}: table {self.relation} does not exist any more")
-        if (column := table.epoch_column(self.epoch_column)) is None:
+        if table.epoch_column is None:
             raise PreflightRefused(
                 f"{self.where}: table {self.relation} has no column {self.epoch_column}, so nobody can tell whose "
                 "rows are which; add it (bigint) to verify epochs from then on"
             )
-        if others:
+        if owners:
             raise PreflightRefused(
-                f"{self.where}: table {self.relation} is shared with {others[0].pipeline}.{others[0].sink}: epoch "
-                f"numbers of two sinks can't be told apart; if that sink is gone, delete its row of {others[0].home}."
+                f"{self.where}: table {self.relation} is shared with {owners[0].pipeline}.{owners[0].sink}: epoch "
+                f"numbers of two sinks can't be told apart; if that sink is gone, delete its row of {owners[0].schema}."
                 "lockstep_target"
             )
-        return column
+        return table.epoch_column
 
 
 def _fault_of_number(rows: int, replaced: Replaced, sealed: int | None) -> str:
-    """Fewer rows than were sealed are nobody's loss: a person has deleted some, or newer ones have their keys."""
+    """Fewer rows than were sealed are no fault: some were deleted by a person, or newer rows have their keys."""
     if sealed is None or rows <= sealed:
         return ""
     return (
@@ -346,12 +288,3 @@ def _fault_of_missing(rows: int, epoch: SinkEpoch, replaced: Replaced) -> str:
         "and what those keys had before is gone: say on_missing='delete' in the sink, and they are deleted, or "
         "on_missing='keep', and they stay"
     )
-
-
-def refuse_referred(where: str, relation: Relation, referring: Sequence[str]) -> None:
-    """Raise `PreflightRefused` where rows of `referring` tables refer to this one's: they'd go too, or hold them."""
-    if referring:
-        raise PreflightRefused(
-            f"{where}: rows of table {relation} can't be replaced: foreign keys of {', '.join(referring)} refer to it, "
-            "so rows there would be deleted with them, or keep them from being deleted"
-        )

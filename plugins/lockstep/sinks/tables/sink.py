@@ -1,18 +1,18 @@
-"""Rows into the tables of one database, exactly once: what is the same whatever database it is."""
+"""The description of a sink of tables: arguments, their checks, and how it opens on a database's dialect."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Mapping
-from typing import ClassVar, Literal, TypeAlias, TypeVar
+from typing import ClassVar, Literal, TypeAlias
 
 from lockstep.connections.names import Relation
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline
 from lockstep.sinks.base import Sink
-from lockstep.sinks.tables._two_phase import TwoPhaseTableSink
-from lockstep.sinks.tables._write_ahead import WriteAheadTableSink
-from lockstep.sinks.tables.open_sink import OpenTableSink
+from lockstep.sinks.tables.dialect import Dialect
+from lockstep.sinks.tables.open_sink import OpenTableSink, TwoPhaseTableSink, WriteAheadTableSink
+from lockstep.sinks.tables.output import TableOutput
 from lockstep.sinks.tables.target import TableTarget
 from lockstep.sinks.tables.upserts import Keys, Mode, Upserts
 from lockstep.sinks.values import SinkContext
@@ -21,14 +21,15 @@ ProtocolName: TypeAlias = Literal["two_phase", "write_ahead"]
 OnNewColumns: TypeAlias = Literal["refuse", "add"]
 OnMissingName: TypeAlias = Literal["refuse", "delete", "keep"]
 
-Cursor = TypeVar("Cursor")
-
 
 class TableSink(Sink):
-    """Tables of one database, all of which show an epoch together. What the arguments mean is told by each database."""
+    """Tables of one database, all of which show an epoch in the same transaction. The subclass of each database
+    documents the arguments."""
 
     operational = frozenset({"lock_timeout", "on_missing"})
     default_schema: ClassVar[str | None] = None  #: of Lockstep's own tables; None: the connection's
+    default_table_schema: ClassVar[str] = "the connection's"  #: of tables whose name has none, before it is connected
+    dialect: ClassVar[type[Dialect]]
 
     def __init__(
         self,
@@ -85,15 +86,13 @@ class TableSink(Sink):
         if not relations or len(set(relations)) != len(relations):
             raise InvalidPipeline(f"sink {self.name}: give each output a table of its own, and at least one")
 
-    # --- what each database does in its own way ---
-
     def _spelled(self, table: str) -> str:
         """How the plan names a table that was given as `table`."""
         return table
 
-    @abstractmethod
-    def _relation(self, table: str) -> Relation:
-        """The table that `table` names; equal for two spellings of one table."""
+    def _relation(self, table: str, schema: str | None = None) -> Relation:
+        """The table that `table` names, in `schema` unless it names one; equal for two spellings of one table."""
+        return Relation.parse(table, schema or self.default_table_schema)
 
     # --- identity ---
 
@@ -124,17 +123,31 @@ class TableSink(Sink):
 
     @property
     def holds_keys(self) -> bool:
-        """A prepared upsert makes others wait that have a key of its rows."""
+        """True for prepared upserts: other transactions wait for the keys of their rows."""
         return self.replaces and self.protocol == "two_phase"
 
     @property
     def adds_columns(self) -> bool:
-        """Whether tables get the columns that an output has and they lack."""
+        """True if tables get the columns that an output has and they lack."""
         return self.on_new_columns == "add"
+
+    @property
+    def loads_early(self) -> bool:
+        return self.dialect.loads_early and self.protocol == "two_phase" and not self.replaces
 
     # --- open ---
 
-    def _open_on(self, target: TableTarget[Cursor], context: SinkContext) -> OpenTableSink[Cursor]:
-        if self.protocol == "two_phase":
-            return TwoPhaseTableSink(self, target, create=self.create, shared=self.shared)
-        return WriteAheadTableSink(self, target, create=self.create, shared=self.shared)
+    @abstractmethod
+    def _connect(self, context: SinkContext) -> Dialect:
+        """The database that `context` leads to, as this sink uses it."""
+
+    def open(self, context: SinkContext) -> OpenTableSink:
+        dialect = self._connect(context)
+        relations = {output: self._relation(table, dialect.default_schema) for output, table in self.tables.items()}
+        self._require_distinct(relations.values())  # "t" and "database.t" may be one
+        outputs = {
+            output: TableOutput(dialect, output, relation, self.epoch_column, self.upserts, self.adds_columns)
+            for output, relation in relations.items()
+        }
+        kind = TwoPhaseTableSink if self.protocol == "two_phase" else WriteAheadTableSink
+        return kind(self, TableTarget(dialect, outputs), create=self.create, shared=self.shared)

@@ -1,286 +1,406 @@
-"""One database as both protocols use it: who is connected to it claims markers there, sends rows, and commits."""
+"""One database as both protocols use it: sessions claim markers there, send rows, and commit or prepare."""
 
 from __future__ import annotations
 
-import logging
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
+from functools import partial
+
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
 
 from lockstep.crash import CrashPoint, reach
 from lockstep.errors import KeysHeld, LedgerConflict, LockstepError, PublishBlocked, SinkRejected, SinkUnavailable
-from lockstep.sinks.tables._database import Database
-from lockstep.sinks.tables.branches import TableBranches
-from lockstep.sinks.tables.output import RowWriter, TableOutput
+from lockstep.sinks.tables.dialect import Cursor, Dialect, TryAgain
+from lockstep.sinks.tables.output import TableOutput
 from lockstep.sinks.tables.own_tables import OwnTables
-from lockstep.sinks.values import Batches, Replaced, SinkEpoch
+from lockstep.sinks.values import Batches, Guarantee, Marker, Replaced, SinkEpoch, Txn
+from lockstep.sinks.write_ahead import CheckpointCommitter, Session
 
-_log = logging.getLogger(__name__)
-TRIES = 4  #: each lasts up to the lock timeout, and ends what lower tokens left in the way
+TRIES = 4  #: each lasts up to the lock timeout, and ends lower tokens' branches and sessions that hold the marker
 
-Cursor = TypeVar("Cursor")
+
+@dataclass(frozen=True)
+class Branches:
+    """Prepared branches of a sink: finishes them, waiting while the server is busy or the connection breaks.
+
+    A branch that is gone proves nothing: committed, rolled back and never prepared give the same error. Only the
+    marker, read in a new transaction, decides.
+    """
+
+    dialect: Dialect
+
+    def require_own(self, txn: Txn) -> None:
+        """Raises `LedgerConflict` unless the handle is what this sink calls `txn`."""
+        if self.dialect.parse(txn.handle) != txn:
+            raise LedgerConflict(
+                f"{self.dialect.where}: the vote's handle {txn.handle} isn't what this sink calls epoch {txn.epoch}, "
+                f"token {txn.token}, manifest {txn.manifest} in this database: was the ledger altered? Nothing was "
+                "committed"
+            )
+
+    def commit(self, handle: str) -> bool:
+        """Returns when the branch is gone: True if surely by this call. Raises `SinkUnavailable` if it remains."""
+        return self._finish(self.dialect.commit_verb, handle)
+
+    def roll_back(self, handle: str) -> None:
+        """Returns when the branch is gone. Raises `SinkUnavailable` if it remains."""
+        reach(CrashPoint.ROLLBACK_BEFORE_SINK)
+        self._finish(self.dialect.roll_back_verb, handle)
+        reach(CrashPoint.ROLLBACK_AFTER_SINK)
+
+    def _finish(self, verb: str, handle: str) -> bool:
+        retrying = Retrying(
+            retry=retry_if_exception_type(TryAgain),
+            wait=wait_exponential(0.02, max=1),
+            stop=stop_after_delay(3 * self.dialect.database.lock_timeout),
+            reraise=True,
+        )
+        try:
+            return retrying(self.dialect.finish, verb, handle)
+        except TryAgain as busy:
+            raise SinkUnavailable(f"{self.dialect.where}: {verb} {handle}: {busy}; try again") from busy
+
+    def terminate_stale_sessions(self, epoch: SinkEpoch) -> None:
+        """Roll back this epoch's branches and end its sessions of lower tokens; never of equal or higher ones."""
+        for txn in self.dialect.pending():
+            if txn.epoch == epoch.id and txn.token < epoch.token:
+                self.roll_back(txn.handle)
+        self.dialect.end_sessions(epoch)
 
 
 @dataclass
-class TableClaim(Generic[Cursor]):
-    """An open transaction. `claimed` False: the marker is taken, or another publisher is at work; nothing is open."""
+class MarkerTransaction:
+    """An open transaction of one execution. `claimed` False: another one has the marker, or publishes; it is closed."""
 
     epoch: SinkEpoch
     cursor: Cursor
     target_id: str
     commit: Callable[[], None]
-    close: Callable[[], None]  #: ends the transaction: without a commit or prepare before, nothing of it happened
+    close: Callable[[], None]  #: ends the transaction; rolls back what was neither committed nor prepared
     claimed: bool = False
     rows: dict[str, int] = field(default_factory=dict)
-    replaced: list[Replaced] = field(default_factory=list)  #: the target shows it, and its rows are to go
+    replaced: list[Replaced] = field(default_factory=list)  #: epochs shown by the target whose rows are to be removed
 
 
 @dataclass(frozen=True)
-class TableTarget(ABC, Generic[Cursor]):
+class TableTarget:
     """The tables of a sink in one database. `outputs`: by output of the transform."""
 
-    database: Database[Cursor]
-    own: OwnTables[Cursor]
-    branches: TableBranches[Cursor]
-    outputs: Mapping[str, TableOutput[Cursor]]
+    dialect: Dialect
+    outputs: Mapping[str, TableOutput]
 
-    # --- what each database does in its own way ---
+    @property
+    def own(self) -> OwnTables:
+        return OwnTables(self.dialect)
 
-    @abstractmethod
-    def set_up(self) -> AbstractContextManager[Cursor]:
-        """A cursor to create tables with, alone; what the server refuses is `PreflightRefused`, and so are its settings
-        where rows can't be sent with them."""
-
-    @abstractmethod
-    def require_rights(self, cursor: Cursor, *, create: bool) -> None:
-        """Refuse, with the grants that are missing, who may not write to the tables; where all can be asked at once."""
-
-    @abstractmethod
-    def begin(self, epoch: SinkEpoch, handle: str | None = None) -> TableClaim[Cursor]:
-        """A session that carries the token, in a guarded transaction (to be prepared under `handle`), without the
-        marker yet."""
-
-    @abstractmethod
-    def claim_to_publish(self, epoch: SinkEpoch) -> TableClaim[Cursor]:
-        """Claim the marker after the decision. A publisher of a lower token that makes progress is left to it."""
-
-    @abstractmethod
-    def begin_trial(self, epoch: SinkEpoch) -> TableClaim[Cursor]:
-        """A transaction before the decision, in which rows are tried and never committed."""
-
-    def check_trial(self, claim: TableClaim[Cursor]) -> None:
-        """Check what the database would only check at the commit."""
+    @property
+    def branches(self) -> Branches:
+        return Branches(self.dialect)
 
     # --- the marker ---
 
-    def claim_to_vote(self, epoch: SinkEpoch, handle: str | None = None) -> TableClaim[Cursor]:
-        """Claim the marker before the decision: lower tokens were superseded in the ledger, and give way at once.
-        Raises `LedgerConflict` if it is taken."""
-        for _ in range(TRIES):
-            claim = self.begin(epoch, handle)
-            if self._insert_marker(claim):
-                if not claim.claimed:
-                    raise self._refusal_of_marker(epoch)
-                return claim
-            self.branches.terminate_stale_sessions(epoch)
-        raise self._stuck(epoch)
-
-    def _insert_marker(self, claim: TableClaim[Cursor]) -> bool:
-        """False on a lock timeout, with the transaction closed; else `claim.claimed` tells whether the row was free."""
+    def begin(self, epoch: SinkEpoch, handle: str | None = None) -> MarkerTransaction:
+        """Open a session that carries the token, and a guarded transaction (to be prepared under `handle`), without the
+        marker yet."""
+        dialect = self.dialect
+        connection = dialect.open_session(epoch)
+        close = partial(dialect.close, connection)
         try:
-            with self.database.naming("inserting the marker", SinkUnavailable):
-                claim.claimed = self.own.insert_marker(claim.cursor, claim.epoch)
+            with dialect.database.naming("opening a transaction"):
+                cursor = connection.cursor()
+                dialect.database.guard(cursor)
+                dialect.name_session(cursor, epoch)
+                target_id = self.own.target_id(cursor)
+                dialect.start(connection, cursor, handle)
+        except BaseException:
+            close()
+            raise
+        return MarkerTransaction(epoch, cursor, target_id, connection.commit, close)
+
+    def claim_to_vote(self, epoch: SinkEpoch, handle: str | None = None) -> MarkerTransaction:
+        """Claim the marker before the decision. Lower tokens were superseded in the ledger, so their sessions are ended
+        at once. Raises `LedgerConflict` if the marker exists."""
+        for _ in range(TRIES):
+            transaction = self.begin(epoch, handle)
+            if self._insert_marker(transaction):
+                if not transaction.claimed:
+                    raise self._already_published(epoch)
+                return transaction
+            self.branches.terminate_stale_sessions(epoch)
+        raise self._marker_locked(epoch)
+
+    def claim_to_publish(self, epoch: SinkEpoch) -> MarkerTransaction:
+        """Claim the marker after the decision. A publisher of a lower token that makes progress may go on."""
+        dialect = self.dialect
+        for _ in range(TRIES):
+            transaction = self.begin(epoch)
+            try:
+                with dialect.database.naming("waiting for another publisher"):
+                    is_alone = dialect.lock_out_publishers(transaction.cursor, epoch)
+                publisher = dialect.publisher(epoch) if is_alone else None
+            except BaseException:
+                transaction.close()
+                raise
+            if not is_alone:
+                transaction.close()
+                return transaction
+            if self._insert_marker(transaction) or dialect.is_publishing(publisher, epoch):
+                return transaction
+            self.branches.terminate_stale_sessions(epoch)
+        raise self._marker_locked(epoch)
+
+    def begin_trial(self, epoch: SinkEpoch) -> MarkerTransaction:
+        """A transaction before the decision, in which rows are tried and never committed."""
+        return self.claim_to_vote(epoch) if self.dialect.marks_trials else self.begin(epoch)
+
+    def check_trial(self, transaction: MarkerTransaction) -> None:
+        with self.dialect.database.naming(f"checking the constraints of epoch {transaction.epoch.id}"):
+            self.dialect.check_constraints(transaction.cursor)
+
+    def _insert_marker(self, transaction: MarkerTransaction) -> bool:
+        """False on a lock timeout, with the transaction closed; else `transaction.claimed` says if it was inserted."""
+        try:
+            with self.dialect.database.naming("inserting the marker", SinkUnavailable):
+                transaction.claimed = self.own.insert_marker(transaction.cursor, transaction.epoch)
         except BaseException as error:
-            claim.close()
-            if isinstance(error, LockstepError) and self.database.is_locked_out(error):
+            transaction.close()
+            if isinstance(error, LockstepError) and self.dialect.database.is_locked_out(error):
                 return False
             raise
-        if not claim.claimed:
-            claim.close()
+        if not transaction.claimed:
+            transaction.close()
         return True
 
-    def _stuck(self, epoch: SinkEpoch) -> SinkUnavailable:
+    def _marker_locked(self, epoch: SinkEpoch) -> SinkUnavailable:
         return SinkUnavailable(
-            f"{self.database.where}: the marker of epoch {epoch.id} stays locked for token {epoch.token}; "
-            f"in the way: {self.branches.lock_holders(epoch)}; try again"
+            f"{self.dialect.where}: the marker of epoch {epoch.id} stays locked for token {epoch.token}; "
+            f"in the way: {self.dialect.lock_holders(epoch)}; try again"
         )
 
-    def _refusal_of_marker(self, epoch: SinkEpoch) -> LedgerConflict:
-        with self.database.transaction("looking for the marker") as cursor:
+    def _already_published(self, epoch: SinkEpoch) -> LedgerConflict:
+        with self.dialect.database.transaction("looking for the marker") as cursor:
             marker = self.own.find_marker(cursor, epoch.id)
-        found = f"manifest {marker.manifest_hash[:12]}, token {marker.token}" if marker else "another execution"
+        publisher = f"manifest {marker.manifest_hash[:12]}, token {marker.token}" if marker else "another execution"
         return LedgerConflict(
-            f"{self.database.where}: epoch {epoch.id} is published already, by {found}, although this execution "
+            f"{self.dialect.where}: epoch {epoch.id} is published already, by {publisher}, although this execution "
             f"(manifest {epoch.manifest_hash[:12]}, token {epoch.token}) precedes the decision: either it was "
             "superseded, or the ledger is older than the target"
         )
 
     # --- rows that are replaced ---
 
-    def remove_replaced(self, claim: TableClaim[Cursor], removed: CrashPoint, *, decided: bool = False) -> None:
-        """Delete the rows whose place the claim's take, in its transaction, and no others; of upserts only look at
-        them: `settle_replaced` comes after the rows. Raises `LedgerConflict` where the target doesn't show them as they
-        were decided, `SinkRejected` (`decided`: `PublishBlocked`), `SinkUnavailable`.
+    def remove_replaced(self, transaction: MarkerTransaction, removed: CrashPoint, *, decided: bool = False) -> None:
+        """Delete the rows of the epochs that this one replaces, in its transaction, and no others; of upserts only
+        check them: `settle_replaced` follows the rows. Raises `LedgerConflict` where the target doesn't show them as
+        they were decided, `SinkRejected` (`decided`: `PublishBlocked`), `SinkUnavailable`.
 
-        A target that was restored to before the replaced epoch has neither its marker nor its rows: nothing but the
-        epoch that takes its place is lacking there, so that a decided one goes on. It may show the lives before that
-        one again: their rows go, too. What it lacks gets a marker, or who has stood still since before that would show
-        its rows beside those that have taken their place.
+        A target that was restored to before the replaced epoch has neither its marker nor its rows. A decided epoch
+        goes on: it only has to be the one that is shown. Such a target may show earlier generations again: their rows
+        are removed, too. A marker is inserted for what it lacks, so that a session that was stopped since before the
+        decision can't show its rows beside those that replace them.
         """
-        shown = [self._remove(claim, replaced, removed, decided) for replaced in claim.epoch.replaced]
-        for earlier in () if all(shown) else claim.epoch.earlier:
-            self._remove(claim, earlier, removed, decided)
+        shown = [self._remove(transaction, replaced, removed, decided) for replaced in transaction.epoch.replaced]
+        for earlier in () if all(shown) else transaction.epoch.earlier:
+            self._remove(transaction, earlier, removed, decided)
 
-    def _remove(self, claim: TableClaim[Cursor], replaced: Replaced, removed: CrashPoint, decided: bool) -> bool:
-        """Whether the target shows it."""
-        shows, rejected = self._shows_replaced(claim, replaced, decided), PublishBlocked if decided else SinkRejected
+    def _remove(self, transaction: MarkerTransaction, replaced: Replaced, removed: CrashPoint, decided: bool) -> bool:
+        """True if the target shows the epoch."""
+        cursor = transaction.cursor
+        is_shown = self._shows_replaced(transaction, replaced, decided)
         upserted = [table for table in self.outputs.values() if table.upserts is not None]
         # a marker that was deleted by hand leaves the rows, and the number of their keys
-        left = shows or any(self.own.has_brought(claim.cursor, replaced.id, table.relation) for table in upserted)
-        if left:
-            claim.replaced.append(replaced)
+        has_rows = is_shown or any(self.own.has_brought(cursor, replaced.id, table.relation) for table in upserted)
+        if has_rows:
+            transaction.replaced.append(replaced)
         for table in self.outputs.values():
             if table.upserts is None:
-                with self._taking_away(claim, table, replaced, rejected) as faults:
-                    faults.append(table.remove(claim.cursor, replaced))
+                remove = partial(table.remove, cursor, replaced)
+                self._take_rows_away(transaction, table, replaced, decided, remove)
                 reach(removed)
-            elif left:
-                with self._taking_away(claim, table, replaced, rejected) as faults:
-                    faults.append(table.look_at_replaced(claim.cursor, claim.epoch, replaced))
-        return shows
+            elif has_rows:
+                check = partial(table.check_replaced, cursor, transaction.epoch, replaced)
+                self._take_rows_away(transaction, table, replaced, decided, check)
+        return is_shown
 
-    def _shows_replaced(self, claim: TableClaim[Cursor], replaced: Replaced, decided: bool) -> bool:
-        """If it returns False, nobody ever shows it here. `decided`: whether that of `claim` is; its target may lack
-        what was replaced, as one may of which a person has said so."""
-        told, absent = _as_shown(replaced, claim.epoch), decided or replaced.id in claim.epoch.lacking
-        with (
-            self._clearing_the_way(claim, told if decided else None),
-            self.database.naming(f"looking for the marker of epoch {replaced.id}", SinkUnavailable),
-        ):
-            marker = self.own.find_marker(claim.cursor, replaced.id)
-            if marker is None and absent:
-                if self.own.insert_marker(claim.cursor, told):
-                    return False
-                marker = self.own.find_marker(claim.cursor, replaced.id)  # it was shown this very moment
-        if not absent if marker is None else marker.manifest_hash != replaced.manifest_hash:
-            found = f"manifest {marker.manifest_hash[:12]}" if marker else "no marker of it"
+    def _shows_replaced(self, transaction: MarkerTransaction, replaced: Replaced, decided: bool) -> bool:
+        """True if the target has the marker of the replaced epoch; False after inserting it, so that nobody shows the
+        epoch here later. The marker may be absent after the decision, and before it for epochs that are `lacking`."""
+        cursor, epoch = transaction.cursor, transaction.epoch
+        as_shown, may_be_absent = _as_shown(replaced, epoch), decided or replaced.id in epoch.lacking
+        try:
+            with self.dialect.database.naming(f"looking for the marker of epoch {replaced.id}", SinkUnavailable):
+                marker = self.own.find_marker(cursor, replaced.id)
+                if marker is None and may_be_absent:
+                    if self.own.insert_marker(cursor, as_shown):
+                        return False
+                    marker = self.own.find_marker(cursor, replaced.id)  # inserted by another session meanwhile
+        except SinkUnavailable as error:
+            if decided and self.dialect.database.is_locked_out(error):
+                transaction.close()
+                self.branches.terminate_stale_sessions(as_shown)  # for the next try
+            raise
+        if not may_be_absent if marker is None else marker.manifest_hash != replaced.manifest_hash:
+            actual = f"manifest {marker.manifest_hash[:12]}" if marker else "no marker of it"
             raise LedgerConflict(
-                f"{self.database.where}: epoch {claim.epoch.id} takes the place of epoch {replaced.id}, manifest "
-                f"{replaced.manifest_hash[:12]}; the target holds {found}: was it restored from a backup?"
+                f"{self.dialect.where}: epoch {epoch.id} takes the place of epoch {replaced.id}, manifest "
+                f"{replaced.manifest_hash[:12]}; the target holds {actual}: was it restored from a backup?"
             )
         return marker is not None
 
-    @contextmanager
-    def _clearing_the_way(self, claim: TableClaim[Cursor], lost: SinkEpoch | None) -> Iterator[None]:
-        """Take away what holds the marker of an epoch that is never to be shown, for the next call."""
-        try:
-            yield
-        except SinkUnavailable as error:
-            if lost is not None and self.database.is_locked_out(error):
-                claim.close()
-                self.branches.terminate_stale_sessions(lost)
-            raise
-
     def settle_replaced(
-        self, claim: TableClaim[Cursor], output: str, removed: CrashPoint, *, decided: bool = False
+        self, transaction: MarkerTransaction, output: str, removed: CrashPoint, *, decided: bool = False
     ) -> None:
-        """Once the claim's rows of an output that is upserted are there, take away those of the epochs that it replaces
-        whose keys it doesn't have. Raises as `remove_replaced`."""
+        """After the rows of an upserted output: remove those of the replaced epochs whose keys the rows don't have, as
+        `OnMissing` says. Raises as `remove_replaced`."""
         table = self.outputs[output]
-        for replaced in claim.replaced if table.upserts is not None else ():
-            with self._taking_away(claim, table, replaced, PublishBlocked if decided else SinkRejected) as faults:
-                faults.append(table.settle(claim.cursor, claim.epoch, replaced))
+        for replaced in transaction.replaced if table.upserts is not None else ():
+            settle = partial(table.settle, transaction.cursor, transaction.epoch, replaced)
+            self._take_rows_away(transaction, table, replaced, decided, settle)
             reach(removed)
 
-    @contextmanager
-    def _taking_away(
-        self, claim: TableClaim[Cursor], table: TableOutput[Cursor], replaced: Replaced, rejected: type[LockstepError]
-    ) -> Iterator[list[str]]:
-        """Raise `rejected` with the first fault that the list has at the end."""
-        faults: list[str] = []
+    def _take_rows_away(
+        self,
+        transaction: MarkerTransaction,
+        table: TableOutput,
+        replaced: Replaced,
+        decided: bool,
+        remove: Callable[[], str],
+    ) -> None:
+        """Call `remove`, and raise the fault that it returns."""
+        rejected = PublishBlocked if decided else SinkRejected
         doing = f"taking rows of epoch {replaced.id} away from {table.relation}"
-        with self._held_off(claim), self.database.naming(doing, rejected):
-            yield faults
-        if fault := next(filter(None, faults), None):
+        with self._closing_on_failure(transaction), self.dialect.database.naming(doing, rejected):
+            fault = remove()
+        if fault:
             raise rejected(f"{table.where}: table {table.relation}: {fault}")
 
     # --- rows ---
 
-    def load(self, claim: TableClaim[Cursor], batches: Batches, rejected: type[LockstepError]) -> None:
-        """Send an output's rows. Raises `rejected` for what the server refuses, `KeysHeld`, `SinkUnavailable`."""
-        with self._held_off(claim):
-            claim.rows[batches.output] = self._writer(claim, batches, rejected).write(claim.cursor, batches)
+    def load(self, transaction: MarkerTransaction, batches: Batches, rejected: type[LockstepError]) -> None:
+        """Send an output's rows. Raises `rejected` for rows that the server refuses, `KeysHeld`, `SinkUnavailable`."""
+        writer = self.outputs[batches.output].writer(transaction.epoch, rejected)
+        with self._closing_on_failure(transaction):
+            transaction.rows[batches.output] = writer.write(transaction.cursor, batches)
 
-    def try_rows(self, claim: TableClaim[Cursor], batches: Batches) -> None:
-        """As `load`, in a claim that is never committed: rows that the server surely takes are not sent."""
-        with self._held_off(claim):
-            claim.rows[batches.output] = self._writer(claim, batches).try_rows(claim.cursor, batches)
+    def load_more(self, transaction: MarkerTransaction, batches: Batches, rejected: type[LockstepError]) -> None:
+        """`load` a part of an output's rows."""
+        before = transaction.rows.get(batches.output, 0)
+        self.load(transaction, batches, rejected)
+        transaction.rows[batches.output] += before
+
+    def try_rows(self, transaction: MarkerTransaction, batches: Batches) -> None:
+        """`load` into a transaction that is never committed: rows that the server surely accepts are not sent."""
+        writer = self.outputs[batches.output].writer(transaction.epoch, SinkRejected)
+        with self._closing_on_failure(transaction):
+            transaction.rows[batches.output] = writer.try_rows(transaction.cursor, batches)
 
     @contextmanager
-    def _held_off(self, claim: TableClaim[Cursor]) -> Iterator[None]:
-        """Say who holds what the rows want."""
+    def _closing_on_failure(self, transaction: MarkerTransaction) -> Iterator[None]:
+        """On `SinkUnavailable` close the transaction; after a lock timeout end this epoch's stale sessions, and raise
+        `KeysHeld` if prepared epochs hold the keys of these rows."""
         try:
             yield
         except SinkUnavailable as error:
-            claim.close()
-            if self.database.is_locked_out(error):
-                self.branches.end_sessions(claim.epoch)  # a stopped one may hold the same keys
-                self._require_no_holders(claim.epoch, error)
+            transaction.close()
+            if self.dialect.database.is_locked_out(error):
+                self.dialect.end_sessions(transaction.epoch)  # a stopped one may hold the same keys
+                self._require_no_holders(transaction.epoch, error)
             raise
 
-    def load_more(self, claim: TableClaim[Cursor], batches: Batches, rejected: type[LockstepError]) -> None:
-        """`load` of a part of an output's rows."""
-        before = claim.rows.get(batches.output, 0)
-        self.load(claim, batches, rejected)
-        claim.rows[batches.output] += before
-
-    def keep_alive(self, claim: TableClaim[Cursor]) -> None:
-        """Use the claim's session, which the server would end if it stood still. Raises `SinkUnavailable`."""
-        with self.database.naming("keeping a transaction open", SinkUnavailable):
-            self.own.target_id(claim.cursor)
-
-    def _writer(
-        self, claim: TableClaim[Cursor], batches: Batches, rejected: type[LockstepError] = SinkRejected
-    ) -> RowWriter[Cursor]:
-        return self.outputs[batches.output].writer(claim.epoch, rejected)
-
     def _require_no_holders(self, epoch: SinkEpoch, error: SinkUnavailable) -> None:
-        holders = [txn for txn in self.branches.pending() if txn.epoch != epoch.id] if self.own.upserts else []
+        holders = [txn for txn in self.dialect.pending() if txn.epoch != epoch.id] if self.dialect.upserts else []
         if holders:
-            named = ", ".join(f"epoch {txn.epoch} ({txn.handle})" for txn in holders)
+            names = ", ".join(f"epoch {txn.epoch} ({txn.handle})" for txn in holders)
             raise KeysHeld(
-                f"{error}; keys of epoch {epoch.id} are held by what was prepared and not yet published: {named}; try "
+                f"{error}; keys of epoch {epoch.id} are held by what was prepared and not yet published: {names}; try "
                 "again when that is published or aborted"
             ) from error
 
+    def keep_alive(self, transaction: MarkerTransaction) -> None:
+        """Use the session, which the server would end if it were idle. Raises `SinkUnavailable`."""
+        with self.dialect.database.naming("keeping a transaction open", SinkUnavailable):
+            self.own.target_id(transaction.cursor)
+
     # --- the end of a transaction ---
 
-    def name_manifest(self, claim: TableClaim[Cursor], epoch: SinkEpoch) -> None:
-        """Have the claim be one of `epoch`, whose manifest wasn't known when the marker was claimed."""
-        with self.database.naming("naming the manifest in the marker", SinkUnavailable):
-            self.own.name_manifest(claim.cursor, epoch)
-        claim.epoch = epoch
+    def name_manifest(self, transaction: MarkerTransaction, epoch: SinkEpoch) -> None:
+        """Write the manifest of `epoch` into the marker, which was claimed before it was known."""
+        with self.dialect.database.naming("naming the manifest in the marker", SinkUnavailable):
+            self.own.name_manifest(transaction.cursor, epoch)
+        transaction.epoch = epoch
 
-    def record_rows(self, claim: TableClaim[Cursor], doing: str, rejected: type[LockstepError] = SinkRejected) -> None:
-        """Note in the marker how many rows the claim has sent."""
-        with self.database.naming(doing, rejected):
-            self.own.record_rows(claim.cursor, claim.epoch, claim.rows)
+    def record_rows(
+        self, transaction: MarkerTransaction, doing: str, rejected: type[LockstepError] = SinkRejected
+    ) -> None:
+        """Write the number of rows sent per output into the marker."""
+        with self.dialect.database.naming(doing, rejected):
+            self.own.record_rows(transaction.cursor, transaction.epoch, transaction.rows)
 
-    def commit(self, claim: TableClaim[Cursor]) -> None:
-        """A refusal of the server blocks the decided epoch, it can't reject it."""
+    def commit(self, transaction: MarkerTransaction) -> None:
+        """Commit a decided epoch. A refusal of the server raises `PublishBlocked`: it can't be rejected any more."""
         reach(CrashPoint.PUBLISH_BEFORE_SINK_COMMIT)
         # if the answer is lost, the next try finds the marker, or nothing
-        with self.database.naming(f"committing epoch {claim.epoch.id}", PublishBlocked):
-            claim.commit()
+        with self.dialect.database.naming(f"committing epoch {transaction.epoch.id}", PublishBlocked):
+            transaction.commit()
         reach(CrashPoint.PUBLISH_AFTER_SINK_COMMIT)
 
 
 def _as_shown(replaced: Replaced, epoch: SinkEpoch) -> SinkEpoch:
-    """What the marker of an epoch that the target never shows says, whose place `epoch` takes: its range and its
-    generation too, or a rebuilt ledger would find a generation that nobody has a marker of."""
-    told = SinkEpoch(replaced.id, epoch.token, replaced.manifest_hash, epoch.timestamp, epoch.interval)
+    """What is written into the marker of an epoch that the target lacks and `epoch` replaces: its range and generation
+    too, or a rebuilt ledger would find a generation without a marker."""
+    shown = SinkEpoch(replaced.id, epoch.token, replaced.manifest_hash, epoch.timestamp, epoch.interval)
     if epoch.interval is None:
-        return told
-    return replace(told, generation=epoch.generation - 1 - [*epoch.replaced, *epoch.earlier].index(replaced))
+        return shown
+    return replace(shown, generation=epoch.generation - 1 - [*epoch.replaced, *epoch.earlier].index(replaced))
+
+
+class MarkerCommitter(CheckpointCommitter):
+    """Records epochs by the marker, in the transaction that sends their rows: exactly once."""
+
+    guarantee = Guarantee.EXACTLY_ONCE
+
+    def __init__(self, target: TableTarget) -> None:
+        self._target = target
+        self._transaction = target.dialect.database.transaction
+
+    def create_resource(self) -> None:
+        with self._target.dialect.set_up() as cursor:
+            self._target.dialect.create_own_tables(cursor)
+
+    def open(self) -> None:
+        """Uses the sink's connection."""
+
+    def close(self) -> None:
+        """See `open`."""
+
+    @contextmanager
+    def session(self, epoch: SinkEpoch) -> Iterator[MarkerTransaction]:
+        """Claim the marker; commit at the end."""
+        transaction = self._target.claim_to_publish(epoch)
+        try:
+            yield transaction
+            if transaction.claimed:
+                self._target.commit(transaction)
+        finally:
+            transaction.close()
+
+    def is_checkpoint_committed(self, epoch: int) -> Marker | None:
+        with self._transaction("looking for the marker") as cursor:
+            return self._target.own.find_marker(cursor, epoch)
+
+    def find_span(self, span: str) -> Marker | None:
+        with self._transaction("looking for the marker of a range") as cursor:
+            return self._target.own.find_marker_of_span(cursor, span)
+
+    def newest(self) -> list[Marker]:
+        with self._transaction("looking for the newest markers") as cursor:
+            return self._target.own.newest_markers(cursor)
+
+    def all(self) -> Iterable[Marker]:
+        with self._transaction("listing the markers") as cursor:
+            return self._target.own.markers(cursor)
+
+    def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
+        assert isinstance(session, MarkerTransaction)
+        self._target.record_rows(session, f"publishing epoch {epoch.id}", PublishBlocked)

@@ -19,13 +19,13 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TypeAlias
 
-import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline, SinkRejected
 from lockstep.observability.redaction import rows_shown, with_hint
+from lockstep.sinks.tables.arrow_values import int64s
 from lockstep.sinks.values import Batches, SinkEpoch
 
 ORDER_COLUMN = "lockstep_order"
@@ -226,11 +226,6 @@ class StoredBatches:
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         for batch in self.batches:
             yield self.upserts.stored_batch(batch, self.output, self.order)
-
-
-def int64s(value: int, rows: int) -> pa.Array:
-    """`rows` times `value`; pa.array and pa.repeat would import pandas first, which takes a second."""
-    return pa.Array.from_buffers(pa.int64(), rows, [None, pa.py_buffer(np.full(rows, value, np.int64))])
 
 
 def _order(sink: str, order: str | None) -> tuple[Order | None, str | None]:

@@ -1,7 +1,7 @@
-"""Which Arrow type goes into which Postgres type, exactly.
+"""Arrow types and the Postgres types that hold their values exactly.
 
 COPY BINARY checks widths, not types: int64 sent into numeric or float8 becomes another value without an error. So a
-column is written only if its type is the very one that the encoder produces, and only if its values come back alike.
+column is written only if it has exactly the type that the encoder produces, and only values that come back unchanged.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _DAYS = (-2_440_588, 2_145_042_905)  # 4713-11-24 BC to 5874897-12-31
 
 Bounds: TypeAlias = tuple[int, int]
 
-#: types that take a text by their input function
+#: types whose input function parses a text
 _FROM_TEXT = ("uuid", "json", "jsonb", "inet", "cidr", "bpchar", "enum")
-#: types that write a text in a way of their own, so that nobody can compare it with what was sealed
+#: types that don't give a text back as it was written, so that it can't be compared with the sealed one
 REWRITTEN = ("jsonb", "inet", "cidr", "bpchar")
 
 
@@ -49,7 +49,7 @@ class PgType:
 
 
 def postgres_type(dtype: pa.DataType) -> PgType | None:
-    """The Postgres type that holds every value of `dtype`, or None if there is none that gives it back."""
+    """The Postgres type that gives every value of `dtype` back, or None."""
     if types.is_dictionary(dtype):
         return postgres_type(dtype.value_type)
     if types.is_list(dtype) or types.is_large_list(dtype) or types.is_fixed_size_list(dtype):
@@ -112,10 +112,10 @@ def _bytes(dtype: pa.DataType) -> PgType | None:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a target table as pg_attribute has it, a domain's as its type. `modifier`: atttypmod, -1 for none."""
+    """A column of a target table, from pg_attribute; a domain counts as its base type. `modifier`: atttypmod or -1."""
 
     name: str
-    type_name: str  #: pg_type.typname, schema-qualified unless of pg_catalog; enum for every one
+    type_name: str  #: pg_type.typname, schema-qualified outside pg_catalog; "enum" for every enum
     type_text: str  #: as a person writes it
     modifier: int = -1
     not_null: bool = False
@@ -126,7 +126,7 @@ class Column:
 
     @property
     def reads_text(self) -> bool:
-        """Whether the type's input function has to make the value of a text, and may refuse it."""
+        """True if the type's input function parses a text, which it may refuse."""
         return self.is_domain or self.type_name in _FROM_TEXT
 
     @property
@@ -143,35 +143,40 @@ class Column:
         """n of varchar(n)."""
         return self.modifier - 4 if self.type_name in ("varchar", "bpchar") and self.modifier >= 0 else None
 
+    @property
+    def is_bigint(self) -> bool:
+        return self.type_name == "int8"
 
-def refusal(field: pa.Field, column: Column) -> str | None:
-    """Why values of `field` would not come back from `column` as they are; None if they would."""
-    wanted = postgres_type(field.type)
-    if wanted is None:
-        return f"Arrow type {field.type} has no Postgres type that gives it back: cast it in the transform"
-    if column.generated:
-        return "it is a generated column: leave it out of the output"
-    alike = {wanted.name, "varchar", *_FROM_TEXT} if wanted.name == "text" else {wanted.name}
-    if column.type_name not in alike:
-        return f"the table has {column.type_text}, the output's {field.type} needs {wanted.ddl}: change one of them"
-    if wanted.name == "_numeric" and column.modifier >= 0:
-        return _numeric_refusal(wanted, column)
-    if wanted.name.lstrip("_").startswith("time") and column.modifier >= 0:
-        return f"the table has {column.type_text}, which rounds: use {wanted.ddl} without a precision"
-    return None
+    def refusal(self, field: pa.Field) -> str | None:
+        """Why values of `field` would not come back as they are; None if they would."""
+        kind = postgres_type(field.type)
+        if kind is None:
+            return f"Arrow type {field.type} has no Postgres type that gives it back: cast it in the transform"
+        if self.generated:
+            return "it is a generated column: leave it out of the output"
+        compatible = {kind.name, "varchar", *_FROM_TEXT} if kind.name == "text" else {kind.name}
+        if self.type_name not in compatible:
+            return f"the table has {self.type_text}, the output's {field.type} needs {kind.ddl}: change one of them"
+        if kind.name == "_numeric" and self.modifier >= 0:
+            return _numeric_refusal(kind, self)
+        if kind.name.lstrip("_").startswith("time") and self.modifier >= 0:
+            return f"the table has {self.type_text}, which rounds: use {kind.ddl} without a precision"
+        return None
 
 
-def _numeric_refusal(wanted: PgType, column: Column) -> str | None:
-    dtype = wanted.wire.value_type if wanted.is_list else wanted.wire
+def _numeric_refusal(kind: PgType, column: Column) -> str | None:
+    dtype = kind.wire.value_type if kind.is_list else kind.wire
     precision, scale = column.digits
     if scale < dtype.scale or precision - scale < dtype.precision - dtype.scale:
-        return f"the table has {column.type_text}, which can't hold every {dtype}: it needs {wanted.ddl} or numeric"
+        return f"the table has {column.type_text}, which can't hold every {dtype}: it needs {kind.ddl} or numeric"
     return None
 
 
 def to_wire(array: pa.Array, kind: PgType, column: Column, where: str, describe: Callable[[int], str]) -> pa.Array:
-    """`array` as it is encoded; raises `SinkRejected` for values that Postgres would change without a word. `describe`:
-    names a row by its number."""
+    """`array` as it is encoded. Raises `SinkRejected` for values that Postgres would change without an error.
+
+    `describe`: names a row by its number.
+    """
     if types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if array.type != kind.wire:
@@ -186,11 +191,11 @@ def to_wire(array: pa.Array, kind: PgType, column: Column, where: str, describe:
 
 
 def _checks(kind: PgType, column: Column) -> Iterator[tuple[Callable[[pa.Array], bool], str]]:
-    """What values of a column's type have to satisfy beyond those of `kind`, and what to say of one that doesn't."""
-    if (most := column.max_chars) is not None:
+    """Predicates that values of the column's type have to satisfy beyond those of `kind`, with an error text each."""
+    if (max_chars := column.max_chars) is not None:
         yield (
-            lambda texts: (pc.max(pc.utf8_length(texts)).as_py() or 0) <= most,
-            f"a text has more than {most} characters",
+            lambda texts: (pc.max(pc.utf8_length(texts)).as_py() or 0) <= max_chars,
+            f"a text has more than {max_chars} characters",
         )
     if column.type_name in _FITS:
         yield _FITS[column.type_name]
@@ -208,7 +213,7 @@ def _casts(array: pa.Array, dtype: pa.DataType) -> bool:
 
 
 def _has_names_once(array: pa.Array) -> bool:
-    """Whether no object in these JSON texts has a name twice. What is no JSON the server refuses."""
+    """True if no object in these JSON texts has a name twice. The server refuses texts that are no JSON."""
     twice: list[bool] = []
     decoder = json.JSONDecoder(
         object_pairs_hook=lambda pairs: twice.append(len(dict(pairs)) < len(pairs)), parse_int=str, parse_float=str
@@ -224,7 +229,7 @@ def _has_names_once(array: pa.Array) -> bool:
 
 
 _UUID = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
-#: type → whether it keeps all of these texts, and what is to be said where it doesn't
+#: type → predicate that it keeps all of these texts, and an error text
 _FITS: dict[str, tuple[Callable[[pa.Array], bool], str]] = {
     "uuid": (
         lambda texts: pc.all(pc.match_substring_regex(texts, _UUID)).as_py() is not False,
@@ -244,6 +249,6 @@ def _check_bounds(array: pa.Array, kind: PgType, where: str) -> None:
     extremes = pc.min_max(array.view(width))
     low, high = extremes["min"].as_py(), extremes["max"].as_py()
     if low is not None and not (kind.bounds[0] <= low and high <= kind.bounds[1]):
-        found = f"values from {low} to {high} ({array.type}, since 1970)"
-        found = found if rows_shown() else with_hint(f"values of {array.type}")
-        raise SinkRejected(f"{where}: {found} are outside what Postgres can hold")
+        span = f"values from {low} to {high} ({array.type}, since 1970)"
+        values = span if rows_shown() else with_hint(f"values of {array.type}")
+        raise SinkRejected(f"{where}: {values} are outside what Postgres can hold")

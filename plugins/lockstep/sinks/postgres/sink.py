@@ -8,18 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from psycopg2.extensions import cursor as Cursor
-
-from lockstep.connections.names import Dataset, Relation
+from lockstep.connections.dataset import Dataset
 from lockstep.connections.postgres.connection import Database
 from lockstep.connections.postgres.dsn import dataset_of
 from lockstep.errors import SINK_ERRORS
 from lockstep.sinks.handles import SinkName
-from lockstep.sinks.postgres._branches import PostgresBranches
-from lockstep.sinks.postgres._output import PostgresOutput
-from lockstep.sinks.postgres._own_tables import PostgresOwnTables
-from lockstep.sinks.postgres._target import PostgresTarget
-from lockstep.sinks.tables.open_sink import OpenTableSink
+from lockstep.sinks.postgres.dialect import PostgresDialect
 from lockstep.sinks.tables.sink import TableSink
 from lockstep.sinks.values import SinkContext
 
@@ -39,32 +33,18 @@ class PostgresSink(TableSink):
     "add" has a table get the columns that it lacks, nullable, in the transaction that shows the rows.
     """
 
-    default_schema = "public"
-
-    @property
-    def loads_early(self) -> bool:
-        return self.protocol == "two_phase" and not self.replaces
+    default_schema = default_table_schema = "public"
+    dialect = PostgresDialect
 
     def _spelled(self, table: str) -> str:
         return str(self._relation(table))
-
-    def _relation(self, table: str) -> Relation:
-        return Relation.parse(table, "public")
 
     def datasets(self, connections: Mapping[str, str]) -> Mapping[str, Dataset]:
         dsn = connections[self.connection]
         return {output: dataset_of(dsn, self._relation(table)) for output, table in self.tables.items()}
 
-    def open(self, context: SinkContext) -> OpenTableSink[Cursor]:
+    def _connect(self, context: SinkContext) -> PostgresDialect:
         assert self.schema is not None
-        owner = SinkName.of(context, self.name)
         dsn = context.dsn(self.connection, self.name)
         database = Database(f"sink {self.name}", self.connection, dsn, self.lock_timeout, SINK_ERRORS)
-        own = PostgresOwnTables(self.schema, owner, self.replaces)
-        outputs = {
-            output: PostgresOutput(
-                database, own, output, self._relation(table), self.epoch_column, self.upserts, self.adds_columns
-            )
-            for output, table in self.tables.items()
-        }
-        return self._open_on(PostgresTarget(database, own, PostgresBranches(database, owner), outputs), context)
+        return PostgresDialect(database, SinkName.of(context, self.name), self.schema, self.replaces)

@@ -6,15 +6,9 @@ from collections.abc import Mapping
 
 from lockstep.connections.mariadb.connection import Database
 from lockstep.connections.mariadb.dsn import dataset_of
-from lockstep.connections.mariadb.wire import Cursor
-from lockstep.connections.names import Dataset, Relation
 from lockstep.errors import SINK_ERRORS
 from lockstep.sinks.handles import SinkName
-from lockstep.sinks.mariadb._branches import BranchName, MariaDbBranches
-from lockstep.sinks.mariadb._output import MariaDbOutput
-from lockstep.sinks.mariadb._own_tables import MariaDbOwnTables
-from lockstep.sinks.mariadb._target import MariaDbTarget
-from lockstep.sinks.tables.open_sink import OpenTableSink
+from lockstep.sinks.mariadb.dialect import MariaDbDialect
 from lockstep.sinks.tables.sink import TableSink
 from lockstep.sinks.values import SinkContext
 
@@ -35,23 +29,14 @@ class MariaDbSink(TableSink):
     a table get the columns that it lacks, nullable, before the vote: MariaDB commits such a change by itself.
     """
 
-    def _relation(self, table: str, schema: str = "the connection's") -> Relation:
-        return Relation.parse(table, schema)
+    dialect = MariaDbDialect
 
     def datasets(self, connections: Mapping[str, str]) -> Mapping[str, Dataset]:
         dsn = connections[self.connection]
         return {output: dataset_of(self.connection, dsn, table) for output, table in self.tables.items()}
 
-    def open(self, context: SinkContext) -> OpenTableSink[Cursor]:
-        owner = SinkName.of(context, self.name)
+    def _connect(self, context: SinkContext) -> MariaDbDialect:
         dsn = context.dsn(self.connection, self.name)
         database = Database(f"sink {self.name}", self.connection, dsn, self.lock_timeout, SINK_ERRORS)
-        own = MariaDbOwnTables(self.schema or database.name, owner, self.replaces, self.lock_timeout)
-        relations = {output: self._relation(table, database.name) for output, table in self.tables.items()}
-        self._require_distinct(relations.values())  # "t" and "database.t" may be one
-        outputs = {
-            output: MariaDbOutput(database, own, output, relation, self.epoch_column, self.upserts, self.adds_columns)
-            for output, relation in relations.items()
-        }
-        branches = MariaDbBranches(database, own, BranchName(owner, own.home))
-        return self._open_on(MariaDbTarget(database, own, branches, outputs), context)
+        owner = SinkName.of(context, self.name)
+        return MariaDbDialect(database, owner, self.schema or database.name, self.replaces)

@@ -1,7 +1,7 @@
-"""Which Arrow type goes into which MariaDB type, exactly, and as which text.
+"""Arrow types, the MariaDB types that hold their values exactly, and the text of each value.
 
-LOAD DATA takes text: what MariaDB has no exact type for is refused before a row is sent, and a value that it would
-change by the way (NaN, a negative zero, a year beyond 9999) when it is made into text.
+LOAD DATA reads text. Types without an exact counterpart are refused before a row is sent, and values that MariaDB would
+change (NaN, a negative zero, a year beyond 9999) when the text is made.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from lockstep.errors import SinkRejected
-from lockstep.sinks.tables.csv_carriers import as_hex
+from lockstep.sinks.tables.arrow_values import as_hex
 
 _MICROS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31, in days since 1970
@@ -26,7 +26,7 @@ _TEXTS = ("varchar", "tinytext", "text", "mediumtext", "longtext")
 _BLOBS = ("varbinary", "tinyblob", "blob", "mediumblob", "longblob")
 
 
-KEY_COLLATION = "utf8mb4_nopad_bin"  #: texts are alike only byte by byte; the others ignore case, or spaces at the end
+KEY_COLLATION = "utf8mb4_nopad_bin"  #: compares texts byte by byte; others ignore case, or spaces at the end
 _KEY_TYPES = {"longtext": f"varchar(255) COLLATE {KEY_COLLATION}", "longblob": "varbinary(255)"}
 
 Text: TypeAlias = Callable[[pa.Array], pa.Array]
@@ -36,8 +36,8 @@ Text: TypeAlias = Callable[[pa.Array], pa.Array]
 class MariaDbType:
     """A MariaDB type and how values become its text.
 
-    `names`: data types of information_schema.columns that hold every value. `ddl`: what a created table gets. `load`:
-    what LOAD DATA makes of the text, {} stands for it.
+    `names`: data types of information_schema.columns that hold every value. `ddl`: the type in a created table. `load`:
+    the expression by which LOAD DATA reads the text {}.
     """
 
     names: tuple[str, ...]
@@ -52,13 +52,13 @@ class MariaDbType:
 
     @property
     def key_ddl(self) -> str:
-        """As part of a key, which can't hold a text of any length."""
+        """The type as part of a key, which can't hold a text of any length."""
         return _KEY_TYPES.get(self.ddl, self.ddl)
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a target table as information_schema.columns has it."""
+    """A column of a target table, from information_schema.columns."""
 
     name: str
     data_type: str
@@ -84,9 +84,27 @@ class Column:
     def unsigned(self) -> bool:
         return "unsigned" in self.type_text
 
+    @property
+    def is_bigint(self) -> bool:
+        return self.data_type == "bigint" and not self.unsigned
+
+    def refusal(self, field: pa.Field) -> str | None:
+        """Why values of `field` would not come back as they are; None if they would."""
+        kind = mariadb_type(field.type)
+        if kind is None:
+            return f"Arrow type {field.type} has no MariaDB type that gives it back: cast it in the transform"
+        if self.generated:
+            return "it is a generated column: leave it out of the output"
+        if "auto_increment" in self.extra:
+            return "it is AUTO_INCREMENT, which makes a number of a null: leave it out of the output"
+        needs = f"the output's {field.type} needs {kind.ddl}: change one of them"
+        if self.data_type not in kind.names or self.unsigned != kind.unsigned:
+            return f"the table has {self.type_text}, {needs}"
+        return _narrower(field.type, self, needs)
+
 
 def mariadb_type(dtype: pa.DataType) -> MariaDbType | None:
-    """The MariaDB type that holds every value of `dtype`, or None if there is none that gives it back."""
+    """The MariaDB type that gives every value of `dtype` back, or None."""
     if types.is_dictionary(dtype):
         inner = mariadb_type(dtype.value_type)
         return inner and MariaDbType(inner.names, inner.ddl, _decoded(inner.text), inner.unsigned, inner.load)
@@ -132,26 +150,8 @@ def _bytes(dtype: pa.DataType) -> MariaDbType | None:
     return None
 
 
-# --- does a table's column hold it ----------------------------------------------------------------------------------
-
-
-def refusal(field: pa.Field, column: Column) -> str | None:
-    """Why values of `field` would not come back from `column` as they are; None if they would."""
-    wanted = mariadb_type(field.type)
-    if wanted is None:
-        return f"Arrow type {field.type} has no MariaDB type that gives it back: cast it in the transform"
-    if column.generated:
-        return "it is a generated column: leave it out of the output"
-    if "auto_increment" in column.extra:
-        return "it is AUTO_INCREMENT, which makes a number of a null: leave it out of the output"
-    needs = f"the output's {field.type} needs {wanted.ddl}: change one of them"
-    if column.data_type not in wanted.names or column.unsigned != wanted.unsigned:
-        return f"the table has {column.type_text}, {needs}"
-    return _narrower(field.type, column, needs)
-
-
 def _narrower(dtype: pa.DataType, column: Column, needs: str) -> str | None:
-    """Same kind of type, but with less room."""
+    """Why a column of the same kind of type would change values."""
     if column.data_type == "decimal" and types.is_decimal(dtype):
         precision, scale = column.precision or 0, column.scale or 0
         if scale < dtype.scale or precision - scale < dtype.precision - dtype.scale:
@@ -208,7 +208,7 @@ def _check_bounds(array: pa.Array, low: int, high: int) -> None:
 
 
 def _escaped(array: pa.Array) -> pa.Array:
-    """Backslash, tab and newline as LOAD DATA reads them; most texts hold none and stay as they are."""
+    """Escape backslash, tab and newline for LOAD DATA; most texts have none and remain unchanged."""
     array = _as_text(array)
     offsets = np.frombuffer(array.buffers()[1], np.int64, len(array) + 1, array.offset * 8)
     present = memoryview(array.buffers()[2] or b"")[offsets[0] : offsets[-1]].tobytes()
