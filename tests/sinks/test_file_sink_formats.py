@@ -19,9 +19,17 @@ from lockstep.errors import PreflightRefused, SinkRejected
 from lockstep.sinks.base import Sink
 from lockstep.sinks.files import FileSink, files
 from lockstep.sinks.files import _format as file_format
-from lockstep.sinks.files._format import FileFormat, RowGroups, plain, read_rows, unkept
-from lockstep.sinks.files._listing import FileFact
-from lockstep.sinks.files._writer import BYTES_PER_FILE, ROWS_PER_FILE, write_files
+from lockstep.sinks.files._format import (
+    BYTES_PER_FILE,
+    ROWS_PER_FILE,
+    FileFormat,
+    RowGroups,
+    plain,
+    read_rows,
+    unkept,
+    write_files,
+)
+from lockstep.sinks.files._target import FileFact
 from lockstep.sinks.values import SinkContext
 from lockstep.testing._sealed_rows import OUTPUT, SealedRows, table
 from lockstep.testing._under_test import DEPLOYMENT, epoch

@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lockstep.errors import SinkRejected
-from lockstep.sinks.files._format import FileFormat, plain
-from lockstep.sinks.files._writer import write_files
+from lockstep.sinks.files._format import FileFormat, plain, write_files
 from lockstep.sources import FileSource, SourceContext
 from lockstep.wal.digest import digest_batches
 

@@ -21,8 +21,17 @@ import pyarrow.parquet as pq
 
 from lockstep.errors import PreflightRefused, PublishBlocked, SinkUnavailable
 from lockstep.sinks.adopting import Head
-from lockstep.sinks.compacting import CompactingTable, NewFile, TableFile, new_number, write_anew
-from lockstep.sinks.rewriting import facts_of, footer_of, is_comparable, schema_of
+from lockstep.sinks.compacting import (
+    CompactingTable,
+    NewFile,
+    TableFile,
+    facts_of,
+    footer_of,
+    is_comparable,
+    new_number,
+    schema_of,
+    write_anew,
+)
 from lockstep.sinks.values import SinkEpoch
 
 

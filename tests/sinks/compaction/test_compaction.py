@@ -24,9 +24,8 @@ from pyiceberg.types import StringType
 from lockstep.errors import CompactionOvertaken, CompactionRefused, InvalidPipeline, Retryable
 from lockstep.sinks import compacting, rewriting
 from lockstep.sinks.adopting import AdoptingSink, Answer
-from lockstep.sinks.compacting import CompactingTable, Compaction, Goal, Replacement
+from lockstep.sinks.compacting import CompactingTable, Compaction, Goal, Replacement, require_written, rewrite
 from lockstep.sinks.delta import DeltaSink
-from lockstep.sinks.rewriting import require_written, rewrite
 from lockstep.sinks.values import Publication
 from lockstep.testing._children import ended, fork
 from lockstep.testing._sealed_rows import SealedRows, sealed, table

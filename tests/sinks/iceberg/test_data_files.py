@@ -27,9 +27,8 @@ from pyiceberg.transforms import (
 )
 
 from lockstep.errors import InvalidPipeline, PreflightRefused
-from lockstep.sinks.iceberg._columns import misfits, new_columns
+from lockstep.sinks.iceberg._columns import misfits, new_columns, parse_partition, partition_spec
 from lockstep.sinks.iceberg._data_files import SealedFile, data_file, faults, unkept_partitions
-from lockstep.sinks.iceberg._partitioning import parse_partition, partition_spec
 from lockstep.wal.file_facts import FileFacts, leaves_of
 
 COLUMNS = pa.schema(

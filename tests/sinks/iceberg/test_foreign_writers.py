@@ -15,7 +15,7 @@ from pyiceberg.types import DoubleType
 
 from lockstep.errors import PublishBlocked, SinkUnavailable, TargetChanged
 from lockstep.sinks.iceberg._catalogs import _PostgresCatalog
-from lockstep.sinks.iceberg._open_sink import OpenIcebergSink
+from lockstep.sinks.iceberg._sink import OpenIcebergSink
 from lockstep.sinks.values import Publication
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, digest, sealed
 from lockstep.testing._under_test import epoch, expect_proof, expect_rows, opened, prepare, publish

@@ -25,7 +25,7 @@ from lockstep.errors import (
 )
 from lockstep.sinks.iceberg import IcebergSink, _open_sink, _table
 from lockstep.sinks.iceberg._catalogs import _PostgresCatalog
-from lockstep.sinks.iceberg._open_sink import OpenIcebergSink
+from lockstep.sinks.iceberg._sink import OpenIcebergSink
 from lockstep.sinks.values import EpochCut
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed, table
 from lockstep.testing._under_test import epoch, expect_rows, opened, prepare, publish

@@ -19,10 +19,9 @@ from deltalake.transaction import AddAction, RemoveAction
 from lockstep.errors import ExpiryRefused, PreflightRefused
 from lockstep.sinks.adopting import Answer
 from lockstep.sinks.compacting import CompactingTable, NewFile, Replacement, TableFile
-from lockstep.sinks.delta._columns import new_columns
-from lockstep.sinks.delta._markers import TxnMarkers
+from lockstep.sinks.delta._columns import new_columns, partition_text, statistics
+from lockstep.sinks.delta._log import TxnMarkers
 from lockstep.sinks.delta._places import TablePlace, log_entry
-from lockstep.sinks.delta._statistics import partition_text, statistics
 from lockstep.wal.compaction_folder import CompactionFolder
 from lockstep.wal.file_facts import FileFacts
 

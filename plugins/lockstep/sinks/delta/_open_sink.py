@@ -27,23 +27,24 @@ from lockstep.sinks.adopting import PUT_BACK, AdoptingSink, Answer
 from lockstep.sinks.delta._columns import (
     delta_schema,
     new_columns,
+    partition_values,
+    plain_columns,
     refuse_changed_protocol,
     refuse_unkept,
     refuse_zoned,
     required_columns,
+    statistics,
 )
 from lockstep.sinks.delta._compacting import DeltaCompaction
-from lockstep.sinks.delta._entries import entry_of, metadata_of, needs_own_entry
-from lockstep.sinks.delta._markers import TxnMarkers
+from lockstep.sinks.delta._log import TxnMarkers, entry_of, metadata_of, needs_own_entry
 from lockstep.sinks.delta._places import place_of
-from lockstep.sinks.delta._statistics import partition_values, plain_columns, statistics
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.row_removal import NOTHING, Lifting, RowRemoval
 from lockstep.sinks.values import Adoptable, AdoptableFile, EpochCut, Marker, ReadCut, SinkContext, SinkEpoch
 from lockstep.wal.file_facts import FileFacts
 
 if TYPE_CHECKING:
-    from lockstep.sinks.delta._sink import DeltaSink
+    from lockstep.sinks.delta import DeltaSink
 
 OWNER = "lockstep.owner"  #: the table's property that says whose it is
 CHECKPOINT_EVERY = 100  #: versions

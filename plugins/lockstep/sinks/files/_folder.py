@@ -38,10 +38,18 @@ from lockstep.sinks.durable_file import (
     sync_folders,
     write_new,
 )
-from lockstep.sinks.files._listing import FileFact, Listing, names_of, read_marker
-from lockstep.sinks.files._marked import MarkedTarget, marked_epoch
-from lockstep.sinks.files._target import STATE, Write, hash_of
-from lockstep.sinks.files._writer import keep_synced
+from lockstep.sinks.files._format import keep_synced
+from lockstep.sinks.files._target import (
+    STATE,
+    FileFact,
+    Listing,
+    MarkedTarget,
+    Write,
+    hash_of,
+    marked_epoch,
+    names_of,
+    read_marker,
+)
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.values import Txn
 

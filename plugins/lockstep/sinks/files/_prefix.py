@@ -37,9 +37,7 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Json
 from lockstep.errors import LedgerConflict, OutcomeUnknown, SinkRejected, TargetChanged, TargetOwned
 from lockstep.sinks.durable_file import Damaged, HashedFile, from_checked, to_checked
-from lockstep.sinks.files._listing import FileFact, Listing, names_of
-from lockstep.sinks.files._marked import MarkedTarget, marked_epoch
-from lockstep.sinks.files._target import STATE, Write, told
+from lockstep.sinks.files._target import STATE, FileFact, Listing, MarkedTarget, Write, marked_epoch, names_of, told
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.values import Txn
 

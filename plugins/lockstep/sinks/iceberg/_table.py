@@ -41,12 +41,10 @@ from lockstep.errors import LockstepError, PreflightRefused, PublishBlocked, Sin
 from lockstep.observability.redaction import cause, describe_error
 from lockstep.sinks.adopting import Answer
 from lockstep.sinks.handles import SinkName
-from lockstep.sinks.iceberg._catalogs import CatalogLink
-from lockstep.sinks.iceberg._compactions import Compactions
+from lockstep.sinks.iceberg._catalogs import CatalogLink, RehearsalIO
+from lockstep.sinks.iceberg._columns import partition_spec
 from lockstep.sinks.iceberg._data_files import SealedFile, data_files
-from lockstep.sinks.iceberg._durable_io import RehearsalIO
-from lockstep.sinks.iceberg._markers import EpochMarker, TableMarkers
-from lockstep.sinks.iceberg._partitioning import partition_spec
+from lockstep.sinks.iceberg._markers import Compactions, EpochMarker, TableMarkers
 from lockstep.sinks.values import SinkEpoch
 
 OWNER = "lockstep.owner"

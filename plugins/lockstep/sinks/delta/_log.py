@@ -7,13 +7,18 @@ its name, and carries one number: so the marker is a few of them, each named by 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import re
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
-from deltalake import DeltaTable, Transaction
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.transaction import AddAction, RemoveAction
 
+from lockstep.epoch import Json
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.values import Marker, SinkEpoch
 
@@ -141,3 +146,39 @@ def _split(manifest_hash: str) -> list[int]:
 def _joined(parts: list[int]) -> str:
     widths = [min(_DIGITS, 64 - at) for at in range(0, 64, _DIGITS)]
     return "".join(f"{part:0{width}x}" for part, width in zip(parts, widths, strict=True))
+
+
+_PLAIN = re.compile(r"[A-Za-z0-9_./=+-]*")  #: what deltalake writes as it is
+
+
+def needs_own_entry(actions: Sequence[AddAction | RemoveAction]) -> bool:
+    """Whether one of the removed paths is of other characters than deltalake writes unchanged."""
+    return any(isinstance(action, RemoveAction) and not _PLAIN.fullmatch(action.path) for action in actions)
+
+
+def metadata_of(head: DeltaTable) -> list[Json]:
+    """The action that repeats the table's metadata: a commit that is based on an older version fails on it."""
+    known = head.metadata()
+    action: dict[str, Json] = {"id": known.id, "name": known.name, "description": known.description}
+    action |= {"format": {"provider": "parquet", "options": {}}, "schemaString": head.schema().to_json()}
+    action |= {"partitionColumns": known.partition_columns, "configuration": known.configuration}
+    return [{"metaData": {**action, "createdTime": known.created_time}}]
+
+
+def entry_of(
+    actions: Sequence[AddAction | RemoveAction], properties: CommitProperties, metadata: Sequence[Json] = ()
+) -> bytes:
+    """The log entry that deltalake would write of these actions, with the removed paths as they are."""
+    told = {"timestamp": int(time.time() * 1000), "operation": "WRITE", "operationParameters": {"mode": "Append"}}
+    lines: list[Json] = [{"commitInfo": {**told, **(properties.custom_metadata or {})}}]
+    lines += metadata
+    lines += [{"txn": {"appId": one.app_id, "version": one.version}} for one in properties.app_transactions or ()]
+    for action in actions:
+        common = {"path": action.path, "dataChange": action.data_change, "size": action.size}
+        common["partitionValues"] = dict(action.partition_values or {})
+        if isinstance(action, RemoveAction):
+            removal = {"deletionTimestamp": action.deletion_timestamp, "extendedFileMetadata": True}
+            lines.append({"remove": {**common, **removal}})
+        else:
+            lines.append({"add": {**common, "modificationTime": action.modification_time, "stats": action.stats}})
+    return "".join(f"{json.dumps(line)}\n" for line in lines).encode()
