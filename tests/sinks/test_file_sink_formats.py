@@ -29,7 +29,7 @@ from lockstep.sinks.files._format import (
     unkept,
     write_files,
 )
-from lockstep.sinks.files._target import FileFact
+from lockstep.sinks.files._target import PublishedFile
 from lockstep.sinks.values import SinkContext
 from lockstep.testing._sealed_rows import OUTPUT, SealedRows, table
 from lockstep.testing._under_test import DEPLOYMENT, epoch
@@ -39,7 +39,7 @@ FORMATS = [FileFormat.PARQUET, FileFormat.CSV, FileFormat.JSON]
 AS_TEXT = [FileFormat.CSV, FileFormat.JSON]
 
 
-def written(folder: Path, format: FileFormat, rows: SealedRows, name: str = "") -> list[FileFact]:
+def written(folder: Path, format: FileFormat, rows: SealedRows, name: str = "") -> list[PublishedFile]:
     schema = plain(rows.schema)
     return list(write_files(folder, lambda number: f"{name or number}.{format}", format, schema, [("", rows)]))
 

@@ -60,7 +60,7 @@ def sweep_dead_compactions(runtime: Runtime, sink: Sink, opened: OpenSink, known
             dead = _unknown(dead, other, head)
         dead = _unknown(dead, table, head := table.load_head())
         for file in table.files(head) if dead else ():
-            if file.kept is None:  # ours; a log of before a compaction may name what was deleted behind that
+            if file.skip_reason is None:  # ours; a log of before a compaction may name what was deleted behind that
                 table.open_file(head, file.path).close()
     except (LockstepError, OSError) as error:
         _log.warning("what compactions may have left below the table of sink %s is left alone: %s", sink.name, error)

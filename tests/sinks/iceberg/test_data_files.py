@@ -28,7 +28,7 @@ from pyiceberg.transforms import (
 
 from lockstep.errors import InvalidPipeline, PreflightRefused
 from lockstep.sinks.iceberg._columns import misfits, new_columns, parse_partition, partition_spec
-from lockstep.sinks.iceberg._data_files import SealedFile, data_file, faults, unkept_partitions
+from lockstep.sinks.iceberg._data_files import SealedDataFile, data_file, faults, unkept_partitions
 from lockstep.wal.file_facts import FileFacts, leaves_of
 
 COLUMNS = pa.schema(
@@ -68,10 +68,10 @@ def rows(**changed: list[Any]) -> pa.Table:
     return pa.table(columns, COLUMNS)
 
 
-def sealed(folder: Path, table: pa.Table, **options: Any) -> SealedFile:
+def sealed(folder: Path, table: pa.Table, **options: Any) -> SealedDataFile:
     path = folder / "part-0.parquet"
     pq.write_table(table, path, **options)
-    return SealedFile(f"file://{path}", path.stat().st_size, FileFacts.of(pq.read_metadata(path)))
+    return SealedDataFile(f"file://{path}", path.stat().st_size, FileFacts.of(pq.read_metadata(path)))
 
 
 LONG = "x" * 5000  #: writers leave out min and max of a row group with values beyond some 4 kB

@@ -17,8 +17,8 @@ from deltalake.schema import PrimitiveType
 from deltalake.transaction import AddAction, RemoveAction
 
 from lockstep.errors import ExpiryRefused, PreflightRefused
-from lockstep.sinks.adopting import Answer
-from lockstep.sinks.compacting import CompactingTable, NewFile, Replacement, TableFile
+from lockstep.sinks.adopting import CommitOutcome
+from lockstep.sinks.compacting import CompactingTable, Replacement, RewrittenFile, TableFile
 from lockstep.sinks.delta._columns import new_columns, partition_text, statistics
 from lockstep.sinks.delta._log import TxnMarkers
 from lockstep.sinks.delta._places import TablePlace, log_entry
@@ -30,7 +30,7 @@ _TYPES = ("boolean", "byte", "short", "integer", "long", "string", "date", "time
 _WRITABLE = [PrimitiveType(name) for name in _TYPES]  #: what `partition_text` takes
 
 Actions = list[AddAction | RemoveAction]
-Send = Callable[[DeltaTable, Actions, CommitProperties], Answer]
+Send = Callable[[DeltaTable, Actions, CommitProperties], CommitOutcome]
 
 
 class DeltaCompaction(CompactingTable[DeltaTable]):
@@ -117,7 +117,7 @@ class DeltaCompaction(CompactingTable[DeltaTable]):
 
     # --- commits ---
 
-    def replace(self, head: DeltaTable, replacement: Replacement) -> Answer:
+    def replace(self, head: DeltaTable, replacement: Replacement) -> CommitOutcome:
         actions = self.exchange(head, replacement.removed, replacement.added, changes=False)
         told = {
             "lockstep.compaction": str(replacement.number),
@@ -128,7 +128,7 @@ class DeltaCompaction(CompactingTable[DeltaTable]):
         return self._send(head, actions, _properties(transactions, told))
 
     def exchange(
-        self, head: DeltaTable, removed: Sequence[TableFile], added: Sequence[NewFile], *, changes: bool
+        self, head: DeltaTable, removed: Sequence[TableFile], added: Sequence[RewrittenFile], *, changes: bool
     ) -> Actions:
         """The actions by which files go and others come. `changes`: whether that changes rows.
 
@@ -151,7 +151,7 @@ class DeltaCompaction(CompactingTable[DeltaTable]):
         told = zip(found["path"].to_pylist(), found["partition"].to_pylist(), strict=True)
         return {path: {name: partition_text(value) for name, value in values.items()} for path, values in told}
 
-    def fence(self, head: DeltaTable, number: int) -> Answer:
+    def fence(self, head: DeltaTable, number: int) -> CommitOutcome:
         return self._send(head, [], _properties(self._markers.fenced(number), {"lockstep.fence": str(number)}))
 
     def last(self, head: DeltaTable) -> int | None:

@@ -23,7 +23,7 @@ from lockstep.errors import (
     TargetOwned,
 )
 from lockstep.observability.suggestions import REPLAN
-from lockstep.sinks.adopting import PUT_BACK, AdoptingSink, Answer
+from lockstep.sinks.adopting import PUT_BACK, AdoptingSink, CommitOutcome
 from lockstep.sinks.delta._columns import (
     delta_schema,
     new_columns,
@@ -39,7 +39,7 @@ from lockstep.sinks.delta._compacting import DeltaCompaction
 from lockstep.sinks.delta._log import TxnMarkers, entry_of, metadata_of, needs_own_entry
 from lockstep.sinks.delta._places import place_of
 from lockstep.sinks.handles import SinkName
-from lockstep.sinks.row_removal import NOTHING, Lifting, RowRemoval
+from lockstep.sinks.row_removal import NOTHING, RowRemoval, RowRemover
 from lockstep.sinks.values import Adoptable, AdoptableFile, EpochCut, Marker, ReadCut, SinkContext, SinkEpoch
 from lockstep.wal.file_facts import FileFacts
 
@@ -68,7 +68,7 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
         self._markers = TxnMarkers(self._owner)
         self._whose = f"{self._owner.deployment}/{self._owner.pipeline}/{self._owner.sink}"
         self._last_failure: str | None = None
-        self._lifting: Lifting[DeltaTable] | None = None
+        self._row_remover: RowRemover[DeltaTable] | None = None
 
     # --- life cycle ---
 
@@ -266,7 +266,7 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
             found.append(self._add_action(head, file, facts, if_several))
         return found
 
-    def adopt(self, head: DeltaTable, epoch: SinkEpoch, output: Adoptable) -> Answer:
+    def adopt(self, head: DeltaTable, epoch: SinkEpoch, output: Adoptable) -> CommitOutcome:
         self._require_own(head)
         try:
             self._require_fit(head, {output.output: output.schema})
@@ -290,21 +290,21 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
 
     def _lift(self, head: DeltaTable, epoch: SinkEpoch) -> RowRemoval:
         """What takes the rows away whose place the epoch takes."""
-        return self._lifting_of(epoch).lift(head) if epoch.replaced else NOTHING
+        return self._remover_of(epoch).removal_at(head) if epoch.replaced else NOTHING
 
-    def require_liftable(self, head: DeltaTable, epoch: SinkEpoch) -> None:
+    def require_removable(self, head: DeltaTable, epoch: SinkEpoch) -> None:
         self.require_replaceable()
         with self._reaching():
-            self._lifting_of(epoch).require_liftable(head)
+            self._remover_of(epoch).require_removable(head)
 
-    def _lifting_of(self, epoch: SinkEpoch) -> Lifting[DeltaTable]:
-        if self._lifting is None or self._lifting.epoch != epoch:
-            self._lifting = Lifting(self.compaction(), self._described.epoch_column, epoch, self.sink.output)
-        return self._lifting
+    def _remover_of(self, epoch: SinkEpoch) -> RowRemover[DeltaTable]:
+        if self._row_remover is None or self._row_remover.epoch != epoch:
+            self._row_remover = RowRemover(self.compaction(), self._described.epoch_column, epoch, self.sink.output)
+        return self._row_remover
 
     def _send_files(
         self, head: DeltaTable, actions: list[AddAction | RemoveAction], properties: CommitProperties
-    ) -> Answer:
+    ) -> CommitOutcome:
         partitions = head.metadata().partition_columns
         # deltalake's OPTIMIZE of an older version passes over removals without a change of data, not over metadata
         metadata = metadata_of(head) if actions and not any(action.data_change for action in actions) else []
@@ -324,14 +324,14 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
         answer = self._send(head, commit)
         removed = {action.path for action in actions if isinstance(action, RemoveAction)}
         paths = pa.table(self.load_head().get_add_actions())["path"].to_pylist() if removed else []
-        if answer is Answer.APPLIED and (left := removed.intersection(paths)):
+        if answer is CommitOutcome.APPLIED and (left := removed.intersection(paths)):
             raise TargetChanged(
                 f"sink {self.name}: version {head.version() + 1} removes {min(left)}, and the table still has it: rows "
                 "may be there twice; see DESCRIBE HISTORY whether somebody has restored it, and `lockstep verify`"
             )
         return answer
 
-    def _add_columns(self, head: DeltaTable, columns: list[Field]) -> Answer:
+    def _add_columns(self, head: DeltaTable, columns: list[Field]) -> CommitOutcome:
         """A commit of its own, after which the table is looked at anew: it shows nothing of the epoch."""
         answer = self._send(
             head,
@@ -341,9 +341,9 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
                 post_commithook_properties=_NO_HOOKS,
             ),
         )
-        return Answer.CONFLICT if answer is Answer.APPLIED else answer
+        return CommitOutcome.CONFLICT if answer is CommitOutcome.APPLIED else answer
 
-    def _send(self, head: DeltaTable, commit: Callable[[], object]) -> Answer:
+    def _send(self, head: DeltaTable, commit: Callable[[], object]) -> CommitOutcome:
         """Raises `PublishBlocked` where the library refuses the commit though nobody else made one."""
         try:
             commit()
@@ -354,14 +354,14 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
                 raise PublishBlocked(
                     f"sink {self.name}: deltalake refuses the commit, and nobody else made one: {said}"
                 ) from error
-            return Answer.CONFLICT
+            return CommitOutcome.CONFLICT
         except FileExistsError:
-            return Answer.CONFLICT
+            return CommitOutcome.CONFLICT
         except (DeltaError, OSError) as error:
             self._last_failure = f"{type(error).__name__}: {self._place.said(error)}"
             _log.warning("sink %s: a commit was answered with %s", self.name, self._last_failure)
-            return Answer.UNKNOWN
-        return Answer.APPLIED
+            return CommitOutcome.UNKNOWN
+        return CommitOutcome.APPLIED
 
     def last_failure(self) -> str | None:
         return self._last_failure

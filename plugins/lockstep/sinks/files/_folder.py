@@ -41,9 +41,9 @@ from lockstep.sinks.durable_file import (
 from lockstep.sinks.files._format import keep_synced
 from lockstep.sinks.files._target import (
     STATE,
-    FileFact,
-    Listing,
+    EpochFiles,
     MarkedTarget,
+    PublishedFile,
     Write,
     hash_of,
     marked_epoch,
@@ -150,18 +150,18 @@ class FolderTarget(MarkedTarget[Path]):
     def folder(self, txn: Txn) -> str:
         return str(txn.token)
 
-    def write(self, folder: str, write: Write) -> tuple[FileFact, ...]:
+    def write(self, folder: str, write: Write) -> tuple[PublishedFile, ...]:
         return write(self.state / folder, keep_synced)
 
-    def vote(self, folder: str, listing: Listing) -> None:
+    def vote(self, folder: str, listing: EpochFiles) -> None:
         write_new(self.state / folder / _VOTE, listing.to_bytes())
         sync_folder(self.state / folder)
         sync_folder(self.state)
 
-    def voted(self, txn: Txn) -> Listing | None:
+    def voted(self, txn: Txn) -> EpochFiles | None:
         folder = self.state / self.folder(txn)
         try:
-            listing = Listing.read(folder / _VOTE)
+            listing = EpochFiles.read(folder / _VOTE)
             handle = (folder / _HANDLE).read_text()
         except (Damaged, FileNotFoundError, UnicodeDecodeError):
             return None
@@ -206,7 +206,7 @@ class FolderTarget(MarkedTarget[Path]):
     def _in_state(self, name: str) -> Path:
         return self.state / name
 
-    def _read_marker(self, path: Path) -> Listing | None:
+    def _read_marker(self, path: Path) -> EpochFiles | None:
         return read_marker(path)
 
     def epochs(self) -> Iterator[int]:
@@ -215,7 +215,7 @@ class FolderTarget(MarkedTarget[Path]):
                 if (epoch := marked_epoch(path.name)) is not None:
                     yield epoch
 
-    def show(self, name: str, listing: Listing, success: Sequence[str] = ()) -> bool:
+    def show(self, name: str, listing: EpochFiles, success: Sequence[str] = ()) -> bool:
         folder = self.state / name
         for fact in listing.files:
             if not _holds(folder / fact.pending, fact):
@@ -240,14 +240,14 @@ class FolderTarget(MarkedTarget[Path]):
         reach(CrashPoint.PUBLISH_AFTER_FILE_MARKER)
         return created
 
-    def _take_span(self, folder: Path, listing: Listing, span: str) -> None:
+    def _take_span(self, folder: Path, listing: EpochFiles, span: str) -> None:
         reach(CrashPoint.PUBLISH_BEFORE_RENAME)
         link_new(folder / _VOTE, self._of_span(span))
         sync_folder(self.state)
         reach(CrashPoint.PUBLISH_AFTER_RENAME)
         self._require_range(listing, span)
 
-    def take_away_replaced(self, txn: Txn, listing: Listing) -> None:
+    def take_away_replaced(self, txn: Txn, listing: EpochFiles) -> None:
         for epoch in listing.replaced:
             reach(CrashPoint.PUBLISH_BEFORE_TAKE_AWAY)
             link_new(self._marker(listing.epoch), self._of_replaced(epoch))
@@ -286,7 +286,7 @@ class FolderTarget(MarkedTarget[Path]):
         """Make the names in the folders of `buckets` durable, their own included."""
         sync_folders({self.root}.union(*map(self._folders_of, buckets)))
 
-    def _show_file(self, source: Path, fact: FileFact) -> None:
+    def _show_file(self, source: Path, fact: PublishedFile) -> None:
         final = self.root / fact.name
         if not link_new(source, final) and not (os.path.samestat(source.lstat(), final.lstat()) or _holds(final, fact)):
             raise OutcomeUnknown(
@@ -295,7 +295,7 @@ class FolderTarget(MarkedTarget[Path]):
                 "this epoch, move it away and publish again"
             )
 
-    def refuse_strays(self, prefix: str, listing: Listing) -> None:
+    def refuse_strays(self, prefix: str, listing: EpochFiles) -> None:
         """A folder below with a state folder of its own is another target, whose names may look the same."""
         strays = set(self._named(prefix)) - {fact.name for fact in listing.files}
         if strays and self.shown(listing.epoch) is None:
@@ -314,7 +314,7 @@ class FolderTarget(MarkedTarget[Path]):
             yield from (str(inner / name) for name in names if name.startswith(prefix))
 
 
-def _holds(path: Path, fact: FileFact) -> bool:
+def _holds(path: Path, fact: PublishedFile) -> bool:
     try:
         return path.lstat().st_size == fact.bytes and sha256_of(path) == fact.sha256
     except FileNotFoundError:

@@ -26,7 +26,7 @@ from pyarrow import types
 
 from lockstep.errors import SinkRejected
 from lockstep.sinks.durable_file import HashedFile
-from lockstep.sinks.files._target import FileFact, Keep
+from lockstep.sinks.files._target import Keep, PublishedFile
 from lockstep.wal.parquet_writer import ParquetWriter
 
 ROWS_PER_GROUP = 1 << 16
@@ -303,7 +303,7 @@ def write_files(
     max_bytes: int = BYTES_PER_FILE,
     syncs: int = 1,
     keep: Keep | None = None,
-) -> Iterator[FileFact]:
+) -> Iterator[PublishedFile]:
     """Each bucket's rows as files in `folder`, one at a time, none without rows; each is kept before it is yielded.
 
     `name(n)` is the n-th file's name, without the bucket. A file is closed when it has `max_rows` rows exactly, or has
@@ -317,7 +317,7 @@ def write_files(
         yield from (make_durable(*one) for one in written)
         return
     with ThreadPoolExecutor(syncs) as pool:
-        waiting: deque[Future[FileFact]] = deque()
+        waiting: deque[Future[PublishedFile]] = deque()
         for one in written:
             waiting.append(pool.submit(make_durable, *one))
             if len(waiting) == syncs:
@@ -370,13 +370,13 @@ def _write_file(
     return rows
 
 
-def _make_durable(keep: Keep, name: str, rows: int, file: HashedFile) -> FileFact:
+def _make_durable(keep: Keep, name: str, rows: int, file: HashedFile) -> PublishedFile:
     try:
         return keep(name, rows, file)
     finally:
         file.release()
 
 
-def keep_synced(name: str, rows: int, file: HashedFile) -> FileFact:
+def keep_synced(name: str, rows: int, file: HashedFile) -> PublishedFile:
     """A `Keep`: the file stays where it is."""
-    return FileFact(name, rows, sha256=file.finish(), bytes=file.size)
+    return PublishedFile(name, rows, sha256=file.finish(), bytes=file.size)

@@ -33,7 +33,7 @@ from lockstep.connections.hdfs.file_system import Found, HdfsFileSystem
 from lockstep.crash import CrashPoint, reach
 from lockstep.errors import OutcomeUnknown, PreflightRefused, SinkRejected, TargetChanged, TargetOwned
 from lockstep.sinks.durable_file import Damaged, HashedFile, from_checked, to_checked
-from lockstep.sinks.files._target import STATE, FileFact, Listing, MarkedTarget, Write, marked_epoch, names_of
+from lockstep.sinks.files._target import STATE, EpochFiles, MarkedTarget, PublishedFile, Write, marked_epoch, names_of
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.values import Txn
 
@@ -103,11 +103,11 @@ class HdfsTarget(MarkedTarget[str]):
         self._files.make_folder(self._path_in(folder))
         return folder
 
-    def write(self, folder: str, write: Write) -> tuple[FileFact, ...]:
+    def write(self, folder: str, write: Write) -> tuple[PublishedFile, ...]:
         """Each file stands on this machine's disk until it is sent."""
 
-        def keep(name: str, rows: int, file: HashedFile) -> FileFact:
-            fact = FileFact(name, rows, file.size, file.finish(sync=False))
+        def keep(name: str, rows: int, file: HashedFile) -> PublishedFile:
+            fact = PublishedFile(name, rows, file.size, file.finish(sync=False))
             with file.path.open("rb") as source, self._files.writing(self._path_in(folder, fact.pending)) as target:
                 shutil.copyfileobj(source, target, _CHUNK)
             file.path.unlink()
@@ -116,20 +116,20 @@ class HdfsTarget(MarkedTarget[str]):
         with tempfile.TemporaryDirectory(prefix="lockstep-") as here:
             return write(Path(here), keep)
 
-    def vote(self, folder: str, listing: Listing) -> None:
+    def vote(self, folder: str, listing: EpochFiles) -> None:
         times = {found.name: found.mtime_ns for found in self._files.children(self._path_in(folder))}
         content = {"listing": listing.to_bytes().decode(), "times": times}
         self._files.write(self._path_in(folder, _VOTE), to_checked(content))
 
-    def voted(self, txn: Txn) -> Listing | None:
+    def voted(self, txn: Txn) -> EpochFiles | None:
         try:
             return self._vote(self.folder(txn))[0]
         except (Damaged, FileNotFoundError):
             return None
 
-    def _vote(self, folder: str) -> tuple[Listing, Mapping[str, int]]:
+    def _vote(self, folder: str) -> tuple[EpochFiles, Mapping[str, int]]:
         content = from_checked(self._files.read(self._path_in(folder, _VOTE)))
-        return Listing.from_bytes(content["listing"].encode(), _VOTE), content["times"]
+        return EpochFiles.from_bytes(content["listing"].encode(), _VOTE), content["times"]
 
     def handles(self) -> list[str]:
         return sorted({handle for handle, _ in self._pending()})
@@ -163,7 +163,7 @@ class HdfsTarget(MarkedTarget[str]):
     def _in_state(self, name: str) -> str:
         return f"{self._state}/{name}"
 
-    def _read_marker(self, path: str) -> Listing | None:
+    def _read_marker(self, path: str) -> EpochFiles | None:
         return _marker_at(self._files, path)
 
     def epochs(self) -> Iterator[int]:
@@ -172,7 +172,7 @@ class HdfsTarget(MarkedTarget[str]):
                 if (epoch := marked_epoch(found.name)) is not None:
                     yield epoch
 
-    def show(self, folder: str, listing: Listing, success: Sequence[str] = ()) -> bool:
+    def show(self, folder: str, listing: EpochFiles, success: Sequence[str] = ()) -> bool:
         _, times = self._vote(folder)
         self._require_whole(folder, listing, times)
         if listing.span is not None:
@@ -190,7 +190,7 @@ class HdfsTarget(MarkedTarget[str]):
         reach(CrashPoint.PUBLISH_AFTER_FILE_MARKER)
         return created
 
-    def _require_whole(self, folder: str, listing: Listing, times: Mapping[str, int]) -> None:
+    def _require_whole(self, folder: str, listing: EpochFiles, times: Mapping[str, int]) -> None:
         """Raise `Damaged` unless each file stands under its pending name as it was voted, or under its final one, to
         which an earlier try renamed it."""
         pending = {found.name: found for found in self._files.children(self._path_in(folder))}
@@ -200,13 +200,13 @@ class HdfsTarget(MarkedTarget[str]):
             if not whole:
                 raise Damaged(f"{self._path_in(folder, fact.pending)} isn't what was voted")
 
-    def _take_span(self, folder: str, listing: Listing, span: str) -> None:
+    def _take_span(self, folder: str, listing: EpochFiles, span: str) -> None:
         reach(CrashPoint.PUBLISH_BEFORE_RENAME)
         self._create(folder, self._of_span(span), listing.to_bytes())
         reach(CrashPoint.PUBLISH_AFTER_RENAME)
         self._require_range(listing, span)
 
-    def take_away_replaced(self, txn: Txn, listing: Listing) -> None:
+    def take_away_replaced(self, txn: Txn, listing: EpochFiles) -> None:
         for epoch in listing.replaced:
             reach(CrashPoint.PUBLISH_BEFORE_TAKE_AWAY)
             if self.replaced_by(epoch) is None:  # before a file goes: who goes on to show one looks here afterwards
@@ -220,7 +220,7 @@ class HdfsTarget(MarkedTarget[str]):
             self._files.delete(f"{self._root}/{name}")
             reach(CrashPoint.PUBLISH_AFTER_TAKE_AWAY)
 
-    def _show_file(self, source: str, fact: FileFact, times: Mapping[str, int]) -> None:
+    def _show_file(self, source: str, fact: PublishedFile, times: Mapping[str, int]) -> None:
         try:
             self._files.rename(source, self._final(fact))
         except FileNotFoundError:  # another publisher renamed it, or this one, and the answer was lost
@@ -234,7 +234,7 @@ class HdfsTarget(MarkedTarget[str]):
                     "process publishes this epoch, move it away and publish again"
                 ) from error
 
-    def _holds(self, fact: FileFact, times: Mapping[str, int]) -> bool:
+    def _holds(self, fact: PublishedFile, times: Mapping[str, int]) -> bool:
         """Whether these bytes stand under the final name: the file that was voted, which is known by its time, or one
         that somebody else wrote of the same rows."""
         found = self._files.find(self._final(fact))
@@ -275,7 +275,7 @@ class HdfsTarget(MarkedTarget[str]):
             path = f"{path}/{folder}"
             yield path
 
-    def refuse_strays(self, prefix: str, listing: Listing) -> None:
+    def refuse_strays(self, prefix: str, listing: EpochFiles) -> None:
         """A folder below with a state folder of its own is another target, whose names may look the same."""
         strays = set(self._named(prefix)) - {fact.name for fact in listing.files}
         if strays and self.shown(listing.epoch) is None:
@@ -298,11 +298,11 @@ class HdfsTarget(MarkedTarget[str]):
     def open(self, name: str) -> BinaryIO:
         return cast(BinaryIO, self._files.open(f"{self._root}/{name}"))
 
-    def _final(self, fact: FileFact) -> str:
+    def _final(self, fact: PublishedFile) -> str:
         return f"{self._root}/{fact.name}"
 
 
-def _is_voted(found: Found, fact: FileFact, times: Mapping[str, int]) -> bool:
+def _is_voted(found: Found, fact: PublishedFile, times: Mapping[str, int]) -> bool:
     return (found.size, found.mtime_ns) == (fact.bytes, times.get(fact.pending))
 
 
@@ -322,9 +322,9 @@ def _in(cluster: HdfsFileSystem, folder: str) -> Iterator[Found]:
         yield from cluster.children(folder)
 
 
-def _marker_at(files: HdfsFileSystem, path: str) -> Listing | None:
+def _marker_at(files: HdfsFileSystem, path: str) -> EpochFiles | None:
     try:
-        return Listing.from_bytes(files.read(path), path)
+        return EpochFiles.from_bytes(files.read(path), path)
     except FileNotFoundError:
         return None
     except Damaged as error:

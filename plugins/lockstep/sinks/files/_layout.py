@@ -20,7 +20,7 @@ from pyarrow import types
 from lockstep.errors import InvalidPipeline, SinkRejected
 from lockstep.sinks.durable_file import SYNCS
 from lockstep.sinks.files._format import FileFormat, plain, read_rows, unkept, write_files
-from lockstep.sinks.files._target import FileFact, Keep, Listing
+from lockstep.sinks.files._target import EpochFiles, Keep, PublishedFile
 from lockstep.sinks.files.buckets import Assigned, Buckets, Codes, require_bucket
 from lockstep.sinks.values import Batches, SinkEpoch
 
@@ -174,7 +174,9 @@ class FileLayout:
 
     # --- writing and reading ---
 
-    def write(self, prefix: str, epoch: SinkEpoch, batches: Batches, folder: Path, keep: Keep) -> tuple[FileFact, ...]:
+    def write(
+        self, prefix: str, epoch: SinkEpoch, batches: Batches, folder: Path, keep: Keep
+    ) -> tuple[PublishedFile, ...]:
         """Every row of `batches` as files, written in `folder` and kept by `keep`, whatever its bucket.
 
         Raises `SinkRejected` if a row can't be written or the rows aren't as many as were sealed, and OSError.
@@ -204,7 +206,7 @@ class FileLayout:
             raise SinkRejected(f"output {batches.output}: the WAL gave {rows} rows, {batches.rows} are sealed")
         return facts
 
-    def read(self, file: BinaryIO, fact: FileFact, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def read(self, file: BinaryIO, fact: PublishedFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """A published file's rows as `schema`, with what its folder's name tells. Raises as `read_rows`."""
         left_out = set(self.buckets.left_out) if self.buckets else set()
         told = {f.name: self._restored(fact, f) for f in schema if f.name in left_out}
@@ -214,11 +216,11 @@ class FileLayout:
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
-    def _restored(self, fact: FileFact, column: pa.Field) -> pa.Scalar:
+    def _restored(self, fact: PublishedFile, column: pa.Field) -> pa.Scalar:
         assert self.buckets is not None
         return self.buckets.restore(fact.bucket, column)
 
-    def success_names(self, listing: Listing) -> list[str]:
+    def success_names(self, listing: EpochFiles) -> list[str]:
         """What is created once every file of an epoch can be seen: one name in each bucket, or one in the target."""
         if self.success is None:
             return []

@@ -37,7 +37,16 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Json
 from lockstep.errors import LedgerConflict, OutcomeUnknown, SinkRejected, TargetChanged, TargetOwned
 from lockstep.sinks.durable_file import Damaged, HashedFile, from_checked, to_checked
-from lockstep.sinks.files._target import STATE, FileFact, Listing, MarkedTarget, Write, marked_epoch, names_of, told
+from lockstep.sinks.files._target import (
+    STATE,
+    EpochFiles,
+    MarkedTarget,
+    PublishedFile,
+    Write,
+    marked_epoch,
+    names_of,
+    told,
+)
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.values import Txn
 
@@ -99,12 +108,12 @@ class PrefixTarget(MarkedTarget[str]):
     def scratch(self, txn: Txn) -> str:
         return f"{txn.handle}~{secrets.token_hex(4)}"
 
-    def write(self, folder: str, write: Write) -> tuple[FileFact, ...]:
+    def write(self, folder: str, write: Write) -> tuple[PublishedFile, ...]:
         """Each file stands on this machine's disk until it is put."""
 
-        def keep(name: str, rows: int, file: HashedFile) -> FileFact:
+        def keep(name: str, rows: int, file: HashedFile) -> PublishedFile:
             digest = file.finish(sync=False)
-            fact = FileFact(_with_hash(name, digest), rows, file.size, digest)
+            fact = PublishedFile(_with_hash(name, digest), rows, file.size, digest)
             path = self._path_in(folder, fact.pending)
             self._require_keys(fact.name, path)
             self._etags[path] = self._store.put_file(path, file.path)
@@ -114,16 +123,16 @@ class PrefixTarget(MarkedTarget[str]):
         with tempfile.TemporaryDirectory(prefix="lockstep-") as here:
             return write(Path(here), keep)
 
-    def vote(self, folder: str, listing: Listing) -> None:
+    def vote(self, folder: str, listing: EpochFiles) -> None:
         etags = {fact.pending: self._etags.pop(self._path_in(folder, fact.pending)) for fact in listing.files}
         content = {"listing": listing.to_bytes().decode(), "etags": etags}
         self._store.replace(self._path_in(folder, _VOTE), to_checked(content))
 
-    def voted(self, txn: Txn) -> Listing | None:
+    def voted(self, txn: Txn) -> EpochFiles | None:
         folder = self.folder(txn)
         try:
             vote = self._vote(folder)
-            listing = Listing.from_bytes(vote["listing"].encode(), _VOTE)
+            listing = EpochFiles.from_bytes(vote["listing"].encode(), _VOTE)
             self._require_whole(folder, listing, vote["etags"])
         except (Damaged, FileNotFoundError):
             return None
@@ -132,7 +141,7 @@ class PrefixTarget(MarkedTarget[str]):
     def _vote(self, folder: str) -> dict[str, Json]:
         return from_checked(self._store.read(self._path_in(folder, _VOTE)))
 
-    def _require_whole(self, folder: str, listing: Listing, etags: Mapping[str, str | None]) -> None:
+    def _require_whole(self, folder: str, listing: EpochFiles, etags: Mapping[str, str | None]) -> None:
         """Raise `Damaged` unless the folder's objects are those that were put there."""
         found = {_name(one.path): one for one in self._store.children(self._path_in(folder)).objects}
         for fact in listing.files:
@@ -185,7 +194,7 @@ class PrefixTarget(MarkedTarget[str]):
     def _told(self, path: str) -> str:
         return f"{self.place}/{path}"
 
-    def _read_marker(self, path: str) -> Listing | None:
+    def _read_marker(self, path: str) -> EpochFiles | None:
         return _marker_at(self._store, path)
 
     def epochs(self) -> Iterator[int]:
@@ -193,7 +202,7 @@ class PrefixTarget(MarkedTarget[str]):
             if (epoch := marked_epoch(_name(found.path))) is not None:
                 yield epoch
 
-    def show(self, folder: str, listing: Listing, success: Sequence[str] = ()) -> bool:
+    def show(self, folder: str, listing: EpochFiles, success: Sequence[str] = ()) -> bool:
         """`voted` has compared the objects with what was put, if this process didn't put them itself."""
         if listing.span is not None:
             self._take_span(listing, listing.span)
@@ -206,13 +215,13 @@ class PrefixTarget(MarkedTarget[str]):
         reach(CrashPoint.PUBLISH_AFTER_FILE_MARKER)
         return created
 
-    def _take_span(self, listing: Listing, span: str) -> None:
+    def _take_span(self, listing: EpochFiles, span: str) -> None:
         reach(CrashPoint.PUBLISH_BEFORE_RENAME)
         self._create(self._of_span(span), listing.to_bytes())
         reach(CrashPoint.PUBLISH_AFTER_RENAME)
         self._require_range(listing, span)
 
-    def _take_files(self, listing: Listing) -> bool:
+    def _take_files(self, listing: EpochFiles) -> bool:
         """Say which files the epoch shows, unless it is said; False if it is published already, with others."""
         reach(CrashPoint.PUBLISH_BEFORE_RENAME)
         created = self._create(self._files(listing.epoch), listing.to_bytes())
@@ -224,7 +233,7 @@ class PrefixTarget(MarkedTarget[str]):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self._files(listing.epoch))
         return self._may_show(listing, taken)
 
-    def _may_show(self, listing: Listing, taken: Listing) -> bool:
+    def _may_show(self, listing: EpochFiles, taken: EpochFiles) -> bool:
         """Whether `taken`, what the epoch shows, is `listing`; otherwise the epoch has to be published already."""
         same_rows = (taken.owner, taken.manifest_hash) == (listing.owner, listing.manifest_hash)
         if same_rows and set(taken.files) == set(listing.files):
@@ -244,7 +253,7 @@ class PrefixTarget(MarkedTarget[str]):
             f"writing the epoch again gives other bytes: {way_out}"
         )
 
-    def _show_file(self, source: str, fact: FileFact) -> None:
+    def _show_file(self, source: str, fact: PublishedFile) -> None:
         reach(CrashPoint.PUBLISH_BEFORE_RENAME)
         self._store.copy(source, fact.name)
         reach(CrashPoint.PUBLISH_AFTER_RENAME)
@@ -256,7 +265,7 @@ class PrefixTarget(MarkedTarget[str]):
             return False
         return True
 
-    def take_away_replaced(self, txn: Txn, listing: Listing) -> None:
+    def take_away_replaced(self, txn: Txn, listing: EpochFiles) -> None:
         for epoch in listing.replaced:
             reach(CrashPoint.PUBLISH_BEFORE_TAKE_AWAY)
             self._create(self._of_replaced(epoch), listing.to_bytes())  # who goes on to show a file looks here then
@@ -272,7 +281,7 @@ class PrefixTarget(MarkedTarget[str]):
     def refuse_blocked(self, buckets: Iterable[str]) -> None:
         """Nothing blocks a key."""
 
-    def refuse_strays(self, prefix: str, listing: Listing) -> None:
+    def refuse_strays(self, prefix: str, listing: EpochFiles) -> None:
         """What a publication that was cut off has shown is listed before its first file."""
         if (taken := self._read_marker(self._files(listing.epoch))) is not None:
             self._may_show(listing, taken)
@@ -310,9 +319,9 @@ def _folders_below(store: ObjectStore, folder: str, levels: int) -> list[str]:
     return found
 
 
-def _marker_at(store: ObjectStore, path: str) -> Listing | None:
+def _marker_at(store: ObjectStore, path: str) -> EpochFiles | None:
     try:
-        return Listing.from_bytes(store.read(path), _name(path))
+        return EpochFiles.from_bytes(store.read(path), _name(path))
     except FileNotFoundError:
         return None
     except Damaged as error:

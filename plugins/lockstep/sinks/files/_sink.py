@@ -37,7 +37,7 @@ from lockstep.sinks.files._format import BYTES_PER_FILE, ROWS_PER_FILE, FileForm
 from lockstep.sinks.files._hdfs_folder import HdfsTarget
 from lockstep.sinks.files._layout import FileLayout
 from lockstep.sinks.files._prefix import PrefixTarget
-from lockstep.sinks.files._target import FileFact, FileTarget, Listing, names_of
+from lockstep.sinks.files._target import EpochFiles, FileTarget, PublishedFile, names_of
 from lockstep.sinks.files.buckets import Buckets, buckets_of
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
@@ -179,7 +179,7 @@ class OpenFileSink(TwoPhaseCommitSink):
     def __init__(self, sink: Sink, target: FileTarget, layout: FileLayout) -> None:
         super().__init__(sink)
         self._target, self._layout = target, layout
-        self._written: dict[int, tuple[SinkEpoch, tuple[FileFact, ...] | None]] = {}  # by token
+        self._written: dict[int, tuple[SinkEpoch, tuple[PublishedFile, ...] | None]] = {}  # by token
 
     # --- life cycle ---
 
@@ -267,7 +267,7 @@ class OpenFileSink(TwoPhaseCommitSink):
         except (Damaged, FileNotFoundError):
             return False
 
-    def _show(self, folder: str, listing: Listing) -> bool:
+    def _show(self, folder: str, listing: EpochFiles) -> bool:
         return self._target.show(folder, listing, self._layout.success_names(listing))
 
     def _tidy(self, txn: Txn, created: bool) -> None:
@@ -296,8 +296,8 @@ class OpenFileSink(TwoPhaseCommitSink):
             self._tidy(txn, created)
             return created
 
-    def _write_listed(self, folder: str, epoch: SinkEpoch, wal: Iterable[Batches]) -> Listing:
-        facts: tuple[FileFact, ...] | None = None
+    def _write_listed(self, folder: str, epoch: SinkEpoch, wal: Iterable[Batches]) -> EpochFiles:
+        facts: tuple[PublishedFile, ...] | None = None
         for batches in wal:
             facts = self._write_files(folder, epoch, batches)
         listing = self._listing(epoch, facts, decided=True)
@@ -371,19 +371,19 @@ class OpenFileSink(TwoPhaseCommitSink):
 
     # --- writing ---
 
-    def _write_files(self, folder: str, epoch: SinkEpoch, batches: Batches) -> tuple[FileFact, ...]:
+    def _write_files(self, folder: str, epoch: SinkEpoch, batches: Batches) -> tuple[PublishedFile, ...]:
         if batches.output != self.sink.output:
             raise InvalidPipeline(f"sink {self.name} takes the output {self.sink.output!r}, not {batches.output!r}")
         write = partial(self._layout.write, self._prefix(epoch.id), epoch, batches)
         return self._target.write(folder, write)
 
-    def _listing(self, epoch: SinkEpoch, facts: tuple[FileFact, ...] | None, *, decided: bool) -> Listing:
+    def _listing(self, epoch: SinkEpoch, facts: tuple[PublishedFile, ...] | None, *, decided: bool) -> EpochFiles:
         if facts is None:
             raise SinkRejected(f"sink {self.name}: the WAL of epoch {epoch.id} has no output {self.sink.output!r}")
         name = self._target.owner
         owner = (name.deployment, name.pipeline, name.sink)
         replaced = self._all_replaced(epoch, decided)
-        return Listing(*owner, epoch.id, epoch.token, epoch.manifest_hash, facts, epoch.span, replaced)
+        return EpochFiles(*owner, epoch.id, epoch.token, epoch.manifest_hash, facts, epoch.span, replaced)
 
     def _all_replaced(self, epoch: SinkEpoch, decided: bool) -> tuple[int, ...]:
         """Those whose places the epoch takes, and theirs: who lists markers while some are made may miss one of them.

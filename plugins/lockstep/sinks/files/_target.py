@@ -21,7 +21,7 @@ _LISTING_FORMAT = 3
 
 
 @dataclass(frozen=True)
-class FileFact:
+class PublishedFile:
     """One file of an epoch: its final name (below the target, `/` between folders), rows, size in bytes and sha256."""
 
     name: str
@@ -41,7 +41,7 @@ class FileFact:
 
 
 @dataclass(frozen=True)
-class Listing:
+class EpochFiles:
     """The files of one epoch of one sink, under the token that voted for them."""
 
     deployment: str
@@ -50,7 +50,7 @@ class Listing:
     epoch: int
     token: int
     manifest_hash: str
-    files: tuple[FileFact, ...]
+    files: tuple[PublishedFile, ...]
     span: str | None = None  #: the epoch's interval, by which it is found whatever its number
     #: the epochs whose places it takes, and those whose places they had taken: one marker says all
     replaced: tuple[int, ...] = ()
@@ -67,7 +67,7 @@ class Listing:
         return to_checked({"format": _LISTING_FORMAT, **asdict(self)})
 
     @classmethod
-    def read(cls, path: Path) -> Listing | None:
+    def read(cls, path: Path) -> EpochFiles | None:
         """None if there is no such file. Raises `Damaged` for anything else that isn't a listing."""
         try:
             return cls.from_bytes(path.read_bytes(), path.name)
@@ -75,43 +75,43 @@ class Listing:
             return None
 
     @classmethod
-    def from_bytes(cls, data: bytes, name: str) -> Listing:
+    def from_bytes(cls, data: bytes, name: str) -> EpochFiles:
         """`name`: what it is read from. Raises `Damaged`."""
         content = from_checked(data)
         if (written := content.pop("format", None)) != _LISTING_FORMAT:
             raise Damaged(f"{name} is of format {written}, this Lockstep reads {_LISTING_FORMAT}: upgrade it")
-        files = tuple(FileFact(**fact) for fact in content.pop("files"))
+        files = tuple(PublishedFile(**fact) for fact in content.pop("files"))
         replaced = tuple(content.pop("replaced"))
         return cls(**content, files=files, replaced=replaced)
 
 
-def standing(listings: Iterable[Listing]) -> list[Listing]:
+def standing(listings: Iterable[EpochFiles]) -> list[EpochFiles]:
     """Those that none of the others has replaced, by epoch."""
     found = sorted(listings, key=lambda one: (one.epoch, one.pipeline, one.sink))
     replaced = {(one.owner, epoch) for one in found for epoch in one.replaced}
     return [one for one in found if (one.owner, one.epoch) not in replaced]
 
 
-def names_of(listings: Iterable[Listing]) -> list[str]:
+def names_of(listings: Iterable[EpochFiles]) -> list[str]:
     """The final names of the files that are to be seen, by epoch."""
     return [fact.name for listing in standing(listings) for fact in listing.files]
 
 
-def read_marker(path: Path) -> Listing | None:
+def read_marker(path: Path) -> EpochFiles | None:
     """None if there is none. Raises `OutcomeUnknown` if it is damaged."""
     try:
-        return Listing.read(path)
+        return EpochFiles.read(path)
     except Damaged as error:
         raise OutcomeUnknown(f"the marker {path} is damaged ({error}): restore it from a copy") from error
 
 
 #: (final name, rows, file with all of them) → what the file is once it is durable. Raises OSError, `SinkRejected`.
-Keep: TypeAlias = Callable[[str, int, HashedFile], FileFact]
+Keep: TypeAlias = Callable[[str, int, HashedFile], PublishedFile]
 
 STATE = ".lockstep"  #: the folder of everything that isn't data
 
 #: Writes files into a folder of this machine, gives each to `Keep` once it has all its rows, and returns their facts.
-Write: TypeAlias = Callable[[Path, Keep], tuple[FileFact, ...]]
+Write: TypeAlias = Callable[[Path, Keep], tuple[PublishedFile, ...]]
 
 
 class FileTarget(Protocol):
@@ -149,13 +149,13 @@ class FileTarget(Protocol):
     def scratch(self, txn: Txn) -> str:
         """A folder of its own for whoever asks; nobody takes it for a pending transaction that has voted."""
 
-    def write(self, folder: str, write: Write) -> tuple[FileFact, ...]:
+    def write(self, folder: str, write: Write) -> tuple[PublishedFile, ...]:
         """Have files written that are durable in `folder` afterwards."""
 
-    def vote(self, folder: str, listing: Listing) -> None:
+    def vote(self, folder: str, listing: EpochFiles) -> None:
         """Make a folder's files durable under the names that `listing` gives, and say so."""
 
-    def voted(self, txn: Txn) -> Listing | None:
+    def voted(self, txn: Txn) -> EpochFiles | None:
         """What the folder of `txn` promises; None if it is gone, unfinished, damaged or another's."""
 
     def handles(self) -> list[str]:
@@ -168,16 +168,16 @@ class FileTarget(Protocol):
 
     # --- publication ---
 
-    def shown(self, epoch: int) -> Listing | None:
+    def shown(self, epoch: int) -> EpochFiles | None:
         """The epoch's marker. Raises `OutcomeUnknown` if it is damaged or another's."""
 
-    def shown_span(self, span: str) -> Listing | None:
+    def shown_span(self, span: str) -> EpochFiles | None:
         """What has taken a range, shown whole or not yet. Raises as `shown`."""
 
     def epochs(self) -> Iterator[int]:
         """The number of every epoch that has a marker, by the markers' names."""
 
-    def show(self, folder: str, listing: Listing, success: Sequence[str] = ()) -> bool:
+    def show(self, folder: str, listing: EpochFiles, success: Sequence[str] = ()) -> bool:
         """Take the range, show what `folder` holds, then the names `success`, then the marker; False if that was there
         already.
 
@@ -190,14 +190,14 @@ class FileTarget(Protocol):
     def replaced_by(self, epoch: int) -> int | None:
         """The epoch that has taken the place of another one here, whose files may be gone by now."""
 
-    def take_away_replaced(self, txn: Txn, listing: Listing) -> None:
+    def take_away_replaced(self, txn: Txn, listing: EpochFiles) -> None:
         """Take away the files of the epochs that `listing`, whose marker stands, has replaced. Their markers stay.
         What this needs for a moment is `txn`'s, and swept with it."""
 
     def refuse_blocked(self, buckets: Iterable[str]) -> None:
         """Raise `PreflightRefused` if something that is no folder stands where a bucket would be."""
 
-    def refuse_strays(self, prefix: str, listing: Listing) -> None:
+    def refuse_strays(self, prefix: str, listing: EpochFiles) -> None:
         """Raise `OutcomeUnknown` if final names of this epoch stand here, in any bucket, that `listing` won't show."""
 
     def open(self, name: str) -> BinaryIO:
@@ -235,7 +235,7 @@ class MarkedTarget(ABC, Generic[P]):
         """What has this name in the owner's state folder."""
 
     @abstractmethod
-    def _read_marker(self, path: P) -> Listing | None:
+    def _read_marker(self, path: P) -> EpochFiles | None:
         """None if there is none. Raises `OutcomeUnknown` if it is damaged."""
 
     @abstractmethod
@@ -277,21 +277,21 @@ class MarkedTarget(ABC, Generic[P]):
 
     # --- markers ---
 
-    def shown(self, epoch: int) -> Listing | None:
+    def shown(self, epoch: int) -> EpochFiles | None:
         path = self._marker(epoch)
         listing = self._read_marker(path)
         if listing and (listing.owner, listing.epoch) != (self.owner, epoch):
             raise OutcomeUnknown(f"{self._told(path)} is of epoch {listing.epoch} of {listing.owner}: restore it")
         return listing
 
-    def shown_span(self, span: str) -> Listing | None:
+    def shown_span(self, span: str) -> EpochFiles | None:
         path = self._of_span(span)
         listing = self._read_marker(path)
         if listing and (listing.owner, listing.span) != (self.owner, span):
             raise OutcomeUnknown(f"{self._told(path)} is of {listing.span} of {listing.owner}: restore it")
         return listing
 
-    def _require_range(self, listing: Listing, span: str) -> None:
+    def _require_range(self, listing: EpochFiles, span: str) -> None:
         """After it was taken, by whom ever. A publication of the same epoch that was cut off may have; it is this one's
         too. Raises `LedgerConflict`."""
         taken = self.shown_span(span)

@@ -17,10 +17,10 @@ from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.types import LongType
 
 from lockstep.errors import ExpiryRefused, PreflightRefused
-from lockstep.sinks.adopting import Answer
-from lockstep.sinks.compacting import CompactingTable, NewFile, Replacement, TableFile
+from lockstep.sinks.adopting import CommitOutcome
+from lockstep.sinks.compacting import CompactingTable, Replacement, RewrittenFile, TableFile
 from lockstep.sinks.iceberg._columns import DROPPED, mapped_ids, named_by_ids
-from lockstep.sinks.iceberg._data_files import SealedFile, data_file, faults
+from lockstep.sinks.iceberg._data_files import SealedDataFile, data_file, faults
 from lockstep.sinks.iceberg._table import LakeTable
 from lockstep.wal.compaction_folder import CompactionFolder
 from lockstep.wal.file_facts import FileFacts, leaves_of
@@ -93,7 +93,7 @@ class IcebergCompaction(CompactingTable[Table]):
             yield file
 
     def fault(self, head: Table, facts: FileFacts) -> str | None:
-        found = faults(head.metadata, SealedFile("", 0, self._named_facts(head, facts)))
+        found = faults(head.metadata, SealedDataFile("", 0, self._named_facts(head, facts)))
         return found[0] if found else None
 
     def numbered(self, head: Table, schema: pa.Schema) -> pa.Schema:
@@ -127,7 +127,7 @@ class IcebergCompaction(CompactingTable[Table]):
 
     # --- commits ---
 
-    def replace(self, head: Table, replacement: Replacement) -> Answer:
+    def replace(self, head: Table, replacement: Replacement) -> CommitOutcome:
         new = [data_file(head.metadata, file) for file in self.written(head, replacement.added)]
         return self._table.replace(head, replacement.number, self.found(head, replacement.removed), new)
 
@@ -136,10 +136,12 @@ class IcebergCompaction(CompactingTable[Table]):
         wanted = {file.path for file in files}
         return [task.file for task in self._tasks(head) if task.file.file_path in wanted] if wanted else []
 
-    def written(self, head: Table, files: Sequence[NewFile]) -> list[SealedFile]:
-        return [SealedFile(self.named(head, one.path), one.bytes, self._named_facts(head, one.facts)) for one in files]
+    def written(self, head: Table, files: Sequence[RewrittenFile]) -> list[SealedDataFile]:
+        return [
+            SealedDataFile(self.named(head, one.path), one.bytes, self._named_facts(head, one.facts)) for one in files
+        ]
 
-    def fence(self, head: Table, number: int) -> Answer:
+    def fence(self, head: Table, number: int) -> CommitOutcome:
         return self._table.fence(head, number)
 
     def last(self, head: Table) -> int | None:

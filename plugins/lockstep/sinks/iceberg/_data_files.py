@@ -47,7 +47,7 @@ _FLOATS = (FloatType, DoubleType)
 
 
 @dataclass(frozen=True)
-class SealedFile:
+class SealedDataFile:
     """One sealed file, and what is known of its columns."""
 
     uri: str
@@ -72,20 +72,20 @@ def unkept_partitions(metadata: TableMetadata) -> list[str]:
 
 
 def all_faults(
-    metadata: TableMetadata, files: Iterable[SealedFile], if_spread: str = ""
-) -> Iterator[tuple[SealedFile, str]]:
+    metadata: TableMetadata, files: Iterable[SealedDataFile], if_spread: str = ""
+) -> Iterator[tuple[SealedDataFile, str]]:
     """Why readers of the table would not see a file's rows as they are, a sentence each. `if_spread` says what to do
     about rows of several partitions."""
     plan, remedy = _Plan.of(metadata, _EVERYTHING), f": {if_spread}" if if_spread else ""
     yield from ((file, fault) for file in files for fault in _faults(metadata, plan, file, remedy))
 
 
-def faults(metadata: TableMetadata, file: SealedFile) -> list[str]:
+def faults(metadata: TableMetadata, file: SealedDataFile) -> list[str]:
     """Those of one file."""
     return [fault for _, fault in all_faults(metadata, [file])]
 
 
-def _faults(metadata: TableMetadata, plan: _Plan, file: SealedFile, if_spread: str) -> list[str]:
+def _faults(metadata: TableMetadata, plan: _Plan, file: SealedDataFile, if_spread: str) -> list[str]:
     if old := file.facts.int96:
         return [f"{', '.join(old)} is written as INT96: set spark.sql.parquet.outputTimestampType=TIMESTAMP_MICROS"]
     arrow = file.facts.schema
@@ -102,19 +102,19 @@ def _faults(metadata: TableMetadata, plan: _Plan, file: SealedFile, if_spread: s
     return [*nulls, *spread]
 
 
-def data_files(metadata: TableMetadata, files: Iterable[SealedFile]) -> Iterator[DataFile]:
+def data_files(metadata: TableMetadata, files: Iterable[SealedDataFile]) -> Iterator[DataFile]:
     """The files as a commit adds them; those without `faults`."""
     kept, everything = _Plan.of(metadata, metadata.properties), _Plan.of(metadata, _EVERYTHING)
     yield from (_data_file(metadata, kept, everything, file) for file in files)
 
 
-def data_file(metadata: TableMetadata, file: SealedFile) -> DataFile:
+def data_file(metadata: TableMetadata, file: SealedDataFile) -> DataFile:
     """One file."""
     [found] = data_files(metadata, [file])
     return found
 
 
-def _data_file(metadata: TableMetadata, kept: _Plan, everything: _Plan, file: SealedFile) -> DataFile:
+def _data_file(metadata: TableMetadata, kept: _Plan, everything: _Plan, file: SealedDataFile) -> DataFile:
     told = _statistics(kept, file.facts).to_serialized_dict()
     return DataFile.from_args(
         content=DataFileContent.DATA,

@@ -30,16 +30,16 @@ from lockstep.errors import (
 )
 from lockstep.observability.redaction import cause, describe_error
 from lockstep.observability.suggestions import REPLAN
-from lockstep.sinks.adopting import PUT_BACK, AdoptingSink, Answer
+from lockstep.sinks.adopting import PUT_BACK, AdoptingSink, CommitOutcome
 from lockstep.sinks.base import Sink
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.iceberg._catalogs import CatalogLink, open_catalog
 from lockstep.sinks.iceberg._columns import misfits, new_columns, parse_partition, texts_of, unmapped
 from lockstep.sinks.iceberg._compacting import IcebergCompaction
-from lockstep.sinks.iceberg._data_files import SealedFile, all_faults, unkept_partitions
+from lockstep.sinks.iceberg._data_files import SealedDataFile, all_faults, unkept_partitions
 from lockstep.sinks.iceberg._markers import EpochMarker, TableMarkers
 from lockstep.sinks.iceberg._table import FORMATS, Adoption, LakeTable, target_id_of, widened
-from lockstep.sinks.row_removal import NOTHING, Lifting
+from lockstep.sinks.row_removal import NOTHING, RowRemover
 from lockstep.sinks.values import Adoptable, EpochCut, Marker, ReadCut, SinkContext, SinkEpoch
 from lockstep.wal.table_staging import TableStaging
 
@@ -182,7 +182,7 @@ class OpenIcebergSink(AdoptingSink[Table]):
     def __init__(self, sink: IcebergSink, link: CatalogLink, table: LakeTable) -> None:
         super().__init__(sink)
         self._described, self._link, self._table = sink, link, table
-        self._lifting: Lifting[Table] | None = None
+        self._row_remover: RowRemover[Table] | None = None
 
     def close(self) -> None:
         self._link.close()
@@ -261,7 +261,7 @@ class OpenIcebergSink(AdoptingSink[Table]):
     def has_replaced(self, head: Table, epoch: int) -> bool:
         return self._table.markers(head).is_replaced(epoch)
 
-    def adopt(self, head: Table, epoch: SinkEpoch, output: Adoptable) -> Answer:
+    def adopt(self, head: Table, epoch: SinkEpoch, output: Adoptable) -> CommitOutcome:
         changed = PublishBlocked(
             f"{self._where} was changed since epoch {epoch.id} was decided, and can't take it: {PUT_BACK}"
         )
@@ -275,7 +275,7 @@ class OpenIcebergSink(AdoptingSink[Table]):
         wide = widened(head, columns)
         if wrong := [fault for _, fault in all_faults(wide, files)]:
             raise PublishBlocked(f"{changed}: {_few(wrong)}")
-        lifted = self._lifting_of(epoch).lift(head) if epoch.replaced else NOTHING
+        lifted = self._remover_of(epoch).removal_at(head) if epoch.replaced else NOTHING
         table = self.compaction()
         gone, rests = table.found(head, lifted.removed), table.written(head, lifted.added)
         return self._table.adopt(head, Adoption(epoch, files, output.rows, columns, gone, rests, lifted.number))
@@ -283,14 +283,14 @@ class OpenIcebergSink(AdoptingSink[Table]):
     def require_replaceable(self) -> None:
         """Any epoch can be: one snapshot takes its rows away and shows the others."""
 
-    def require_liftable(self, head: Table, epoch: SinkEpoch) -> None:
+    def require_removable(self, head: Table, epoch: SinkEpoch) -> None:
         with self._link.naming(f"looking for the rows of epochs that epoch {epoch.id} takes the place of"):
-            self._lifting_of(epoch).require_liftable(head)
+            self._remover_of(epoch).require_removable(head)
 
-    def _lifting_of(self, epoch: SinkEpoch) -> Lifting[Table]:
-        if self._lifting is None or self._lifting.epoch != epoch:
-            self._lifting = Lifting(self.compaction(), self._described.epoch_column, epoch, self.sink.output)
-        return self._lifting
+    def _remover_of(self, epoch: SinkEpoch) -> RowRemover[Table]:
+        if self._row_remover is None or self._row_remover.epoch != epoch:
+            self._row_remover = RowRemover(self.compaction(), self._described.epoch_column, epoch, self.sink.output)
+        return self._row_remover
 
     def was_rolled_back(self, head: Table, epoch: int) -> bool:
         marker = self._table.markers(head).find(epoch)
@@ -416,11 +416,11 @@ class OpenIcebergSink(AdoptingSink[Table]):
         if found:
             raise type(refusal)(f"{refusal}: {_few(found)}")
 
-    def _files(self, output: Adoptable) -> Iterator[SealedFile]:
+    def _files(self, output: Adoptable) -> Iterator[SealedDataFile]:
         """Every file that has rows."""
         for file, facts in output.facts():
             if file.rows:
-                yield SealedFile(file.uri, file.bytes, facts)
+                yield SealedDataFile(file.uri, file.bytes, facts)
 
 
 def _proof(marker: EpochMarker | None) -> Marker | None:

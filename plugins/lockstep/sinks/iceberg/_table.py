@@ -39,11 +39,11 @@ from pyiceberg.typedef import EMPTY_DICT
 
 from lockstep.errors import LockstepError, PreflightRefused, PublishBlocked, SinkUnavailable, TargetChanged, TargetOwned
 from lockstep.observability.redaction import cause, describe_error
-from lockstep.sinks.adopting import Answer
+from lockstep.sinks.adopting import CommitOutcome
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.iceberg._catalogs import CatalogLink, RehearsalIO
 from lockstep.sinks.iceberg._columns import partition_spec
-from lockstep.sinks.iceberg._data_files import SealedFile, data_files
+from lockstep.sinks.iceberg._data_files import SealedDataFile, data_files
 from lockstep.sinks.iceberg._markers import Compactions, EpochMarker, TableMarkers
 from lockstep.sinks.values import SinkEpoch
 
@@ -94,11 +94,11 @@ class Adoption:
     rows whose place they take, and `rests`, written by compaction `number`, have what is to stay of these."""
 
     epoch: SinkEpoch
-    files: Sequence[SealedFile]
+    files: Sequence[SealedDataFile]
     rows: int
     columns: pa.Schema
     removed: Sequence[DataFile] = ()
-    rests: Sequence[SealedFile] = ()
+    rests: Sequence[SealedDataFile] = ()
     number: int | None = None
 
 
@@ -163,17 +163,17 @@ class LakeTable:
                     f"its property {OWNER} away if that pipeline is gone"
                 )
             self._require_conditions(table)
-            if self._send_owner(table, _owner(self.owner)) is Answer.UNKNOWN:
+            if self._send_owner(table, _owner(self.owner)) is CommitOutcome.UNKNOWN:
                 raise SinkUnavailable(f"{self.who}: the catalog didn't say whether table {self.name} is claimed")
         return None
 
     def disclaim(self) -> None:
         """Own it no longer; fine where that was never so."""
         while (table := self.find()) is not None and owner_of(table) == self.owner:
-            if self._send_owner(table, None) is Answer.UNKNOWN:
+            if self._send_owner(table, None) is CommitOutcome.UNKNOWN:
                 raise SinkUnavailable(f"{self.who}: the catalog didn't say whether table {self.name} is let go")
 
-    def _send_owner(self, table: Table, owner: str | None) -> Answer:
+    def _send_owner(self, table: Table, owner: str | None) -> CommitOutcome:
         transaction = _Building(table)
         with transaction._append_snapshot_producer({"lockstep.owner": owner or "nobody"}):
             pass
@@ -199,7 +199,7 @@ class LakeTable:
 
     # --- writing ---
 
-    def adopt(self, table: Table, adoption: Adoption) -> Answer:
+    def adopt(self, table: Table, adoption: Adoption) -> CommitOutcome:
         """Build the one commit on the head that `table` is, and send it once. Nothing that it wrote is ever deleted
         here: a late request may still need it. Raises `PublishBlocked` if it can't be built."""
         try:
@@ -259,7 +259,7 @@ class LakeTable:
         """Those that the table knows of."""
         return Compactions.of(self.owner, table.properties)
 
-    def replace(self, table: Table, number: int, old: Sequence[DataFile], new: Sequence[DataFile]) -> Answer:
+    def replace(self, table: Table, number: int, old: Sequence[DataFile], new: Sequence[DataFile]) -> CommitOutcome:
         """Take files out and others in, which hold the same rows, by one commit on the head that `table` is; sent once.
         The table knows compaction `number` from then on."""
         with self.link.naming(f"writing metadata of table {self.name}"):
@@ -273,7 +273,7 @@ class LakeTable:
             transaction.set_properties(self.compactions(table).with_done(number))
         return self._send(table, transaction)
 
-    def fence(self, table: Table, number: int) -> Answer:
+    def fence(self, table: Table, number: int) -> CommitOutcome:
         """Have `number` be the last compaction, though there was none."""
         with self.link.naming(f"writing metadata of table {self.name}"):
             transaction = _Building(table)
@@ -282,7 +282,7 @@ class LakeTable:
             transaction.set_properties(self.compactions(table).with_last(number))
         return self._send(table, transaction)
 
-    def _send(self, table: Table, transaction: Transaction) -> Answer:
+    def _send(self, table: Table, transaction: Transaction) -> CommitOutcome:
         metadata = table.metadata
         head = metadata.snapshot_by_name(MAIN_BRANCH)
         conditions: tuple[TableRequirement, ...] = (
@@ -295,13 +295,13 @@ class LakeTable:
             with self.link.naming(f"committing to table {self.name}"):
                 done = self.link.catalog.commit_table(table, conditions, transaction._updates)
         except CommitFailedException:
-            return Answer.CONFLICT
+            return CommitOutcome.CONFLICT
         except Exception as error:  # whatever it is, the request may have come as far as it was to come
             _log.info("%s: no answer that tells: %s", self.who, error)
             self.link.last_failure = str(error) if isinstance(error, LockstepError) else type(error).__name__
-            return Answer.UNKNOWN
+            return CommitOutcome.UNKNOWN
         self._forget_old_metadata(table, done.metadata)
-        return Answer.APPLIED
+        return CommitOutcome.APPLIED
 
     def _forget_old_metadata(self, table: Table, now: object) -> None:
         """What `write.metadata.delete-after-commit` asks of whoever commits."""
