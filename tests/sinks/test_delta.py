@@ -30,7 +30,7 @@ from lockstep.errors import (
     TargetOwned,
 )
 from lockstep.sinks.delta import DeltaSink
-from lockstep.sinks.delta._places import place_of
+from lockstep.sinks.delta._locations import location_of
 from lockstep.sinks.values import EpochCut, Publication
 from lockstep.testing._behaviour import behaviours
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed, table
@@ -558,7 +558,7 @@ def test_rows_that_spark_has_optimized_are_replaced_whatever_text_partitions_the
             shown = on_table(target.log.root, lambda found: pa.table(found.scan(columns=["id"]).read_all())["id"])
             assert sorted(shown.to_pylist()) == list(range(40))
             with pytest.raises(FileExistsError):
-                place_of(str(target.log.root)).append(1, b"")
+                location_of(str(target.log.root)).append(1, b"")
 
 
 @pytest.mark.fault("S7")

@@ -21,18 +21,17 @@ from lockstep.wal.table_staging import TableStaging
 __all__ = ["DeltaSink"]
 
 OnNewColumns: TypeAlias = Literal["refuse", "add"]
-_MISREAD = re.compile(r"%[0-9A-Fa-f]{2}|\?")  #: in a local path: an escape, the begin of a query
+_MISREAD = re.compile(r"%[0-9A-Fa-f]{2}|\?")  #: in a local path: an escape, the beginning of a query
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeltaSink(Sink):
-    """One output in one Delta table, exactly once; needs the extra `delta`.
+    """Writes one output into one Delta table, exactly once; needs the extra `delta`.
 
-    `path`: the table's folder, or s3://bucket/prefix, see docs/object-stores.md; used by this sink alone among
-    Lockstep's; anybody may write to it by other means.
-    `create`: make the table where there is none. `partition_by`: the columns that partition it; an epoch is staged as
-    files of one partition each. `on_new_columns`: what becomes of columns that the table lacks, "add" makes them
-    nullable ones of the table. `epoch_column`: the table's column with the epoch's number.
+    `path`: the table's folder, or s3://bucket/prefix, see docs/object-stores.md. No other sink of Lockstep may use the
+    table; other writers may. `create`: create the table if there is none. `partition_by`: the table's partition
+    columns; an epoch is staged as files of one partition each. `on_new_columns`: what to do with columns that the table
+    lacks: "refuse", or "add" them as nullable columns. `epoch_column`: the table's column for the epoch's number.
 
     Raises `InvalidPipeline`.
     """
@@ -54,13 +53,13 @@ class DeltaSink(Sink):
         super().__post_init__()
         require_name("output", self.output)
         if "://" in self.path:
-            object.__setattr__(self, "path", _place(f"sink {self.name}", self.path))
+            object.__setattr__(self, "path", _path_of(f"sink {self.name}", self.path))
         if "://" not in self.path and (escape := _MISREAD.search(self.path)):
             raise InvalidPipeline(
-                f"sink {self.name}: path={self.path!r} has {escape[0]!r}, which deltalake, or Spark, decodes: rename it"
+                f"sink {self.name}: path={self.path!r} has {escape[0]!r}, which deltalake or Spark decodes: rename it"
             )
         if isinstance(self.partition_by, str):
-            raise InvalidPipeline(f"sink {self.name}: partition_by is a list of columns: say [{self.partition_by!r}]")
+            raise InvalidPipeline(f"sink {self.name}: partition_by is a list of columns: give [{self.partition_by!r}]")
         object.__setattr__(self, "partition_by", tuple(self.partition_by))
         if self.on_new_columns not in ("refuse", "add"):
             raise InvalidPipeline(
@@ -69,7 +68,7 @@ class DeltaSink(Sink):
         if not self.epoch_column or self.epoch_column in self.partition_by:
             raise InvalidPipeline(
                 f"sink {self.name}: epoch_column={self.epoch_column!r}: give it a name, and don't partition by it: "
-                "that makes a folder an epoch"
+                "that makes one folder per epoch"
             )
 
     def arguments(self) -> dict[str, Json]:
@@ -91,15 +90,15 @@ class DeltaSink(Sink):
             return OpenDeltaSink(self, context)
 
 
-def _place(who: str, uri: str) -> str:
-    """The path of file:///…, or s3://… as it is. Raises `InvalidPipeline` for any other."""
+def _path_of(who: str, uri: str) -> str:
+    """The path of file:///…, or s3://… unchanged. Raises `InvalidPipeline` for any other URI."""
     if uri.startswith("file:///"):
         return uri.removeprefix("file://")
     scheme = uri.partition("://")[0]
     if scheme != "s3":
         hint = "; Spark's s3a:// is s3:// here" if scheme == "s3a" else ""
         raise InvalidPipeline(
-            f"{who}: {scheme}:// isn't tried for Delta tables yet: give s3://bucket/prefix, or a folder of a local or "
+            f"{who}: {scheme}:// isn't supported for Delta tables: give s3://bucket/prefix, or a folder of a local or "
             f"mounted file system{hint}"
         )
     try:
@@ -108,7 +107,7 @@ def _place(who: str, uri: str) -> str:
         raise InvalidPipeline(f"{who}: {error}") from None
     if not address.prefix or "%" in address.uri:
         raise InvalidPipeline(
-            f"{who}: a Delta table on S3 is at s3://bucket/prefix, its prefix of letters, digits, '/', '-', '_', '.' "
-            "and '=': of other characters Spark and deltalake make different names"
+            f"{who}: a Delta table on S3 is at s3://bucket/prefix, with a prefix of letters, digits, '/', '-', '_', "
+            "'.' and '=': Spark and deltalake encode other characters differently"
         )
     return uri
