@@ -169,7 +169,10 @@ ODD = [pa.time64("us"), pa.timestamp("ns"), pa.uint8(), pa.null(), pa.duration("
 
 def test_a_column_that_delta_or_spark_could_not_have_is_refused_by_name(case: Case) -> None:
     types = [("odd", kind, "column odd is") for kind in ODD]
-    for name, kind, said in [*types, *((name, pa.int64(), "in its name") for name in ("c d", "a,b", "x=y", "f()"))]:
+    for name, kind, said in [
+        *types,
+        *((name, pa.int64(), "which Spark refuses") for name in ("c d", "a,b", "x=y", "f()")),
+    ]:
         with case(f"{name} {kind}") as target, opened(target) as sink, pytest.raises(PreflightRefused, match=said):
             sink.preflight({OUTPUT: pa.schema([(name, kind)])})
     instants = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", "UTC"))])
@@ -581,17 +584,17 @@ def test_of_a_partition_that_spark_has_optimized_the_rows_of_one_epoch_are_repla
 
 
 MEANINGLESS: list[tuple[dict[str, Any], str]] = [
-    ({"path": "gs://bucket/table"}, "gs:// isn't tried"),
+    ({"path": "gs://bucket/table"}, "gs:// isn't supported"),
     ({"path": "s3a://bucket/table"}, "s3a:// is s3://"),
     ({"path": "s3://bucket"}, "s3://bucket/prefix"),
     ({"path": "s3://bucket/a table"}, "letters, digits"),
     ({"path": "s3://bucket/table?secret_access_key=hush"}, "carries a secret"),
     ({"path": "s3://me:hush@bucket/table"}, "carries a login"),
-    ({"path": "/lake/a%41b"}, "has '%41', which deltalake, or Spark, decodes"),
+    ({"path": "/lake/a%41b"}, "has '%41', which deltalake or Spark decodes"),
     ({"path": "file:///lake/a%20b"}, "has '%20'"),
     ({"path": "/lake/a?b"}, r"has '\?'"),
     ({"on_new_columns": "drop"}, "on_new_columns"),
-    ({"partition_by": "day"}, r"say \['day'\]"),
+    ({"partition_by": "day"}, r"give \['day'\]"),
     ({"partition_by": [EPOCH]}, "partition by"),
     ({"epoch_column": ""}, "epoch_column"),
 ]

@@ -408,7 +408,7 @@ def test_a_compaction_gives_up_where_somebody_fenced_it_or_another_one_was_commi
 
 def test_a_table_that_never_stands_still_is_given_way_to(full: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compacting, "_ROUNDS", 2)
-    with pytest.raises(CompactionOvertaken, match="2 commits of the compaction weren't applied: somebody writes"):
+    with pytest.raises(CompactionOvertaken, match="2 commits of the compaction weren't applied: another writer"):
         compact_meeting(full, first(full.foreign_append), times=2)
     assert sum(full.files().values()) == 3 * ROWS + 20
     assert full.compact().files_after == 1
@@ -440,7 +440,7 @@ def test_what_comes_out_otherwise_than_it_went_in_is_never_committed(
     assert full.files() == files
     real = rewrite
     monkeypatch.setattr(compacting, "rewrite", lambda sources, target, **options: real(sources[1:], target, **options))
-    with pytest.raises(CompactionRefused, match="the table says 60 of them"):
+    with pytest.raises(CompactionRefused, match="the table records 60"):
         full.compact()
     assert full.files() == files
 

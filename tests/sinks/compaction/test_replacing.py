@@ -268,7 +268,7 @@ def test_files_that_can_not_be_looked_through_are_refused_by_name_before_the_dec
     bring("nobodys.orc", null_value_counts={7: 10})
     assert restate(3, 1) is Publication.SENT
     bring("anybodys.orc")
-    with pytest.raises(PreflightRefused, match=r"anybodys\.orc may have rows of epoch 2, and isn't a Parquet file"):
+    with pytest.raises(PreflightRefused, match=r"anybodys\.orc may have rows of epoch 2, and isn't a readable Parquet"):
         restate(4, 2)
     assert lake.compact().files_after == 1
     bring("deletes.orc", content=DataFileContent.EQUALITY_DELETES, equality_ids=[1])

@@ -322,8 +322,8 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
         paths = pa.table(self.load_head().get_add_actions())["path"].to_pylist() if removed else []
         if outcome is CommitOutcome.APPLIED and (remaining := removed.intersection(paths)):
             raise TargetChanged(
-                f"sink {self.name}: version {head.version() + 1} removes {min(remaining)}, and the table still has it: "
-                "rows may be there twice; see DESCRIBE HISTORY whether somebody has restored it, and `lockstep verify`"
+                f"sink {self.name}: version {head.version() + 1} removes {min(remaining)}, but the table still has it: "
+                "rows may be duplicated; check DESCRIBE HISTORY for a RESTORE, and run `lockstep verify`"
             )
         return outcome
 
