@@ -92,7 +92,7 @@ def test_the_page_of_guarantees_tells_the_truth(memory: Path) -> None:
 
 def folders_of(bucket: Buckets, rows: pa.Table, planned: datetime = PLANNED) -> list[str]:
     rows = rows.append_column("rest", pa.nulls(rows.num_rows, pa.int8()))
-    assert bucket.unfit(rows.schema) == []
+    assert bucket.misfits(rows.schema) == []
     found = []
     for batch in rows.to_batches(3):
         assigned = bucket.assign(batch, planned)

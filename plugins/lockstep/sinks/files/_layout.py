@@ -1,4 +1,9 @@
-"""How an epoch's rows are laid out as files: format, buckets, when a file is full, what tells that all can be seen."""
+"""Layout of an epoch's rows in files: format, buckets, size of files, names that signal completeness.
+
+Rows are sorted by bucket in bounded memory, each bucket's in their original order. As many rows as SORT_BYTES holds are
+sorted at once; larger outputs spill each sorted portion to an anonymous file, from which every bucket's parts are read
+back. So one file is open besides the one being written, and a bucket's rows don't depend on SORT_BYTES.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +24,7 @@ from pyarrow import types
 
 from lockstep.errors import InvalidPipeline, SinkRejected
 from lockstep.sinks.durable_file import SYNCS
-from lockstep.sinks.files._format import FileFormat, plain, read_rows, unkept, write_files
+from lockstep.sinks.files._format import FileFormat, read_rows, unsupported, without_metadata, write_files
 from lockstep.sinks.files._target import EpochFiles, Keep, PublishedFile
 from lockstep.sinks.files.buckets import Assigned, Buckets, Codes, require_bucket
 from lockstep.sinks.values import Batches, SinkEpoch
@@ -33,15 +38,14 @@ def sorted_by_bucket(
     assign: Callable[[pa.RecordBatch], Assigned],
     schema: pa.Schema,
     folder: Path,
-    most_buckets: int,
+    max_buckets: int,
 ) -> Iterator[Iterator[tuple[str, Iterator[pa.RecordBatch]]]]:
-    """Each bucket, by name, with its rows as `schema` has them; `folder` keeps more than SORT_BYTES meanwhile.
+    """Yield each bucket, by name, with its rows cast to `schema`; `folder` is for spilling more than SORT_BYTES.
 
-    Raises `SinkRejected` for a row without a bucket or with one whose name can't be used, and for more buckets than
-    `most_buckets`; OSError.
+    Raises `SinkRejected` for a row without a bucket or with an invalid one, and for more than `max_buckets`; OSError.
     """
     with tempfile.TemporaryFile(dir=folder) as spill:
-        shelves = _Shelves(_decoded(schema), spill, most_buckets)
+        shelves = _BucketSorter(_decoded(schema), spill, max_buckets)
         for batch in batches:
             try:
                 numbers = shelves.numbers(assign(batch))
@@ -52,7 +56,7 @@ def sorted_by_bucket(
 
 
 def undecodable(schema: pa.Schema) -> list[str]:
-    """One text for each column whose rows can't be kept meanwhile: dictionaries within lists and structs."""
+    """One sentence for each column that can't be spilled: dictionaries within lists and structs."""
     return [f"column {f.name!r} has a dictionary in its type {f.type}" for f in _decoded(schema) if _encoded(f.type)]
 
 
@@ -64,9 +68,9 @@ def _encoded(dtype: pa.DataType) -> bool:
     return types.is_dictionary(dtype) or any(_encoded(dtype.field(n).type) for n in range(dtype.num_fields))
 
 
-class _Shelves:
-    def __init__(self, schema: pa.Schema, spill: IO[bytes], most_buckets: int) -> None:
-        self._schema, self._spill, self._most = schema, spill, most_buckets
+class _BucketSorter:
+    def __init__(self, schema: pa.Schema, spill: IO[bytes], max_buckets: int) -> None:
+        self._schema, self._spill, self._max = schema, spill, max_buckets
         self._numbers: dict[str, int] = {}  # by bucket
         self._waiting: list[pa.RecordBatch] = []
         self._codes: list[Codes] = []
@@ -75,17 +79,17 @@ class _Shelves:
         self._end = 0
 
     def numbers(self, assigned: Assigned) -> Codes:
-        """The number of each row's bucket. ValueError if its name can't be used."""
-        known = np.array([self._number(bucket) for bucket in assigned.buckets], dtype=np.int64)
-        return known[assigned.codes]
+        """The number of each row's bucket. Raises ValueError if its name is invalid."""
+        numbers_of_buckets = np.array([self._number(bucket) for bucket in assigned.buckets], dtype=np.int64)
+        return numbers_of_buckets[assigned.codes]
 
     def add(self, batch: pa.RecordBatch, numbers: Codes) -> None:
-        kept = batch.select(self._schema.names).cast(self._schema)
-        self._waiting.append(kept)
+        rows = batch.select(self._schema.names).cast(self._schema)
+        self._waiting.append(rows)
         self._codes.append(numbers)
-        self._bytes += kept.nbytes
+        self._bytes += rows.nbytes
         if self._bytes >= SORT_BYTES:
-            self._put_away()
+            self._spill_waiting()
 
     def buckets(self) -> Iterator[tuple[str, Iterator[pa.RecordBatch]]]:
         last = dict(self._sorted())
@@ -101,15 +105,15 @@ class _Shelves:
 
     def _number(self, bucket: str) -> int:
         if bucket not in self._numbers:
-            if len(self._numbers) == self._most:
+            if len(self._numbers) == self._max:
                 raise ValueError(
-                    f"there are more than {self._most} buckets, the next is {bucket!r}: use coarser ones, or raise "
+                    f"there are more than {self._max} buckets, the next is {bucket!r}: use coarser ones, or raise "
                     "max_buckets"
                 )
             self._numbers[require_bucket(bucket)] = len(self._numbers)
         return self._numbers[bucket]
 
-    def _put_away(self) -> None:
+    def _spill_waiting(self) -> None:
         for number, batch in self._sorted():
             data = batch.serialize()
             self._spill.write(data)
@@ -118,7 +122,7 @@ class _Shelves:
         self._spill.flush()
 
     def _sorted(self) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """What waits, as one batch a bucket."""
+        """The waiting rows, as one batch per bucket."""
         if not self._waiting:
             return
         batch, codes = pa.concat_batches(self._waiting), np.concatenate(self._codes)
@@ -133,12 +137,12 @@ class _Shelves:
                 yield int(codes[start]), batch.slice(start, end - start)
 
 
-_MOST_LINKS = 60_000  #: to one file; ext4 takes 65,000
+_MAX_LINKS = 60_000  #: to one file; ext4 takes 65,000
 
 
 @dataclass(frozen=True)
 class FileLayout:
-    """See `FileSink` for what each means."""
+    """Format, buckets and limits of a `FileSink`; see there."""
 
     format: FileFormat
     buckets: Buckets | None
@@ -153,33 +157,33 @@ class FileLayout:
         if self.success is not None and not re.fullmatch(r"_(?:[A-Za-z0-9_.=-]|\{epoch\}){1,100}", self.success):
             raise InvalidPipeline(
                 f"success={self.success!r}: give a name that starts with '_', so that readers skip it, of letters, "
-                "digits and '_.=-', with {epoch} for the epoch's number if you like"
+                "digits and '_.=-'; {epoch} in it is the epoch's number"
             )
-        if self.success is not None and self.max_buckets > _MOST_LINKS:
-            raise InvalidPipeline(f"max_buckets with a name of success is at most {_MOST_LINKS}: each is one more link")
+        if self.success is not None and self.max_buckets > _MAX_LINKS:
+            raise InvalidPipeline(f"with success, max_buckets is at most {_MAX_LINKS}: each bucket needs one more link")
 
-    # --- what can't be kept ---
+    # --- checks ---
 
-    def unkept(self, schema: pa.Schema) -> list[str]:
-        """One text for each column that files of this format couldn't give back."""
-        return unkept(self.format, self._in_files(schema))
+    def unsupported(self, schema: pa.Schema) -> list[str]:
+        """One sentence for each column that files of this format couldn't give back unchanged."""
+        return unsupported(self.format, self._in_files(schema))
 
-    def unfit(self, schema: pa.Schema) -> list[str]:
-        """One text for each reason why rows can't be put into buckets."""
-        return self.buckets.unfit(schema) + undecodable(self._in_files(schema)) if self.buckets else []
+    def misfits(self, schema: pa.Schema) -> list[str]:
+        """One sentence for each reason why rows can't be put into buckets."""
+        return self.buckets.misfits(schema) + undecodable(self._in_files(schema)) if self.buckets else []
 
     def _in_files(self, schema: pa.Schema) -> pa.Schema:
-        left_out = self.buckets.left_out if self.buckets else ()
-        return plain(pa.schema([one for one in schema if one.name not in left_out]))
+        path_columns = self.buckets.path_columns if self.buckets else ()
+        return without_metadata(pa.schema([field for field in schema if field.name not in path_columns]))
 
     # --- writing and reading ---
 
     def write(
         self, prefix: str, epoch: SinkEpoch, batches: Batches, folder: Path, keep: Keep
     ) -> tuple[PublishedFile, ...]:
-        """Every row of `batches` as files, written in `folder` and kept by `keep`, whatever its bucket.
+        """Write every row of `batches` into files of their buckets, in `folder`, each kept by `keep`.
 
-        Raises `SinkRejected` if a row can't be written or the rows aren't as many as were sealed, and OSError.
+        Raises `SinkRejected` if a row can't be written or the number of rows isn't the sealed one, and OSError.
         """
         schema = self._in_files(batches.schema)
         write = partial(
@@ -203,16 +207,16 @@ class FileLayout:
             raise SinkRejected(f"output {batches.output}: {error}") from error
         rows = sum(fact.rows for fact in facts)
         if rows != batches.rows:
-            raise SinkRejected(f"output {batches.output}: the WAL gave {rows} rows, {batches.rows} are sealed")
+            raise SinkRejected(f"output {batches.output}: the WAL has {rows} rows, but {batches.rows} were sealed")
         return facts
 
     def read(self, file: BinaryIO, fact: PublishedFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """A published file's rows as `schema`, with what its folder's name tells. Raises as `read_rows`."""
-        left_out = set(self.buckets.left_out) if self.buckets else set()
-        told = {f.name: self._restored(fact, f) for f in schema if f.name in left_out}
+        """Rows of a published file as `schema`, with the columns from its folder's name. Raises as `read_rows`."""
+        path_columns = set(self.buckets.path_columns) if self.buckets else set()
+        values = {f.name: self._restored(fact, f) for f in schema if f.name in path_columns}
         for batch in read_rows(self.format, file, self._in_files(schema)):
             columns = [
-                pa.repeat(told[f.name], batch.num_rows) if f.name in told else batch.column(f.name) for f in schema
+                pa.repeat(values[f.name], batch.num_rows) if f.name in values else batch.column(f.name) for f in schema
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
@@ -221,7 +225,7 @@ class FileLayout:
         return self.buckets.restore(fact.bucket, column)
 
     def success_names(self, listing: EpochFiles) -> list[str]:
-        """What is created once every file of an epoch can be seen: one name in each bucket, or one in the target."""
+        """Names to create once every file of an epoch is visible: one in each bucket, or one in the target."""
         if self.success is None:
             return []
         name = self.success.replace("{epoch}", str(listing.epoch))

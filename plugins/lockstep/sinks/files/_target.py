@@ -1,4 +1,5 @@
-"""Where epochs are published as files: who owns the place, what is pending there, what is shown."""
+"""Folders that epochs are published into: the interface of the three storages, markers, and what these have in
+common."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ _LISTING_FORMAT = 3
 
 @dataclass(frozen=True)
 class PublishedFile:
-    """One file of an epoch: its final name (below the target, `/` between folders), rows, size in bytes and sha256."""
+    """A file of an epoch: final name (below the target, `/` between folders), rows, size in bytes and sha256."""
 
     name: str
     rows: int
@@ -31,18 +32,18 @@ class PublishedFile:
 
     @property
     def bucket(self) -> str:
-        """Its folder below the target; empty for the target itself."""
+        """Folder below the target; empty for the target itself."""
         return self.name.rpartition("/")[0]
 
     @property
     def pending(self) -> str:
-        """Its name while it is pending: no two files of an epoch have the same."""
+        """Name while it is pending, unique within the epoch."""
         return self.name.rpartition("/")[2]
 
 
 @dataclass(frozen=True)
 class EpochFiles:
-    """The files of one epoch of one sink, under the token that voted for them."""
+    """The files of one epoch of one sink, with the token that voted for them: content of a vote and of a marker."""
 
     deployment: str
     pipeline: str
@@ -51,8 +52,8 @@ class EpochFiles:
     token: int
     manifest_hash: str
     files: tuple[PublishedFile, ...]
-    span: str | None = None  #: the epoch's interval, by which it is found whatever its number
-    #: the epochs whose places it takes, and those whose places they had taken: one marker says all
+    span: str | None = None  #: the epoch's interval, to find it whatever its number
+    #: epochs that it replaces, and those that these had replaced: one marker has all
     replaced: tuple[int, ...] = ()
 
     @property
@@ -68,7 +69,7 @@ class EpochFiles:
 
     @classmethod
     def read(cls, path: Path) -> EpochFiles | None:
-        """None if there is no such file. Raises `Damaged` for anything else that isn't a listing."""
+        """Read a marker or vote; None if there is none. Raises `Damaged`."""
         try:
             return cls.from_bytes(path.read_bytes(), path.name)
         except FileNotFoundError:
@@ -76,7 +77,7 @@ class EpochFiles:
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str) -> EpochFiles:
-        """`name`: what it is read from. Raises `Damaged`."""
+        """Decode a marker or vote; `name` is for messages. Raises `Damaged`."""
         content = from_checked(data)
         if (written := content.pop("format", None)) != _LISTING_FORMAT:
             raise Damaged(f"{name} is of format {written}, this Lockstep reads {_LISTING_FORMAT}: upgrade it")
@@ -85,20 +86,20 @@ class EpochFiles:
         return cls(**content, files=files, replaced=replaced)
 
 
-def standing(listings: Iterable[EpochFiles]) -> list[EpochFiles]:
-    """Those that none of the others has replaced, by epoch."""
-    found = sorted(listings, key=lambda one: (one.epoch, one.pipeline, one.sink))
-    replaced = {(one.owner, epoch) for one in found for epoch in one.replaced}
-    return [one for one in found if (one.owner, one.epoch) not in replaced]
+def not_replaced(listings: Iterable[EpochFiles]) -> list[EpochFiles]:
+    """Listings that no other one has replaced, by epoch."""
+    ordered = sorted(listings, key=lambda listing: (listing.epoch, listing.pipeline, listing.sink))
+    replaced = {(listing.owner, epoch) for listing in ordered for epoch in listing.replaced}
+    return [listing for listing in ordered if (listing.owner, listing.epoch) not in replaced]
 
 
-def names_of(listings: Iterable[EpochFiles]) -> list[str]:
-    """The final names of the files that are to be seen, by epoch."""
-    return [fact.name for listing in standing(listings) for fact in listing.files]
+def published_names(listings: Iterable[EpochFiles]) -> list[str]:
+    """Final names of the visible files, by epoch."""
+    return [fact.name for listing in not_replaced(listings) for fact in listing.files]
 
 
 def read_marker(path: Path) -> EpochFiles | None:
-    """None if there is none. Raises `OutcomeUnknown` if it is damaged."""
+    """Read a marker; None if there is none. Raises `OutcomeUnknown` if it is damaged."""
     try:
         return EpochFiles.read(path)
     except Damaged as error:
@@ -108,16 +109,16 @@ def read_marker(path: Path) -> EpochFiles | None:
 #: (final name, rows, file with all of them) → what the file is once it is durable. Raises OSError, `SinkRejected`.
 Keep: TypeAlias = Callable[[str, int, HashedFile], PublishedFile]
 
-STATE = ".lockstep"  #: the folder of everything that isn't data
+STATE = ".lockstep"  #: folder of markers, votes and pending files
 
-#: Writes files into a folder of this machine, gives each to `Keep` once it has all its rows, and returns their facts.
+#: Writes files into a local folder, calls `Keep` for each complete one, and returns what it returned
 Write: TypeAlias = Callable[[Path, Keep], tuple[PublishedFile, ...]]
 
 
 class FileTarget(Protocol):
-    """One place, as one sink sees it. `place`: what it is called. Every call may raise OSError.
+    """A folder or prefix as one sink sees it, called `place` in messages. Every call may raise OSError.
 
-    Pending files stand in a folder of their transaction, by whose name, below the target's state, calls go on.
+    Pending files are in a folder per transaction, whose name below the target's state folder the calls take.
     """
 
     place: str
@@ -125,94 +126,94 @@ class FileTarget(Protocol):
 
     @property
     def suffix(self) -> str:
-        """What tells the final names of one owner from another's in a place that is shared."""
+        """Part of final names that distinguishes the owners of a shared target."""
 
     # --- ownership ---
 
     def claim(self) -> None:
-        """Make the place and take it. Raises `PreflightRefused`, `TargetOwned`, `TargetFull`, `StoreRefused`."""
+        """Create the target and make this sink its owner. Raises `PreflightRefused`, `TargetOwned`, `TargetFull`,
+        `StoreRefused`."""
 
     def require(self) -> str:
-        """The target's id, if it is this sink's. Raises `TargetChanged`, `TargetOwned`, `PreflightRefused`."""
+        """The target's id. Raises `TargetChanged`, `TargetOwned`, `PreflightRefused` unless this sink owns it."""
 
     def disclaim(self) -> None:
-        """Leave the place to the next who claims it; one that is shared belongs to nobody anyway."""
+        """Give up the ownership. A shared target has no owner."""
 
     # --- pending transactions ---
 
     def begin(self, txn: Txn) -> None:
-        """Make the folder of `txn`; what the same token left before is taken away."""
+        """Create the folder of `txn`, without what an earlier try of the same token left."""
 
     def folder(self, txn: Txn) -> str:
-        """The name of that folder."""
+        """Name of the transaction's folder."""
 
     def scratch(self, txn: Txn) -> str:
-        """A folder of its own for whoever asks; nobody takes it for a pending transaction that has voted."""
+        """A new folder, which is never mistaken for a pending transaction with a vote."""
 
     def write(self, folder: str, write: Write) -> tuple[PublishedFile, ...]:
         """Have files written that are durable in `folder` afterwards."""
 
     def vote(self, folder: str, listing: EpochFiles) -> None:
-        """Make a folder's files durable under the names that `listing` gives, and say so."""
+        """Make the files in a folder durable under the names in `listing`, then write the vote."""
 
-    def voted(self, txn: Txn) -> EpochFiles | None:
-        """What the folder of `txn` promises; None if it is gone, unfinished, damaged or another's."""
+    def read_vote(self, txn: Txn) -> EpochFiles | None:
+        """The vote of `txn`; None if its folder is missing, unfinished, damaged or another transaction's."""
 
     def handles(self) -> list[str]:
-        """Every handle that a folder carries, foreign ones too."""
+        """Handles of all pending folders, also of other sinks."""
 
-    def discard(self, txn: Txn, *, just_shown: bool = False) -> None:
-        """Take away every folder of `txn`; fine when there is none. Of an epoch that was replaced the files go, too,
-        that somebody may have shown once more from there; `just_shown`: it wasn't, this process has created its marker.
-        """
+    def discard(self, txn: Txn, *, just_published: bool = False) -> None:
+        """Delete all folders of `txn`, if any. If its epoch was replaced, delete also its published files, which a
+        delayed publisher may have published again from there, unless `just_published`: this process has created the
+        epoch's marker."""
 
     # --- publication ---
 
-    def shown(self, epoch: int) -> EpochFiles | None:
-        """The epoch's marker. Raises `OutcomeUnknown` if it is damaged or another's."""
+    def find_marker(self, epoch: int) -> EpochFiles | None:
+        """The epoch's marker. Raises `OutcomeUnknown` if it is damaged or another sink's."""
 
-    def shown_span(self, span: str) -> EpochFiles | None:
-        """What has taken a range, shown whole or not yet. Raises as `shown`."""
+    def find_marker_of_span(self, span: str) -> EpochFiles | None:
+        """The listing that has reserved an interval, published or not. Raises as `find_marker`."""
 
     def epochs(self) -> Iterator[int]:
-        """The number of every epoch that has a marker, by the markers' names."""
+        """Numbers of all epochs with a marker, by the markers' names."""
 
-    def show(self, folder: str, listing: EpochFiles, success: Sequence[str] = ()) -> bool:
-        """Take the range, show what `folder` holds, then the names `success`, then the marker; False if that was there
-        already.
+    def publish(self, folder: str, listing: EpochFiles, success: Sequence[str] = ()) -> bool:
+        """Reserve the range, publish the files in `folder`, then create the names `success`, then the marker. Returns
+        False if the marker existed.
 
-        Raises `LedgerConflict` if another number or manifest has the range, `Damaged` before anything is shown if a
-        file isn't what `listing` says, FileNotFoundError if `folder` is taken away meanwhile, `OutcomeUnknown` if a
-        final name is taken by other bytes, or somebody else shows other files, `PreflightRefused` if a bucket's folder
-        can't be made.
+        Raises `LedgerConflict` if another number or manifest has the range, `Damaged` before the first file if one
+        differs from `listing`, FileNotFoundError if `folder` is deleted meanwhile, `OutcomeUnknown` if a final name has
+        other bytes, or another publisher shows other files, `PreflightRefused` if a bucket's folder can't be created.
         """
 
     def replaced_by(self, epoch: int) -> int | None:
-        """The epoch that has taken the place of another one here, whose files may be gone by now."""
+        """The epoch that has replaced this one, whose files may be deleted by now."""
 
-    def take_away_replaced(self, txn: Txn, listing: EpochFiles) -> None:
-        """Take away the files of the epochs that `listing`, whose marker stands, has replaced. Their markers stay.
-        What this needs for a moment is `txn`'s, and swept with it."""
+    def delete_replaced(self, txn: Txn, listing: EpochFiles) -> None:
+        """Delete the files of epochs that `listing`, whose marker exists, has replaced; their markers stay. Temporary
+        files belong to `txn`, and are swept with it."""
 
-    def refuse_blocked(self, buckets: Iterable[str]) -> None:
-        """Raise `PreflightRefused` if something that is no folder stands where a bucket would be."""
+    def refuse_blocked_buckets(self, buckets: Iterable[str]) -> None:
+        """Raise `PreflightRefused` if a bucket's path is not a folder."""
 
-    def refuse_strays(self, prefix: str, listing: EpochFiles) -> None:
-        """Raise `OutcomeUnknown` if final names of this epoch stand here, in any bucket, that `listing` won't show."""
+    def refuse_unlisted(self, prefix: str, listing: EpochFiles) -> None:
+        """Raise `OutcomeUnknown` if this epoch has published files that `listing` doesn't have."""
 
     def open(self, name: str) -> BinaryIO:
-        """A published file."""
+        """Open a published file."""
 
 
-def hash_of(owner: SinkName) -> str:
-    """12 hex digits that tell owners apart."""
+def owner_hash(owner: SinkName) -> str:
+    """12 hex digits that identify an owner."""
     return hashlib.sha256(f"{owner.deployment}:{owner.pipeline}:{owner.sink}".encode()).hexdigest()[:12]
 
 
-def told(owner: Json) -> str:
-    """An owner, as target.json has it, in words."""
+def owner_text(owner: Json) -> str:
+    """An owner in target.json, in words."""
     if owner is None:
-        return "sinks that share it"
+        return "the sinks that share it"
     return f"sink {owner['sink']} of pipeline {owner['pipeline']} (deployment {owner['deployment']})"
 
 
@@ -223,7 +224,7 @@ _MARKER = re.compile(r"epoch=([0-9]+)\.json")
 
 
 class MarkedTarget(ABC, Generic[P]):
-    """The part of a `FileTarget` that is the same wherever it is; see there for what each call means."""
+    """The part of a `FileTarget` that all storages share."""
 
     kind = "folder"  #: what a place is called
 
@@ -232,29 +233,29 @@ class MarkedTarget(ABC, Generic[P]):
 
     @abstractmethod
     def _in_state(self, name: str) -> P:
-        """What has this name in the owner's state folder."""
+        """Path of a name in the owner's state folder."""
 
     @abstractmethod
     def _read_marker(self, path: P) -> EpochFiles | None:
-        """None if there is none. Raises `OutcomeUnknown` if it is damaged."""
+        """Read a marker; None if there is none. Raises `OutcomeUnknown` if it is damaged."""
 
     @abstractmethod
-    def _named(self, prefix: str) -> Iterable[str]:
-        """The final names here, in any bucket, that begin with `prefix`; not what is another target's."""
+    def _names_with(self, prefix: str) -> Iterable[str]:
+        """Final names, in any bucket, that begin with `prefix`; without those of nested targets."""
 
-    def _told(self, path: P) -> str:
-        """In messages."""
+    def _in_words(self, path: P) -> str:
+        """A path in messages."""
         return str(path)
 
     # --- ownership ---
 
     @property
     def suffix(self) -> str:
-        return f"-{hash_of(self.owner)}" if self.shared else ""
+        return f"-{owner_hash(self.owner)}" if self.shared else ""
 
     @property
     def _state_names(self) -> tuple[str, ...]:
-        """The owner's state folder, name by name from the place on."""
+        """Path of the owner's state folder, relative to the target."""
         shared = ("shared", self.owner.deployment, self.owner.pipeline, self.owner.sink)
         return (STATE, *(shared if self.shared else ()))
 
@@ -263,68 +264,67 @@ class MarkedTarget(ABC, Generic[P]):
         return None if self.shared else asdict(self.owner)
 
     def _new_target(self) -> bytes:
-        """The content of a target.json that this owner makes."""
+        """Content of a new target.json."""
         return to_checked({"format": _TARGET_FORMAT, "target_id": str(uuid.uuid4()), "owner": self._owner})
 
-    def _require_own(self, content: Json, place: str) -> str:
+    def _require_owner(self, content: Json, place: str) -> str:
         """The id in a target.json. Raises `TargetOwned`."""
         if content["owner"] != self._owner:
             raise TargetOwned(
-                f"{place} belongs to {told(content['owner'])}, not to {told(self._owner)}: give every sink a "
-                f"{self.kind} of its own, say shared=True in all that share one, or give a renamed sink its name back"
+                f"{place} belongs to {owner_text(content['owner'])}, not to {owner_text(self._owner)}: give every sink "
+                f"a separate {self.kind}, set shared=True in all that share one, or give a renamed sink its old name"
             )
         return str(content["target_id"])
 
     # --- markers ---
 
-    def shown(self, epoch: int) -> EpochFiles | None:
-        path = self._marker(epoch)
+    def find_marker(self, epoch: int) -> EpochFiles | None:
+        path = self._marker_path(epoch)
         listing = self._read_marker(path)
         if listing and (listing.owner, listing.epoch) != (self.owner, epoch):
-            raise OutcomeUnknown(f"{self._told(path)} is of epoch {listing.epoch} of {listing.owner}: restore it")
+            raise OutcomeUnknown(f"{self._in_words(path)} is of epoch {listing.epoch} of {listing.owner}: restore it")
         return listing
 
-    def shown_span(self, span: str) -> EpochFiles | None:
-        path = self._of_span(span)
+    def find_marker_of_span(self, span: str) -> EpochFiles | None:
+        path = self._span_path(span)
         listing = self._read_marker(path)
         if listing and (listing.owner, listing.span) != (self.owner, span):
-            raise OutcomeUnknown(f"{self._told(path)} is of {listing.span} of {listing.owner}: restore it")
+            raise OutcomeUnknown(f"{self._in_words(path)} is of {listing.span} of {listing.owner}: restore it")
         return listing
 
-    def _require_range(self, listing: EpochFiles, span: str) -> None:
-        """After it was taken, by whom ever. A publication of the same epoch that was cut off may have; it is this one's
-        too. Raises `LedgerConflict`."""
-        taken = self.shown_span(span)
-        if taken is not None and (taken.epoch, taken.manifest_hash) != (listing.epoch, listing.manifest_hash):
+    def _require_reserved(self, listing: EpochFiles, span: str) -> None:
+        """Check that the range is reserved for this epoch, by this publication or an interrupted one. Raises
+        `LedgerConflict`."""
+        reserved = self.find_marker_of_span(span)
+        if reserved is not None and (reserved.epoch, reserved.manifest_hash) != (listing.epoch, listing.manifest_hash):
             raise LedgerConflict(
-                f"{self._told(self._of_span(span))} says that the range of epoch {listing.epoch} was shown as epoch "
-                f"{taken.epoch} of the manifest {taken.manifest_hash[:12]}, by a ledger that this one has no memory "
-                "of: nothing was shown; see docs/ledger.md"
+                f"{self._in_words(self._span_path(span))} says that the range of epoch {listing.epoch} was shown as "
+                f"epoch {reserved.epoch} of the manifest {reserved.manifest_hash[:12]}, but this ledger has no record "
+                "of it: nothing was published; see docs/ledger.md"
             )
 
-    def _files_of(self, epoch: int) -> list[str]:
-        """The final names of an epoch that was replaced: as its marker says or, where somebody took that away, all that
-        have its number."""
-        listing = self.shown(epoch)
+    def _published_files_of(self, epoch: int) -> list[str]:
+        """Final names of a replaced epoch's files, by its marker, or by its number if the marker was deleted."""
+        listing = self.find_marker(epoch)
         if listing is None:
-            return list(self._named(f"{self.owner.sink}{self.suffix}-epoch={epoch}-"))
+            return list(self._names_with(f"{self.owner.sink}{self.suffix}-epoch={epoch}-"))
         return [fact.name for fact in listing.files]
 
     def replaced_by(self, epoch: int) -> int | None:
-        found = self._read_marker(self._of_replaced(epoch))
-        return found.epoch if found else None
+        marker = self._read_marker(self._replaced_path(epoch))
+        return marker.epoch if marker else None
 
-    def _marker(self, epoch: int) -> P:
+    def _marker_path(self, epoch: int) -> P:
         return self._in_state(f"epoch={epoch}.json")
 
-    def _of_replaced(self, epoch: int) -> P:
+    def _replaced_path(self, epoch: int) -> P:
         return self._in_state(f"replaced={epoch}.json")
 
-    def _of_span(self, span: str) -> P:
+    def _span_path(self, span: str) -> P:
         return self._in_state(f"span={span.replace(':', '').replace('/', '_')}.json")
 
 
 def marked_epoch(name: str) -> int | None:
     """The epoch whose marker has this name; None for any other file."""
-    found = _MARKER.fullmatch(name)
-    return int(found[1]) if found else None
+    match = _MARKER.fullmatch(name)
+    return int(match[1]) if match else None
