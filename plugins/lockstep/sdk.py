@@ -20,7 +20,7 @@ from lockstep.errors import (
     TargetUnreadable,
     Terminal,
 )
-from lockstep.sinks.adopting import AdoptingSink, Answer
+from lockstep.sinks.adopting import AdoptingSink, CommitOutcome
 from lockstep.sinks.append_only.open_sink import OpenRecordSink
 from lockstep.sinks.append_only.records import Origin, Record
 from lockstep.sinks.append_only.sink import AppendOnlySink
@@ -61,11 +61,11 @@ __all__ = [
     "Adoptable",
     "AdoptableFile",
     "AdoptingSink",
-    "Answer",
     "AppendOnlySink",
     "Batches",
     "BegunCommitter",
     "CheckpointCommitter",
+    "CommitOutcome",
     "Damaged",
     "FileCommitter",
     "Guarantee",

@@ -36,7 +36,7 @@ def test_it_tells_what_it_would_do_then_what_it_did_then_that_there_is_nothing_l
     assert len(world.lake.files()) == 1
     again = lockstep("compact", "numbers", "lake", "--json")
     told = json.loads(again.stdout)
-    assert (told["number"], told["files_before"], told["kept"]) == (None, 0, {"too few of a partition": 1})
+    assert (told["number"], told["files_before"], told["kept"]) == (None, 0, {"too few in a partition": 1})
     assert "nothing to compact" in lockstep("compact", "numbers", "lake").output
     assert told["expired"] is None
     kept = lockstep("compact", "numbers", "lake", "--expire", "7d")

@@ -104,7 +104,7 @@ def test_an_error_that_has_no_name_of_ours_stops_neither_other_sinks_nor_other_e
         raise UnicodeEncodeError("utf-8", "a row's text", 0, 1, "surrogates not allowed")
 
     with monkeypatch.context() as patched:
-        patched.setattr("lockstep.sinks.files._open_sink.OpenFileSink.publish", fail)
+        patched.setattr("lockstep.sinks.files._sink.OpenFileSink.publish", fail)
         [problem] = world.recover().problems
     assert "UnicodeEncodeError" in problem and "test_faults.py" in problem and "a row's" not in problem
     for day in days:

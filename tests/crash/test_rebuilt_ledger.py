@@ -24,7 +24,7 @@ from lockstep.operations.renumber import redefine, renumber
 from lockstep.operations.verify import verify
 from lockstep.protocol.begin import begin
 from lockstep.sinks.files import FileSink, files
-from lockstep.sinks.files._open_sink import OpenFileSink
+from lockstep.sinks.files._sink import OpenFileSink
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.two_phase import TwoPhaseCommitSink
 from lockstep.sinks.values import SinkEpoch

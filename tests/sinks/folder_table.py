@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from lockstep.epoch import Json
 from lockstep.errors import TargetChanged
-from lockstep.sinks.adopting import AdoptingSink, Answer
+from lockstep.sinks.adopting import AdoptingSink, CommitOutcome
 from lockstep.sinks.base import Sink
 from lockstep.sinks.durable_file import create_whole
 from lockstep.sinks.values import Adoptable, Marker, SinkContext, SinkEpoch
@@ -113,11 +113,11 @@ class OpenFolderTable(AdoptingSink[State]):
     def validate(self, head: State, epoch: SinkEpoch, output: Adoptable) -> None:
         assert all(facts.rows == file.rows for file, facts in output.facts())
 
-    def adopt(self, head: State, epoch: SinkEpoch, output: Adoptable) -> Answer:
+    def adopt(self, head: State, epoch: SinkEpoch, output: Adoptable) -> CommitOutcome:
         told = {"owner": self.owner, "epoch": epoch.id, "token": epoch.token, "span": epoch.span}
         marker = {**told, "manifest": epoch.manifest_hash}
         entry = {"marker": marker, "adds": [file.path for file in output.files if file.rows]}
-        return Answer.APPLIED if self.append(len(head.entries), entry) else Answer.CONFLICT
+        return CommitOutcome.APPLIED if self.append(len(head.entries), entry) else CommitOutcome.CONFLICT
 
     def read(self, epoch: int, output: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         for path in self.load_head().files:

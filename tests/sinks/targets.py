@@ -71,7 +71,7 @@ class FilesUnderTest(SinkUnderTest):
 
     def _partitioned(self, found: list[str]) -> pa.Table:
         """As pyarrow reads partitions in Hive's style."""
-        told = [SCHEMA.field(name) for name in (self.bucket.left_out if self.bucket else ())]
+        told = [SCHEMA.field(name) for name in (self.bucket.path_columns if self.bucket else ())]
         partitioning = ds.partitioning(pa.schema(told), flavor="hive")
         dataset = ds.dataset(found, SCHEMA, "parquet", partitioning=partitioning, partition_base_dir=str(self.path))
         return dataset.to_table(use_threads=False)  # its threads wouldn't live in a forked process

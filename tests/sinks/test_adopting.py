@@ -16,7 +16,7 @@ import pytest
 from lockstep.epoch import Interval, Vote
 from lockstep.errors import InvalidPipeline, LedgerConflict, PublishBusy, SinkUnavailable, TargetChanged
 from lockstep.pipeline import Pipeline
-from lockstep.sinks.adopting import AdoptingSink, Answer
+from lockstep.sinks.adopting import AdoptingSink, CommitOutcome
 from lockstep.sinks.base import Sink
 from lockstep.sinks.values import Adoptable, Marker, Publication, SinkContext, SinkEpoch
 from lockstep.testing._behaviour import BEHAVIOURS
@@ -93,22 +93,22 @@ class Table:
             if len(self.log) == base:
                 self.log.append(entry)
 
-    def commit(self, base: int, entry: tuple[int, SinkEpoch]) -> Answer:
+    def commit(self, base: int, entry: tuple[int, SinkEpoch]) -> CommitOutcome:
         self.land(Fate.LATE)
         fate = next(self.fates, Fate.ANSWERED)
         if fate is Fate.BEATEN:
             self.log.append(None)
         if len(self.log) != base:
-            return Answer.CONFLICT
+            return CommitOutcome.CONFLICT
         match fate:
             case Fate.LATE | Fate.LATE_UNSEEN:
                 self.late.append((base, entry, fate))
-                return Answer.UNKNOWN
+                return CommitOutcome.UNKNOWN
             case Fate.LOST | Fate.REFUSED_UNCLEARLY:
-                return Answer.UNKNOWN
+                return CommitOutcome.UNKNOWN
             case _:
                 self.log.append(entry)
-                return Answer.UNKNOWN if fate is Fate.APPLIED_UNANSWERED else Answer.APPLIED
+                return CommitOutcome.UNKNOWN if fate is Fate.APPLIED_UNANSWERED else CommitOutcome.APPLIED
 
     def adopted(self, epoch: int) -> int:
         return sum(entry is not None and entry[0] == epoch for entry in self.log)
@@ -140,7 +140,7 @@ class OpenTable(AdoptingSink[int]):
 
     def validate(self, head: int, epoch: SinkEpoch, output: Adoptable) -> None: ...
 
-    def adopt(self, head: int, epoch: SinkEpoch, output: Adoptable) -> Answer:
+    def adopt(self, head: int, epoch: SinkEpoch, output: Adoptable) -> CommitOutcome:
         self.between()
         return self.table.commit(head, (epoch.id, epoch))
 

@@ -24,11 +24,10 @@ from lockstep.errors import InvalidPipeline, OutcomeUnknown, PreflightRefused, S
 from lockstep.sinks.base import Sink
 from lockstep.sinks.durable_file import SYNCS
 from lockstep.sinks.files import FileSink, files
-from lockstep.sinks.files import _bucket_sort as bucket_sort
 from lockstep.sinks.files import _format as file_format
-from lockstep.sinks.files._bucket_names import NULL
+from lockstep.sinks.files import _layout as file_layout
 from lockstep.sinks.files._format import FileFormat
-from lockstep.sinks.files.buckets import BY_DAY, Buckets, ByColumns, ByFunction, ByTime
+from lockstep.sinks.files.buckets import BY_DAY, NULL, Buckets, ByColumns, ByFunction, ByTime
 from lockstep.sinks.values import Publication, SinkContext, SinkEpoch
 from lockstep.testing._behaviour import CRASHES, Behaviour
 from lockstep.testing._children import fork
@@ -93,7 +92,7 @@ def test_the_page_of_guarantees_tells_the_truth(memory: Path) -> None:
 
 def folders_of(bucket: Buckets, rows: pa.Table, planned: datetime = PLANNED) -> list[str]:
     rows = rows.append_column("rest", pa.nulls(rows.num_rows, pa.int8()))
-    assert bucket.unfit(rows.schema) == []
+    assert bucket.misfits(rows.schema) == []
     found = []
     for batch in rows.to_batches(3):
         assigned = bucket.assign(batch, planned)
@@ -184,7 +183,7 @@ def test_the_same_rows_give_the_same_files_however_they_are_cut_and_spilled(
 ) -> None:
     found = []
     for number, (batch_rows, memory_bytes) in enumerate(((1000, 1 << 30), (77, 1 << 30), (77, 10_000), (1000, 1))):
-        monkeypatch.setattr(bucket_sort, "SORT_BYTES", memory_bytes)
+        monkeypatch.setattr(file_layout, "SORT_BYTES", memory_bytes)
         target = FilesUnderTest(memory / str(number), "parquet", bucket=bucket)
         target.folder.mkdir()
         publish_all(target, [SealedRows(table(3000), batch_rows)])
@@ -205,7 +204,7 @@ def publish_by(sink: Sink, rows: pa.Table) -> str:
 
 def test_many_buckets_need_few_open_files(memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = pa.table({"id": range(3000), "many": [str(n % 300) for n in range(3000)]})
-    monkeypatch.setattr(bucket_sort, "SORT_BYTES", 5000)
+    monkeypatch.setattr(file_layout, "SORT_BYTES", 5000)
     sink = FileSink("files", output=OUTPUT, path=str(memory / "out"), bucket=ByColumns("many"))
 
     def run() -> None:

@@ -30,7 +30,7 @@ from lockstep.errors import (
     TargetOwned,
 )
 from lockstep.sinks.delta import DeltaSink
-from lockstep.sinks.delta._places import place_of
+from lockstep.sinks.delta._locations import location_of
 from lockstep.sinks.values import EpochCut, Publication
 from lockstep.testing._behaviour import behaviours
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed, table
@@ -169,7 +169,10 @@ ODD = [pa.time64("us"), pa.timestamp("ns"), pa.uint8(), pa.null(), pa.duration("
 
 def test_a_column_that_delta_or_spark_could_not_have_is_refused_by_name(case: Case) -> None:
     types = [("odd", kind, "column odd is") for kind in ODD]
-    for name, kind, said in [*types, *((name, pa.int64(), "in its name") for name in ("c d", "a,b", "x=y", "f()"))]:
+    for name, kind, said in [
+        *types,
+        *((name, pa.int64(), "which Spark refuses") for name in ("c d", "a,b", "x=y", "f()")),
+    ]:
         with case(f"{name} {kind}") as target, opened(target) as sink, pytest.raises(PreflightRefused, match=said):
             sink.preflight({OUTPUT: pa.schema([(name, kind)])})
     instants = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", "UTC"))])
@@ -558,7 +561,7 @@ def test_rows_that_spark_has_optimized_are_replaced_whatever_text_partitions_the
             shown = on_table(target.log.root, lambda found: pa.table(found.scan(columns=["id"]).read_all())["id"])
             assert sorted(shown.to_pylist()) == list(range(40))
             with pytest.raises(FileExistsError):
-                place_of(str(target.log.root)).append(1, b"")
+                location_of(str(target.log.root)).append(1, b"")
 
 
 @pytest.mark.fault("S7")
@@ -581,17 +584,17 @@ def test_of_a_partition_that_spark_has_optimized_the_rows_of_one_epoch_are_repla
 
 
 MEANINGLESS: list[tuple[dict[str, Any], str]] = [
-    ({"path": "gs://bucket/table"}, "gs:// isn't tried"),
+    ({"path": "gs://bucket/table"}, "gs:// isn't supported"),
     ({"path": "s3a://bucket/table"}, "s3a:// is s3://"),
     ({"path": "s3://bucket"}, "s3://bucket/prefix"),
     ({"path": "s3://bucket/a table"}, "letters, digits"),
     ({"path": "s3://bucket/table?secret_access_key=hush"}, "carries a secret"),
     ({"path": "s3://me:hush@bucket/table"}, "carries a login"),
-    ({"path": "/lake/a%41b"}, "has '%41', which deltalake, or Spark, decodes"),
+    ({"path": "/lake/a%41b"}, "has '%41', which deltalake or Spark decodes"),
     ({"path": "file:///lake/a%20b"}, "has '%20'"),
     ({"path": "/lake/a?b"}, r"has '\?'"),
     ({"on_new_columns": "drop"}, "on_new_columns"),
-    ({"partition_by": "day"}, r"say \['day'\]"),
+    ({"partition_by": "day"}, r"give \['day'\]"),
     ({"partition_by": [EPOCH]}, "partition by"),
     ({"epoch_column": ""}, "epoch_column"),
 ]

@@ -208,7 +208,7 @@ def test_a_full_disk_is_refused_before_any_row_until_there_is_room(
 ) -> None:
     with opened(target) as sink:
         with monkeypatch.context() as short, pytest.raises(TargetFull, match="MB free"):
-            short.setattr(file_folder, "ROOM", 1 << 60)
+            short.setattr(file_folder, "MIN_FREE_BYTES", 1 << 60)
             sink.preflight(None)
         sink.preflight(None)
 

@@ -19,9 +19,17 @@ from lockstep.errors import PreflightRefused, SinkRejected
 from lockstep.sinks.base import Sink
 from lockstep.sinks.files import FileSink, files
 from lockstep.sinks.files import _format as file_format
-from lockstep.sinks.files._format import FileFormat, RowGroups, plain, read_rows, unkept
-from lockstep.sinks.files._listing import FileFact
-from lockstep.sinks.files._writer import BYTES_PER_FILE, ROWS_PER_FILE, write_files
+from lockstep.sinks.files._format import (
+    BYTES_PER_FILE,
+    ROWS_PER_FILE,
+    FileFormat,
+    RowGroups,
+    read_rows,
+    unsupported,
+    without_metadata,
+    write_files,
+)
+from lockstep.sinks.files._target import PublishedFile
 from lockstep.sinks.values import SinkContext
 from lockstep.testing._sealed_rows import OUTPUT, SealedRows, table
 from lockstep.testing._under_test import DEPLOYMENT, epoch
@@ -31,8 +39,8 @@ FORMATS = [FileFormat.PARQUET, FileFormat.CSV, FileFormat.JSON]
 AS_TEXT = [FileFormat.CSV, FileFormat.JSON]
 
 
-def written(folder: Path, format: FileFormat, rows: SealedRows, name: str = "") -> list[FileFact]:
-    schema = plain(rows.schema)
+def written(folder: Path, format: FileFormat, rows: SealedRows, name: str = "") -> list[PublishedFile]:
+    schema = without_metadata(rows.schema)
     return list(write_files(folder, lambda number: f"{name or number}.{format}", format, schema, [("", rows)]))
 
 
@@ -60,7 +68,7 @@ def test_the_same_rows_give_the_same_bytes_however_they_are_cut(
 
 
 def group_sizes(rows: pa.Table, batch_rows: int, most: int, size: int) -> list[int]:
-    groups = RowGroups(rows.to_batches(batch_rows), plain(rows.schema), most, size)
+    groups = RowGroups(rows.to_batches(batch_rows), without_metadata(rows.schema), most, size)
     return [found.num_rows for found in iter(lambda: groups.take(most), None)]
 
 
@@ -76,7 +84,7 @@ def test_files_are_rolled_by_rows_and_by_bytes(tmp_path: Path) -> None:
     for number, (max_rows, max_bytes) in enumerate(((999, BYTES_PER_FILE), (ROWS_PER_FILE, 10_000))):
         folder = tmp_path / str(number)
         folder.mkdir()
-        schema, buckets = plain(rows.schema), [("", SealedRows(rows))]
+        schema, buckets = without_metadata(rows.schema), [("", SealedRows(rows))]
         limits: dict[str, Any] = {"max_rows": max_rows, "max_bytes": max_bytes}
         facts = list(write_files(folder, "{}.json".format, FileFormat.JSON, schema, buckets, **limits))
         assert sum(fact.rows for fact in facts) == 10_000
@@ -122,7 +130,7 @@ def test_every_value_comes_back(tmp_path: Path, rows: list[dict[str, object]]) -
 
 
 def _comes_back(folder: Path, format: FileFormat, rows: pa.Table) -> None:
-    assert unkept(format, rows.schema) == []
+    assert unsupported(format, rows.schema) == []
     (fact,) = written(folder, format, SealedRows(rows), f"{len(list(folder.iterdir()))}")
     with (folder / fact.name).open("rb") as file:
         found = list(read_rows(format, file, rows.schema))
@@ -170,7 +178,7 @@ def test_others_read_the_files_as_they_are(tmp_path: Path) -> None:
 
 def test_text_is_one_column_of_lines_without_nulls_and_line_ends(tmp_path: Path, subtests: pytest.Subtests) -> None:
     lines = pa.table({"line": ["one", "", " two ", "ünï ✓", '"'] * 100})
-    assert unkept(FileFormat.TEXT, lines.schema) == []
+    assert unsupported(FileFormat.TEXT, lines.schema) == []
     _comes_back(tmp_path, FileFormat.TEXT, lines)
     assert (tmp_path / "0.text").read_text().startswith("one\n\n two \nünï ✓\n")
     for name, value in {"null": None, "newline": "two\nlines", "return": "two\rlines", "mark": "\ufeffx"}.items():
@@ -178,7 +186,7 @@ def test_text_is_one_column_of_lines_without_nulls_and_line_ends(tmp_path: Path,
         with subtests.test(name), pytest.raises(SinkRejected, match="text can't keep"):
             written(tmp_path, FileFormat.TEXT, rows, name)
     schemas: list[dict[str, pa.DataType]] = [{"a": pa.string(), "b": pa.string()}, {"a": pa.int64()}, {}]
-    assert all("one column of text" in unkept(FileFormat.TEXT, pa.schema(schema))[0] for schema in schemas)
+    assert all("one column of text" in unsupported(FileFormat.TEXT, pa.schema(schema))[0] for schema in schemas)
 
 
 def test_a_type_that_can_not_come_back_is_refused_by_column(tmp_path: Path, subtests: pytest.Subtests) -> None:
@@ -200,7 +208,7 @@ def test_a_type_that_can_not_come_back_is_refused_by_column(tmp_path: Path, subt
         ):
             live.preflight({OUTPUT: pa.schema({"id": pa.int64(), "awkward": dtype})})
     twice = pa.schema([("id", pa.int64()), ("id", pa.string())])
-    assert unkept(FileFormat.PARQUET, twice) == ["column 'id' stands twice"]
+    assert unsupported(FileFormat.PARQUET, twice) == ["column 'id' stands twice"]
 
 
 @pytest.mark.fault("W7")

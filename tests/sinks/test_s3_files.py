@@ -287,7 +287,7 @@ def die_at_copy(nth: int, patch: pytest.MonkeyPatch) -> None:
         copy(store, source, target)
 
     patch.setattr(ObjectStore, "copy", copy_or_die)
-    patch.setattr("lockstep.sinks.files._prefix.AT_ONCE", 1)
+    patch.setattr("lockstep.sinks.files._prefix.PARALLEL", 1)
 
 
 def cut_off(target: S3FilesUnderTest, at: SinkEpoch, vote: Vote, wal: list[SealedRows]) -> None:
@@ -304,19 +304,19 @@ def test_of_two_who_write_again_other_bytes_one_copies_nothing(
 ) -> None:
     vote = prepare(target, epoch(), sealed(ROWS))
     target.lose(str(vote.handle))
-    show = PrefixTarget.show
+    show = PrefixTarget.publish
 
     def show_after_another(one: PrefixTarget, *arguments: Any) -> bool:
-        monkeypatch.setattr(PrefixTarget, "show", show)
+        monkeypatch.setattr(PrefixTarget, "publish", show)
         with pytest.MonkeyPatch.context() as patch:
             write_other_bytes(patch)
             if other_is == "whole":
                 publish(target, epoch(token=12), vote, sealed(ROWS))
             else:
                 cut_off(target, epoch(token=12), vote, sealed(ROWS))
-        return one.show(*arguments)
+        return one.publish(*arguments)
 
-    monkeypatch.setattr(PrefixTarget, "show", show_after_another)
+    monkeypatch.setattr(PrefixTarget, "publish", show_after_another)
     if other_is == "whole":
         assert publish(target, epoch(token=13), vote, sealed(ROWS)) is Publication.FOUND
     else:

@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lockstep.errors import SinkRejected
-from lockstep.sinks.files._format import FileFormat, plain
-from lockstep.sinks.files._writer import write_files
+from lockstep.sinks.files._format import FileFormat, without_metadata, write_files
 from lockstep.sources import FileSource, SourceContext
 from lockstep.wal.digest import digest_batches
 
@@ -78,7 +77,7 @@ OPTIONS = {"csv": {"multiLine": "true"}}
 def written(folder: Path, kind: str, rows: pa.Table) -> bool:
     """Whether all rows could be written into `folder`."""
     folder.mkdir(parents=True)
-    schema, batches = plain(rows.schema), [("", rows.to_batches())]
+    schema, batches = without_metadata(rows.schema), [("", rows.to_batches())]
     try:
         list(write_files(folder, lambda number: f"{number}.{kind}", FileFormat(kind), schema, batches))
     except SinkRejected:

@@ -1,9 +1,10 @@
-"""The template of tables that adopt: the sealed files become the table's, by one conditional commit after the decision.
+"""Template of sinks that adopt staged files: one conditional commit after the decision adds the sealed files to the
+table.
 
-A commit is based on the very state of the table in which the marker was looked for, and carries files and marker
-together: it is applied as a whole, and only if nothing else was committed since. So whoever publishes, and however many
-do at once, one commit is applied. A commit whose answer was lost is resolved by the next one: either the marker is
-there, or that one is based on a state which the lost one, if it still came, would find to be another than its own.
+A commit is based on the table version in which the marker was looked for, and carries files and marker together: it is
+applied entirely, and only if nothing was committed since. So one commit is applied however many processes publish at
+once. A commit without a response is resolved by the next one: either the marker exists, or the new commit changes the
+version that the lost one requires.
 """
 
 from __future__ import annotations
@@ -27,90 +28,98 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-PUT_BACK = "put its old partitioning and columns back, let the epoch publish, then change it again"  #: as it is decided
-Head = TypeVar("Head")  #: one state of a table, as it was read at one instant; what it says never changes
+#: the remedy when a table was changed after the decision
+PUT_BACK = "put its old partitioning and columns back, let the epoch publish, then change it again"
+TableVersion = TypeVar("TableVersion")  #: one immutable version of a table, as loaded
 
 
-class Answer(StrEnum):
-    """What became of a commit, as far as whoever sent it was told."""
+class CommitOutcome(StrEnum):
+    """Outcome of a commit, as known to its sender."""
 
     APPLIED = "applied"
     CONFLICT = "conflict"  #: not applied, and never will be: the table had changed
-    UNKNOWN = "unknown"  #: it may be applied, or be applied later: no answer, or one that says nothing
+    UNKNOWN = "unknown"  #: it may have been applied, or be applied later: there was no usable response
 
 
-class AdoptingSink(OpenSink, Generic[Head]):
-    """The sealed files of its one output become files of the table."""
+class AdoptingSink(OpenSink, Generic[TableVersion]):
+    """Adds the sealed files of its one output to a table."""
 
-    rounds: int = 50  #: commits that meet other people's, before `publish` gives way
-    unanswered: int = 5  #: commits of which nobody knows, before `publish` gives way
+    rounds: int = 50  #: commits per `publish`, before it raises `PublishBusy`
+    unanswered: int = 5  #: commits with unknown outcome per `publish`, before it raises `SinkUnavailable`
 
     adds_columns: bool = False  #: whether the table lacked columns of the output at the last `preflight` with schemas
 
     @property
     def needs_turn(self) -> bool:
-        """Of two epochs that are to add one column, the second may have it with another type, or spell it otherwise."""
+        """True if epochs must prepare one after another: two epochs may add the same column with different types or
+        spellings."""
         return self.adds_columns
 
-    # --- what each kind of table does in its own way ---
+    # --- implemented by each table format ---
 
     @abstractmethod
-    def load_head(self) -> Head:
-        """The table's newest state, read afresh: it has every commit that was answered before. Raises
-        `SinkUnavailable`, `TargetChanged` if the table is gone."""
+    def load_head(self) -> TableVersion:
+        """Load the newest version of the table, never from a cache: it includes every commit with a response.
+
+        Raises `SinkUnavailable`, `TargetChanged` if the table doesn't exist.
+        """
 
     @abstractmethod
-    def target_of(self, head: Head) -> str:
-        """The id of the table that `head` is a state of: a random one, of this table and no other by its name."""
+    def target_of(self, head: TableVersion) -> str:
+        """Unique id of the table, which a table recreated under the same name doesn't share."""
 
     @abstractmethod
-    def marker_in(self, head: Head, epoch: int) -> Marker | None:
-        """The epoch's marker in this very state."""
+    def marker_in(self, head: TableVersion, epoch: int) -> Marker | None:
+        """The epoch's marker in this table version."""
 
-    def marker_of_span_in(self, head: Head, span: str) -> Marker | None:
-        """The marker of a range in this very state, whatever number its epoch has."""
+    def marker_of_span_in(self, head: TableVersion, span: str) -> Marker | None:
+        """The marker of an interval in this table version, whatever the number of its epoch."""
         return None
 
-    def has_replaced(self, head: Head, epoch: int) -> bool:
-        """Whether this very state shows an epoch in the place of this one, of which it need not have a marker."""
+    def has_replaced(self, head: TableVersion, epoch: int) -> bool:
+        """True if this table version shows an epoch that replaced this one, with or without a marker of it."""
         return False
 
     @abstractmethod
-    def validate(self, head: Head, epoch: SinkEpoch, output: Adoptable) -> None:
-        """Refuse before the decision what `adopt` couldn't do afterwards; write nothing. Raises `SinkRejected`,
-        `PreflightRefused`. Files and schema agree with the manifest."""
+    def validate(self, head: TableVersion, epoch: SinkEpoch, output: Adoptable) -> None:
+        """Before commit: check that `adopt` will be able to add these files. Writes nothing.
 
-    def require_liftable(self, head: Head, epoch: SinkEpoch) -> None:
-        """Refuse before the decision if `adopt` couldn't take the rows of those out of this state whose place `epoch`
-        takes, and of the lives before those, which it shows only if somebody took it back; write nothing. Raises
-        `PreflightRefused`."""
-        raise PreflightRefused(f"sink {self.name}: a {type(self.sink).__name__} can't take back what it has shown")
+        Files and schema have already been checked against the manifest. Raises `SinkRejected`, `PreflightRefused`.
+        """
+
+    def require_removable(self, head: TableVersion, epoch: SinkEpoch) -> None:
+        """Before commit: check that the rows of all epochs that `epoch` replaces can be removed from this table
+        version, including older generations that reappeared through a rollback. Writes nothing.
+
+        Raises `PreflightRefused`.
+        """
+        raise PreflightRefused(f"sink {self.name}: a {type(self.sink).__name__} can't remove published rows")
 
     @abstractmethod
-    def adopt(self, head: Head, epoch: SinkEpoch, output: Adoptable) -> Answer:
-        """Send one commit that has the files and the marker, to be applied only to `head`. Sent once: neither this nor
-        a library below may try again. Whatever happens to it, no file is deleted. The same commit takes the rows of
-        `epoch.replaced` and `epoch.earlier` away.
+    def adopt(self, head: TableVersion, epoch: SinkEpoch, output: Adoptable) -> CommitOutcome:
+        """Send one commit with files and marker, conditional on `head`; the same commit removes the rows of
+        `epoch.replaced` and `epoch.earlier`.
 
-        Raises only before anything was sent: then nothing is applied.
+        Neither this method nor a library below it may send the commit twice, or delete a file, whatever the outcome. An
+        exception is allowed only before anything was sent: then nothing is applied.
         """
 
     def last_failure(self) -> str | None:
-        """Why nobody knows what became of the last commit of that kind: a sentence without secrets."""
+        """Reason of the last `CommitOutcome.UNKNOWN`, as a sentence without secrets."""
         return None
 
-    def compaction(self) -> CompactingTable[Head] | None:
-        """How the table's small files are written anew; None where Lockstep doesn't do that."""
+    def compaction(self) -> CompactingTable[TableVersion] | None:
+        """The compaction of the table's small files; None if the format doesn't support it."""
         return None
 
-    def was_rolled_back(self, head: Head, epoch: int) -> bool:
-        """Whether the table tells that somebody took it back to before it got a published epoch."""
+    def was_rolled_back(self, head: TableVersion, epoch: int) -> bool:
+        """True if the table's history shows a rollback to a version before it got this published epoch."""
         return False
 
-    def make_durable(self, head: Head) -> None:
-        """Return only when the commits that led to `head` survive a power cut."""
+    def make_durable(self, head: TableVersion) -> None:
+        """Return once the commits that led to `head` survive a power cut."""
 
-    # --- the two calls of the roles ---
+    # --- prepare and publish ---
 
     def prepare(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
         output = self._own(wal)
@@ -121,94 +130,96 @@ class AdoptingSink(OpenSink, Generic[Head]):
         for replaced in epoch.replaced:
             self._require_shown(replaced, self.marker_in(head, replaced.id), epoch)
         if epoch.replaced:
-            self.require_liftable(head, self._with_all_replaced(head, epoch))
+            self.require_removable(head, self._with_all_replaced(head, epoch))
         vote = Vote(epoch.token, None, self.target_of(head), {output.output: output.rows})
         reach(CrashPoint.PREPARE_AFTER_PRE_COMMIT)
         return vote
 
     def publish(self, epoch: SinkEpoch, vote: Vote, wal: Iterable[Batches]) -> Publication:
-        checked, own, unknown = False, False, 0  # own: whether the marker may be of a commit of this call
+        checked, may_be_own, unknown = False, False, 0  # may_be_own: a commit of this call may have written the marker
         for _ in range(self.rounds):
             head = self.load_head()
             self._require_same_target(head, vote)
-            shown = self._proof_in(head, epoch)
-            if shown is not None:
+            marker = self._proof_in(head, epoch)
+            if marker is not None:
                 self.make_durable(head)
-                return Publication.SENT if own and shown.token == epoch.token else Publication.FOUND
+                return Publication.SENT if may_be_own and marker.token == epoch.token else Publication.FOUND
             if self.has_replaced(head, epoch.id):
-                return Publication.FOUND  # a restored table has shown the one that took its place, and never this one
+                return Publication.FOUND  # a restored table shows its replacement, and never showed this epoch
             output = self._own(wal)
             if not checked:
                 output.check_listed()
-            checked = True
-            whole = self._with_all_replaced(head, epoch)
+                checked = True
+            request = self._with_all_replaced(head, epoch)
             reach(CrashPoint.PUBLISH_BEFORE_SINK_COMMIT)
-            answer = self.adopt(head, whole, output)
+            outcome = self.adopt(head, request, output)
             reach(CrashPoint.PUBLISH_AFTER_SINK_COMMIT)
-            if answer is Answer.CONFLICT:
-                _log.info("sink %s: epoch %s: the table changed meanwhile", self.name, epoch.id)
-            own = own or answer is not Answer.CONFLICT
-            unknown += answer is Answer.UNKNOWN
+            if outcome is CommitOutcome.CONFLICT:
+                _log.info("sink %s: epoch %s: the table changed since it was loaded", self.name, epoch.id)
+            may_be_own = may_be_own or outcome is not CommitOutcome.CONFLICT
+            unknown += outcome is CommitOutcome.UNKNOWN
             if unknown > self.unanswered:
-                reason = f" (of the last: {said})" if (said := self.last_failure()) else ""
+                reason = f" (of the last: {failure})" if (failure := self.last_failure()) else ""
                 raise SinkUnavailable(
-                    f"sink {self.name}: epoch {epoch.id}: nobody tells what became of {unknown} commits{reason}; it "
-                    "is tried again, and nothing is adopted twice"
+                    f"sink {self.name}: epoch {epoch.id}: the outcome of {unknown} commits is unknown{reason}; publish "
+                    "is retried, and nothing is adopted twice"
                 )
-            # also what was applied is looked for: the next round finds it, and makes it durable
+            # an applied commit is looked for, too: the next round finds its marker and makes it durable
         raise PublishBusy(
-            f"sink {self.name}: epoch {epoch.id} met another commit {self.rounds} times: somebody writes to the table "
-            "without pause; it is tried again"
+            f"sink {self.name}: epoch {epoch.id} conflicted with other commits {self.rounds} times: another writer "
+            "commits to the table without pause; publish is retried"
         )
 
-    def _with_all_replaced(self, head: Head, epoch: SinkEpoch) -> SinkEpoch:
-        """With everything whose rows this very state may show and that has to go. What a state has no marker of has no
-        row in it; what was replaced in it may: a table that somebody took back to an older version keeps the markers of
-        today."""
+    def _with_all_replaced(self, head: TableVersion, epoch: SinkEpoch) -> SinkEpoch:
+        """`epoch` with every older epoch whose rows this table version may show.
+
+        An epoch without a marker in this version has no rows in it. An epoch that was replaced may have rows again: a
+        rollback keeps today's markers, but shows the files of the older version.
+        """
         find = cache(partial(self.marker_in, head))
-        found = self._taken_away(epoch, find) if epoch.replaced else []
-        replaced = tuple(one if marker else _without_rows(one) for one, marker in found)
-        before = {one.id for one in replaced}
-        earlier = [one for one in epoch.earlier if one.id not in before]
-        for one in earlier:
-            if marker := find(one.id):
-                self._require_shown(one, marker, epoch)
-        told = tuple(one if find(one.id) else _without_rows(one) for one in earlier)
-        return replace(epoch, replaced=replaced, earlier=told)
+        markers = self._taken_away(epoch, find) if epoch.replaced else []
+        replaced = tuple(old if marker else _without_rows(old) for old, marker in markers)
+        replaced_ids = {old.id for old in replaced}
+        earlier = [old for old in epoch.earlier if old.id not in replaced_ids]
+        for old in earlier:
+            if marker := find(old.id):
+                self._require_shown(old, marker, epoch)
+        earlier_shown = tuple(old if find(old.id) else _without_rows(old) for old in earlier)
+        return replace(epoch, replaced=replaced, earlier=earlier_shown)
 
     def _own(self, wal: Iterable[Batches]) -> Adoptable:
-        """The sink's output, which was staged below its table. Raises `InvalidPipeline`, `TargetChanged`."""
+        """The sink's output, staged below its table. Raises `InvalidPipeline`, `TargetChanged`."""
         for batches in wal:
             if batches.output != self.sink.output:
                 continue
             if getattr(batches, "home", None) is None:
                 raise TargetChanged(
-                    f"sink {self.name}: output {batches.output} was staged before a table was to adopt it: stage the "
-                    "epoch again (an undecided one: clear its run from begin after `lockstep abort`)"
+                    f"sink {self.name}: output {batches.output} was not staged below its table: stage the epoch again "
+                    "(an undecided one: clear its run from begin after `lockstep abort`)"
                 )
             return cast(Adoptable, batches)
         raise InvalidPipeline(f"sink {self.name}: the WAL has no output {self.sink.output!r}")
 
-    def _require_same_target(self, head: Head, vote: Vote) -> None:
-        if (found := self.target_of(head)) != vote.target_id:
+    def _require_same_target(self, head: TableVersion, vote: Vote) -> None:
+        if (target_id := self.target_of(head)) != vote.target_id:
             raise TargetChanged(
-                f"sink {self.name}: the table is {found} now, but {vote.target_id} voted: it was made anew, or its "
-                "place leads to another one; put it back, nothing was written"
+                f"sink {self.name}: the table is {target_id} now, but {vote.target_id} voted: it was recreated, or its "
+                "path leads to another table; put the old one back, nothing was written"
             )
 
-    def _proof_in(self, head: Head, epoch: SinkEpoch) -> Marker | None:
-        """As `_proof`, of one state. Raises `LedgerConflict`."""
+    def _proof_in(self, head: TableVersion, epoch: SinkEpoch) -> Marker | None:
+        """The epoch's marker in this table version, by number or interval. Raises `LedgerConflict`."""
         marker = self.marker_in(head, epoch.id)
         if marker is None and epoch.span is not None:
-            shown = self.marker_of_span_in(head, epoch.span)
-            if shown is not None and shown.epoch != epoch.id:
-                raise shown_before(self.name, epoch, shown)
+            marker_of_range = self.marker_of_span_in(head, epoch.span)
+            if marker_of_range is not None and marker_of_range.epoch != epoch.id:
+                raise shown_before(self.name, epoch, marker_of_range)
         return self._require_decided(epoch, marker)
 
     # --- recovery and verification ---
 
     def pending(self) -> list[Txn]:
-        """What is staged below the table goes with the WAL's folder, by the ledger's word."""
+        """Always empty: the ledger removes what is staged below the table together with the WAL's folder."""
         return []
 
     def abort(self, txn: Txn) -> None:
@@ -233,5 +244,5 @@ class AdoptingSink(OpenSink, Generic[Head]):
         return self.target_of(self.load_head())
 
 
-def _without_rows(one: Replaced) -> Replaced:
-    return replace(one, rows=dict.fromkeys(one.rows, 0))
+def _without_rows(epoch: Replaced) -> Replaced:
+    return replace(epoch, rows=dict.fromkeys(epoch.rows, 0))

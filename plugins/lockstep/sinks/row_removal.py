@@ -1,15 +1,15 @@
-"""The rows of replaced epochs, lifted out of a table's files: what is to go, and what stands for the rest of it.
+"""Removal of replaced epochs' rows from a table's files.
 
-The files that an epoch brought hold its rows alone, and go whole. Those into which its rows were compacted, by Lockstep
-or by others, hold rows of other epochs too: these are written anew, as a compaction with a number of its own, and go
-into the table by the same commit. Until then the table is as it was; see `lockstep.sinks.compacting` for what becomes
-of files that never get there.
+A file that an epoch added has its rows alone, and is removed. A file into which its rows were compacted, by Lockstep or
+by other software, has rows of other epochs too: these are rewritten into a new file, as by a compaction with a number
+of its own, and the same commit swaps the files. Until then the table is unchanged; see `lockstep.sinks.compacting` for
+files that are never committed.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -20,174 +20,174 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lockstep.errors import PreflightRefused, PublishBlocked, SinkUnavailable
-from lockstep.sinks.adopting import Head
-from lockstep.sinks.compacting import CompactingTable, NewFile, TableFile, new_number, write_anew
-from lockstep.sinks.rewriting import facts_of, footer_of, is_comparable, schema_of
+from lockstep.sinks.adopting import TableVersion
+from lockstep.sinks.compacting import (
+    CompactingTable,
+    RewrittenFile,
+    TableFile,
+    facts_of,
+    footer_of,
+    is_comparable,
+    new_number,
+    schema_of,
+    write_anew,
+)
 from lockstep.sinks.values import SinkEpoch
 
 
 @dataclass(frozen=True)
 class RowRemoval:
-    """`removed` go, and `added`, written by compaction `number`, hold the rows of theirs that stay. None: nothing was
-    written."""
+    """Files to remove, and new files, written by compaction `number`, with those of their rows that stay. `number` is
+    None if nothing was written."""
 
     removed: Sequence[TableFile] = ()
-    added: Sequence[NewFile] = ()
+    added: Sequence[RewrittenFile] = ()
     number: int | None = None
 
 
 NOTHING = RowRemoval()
 
 
-class Lifting(Generic[Head]):
-    """For `epoch`, however many states of the table its publication looks at. `column`: the epoch column; `output`: of
-    the epochs, which the table shows."""
+class RowRemover(Generic[TableVersion]):
+    """Removes the rows of all epochs that `epoch` replaces; kept while its publication tries several table versions.
 
-    def __init__(self, table: CompactingTable[Head], column: str, epoch: SinkEpoch, output: str) -> None:
+    `column`: the epoch column; `output`: the output in the table.
+    """
+
+    def __init__(self, table: CompactingTable[TableVersion], column: str, epoch: SinkEpoch, output: str) -> None:
         self.epoch, self._table, self._column = epoch, table, column
-        self._taken = {one.id: one for one in (*epoch.replaced, *epoch.earlier)}
+        self._replaced = {replaced.id: replaced for replaced in (*epoch.replaced, *epoch.earlier)}
+        self._epochs = f"epoch {', '.join(map(str, sorted(self._replaced)))}"
         self._output = output
         self._number = new_number()
         self._last: int | None = None
-        self._counts: dict[TableFile, tuple[Counter[int], int]] = {}  # rows of each replaced epoch, and others
-        self._rests: dict[TableFile, NewFile] = {}
+        self._counts: dict[TableFile, tuple[Counter[int], int]] = {}  # rows by replaced epoch, and rows that stay
+        self._rewritten: dict[TableFile, RewrittenFile] = {}
 
-    def require_liftable(self, head: Head) -> None:
-        """Before the decision. Raises `PreflightRefused` for a file that can't be written anew; writes nothing."""
-        for file, others in self._found(head):
-            if others:
+    def require_removable(self, head: TableVersion) -> None:
+        """Before commit: raise `PreflightRefused` for a file that can't be rewritten. Writes nothing."""
+        for file, remaining in self._affected_files(head):
+            if remaining:
                 self._require_rewritable(head, file)
 
-    def lift(self, head: Head) -> RowRemoval:
-        """What one commit on this very state has to do, after the decision. Raises `PublishBlocked` for a file that
-        can't be written anew, `SinkUnavailable`, `CompactionRefused`."""
+    def removal_at(self, head: TableVersion) -> RowRemoval:
+        """What a commit on this table version has to do. Raises `PublishBlocked` for a file that can't be rewritten,
+        `SinkUnavailable`, `CompactionRefused`."""
         try:
-            return self._lift(head)
+            if self._rewritten and self._table.last(head) != self._last:  # fenced: files written so far may be deleted
+                self._start_anew()
+            self._last = self._table.last(head)
+            files = self._affected_files(head)
+            added = [self._rewrite(head, file) for file, remaining in files if remaining]
         except PreflightRefused as error:
-            raise PublishBlocked(f"{error}; the epoch that takes its place is decided, and waits for that") from error
+            raise PublishBlocked(f"{error}; the epoch that replaces it is decided, and waits for that") from error
         except (OSError, pa.ArrowException) as error:
-            self._start_anew()  # what was written in part
+            self._start_anew()  # a file may be incomplete
             raise SinkUnavailable(
-                f"sink {self._table.name}: files with rows of {self._told} can't be written anew: "
+                f"sink {self._table.name}: files with rows of {self._epochs} can't be rewritten: "
                 f"{' '.join(str(error).split())}; nothing was changed"
             ) from error
+        return RowRemoval(tuple(file for file, _ in files), tuple(added), self._number if added else None)
 
     def _start_anew(self) -> None:
-        self._number, self._rests = new_number(), {}
+        self._number, self._rewritten = new_number(), {}
 
-    def _lift(self, head: Head) -> RowRemoval:
-        self._forget_if_fenced(head)
-        gone, rests = list[TableFile](), list[NewFile]()
-        for file, others in self._found(head):
-            gone.append(file)
-            if others:
-                rests.append(self._rest_of(head, file))
-        return RowRemoval(tuple(gone), tuple(rests), self._number if rests else None)
-
-    def _forget_if_fenced(self, head: Head) -> None:
-        """Whoever has fenced the table may delete what was written so far."""
-        if self._rests and self._table.last(head) != self._last:
-            self._start_anew()
-        self._last = self._table.last(head)
-
-    def _found(self, head: Head) -> list[tuple[TableFile, int]]:
-        """Files with rows of the replaced epochs, and how many others they have. Raises `PreflightRefused`."""
-        found = list(self._holding(head))
-        self._require_whole_lives(sum((theirs for _, theirs, _ in found), Counter[int]()))
-        return [(file, others) for file, _, others in found]
-
-    def _require_whole_lives(self, rows: Counter[int]) -> None:
-        """Raise `PreflightRefused` for rows that aren't what these epochs brought: none has more than it had, and none
-        stands beside the one that took its place."""
-        for number, one in sorted(self._taken.items()):
-            sealed = one.rows.get(self._output)
-            if sealed is not None and rows[number] > sealed:
-                raise self._refusal(f"{rows[number]} rows have the number of epoch {number}, which brought {sealed}")
-            if one.replaced_by is not None and rows[number] and rows[one.replaced_by]:
-                raise self._refusal(
-                    f"{rows[number]} rows have the number of epoch {number}, which epoch {one.replaced_by} replaced, "
-                    f"beside {rows[one.replaced_by]} of that"
-                )
-
-    def _refusal(self, found: str) -> PreflightRefused:
-        return PreflightRefused(
-            f"sink {self._table.name}: {found}: some are somebody else's, a former owner's for instance, and would go "
-            f"with them; give those another number in {self._column}, or null"
-        )
-
-    def _holding(self, head: Head) -> Iterator[tuple[TableFile, Counter[int], int]]:
-        """Files with rows of the replaced epochs: how many of each, and how many others."""
+    def _affected_files(self, head: TableVersion) -> list[tuple[TableFile, int]]:
+        """Files with rows of the replaced epochs, and how many other rows they have. Raises `PreflightRefused`."""
+        files, total = list[tuple[TableFile, int]](), Counter[int]()
         for file in self._table.files(head):
             if file.epoch is not None:
-                if file.epoch in self._taken:
-                    yield self._whole(file), Counter({file.epoch: file.rows}), 0
+                counts, remaining = Counter({file.epoch: file.rows} if file.epoch in self._replaced else {}), 0
             elif self._may_hold(file):
-                theirs, others = self._count(head, file)
-                if theirs:
-                    yield self._whole(file), theirs, others
+                counts, remaining = self._count(head, file)
+            else:
+                continue
+            if file.epoch in self._replaced or counts:
+                self._require_visible(file)
+                files.append((file, remaining))
+                total += counts
+        self._require_unmixed(total)
+        return files
 
     def _may_hold(self, file: TableFile) -> bool:
         if file.epochs is None:
             return True
         least, greatest = file.epochs
-        return any(least <= epoch <= greatest for epoch in self._taken)
+        return any(least <= epoch <= greatest for epoch in self._replaced)
 
-    def _whole(self, file: TableFile) -> TableFile:
+    def _require_visible(self, file: TableFile) -> None:
         if file.hides_rows:
             raise PreflightRefused(
-                f"sink {self._table.name}: {file.path} is {file.kept}, and with rows of {self._told}: have the table "
-                "rewrite it without them (Delta: REORG TABLE … APPLY (PURGE); Iceberg: rewrite_data_files)"
+                f"sink {self._table.name}: {file.path} is {file.skip_reason}, and with rows of {self._epochs}: have "
+                "the table rewrite it without them (Delta: REORG TABLE … APPLY (PURGE); Iceberg: rewrite_data_files)"
             )
-        return file
 
-    def _count(self, head: Head, file: TableFile) -> tuple[Counter[int], int]:
-        """By the file itself: the table may not tell. Raises `PreflightRefused` for one that isn't Parquet."""
+    def _require_unmixed(self, rows: Counter[int]) -> None:
+        """Raise `PreflightRefused` if rows with these numbers aren't the epochs' own: an epoch has more rows than it
+        published, or has rows together with the epoch that replaced it."""
+        for number, replaced in sorted(self._replaced.items()):
+            sealed = replaced.rows.get(self._output)
+            if sealed is not None and rows[number] > sealed:
+                raise self._refusal(f"{rows[number]} rows have the number of epoch {number}, which published {sealed}")
+            if replaced.replaced_by is not None and rows[number] and rows[replaced.replaced_by]:
+                raise self._refusal(
+                    f"{rows[number]} rows have the number of epoch {number}, which epoch {replaced.replaced_by} "
+                    f"replaced, besides {rows[replaced.replaced_by]} of that"
+                )
+
+    def _refusal(self, problem: str) -> PreflightRefused:
+        return PreflightRefused(
+            f"sink {self._table.name}: {problem}: some belong to another writer, a former owner for instance, and "
+            f"would be removed with them; give those another number in {self._column}, or null"
+        )
+
+    def _count(self, head: TableVersion, file: TableFile) -> tuple[Counter[int], int]:
+        """Rows by replaced epoch, and other rows, read from the file. Raises `PreflightRefused` if it isn't Parquet."""
         if file in self._counts:
             return self._counts[file]
-        theirs = Counter[int]()
+        counts = Counter[int]()
         try:
             with closing(self._table.open_file(head, file.path)) as raw, pq.ParquetFile(raw) as parquet:
                 rows, names = parquet.metadata.num_rows, self._table.numbered(head, schema_of(parquet.metadata)).names
-                if self._column in names:  # not in what others brought
+                if self._column in names:  # files of other writers may lack it
                     for batch in parquet.iter_batches(columns=[parquet.schema_arrow.names[names.index(self._column)]]):
                         batch = batch.rename_columns([self._column])
-                        counted = batch.filter(self._is_theirs(batch)).column(0).value_counts()
-                        theirs.update({one["values"]: one["counts"] for one in counted.to_pylist()})
+                        entries = batch.filter(self._is_replaced(batch)).column(0).value_counts().to_pylist()
+                        counts.update({entry["values"]: entry["counts"] for entry in entries})
         except pa.ArrowInvalid as error:
             raise PreflightRefused(
-                f"sink {self._table.name}: {file.path} may have rows of {self._told}, and isn't a Parquet file that "
-                f"can be read: {' '.join(str(error).split())}: have the table rewrite it, or restore what is damaged"
+                f"sink {self._table.name}: {file.path} may have rows of {self._epochs}, and isn't a readable Parquet "
+                f"file: {' '.join(str(error).split())}: have the table rewrite it, or restore what is damaged"
             ) from error
-        self._counts[file] = theirs, rows - theirs.total()
+        self._counts[file] = counts, rows - counts.total()
         return self._counts[file]
 
-    def _is_theirs(self, batch: pa.RecordBatch) -> pa.Array:
+    def _is_replaced(self, batch: pa.RecordBatch) -> pa.Array:
         column = batch.column(batch.schema.get_field_index(self._column))
-        return pc.is_in(column, pa.array(sorted(self._taken), column.type))
+        return pc.is_in(column, pa.array(sorted(self._replaced), column.type))
 
-    def _others(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        return batch.filter(pc.invert(self._is_theirs(batch)))
-
-    def _require_rewritable(self, head: Head, file: TableFile) -> None:
+    def _require_rewritable(self, head: TableVersion, file: TableFile) -> None:
         footer = footer_of(partial(self._table.open_file, head, file.path))
         fault = self._table.fault(head, facts_of(footer))
         if fault is None and not is_comparable(schema_of(footer)):
             fault = "with columns of a type that the digest can't take"
         if fault is not None:
             raise PreflightRefused(
-                f"sink {self._table.name}: rows of {self._told} stand in {file.path} together with others', and it "
-                f"can't be written anew, as it is a file {fault}: have the table rewrite it, or take the epoch's rows "
-                "away by hand"
+                f"sink {self._table.name}: {file.path} has rows of {self._epochs} and of other epochs, and can't be "
+                f"rewritten, because it is a file {fault}: have the table rewrite it, or delete those rows by hand"
             )
 
-    def _rest_of(self, head: Head, file: TableFile) -> NewFile:
-        """The rows of other epochs, in a file of their own."""
-        if file not in self._rests:
+    def _rewrite(self, head: TableVersion, file: TableFile) -> RewrittenFile:
+        """The rows of other epochs, in a new file."""
+        if file not in self._rewritten:
             self._require_rewritable(head, file)
-            path = f"{self._table.folder(self._number)}/part-{len(self._rests):05}.parquet"
-            self._rests[file] = write_anew(self._table, head, [file], path, self._counts[file][1], self._others)
-        return self._rests[file]
-
-    @property
-    def _told(self) -> str:
-        return f"epoch {', '.join(map(str, sorted(self._taken)))}"
+            path = f"{self._table.folder(self._number)}/part-{len(self._rewritten):05}.parquet"
+            self._rewritten[file] = write_anew(
+                self._table,
+                head,
+                [file],
+                path,
+                self._counts[file][1],
+                lambda batch: batch.filter(pc.invert(self._is_replaced(batch))),
+            )
+        return self._rewritten[file]

@@ -22,7 +22,7 @@ from pyiceberg.types import StringType
 from lockstep.errors import PreflightRefused, PublishBlocked
 from lockstep.sinks import compacting
 from lockstep.sinks.compacting import TableFile
-from lockstep.sinks.row_removal import Lifting, RowRemoval
+from lockstep.sinks.row_removal import RowRemoval, RowRemover
 from lockstep.sinks.values import Publication, Replaced, SinkEpoch
 from lockstep.testing._sealed_rows import SealedRows, sealed
 from lockstep.testing._under_test import epoch, expect_proof, expect_replaced, expect_rows, opened, prepare, publish
@@ -90,10 +90,10 @@ def test_a_fence_between_writing_and_the_commit_has_the_rest_written_anew(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever fences may delete what was written, as nothing names it."""
-    wals, real, numbers = lake.fill(1, 2), Lifting.lift, list[int | None]()
+    wals, real, numbers = lake.fill(1, 2), RowRemover.removal_at, list[int | None]()
     lake.compact()
 
-    def lift(self: Lifting[Any], head: Any) -> RowRemoval:
+    def removal_at(self: RowRemover[Any], head: Any) -> RowRemoval:
         found = real(self, head)
         if not numbers:
             compacting.fence(self._table)
@@ -109,7 +109,7 @@ def test_a_fence_between_writing_and_the_commit_has_the_rest_written_anew(
             live.publish(new, vote, lake.target.staged(new, NEW))
         return numbers
 
-    monkeypatch.setattr(Lifting, "lift", lift)
+    monkeypatch.setattr(RowRemover, "removal_at", removal_at)
     first, second = apart(run)
     assert first != second and None not in (first, second)
     expect_rows(lake.target, wals[2], NEW)
@@ -125,7 +125,7 @@ def test_a_life_that_somebody_brought_back_goes_with_the_one_that_took_its_place
     expect_rows(lake.target, wals[1], wals[2])
     new = replace(at(6), replaced=(replace(third, rows={"rows": ROWS - 3}),), generation=2)
     few = replace(new, earlier=(replace(first, rows={"rows": ROWS - 1}, replaced_by=3),))
-    with pytest.raises(PreflightRefused, match=f"{ROWS} rows have the number of epoch 1, which brought {ROWS - 1}"):
+    with pytest.raises(PreflightRefused, match=f"{ROWS} rows have the number of epoch 1, which published {ROWS - 1}"):
         prepare(lake.target, few, LAST)
     new = replace(new, earlier=(replace(first, replaced_by=3),))
     vote = prepare(lake.target, new, LAST)
@@ -178,7 +178,7 @@ def test_files_with_former_names_of_columns_give_back_the_rows_of_one_epoch(make
 
 
 class OneFile:
-    """Satisfies what `Lifting` asks of a table: it has one file, with rows of epochs 1 and 2."""
+    """Satisfies what `RowRemover` asks of a table: it has one file, with rows of epochs 1 and 2."""
 
     name = "lake"
 
@@ -206,40 +206,40 @@ class OneFile:
 REPLACEMENT = SinkEpoch(3, 30, "c", at(1).timestamp, None, (Replaced(1, "a"),), 1)
 
 
-def lifting(table: OneFile, **taking: Any) -> Lifting[Any]:
-    return Lifting[Any](table, "lockstep_epoch", replace(REPLACEMENT, **taking), "rows")  # type: ignore[arg-type]
+def lifting(table: OneFile, **taking: Any) -> RowRemover[Any]:
+    return RowRemover[Any](table, "lockstep_epoch", replace(REPLACEMENT, **taking), "rows")  # type: ignore[arg-type]
 
 
 def test_a_file_that_can_not_be_written_anew_is_refused_before_the_decision_and_waited_for_after_it() -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({}, "an older partitioning"),
-        ({"rows": 0, "kept": "without statistics"}, "an older partitioning"),
-        ({"hides_rows": True, "kept": "with rows that a deletion vector takes away"}, "PURGE"),
+        ({"rows": 0, "skip_reason": "without statistics"}, "an older partitioning"),
+        ({"hides_rows": True, "skip_reason": "with rows that a deletion vector takes away"}, "PURGE"),
     ]
     for told, why in cases:
         of_one_file = lifting(OneFile(**told))
         with pytest.raises(PreflightRefused, match=f"epoch 1.*{why}"):
-            of_one_file.require_liftable(None)
+            of_one_file.require_removable(None)
         with pytest.raises(PublishBlocked, match=f"{why}.*is decided"):
-            of_one_file.lift(None)
+            of_one_file.removal_at(None)
 
 
 def test_rows_of_a_former_owner_with_the_same_number_are_never_lifted() -> None:
-    for rows, told in ((0, "1 rows have the number of epoch 1, which brought 0"), (1, "an older partitioning")):
+    for rows, told in ((0, "1 rows have the number of epoch 1, which published 0"), (1, "an older partitioning")):
         with pytest.raises(PreflightRefused, match=told):
-            lifting(OneFile(), replaced=(Replaced(1, "a", {"rows": rows}),)).require_liftable(None)
+            lifting(OneFile(), replaced=(Replaced(1, "a", {"rows": rows}),)).require_removable(None)
 
 
 def test_an_earlier_life_is_lifted_where_it_came_back_and_never_beside_the_one_that_took_its_place() -> None:
-    def with_heir(replaced_by: int) -> Lifting[Any]:
+    def with_heir(replaced_by: int) -> RowRemover[Any]:
         earlier = Replaced(1, "a", {"rows": 1}, replaced_by=replaced_by)
         return lifting(OneFile(), replaced=(Replaced(2, "b", {"rows": 1}),), earlier=(earlier,))
 
-    with pytest.raises(PreflightRefused, match="1 rows have the number of epoch 1, whose place epoch 2 took, beside 1"):
-        with_heir(2).require_liftable(None)
-    with pytest.raises(PublishBlocked, match=r"whose place epoch 2 took.*is decided"):
-        with_heir(2).lift(None)
-    lifted = with_heir(7).lift(None)  # its own heir has no row here
+    with pytest.raises(PreflightRefused, match="1 rows have the number of epoch 1, which epoch 2 replaced, besides 1"):
+        with_heir(2).require_removable(None)
+    with pytest.raises(PublishBlocked, match=r"which epoch 2 replaced.*is decided"):
+        with_heir(2).removal_at(None)
+    lifted = with_heir(7).removal_at(None)  # its own heir has no row here
     assert [file.path for file in lifted.removed] == ["part-0.parquet"] and lifted.added == ()
 
 
@@ -268,7 +268,7 @@ def test_files_that_can_not_be_looked_through_are_refused_by_name_before_the_dec
     bring("nobodys.orc", null_value_counts={7: 10})
     assert restate(3, 1) is Publication.SENT
     bring("anybodys.orc")
-    with pytest.raises(PreflightRefused, match=r"anybodys\.orc may have rows of epoch 2, and isn't a Parquet file"):
+    with pytest.raises(PreflightRefused, match=r"anybodys\.orc may have rows of epoch 2, and isn't a readable Parquet"):
         restate(4, 2)
     assert lake.compact().files_after == 1
     bring("deletes.orc", content=DataFileContent.EQUALITY_DELETES, equality_ids=[1])

@@ -14,9 +14,8 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from lockstep.errors import PreflightRefused, SinkUnavailable
 from lockstep.sinks.iceberg import IcebergSink
-from lockstep.sinks.iceberg._catalogs import _ImpatientRestCatalog
-from lockstep.sinks.iceberg._durable_io import DurableFileIO, durable_io
-from lockstep.sinks.iceberg._open_sink import OpenIcebergSink
+from lockstep.sinks.iceberg._catalogs import DurableFileIO, _ImpatientRestCatalog, durable_io
+from lockstep.sinks.iceberg._sink import OpenIcebergSink
 from lockstep.sinks.values import Publication
 from lockstep.testing._behaviour import BEHAVIOURS
 from lockstep.testing._sealed_rows import OUTPUT, sealed

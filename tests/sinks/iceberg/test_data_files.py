@@ -27,9 +27,8 @@ from pyiceberg.transforms import (
 )
 
 from lockstep.errors import InvalidPipeline, PreflightRefused
-from lockstep.sinks.iceberg._columns import misfits, new_columns
-from lockstep.sinks.iceberg._data_files import SealedFile, data_file, faults, unkept_partitions
-from lockstep.sinks.iceberg._partitioning import parse_partition, partition_spec
+from lockstep.sinks.iceberg._columns import new_columns, parse_partition, partition_spec, schema_faults
+from lockstep.sinks.iceberg._data_files import SealedDataFile, data_file, faults, unsupported_partitions
 from lockstep.wal.file_facts import FileFacts, leaves_of
 
 COLUMNS = pa.schema(
@@ -69,10 +68,10 @@ def rows(**changed: list[Any]) -> pa.Table:
     return pa.table(columns, COLUMNS)
 
 
-def sealed(folder: Path, table: pa.Table, **options: Any) -> SealedFile:
+def sealed(folder: Path, table: pa.Table, **options: Any) -> SealedDataFile:
     path = folder / "part-0.parquet"
     pq.write_table(table, path, **options)
-    return SealedFile(f"file://{path}", path.stat().st_size, FileFacts.of(pq.read_metadata(path)))
+    return SealedDataFile(f"file://{path}", path.stat().st_size, FileFacts.of(pq.read_metadata(path)))
 
 
 LONG = "x" * 5000  #: writers leave out min and max of a row group with values beyond some 4 kB
@@ -146,11 +145,11 @@ def test_a_file_of_several_partitions_or_without_their_statistics_is_refused_by_
             assert "several partitions" in fault and text.partition("(")[2].rstrip(")") in fault
     file = sealed(tmp_path, rows(), write_statistics=["id"])
     [fault] = faults(table_of(partition_by=("day(at)",)), file)
-    assert fault == "it has no statistics of at, by which the table is partitioned"
+    assert fault == "it has no statistics of the partition column at"
     assert faults(table_of(), file) == []
     file = sealed(tmp_path, rows(origin=["JFK", "JFK", LONG]), row_group_size=2)
     [fault] = faults(table_of(partition_by=("origin",)), file)
-    assert fault == "it has no statistics of origin, by which the table is partitioned"
+    assert fault == "it has no statistics of the partition column origin"
 
 
 def test_field_ids_are_none_or_the_tables_and_int96_is_refused(tmp_path: Path) -> None:
@@ -173,7 +172,7 @@ def test_nulls_in_a_required_column_are_refused(tmp_path: Path) -> None:
     required = pa.schema([field.with_nullable(field.name != "price") for field in COLUMNS])
     [fault] = faults(table_of(required), sealed(tmp_path, rows()))
     assert "price is required" in fault
-    assert misfits(table_of(required), COLUMNS, adds=False) == []
+    assert schema_faults(table_of(required), COLUMNS, adds=False) == []
     nested: list[tuple[pa.DataType, Any]] = [
         (pa.struct({"x": pa.int64()}), {"x": 1}),
         (pa.list_(pa.int64()), [1]),
@@ -192,9 +191,9 @@ def test_buckets_and_truncated_values_are_refused() -> None:
     schema = assign_fresh_schema_ids(_pyarrow_to_schema_without_ids(COLUMNS))
     transforms: list[Any] = [BucketTransform(16), TruncateTransform(2)]
     fields = [PartitionField(1, 1000 + n, transform, f"p{n}") for n, transform in enumerate(transforms)]
-    assert unkept_partitions(metadata_of(schema, PartitionSpec(*fields))) == ["bucket[16](id)", "truncate[2](id)"]
-    assert unkept_partitions(table_of(partition_by=("day(at)", "origin"))) == []
-    assert unkept_partitions(table_of(partition_by=("ratio",))) == ["identity(ratio)"]
+    assert unsupported_partitions(metadata_of(schema, PartitionSpec(*fields))) == ["bucket[16](id)", "truncate[2](id)"]
+    assert unsupported_partitions(table_of(partition_by=("day(at)", "origin"))) == []
+    assert unsupported_partitions(table_of(partition_by=("ratio",))) == ["identity(ratio)"]
 
 
 def test_a_partition_that_has_no_meaning_is_refused(subtests: pytest.Subtests) -> None:
@@ -206,38 +205,38 @@ def test_a_partition_that_has_no_meaning_is_refused(subtests: pytest.Subtests) -
 
 
 def test_columns_fit_by_name_in_any_order_and_narrower_and_others_are_refused() -> None:
-    assert misfits(table_of(), pa.schema(list(reversed(COLUMNS))), adds=False) == []
-    assert misfits(table_of(), pa.schema(list(COLUMNS)[:2]), adds=False) == [], "the others are null"
-    assert misfits(table_of(), COLUMNS.set(0, pa.field("id", pa.int32())), adds=False) == []
+    assert schema_faults(table_of(), pa.schema(list(reversed(COLUMNS))), adds=False) == []
+    assert schema_faults(table_of(), pa.schema(list(COLUMNS)[:2]), adds=False) == [], "the others are null"
+    assert schema_faults(table_of(), COLUMNS.set(0, pa.field("id", pa.int32())), adds=False) == []
     wrong = COLUMNS.set(0, pa.field("id", pa.string())).set(4, pa.field("at", pa.timestamp("us")))
-    assert misfits(table_of(), wrong, adds=False) == [
+    assert schema_faults(table_of(), wrong, adds=False) == [
         "column id is string, the table has long",
         "column at is timestamp, the table has timestamptz",
     ]
     nested = pa.schema({"at": pa.list_(pa.struct({"x": pa.int64(), "y": pa.string()}))})
-    assert misfits(table_of(nested), nested, adds=False) == []
+    assert schema_faults(table_of(nested), nested, adds=False) == []
     other = pa.schema({"at": pa.list_(pa.struct({"x": pa.int64(), "z": pa.string()}))})
-    [fault] = misfits(table_of(nested), other, adds=False)
+    [fault] = schema_faults(table_of(nested), other, adds=False)
     assert fault.startswith("column at is")
 
 
 def test_a_new_column_is_added_only_where_that_is_asked_for() -> None:
     wider = COLUMNS.append(pa.field("carrier", pa.string(), nullable=False))
-    [fault] = misfits(table_of(), wider, adds=False)
-    assert fault == "the table has no column carrier: add it, or say on_new_columns='add'"
-    assert misfits(table_of(), wider, adds=True) == []
+    [fault] = schema_faults(table_of(), wider, adds=False)
+    assert fault == "the table has no column carrier: add it, or set on_new_columns='add'"
+    assert schema_faults(table_of(), wider, adds=True) == []
     assert new_columns(table_of(), wider) == pa.schema([pa.field("carrier", pa.string())])
     mapping = '[{"field-id": 1, "names": ["id", "number"]}]'
     metadata = table_of(properties={"schema.name-mapping.default": mapping})
-    [fault] = misfits(metadata, COLUMNS.append(pa.field("number", pa.int64())), adds=True)
+    [fault] = schema_faults(metadata, COLUMNS.append(pa.field("number", pa.int64())), adds=True)
     assert "former name" in fault
 
 
 def test_names_that_differ_by_case_alone_are_refused() -> None:
     schema = pa.schema({"id": pa.int64(), "ID": pa.int64()})
-    assert any("case" in fault for fault in misfits(table_of(schema), schema, adds=False))
+    assert any("case" in fault for fault in schema_faults(table_of(schema), schema, adds=False))
     other = COLUMNS.set(0, pa.field("ID", pa.int64()))
-    assert any("case" in fault for fault in misfits(table_of(), other, adds=True)), "the table's own, too"
+    assert any("case" in fault for fault in schema_faults(table_of(), other, adds=True)), "the table's own, too"
 
 
 def _number(digits: str, scale: int) -> Decimal:

@@ -15,7 +15,7 @@ from pyiceberg.types import DoubleType
 
 from lockstep.errors import PublishBlocked, SinkUnavailable, TargetChanged
 from lockstep.sinks.iceberg._catalogs import _PostgresCatalog
-from lockstep.sinks.iceberg._open_sink import OpenIcebergSink
+from lockstep.sinks.iceberg._sink import OpenIcebergSink
 from lockstep.sinks.values import Publication
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, digest, sealed
 from lockstep.testing._under_test import epoch, expect_proof, expect_rows, opened, prepare, publish
@@ -91,7 +91,7 @@ def test_an_epoch_that_somebody_rolls_back_is_told_and_not_published_again(
         publish(target, at, vote, second)
     publish(target, at, vote, second)
     expect_rows(target, first)
-    with opened(target) as sink, pytest.raises(TargetChanged, match="rolled the table back to before snapshot"):
+    with opened(target) as sink, pytest.raises(TargetChanged, match="the table was rolled back to before snapshot"):
         list(sink.read(2, OUTPUT, SCHEMA))
     expect_proof(target, epoch(), first)
 

@@ -23,9 +23,9 @@ from lockstep.errors import (
     TargetChanged,
     TargetOwned,
 )
-from lockstep.sinks.iceberg import IcebergSink, _open_sink, _table
+from lockstep.sinks.iceberg import IcebergSink, _sink, _table
 from lockstep.sinks.iceberg._catalogs import _PostgresCatalog
-from lockstep.sinks.iceberg._open_sink import OpenIcebergSink
+from lockstep.sinks.iceberg._sink import OpenIcebergSink
 from lockstep.sinks.values import EpochCut
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed, table
 from lockstep.testing._under_test import epoch, expect_rows, opened, prepare, publish
@@ -64,7 +64,7 @@ BYPASSED = {
     "write.wap.enabled": "true",
 }
 UNFIT: list[tuple[dict[str, Any], str]] = [
-    *[({"properties": {name: value}}, f"says {name}={value}") for name, value in BYPASSED.items()],
+    *[({"properties": {name: value}}, f"has {name}={value}") for name, value in BYPASSED.items()],
     ({"partition_spec": PartitionSpec(PartitionField(1, 1000, BucketTransform(4), "b"))}, r"bucket\[4\]\(id\)"),
     ({"sort_order": SortOrder(SortField(1, IdentityTransform()), order_id=1)}, "sort order"),
     (
@@ -124,7 +124,7 @@ def test_a_column_by_the_name_of_the_epochs_or_of_a_type_that_iceberg_lacks_is_r
 ) -> None:
     with pytest.raises(PreflightRefused, match="lockstep_epoch"):
         preflight(target, SCHEMA.append(pa.field("lockstep_epoch", pa.int64())))
-    with pytest.raises(PreflightRefused, match="Iceberg has no type"):
+    with pytest.raises(PreflightRefused, match="Iceberg lacks a type"):
         preflight(target, pa.schema({"id": pa.duration("us")}))
 
 
@@ -133,7 +133,7 @@ def test_a_missing_table_is_made_at_a_place_and_only_if_that_is_asked_for(catalo
     target = IcebergUnderTest(catalog_dsn, memory, create=False)
     with sink.opened(target.context()) as live, pytest.raises(PreflightRefused, match="location="):
         live.preflight(None)
-    with pytest.raises(PreflightRefused, match=rf"no table {TABLE}: make it, .* or say create=True"):
+    with pytest.raises(PreflightRefused, match=rf"no table {TABLE}: create it, .* or set create=True"):
         preflight(target, None)
     making = IcebergUnderTest(catalog_dsn, memory)
     with opened(making) as live:
@@ -201,7 +201,7 @@ def test_a_table_that_is_made_anew_after_the_vote_gets_nothing(target: IcebergUn
     vote = prepare(target, epoch(), wal)
     with target.catalog() as catalog:
         catalog.drop_table(TABLE)
-    with opened(target) as sink, pytest.raises(TargetChanged, match="no table"):
+    with opened(target) as sink, pytest.raises(TargetChanged, match="lost table"):
         sink.publish(epoch(), vote, target.staged(epoch(), wal))
     preflight(target)
     with opened(target) as sink, pytest.raises(TargetChanged):
@@ -217,7 +217,7 @@ def test_a_catalog_that_applies_what_it_should_refuse_is_refused(
     monkeypatch.setattr(
         _PostgresCatalog, "commit_table", lambda self, table, conditions, updates: real(self, table, (), updates)
     )
-    with opened(target) as sink, pytest.raises(PreflightRefused, match="compares and swaps"):
+    with opened(target) as sink, pytest.raises(PreflightRefused, match="compare-and-swap"):
         sink.preflight(None)
 
 
@@ -232,7 +232,7 @@ def test_a_commit_that_the_catalog_denies_says_so_in_the_end(
         raise PreflightRefused("sink lake: committing: grant the login what it lacks")
 
     monkeypatch.setattr(_PostgresCatalog, "commit_table", denied)
-    with opened(target) as sink, pytest.raises(SinkUnavailable, match=r"what became of 6 commits.*grant the login"):
+    with opened(target) as sink, pytest.raises(SinkUnavailable, match=r"the outcome of 6 commits.*grant the login"):
         sink.publish(epoch(), vote, target.staged(epoch(), wal))
 
 
@@ -301,7 +301,7 @@ def test_a_table_of_format_version_1_may_have_lost_a_partition_field(catalog_dsn
     if when == "dropped":
         with target.table() as found, found.update_schema() as columns:
             columns.delete_column("name")
-        with pytest.raises(PreflightRefused, match="of a column that was dropped"):
+        with pytest.raises(PreflightRefused, match="of a dropped column"):
             prepare(target, epoch(), wal)
         return
     publish(target, epoch(), vote or prepare(target, epoch(), wal), wal)
@@ -315,7 +315,7 @@ def test_a_table_that_has_another_format_or_breaks_the_library_after_the_vote_bl
     wal = sealed(4)
     vote = prepare(target, epoch(), wal)
     for owner, name, wrong, said in (
-        (_open_sink, "FORMATS", (3,), "has format version 2"),
+        (_sink, "FORMATS", (3,), "has format version 2"),
         (_table, "data_files", lambda *_: 1 // 0, "can't be built: ZeroDivisionError"),
     ):
         with monkeypatch.context() as patch, opened(target) as sink, pytest.raises(PublishBlocked, match=said):

@@ -1,19 +1,19 @@
-"""A folder that epochs are published into: a `FileTarget` on a file system with hard links.
+"""`FileTarget` on a file system with hard links.
 
     <path>/<final name>                     the data, hard links to what was prepared; buckets are folders
-    <path>/…/_<success name>                a hard link to the marker, where the sink asks for one
+    <path>/…/_<success name>                a hard link to the marker, if configured
     <path>/.lockstep/target.json            the target's id and owner, created exclusively
     <path>/.lockstep/epoch=<id>.json        the marker: lists the epoch's files; created exclusively and last
-    <path>/.lockstep/span=<…>.json          the same, by the epoch's interval: taken exclusively before a file is shown
-    <path>/.lockstep/replaced=<id>.json     the marker of the epoch that has taken this one's place: its files are going
+    <path>/.lockstep/span=<…>.json          the same, by interval: created exclusively before a file is published
+    <path>/.lockstep/replaced=<id>.json     the marker of the epoch that replaced this one: its files get deleted
     <path>/.lockstep/<token>/               one pending transaction: _handle, the files, then _vote.json
-    <path>/.lockstep/<handle>~<random>/     a folder being made, written again, or taken away
-    …/.lockstep-<owner>~<random>            a draft of target.json or a trial link, for a moment: in any of these
+    <path>/.lockstep/<handle>~<random>/     a folder being created, written again, or deleted
+    …/.lockstep-<owner>~<random>            a temporary draft of target.json, or trial link, in any of these
 
-A shared target has one such state folder for each owner, in <path>/.lockstep/shared/<deployment>/<pipeline>/<sink>/.
+A shared target has one such state folder per owner, in <path>/.lockstep/shared/<deployment>/<pipeline>/<sink>/.
 
-The marker is a hard link to `_vote.json`, and every final name one to its pending file: a link shows a whole file at
-once, and never replaces one. Pending files stay until the marker stands, so that any process can go on from any point.
+The marker is a hard link to `_vote.json`, and every final name one to its pending file: a link is atomic and never
+replaces a file. Pending files stay until the marker exists, so that any process can continue from any point.
 """
 
 from __future__ import annotations
@@ -38,19 +38,27 @@ from lockstep.sinks.durable_file import (
     sync_folders,
     write_new,
 )
-from lockstep.sinks.files._listing import FileFact, Listing, names_of, read_marker
-from lockstep.sinks.files._marked import MarkedTarget, marked_epoch
-from lockstep.sinks.files._target import STATE, Write, hash_of
-from lockstep.sinks.files._writer import keep_synced
+from lockstep.sinks.files._format import keep_synced
+from lockstep.sinks.files._target import (
+    STATE,
+    EpochFiles,
+    MarkedTarget,
+    PublishedFile,
+    Write,
+    marked_epoch,
+    owner_hash,
+    published_names,
+    read_marker,
+)
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.values import Txn
 
-ROOM = 64 << 20  # bytes that must be free before an epoch begins
+MIN_FREE_BYTES = 64 << 20  # before an epoch begins
 _HANDLE, _VOTE, _TARGET = "_handle", "_vote.json", "target.json"
 
 
 class FolderTarget(MarkedTarget[Path]):
-    """The folder at `path`, as one sink sees it; see `FileTarget` for what each call means."""
+    """The folder at `path`; see `FileTarget`."""
 
     def __init__(self, path: str, owner: SinkName, shared: bool) -> None:
         super().__init__(path, owner, shared)
@@ -60,32 +68,29 @@ class FolderTarget(MarkedTarget[Path]):
     # --- ownership ---
 
     def claim(self) -> None:
-        """Make the folder and take it. Raises `PreflightRefused`, `TargetOwned`, `TargetFull`."""
         self._refuse_symlinks()
         if self.root.exists() and not self.root.is_dir():
             raise PreflightRefused(f"{self.root} is not a folder; give this sink another path")
         self._make_folders()
         self._refuse_full()
         if not self._target.exists():
-            with suppress(FileNotFoundError):  # another claimer, who was first, took the draft away
-                create_by(self._passing(self._target.parent), self._target, self._new_target())
+            with suppress(FileNotFoundError):  # a concurrent claimer deleted the draft
+                create_by(self._temporary_path(self._target.parent), self._target, self._new_target())
         self.require()
         self._try_links()
 
     def require(self) -> str:
-        """The target's id, if it is this sink's. Raises `TargetChanged`, `TargetOwned`, `PreflightRefused`."""
         self._refuse_symlinks()
         try:
             content = from_checked(self._target.read_bytes())
         except (FileNotFoundError, Damaged) as error:
             raise TargetChanged(
-                f"{self._target} is missing or damaged ({error}), so nobody can tell whether this folder was "
-                "written before: mount or restore it"
+                f"{self._target} is missing or damaged ({error}), so it is unknown whether this folder was written "
+                "before: mount or restore it"
             ) from error
-        return self._require_own(content, str(self.root))
+        return self._require_owner(content, str(self.root))
 
     def disclaim(self) -> None:
-        """Leave the folder to the next who claims it; one that is shared belongs to nobody anyway."""
         if self.shared or not self._target.exists():
             return
         with suppress(TargetOwned):
@@ -110,27 +115,29 @@ class FolderTarget(MarkedTarget[Path]):
 
     def _refuse_full(self) -> None:
         free = shutil.disk_usage(self.root).free
-        if free < ROOM:
-            raise TargetFull(f"{self.root} has {free >> 20} MB free, needed are {ROOM >> 20} MB: make room, try again")
+        if free < MIN_FREE_BYTES:
+            raise TargetFull(
+                f"{self.root} has {free >> 20} MB free, needed are {MIN_FREE_BYTES >> 20} MB: free space, try again"
+            )
 
     def _try_links(self) -> None:
-        """Show that hard links can be made in both folders, and take away what a killed try left."""
+        """Test that hard links can be created in all folders, and delete those that a killed process left."""
         for folder in {self.root, self.root / STATE, self.state}:
-            link_new(self._target, self._passing(folder))
-            for passing in folder.glob(f"{STATE}-{hash_of(self.owner)}~{'[0-9a-f]' * 8}"):
+            link_new(self._target, self._temporary_path(folder))
+            for passing in folder.glob(f"{STATE}-{owner_hash(self.owner)}~{'[0-9a-f]' * 8}"):
                 passing.unlink(missing_ok=True)
 
-    def _passing(self, folder: Path) -> Path:
-        """A name for a moment that tells whose it is, so that its owner, and nobody else, takes it away."""
-        return folder / f"{STATE}-{hash_of(self.owner)}~{secrets.token_hex(4)}"
+    def _temporary_path(self, folder: Path) -> Path:
+        """A temporary path whose name has the owner, the only one to delete it."""
+        return folder / f"{STATE}-{owner_hash(self.owner)}~{secrets.token_hex(4)}"
 
     # --- pending transactions ---
 
     def begin(self, txn: Txn) -> None:
         self.discard(txn)
-        made = self.state / self.scratch(txn)
-        sync_folder(made)
-        made.rename(self.state / self.folder(txn))
+        draft = self.state / self.scratch(txn)
+        sync_folder(draft)
+        draft.rename(self.state / self.folder(txn))
         sync_folder(self.state)
 
     def scratch(self, txn: Txn) -> str:
@@ -142,18 +149,18 @@ class FolderTarget(MarkedTarget[Path]):
     def folder(self, txn: Txn) -> str:
         return str(txn.token)
 
-    def write(self, folder: str, write: Write) -> tuple[FileFact, ...]:
+    def write(self, folder: str, write: Write) -> tuple[PublishedFile, ...]:
         return write(self.state / folder, keep_synced)
 
-    def vote(self, folder: str, listing: Listing) -> None:
+    def vote(self, folder: str, listing: EpochFiles) -> None:
         write_new(self.state / folder / _VOTE, listing.to_bytes())
         sync_folder(self.state / folder)
         sync_folder(self.state)
 
-    def voted(self, txn: Txn) -> Listing | None:
+    def read_vote(self, txn: Txn) -> EpochFiles | None:
         folder = self.state / self.folder(txn)
         try:
-            listing = Listing.read(folder / _VOTE)
+            listing = EpochFiles.read(folder / _VOTE)
             handle = (folder / _HANDLE).read_text()
         except (Damaged, FileNotFoundError, UnicodeDecodeError):
             return None
@@ -174,23 +181,23 @@ class FolderTarget(MarkedTarget[Path]):
                 with suppress(FileNotFoundError, UnicodeDecodeError):
                     yield (path / _HANDLE).read_text(), path
 
-    def discard(self, txn: Txn, *, just_shown: bool = False) -> None:
-        """At once, and then for good."""
+    def discard(self, txn: Txn, *, just_published: bool = False) -> None:
+        """Each folder is renamed at once, so that its writer loses it, then deleted."""
         with suppress(FileNotFoundError):
             for handle, folder in list(self._folders()):
                 if handle == txn.handle:
-                    self._take_away(folder, txn, just_shown)
+                    self._delete_folder(folder, txn, just_published)
 
-    def _take_away(self, folder: Path, txn: Txn, just_shown: bool) -> None:
-        gone = self.state / f"{txn.handle}~{secrets.token_hex(4)}"  # whoever still writes into it finds no folder
+    def _delete_folder(self, folder: Path, txn: Txn, just_published: bool) -> None:
+        trash = self.state / f"{txn.handle}~{secrets.token_hex(4)}"  # its writer loses the folder
         with suppress(FileNotFoundError):
-            folder.rename(gone)
-            sync_folder(self.state)  # or a power cut could leave the folder nameless: without the handle it holds
-            if not just_shown and self.replaced_by(txn.epoch) is not None:
-                self._take_away_files(txn.epoch)  # while the folder's name still tells that there may be some
-            for file in gone.iterdir():
+            folder.rename(trash)
+            sync_folder(self.state)  # before its files go: after a power cut the name tells the handle
+            if not just_published and self.replaced_by(txn.epoch) is not None:
+                self._delete_files_of(txn.epoch)  # while the folder still records that they may exist
+            for file in trash.iterdir():
                 file.unlink(missing_ok=True)
-            gone.rmdir()
+            trash.rmdir()
             sync_folder(self.state)
 
     # --- publication ---
@@ -198,7 +205,7 @@ class FolderTarget(MarkedTarget[Path]):
     def _in_state(self, name: str) -> Path:
         return self.state / name
 
-    def _read_marker(self, path: Path) -> Listing | None:
+    def _read_marker(self, path: Path) -> EpochFiles | None:
         return read_marker(path)
 
     def epochs(self) -> Iterator[int]:
@@ -207,19 +214,19 @@ class FolderTarget(MarkedTarget[Path]):
                 if (epoch := marked_epoch(path.name)) is not None:
                     yield epoch
 
-    def show(self, name: str, listing: Listing, success: Sequence[str] = ()) -> bool:
+    def publish(self, name: str, listing: EpochFiles, success: Sequence[str] = ()) -> bool:
         folder = self.state / name
         for fact in listing.files:
             if not _holds(folder / fact.pending, fact):
                 raise Damaged(f"{folder / fact.pending} isn't what was voted")
         if listing.span is not None:
-            self._take_span(folder, listing, listing.span)
+            self._reserve_span(folder, listing, listing.span)
         buckets = {fact.bucket for fact in listing.files}
         for bucket in buckets:
             self._make_bucket(bucket)
         for fact in listing.files:
             reach(CrashPoint.PUBLISH_BEFORE_RENAME)
-            self._show_file(folder / fact.pending, fact)
+            self._publish_file(folder / fact.pending, fact)
             reach(CrashPoint.PUBLISH_AFTER_RENAME)
         self._sync(buckets)
         for name in success:
@@ -227,36 +234,36 @@ class FolderTarget(MarkedTarget[Path]):
         if success:
             self._sync(buckets)
         reach(CrashPoint.PUBLISH_BEFORE_FILE_MARKER)
-        created = link_new(folder / _VOTE, self._marker(listing.epoch))
+        created = link_new(folder / _VOTE, self._marker_path(listing.epoch))
         sync_folder(self.state)
         reach(CrashPoint.PUBLISH_AFTER_FILE_MARKER)
         return created
 
-    def _take_span(self, folder: Path, listing: Listing, span: str) -> None:
+    def _reserve_span(self, folder: Path, listing: EpochFiles, span: str) -> None:
         reach(CrashPoint.PUBLISH_BEFORE_RENAME)
-        link_new(folder / _VOTE, self._of_span(span))
+        link_new(folder / _VOTE, self._span_path(span))
         sync_folder(self.state)
         reach(CrashPoint.PUBLISH_AFTER_RENAME)
-        self._require_range(listing, span)
+        self._require_reserved(listing, span)
 
-    def take_away_replaced(self, txn: Txn, listing: Listing) -> None:
+    def delete_replaced(self, txn: Txn, listing: EpochFiles) -> None:
         for epoch in listing.replaced:
             reach(CrashPoint.PUBLISH_BEFORE_TAKE_AWAY)
-            link_new(self._marker(listing.epoch), self._of_replaced(epoch))
-            sync_folder(self.state)  # before a file goes: who goes on to show one looks here afterwards
+            link_new(self._marker_path(listing.epoch), self._replaced_path(epoch))
+            sync_folder(self.state)  # before a file is deleted: a delayed publisher checks this after publishing
             reach(CrashPoint.PUBLISH_AFTER_TAKE_AWAY)
-            self._take_away_files(epoch)
+            self._delete_files_of(epoch)
 
-    def _take_away_files(self, epoch: int) -> None:
-        there = [name for name in self._files_of(epoch) if os.path.lexists(self.root / name)]
-        for name in there:
+    def _delete_files_of(self, epoch: int) -> None:
+        existing = [name for name in self._published_files_of(epoch) if os.path.lexists(self.root / name)]
+        for name in existing:
             reach(CrashPoint.PUBLISH_BEFORE_TAKE_AWAY)
             (self.root / name).unlink(missing_ok=True)
             reach(CrashPoint.PUBLISH_AFTER_TAKE_AWAY)
-        if there:
-            self._sync({name.rpartition("/")[0] for name in there})
+        if existing:
+            self._sync({name.rpartition("/")[0] for name in existing})
 
-    def refuse_blocked(self, buckets: Iterable[str]) -> None:
+    def refuse_blocked_buckets(self, buckets: Iterable[str]) -> None:
         for bucket in buckets:
             for path in self._folders_of(bucket):
                 if os.path.lexists(path):
@@ -275,38 +282,38 @@ class FolderTarget(MarkedTarget[Path]):
             yield path
 
     def _sync(self, buckets: Iterable[str]) -> None:
-        """Make the names in the folders of `buckets` durable, their own included."""
+        """Make names in the buckets' folders durable, and those of the folders."""
         sync_folders({self.root}.union(*map(self._folders_of, buckets)))
 
-    def _show_file(self, source: Path, fact: FileFact) -> None:
+    def _publish_file(self, source: Path, fact: PublishedFile) -> None:
         final = self.root / fact.name
         if not link_new(source, final) and not (os.path.samestat(source.lstat(), final.lstat()) or _holds(final, fact)):
             raise OutcomeUnknown(
-                f"{final} holds other bytes than this publication would show there: an earlier one was cut off and "
-                "pyarrow has changed since, or somebody else wrote it. No marker lists it: once no process publishes "
+                f"{final} has other bytes than this publication would put there: an earlier one was interrupted and "
+                "pyarrow has changed since, or other software wrote it. No marker lists it: once no process publishes "
                 "this epoch, move it away and publish again"
             )
 
-    def refuse_strays(self, prefix: str, listing: Listing) -> None:
-        """A folder below with a state folder of its own is another target, whose names may look the same."""
-        strays = set(self._named(prefix)) - {fact.name for fact in listing.files}
-        if strays and self.shown(listing.epoch) is None:
+    def refuse_unlisted(self, prefix: str, listing: EpochFiles) -> None:
+        """Ignores folders with a state folder: they are other targets, whose files may have the same names."""
+        strays = set(self._names_with(prefix)) - {fact.name for fact in listing.files}
+        if strays and self.find_marker(listing.epoch) is None:
             raise OutcomeUnknown(
-                f"{self.root / min(strays)} was shown by a publication that was cut off, and writing the epoch again "
+                f"{self.root / min(strays)} is left by an interrupted publication, and writing the epoch again "
                 "gives other files: once no process publishes this epoch, move it away and publish again"
             )
 
     def open(self, name: str) -> BinaryIO:
         return os.fdopen(os.open(self.root / name, os.O_RDONLY | os.O_NOFOLLOW), "rb")
 
-    def _named(self, prefix: str) -> Iterator[str]:
+    def _names_with(self, prefix: str) -> Iterator[str]:
         for folder, folders, names in os.walk(self.root):
             folders[:] = [name for name in folders if name != STATE and not Path(folder, name, STATE).exists()]
             inner = Path(folder).relative_to(self.root)
             yield from (str(inner / name) for name in names if name.startswith(prefix))
 
 
-def _holds(path: Path, fact: FileFact) -> bool:
+def _holds(path: Path, fact: PublishedFile) -> bool:
     try:
         return path.lstat().st_size == fact.bytes and sha256_of(path) == fact.sha256
     except FileNotFoundError:
@@ -315,12 +322,12 @@ def _holds(path: Path, fact: FileFact) -> bool:
 
 def _require_folder(path: Path) -> None:
     if path.is_symlink() or not path.is_dir():
-        raise PreflightRefused(f"{path} is to be the folder of a bucket, and is a symlink or no folder: move it away")
+        raise PreflightRefused(f"{path} must be the folder of a bucket, but is a symlink or not a folder: move it away")
 
 
 def published(path: str) -> list[str]:
-    """The files of every marker in the folder at `path`, by epoch. Raises `OutcomeUnknown`."""
+    """Files of every marker in the folder at `path`, by epoch. Raises `OutcomeUnknown`."""
     root = Path(path)
     state = root / STATE
     markers = (*state.glob("epoch=*.json"), *state.glob("shared/*/*/*/epoch=*.json"))
-    return [str(root / name) for name in names_of(filter(None, map(read_marker, markers)))]
+    return [str(root / name) for name in published_names(filter(None, map(read_marker, markers)))]

@@ -1,7 +1,7 @@
-"""How Arrow rows become Parquet, CSV, JSON lines or text, always the same bytes for the same rows, and rows again.
+"""Encoding of Arrow rows as Parquet, CSV, JSON lines or text files of bounded size, and decoding.
 
-The same rows, cut into whatever batches, give the same files as long as pyarrow is the same: fixed options, no time, no
-name of a machine, row groups and files cut by row numbers (and by bytes in memory, where rows are wide).
+The same rows give the same bytes, however they are batched, with the same pyarrow: options are fixed, files contain no
+time and no host name, row groups and files are cut by row numbers (and by bytes in memory, for wide rows).
 """
 
 from __future__ import annotations
@@ -9,10 +9,13 @@ from __future__ import annotations
 import io
 import json
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from functools import partial
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -23,6 +26,7 @@ from pyarrow import types
 
 from lockstep.errors import SinkRejected
 from lockstep.sinks.durable_file import HashedFile
+from lockstep.sinks.files._target import Keep, PublishedFile
 from lockstep.wal.parquet_writer import ParquetWriter
 
 ROWS_PER_GROUP = 1 << 16
@@ -31,7 +35,7 @@ _READ_BLOCK = 16 << 20  # bytes: no CSV row may be longer
 
 
 class FileFormat(StrEnum):
-    """What a published file is written in."""
+    """Format of published files."""
 
     PARQUET = "parquet"
     CSV = "csv"  #: a header line, then one line a row; an unquoted empty field is null
@@ -40,17 +44,17 @@ class FileFormat(StrEnum):
 
     @property
     def suffix(self) -> str:
-        """What file names end with."""
+        """Suffix of file names."""
         return "txt" if self is FileFormat.TEXT else self.value
 
 
-def plain(schema: pa.Schema) -> pa.Schema:
-    """`schema` without the metadata of whoever wrote the WAL: the bytes shall depend on the rows alone."""
+def without_metadata(schema: pa.Schema) -> pa.Schema:
+    """`schema` without metadata, so that the bytes depend on the rows alone."""
     return pa.schema([pa.field(field.name, field.type, field.nullable) for field in schema])
 
 
 class RowGroups:
-    """Rows, handed out in order as tables of ROWS_PER_GROUP rows, or fewer where they have reached `size` bytes."""
+    """Hands out rows in order, as tables of ROWS_PER_GROUP rows, or fewer rows of `size` bytes."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, rows: int, size: int) -> None:
         self._batches, self._schema = iter(batches), schema
@@ -60,12 +64,12 @@ class RowGroups:
     def take(self, most: int) -> pa.Table | None:
         """The next rows, at most `most`; None at the end."""
         parts: list[pa.RecordBatch] = []
-        wanted, room = min(self._rows, most), self._size
-        while wanted and room > 0 and (batch := self._next()) is not None:
-            part = _within(batch.slice(0, wanted), room)
+        rows, size = min(self._rows, most), self._size
+        while rows and size > 0 and (batch := self._next()) is not None:
+            part = _within(batch.slice(0, rows), size)
             self._left = batch.slice(part.num_rows)
             parts.append(part)
-            wanted, room = wanted - part.num_rows, room - part.nbytes
+            rows, size = rows - part.num_rows, size - part.nbytes
         return _table(parts, self._schema) if parts else None
 
     def _next(self) -> pa.RecordBatch | None:
@@ -90,9 +94,10 @@ def _table(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
 
 @contextmanager
 def encoder(format: FileFormat, file: HashedFile, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
-    """What writes tables of `schema` (see `plain`) into one file; leaving the block writes what belongs at its end.
+    """Yield a function that writes tables of `schema` (see `without_metadata`) into one file; the end of the block
+    completes it.
 
-    The file stays open. What it yields raises `SinkRejected` for a row that can't stand in a file of this format.
+    The file stays open. The function raises `SinkRejected` for a row that the format can't express.
     """
     match format:
         case FileFormat.PARQUET:
@@ -115,7 +120,7 @@ def _closing(writer: Any) -> Iterator[None]:
         yield
         writer.close()
     except BaseException:
-        with suppress(Exception):  # or pyarrow tries it again later, when nobody listens
+        with suppress(Exception):  # otherwise pyarrow closes it again in its destructor
             writer.close()
         raise
 
@@ -123,7 +128,7 @@ def _closing(writer: Any) -> Iterator[None]:
 def _rejecting(format: FileFormat, write: Callable[[pa.Table], None]) -> Callable[[pa.Table], None]:
     def write_or_reject(table: pa.Table) -> None:
         try:
-            table.validate(full=True)  # text that isn't UTF-8 makes a file that no reader takes
+            table.validate(full=True)  # text must be UTF-8
             write(table)
         except (ValueError, NotImplementedError) as error:
             raise SinkRejected(f"a row can't be written as {format}: {error}") from error
@@ -134,12 +139,12 @@ def _rejecting(format: FileFormat, write: Callable[[pa.Table], None]) -> Callabl
 def _write_csv(csv: pa_csv.CSVWriter, table: pa.Table) -> None:
     _require_years(table)
     if table.num_columns == 1 and table.column(0).null_count:
-        raise ValueError("a null in the only column would be an empty line, which is no row: add a column, or use json")
+        raise ValueError("a null in the only column would be an empty line, not a row: add a column, or use json")
     csv.write(table)
 
 
 def _require_years(table: pa.Table) -> None:
-    """ValueError for a date or time of which pyarrow writes no text that readers take: one of other years."""
+    """Raise ValueError for a date or time outside of the years 1 to 9999, whose text by pyarrow is not readable."""
     for name, column in zip(table.column_names, table.columns, strict=True):
         values = column
         while types.is_list(values.type):
@@ -164,21 +169,21 @@ def _write_text(file: HashedFile, table: pa.Table) -> None:
     lines = table.column(0).to_pylist()
     for line in lines:
         if line is None or "\n" in line or "\r" in line or line.startswith("\ufeff"):
-            raise ValueError(f"a null, a line end or a byte order mark, which text can't keep: {line!r:.60}")
+            raise ValueError(f"a null, a line end or a byte order mark, which a text file can't contain: {line!r:.60}")
     file.write("".join(f"{line}\n" for line in lines).encode())
 
 
-# --- what a format can't keep ----------------------------------------------------------------------------------------
+# --- unsupported types --------------------------------------------------------------------------------------------
 
 
-def unkept(format: FileFormat, schema: pa.Schema) -> list[str]:
-    """One text for each column that a file of this format couldn't give back as it was."""
+def unsupported(format: FileFormat, schema: pa.Schema) -> list[str]:
+    """One sentence for each column that a file of this format couldn't give back unchanged."""
     if format is FileFormat.TEXT:
         fits = len(schema) == 1 and _is_text(schema.field(0).type)
-        return [] if fits else [f"anything but one column of text; found are {', '.join(map(str, schema))}"]
-    doubled = {name for name in schema.names if schema.names.count(name) > 1}
-    found = [f"column {name!r} stands twice" for name in sorted(doubled)]
-    return found + [f"column {f.name!r} has the type {f.type}" for f in schema if not _keeps(format, f.type)]
+        return [] if fits else [f"anything but one column of text, and the output has {', '.join(map(str, schema))}"]
+    repeated = {name for name in schema.names if schema.names.count(name) > 1}
+    duplicates = [f"column {name!r} stands twice" for name in sorted(repeated)]
+    return duplicates + [f"column {f.name!r} has the type {f.type}" for f in schema if not _keeps(format, f.type)]
 
 
 def _keeps(format: FileFormat, dtype: pa.DataType) -> bool:
@@ -227,7 +232,7 @@ def _as_json(schema: pa.Schema) -> pa.Schema:
 
 
 def _json_type(dtype: pa.DataType) -> pa.DataType:
-    """What JSON has in the place of a type: numbers, booleans, lists and objects are its own, the rest is text."""
+    """The type in JSON: numbers, booleans, lists and objects are JSON's own, anything else is text."""
     if types.is_list(dtype):
         return pa.list_(_json_type(dtype.value_type))
     if types.is_struct(dtype):
@@ -240,7 +245,7 @@ def _json_type(dtype: pa.DataType) -> pa.DataType:
 
 
 def read_rows(format: FileFormat, file: BinaryIO, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of one published file, cast to `schema`. Raises OSError, and ArrowInvalid or ValueError if damaged."""
+    """Rows of a published file, cast to `schema`. Raises OSError, and ArrowInvalid or ValueError if it is damaged."""
     for table in _tables(format, file, schema):
         yield from table.select(schema.names).cast(schema).to_batches()
 
@@ -282,3 +287,97 @@ def _text_tables(file: BinaryIO, schema: pa.Schema) -> Iterator[pa.Table]:
         if not lines[-1].endswith(b"\n"):
             raise ValueError("the last line has no end")
         yield pa.table([pa.array([line[:-1].decode() for line in lines], pa.string())], names=schema.names)
+
+
+ROWS_PER_FILE = 1 << 20
+BYTES_PER_FILE = 128 << 20
+
+
+def write_files(
+    folder: Path,
+    name: Callable[[int], str],
+    format: FileFormat,
+    schema: pa.Schema,
+    buckets: Iterable[tuple[str, Iterable[pa.RecordBatch]]],
+    *,
+    max_rows: int = ROWS_PER_FILE,
+    max_bytes: int = BYTES_PER_FILE,
+    syncs: int = 1,
+    keep: Keep | None = None,
+) -> Iterator[PublishedFile]:
+    """Write each bucket's rows as files in `folder`, one after the other; yield each once it is kept. No file is empty.
+
+    `name(n)` is the n-th file's name, without the bucket. A file is closed at exactly `max_rows` rows, or once it has
+    `max_bytes`, known after each row group (65,536 rows, or a quarter of `max_bytes` in memory). `syncs`: number of
+    files that are kept concurrently while the next one is written; a journal writes several fsyncs at once, so many
+    small files take a quarter of the time. `keep`: makes a file durable. Raises `SinkRejected`, OSError.
+    """
+    files = _written_files(folder, name, format, schema, buckets, max_rows, max_bytes)
+    make_durable = partial(_make_durable, keep or keep_synced)
+    if syncs == 1:
+        yield from (make_durable(*file) for file in files)
+        return
+    with ThreadPoolExecutor(syncs) as pool:
+        waiting: deque[Future[PublishedFile]] = deque()
+        for file in files:
+            waiting.append(pool.submit(make_durable, *file))
+            if len(waiting) == syncs:
+                yield waiting.popleft().result()
+        yield from (future.result() for future in waiting)
+
+
+def _written_files(
+    folder: Path,
+    name: Callable[[int], str],
+    format: FileFormat,
+    schema: pa.Schema,
+    buckets: Iterable[tuple[str, Iterable[pa.RecordBatch]]],
+    max_rows: int,
+    max_bytes: int,
+) -> Iterator[tuple[str, int, HashedFile]]:
+    """(final name, rows, file) of each complete file, not durable yet."""
+    number = 0
+    for bucket, batches in buckets:
+        groups = RowGroups(batches, schema, max_rows, max_bytes // 4)
+        while (first := groups.take(max_rows)) is not None:
+            pending = name(number)
+            file = HashedFile(folder / pending)
+            try:
+                rows = _write_file(file, format, schema, first, groups, max_rows, max_bytes)
+            except BaseException:
+                file.release()
+                raise
+            yield f"{bucket}/{pending}" if bucket else pending, rows, file
+            number += 1
+
+
+def _write_file(
+    file: HashedFile,
+    format: FileFormat,
+    schema: pa.Schema,
+    first: pa.Table,
+    rest: RowGroups,
+    max_rows: int,
+    max_bytes: int,
+) -> int:
+    table: pa.Table | None = first
+    rows = 0
+    with encoder(format, file, schema) as write:
+        while table is not None:
+            write(table)
+            rows += table.num_rows
+            full = rows >= max_rows or file.size >= max_bytes
+            table = None if full else rest.take(max_rows - rows)
+    return rows
+
+
+def _make_durable(keep: Keep, name: str, rows: int, file: HashedFile) -> PublishedFile:
+    try:
+        return keep(name, rows, file)
+    finally:
+        file.release()
+
+
+def keep_synced(name: str, rows: int, file: HashedFile) -> PublishedFile:
+    """A `Keep` that leaves the file where it is."""
+    return PublishedFile(name, rows, sha256=file.finish(), bytes=file.size)

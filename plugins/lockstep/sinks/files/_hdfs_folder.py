@@ -1,20 +1,20 @@
-"""A folder of HDFS that epochs are published into: a `FileTarget` by renames that never take a name that is there.
+"""`FileTarget` on HDFS, by renames that never replace a file.
 
     <path>/<final name>                     the data, renamed from what was prepared; buckets are folders
-    <path>/…/_<success name>                an empty file, where the sink asks for one
+    <path>/…/_<success name>                an empty file, if configured
     <path>/.lockstep/target.json            the target's id and owner, created exclusively
     <path>/.lockstep/epoch=<id>.json        the marker: lists the epoch's files; created exclusively and last
-    <path>/.lockstep/span=<…>.json          the same, by the epoch's interval: taken exclusively before a file is shown
-    <path>/.lockstep/replaced=<id>.json     the marker of the epoch that has taken this one's place: its files are going
+    <path>/.lockstep/span=<…>.json          the same, by interval: created exclusively before a file is published
+    <path>/.lockstep/replaced=<id>.json     the marker of the epoch that replaced this one: its files get deleted
     <path>/.lockstep/pending/<handle>/      one pending transaction: the files, then _vote.json
     <path>/.lockstep/pending/<handle>~<random>/     the same, written again
-    <path>/.lockstep/pending/_target~<random>       a draft of target.json, for a moment
+    <path>/.lockstep/pending/_target~<random>       a temporary draft of target.json
 
-A shared target has one such state folder for each owner, in <path>/.lockstep/shared/<deployment>/<pipeline>/<sink>/.
+A shared target has one such state folder per owner, in <path>/.lockstep/shared/<deployment>/<pipeline>/<sink>/.
 
-A rename is one step, keeps size and time, and takes the pending file away: whoever publishes looks under the pending
-name, then under the final one. The vote tells each pending file's time, by which it is known without being read again.
-A process that was swept finds no folder any more, neither to write into nor to rename from.
+A rename is atomic, keeps size and time, and removes the pending name: a publisher looks for a file under its pending
+name, then under its final one. The vote records each pending file's time, to recognize the file without reading it.
+A process that was swept finds no folder to write into or to rename from.
 """
 
 from __future__ import annotations
@@ -33,9 +33,15 @@ from lockstep.connections.hdfs.file_system import Found, HdfsFileSystem
 from lockstep.crash import CrashPoint, reach
 from lockstep.errors import OutcomeUnknown, PreflightRefused, SinkRejected, TargetChanged, TargetOwned
 from lockstep.sinks.durable_file import Damaged, HashedFile, from_checked, to_checked
-from lockstep.sinks.files._listing import FileFact, Listing, names_of
-from lockstep.sinks.files._marked import MarkedTarget, marked_epoch
-from lockstep.sinks.files._target import STATE, Write
+from lockstep.sinks.files._target import (
+    STATE,
+    EpochFiles,
+    MarkedTarget,
+    PublishedFile,
+    Write,
+    marked_epoch,
+    published_names,
+)
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.values import Txn
 
@@ -44,7 +50,7 @@ _CHUNK = 4 << 20  # bytes
 
 
 class HdfsTarget(MarkedTarget[str]):
-    """The folder at `address`, as one sink sees it; see `FileTarget` for what each call means."""
+    """The folder at `address`; see `FileTarget`."""
 
     def __init__(self, address: HdfsAddress, owner: SinkName, shared: bool) -> None:
         super().__init__(address.uri, owner, shared)
@@ -56,21 +62,21 @@ class HdfsTarget(MarkedTarget[str]):
     # --- ownership ---
 
     def claim(self) -> None:
-        found = self._files.find(self._root or "/")
-        if found is not None and not found.is_folder:
+        entry = self._files.find(self._root or "/")
+        if entry is not None and not entry.is_folder:
             raise PreflightRefused(f"{self.place} is not a folder; give this sink another path")
         self._files.make_folder(f"{self._state}/{_PENDING}")
         if self._files.find(self._target) is None:
             self._create_target()
         self.require()
-        for found in list(self._files.children(self._path_in(""))):
-            if not found.is_folder:
-                self._files.delete(found.path)
+        for entry in list(self._files.children(self._path_in(""))):
+            if not entry.is_folder:
+                self._files.delete(entry.path)
 
     def _create_target(self) -> None:
         try:
             self._files.create(self._target, self._new_target(), self._path_in(f"_target~{secrets.token_hex(8)}"))
-        except OSError:  # another claimer, who was first, may have taken the draft away
+        except OSError:  # a concurrent claimer may have deleted the draft
             if self._files.find(self._target) is None:
                 raise
 
@@ -79,10 +85,10 @@ class HdfsTarget(MarkedTarget[str]):
             content = from_checked(self._files.read(self._target))
         except (FileNotFoundError, Damaged) as error:
             raise TargetChanged(
-                f"{self._target} is missing or damaged ({error}), so nobody can tell whether {self.place} was written "
+                f"{self._target} is missing or damaged ({error}), so it is unknown whether {self.place} was written "
                 "before: restore it, or correct the sink's path"
             ) from error
-        return self._require_own(content, self.place)
+        return self._require_owner(content, self.place)
 
     def disclaim(self) -> None:
         if self.shared or self._files.find(self._target) is None:
@@ -105,11 +111,11 @@ class HdfsTarget(MarkedTarget[str]):
         self._files.make_folder(self._path_in(folder))
         return folder
 
-    def write(self, folder: str, write: Write) -> tuple[FileFact, ...]:
-        """Each file stands on this machine's disk until it is sent."""
+    def write(self, folder: str, write: Write) -> tuple[PublishedFile, ...]:
+        """Each file is on the local disk until it is uploaded."""
 
-        def keep(name: str, rows: int, file: HashedFile) -> FileFact:
-            fact = FileFact(name, rows, file.size, file.finish(sync=False))
+        def keep(name: str, rows: int, file: HashedFile) -> PublishedFile:
+            fact = PublishedFile(name, rows, file.size, file.finish(sync=False))
             with file.path.open("rb") as source, self._files.writing(self._path_in(folder, fact.pending)) as target:
                 shutil.copyfileobj(source, target, _CHUNK)
             file.path.unlink()
@@ -118,44 +124,44 @@ class HdfsTarget(MarkedTarget[str]):
         with tempfile.TemporaryDirectory(prefix="lockstep-") as here:
             return write(Path(here), keep)
 
-    def vote(self, folder: str, listing: Listing) -> None:
-        times = {found.name: found.mtime_ns for found in self._files.children(self._path_in(folder))}
+    def vote(self, folder: str, listing: EpochFiles) -> None:
+        times = {entry.name: entry.mtime_ns for entry in self._files.children(self._path_in(folder))}
         content = {"listing": listing.to_bytes().decode(), "times": times}
         self._files.write(self._path_in(folder, _VOTE), to_checked(content))
 
-    def voted(self, txn: Txn) -> Listing | None:
+    def read_vote(self, txn: Txn) -> EpochFiles | None:
         try:
             return self._vote(self.folder(txn))[0]
         except (Damaged, FileNotFoundError):
             return None
 
-    def _vote(self, folder: str) -> tuple[Listing, Mapping[str, int]]:
+    def _vote(self, folder: str) -> tuple[EpochFiles, Mapping[str, int]]:
         content = from_checked(self._files.read(self._path_in(folder, _VOTE)))
-        return Listing.from_bytes(content["listing"].encode(), _VOTE), content["times"]
+        return EpochFiles.from_bytes(content["listing"].encode(), _VOTE), content["times"]
 
     def handles(self) -> list[str]:
         return sorted({handle for handle, _ in self._pending()})
 
-    def discard(self, txn: Txn, *, just_shown: bool = False) -> None:
-        """Each folder at once, votes and all."""
+    def discard(self, txn: Txn, *, just_published: bool = False) -> None:
+        """Deletes each folder at once, with its vote."""
         for handle, path in list(self._pending()):
             if handle == txn.handle:
-                self._take_away(path, txn, just_shown)
+                self._delete_folder(path, txn, just_published)
 
-    def _take_away(self, folder: str, txn: Txn, just_shown: bool) -> None:
-        if not just_shown and self.replaced_by(txn.epoch) is not None:
-            gone = self._path_in(f"{_folder_of(txn.handle)}~{secrets.token_hex(4)}")
+    def _delete_folder(self, folder: str, txn: Txn, just_published: bool) -> None:
+        if not just_published and self.replaced_by(txn.epoch) is not None:
+            trash = self._path_in(f"{_folder_of(txn.handle)}~{secrets.token_hex(4)}")
             with suppress(FileNotFoundError):
-                self._files.rename(folder, gone)  # nobody shows a file from there any more, and its name still tells
-            self._take_away_files(txn.epoch)
-            folder = gone
+                self._files.rename(folder, trash)  # no file is published from there any more
+            self._delete_files_of(txn.epoch)
+            folder = trash
         self._files.delete(folder)
 
     def _pending(self) -> Iterator[tuple[str, str]]:
         with suppress(FileNotFoundError):
-            for found in self._files.children(f"{self._state}/{_PENDING}"):
-                if found.is_folder:
-                    yield _handle_of(found.name), found.path
+            for entry in self._files.children(f"{self._state}/{_PENDING}"):
+                if entry.is_folder:
+                    yield _handle_of(entry.name), entry.path
 
     def _path_in(self, folder: str, name: str = "") -> str:
         return "/".join(filter(None, (self._state, _PENDING, folder, name)))
@@ -165,103 +171,105 @@ class HdfsTarget(MarkedTarget[str]):
     def _in_state(self, name: str) -> str:
         return f"{self._state}/{name}"
 
-    def _read_marker(self, path: str) -> Listing | None:
+    def _read_marker(self, path: str) -> EpochFiles | None:
         return _marker_at(self._files, path)
 
     def epochs(self) -> Iterator[int]:
         with suppress(FileNotFoundError):
-            for found in self._files.children(self._state):
-                if (epoch := marked_epoch(found.name)) is not None:
+            for entry in self._files.children(self._state):
+                if (epoch := marked_epoch(entry.name)) is not None:
                     yield epoch
 
-    def show(self, folder: str, listing: Listing, success: Sequence[str] = ()) -> bool:
+    def publish(self, folder: str, listing: EpochFiles, success: Sequence[str] = ()) -> bool:
         _, times = self._vote(folder)
-        self._require_whole(folder, listing, times)
+        self._require_as_voted(folder, listing, times)
         if listing.span is not None:
-            self._take_span(folder, listing, listing.span)
+            self._reserve_span(folder, listing, listing.span)
         for bucket in {fact.bucket for fact in listing.files}:
             self._make_bucket(bucket)
         for fact in listing.files:
             reach(CrashPoint.PUBLISH_BEFORE_RENAME)
-            self._show_file(self._path_in(folder, fact.pending), fact, times)
+            self._publish_file(self._path_in(folder, fact.pending), fact, times)
             reach(CrashPoint.PUBLISH_AFTER_RENAME)
         for name in success:
             self._create(folder, f"{self._root}/{name}", b"")
         reach(CrashPoint.PUBLISH_BEFORE_FILE_MARKER)
-        created = self._create(folder, self._marker(listing.epoch), listing.to_bytes())
+        created = self._create(folder, self._marker_path(listing.epoch), listing.to_bytes())
         reach(CrashPoint.PUBLISH_AFTER_FILE_MARKER)
         return created
 
-    def _require_whole(self, folder: str, listing: Listing, times: Mapping[str, int]) -> None:
-        """Raise `Damaged` unless each file stands under its pending name as it was voted, or under its final one, to
-        which an earlier try renamed it."""
-        pending = {found.name: found for found in self._files.children(self._path_in(folder))}
+    def _require_as_voted(self, folder: str, listing: EpochFiles, times: Mapping[str, int]) -> None:
+        """Raise `Damaged` unless each file exists as voted, under its pending name, or under its final one after an
+        earlier try."""
+        pending = {entry.name: entry for entry in self._files.children(self._path_in(folder))}
         for fact in listing.files:
-            found = pending.get(fact.pending)
-            whole = _is_voted(found, fact, times) if found is not None else self._holds(fact, times)
-            if not whole:
+            entry = pending.get(fact.pending)
+            is_intact = _is_voted(entry, fact, times) if entry is not None else self._holds(fact, times)
+            if not is_intact:
                 raise Damaged(f"{self._path_in(folder, fact.pending)} isn't what was voted")
 
-    def _take_span(self, folder: str, listing: Listing, span: str) -> None:
+    def _reserve_span(self, folder: str, listing: EpochFiles, span: str) -> None:
         reach(CrashPoint.PUBLISH_BEFORE_RENAME)
-        self._create(folder, self._of_span(span), listing.to_bytes())
+        self._create(folder, self._span_path(span), listing.to_bytes())
         reach(CrashPoint.PUBLISH_AFTER_RENAME)
-        self._require_range(listing, span)
+        self._require_reserved(listing, span)
 
-    def take_away_replaced(self, txn: Txn, listing: Listing) -> None:
+    def delete_replaced(self, txn: Txn, listing: EpochFiles) -> None:
         for epoch in listing.replaced:
             reach(CrashPoint.PUBLISH_BEFORE_TAKE_AWAY)
-            if self.replaced_by(epoch) is None:  # before a file goes: who goes on to show one looks here afterwards
-                self._create(self.scratch(txn), self._of_replaced(epoch), listing.to_bytes())
+            if (
+                self.replaced_by(epoch) is None
+            ):  # before a file is deleted: a delayed publisher checks this after publishing
+                self._create(self.scratch(txn), self._replaced_path(epoch), listing.to_bytes())
             reach(CrashPoint.PUBLISH_AFTER_TAKE_AWAY)
-            self._take_away_files(epoch)
+            self._delete_files_of(epoch)
 
-    def _take_away_files(self, epoch: int) -> None:
-        for name in self._files_of(epoch):
+    def _delete_files_of(self, epoch: int) -> None:
+        for name in self._published_files_of(epoch):
             reach(CrashPoint.PUBLISH_BEFORE_TAKE_AWAY)
             self._files.delete(f"{self._root}/{name}")
             reach(CrashPoint.PUBLISH_AFTER_TAKE_AWAY)
 
-    def _show_file(self, source: str, fact: FileFact, times: Mapping[str, int]) -> None:
+    def _publish_file(self, source: str, fact: PublishedFile, times: Mapping[str, int]) -> None:
         try:
             self._files.rename(source, self._final(fact))
-        except FileNotFoundError:  # another publisher renamed it, or this one, and the answer was lost
+        except FileNotFoundError:  # renamed by another publisher, or by this one without a response
             if not self._holds(fact, times):
                 raise
         except FileExistsError as error:
             if not self._holds(fact, times):
                 raise OutcomeUnknown(
-                    f"{self._final(fact)} holds other bytes than this publication would show there: an earlier one was "
-                    "cut off and pyarrow has changed since, or somebody else wrote it. No marker lists it: once no "
-                    "process publishes this epoch, move it away and publish again"
+                    f"{self._final(fact)} has other bytes than this publication would put there: an earlier one was "
+                    "interrupted and pyarrow has changed since, or other software wrote it. No marker lists it: once "
+                    "no process publishes this epoch, move it away and publish again"
                 ) from error
 
-    def _holds(self, fact: FileFact, times: Mapping[str, int]) -> bool:
-        """Whether these bytes stand under the final name: the file that was voted, which is known by its time, or one
-        that somebody else wrote of the same rows."""
-        found = self._files.find(self._final(fact))
-        if found is None or found.is_folder or found.size != fact.bytes:
+    def _holds(self, fact: PublishedFile, times: Mapping[str, int]) -> bool:
+        """True if the final name has these bytes: the voted file, recognized by its time, or another one with the same
+        content."""
+        entry = self._files.find(self._final(fact))
+        if entry is None or entry.is_folder or entry.size != fact.bytes:
             return False
-        if _is_voted(found, fact, times):
+        if _is_voted(entry, fact, times):
             return True
-        with self._files.open(found.path) as file:
+        with self._files.open(entry.path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == fact.sha256
 
     def _create(self, folder: str, path: str, data: bytes) -> bool:
-        """By a draft in the transaction's folder, which is swept with it."""
+        """Create a file by way of a draft in the transaction's folder, which is swept with it."""
         try:
             self._files.create(path, data, self._path_in(folder, f"_draft~{secrets.token_hex(8)}"))
         except FileExistsError:
             return False
         return True
 
-    def refuse_blocked(self, buckets: Iterable[str]) -> None:
+    def refuse_blocked_buckets(self, buckets: Iterable[str]) -> None:
         buckets = list(buckets)
         if unnamed := [bucket for bucket in buckets if ":" in bucket]:
-            raise SinkRejected(f"bucket {min(unnamed)!r}: no name on HDFS has a colon in it")
+            raise SinkRejected(f"bucket {min(unnamed)!r} has a colon, which HDFS doesn't allow in names")
         for path in sorted({path for bucket in buckets for path in self._folders_of(bucket)}):
-            found = self._files.find(path)
-            if found is not None and not found.is_folder:
+            entry = self._files.find(path)
+            if entry is not None and not entry.is_folder:
                 raise _blocked(path)
 
     def _make_bucket(self, bucket: str) -> None:
@@ -277,56 +285,58 @@ class HdfsTarget(MarkedTarget[str]):
             path = f"{path}/{folder}"
             yield path
 
-    def refuse_strays(self, prefix: str, listing: Listing) -> None:
-        """A folder below with a state folder of its own is another target, whose names may look the same."""
-        strays = set(self._named(prefix)) - {fact.name for fact in listing.files}
-        if strays and self.shown(listing.epoch) is None:
+    def refuse_unlisted(self, prefix: str, listing: EpochFiles) -> None:
+        """Ignores folders with a state folder: they are other targets, whose files may have the same names."""
+        strays = set(self._names_with(prefix)) - {fact.name for fact in listing.files}
+        if strays and self.find_marker(listing.epoch) is None:
             raise OutcomeUnknown(
-                f"{self._root}/{min(strays)} was shown by a publication that was cut off, and writing the epoch again "
+                f"{self._root}/{min(strays)} is left by an interrupted publication, and writing the epoch again "
                 "gives other files: once no process publishes this epoch, move it away and publish again"
             )
 
-    def _named(self, prefix: str, below: str | None = None) -> Iterator[str]:
+    def _names_with(self, prefix: str, below: str | None = None) -> Iterator[str]:
         folder = self._root if below is None else below
-        found = list(self._files.children(folder or "/"))
-        if folder != self._root and any(one.name == STATE for one in found):
+        entries = list(self._files.children(folder or "/"))
+        if folder != self._root and any(entry.name == STATE for entry in entries):
             return
-        for one in found:
-            if one.is_folder and one.name != STATE:
-                yield from self._named(prefix, one.path)
-            elif not one.is_folder and one.name.startswith(prefix):
-                yield one.path.removeprefix(f"{self._root}/")
+        for entry in entries:
+            if entry.is_folder and entry.name != STATE:
+                yield from self._names_with(prefix, entry.path)
+            elif not entry.is_folder and entry.name.startswith(prefix):
+                yield entry.path.removeprefix(f"{self._root}/")
 
     def open(self, name: str) -> BinaryIO:
         return cast(BinaryIO, self._files.open(f"{self._root}/{name}"))
 
-    def _final(self, fact: FileFact) -> str:
+    def _final(self, fact: PublishedFile) -> str:
         return f"{self._root}/{fact.name}"
 
 
-def _is_voted(found: Found, fact: FileFact, times: Mapping[str, int]) -> bool:
-    return (found.size, found.mtime_ns) == (fact.bytes, times.get(fact.pending))
+def _is_voted(entry: Found, fact: PublishedFile, times: Mapping[str, int]) -> bool:
+    return (entry.size, entry.mtime_ns) == (fact.bytes, times.get(fact.pending))
 
 
 def published(address: HdfsAddress) -> list[str]:
-    """The files of every marker below an address, by epoch. Raises `OutcomeUnknown`, OSError."""
+    """Files of every marker below an address, by epoch. Raises `OutcomeUnknown`, OSError."""
     cluster, root = HdfsFileSystem.at(address), address.path.rstrip("/")
     folders = [f"{root}/{STATE}/shared"]
     for _ in range(3):
-        folders = [inner.path for outer in folders for inner in _in(cluster, outer) if inner.is_folder]
-    found = [one for folder in (f"{root}/{STATE}", *folders) for one in _in(cluster, folder)]
-    listings = filter(None, (_marker_at(cluster, one.path) for one in found if marked_epoch(one.name) is not None))
-    return [HdfsAddress(address.cluster, f"{root}/{name}").uri for name in names_of(listings)]
+        folders = [inner.path for outer in folders for inner in _children(cluster, outer) if inner.is_folder]
+    entries = [entry for folder in (f"{root}/{STATE}", *folders) for entry in _children(cluster, folder)]
+    listings = filter(
+        None, (_marker_at(cluster, entry.path) for entry in entries if marked_epoch(entry.name) is not None)
+    )
+    return [HdfsAddress(address.cluster, f"{root}/{name}").uri for name in published_names(listings)]
 
 
-def _in(cluster: HdfsFileSystem, folder: str) -> Iterator[Found]:
+def _children(cluster: HdfsFileSystem, folder: str) -> Iterator[Found]:
     with suppress(FileNotFoundError):
         yield from cluster.children(folder)
 
 
-def _marker_at(files: HdfsFileSystem, path: str) -> Listing | None:
+def _marker_at(files: HdfsFileSystem, path: str) -> EpochFiles | None:
     try:
-        return Listing.from_bytes(files.read(path), path)
+        return EpochFiles.from_bytes(files.read(path), path)
     except FileNotFoundError:
         return None
     except Damaged as error:
@@ -334,11 +344,11 @@ def _marker_at(files: HdfsFileSystem, path: str) -> Listing | None:
 
 
 def _blocked(path: str) -> PreflightRefused:
-    return PreflightRefused(f"{path} is to be the folder of a bucket, and is, or is below, a file: move that away")
+    return PreflightRefused(f"{path} must be the folder of a bucket, but is, or is below, a file: move that away")
 
 
 def _folder_of(handle: str) -> str:
-    """No name of HDFS has a colon in it, no part of a handle a comma."""
+    """HDFS allows no colon in names; a handle has no comma."""
     return handle.replace(":", ",")
 
 

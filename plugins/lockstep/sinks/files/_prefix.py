@@ -1,22 +1,22 @@
-"""A prefix of an object store that epochs are published into: a `FileTarget` without links and renames.
+"""`FileTarget` on an object store, without links and renames.
 
     <path>/<final name>                     the data, copies of what was prepared; buckets are folders
-    <path>/…/_<success name>                an empty object, where the sink asks for one
+    <path>/…/_<success name>                an empty object, if configured
     <path>/.lockstep/target.json            the target's id and owner, created exclusively
     <path>/.lockstep/epoch=<id>.json        the marker: lists the epoch's files; created exclusively and last
-    <path>/.lockstep/span=<…>.json          the same, by the epoch's interval: taken exclusively before a file is shown
-    <path>/.lockstep/files/epoch=<id>.json  the same again: says exclusively, before a file is shown, which ones will be
-    <path>/.lockstep/replaced/epoch=<id>.json  the marker of the epoch that took this one's place: its files are going
+    <path>/.lockstep/span=<…>.json          the same, by interval: created exclusively before a file is published
+    <path>/.lockstep/files/epoch=<id>.json  the same: reserves the epoch's files exclusively before one is published
+    <path>/.lockstep/replaced/epoch=<id>.json  the marker of the epoch that replaced this one: its files get deleted
     <path>/.lockstep/pending/<handle>/      one pending transaction: the files, then _vote.json
     <path>/.lockstep/pending/<handle>~<random>/     the same, written again
 
-A shared target has one such state folder for each owner, in <path>/.lockstep/shared/<deployment>/<pipeline>/<sink>/.
+A shared target has one such state folder per owner, in <path>/.lockstep/shared/<deployment>/<pipeline>/<sink>/.
 
-Exclusively: by a conditional put, which tells its own object from another's when its answer was lost. A final name ends
-in a piece of its content's sha256: whoever copies to it, a stopped process that goes on included, puts the same bytes
-there. Two who would show other bytes, and so other names, are kept apart by what says which the epoch's files are.
-Every object of a transaction carries its whole handle, so that what a process puts after it was swept is found by the
-next sweep. An object is put by one request, and so is there whole or leaves nothing, not even invisibly.
+Exclusively means by a conditional put, which recognizes its own object after a lost response. A final name ends in a
+part of its content's sha256, so every copy to it, also by a stopped process that continues, puts the same bytes.
+Publishers with other bytes, and so other names, are excluded by the reservation of the epoch's files. The name of every
+pending object contains the handle, so that objects put after a sweep are found by the next one. An object is put by one
+request: it exists entirely, or leaves nothing, not even an invisible upload.
 """
 
 from __future__ import annotations
@@ -37,16 +37,23 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Json
 from lockstep.errors import LedgerConflict, OutcomeUnknown, SinkRejected, TargetChanged, TargetOwned
 from lockstep.sinks.durable_file import Damaged, HashedFile, from_checked, to_checked
-from lockstep.sinks.files._listing import FileFact, Listing, names_of
-from lockstep.sinks.files._marked import MarkedTarget, marked_epoch
-from lockstep.sinks.files._target import STATE, Write, told
+from lockstep.sinks.files._target import (
+    STATE,
+    EpochFiles,
+    MarkedTarget,
+    PublishedFile,
+    Write,
+    marked_epoch,
+    owner_text,
+    published_names,
+)
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.values import Txn
 
-AT_ONCE = 8  #: copies, and looks at markers
-LONGEST_KEY = 1024  #: bytes; S3's limit
+PARALLEL = 8  #: copies, and reads of markers
+MAX_KEY_BYTES = 1024  #: S3's limit
 _VOTE, _TARGET, _PENDING = "_vote.json", f"{STATE}/target.json", "pending"
-_LAST = "_last"  #: of a folder that is taken away: the object that goes when all is done
+_LAST = "_last"  #: the last object of a folder to be deleted
 _HASH = 16  #: hex digits of a file's sha256 in its name
 
 T = TypeVar("T")
@@ -54,7 +61,7 @@ R = TypeVar("R")
 
 
 class PrefixTarget(MarkedTarget[str]):
-    """The objects below `store`'s address, as one sink sees them; see `FileTarget` for what each call means."""
+    """The objects below `store`'s address; see `FileTarget`."""
 
     kind = "prefix"
 
@@ -78,10 +85,10 @@ class PrefixTarget(MarkedTarget[str]):
             content = from_checked(self._store.read(_TARGET))
         except (FileNotFoundError, Damaged) as error:
             raise TargetChanged(
-                f"{self.place}/{_TARGET} is missing or damaged ({error}), so nobody can tell whether this place was "
+                f"{self.place}/{_TARGET} is missing or damaged ({error}), so it is unknown whether this place was "
                 "written before: restore it, or correct the sink's path"
             ) from error
-        return self._require_own(content, self.place)
+        return self._require_owner(content, self.place)
 
     def disclaim(self) -> None:
         if self.shared or self._store.find(_TARGET) is None:
@@ -101,12 +108,12 @@ class PrefixTarget(MarkedTarget[str]):
     def scratch(self, txn: Txn) -> str:
         return f"{txn.handle}~{secrets.token_hex(4)}"
 
-    def write(self, folder: str, write: Write) -> tuple[FileFact, ...]:
-        """Each file stands on this machine's disk until it is put."""
+    def write(self, folder: str, write: Write) -> tuple[PublishedFile, ...]:
+        """Each file is on the local disk until it is put."""
 
-        def keep(name: str, rows: int, file: HashedFile) -> FileFact:
+        def keep(name: str, rows: int, file: HashedFile) -> PublishedFile:
             digest = file.finish(sync=False)
-            fact = FileFact(_with_hash(name, digest), rows, file.size, digest)
+            fact = PublishedFile(_with_hash(name, digest), rows, file.size, digest)
             path = self._path_in(folder, fact.pending)
             self._require_keys(fact.name, path)
             self._etags[path] = self._store.put_file(path, file.path)
@@ -116,17 +123,17 @@ class PrefixTarget(MarkedTarget[str]):
         with tempfile.TemporaryDirectory(prefix="lockstep-") as here:
             return write(Path(here), keep)
 
-    def vote(self, folder: str, listing: Listing) -> None:
+    def vote(self, folder: str, listing: EpochFiles) -> None:
         etags = {fact.pending: self._etags.pop(self._path_in(folder, fact.pending)) for fact in listing.files}
         content = {"listing": listing.to_bytes().decode(), "etags": etags}
         self._store.replace(self._path_in(folder, _VOTE), to_checked(content))
 
-    def voted(self, txn: Txn) -> Listing | None:
+    def read_vote(self, txn: Txn) -> EpochFiles | None:
         folder = self.folder(txn)
         try:
             vote = self._vote(folder)
-            listing = Listing.from_bytes(vote["listing"].encode(), _VOTE)
-            self._require_whole(folder, listing, vote["etags"])
+            listing = EpochFiles.from_bytes(vote["listing"].encode(), _VOTE)
+            self._require_as_voted(folder, listing, vote["etags"])
         except (Damaged, FileNotFoundError):
             return None
         return listing
@@ -134,39 +141,39 @@ class PrefixTarget(MarkedTarget[str]):
     def _vote(self, folder: str) -> dict[str, Json]:
         return from_checked(self._store.read(self._path_in(folder, _VOTE)))
 
-    def _require_whole(self, folder: str, listing: Listing, etags: Mapping[str, str | None]) -> None:
+    def _require_as_voted(self, folder: str, listing: EpochFiles, etags: Mapping[str, str | None]) -> None:
         """Raise `Damaged` unless the folder's objects are those that were put there."""
-        found = {_name(one.path): one for one in self._store.children(self._path_in(folder)).objects}
+        objects = {_name(entry.path): entry for entry in self._store.children(self._path_in(folder)).objects}
         for fact in listing.files:
-            one = found.get(fact.pending)
-            if one is None or (one.size, one.etag) != (fact.bytes, etags.get(fact.pending, "")):
+            entry = objects.get(fact.pending)
+            if entry is None or (entry.size, entry.etag) != (fact.bytes, etags.get(fact.pending, "")):
                 raise Damaged(f"{self._path_in(folder, fact.pending)} isn't what was voted")
 
     def handles(self) -> list[str]:
         return sorted({handle for handle, _ in self._pending()})
 
-    def discard(self, txn: Txn, *, just_shown: bool = False) -> None:
-        """Votes first: without one nobody takes the rest for whole."""
+    def discard(self, txn: Txn, *, just_published: bool = False) -> None:
+        """Deletes votes first: without a vote the other objects count as incomplete."""
         paths = [path for handle, path in self._pending() if handle == txn.handle]
         if not paths:
             return
         last = list[str]()
-        if not just_shown and self.replaced_by(txn.epoch) is not None:
-            last = [self._path_in(txn.handle, _LAST)]  # until all is done it tells that there may be something to do
+        if not just_published and self.replaced_by(txn.epoch) is not None:
+            last = [self._path_in(txn.handle, _LAST)]  # marks the folder as unfinished until its files are deleted
             self._create(last[0])
         votes = [path for path in paths if _name(path) == _VOTE]
-        for some in (votes, [path for path in paths if path not in votes + last]):
-            if some:
-                self._store.delete(some)
+        for batch in (votes, [path for path in paths if path not in votes + last]):
+            if batch:
+                self._store.delete(batch)
         if last:
-            self._take_away_files(txn.epoch)
+            self._delete_files_of(txn.epoch)
             self._store.delete(last)
 
     def _pending(self) -> Iterator[tuple[str, str]]:
-        """(handle, path) of each pending object: a folder is there only by what is in it."""
+        """(handle, path) of each pending object; folders exist only through their objects."""
         pending = self._path_in("")
-        for found in self._store.find_below(pending):
-            yield found.path.removeprefix(f"{pending}/").partition("/")[0].partition("~")[0], found.path
+        for entry in self._store.find_below(pending):
+            yield entry.path.removeprefix(f"{pending}/").partition("/")[0].partition("~")[0], entry.path
 
     def _path_in(self, folder: str, name: str = "") -> str:
         return "/".join(filter(None, (self._state, _PENDING, folder, name)))
@@ -174,9 +181,9 @@ class PrefixTarget(MarkedTarget[str]):
     def _require_keys(self, *paths: str) -> None:
         for path in paths:
             size = len(self._store.key_of(path).partition("/")[2].encode())
-            if size > LONGEST_KEY:
+            if size > MAX_KEY_BYTES:
                 raise SinkRejected(
-                    f"{path} would have a key of {size} bytes, the most are {LONGEST_KEY}: shorten its path"
+                    f"{path} would have a key of {size} bytes, the limit is {MAX_KEY_BYTES}: shorten its path"
                 )
 
     # --- publication ---
@@ -184,69 +191,70 @@ class PrefixTarget(MarkedTarget[str]):
     def _in_state(self, name: str) -> str:
         return f"{self._state}/{name}"
 
-    def _told(self, path: str) -> str:
+    def _in_words(self, path: str) -> str:
         return f"{self.place}/{path}"
 
-    def _read_marker(self, path: str) -> Listing | None:
+    def _read_marker(self, path: str) -> EpochFiles | None:
         return _marker_at(self._store, path)
 
     def epochs(self) -> Iterator[int]:
-        for found in self._store.children(self._state).objects:
-            if (epoch := marked_epoch(_name(found.path))) is not None:
+        for entry in self._store.children(self._state).objects:
+            if (epoch := marked_epoch(_name(entry.path))) is not None:
                 yield epoch
 
-    def show(self, folder: str, listing: Listing, success: Sequence[str] = ()) -> bool:
-        """`voted` has compared the objects with what was put, if this process didn't put them itself."""
+    def publish(self, folder: str, listing: EpochFiles, success: Sequence[str] = ()) -> bool:
+        """`read_vote` has compared the objects with the vote, unless this process put them itself."""
         if listing.span is not None:
-            self._take_span(listing, listing.span)
-        if not self._take_files(listing):
+            self._reserve_span(listing, listing.span)
+        if not self._reserve_files(listing):
             return False
-        _at_once(lambda fact: self._show_file(self._path_in(folder, fact.pending), fact), listing.files)
-        _at_once(self._create, success)
+        _in_parallel(lambda fact: self._publish_file(self._path_in(folder, fact.pending), fact), listing.files)
+        _in_parallel(self._create, success)
         reach(CrashPoint.PUBLISH_BEFORE_FILE_MARKER)
-        created = self._create(self._marker(listing.epoch), listing.to_bytes())
+        created = self._create(self._marker_path(listing.epoch), listing.to_bytes())
         reach(CrashPoint.PUBLISH_AFTER_FILE_MARKER)
         return created
 
-    def _take_span(self, listing: Listing, span: str) -> None:
+    def _reserve_span(self, listing: EpochFiles, span: str) -> None:
         reach(CrashPoint.PUBLISH_BEFORE_RENAME)
-        self._create(self._of_span(span), listing.to_bytes())
+        self._create(self._span_path(span), listing.to_bytes())
         reach(CrashPoint.PUBLISH_AFTER_RENAME)
-        self._require_range(listing, span)
+        self._require_reserved(listing, span)
 
-    def _take_files(self, listing: Listing) -> bool:
-        """Say which files the epoch shows, unless it is said; False if it is published already, with others."""
+    def _reserve_files(self, listing: EpochFiles) -> bool:
+        """Reserve the epoch's files for this publication; False if the epoch is already published with others."""
         reach(CrashPoint.PUBLISH_BEFORE_RENAME)
         created = self._create(self._files(listing.epoch), listing.to_bytes())
         reach(CrashPoint.PUBLISH_AFTER_RENAME)
         if created:
             return True
-        taken = self._read_marker(self._files(listing.epoch))
-        if taken is None:  # taken away this very moment: by a person, who publishes again
+        reserved = self._read_marker(self._files(listing.epoch))
+        if reserved is None:  # a person has just deleted it, to publish again
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self._files(listing.epoch))
-        return self._may_show(listing, taken)
+        return self._is_reserved_for(listing, reserved)
 
-    def _may_show(self, listing: Listing, taken: Listing) -> bool:
-        """Whether `taken`, what the epoch shows, is `listing`; otherwise the epoch has to be published already."""
-        same_rows = (taken.owner, taken.manifest_hash) == (listing.owner, listing.manifest_hash)
-        if same_rows and set(taken.files) == set(listing.files):
+    def _is_reserved_for(self, listing: EpochFiles, reserved: EpochFiles) -> bool:
+        """True if `reserved` has the files of `listing`; otherwise False if the epoch is already published, else an
+        error."""
+        same_rows = (reserved.owner, reserved.manifest_hash) == (listing.owner, listing.manifest_hash)
+        if same_rows and set(reserved.files) == set(listing.files):
             return True
-        if self.shown(listing.epoch) is not None:
+        if self.find_marker(listing.epoch) is not None:
             return False
-        said = f"{self.place}/{self._files(listing.epoch)}"
-        way_out = "once no process publishes this epoch, delete the files that it lists, then it, and publish again"
+        reservation = f"{self.place}/{self._files(listing.epoch)}"
+        remedy = "once no process publishes this epoch, delete the files that it lists, then it, and publish again"
         if not same_rows:
             raise LedgerConflict(
-                f"{said} is of epoch {taken.epoch} of {told(asdict(taken.owner))} with the manifest "
-                f"{taken.manifest_hash[:12]}, whose publication was cut off and which this ledger has no memory of: "
-                f"nothing was shown; {way_out}"
+                f"{reservation} is of epoch {reserved.epoch} of {owner_text(asdict(reserved.owner))} with the manifest "
+                f"{reserved.manifest_hash[:12]}, whose publication was interrupted and of which this ledger has no "
+                f"record: nothing was published; {remedy}"
             )
         raise OutcomeUnknown(
-            f"{said} lists other files than this publication would show: another one goes on, or was cut off, and "
-            f"writing the epoch again gives other bytes: {way_out}"
+            f"{reservation} lists other files than this publication would show: another one is running, or was "
+            f"interrupted, and writing the epoch again gives other bytes: {remedy}"
         )
 
-    def _show_file(self, source: str, fact: FileFact) -> None:
+    def _publish_file(self, source: str, fact: PublishedFile) -> None:
         reach(CrashPoint.PUBLISH_BEFORE_RENAME)
         self._store.copy(source, fact.name)
         reach(CrashPoint.PUBLISH_AFTER_RENAME)
@@ -258,32 +266,34 @@ class PrefixTarget(MarkedTarget[str]):
             return False
         return True
 
-    def take_away_replaced(self, txn: Txn, listing: Listing) -> None:
+    def delete_replaced(self, txn: Txn, listing: EpochFiles) -> None:
         for epoch in listing.replaced:
             reach(CrashPoint.PUBLISH_BEFORE_TAKE_AWAY)
-            self._create(self._of_replaced(epoch), listing.to_bytes())  # who goes on to show a file looks here then
+            self._create(
+                self._replaced_path(epoch), listing.to_bytes()
+            )  # a delayed publisher checks this after publishing
             reach(CrashPoint.PUBLISH_AFTER_TAKE_AWAY)
-            self._take_away_files(epoch)
+            self._delete_files_of(epoch)
 
-    def _take_away_files(self, epoch: int) -> None:
-        if names := self._files_of(epoch):
+    def _delete_files_of(self, epoch: int) -> None:
+        if names := self._published_files_of(epoch):
             reach(CrashPoint.PUBLISH_BEFORE_TAKE_AWAY)
             self._store.delete(names)
             reach(CrashPoint.PUBLISH_AFTER_TAKE_AWAY)
 
-    def refuse_blocked(self, buckets: Iterable[str]) -> None:
-        """Nothing blocks a key."""
+    def refuse_blocked_buckets(self, buckets: Iterable[str]) -> None:
+        """Nothing to check: any key is possible."""
 
-    def refuse_strays(self, prefix: str, listing: Listing) -> None:
-        """What a publication that was cut off has shown is listed before its first file."""
-        if (taken := self._read_marker(self._files(listing.epoch))) is not None:
-            self._may_show(listing, taken)
+    def refuse_unlisted(self, prefix: str, listing: EpochFiles) -> None:
+        """An interrupted publication has reserved its files before the first one was visible."""
+        if (reserved := self._read_marker(self._files(listing.epoch))) is not None:
+            self._is_reserved_for(listing, reserved)
 
-    def _named(self, prefix: str) -> Iterator[str]:
-        paths = [found.path for found in self._store.find_below("")]
-        others = {path.partition(f"/{STATE}/")[0] + "/" for path in paths if f"/{STATE}/" in path}
+    def _names_with(self, prefix: str) -> Iterator[str]:
+        paths = [entry.path for entry in self._store.find_below("")]
+        other_targets = {path.partition(f"/{STATE}/")[0] + "/" for path in paths if f"/{STATE}/" in path}
         for path in paths:
-            if _name(path).startswith(prefix) and not path.startswith((f"{STATE}/", *others)):
+            if _name(path).startswith(prefix) and not path.startswith((f"{STATE}/", *other_targets)):
                 yield path
 
     def open(self, name: str) -> BinaryIO:
@@ -292,29 +302,29 @@ class PrefixTarget(MarkedTarget[str]):
     def _files(self, epoch: int) -> str:
         return self._in_state(f"files/epoch={epoch}.json")
 
-    def _of_replaced(self, epoch: int) -> str:
+    def _replaced_path(self, epoch: int) -> str:
         return self._in_state(f"replaced/epoch={epoch}.json")
 
 
 def published(store: ObjectStore) -> list[str]:
-    """The files of every marker below the store's address, by epoch. Raises `OutcomeUnknown`, OSError."""
+    """Files of every marker below the store's address, by epoch. Raises `OutcomeUnknown`, OSError."""
     folders = [STATE, *_folders_below(store, f"{STATE}/shared", 3)]
-    found: list[Found] = [one for folder in folders for one in store.children(folder).objects]
-    markers = [one.path for one in found if marked_epoch(_name(one.path)) is not None]
-    listings = filter(None, _at_once(lambda path: _marker_at(store, path), markers))
-    return [f"{store.address.scheme}://{store.key_of(name)}" for name in names_of(listings)]
+    objects: list[Found] = [entry for folder in folders for entry in store.children(folder).objects]
+    markers = [entry.path for entry in objects if marked_epoch(_name(entry.path)) is not None]
+    listings = filter(None, _in_parallel(lambda path: _marker_at(store, path), markers))
+    return [f"{store.address.scheme}://{store.key_of(name)}" for name in published_names(listings)]
 
 
 def _folders_below(store: ObjectStore, folder: str, levels: int) -> list[str]:
-    found = [folder]
+    outer_folders = [folder]
     for _ in range(levels):
-        found = [inner for outer in found for inner in store.children(outer).folders]
-    return found
+        outer_folders = [inner for outer in outer_folders for inner in store.children(outer).folders]
+    return outer_folders
 
 
-def _marker_at(store: ObjectStore, path: str) -> Listing | None:
+def _marker_at(store: ObjectStore, path: str) -> EpochFiles | None:
     try:
-        return Listing.from_bytes(store.read(path), _name(path))
+        return EpochFiles.from_bytes(store.read(path), _name(path))
     except FileNotFoundError:
         return None
     except Damaged as error:
@@ -323,10 +333,10 @@ def _marker_at(store: ObjectStore, path: str) -> Listing | None:
         ) from error
 
 
-def _at_once(call: Callable[[T], R], items: Sequence[T]) -> list[R]:
+def _in_parallel(call: Callable[[T], R], items: Sequence[T]) -> list[R]:
     if len(items) < 2:
         return [call(item) for item in items]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(PARALLEL) as pool:
         return list(pool.map(call, items))
 
 

@@ -1,10 +1,20 @@
-"""FileSink: an epoch as files in a folder, whole or not at all for who asks `files`."""
+"""FileSink: an epoch as files in a folder or on an object store, visible atomically through `files`.
+
+Before commit the files are written into a hidden pending folder. Publishing links, renames or copies them to their
+final names, which have sink, epoch, output and a number but no attempt: two publishers use the same names instead of
+duplicating rows. The marker, created exclusively and last, lists them. Pending files that are renamed at commit are the
+idea of Flink's FileSink.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import ClassVar
+
+import pyarrow as pa
 
 import lockstep.sinks.files._folder as _folder
 import lockstep.sinks.files._hdfs_folder as _hdfs_folder
@@ -12,33 +22,42 @@ import lockstep.sinks.files._prefix as _prefix
 from lockstep.connections.hdfs.address import HdfsAddress, is_hdfs
 from lockstep.connections.names import Dataset, absolute, dataset_at
 from lockstep.connections.object_store.address import Address, is_object_store
-from lockstep.connections.object_store.store import ObjectStore
-from lockstep.epoch import Json, require_name
-from lockstep.errors import InvalidPipeline, StoreRefused
+from lockstep.connections.object_store.store import ObjectStore, UnreadableKey
+from lockstep.epoch import Json, Vote, require_name
+from lockstep.errors import (
+    InvalidPipeline,
+    LedgerConflict,
+    LockstepError,
+    PreflightRefused,
+    SinkRejected,
+    SinkUnavailable,
+    StoreRefused,
+    TargetChanged,
+)
 from lockstep.sinks.base import Sink
+from lockstep.sinks.durable_file import Damaged
 from lockstep.sinks.files._folder import FolderTarget
-from lockstep.sinks.files._format import FileFormat
+from lockstep.sinks.files._format import BYTES_PER_FILE, ROWS_PER_FILE, FileFormat
 from lockstep.sinks.files._hdfs_folder import HdfsTarget
 from lockstep.sinks.files._layout import FileLayout
-from lockstep.sinks.files._open_sink import OpenFileSink
 from lockstep.sinks.files._prefix import PrefixTarget
-from lockstep.sinks.files._target import FileTarget
-from lockstep.sinks.files._writer import BYTES_PER_FILE, ROWS_PER_FILE
+from lockstep.sinks.files._target import EpochFiles, FileTarget, PublishedFile, published_names
 from lockstep.sinks.files.buckets import Buckets, buckets_of
 from lockstep.sinks.handles import SinkName
-from lockstep.sinks.values import SinkContext
+from lockstep.sinks.two_phase import TwoPhaseCommitSink
+from lockstep.sinks.values import Batches, EpochCut, Marker, ReadCut, Replaced, SinkContext, SinkEpoch, Txn
 
-MOST_BYTES = 1 << 30  #: of an object of a store: it is held in memory while it is put
+MAX_OBJECT_BYTES = 1 << 30  #: an object is in memory while it is put
 _MAX_BUCKETS = 10_000
 
 
 def files(path: str, login: str | None = None) -> list[str]:
-    """The published files of `path`, by epoch: of each epoch all or none, and none of one that another has replaced.
+    """The published files of `path`, by epoch: for each epoch all or none, and none of a replaced one.
 
-    Reads the markers alone, so that a file that is shown before its epoch's marker stands isn't listed. An empty list
-    if nothing has been published. On an object store (`s3://…`) the files are `s3://bucket/key`, on HDFS
-    `hdfs://cluster/path`, not percent-encoded; `login`: a Connection as a URI, without it the environment's. Raises
-    `OutcomeUnknown` if a marker is damaged, OSError for what can't be read.
+    Reads markers only: files that are visible before their epoch's marker exists are not listed. Empty if nothing has
+    been published. On an object store (`s3://…`) the files are `s3://bucket/key`, on HDFS `hdfs://cluster/path`, not
+    percent-encoded. `login`: a Connection as a URI, by default from the environment. Raises `OutcomeUnknown` if a
+    marker is damaged, OSError if something can't be read.
     """
     if is_object_store(path):
         return _prefix.published(ObjectStore.at(path, login))
@@ -49,18 +68,18 @@ def files(path: str, login: str | None = None) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class FileSink(Sink):
-    """Files of one output in one folder, or below one prefix of an object store, exactly once.
+    """Writes files of one output into one folder, or below one prefix of an object store, exactly once.
 
-    `path`: a folder of a file system with hard links; or of HDFS, `hdfs://cluster/path`, where `hdfs:///path` is on the
-    cluster that Hadoop's configuration names; or `s3://bucket/prefix`. It is used by this sink alone unless every sink
-    in it says `shared=True`. `connection`: the id of the store's login; without it the environment's. `format`:
-    "parquet", "csv", "json" (lines) or "text"; all but Parquet take only what they can give back. `bucket`: puts rows
-    into folders below `path` (`ByTime`, `ByColumns`, `ByFunction`); an epoch with more than `max_buckets` is refused. A
-    file is closed at `max_rows_per_file`, or once it has `max_bytes_per_file`. `success`: a name that is created in
-    every bucket that an epoch has rows in (without buckets: in `path`), once all its files can be seen; it starts with
-    `_`, and `{epoch}` in it stands for the epoch.
+    `path`: a folder on a file system with hard links; or on HDFS, `hdfs://cluster/path`, where `hdfs:///path` is on the
+    cluster of Hadoop's configuration; or `s3://bucket/prefix`. No other sink may use it, unless all set `shared=True`.
+    `connection`: id of the store's login, by default from the environment. `format`: "parquet", "csv", "json" (lines)
+    or "text"; all but Parquet refuse types that they can't restore. `bucket`: assigns rows to folders below `path`
+    (`ByTime`, `ByColumns`, `ByFunction`); an epoch with more than `max_buckets` is refused. A file is closed at
+    `max_rows_per_file`, or once it has `max_bytes_per_file`. `success`: a name, beginning with `_`, that is created in
+    every bucket of an epoch (without buckets: in `path`) once all its files are visible; `{epoch}` in it is replaced by
+    the epoch's number.
 
-    A reader of the bare folder sees an epoch's files arrive one by one; `lockstep.files(path)` gives all or nothing.
+    Readers of the bare folder see an epoch's files arrive one by one; `lockstep.files(path)` returns all or none.
     Raises `InvalidPipeline`.
     """
 
@@ -86,41 +105,46 @@ class FileSink(Sink):
         elif "://" in self.path:
             self._require_store()
         elif self.connection is not None:
-            raise InvalidPipeline(f"sink {self.name}: connection is for object stores, and {self.path} is a folder")
+            raise InvalidPipeline(f"sink {self.name}: connection is for object stores, but {self.path} is a folder")
         self._layout()
 
     def _require_cluster(self) -> None:
         if self.connection is not None:
-            raise InvalidPipeline(f"sink {self.name}: HDFS takes no connection: the environment says who asks")
+            raise InvalidPipeline(f"sink {self.name}: HDFS takes no connection: the environment determines the user")
         try:
             HdfsAddress.require(self.path)
         except StoreRefused as error:  # the path may hold a secret
             raise InvalidPipeline(f"sink {self.name}: {error}") from None
         if ":" in self.path.partition("://")[2].partition("/")[2]:
-            raise InvalidPipeline(f"sink {self.name}: {self.path} has a colon in it, which no name on HDFS has")
+            raise InvalidPipeline(f"sink {self.name}: {self.path} has a colon, which HDFS doesn't allow in names")
 
     def _require_store(self) -> None:
         if not is_object_store(self.path):
             raise InvalidPipeline(
-                f"sink {self.name}: FileSink takes folders on a POSIX file system, without a scheme, object stores, as "
-                f"s3://bucket/prefix, and hdfs://cluster/path: not {self.path.partition('://')[0]}://"
+                f"sink {self.name}: FileSink takes folders on a POSIX file system, without a scheme, "
+                f"s3://bucket/prefix, and hdfs://cluster/path, not {self.path.partition('://')[0]}://"
             )
         try:
             Address.of(self.path)
         except StoreRefused as error:  # the path may hold a secret
             raise InvalidPipeline(f"sink {self.name}: {error}") from None
-        if self.max_bytes_per_file > MOST_BYTES:
+        if self.max_bytes_per_file > MAX_OBJECT_BYTES:
             raise InvalidPipeline(
-                f"sink {self.name}: max_bytes_per_file is at most {MOST_BYTES}: an object is put by one request"
+                f"sink {self.name}: max_bytes_per_file is at most {MAX_OBJECT_BYTES}: an object is put by one request"
             )
 
     def arguments(self) -> dict[str, Json]:
-        """Without what is as usual, but for those that plans have always held. `hdfs:///` is on the cluster that the
-        configuration names where an epoch is planned, and its plan keeps it. Raises `StoreRefused` if it names none."""
+        """Arguments that differ from their defaults, and those that are always in plans. `hdfs:///` becomes the cluster
+        that is configured at planning time. Raises `StoreRefused` if there is none."""
         bucket = None if self.bucket is None else buckets_of(self.bucket).to_json()
-        given = {one.name: getattr(self, one.name) for one in fields(self)} | {"bucket": bucket, "path": self._place}
-        usual = {one.name: one.default for one in fields(self) if one.name not in ("format", "shared")}
-        return {name: value for name, value in given.items() if name not in usual or value != usual[name]}
+        arguments = {argument.name: getattr(self, argument.name) for argument in fields(self)} | {
+            "bucket": bucket,
+            "path": self._place,
+        }
+        defaults = {
+            argument.name: argument.default for argument in fields(self) if argument.name not in ("format", "shared")
+        }
+        return {name: value for name, value in arguments.items() if name not in defaults or value != defaults[name]}
 
     def writes_to(self) -> frozenset[str]:
         place = Address.of(self.path).uri if is_object_store(self.path) else self._place
@@ -156,3 +180,256 @@ class FileSink(Sink):
             self.max_bytes_per_file,
             self.success,
         )
+
+
+class OpenFileSink(TwoPhaseCommitSink):
+    """Access to `target` by one process, with files laid out by `layout`."""
+
+    def __init__(self, sink: Sink, target: FileTarget, layout: FileLayout) -> None:
+        super().__init__(sink)
+        self._target, self._layout = target, layout
+        self._written: dict[int, tuple[SinkEpoch, tuple[PublishedFile, ...] | None]] = {}  # by token
+
+    # --- life cycle ---
+
+    def close(self) -> None:
+        self._written.clear()
+
+    def preflight(self, schemas: Mapping[str, pa.Schema] | None) -> None:
+        with self._storage_errors():
+            self._target.claim()
+        if schemas is None:
+            return
+        if self.sink.output not in schemas:
+            raise PreflightRefused(f"sink {self.name}: no output {self.sink.output!r} among {list(schemas)}")
+        format = self._layout.format
+        if unsupported := self._layout.unsupported(schemas[self.sink.output]):
+            raise PreflightRefused(
+                f"sink {self.name}: {format} files can't give back {'; '.join(unsupported)}: cast it in the transform"
+                + ("" if format is FileFormat.PARQUET else ", or use format='parquet'")
+            )
+        if misfits := self._layout.misfits(schemas[self.sink.output]):
+            raise PreflightRefused(f"sink {self.name}: rows can't be put into buckets: {'; '.join(misfits)}")
+
+    def require_replaceable(self) -> None:
+        """Nothing to check: the marker says which epochs are replaced."""
+
+    def disclaim(self) -> None:
+        with self._storage_errors():
+            self._target.disclaim()
+
+    # --- prepare ---
+
+    def begin_transaction(self, epoch: SinkEpoch) -> Txn:
+        """Create the pending folder. Raises `LedgerConflict` if the epoch's marker exists."""
+        txn = self._target.owner.transaction(epoch)
+        with self._storage_errors():
+            self._target.require()
+            if marker := self._target.find_marker(epoch.id):
+                raise LedgerConflict(
+                    f"sink {self.name}: epoch {epoch.id} is to be prepared, but token {marker.token} has published it"
+                )
+            self._target.begin(txn)
+        self._written[txn.token] = (epoch, None)
+        return txn
+
+    def write(self, txn: Txn, batches: Batches) -> None:
+        epoch, _ = self._written[txn.token]
+        with self._storage_errors(lambda: self._target.discard(txn)):
+            facts = self._write_files(self._target.folder(txn), epoch, batches)
+            self._target.refuse_blocked_buckets({fact.bucket for fact in facts})
+            self._written[txn.token] = (epoch, facts)
+
+    def pre_commit(self, txn: Txn) -> Vote:
+        epoch, facts = self._written.pop(txn.token)
+        listing = self._listing(epoch, facts, decided=False)
+        with self._storage_errors(lambda: self._target.discard(txn)):
+            self._target.vote(self._target.folder(txn), listing)
+            target_id = self._target.require()
+        return Vote(txn.token, txn.handle, target_id, {self.sink.output: sum(fact.rows for fact in listing.files)})
+
+    # --- publish ---
+
+    def is_pending(self, txn: Txn) -> bool:
+        with self._storage_errors():
+            return self._target.find_marker(txn.epoch) is None and self._target.read_vote(txn) is not None
+
+    def commit(self, txn: Txn) -> None:
+        """Publish what `txn` voted for. Raises `SinkUnavailable` if its pending files are missing and there is no
+        marker."""
+        if not self.recover_and_commit(txn) and self.find_marker(txn.epoch) is None:
+            raise SinkUnavailable(
+                f"sink {self.name}: the pending files of epoch {txn.epoch} are missing or damaged: publish it again"
+            )
+
+    def recover_and_commit(self, txn: Txn) -> bool:
+        """False if another process has published the epoch, or its pending files are missing or differ from the
+        vote."""
+        with self._storage_errors():
+            self._target.require()
+            created = self._target.find_marker(txn.epoch) is None and self._publish_pending(txn)
+            self._clean_up(txn, created)
+            return created
+
+    def _publish_pending(self, txn: Txn) -> bool:
+        listing = self._target.read_vote(txn)
+        try:
+            return listing is not None and self._publish(self._target.folder(txn), listing)
+        except (Damaged, FileNotFoundError):
+            return False
+
+    def _publish(self, folder: str, listing: EpochFiles) -> bool:
+        return self._target.publish(folder, listing, self._layout.success_names(listing))
+
+    def _clean_up(self, txn: Txn, created: bool) -> None:
+        """Delete what `txn` left, and the files of replaced epochs, if the epoch is published with this manifest;
+        another marker needs a person."""
+        listing = self._target.find_marker(txn.epoch)
+        if listing and listing.manifest_hash[:12] == txn.manifest:
+            self._target.delete_replaced(txn, listing)
+            self._target.discard(txn, just_published=created)
+
+    def write_again(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> bool:
+        txn = self._target.owner.transaction(epoch)
+        with self._storage_errors():
+            self._target.require()
+            folder = self._target.scratch(txn)
+            try:
+                listing = self._write_listed(folder, epoch, wal)
+                self._target.refuse_unlisted(self._prefix(epoch.id), listing)
+                created = self._publish(folder, listing)
+            except (Damaged, FileNotFoundError) as error:
+                if self._target.find_marker(epoch.id) is None:
+                    raise SinkUnavailable(
+                        f"sink {self.name}: {folder} of {self._target.place} was deleted while it was written"
+                    ) from error
+                created = False
+            self._clean_up(txn, created)
+            return created
+
+    def _write_listed(self, folder: str, epoch: SinkEpoch, wal: Iterable[Batches]) -> EpochFiles:
+        facts: tuple[PublishedFile, ...] | None = None
+        for batches in wal:
+            facts = self._write_files(folder, epoch, batches)
+        listing = self._listing(epoch, facts, decided=True)
+        self._target.vote(folder, listing)
+        return listing
+
+    # --- recovery and verification ---
+
+    def pending(self) -> list[Txn]:
+        with self._storage_errors():
+            transactions = map(self._target.owner.parse, self._target.handles())
+        return [txn for txn in transactions if txn is not None]
+
+    def abort(self, txn: Txn) -> None:
+        """Delete the pending files of `txn`; published ones stay."""
+        if self._target.owner.parse(txn.handle) != txn:
+            raise LedgerConflict(f"sink {self.name}: {txn.handle} isn't a handle of this sink")
+        with self._storage_errors():
+            self._target.discard(txn)
+
+    def find_marker(self, epoch: int) -> Marker | None:
+        with self._storage_errors():
+            listing = self._target.find_marker(epoch)
+        return listing.marker if listing else None
+
+    def find_marker_of_span(self, span: str) -> Marker | None:
+        with self._storage_errors():
+            listing = self._target.find_marker_of_span(span)
+        return listing.marker if listing else None
+
+    def newest_markers(self) -> list[Marker]:
+        with self._storage_errors():
+            last = max(self._target.epochs(), default=None)
+        marker = self.find_marker(last) if last is not None else None
+        return [marker] if marker else []
+
+    def markers(self) -> Iterator[Marker]:
+        with self._storage_errors():
+            epochs = sorted(self._target.epochs())
+        yield from filter(None, map(self.find_marker, epochs))
+
+    def target_id(self) -> str:
+        with self._storage_errors():
+            return self._target.require()
+
+    def read(self, epoch: int, output: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Rows of the files that the epoch's marker lists; none of a replaced epoch.
+
+        Raises `TargetChanged` if a file is missing or unreadable.
+        """
+        if output != self.sink.output:
+            raise InvalidPipeline(f"sink {self.name} takes the output {self.sink.output!r}, not {output!r}")
+        with self._storage_errors():
+            listing = self._target.find_marker(epoch)
+            replaced = listing is not None and self._target.replaced_by(epoch) is not None
+        for fact in listing.files if listing and not replaced else ():
+            path = f"{self._target.place}/{fact.name}"
+            try:
+                with closing(self._target.open(fact.name)) as file:
+                    yield from self._layout.read(file, fact, schema)
+            except (FileNotFoundError, ValueError, pa.ArrowException) as error:
+                raise TargetChanged(
+                    f"sink {self.name}: the published file {path} is missing or damaged: {error}"
+                ) from error
+            except OSError as error:
+                raise self._unavailable(error) from error
+
+    def cut(self, epochs: EpochCut) -> list[ReadCut]:
+        with self._storage_errors():
+            listings = [self._target.find_marker(epoch) for epoch in sorted(self._target.epochs()) if epoch in epochs]
+        files = tuple(f"{self._target.place}/{name}" for name in published_names(filter(None, listings)))
+        return [ReadCut(self.sink.output, self._target.place, files=files)]
+
+    # --- writing ---
+
+    def _write_files(self, folder: str, epoch: SinkEpoch, batches: Batches) -> tuple[PublishedFile, ...]:
+        if batches.output != self.sink.output:
+            raise InvalidPipeline(f"sink {self.name} takes the output {self.sink.output!r}, not {batches.output!r}")
+        write = partial(self._layout.write, self._prefix(epoch.id), epoch, batches)
+        return self._target.write(folder, write)
+
+    def _listing(self, epoch: SinkEpoch, facts: tuple[PublishedFile, ...] | None, *, decided: bool) -> EpochFiles:
+        if facts is None:
+            raise SinkRejected(f"sink {self.name}: the WAL of epoch {epoch.id} has no output {self.sink.output!r}")
+        name = self._target.owner
+        owner = (name.deployment, name.pipeline, name.sink)
+        replaced = self._all_replaced(epoch, decided)
+        return EpochFiles(*owner, epoch.id, epoch.token, epoch.manifest_hash, facts, epoch.span, replaced)
+
+    def _all_replaced(self, epoch: SinkEpoch, decided: bool) -> tuple[int, ...]:
+        """Epochs that this one replaces, and those that they had replaced: one marker lists all, for readers that miss
+        another one.
+
+        Raises `LedgerConflict` if one isn't published as decided; for a decided epoch see `_taken_away`.
+        """
+        markers: Sequence[tuple[Replaced, Marker | None]]
+        if not decided:
+            markers = [(old, self._require_shown(old, self.find_marker(old.id), epoch)) for old in epoch.replaced]
+        if decided or epoch.lacking:
+            markers = self._taken_away(epoch, self.find_marker)
+        return tuple(sorted({id for old, marker in markers for id in (old.id, *(marker.replaced if marker else ()))}))
+
+    # --- names ---
+
+    def _prefix(self, epoch: int) -> str:
+        return f"{self.name}{self._target.suffix}-epoch={epoch}-"
+
+    # --- errors ---
+
+    @contextmanager
+    def _storage_errors(self, undo: Callable[[], None] | None = None) -> Iterator[None]:
+        """Turn OSError into `SinkUnavailable`, after `undo`, which frees space."""
+        try:
+            yield
+        except OSError as error:
+            if undo is not None:
+                with suppress(OSError):  # the sweeper does it later
+                    undo()
+            raise self._unavailable(error) from error
+
+    def _unavailable(self, error: OSError) -> LockstepError:
+        if isinstance(error, UnreadableKey):  # a retry doesn't help: a person has to move the object
+            return TargetChanged(f"sink {self.name}: {self._target.place} can't be listed: {error.strerror}")
+        return SinkUnavailable(f"sink {self.name}: {self._target.place} can't be read or written now: {error}")

@@ -1,7 +1,8 @@
-"""Which folder each row of an epoch goes to; the idea of bucket assigners is Flink's (BucketingSink, FileSink).
+"""Assignment of an epoch's rows to folders, after Flink's bucket assigners, and folder names as Hive partitions.
 
-A bucket depends on the row and, without an event-time column, on when the epoch was planned: never on a clock, so that
-every attempt and every repair gives the same folders.
+A bucket depends on the row and, without an event-time column, on the time the epoch was planned, never on the clock:
+every attempt and every repair gives the same folders. Escaped characters are those of Hive and Spark (`FileUtils`,
+`ExternalCatalogUtils`): %XX, as in a URI.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol, TypeAlias
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +22,58 @@ from lockstep.definition.functions import import_function
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline
 from lockstep.observability.redaction import cause, describe_raised
-from lockstep.sinks.files._bucket_names import NULL, folder_of, needs_escaping, require_bucket, text_of
+
+NULL = "__HIVE_DEFAULT_PARTITION__"  #: stands for a null, as in Hive
+_MAX_BYTES = 1024  #: of a bucket's name
+_MAX_FOLDER_BYTES = 255
+_ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f" + "".join(map(chr, range(32))))
+
+
+def folder_of(key: str, text: str | None) -> str:
+    """The folder `key=text`. Raises ValueError for texts that readers take for null."""
+    if text == "" or text == NULL:
+        raise ValueError(f"column {key!r} holds the text {text!r}, which readers of folder names take for a null")
+    return f"{key}={NULL if text is None else escaped(text)}"
+
+
+def escaped(text: str) -> str:
+    """`text` with escaped characters."""
+    return "".join(f"%{ord(char):02X}" if char in _ESCAPED else char for char in text)
+
+
+def text_of(folder: str) -> str | None:
+    """Inverse of `folder_of`."""
+    value = folder.partition("=")[2]
+    return None if value == NULL else unquote(value)
+
+
+def needs_escaping(text: str) -> bool:
+    return not _ESCAPED.isdisjoint(text)
+
+
+def require_bucket(bucket: str) -> str:
+    """Return `bucket` if it is a valid path below the target; raise ValueError otherwise."""
+    if not bucket:
+        raise ValueError("the bucket '' has no name")
+    if len(bucket.encode()) > _MAX_BYTES:
+        raise ValueError(f"the bucket {bucket[:60]!r}… has {len(bucket.encode())} bytes, the limit is {_MAX_BYTES}")
+    for folder in bucket.split("/"):
+        if problem := _problem(folder):
+            raise ValueError(f"the bucket {bucket!r} {problem}")
+    return bucket
+
+
+def _problem(folder: str) -> str | None:
+    if not folder:
+        return "is absolute, ends with a slash, or has an empty folder"
+    if folder[0] in "._":
+        return f"has a folder {folder!r}: readers skip names with '.' or '_' in front"
+    if any(ord(char) < 32 or ord(char) == 127 for char in folder):
+        return "has a control character"
+    if len(folder.encode()) > _MAX_FOLDER_BYTES:
+        return f"has a folder of {len(folder.encode())} bytes, the limit is {_MAX_FOLDER_BYTES}"
+    return None
+
 
 BY_HOUR = "dt=%Y-%m-%d/hour=%H"
 BY_DAY = "dt=%Y-%m-%d"
@@ -30,41 +83,41 @@ Codes: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
 @dataclass(frozen=True)
 class Assigned:
-    """The bucket of row n is `buckets[codes[n]]`."""
+    """Assignment of rows: the bucket of row n is `buckets[codes[n]]`."""
 
     buckets: tuple[str, ...]
     codes: Codes
 
 
 class Buckets(Protocol):
-    """An assigner: immutable, and JSON in the plan."""
+    """Assigns rows to buckets: immutable, and JSON in the plan."""
 
     @property
-    def left_out(self) -> tuple[str, ...]:
-        """Columns that stand in folder names and not in the files."""
+    def path_columns(self) -> tuple[str, ...]:
+        """Columns that are in folder names and not in the files."""
 
     def to_json(self) -> Json:
-        """What `buckets_of` makes the same assigner of."""
+        """Input of `buckets_of`."""
 
-    def unfit(self, schema: pa.Schema) -> list[str]:
-        """One text for each reason why rows of `schema` can't be assigned or given back."""
+    def misfits(self, schema: pa.Schema) -> list[str]:
+        """One sentence for each reason why rows of `schema` can't be assigned or restored."""
 
     def assign(self, batch: pa.RecordBatch, planned: datetime) -> Assigned:
-        """ValueError (ArrowInvalid is one) if a row has no bucket."""
+        """Assign each row. Raises ValueError (such as ArrowInvalid) if a row has no bucket."""
 
     def restore(self, bucket: str, column: pa.Field) -> pa.Scalar:
-        """The value of a left-out column in every row of `bucket`."""
+        """Value of a path column in every row of `bucket`."""
 
 
 # --- by time ---------------------------------------------------------------------------------------------------------
 
 _DIRECTIVES: dict[str, Callable[[datetime], str]] = {
-    "%Y": lambda at: f"{at.year:04d}",
-    "%m": lambda at: f"{at.month:02d}",
-    "%d": lambda at: f"{at.day:02d}",
-    "%j": lambda at: f"{at.timetuple().tm_yday:03d}",
-    "%H": lambda at: f"{at.hour:02d}",
-    "%M": lambda at: f"{at.minute:02d}",
+    "%Y": lambda time: f"{time.year:04d}",
+    "%m": lambda time: f"{time.month:02d}",
+    "%d": lambda time: f"{time.day:02d}",
+    "%j": lambda time: f"{time.timetuple().tm_yday:03d}",
+    "%H": lambda time: f"{time.hour:02d}",
+    "%M": lambda time: f"{time.minute:02d}",
 }
 _MINUTE = 60_000_000  # microseconds
 _FIRST, _LAST = (
@@ -86,8 +139,8 @@ class ByTime:
     folders: str = BY_HOUR
 
     def __post_init__(self) -> None:
-        known = set(re.findall("%.?", self.folders))
-        if not known or known - set(_DIRECTIVES):
+        directives = set(re.findall("%.?", self.folders))
+        if not directives or directives - set(_DIRECTIVES):
             raise InvalidPipeline(f"folders {self.folders!r}: give a path made of {' '.join(_DIRECTIVES)}")
         try:
             require_bucket(self._rendered(datetime(2013, 1, 1)))
@@ -95,13 +148,13 @@ class ByTime:
             raise InvalidPipeline(f"folders {self.folders!r}: {error}") from error
 
     @property
-    def left_out(self) -> tuple[str, ...]:
+    def path_columns(self) -> tuple[str, ...]:
         return ()
 
     def to_json(self) -> Json:
         return {"by": "time", "column": self.column, "folders": self.folders}
 
-    def unfit(self, schema: pa.Schema) -> list[str]:
+    def misfits(self, schema: pa.Schema) -> list[str]:
         keys = [folder.partition("=")[0].lower() for folder in self.folders.split("/") if "=" in folder]
         twice = [f"column {name!r} is also the name of a folder" for name in schema.names if name.lower() in keys]
         if self.column is None:
@@ -111,7 +164,7 @@ class ByTime:
         dtype = schema.field(self.column).type
         if types.is_timestamp(dtype) or types.is_date32(dtype):
             return twice
-        return [*twice, f"column {self.column!r} is no time: it has the type {dtype}"]
+        return [*twice, f"column {self.column!r} isn't a time: it has the type {dtype}"]
 
     def assign(self, batch: pa.RecordBatch, planned: datetime) -> Assigned:
         if self.column is None:
@@ -121,12 +174,12 @@ class ByTime:
         column = batch.column(self.column)
         times = column.cast(pa.timestamp("us", getattr(column.type, "tz", None))).cast(pa.int64())
         starts = times.fill_null(0).to_numpy() // step * step
-        found = pa.array(starts, mask=times.is_null().to_numpy(zero_copy_only=False)).dictionary_encode("encode")
-        buckets = tuple(self._bucket(start) for start in found.dictionary.to_pylist())
-        return Assigned(buckets, _codes(found))
+        encoded = pa.array(starts, mask=times.is_null().to_numpy(zero_copy_only=False)).dictionary_encode("encode")
+        buckets = tuple(self._bucket(start) for start in encoded.dictionary.to_pylist())
+        return Assigned(buckets, _codes(encoded))
 
     def restore(self, bucket: str, column: pa.Field) -> pa.Scalar:
-        raise LookupError(f"column {column.name!r} stands in the files")
+        raise LookupError(f"column {column.name!r} is in the files")
 
     def _bucket(self, start: int | None) -> str:
         if start is None:
@@ -135,12 +188,13 @@ class ByTime:
             raise ValueError(f"column {self.column!r} holds a time outside of the years 1 to 9999")
         return self._rendered(datetime.fromtimestamp(0, UTC) + np.timedelta64(start, "us").item())
 
-    def _rendered(self, at: datetime) -> str:
-        return re.sub("%.", lambda found: _DIRECTIVES[found[0]](at), self.folders)
+    def _rendered(self, time: datetime) -> str:
+        return re.sub("%.", lambda match: _DIRECTIVES[match[0]](time), self.folders)
 
 
 def _of_a_null(folder: str) -> str:
-    """Hive's name alone begins with an underscore: readers would skip it."""
+    """Folder of a null. With a key it is Hive's name; alone that begins with an underscore, and readers would skip
+    it."""
     key, equals, value = folder.rpartition("=")
     return f"{key}={NULL}" if equals and "%" in value else "null" if "%" in folder else folder
 
@@ -150,11 +204,11 @@ def _of_a_null(folder: str) -> str:
 
 @dataclass(frozen=True, init=False)
 class ByColumns:
-    """By the values of columns, as Hive partitions: `carrier=AA/month=1`.
+    """Folders by values of columns, as Hive partitions: `carrier=AA/month=1`.
 
-    The columns stand in the folder names and not in the files, as Hive and Spark have it. They are texts, integers,
-    booleans or dates: types whose values a name gives back. A null has Hive's name; an empty text is refused, since
-    readers take it for a null. Raises `InvalidPipeline`.
+    The columns are in the folder names and not in the files, as with Hive and Spark. They are texts, integers, booleans
+    or dates: types that a name restores exactly. A null gets Hive's name; an empty text is refused, because readers
+    take it for null. Raises `InvalidPipeline`.
     """
 
     columns: tuple[str, ...]
@@ -166,23 +220,25 @@ class ByColumns:
         object.__setattr__(self, "columns", columns)
 
     @property
-    def left_out(self) -> tuple[str, ...]:
+    def path_columns(self) -> tuple[str, ...]:
         return self.columns
 
     def to_json(self) -> Json:
         return {"by": "columns", "columns": list(self.columns)}
 
-    def unfit(self, schema: pa.Schema) -> list[str]:
+    def misfits(self, schema: pa.Schema) -> list[str]:
         missing = [f"there is no column {name!r}" for name in self.columns if schema.names.count(name) != 1]
-        kept = [schema.field(name) for name in self.columns if schema.names.count(name) == 1]
-        found = [f"column {f.name!r} of the type {f.type} has no exact name" for f in kept if not _nameable(f.type)]
-        every = [] if set(schema.names) - set(self.columns) else ["no column is left for the files"]
-        return missing + found + every
+        columns = [schema.field(name) for name in self.columns if schema.names.count(name) == 1]
+        unnameable = [
+            f"column {f.name!r} of the type {f.type} has no exact name" for f in columns if not _nameable(f.type)
+        ]
+        empty = [] if set(schema.names) - set(self.columns) else ["no column is left for the files"]
+        return missing + unnameable + empty
 
     def assign(self, batch: pa.RecordBatch, planned: datetime) -> Assigned:
-        first, *others = self.columns
+        first, *rest = self.columns
         folders, codes = self._folders(first, batch.column(first))
-        for name in others:
+        for name in rest:
             inner, more = self._folders(name, batch.column(name))
             pairs, codes = np.unique(codes * len(inner) + more, return_inverse=True)
             split = [divmod(int(pair), len(inner)) for pair in pairs]
@@ -194,11 +250,11 @@ class ByColumns:
         return pa.scalar(text_of(folder), pa.string()).cast(column.type)
 
     def _folders(self, name: str, column: pa.Array) -> tuple[list[str], Codes]:
-        found = column.dictionary_encode("encode")
-        texts = found.dictionary.cast(pa.string())
-        if not texts.cast(column.type).equals(found.dictionary):
-            raise ValueError(f"column {name!r} holds a value that its text doesn't give back")
-        return [folder_of(name, text) for text in texts.to_pylist()], _codes(found)
+        encoded = column.dictionary_encode("encode")
+        texts = encoded.dictionary.cast(pa.string())
+        if not texts.cast(column.type).equals(encoded.dictionary):
+            raise ValueError(f"column {name!r} holds a value that can't be restored from its text")
+        return [folder_of(name, text) for text in texts.to_pylist()], _codes(encoded)
 
 
 def _nameable(dtype: pa.DataType) -> bool:
@@ -208,15 +264,16 @@ def _nameable(dtype: pa.DataType) -> bool:
 
 # --- by a function ---------------------------------------------------------------------------------------------------
 
-_SAMPLE = 100  # rows that are asked for twice
+_SAMPLE = 100  # rows per batch that the function is called for twice
 
 
 @dataclass(frozen=True)
 class ByFunction:
-    """By a function of your own, `"module:function"`: it takes a RecordBatch and returns one text a row, the bucket.
+    """Folders by a function, `"module:function"`, that takes a RecordBatch and returns one text per row, the bucket.
 
-    A row's bucket may depend on that row alone: a repair asks again, with rows cut into other batches. Part of every
-    batch is asked for twice, and two answers are refused. All columns stay in the files. Raises `InvalidPipeline`.
+    A row's bucket may depend on that row alone: a repair calls the function again, with rows in other batches. The
+    function is called twice for part of every batch, and different results are refused. All columns stay in the files.
+    Raises `InvalidPipeline`.
     """
 
     function: str
@@ -226,13 +283,13 @@ class ByFunction:
             raise InvalidPipeline(f"buckets by {self.function!r}: name a function as 'module:function'")
 
     @property
-    def left_out(self) -> tuple[str, ...]:
+    def path_columns(self) -> tuple[str, ...]:
         return ()
 
     def to_json(self) -> Json:
         return {"by": "function", "function": self.function}
 
-    def unfit(self, schema: pa.Schema) -> list[str]:
+    def misfits(self, schema: pa.Schema) -> list[str]:
         try:
             import_function(self.function)
         except InvalidPipeline as error:
@@ -242,32 +299,32 @@ class ByFunction:
     def assign(self, batch: pa.RecordBatch, planned: datetime) -> Assigned:
         answer = self._ask(batch)
         if not self._ask(batch.slice(0, _SAMPLE)).equals(answer.slice(0, _SAMPLE)):
-            raise ValueError(f"{self.function} gave two buckets for one row: it may depend on that row alone")
-        found = answer.dictionary_encode()
-        return Assigned(tuple(found.dictionary.to_pylist()), _codes(found))
+            raise ValueError(f"{self.function} returned two buckets for one row: it must depend on that row alone")
+        encoded = answer.dictionary_encode()
+        return Assigned(tuple(encoded.dictionary.to_pylist()), _codes(encoded))
 
     def restore(self, bucket: str, column: pa.Field) -> pa.Scalar:
-        raise LookupError(f"column {column.name!r} stands in the files")
+        raise LookupError(f"column {column.name!r} is in the files")
 
     def _ask(self, batch: pa.RecordBatch) -> pa.Array:
         try:
             answer = import_function(self.function)(batch)
         except Exception as error:  # it is the user's
             raise ValueError(f"{self.function} failed with {describe_raised(error)}") from cause(error, quotes=True)
-        found = answer.combine_chunks() if isinstance(answer, pa.ChunkedArray) else answer
-        if not isinstance(found, pa.Array) or found.type != pa.string() or len(found) != batch.num_rows:
-            told = f"{found.type}[{len(found)}]" if isinstance(found, pa.Array) else type(answer).__name__
-            raise ValueError(f"{self.function} gave {told} for {batch.num_rows} rows, expected is a text each")
-        if found.null_count:
-            raise ValueError(f"{self.function} gave no bucket to {found.null_count} rows")
-        return found
+        buckets = answer.combine_chunks() if isinstance(answer, pa.ChunkedArray) else answer
+        if not isinstance(buckets, pa.Array) or buckets.type != pa.string() or len(buckets) != batch.num_rows:
+            description = f"{buckets.type}[{len(buckets)}]" if isinstance(buckets, pa.Array) else type(answer).__name__
+            raise ValueError(f"{self.function} returned {description} for {batch.num_rows} rows, not one text per row")
+        if buckets.null_count:
+            raise ValueError(f"{self.function} returned no bucket for {buckets.null_count} rows")
+        return buckets
 
 
 # --- from the plan ---------------------------------------------------------------------------------------------------
 
 
 def buckets_of(content: Buckets | Mapping[str, Json]) -> Buckets:
-    """The assigner itself, or the one that `to_json` told of. Raises `InvalidPipeline`."""
+    """The assigner itself, or the one that `to_json` describes. Raises `InvalidPipeline`."""
     match content:
         case ByTime() | ByColumns() | ByFunction():
             return content
@@ -277,8 +334,8 @@ def buckets_of(content: Buckets | Mapping[str, Json]) -> Buckets:
             return ByColumns(*columns)
         case {"by": "function", "function": function}:
             return ByFunction(function)
-    raise InvalidPipeline(f"{content!r} is no way to assign buckets: use ByTime, ByColumns or ByFunction")
+    raise InvalidPipeline(f"{content!r} doesn't assign buckets: use ByTime, ByColumns or ByFunction")
 
 
-def _codes(found: pa.DictionaryArray) -> Codes:
-    return np.asarray(found.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+def _codes(encoded: pa.DictionaryArray) -> Codes:
+    return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)

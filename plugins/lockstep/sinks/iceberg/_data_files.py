@@ -1,8 +1,7 @@
-"""Sealed files as data files of a table: everything that a reader prunes by comes from their own footers,
-as the seal has noted it.
+"""Data files of a table from sealed files: statistics for pruning come from the files' own footers, as sealed.
 
-pyiceberg's `add_files` would put a file without statistics into a partition NULL that no filter finds, and take one
-that spans two partitions of some transforms; here both are refused by name.
+pyiceberg's `add_files` would put a file without statistics into a NULL partition that no filter finds, and accept a
+file that spans two partitions of some transforms; here both are refused.
 """
 
 from __future__ import annotations
@@ -47,75 +46,78 @@ _FLOATS = (FloatType, DoubleType)
 
 
 @dataclass(frozen=True)
-class SealedFile:
-    """One sealed file, and what is known of its columns."""
+class SealedDataFile:
+    """A sealed file, with the facts of its columns."""
 
     uri: str
     bytes: int
     facts: FileFacts
 
 
-def unkept_partitions(metadata: TableMetadata) -> list[str]:
-    """Partition fields whose values can't be told from a file's statistics."""
+def unsupported_partitions(metadata: TableMetadata) -> list[str]:
+    """Partition fields whose values a file's statistics don't determine."""
     schema, spec = metadata.schema(), metadata.spec()
-    found = []
+    unsupported = []
     for field in spec.fields:
-        if schema.find_column_name(field.source_id) is None:  # pyiceberg would write manifests that it can't read
-            found.append(f"{field.name}, of a column that was dropped")
+        if schema.find_column_name(field.source_id) is None:  # pyiceberg would write unreadable manifests
+            unsupported.append(f"{field.name}, of a dropped column")
             continue
         source = schema.find_field(field.source_id)
-        if isinstance(field.transform, VoidTransform):  # format version 1 keeps a removed field so
+        if isinstance(field.transform, VoidTransform):  # a removed field in format version 1
             continue
         if not isinstance(field.transform, _TRANSFORMS) or isinstance(source.field_type, _FLOATS):
-            found.append(f"{field.transform}({source.name})")
-    return found
+            unsupported.append(f"{field.transform}({source.name})")
+    return unsupported
 
 
 def all_faults(
-    metadata: TableMetadata, files: Iterable[SealedFile], if_spread: str = ""
-) -> Iterator[tuple[SealedFile, str]]:
-    """Why readers of the table would not see a file's rows as they are, a sentence each. `if_spread` says what to do
-    about rows of several partitions."""
-    plan, remedy = _Plan.of(metadata, _EVERYTHING), f": {if_spread}" if if_spread else ""
-    yield from ((file, fault) for file in files for fault in _faults(metadata, plan, file, remedy))
+    metadata: TableMetadata, files: Iterable[SealedDataFile], remedy: str = ""
+) -> Iterator[tuple[SealedDataFile, str]]:
+    """Why readers of the table would misread a file's rows, one sentence each. `remedy`: for rows of several
+    partitions."""
+    plan, suffix = _Plan.of(metadata, _EVERYTHING), f": {remedy}" if remedy else ""
+    yield from ((file, fault) for file in files for fault in _faults(metadata, plan, file, suffix))
 
 
-def faults(metadata: TableMetadata, file: SealedFile) -> list[str]:
-    """Those of one file."""
+def faults(metadata: TableMetadata, file: SealedDataFile) -> list[str]:
+    """`all_faults` of one file."""
     return [fault for _, fault in all_faults(metadata, [file])]
 
 
-def _faults(metadata: TableMetadata, plan: _Plan, file: SealedFile, if_spread: str) -> list[str]:
+def _faults(metadata: TableMetadata, plan: _Plan, file: SealedDataFile, remedy: str) -> list[str]:
     if old := file.facts.int96:
         return [f"{', '.join(old)} is written as INT96: set spark.sql.parquet.outputTimestampType=TIMESTAMP_MICROS"]
     arrow = file.facts.schema
     if foreign := foreign_ids(metadata, arrow):
-        told = f"field ids of {', '.join(foreign)} aren't the table's: readers would see other columns, or nulls"
-        return [f"{told}; if its columns were changed since the epoch was planned, {REPLAN} it" if if_spread else told]
+        message = f"field ids of {', '.join(foreign)} aren't the table's: readers would see other columns, or nulls"
+        return [
+            f"{message}; if its columns were changed since the epoch was planned, {REPLAN} it" if remedy else message
+        ]
     try:
-        found = _statistics(plan, file.facts)
+        statistics = _statistics(plan, file.facts)
     except (ValueError, KeyError) as error:
         return [f"its statistics can't be read: {' '.join(str(error).split())}"]
     schema = metadata.schema()
-    nulls = [*_nulls_in_required(schema, arrow, found)]
-    spread = [fault for field in metadata.spec().fields if (fault := _spread(field, schema, found, if_spread))]
+    nulls = [*_nulls_in_required(schema, arrow, statistics)]
+    spread = [
+        fault for field in metadata.spec().fields if (fault := _partition_fault(field, schema, statistics, remedy))
+    ]
     return [*nulls, *spread]
 
 
-def data_files(metadata: TableMetadata, files: Iterable[SealedFile]) -> Iterator[DataFile]:
-    """The files as a commit adds them; those without `faults`."""
-    kept, everything = _Plan.of(metadata, metadata.properties), _Plan.of(metadata, _EVERYTHING)
-    yield from (_data_file(metadata, kept, everything, file) for file in files)
+def data_files(metadata: TableMetadata, files: Iterable[SealedDataFile]) -> Iterator[DataFile]:
+    """The files as a commit adds them; they must have no `faults`."""
+    recorded, everything = _Plan.of(metadata, metadata.properties), _Plan.of(metadata, _EVERYTHING)
+    yield from (_data_file(metadata, recorded, everything, file) for file in files)
 
 
-def data_file(metadata: TableMetadata, file: SealedFile) -> DataFile:
-    """One file."""
-    [found] = data_files(metadata, [file])
-    return found
+def data_file(metadata: TableMetadata, file: SealedDataFile) -> DataFile:
+    [entry] = data_files(metadata, [file])
+    return entry
 
 
-def _data_file(metadata: TableMetadata, kept: _Plan, everything: _Plan, file: SealedFile) -> DataFile:
-    told = _statistics(kept, file.facts).to_serialized_dict()
+def _data_file(metadata: TableMetadata, recorded: _Plan, everything: _Plan, file: SealedDataFile) -> DataFile:
+    statistics = _statistics(recorded, file.facts).to_serialized_dict()
     return DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=file.uri,
@@ -126,13 +128,13 @@ def _data_file(metadata: TableMetadata, kept: _Plan, everything: _Plan, file: Se
         spec_id=metadata.default_spec_id,
         equality_ids=None,
         key_metadata=None,
-        **told,
+        **statistics,
     )
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """Which statistics a table keeps. `ids`: of columns, by Parquet's path."""
+    """The statistics that a table records. `ids`: field ids by Parquet path."""
 
     ids: Mapping[str, int]
     collectors: Mapping[int, StatisticsCollector]
@@ -144,39 +146,39 @@ class _Plan:
 
 
 class _Bounds(StatsAggregator):
-    """pyiceberg's next greater text may end in half of a surrogate pair, which is no text."""
+    """Fixes pyiceberg's upper bound of a truncated text, which may end in half of a surrogate pair."""
 
     def max_as_bytes(self) -> bytes | None:
-        text, kept = self.current_max, self.trunc_length
-        if not isinstance(text, str) or kept is None or len(text) <= kept:
+        text, length = self.current_max, self.trunc_length
+        if not isinstance(text, str) or length is None or len(text) <= length:
             return super().max_as_bytes()
-        text = text[:kept].rstrip(chr(sys.maxunicode))
+        text = text[:length].rstrip(chr(sys.maxunicode))
         greater = 0xE000 if text[-1:] == "\ud7ff" else ord(text[-1:] or "\0") + 1
         return f"{text[:-1]}{chr(greater)}".encode() if text else None
 
 
 def _statistics(plan: _Plan, facts: FileFacts) -> DataFileStatistics:
-    """As pyiceberg makes them of a footer, but without what only some of the row groups told."""
-    found = DataFileStatistics(facts.rows, {}, {}, {}, {}, {}, list(facts.offsets))
+    """Statistics as pyiceberg computes them from a footer, without those that only some row groups have."""
+    result = DataFileStatistics(facts.rows, {}, {}, {}, {}, {}, list(facts.offsets))
     for column in facts.columns:
         number = plan.ids[column.path]
         type, mode = plan.collectors[number].iceberg_type, plan.collectors[number].mode
-        found.column_sizes[number] = column.bytes
+        result.column_sizes[number] = column.bytes
         if mode.type == MetricModeTypes.NONE:
             continue
-        found.value_counts[number] = column.values
+        result.value_counts[number] = column.values
         if column.nulls is not None:
-            found.null_value_counts[number] = column.nulls
-        cut = column.is_cut and (mode.length is None or mode.length > LONGEST)
+            result.null_value_counts[number] = column.nulls
+        truncated = column.is_cut and (mode.length is None or mode.length > LONGEST)
         promoted = isinstance(type, StringType) and not isinstance(column.least, str)
         promoted = promoted or (isinstance(type, BinaryType) and not isinstance(column.least, bytes))
-        if mode.type == MetricModeTypes.COUNTS or column.least is None or cut or promoted:
+        if mode.type == MetricModeTypes.COUNTS or column.least is None or truncated or promoted:
             continue
         bounds = _Bounds(type, _primitive_to_physical(type), mode.length)
         bounds.update_min(column.least)
         bounds.update_max(column.greatest)
-        found.column_aggregates[number] = bounds
-    return found
+        result.column_aggregates[number] = bounds
+    return result
 
 
 def _partition(metadata: TableMetadata, everything: _Plan, facts: FileFacts) -> Record:
@@ -190,33 +192,33 @@ def _partition(metadata: TableMetadata, everything: _Plan, facts: FileFacts) -> 
     return Record(*values)
 
 
-def _nulls_in_required(schema: Schema, arrow: pa.Schema, found: DataFileStatistics) -> Iterator[str]:
-    """By counts; of a nested column, of which a footer has none, by the file's own schema."""
+def _nulls_in_required(schema: Schema, arrow: pa.Schema, statistics: DataFileStatistics) -> Iterator[str]:
+    """By counts; for a nested column, which has no counts, by the file's schema."""
     for field in schema.fields:
         if not field.required or field.name not in arrow.names:
             continue
         if not field.field_type.is_primitive:
             if arrow.field(field.name).nullable:
-                yield f"column {field.name} is required by the table, and may have nulls: make the output's non-null"
-        elif found.null_value_counts.get(field.field_id) != 0:
-            yield f"column {field.name} is required by the table, and has nulls, or no statistics"
+                yield f"column {field.name} is required, but may have nulls: make it non-null in the output"
+        elif statistics.null_value_counts.get(field.field_id) != 0:
+            yield f"column {field.name} is required, but has nulls, or no statistics"
 
 
-def _spread(field: PartitionField, schema: Schema, found: DataFileStatistics, remedy: str) -> str | None:
-    """Why the file's rows have no one value of a partition field."""
+def _partition_fault(field: PartitionField, schema: Schema, statistics: DataFileStatistics, remedy: str) -> str | None:
+    """Why the file's rows don't have one value of a partition field."""
     if isinstance(field.transform, VoidTransform):
         return None
-    source, rows = schema.find_field(field.source_id), found.record_count
-    nulls = found.null_value_counts.get(field.source_id)
-    bounds: Any = found.column_aggregates.get(field.source_id)
+    source, rows = schema.find_field(field.source_id), statistics.record_count
+    nulls = statistics.null_value_counts.get(field.source_id)
+    bounds: Any = statistics.column_aggregates.get(field.source_id)
     if nulls is None or (nulls < rows and (bounds is None or bounds.current_min is None)):
-        return f"it has no statistics of {source.name}, by which the table is partitioned"
+        return f"it has no statistics of the partition column {source.name}"
     if nulls == rows:
         return None
     if nulls:
-        return f"its rows belong to several partitions by {source.name}: {nulls} of {rows} have none{remedy}"
+        return f"its rows belong to several partitions by {source.name}: {nulls} of {rows} have null{remedy}"
     try:
-        found._partition_value(field, schema)
+        statistics._partition_value(field, schema)
     except ValueError:
         return (
             f"its rows belong to several partitions by {field.transform}({source.name}), from {bounds.current_min} to "

@@ -1,9 +1,9 @@
-"""One table of a catalog as Lockstep sees it: loaded afresh, claimed by a property, changed by conditional commits.
+"""A table of a catalog: loaded on every call, claimed by a property, changed by conditional commits.
 
-pyiceberg tries a commit that meets another one again by itself, on the new head, where an epoch's files may stand
-already: that doubles the epoch. So its transactions are built here, and sent once, with the snapshot that they were
-built on as a requirement. Every commit of ours makes a snapshot, of an empty epoch and of a claim too: properties alone
-would move no head, and two such commits could undo each other.
+pyiceberg retries a conflicting commit by itself, on the new head, which may already have the epoch's files: that would
+duplicate the epoch. So transactions are built here and sent once, conditional on the snapshot they were built on. Every
+commit adds a snapshot, also for an empty epoch or a claim: properties alone move no head, so two such commits could
+undo each other.
 """
 
 from __future__ import annotations
@@ -39,19 +39,17 @@ from pyiceberg.typedef import EMPTY_DICT
 
 from lockstep.errors import LockstepError, PreflightRefused, PublishBlocked, SinkUnavailable, TargetChanged, TargetOwned
 from lockstep.observability.redaction import cause, describe_error
-from lockstep.sinks.adopting import Answer
+from lockstep.sinks.adopting import CommitOutcome
 from lockstep.sinks.handles import SinkName
-from lockstep.sinks.iceberg._catalogs import CatalogLink
-from lockstep.sinks.iceberg._compactions import Compactions
-from lockstep.sinks.iceberg._data_files import SealedFile, data_files
-from lockstep.sinks.iceberg._durable_io import RehearsalIO
-from lockstep.sinks.iceberg._markers import EpochMarker, TableMarkers
-from lockstep.sinks.iceberg._partitioning import partition_spec
+from lockstep.sinks.iceberg._catalogs import CatalogLink, RehearsalIO
+from lockstep.sinks.iceberg._columns import partition_spec
+from lockstep.sinks.iceberg._data_files import SealedDataFile, data_files
+from lockstep.sinks.iceberg._markers import Compactions, EpochMarker, TableMarkers
 from lockstep.sinks.values import SinkEpoch
 
 OWNER = "lockstep.owner"
 FORMATS = (1, 2)  #: versions of the table format that pyiceberg writes
-#: Of tables that are made here: small commits would leave a manifest and a metadata file each.
+#: Properties of created tables: without them each small commit leaves a manifest and a metadata file
 _CREATED = {
     TableProperties.FORMAT_VERSION: "2",
     TableProperties.MANIFEST_MERGE_ENABLED: "true",
@@ -61,7 +59,8 @@ _log = logging.getLogger(__name__)
 
 
 class OverwriteFiles(_OverwriteFiles):
-    """pyiceberg asks one evaluator from several threads, and it keeps the bounds of the manifest that it is at."""
+    """Builds an evaluator per manifest: pyiceberg shares one between threads, though it keeps the bounds of a
+    manifest."""
 
     def _build_manifest_evaluator(self, spec_id: int) -> Callable[[ManifestFile], bool]:
         build = super()._build_manifest_evaluator
@@ -69,7 +68,7 @@ class OverwriteFiles(_OverwriteFiles):
 
 
 class ReplaceFiles(OverwriteFiles):
-    """Readers of changes pass over such a snapshot: its rows are those of the one before."""
+    """Marks the snapshot as `replace`: readers of changes skip it, because its rows are those of its parent."""
 
     def _summary(self, snapshot_properties: dict[str, str] = EMPTY_DICT) -> Summary:
         counted = super()._summary(snapshot_properties)  # pyiceberg counts only the three operations that it makes
@@ -77,7 +76,7 @@ class ReplaceFiles(OverwriteFiles):
 
 
 class _Building(Transaction):
-    """Works the metadata out once for so many updates: pyiceberg copies every snapshot at each look."""
+    """Caches the metadata for a list of updates: pyiceberg copies every snapshot on each access."""
 
     _known: tuple[tuple[TableUpdate, ...], TableMetadata] | None = None
 
@@ -91,22 +90,22 @@ class _Building(Transaction):
 
 
 @dataclass(frozen=True)
-class Adoption:
-    """What one commit adds: the files of an epoch, and columns that the table lacks. `removed`: files that go with the
-    rows whose place they take, and `rests`, written by compaction `number`, have what is to stay of these."""
+class Append:
+    """Content of one commit: the files of an epoch, and columns that the table lacks. `removed`: files with replaced
+    rows; `rewritten`: files with those of their other rows, written by compaction `number`."""
 
     epoch: SinkEpoch
-    files: Sequence[SealedFile]
+    files: Sequence[SealedDataFile]
     rows: int
     columns: pa.Schema
     removed: Sequence[DataFile] = ()
-    rests: Sequence[SealedFile] = ()
+    rewritten: Sequence[SealedDataFile] = ()
     number: int | None = None
 
 
 @dataclass(frozen=True)
 class LakeTable:
-    """The table `name` of a connected catalog, for the sink `owner`."""
+    """The table `name` of a connected catalog, on behalf of the sink `owner`."""
 
     link: CatalogLink
     owner: SinkName
@@ -119,7 +118,7 @@ class LakeTable:
     # --- looking ---
 
     def find(self) -> Table | None:
-        """As it is now, or None where the catalog has none. Raises `SinkUnavailable`, `PreflightRefused`."""
+        """Load the table; None if the catalog has none. Raises `SinkUnavailable`, `PreflightRefused`."""
         with self.link.naming(f"loading table {self.name}"):
             try:
                 return self.link.catalog.load_table(self.name)
@@ -127,12 +126,14 @@ class LakeTable:
                 return None
 
     def load(self) -> Table:
-        """As it is now. Raises `TargetChanged` if it is gone, or belongs to somebody else by now."""
+        """Load the table. Raises `TargetChanged` if it is missing, or has another owner."""
         table = self.find()
         if table is None:
-            raise TargetChanged(f"{self.who}: the catalog has no table {self.name} any more: nothing was written")
+            raise TargetChanged(f"{self.who}: the catalog has lost table {self.name}: nothing was written")
         if owner_of(table) != self.owner:
-            raise TargetChanged(f"{self.who}: table {self.name} is {_told(owner_of(table))} now: nothing was written")
+            raise TargetChanged(
+                f"{self.who}: table {self.name} is now {_owner_phrase(owner_of(table))}: nothing was written"
+            )
         return table
 
     def markers(self, table: Table) -> TableMarkers:
@@ -141,41 +142,45 @@ class LakeTable:
     # --- owning ---
 
     def create(self, schema: pa.Schema, location: str, partition_by: Sequence[str]) -> Table:
-        """Make it, ours; or load it if somebody else was quicker. Raises `PreflightRefused`."""
-        fresh = assign_fresh_schema_ids(_unnumbered(schema, self.who))
-        spec = partition_spec(fresh, partition_by, self.who) if partition_by else UNPARTITIONED_PARTITION_SPEC
-        told = {**_CREATED, OWNER: _owner(self.owner), TableProperties.DEFAULT_NAME_MAPPING: _mapping(fresh)}
+        """Create the table with this owner, or load it if it was created concurrently. Raises `PreflightRefused`."""
+        iceberg_schema = assign_fresh_schema_ids(_unnumbered(schema, self.who))
+        spec = partition_spec(iceberg_schema, partition_by, self.who) if partition_by else UNPARTITIONED_PARTITION_SPEC
+        properties = {
+            **_CREATED,
+            OWNER: _owner_json(self.owner),
+            TableProperties.DEFAULT_NAME_MAPPING: _mapping(iceberg_schema),
+        }
         with self.link.naming(f"creating table {self.name}"):
             self.link.catalog.create_namespace_if_not_exists(self.name.rpartition(".")[0])
             try:
-                return self.link.catalog.create_table(self.name, fresh, location, spec, properties=told)
+                return self.link.catalog.create_table(self.name, iceberg_schema, location, spec, properties=properties)
             except TableAlreadyExistsError:
                 return self.link.catalog.load_table(self.name)
 
     def claim(self) -> Table | None:
-        """Have a table that is there belong to this sink. Raises `TargetOwned`, `PreflightRefused` of a catalog whose
-        commits have no conditions."""
+        """Make this sink the owner of an existing table. Raises `TargetOwned`, `PreflightRefused` for a catalog that
+        ignores conditions of commits."""
         while (table := self.find()) is not None:
             owner = owner_of(table)
             if owner == self.owner:
                 return table
             if owner is not None:
                 raise TargetOwned(
-                    f"{self.who}: table {self.name} is {_told(owner)}: give each pipeline a table of its own, or take "
-                    f"its property {OWNER} away if that pipeline is gone"
+                    f"{self.who}: table {self.name} is {_owner_phrase(owner)}: give each pipeline a separate table, or "
+                    f"remove its property {OWNER} if that pipeline doesn't exist any more"
                 )
             self._require_conditions(table)
-            if self._send_owner(table, _owner(self.owner)) is Answer.UNKNOWN:
-                raise SinkUnavailable(f"{self.who}: the catalog didn't say whether table {self.name} is claimed")
+            if self._send_owner(table, _owner_json(self.owner)) is CommitOutcome.UNKNOWN:
+                raise SinkUnavailable(f"{self.who}: the outcome of claiming table {self.name} is unknown")
         return None
 
     def disclaim(self) -> None:
-        """Own it no longer; fine where that was never so."""
+        """Give up the ownership, if any."""
         while (table := self.find()) is not None and owner_of(table) == self.owner:
-            if self._send_owner(table, None) is Answer.UNKNOWN:
-                raise SinkUnavailable(f"{self.who}: the catalog didn't say whether table {self.name} is let go")
+            if self._send_owner(table, None) is CommitOutcome.UNKNOWN:
+                raise SinkUnavailable(f"{self.who}: the outcome of giving up table {self.name} is unknown")
 
-    def _send_owner(self, table: Table, owner: str | None) -> Answer:
+    def _send_owner(self, table: Table, owner: str | None) -> CommitOutcome:
         transaction = _Building(table)
         with transaction._append_snapshot_producer({"lockstep.owner": owner or "nobody"}):
             pass
@@ -186,56 +191,56 @@ class LakeTable:
         return self._send(table, transaction)
 
     def _require_conditions(self, table: Table) -> None:
-        """Try a commit that must be refused: it is for a table that isn't there."""
+        """Send a commit that must be refused, because it is for another table's id."""
         transaction = _Building(table).set_properties({"lockstep.condition": "ignored"})
-        other = AssertTableUUID(uuid=uuid.uuid4())
-        with self.link.naming("trying whether the catalog keeps conditions"):
+        wrong_table = AssertTableUUID(uuid=uuid.uuid4())
+        with self.link.naming("testing conditional commits"):
             try:
-                self.link.catalog.commit_table(table, (other,), transaction._updates)
+                self.link.catalog.commit_table(table, (wrong_table,), transaction._updates)
             except CommitFailedException:
                 return
         raise PreflightRefused(
-            f"{self.who}: the catalog applies a commit whose condition doesn't hold: two publishers would write an "
-            "epoch twice; use a catalog that compares and swaps"
+            f"{self.who}: the catalog applies a commit whose condition is false: two publishers would write an epoch "
+            "twice; use a catalog with atomic compare-and-swap"
         )
 
     # --- writing ---
 
-    def adopt(self, table: Table, adoption: Adoption) -> Answer:
-        """Build the one commit on the head that `table` is, and send it once. Nothing that it wrote is ever deleted
-        here: a late request may still need it. Raises `PublishBlocked` if it can't be built."""
+    def adopt(self, table: Table, adoption: Append) -> CommitOutcome:
+        """Build the commit on the head `table`, and send it once. The files it writes are never deleted here: a delayed
+        request may still need them. Raises `PublishBlocked` if it can't be built."""
         try:
             with self.link.naming(f"writing metadata of table {self.name}"):
                 transaction = self._build(table, adoption)
         except LockstepError:
             raise
-        except Exception as error:  # of a library that makes manifests
+        except Exception as error:  # any error of pyiceberg
             raise PublishBlocked(
                 f"{self.who}: table {self.name}: the commit of epoch {adoption.epoch.id} can't be built: "
-                f"{describe_error(error)}: have the table as it was when the epoch was decided"
+                f"{describe_error(error)}: restore the table as it was when the epoch was decided"
             ) from cause(error, quotes=True)
         return self._send(table, transaction)
 
-    def rehearse(self, table: Table, adoption: Adoption) -> None:
-        """Build the very commit that `adopt` would send, in memory. Raises whatever keeps it from being built."""
+    def rehearse(self, table: Table, adoption: Append) -> None:
+        """Build in memory the commit that `adopt` would send. Raises whatever prevents it from being built."""
         in_memory = Table((), table.metadata, table.metadata_location, RehearsalIO(table.io.properties), table.catalog)
         with self.link.naming(f"building a commit to table {self.name}"):
             self._build(in_memory, adoption)
 
-    def _build(self, table: Table, adoption: Adoption) -> Transaction:
+    def _build(self, table: Table, adoption: Append) -> Transaction:
         epoch, transaction = adoption.epoch, _Building(table)
         if table.metadata.name_mapping() is None:
             transaction.set_properties({TableProperties.DEFAULT_NAME_MAPPING: _mapping(table.schema())})
         _widen(transaction, adoption.columns)
-        told = {"lockstep.pipeline": self.owner.pipeline, "lockstep.sink": self.owner.sink}
-        with self._producer(transaction, table, adoption, {**told, "lockstep.epoch": str(epoch.id)}) as producer:
-            for old in adoption.removed:
-                producer.delete_data_file(old)
-            for file in data_files(transaction.table_metadata, [*adoption.files, *adoption.rests]):
+        summary = {"lockstep.pipeline": self.owner.pipeline, "lockstep.sink": self.owner.sink}
+        with self._producer(transaction, table, adoption, {**summary, "lockstep.epoch": str(epoch.id)}) as producer:
+            for data_file in adoption.removed:
+                producer.delete_data_file(data_file)
+            for file in data_files(transaction.table_metadata, [*adoption.files, *adoption.rewritten]):
                 producer.append_data_file(file)
-        counts, replaced = (len(adoption.files), adoption.rows), tuple(one.id for one in epoch.replaced)
-        proof = (epoch.id, epoch.token, epoch.manifest_hash, epoch.span)
-        marker = EpochMarker(*proof, producer.snapshot_id, *counts, replaced)
+        counts, replaced = (len(adoption.files), adoption.rows), tuple(old_epoch.id for old_epoch in epoch.replaced)
+        identity = (epoch.id, epoch.token, epoch.manifest_hash, epoch.span)
+        marker = EpochMarker(*identity, producer.snapshot_id, *counts, replaced)
         if adoption.number is not None:
             transaction.set_properties(self.compactions(table).with_done(adoption.number))
         folding = self.markers(table).add(marker)
@@ -249,34 +254,35 @@ class LakeTable:
         return transaction
 
     def _producer(
-        self, transaction: Transaction, table: Table, adoption: Adoption, told: dict[str, str]
+        self, transaction: Transaction, table: Table, adoption: Append, summary: dict[str, str]
     ) -> _SnapshotProducer[Any]:
         if not adoption.epoch.replaced:
-            return transaction._append_snapshot_producer(told)
-        return OverwriteFiles(Operation.OVERWRITE, transaction, table.io, snapshot_properties=told)
+            return transaction._append_snapshot_producer(summary)
+        return OverwriteFiles(Operation.OVERWRITE, transaction, table.io, snapshot_properties=summary)
 
     # --- compaction ---
 
     def compactions(self, table: Table) -> Compactions:
-        """Those that the table knows of."""
         return Compactions.of(self.owner, table.properties)
 
-    def replace(self, table: Table, number: int, old: Sequence[DataFile], new: Sequence[DataFile]) -> Answer:
-        """Take files out and others in, which hold the same rows, by one commit on the head that `table` is; sent once.
-        The table knows compaction `number` from then on."""
+    def replace(
+        self, table: Table, number: int, removed: Sequence[DataFile], added: Sequence[DataFile]
+    ) -> CommitOutcome:
+        """Replace files by others with the same rows, and record compaction `number`, by one commit on the head
+        `table`, sent once."""
         with self.link.naming(f"writing metadata of table {self.name}"):
             transaction = _Building(table)
-            told = {"lockstep.compaction": str(number), "lockstep.sink": self.owner.sink}
-            with ReplaceFiles(Operation.OVERWRITE, transaction, table.io, snapshot_properties=told) as replacing:
-                for file in old:
+            summary = {"lockstep.compaction": str(number), "lockstep.sink": self.owner.sink}
+            with ReplaceFiles(Operation.OVERWRITE, transaction, table.io, snapshot_properties=summary) as replacing:
+                for file in removed:
                     replacing.delete_data_file(file)
-                for file in new:
+                for file in added:
                     replacing.append_data_file(file)
             transaction.set_properties(self.compactions(table).with_done(number))
         return self._send(table, transaction)
 
-    def fence(self, table: Table, number: int) -> Answer:
-        """Have `number` be the last compaction, though there was none."""
+    def fence(self, table: Table, number: int) -> CommitOutcome:
+        """Make `number` the last compaction, without one."""
         with self.link.naming(f"writing metadata of table {self.name}"):
             transaction = _Building(table)
             with transaction._append_snapshot_producer({"lockstep.fence": str(number)}):
@@ -284,7 +290,7 @@ class LakeTable:
             transaction.set_properties(self.compactions(table).with_last(number))
         return self._send(table, transaction)
 
-    def _send(self, table: Table, transaction: Transaction) -> Answer:
+    def _send(self, table: Table, transaction: Transaction) -> CommitOutcome:
         metadata = table.metadata
         head = metadata.snapshot_by_name(MAIN_BRANCH)
         conditions: tuple[TableRequirement, ...] = (
@@ -297,24 +303,24 @@ class LakeTable:
             with self.link.naming(f"committing to table {self.name}"):
                 done = self.link.catalog.commit_table(table, conditions, transaction._updates)
         except CommitFailedException:
-            return Answer.CONFLICT
-        except Exception as error:  # whatever it is, the request may have come as far as it was to come
-            _log.info("%s: no answer that tells: %s", self.who, error)
+            return CommitOutcome.CONFLICT
+        except Exception as error:  # the request may have been applied, whatever the error
+            _log.info("%s: a commit has an unknown outcome: %s", self.who, error)
             self.link.last_failure = str(error) if isinstance(error, LockstepError) else type(error).__name__
-            return Answer.UNKNOWN
+            return CommitOutcome.UNKNOWN
         self._forget_old_metadata(table, done.metadata)
-        return Answer.APPLIED
+        return CommitOutcome.APPLIED
 
     def _forget_old_metadata(self, table: Table, now: object) -> None:
-        """What `write.metadata.delete-after-commit` asks of whoever commits."""
+        """Apply `write.metadata.delete-after-commit`."""
         try:
             self.link.catalog._delete_old_metadata(table.io, table.metadata, now)  # type: ignore[arg-type]
-        except Exception as error:  # the commit stands
-            _log.info("%s: old metadata of table %s is left: %s", self.who, self.name, error)
+        except Exception as error:  # the commit is applied
+            _log.info("%s: old metadata of table %s was not deleted: %s", self.who, self.name, error)
 
 
 def widened(table: Table, columns: pa.Schema) -> TableMetadata:
-    """As it would be with these columns, too."""
+    """The metadata as it would be with these columns added."""
     return _widen(_Building(table), columns).table_metadata
 
 
@@ -326,31 +332,31 @@ def _widen(transaction: Transaction, columns: pa.Schema) -> Transaction:
 
 
 def owner_of(table: Table) -> SinkName | None:
-    """The sink that has claimed the table. Raises `TargetOwned` if its claim can't be read."""
+    """The sink that has claimed the table. Raises `TargetOwned` if the property is malformed."""
     text = table.properties.get(OWNER)
     if text is None:
         return None
     try:
-        told = json.loads(text)
-        return SinkName(str(told["deployment"]), str(told["pipeline"]), str(told["sink"]))
+        content = json.loads(text)
+        return SinkName(str(content["deployment"]), str(content["pipeline"]), str(content["sink"]))
     except (ValueError, KeyError, TypeError) as error:
-        raise TargetOwned(f"the table's property {OWNER} isn't Lockstep's: take it away by hand") from error
+        raise TargetOwned(f"the table's property {OWNER} isn't Lockstep's: remove it by hand") from error
 
 
 def target_id_of(table: Table) -> str:
-    """The id that a table gets when it is made: one that is dropped and made anew has another one."""
+    """Id of this table, which a recreated table doesn't share."""
     return str(table.metadata.table_uuid)
 
 
-def _owner(owner: SinkName) -> str:
-    told = {"deployment": owner.deployment, "pipeline": owner.pipeline, "sink": owner.sink}
-    return json.dumps(told, sort_keys=True)
+def _owner_json(owner: SinkName) -> str:
+    content = {"deployment": owner.deployment, "pipeline": owner.pipeline, "sink": owner.sink}
+    return json.dumps(content, sort_keys=True)
 
 
-def _told(owner: SinkName | None) -> str:
+def _owner_phrase(owner: SinkName | None) -> str:
     if owner is None:
-        return "nobody's"
-    return f"that of sink {owner.sink} of pipeline {owner.pipeline}, deployment {owner.deployment}"
+        return "owned by no sink"
+    return f"owned by sink {owner.sink} of pipeline {owner.pipeline}, deployment {owner.deployment}"
 
 
 def _mapping(schema: Schema) -> str:
@@ -361,7 +367,7 @@ def _unnumbered(schema: pa.Schema, who: str) -> Schema:
     try:
         return _pyarrow_to_schema_without_ids(schema)
     except (ValueError, TypeError, UnsupportedPyArrowTypeException) as error:
-        raise PreflightRefused(f"{who}: Iceberg has no type for a column: {error}") from error
+        raise PreflightRefused(f"{who}: Iceberg lacks a type for a column: {error}") from error
 
 
 def _below(table: Table, path: str) -> str:

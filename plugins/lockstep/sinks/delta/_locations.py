@@ -1,4 +1,5 @@
-"""Where a Delta table is: in a folder, whose log has to be fsynced, or in an object store, which keeps what it took."""
+"""Location of a Delta table: a folder, whose log is fsynced here, or an object store, which makes each object
+durable."""
 
 from __future__ import annotations
 
@@ -24,59 +25,60 @@ from lockstep.sinks.durable_file import create_whole, sync_folder
 _LOG = "_delta_log"
 _ENTRY = re.compile(r"(\d{20})\.json")
 _LATEST = datetime.max.replace(tzinfo=UTC)
-_TRIALS = "_lockstep"  #: the folder of the table's that readers and VACUUM pass over
+_TRIALS = "_lockstep"  #: a folder below the table that readers and VACUUM ignore
 
 
 def log_entry(version: int) -> str:
-    """Of the log, relative to the table's folder."""
+    """Path of a log entry, relative to the table's folder."""
     return f"{_LOG}/{version:020}.json"
 
 
-class TablePlace(Protocol):
-    """`uri`: as deltalake takes it, with `options`: how it gets there, free of secrets."""
+class TableLocation(Protocol):
+    """Where a table is. `uri` and `options`: as deltalake takes them, without secrets."""
 
     uri: str
     options: dict[str, str] | None
 
     def load(self) -> DeltaTable:
-        """The table's newest state. Raises TableNotFoundError, DeltaError, OSError, `StoreRefused`."""
+        """The table's newest version. Raises TableNotFoundError, DeltaError, OSError, `StoreRefused`."""
 
     def require_usable(self, sink: str) -> None:
-        """Raises `PreflightRefused` where no table can be."""
+        """Raise `PreflightRefused` if no table can be here."""
 
     def require_exclusive(self, sink: str) -> None:
-        """Try out whether one writer only can create a log entry. Raises `PreflightRefused`, OSError."""
+        """Test that only one of several writers can create a log entry. Raises `PreflightRefused`, OSError."""
 
     def modified(self, path: str) -> int:
-        """Milliseconds since 1970 at which the file `path`, relative to the table, was written, or later."""
+        """Time at which the file `path`, relative to the table, was written, or a later time, in milliseconds since
+        1970."""
 
     def open(self, path: str) -> IO[bytes]:
-        """A file below the table's folder. Raises OSError."""
+        """Open a file below the table's folder. Raises OSError."""
 
     def create(self, path: str) -> AbstractContextManager[IO[bytes]]:
-        """A new one, by a name that nobody has had; durable when the block ends. Raises OSError."""
+        """Create a file under a unique name, durable when the block ends. Raises OSError."""
 
     def log_entries(self) -> dict[int, datetime]:
-        """When each entry of the log that is there was written, by its version. Raises OSError."""
+        """Time at which each existing log entry was written, by version. Raises OSError."""
 
     def append(self, version: int, entry: bytes) -> None:
-        """Create an entry of the log, whole and durable. Raises FileExistsError if there is one, OSError."""
+        """Create a log entry atomically and durably. Raises FileExistsError, OSError."""
 
     def make_new_durable(self) -> None:
-        """What leads to a table that was made just now. Raises OSError."""
+        """Make the path of a new table durable. Raises OSError."""
 
     def make_log_durable(self) -> None:
-        """All of the log: an entry that is lost hides every later one. Raises OSError."""
+        """Make the log durable: a lost entry hides all later ones. Raises OSError."""
 
     def checkpoint(self, table: DeltaTable) -> None:
-        """Make a checkpoint of the table, durably. Raises DeltaError, OSError."""
+        """Create a durable checkpoint of the table. Raises DeltaError, OSError."""
 
-    def said(self, error: Exception) -> str:
-        """What deltalake's error tells, in one line, without the trace of its own calls."""
+    def describe(self, error: Exception) -> str:
+        """deltalake's error in one line, without its internal stack trace."""
 
 
-class Folder:
-    """Local, or mounted."""
+class FolderLocation:
+    """A folder of a local or mounted file system."""
 
     options: dict[str, str] | None = None
 
@@ -92,7 +94,7 @@ class Folder:
             raise PreflightRefused(f"sink {sink}: {self._root} is not a folder; give this sink another path")
 
     def require_exclusive(self, sink: str) -> None:
-        """Every file system links a name once."""
+        """Nothing to test: every file system creates a link only once."""
 
     def modified(self, path: str) -> int:
         return int((self._root / path).stat().st_mtime * 1000)
@@ -111,19 +113,19 @@ class Folder:
         sync_folder(target.parent)
 
     def log_entries(self) -> dict[int, datetime]:
-        found = {}
+        entries = {}
         for path in self._log.iterdir():
             if (entry := _ENTRY.fullmatch(path.name)) is not None:
                 with suppress(FileNotFoundError):
-                    found[int(entry[1])] = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-        return found
+                    entries[int(entry[1])] = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+        return entries
 
     def append(self, version: int, entry: bytes) -> None:
         if not create_whole(self._root / log_entry(version), entry, self._log):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), log_entry(version))
 
     def make_new_durable(self) -> None:
-        with suppress(PermissionError):  # who may not read it has not made the table's folder
+        with suppress(PermissionError):  # then the table's folder existed before
             sync_folder(self._root.parent)
 
     def make_log_durable(self) -> None:
@@ -136,14 +138,14 @@ class Folder:
         _sync_files(path for path in self._log.iterdir() if "checkpoint" in path.name)
         sync_folder(self._log)
 
-    def said(self, error: Exception) -> str:
+    def describe(self, error: Exception) -> str:
         return _first_line(error)
 
 
-class Bucket:
-    """S3, reached as staging is: the login comes from the environment, the endpoint from the URI or there.
+class BucketLocation:
+    """S3, accessed as staging is: the login comes from the environment, the endpoint from the URI or the environment.
 
-    What a put was answered to is durable.
+    Objects are durable once their put has succeeded.
     """
 
     def __init__(self, uri: str) -> None:
@@ -156,7 +158,7 @@ class Bucket:
         return DeltaTable(self.uri, storage_options=self.options)
 
     def require_usable(self, sink: str) -> None:
-        """Nothing is there that could be no folder."""
+        """Nothing to check."""
 
     def require_exclusive(self, sink: str) -> None:
         try:
@@ -165,23 +167,23 @@ class Bucket:
             raise PreflightRefused(f"sink {sink}: {error}") from error
 
     def modified(self, path: str) -> int:
-        return int(time.time() * 1000)  # nothing hangs on it
+        return int(time.time() * 1000)  # nothing depends on it
 
     def open(self, path: str) -> IO[bytes]:
         return ObjectStore.at(self._uri).open(path)
 
     @contextmanager
     def create(self, path: str) -> Iterator[IO[bytes]]:
-        """By way of a file on the disk: an upload takes no more memory than its parts."""
+        """Write to a temporary file first: an upload needs no more memory than its parts."""
         with tempfile.TemporaryFile() as file:
             yield file
             file.seek(0)
             ObjectStore.at(self._uri).upload(path, file)
 
     def log_entries(self) -> dict[int, datetime]:
-        found = ObjectStore.at(self._uri).children(_LOG).objects
-        named = ((_ENTRY.fullmatch(one.path.rpartition("/")[2]), one.modified or _LATEST) for one in found)
-        return {int(entry[1]): modified for entry, modified in named if entry is not None}
+        objects = ObjectStore.at(self._uri).children(_LOG).objects
+        matches = ((_ENTRY.fullmatch(object.path.rpartition("/")[2]), object.modified or _LATEST) for object in objects)
+        return {int(entry[1]): modified for entry, modified in matches if entry is not None}
 
     def append(self, version: int, entry: bytes) -> None:
         ObjectStore.at(self._uri).create(log_entry(version), entry)
@@ -193,22 +195,22 @@ class Bucket:
     def checkpoint(self, table: DeltaTable) -> None:
         table.create_checkpoint()
 
-    def said(self, error: Exception) -> str:
+    def describe(self, error: Exception) -> str:
         return f"{_first_line(error)}{what_store_said(error)}"
 
 
-def place_of(path: str) -> TablePlace:
+def location_of(path: str) -> TableLocation:
     """Raises `StoreRefused`."""
-    return Bucket(path) if is_object_store(path) else Folder(path)
+    return BucketLocation(path) if is_object_store(path) else FolderLocation(path)
 
 
 def _options(address: Address) -> dict[str, str]:
-    """deltalake takes the login from the environment. What is said here counts more than the environment, which might
-    have it write its log by another way than conditional puts."""
+    """Options for deltalake, which takes the login from the environment. They override the environment, which could
+    make deltalake write its log without conditional puts."""
     endpoint = endpoint_of(address)
-    reached = {"aws_endpoint": endpoint, "aws_endpoint_url_s3": endpoint} if endpoint else {}
+    endpoints = {"aws_endpoint": endpoint, "aws_endpoint_url_s3": endpoint} if endpoint else {}
     return {
-        **reached,
+        **endpoints,
         **({"aws_force_credential_load": "true"} if goes_by_profile(os.environ) else {}),  # else profiles aren't read
         "aws_region": region_of(address),
         "aws_allow_http": str(bool(endpoint and endpoint.startswith("http://"))).lower(),
@@ -227,7 +229,7 @@ def _make_folder(folder: Path) -> None:
 
 def _sync_files(paths: Iterable[Path]) -> None:
     for path in paths:
-        with suppress(FileNotFoundError, IsADirectoryError):  # of a log that is cleaned up meanwhile
+        with suppress(FileNotFoundError, IsADirectoryError):  # the log may be cleaned up concurrently
             descriptor = os.open(path, os.O_RDONLY)
             try:
                 os.fsync(descriptor)
