@@ -13,8 +13,7 @@ from lockstep.errors import InvalidPipeline, NotPrepared, RunMismatch, UnknownEp
 from lockstep.ledger import Ledger
 from lockstep.observability import suggestions
 from lockstep.pipeline import Pipeline
-from lockstep.sinks.base import Sink, current_type
-from lockstep.sinks.kept import SinkPool
+from lockstep.sinks.base import Sink, SinkPool, current_type
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import Batches, Replaced, SinkContext, SinkEpoch
 from lockstep.sources.base import SourceContext, planned_source

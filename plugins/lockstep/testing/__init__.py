@@ -16,11 +16,9 @@
 """
 
 from lockstep.testing._behaviour import Behaviour, behaviours
-from lockstep.testing._calls import calls_from, calls_of
+from lockstep.testing._judge import Finding, Verdict, calls_from, calls_of, judge
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed
-from lockstep.testing._trial import Finding
 from lockstep.testing._under_test import SinkUnderTest
-from lockstep.testing._verdict import Verdict, judge
 
 __all__ = [
     "OUTPUT",

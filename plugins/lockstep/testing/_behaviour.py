@@ -23,7 +23,7 @@ from lockstep.epoch import Vote
 from lockstep.errors import LedgerConflict, PreflightRefused, TargetChanged, Terminal
 from lockstep.sinks.base import Sink
 from lockstep.sinks.values import Guarantee, Publication, Replaced, SinkEpoch
-from lockstep.testing._children import fork
+from lockstep.testing._crash_sweep import fork
 from lockstep.testing._sealed_rows import SealedRows, sealed, table
 from lockstep.testing._under_test import (
     SinkUnderTest,

@@ -18,8 +18,7 @@ from lockstep.errors import PreflightRefused, Retryable
 from lockstep.sinks.base import Sink
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import Batches, Guarantee, Publication, Replaced, SinkContext, SinkEpoch, Txn
-from lockstep.testing._rows_at_home import at_home
-from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, counted, digest
+from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, at_home, counted, digest
 
 DEPLOYMENT = "11111111-2222-4333-8444-555555555555"
 PATIENCE = 60  # seconds for whatever is waited for

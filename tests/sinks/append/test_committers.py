@@ -24,13 +24,12 @@ from lockstep.errors import (
     TargetChanged,
 )
 from lockstep.sinks import durable_file
-from lockstep.sinks.committers import NoTransaction, OutsideCommitter, open_committer
-from lockstep.sinks.committers import _lone_sender as lone_sender
+from lockstep.sinks.committers import NoTransaction, OutsideCommitter, open_committer, outside
 from lockstep.sinks.committers._table import PostgresCommitter
-from lockstep.sinks.committers.begun import BegunCommitter
+from lockstep.sinks.committers.outside import BegunCommitter
 from lockstep.sinks.values import SinkContext
 from lockstep.testing import calls_from
-from lockstep.testing._children import ended, fork
+from lockstep.testing._crash_sweep import ended, fork
 from lockstep.testing._under_test import DEPLOYMENT, epoch
 from stack.postgres import PostgresServer
 from tests.crash_states import CrashState, broken_states, recorded
@@ -172,13 +171,13 @@ def alone(committer: OutsideCommitter) -> bool:
 
 def test_while_one_sends_the_others_leave_it_to_it(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """Longer than a standstill: it beats."""
-    monkeypatch.setattr(lone_sender, "STANDSTILL", 2.0)  # more than a busy machine keeps a thread waiting
+    monkeypatch.setattr(outside, "STANDSTILL", 2.0)  # more than a busy machine keeps a thread waiting
     with make().session(epoch()) as session:
         assert session.claimed
-        end = time.monotonic() + 1.5 * lone_sender.STANDSTILL
+        end = time.monotonic() + 1.5 * outside.STANDSTILL
         while time.monotonic() < end:
             assert not alone(make()), "a second sender was let in beside one that lives"
-            time.sleep(lone_sender.STANDSTILL / 5)
+            time.sleep(outside.STANDSTILL / 5)
         with make().session(epoch(2)) as other:
             assert other.claimed
         make().commit_checkpoint(epoch(2), other)
@@ -196,7 +195,7 @@ def test_a_sender_that_is_struck_is_followed(
     how: signal.Signals, standstill: float, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A dead one as soon as the server comes to see that the connection is closed."""
-    monkeypatch.setattr(lone_sender, "STANDSTILL", standstill)
+    monkeypatch.setattr(outside, "STANDSTILL", standstill)
 
     def sends() -> None:
         with make().session(epoch()) as session:

@@ -18,8 +18,7 @@ from pyiceberg.table import Table
 from lockstep.sinks.base import Sink
 from lockstep.sinks.iceberg import IcebergSink
 from lockstep.sinks.values import Batches, SinkContext, SinkEpoch
-from lockstep.testing._rows_at_home import at_home
-from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows
+from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, at_home
 from lockstep.testing._under_test import SinkUnderTest
 from lockstep.wal.table_staging import TableStaging
 from stack.s3 import S3Server

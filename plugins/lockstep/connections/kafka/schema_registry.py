@@ -13,7 +13,7 @@ from urllib.parse import quote
 import httpx
 import tenacity
 
-from lockstep.connections.http.address import login_of, parse_url
+from lockstep.connections.http import login_of, parse_url
 from lockstep.connections.kafka.connection import Asker
 
 _TYPE = "application/vnd.schemaregistry.v1+json"

@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 
-import lockstep.sinks.committers._lone_sender as lone_sender
 from lockstep.connections.home import absolute
 from lockstep.epoch import Json
 from lockstep.errors import OutcomeUnknown, SinkUnavailable, TargetChanged
+from lockstep.sinks.committers import outside
 from lockstep.sinks.committers.outside import OutsideCommitter
 from lockstep.sinks.durable_file import Damaged, create_whole, from_checked, sync_folder, to_checked
 from lockstep.sinks.values import Marker, SinkEpoch
@@ -155,12 +155,12 @@ class FileCommitter(OutsideCommitter):
             descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o666)
         try:
             with self._naming():
-                alone = _locked(descriptor) or self._clock() - os.fstat(descriptor).st_mtime > lone_sender.STANDSTILL
+                alone = _locked(descriptor) or self._clock() - os.fstat(descriptor).st_mtime > outside.STANDSTILL
             if not alone:
                 yield False
                 return
             os.utime(descriptor)
-            with lone_sender.beating(lambda: os.utime(descriptor)):
+            with outside.beating(lambda: os.utime(descriptor)):
                 yield True
             path.unlink(missing_ok=True)
         finally:

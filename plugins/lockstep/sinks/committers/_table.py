@@ -8,9 +8,9 @@ from contextlib import contextmanager, nullcontext
 from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor
 
-import lockstep.sinks.committers._lone_sender as lone_sender
 from lockstep.connections.postgres.connection import Database, close_quietly
 from lockstep.errors import SINK_ERRORS, PreflightRefused, TargetChanged
+from lockstep.sinks.committers import outside
 from lockstep.sinks.committers.outside import OutsideCommitter
 from lockstep.sinks.values import Marker, SinkContext, SinkEpoch
 from lockstep.sinks.write_ahead import Session
@@ -235,12 +235,12 @@ class PostgresCommitter(OutsideCommitter):
                 cursor = connection.cursor()
                 self._database.guard(cursor)
                 cursor.execute(
-                    "SET LOCAL idle_in_transaction_session_timeout = %s", (round(1000 * lone_sender.STANDSTILL),)
+                    "SET LOCAL idle_in_transaction_session_timeout = %s", (round(1000 * outside.STANDSTILL),)
                 )
                 key = f"lockstep sends:{self.job_id}:{self.operator_id}:{epoch.id}"
                 cursor.execute("SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))", (key,))
                 alone = cursor.fetchone() == (True,)
-            with lone_sender.beating(lambda: cursor.execute("SELECT")) if alone else nullcontext():
+            with outside.beating(lambda: cursor.execute("SELECT")) if alone else nullcontext():
                 yield alone
         finally:
             close_quietly(connection)

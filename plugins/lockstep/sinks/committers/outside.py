@@ -2,19 +2,21 @@
 
 By itself the record follows the rows and isn't in their transaction, so a crash between the two sends the epoch again:
 at least once (Flink: GenericWriteAheadSink with a CassandraCommitter). A sink that has transactions keeps the marker in
-its own. `lockstep.sinks.committers.begun` has the record go before the rows.
+its own. `lockstep.sinks.committers.outside` has the record go before the rows.
 """
 
 from __future__ import annotations
 
+import logging
+import threading
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 from lockstep.errors import LedgerConflict, SinkUnavailable
 from lockstep.sinks.values import Guarantee, Marker, SinkContext, SinkEpoch
-from lockstep.sinks.write_ahead import CheckpointCommitter, Session
+from lockstep.sinks.write_ahead import CheckpointCommitter, NothingSent, Session
 
 
 @dataclass(frozen=True)
@@ -110,3 +112,112 @@ class NoCommitter(OutsideCommitter):
 
     def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
         """See `create_resource`."""
+
+
+class BegunCommitter(CheckpointCommitter):
+    """`elsewhere` records an epoch as begun before the session is claimed, and as sent at its end.
+
+    One that is begun and isn't sent is left to its sender as long as that lives. Then it is recorded as cut off: its
+    marker isn't `whole`, and nobody sends what is missing. A sender that raises `NothingSent` takes its record back.
+    """
+
+    guarantee = Guarantee.AT_MOST_ONCE
+
+    def __init__(self, elsewhere: OutsideCommitter) -> None:
+        self._elsewhere = elsewhere
+
+    def set_job_id(self, job_id: str) -> None:
+        self._elsewhere.set_job_id(job_id)
+
+    def set_operator_id(self, operator_id: str) -> None:
+        self._elsewhere.set_operator_id(operator_id)
+
+    def open(self) -> None:
+        self._elsewhere.open()
+
+    def create_resource(self) -> None:
+        self._elsewhere.create_resource()
+        self._elsewhere.create_begun()
+
+    def resource_id(self) -> str:
+        return self._elsewhere.resource_id()
+
+    def close(self) -> None:
+        self._elsewhere.close()
+
+    @contextmanager
+    def session(self, epoch: SinkEpoch) -> Iterator[Session]:
+        """Raises `LedgerConflict`, `SinkUnavailable`."""
+        with self._elsewhere.alone(epoch) as alone:
+            claimed = alone and self._claim(epoch)
+            try:
+                yield NoTransaction(claimed)
+            except NothingSent:
+                if claimed:
+                    self._elsewhere.take_back(epoch)
+                raise
+
+    def _claim(self, epoch: SinkEpoch) -> bool:
+        if self._elsewhere.is_checkpoint_committed(epoch.id) is not None:
+            return False
+        if self._elsewhere.begin(epoch):
+            return True
+        found = self.find_begun(epoch.id)
+        if found is not None and found.manifest_hash != epoch.manifest_hash:
+            raise LedgerConflict(
+                f"committer of {self._elsewhere.operator_id}: epoch {epoch.id} is recorded as begun with manifest "
+                f"{found.manifest_hash[:12]}, the ledger decided {epoch.manifest_hash[:12]}"
+            )
+        if found is not None:
+            self._elsewhere.end(epoch, whole=False)
+        return False
+
+    def is_checkpoint_committed(self, epoch: int) -> Marker | None:
+        return self._elsewhere.is_checkpoint_committed(epoch)
+
+    def find_begun(self, epoch: int) -> Marker | None:
+        return self._elsewhere.find_begun(epoch)
+
+    def find_span(self, span: str) -> Marker | None:
+        return self._elsewhere.find_span(span) or self._elsewhere.find_begun_span(span)
+
+    def newest(self) -> list[Marker]:
+        found = [*self._elsewhere.newest(), *self._elsewhere.list_begun(newest=True)]
+        return sorted(found, key=lambda marker: (marker.epoch, marker.token))[-1:]
+
+    def all(self) -> Iterable[Marker]:
+        recorded = {marker.epoch: marker for marker in self._elsewhere.all()}
+        begun = {marker.epoch: marker for marker in self._elsewhere.list_begun()}
+        return [marker for _, marker in sorted({**begun, **recorded}.items())]
+
+    def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
+        self._elsewhere.end(epoch, whole=True)
+
+
+STANDSTILL = 30.0  #: seconds after which a sender that gives no sign is not waited for
+_log = logging.getLogger(__name__)
+
+
+@contextmanager
+def beating(beat: Callable[[], object]) -> Iterator[None]:
+    """Call `beat` from a thread, three times within STANDSTILL, until the block is left or a beat fails.
+
+    A process that was stopped, or that lost its machine, doesn't beat.
+    """
+    done = threading.Event()
+    thread = threading.Thread(target=_beat, args=(beat, done), daemon=True, name="lockstep-sender")
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join(STANDSTILL)
+
+
+def _beat(beat: Callable[[], object], done: threading.Event) -> None:
+    while not done.wait(STANDSTILL / 3):
+        try:
+            beat()
+        except Exception as error:
+            _log.warning("another process may start to send the same epoch: %s", type(error).__name__)
+            return

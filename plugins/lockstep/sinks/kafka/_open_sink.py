@@ -1,38 +1,76 @@
-"""A KafkaSink that is connected: with transactions exactly once, without them at least once or never promised."""
+"""What a KafkaSink's vote says besides: how its epoch is sent, whoever sends it.
+
+`Vote.handle` is "shards=3", "avro={…}", both with a space between them, or None.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lockstep.connections.kafka.cluster import Cluster
-from lockstep.connections.kafka.limits import limits_of, require_durable, require_lasting_outcomes, require_transactions
+from lockstep.connections.kafka.cluster import (
+    Cluster,
+    limits_of,
+    require_durable,
+    require_lasting_outcomes,
+    require_transactions,
+)
+from lockstep.connections.kafka.consumers import committed_records
 from lockstep.connections.kafka.producers import PlainProducer, Route
-from lockstep.connections.kafka.reading import committed_records
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
 from lockstep.errors import PreflightRefused, PublishBlocked, SinkRejected, TargetChanged
+from lockstep.sinks.append_only.base import OnRestate
 from lockstep.sinks.append_only.records import Origin
-from lockstep.sinks.append_only.sink import OnRestate
-from lockstep.sinks.committers import OutsideCommitter
-from lockstep.sinks.committers.sent import SentCommitter, Unmarked
 from lockstep.sinks.handles import SinkName
-from lockstep.sinks.kafka._checks import RecordChecks, require_fitting_topic
-from lockstep.sinks.kafka._committer import KafkaMarkerCommitter, KafkaSession
-from lockstep.sinks.kafka._markers import MarkerTopic, ShardMarker
-from lockstep.sinks.kafka._records import HEADER, HEADER_BYTES, REPLACES, RecordColumns, headers_of
-from lockstep.sinks.kafka._votes import avro_voted, shards_voted, voted_with
+from lockstep.sinks.kafka._committers import KafkaMarkerCommitter, KafkaSession, MarkerTopic, ShardMarker
+from lockstep.sinks.kafka._records import (
+    HEADER,
+    HEADER_BYTES,
+    REPLACES,
+    RecordChecks,
+    RecordColumns,
+    headers_of,
+    require_fitting_topic,
+)
 from lockstep.sinks.values import Batches, Guarantee, Marker, Publication, SinkEpoch
 from lockstep.sinks.write_ahead import CheckpointCommitter, Session, WriteAheadSink
 
 if TYPE_CHECKING:
     from lockstep.sinks.kafka._schemas import Schemas
     from lockstep.sinks.kafka._sink import KafkaSink
+
+
+_HANDLE = re.compile(r"(?:shards=(?P<shards>\d+))? ?(?:avro=(?P<avro>.*))?", re.DOTALL)
+
+
+def voted_with(vote: Vote, *, shards: int | None = None, avro: str | None = None) -> Vote:
+    """The vote, which says in how many shards, and by which schemas (`Writers.to_text`) its epoch is sent."""
+    told = {"shards": shards or shards_voted(vote), "avro": avro or avro_voted(vote)}
+    return replace(vote, handle=" ".join(f"{name}={value}" for name, value in told.items() if value) or None)
+
+
+def shards_voted(vote: Vote) -> int | None:
+    """With how many shards the epoch is sent; None: without transactions, and by a rebuilt
+    ledger."""
+    found = _told(vote, "shards")
+    return int(found) if found else None
+
+
+def avro_voted(vote: Vote) -> str | None:
+    return _told(vote, "avro")
+
+
+def _told(vote: Vote, name: str) -> str | None:
+    found = _HANDLE.fullmatch(vote.handle or "")
+    return found[name] if found else None
+
 
 _SEPARATOR = " "
 
@@ -293,24 +331,6 @@ class TransactionalKafkaSink(OpenKafkaSink):
         return {
             topic: _first_of([marker.starts_in(topic, only=len(topics) == 1) for marker in markers]) for topic in topics
         }
-
-
-def sent_committer(cluster: Cluster, route: Route, elsewhere: OutsideCommitter) -> SentCommitter:
-    """Sends without a transaction, then has the epoch remembered elsewhere, or by nobody."""
-    reported = elsewhere.guarantee is Guarantee.AT_LEAST_ONCE
-
-    @contextmanager
-    def producing(epoch: SinkEpoch) -> Iterator[Unmarked]:
-        most_bytes = [limits_of(cluster, topic).batch_bytes for topic in route.topics]
-        with closing(PlainProducer(route, most_bytes, reported=reported)) as producer:
-            producer.open()
-            yield producer
-
-    def acknowledge(session: Session) -> None:
-        assert isinstance(session, PlainProducer)
-        session.flush()
-
-    return SentCommitter(elsewhere, producing, acknowledge)
 
 
 def _first_of(starts: Sequence[Mapping[int, int]]) -> dict[int, int]:

@@ -10,8 +10,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from lockstep.connections.kafka.schema_registry import Registered, SchemaRegistry
-from lockstep.sinks.kafka._avro import AvroReaders, AvroWriter
-from lockstep.sinks.kafka._avro_types import schema_of, type_of
+from lockstep.sinks.kafka._avro import AvroReaders, AvroWriter, schema_of, type_of
 
 Subjects = Mapping[str, str]  #: by topic
 

@@ -1,27 +1,167 @@
-"""KafkaSink's marker committer: an epoch's markers and records in the same transactions, one for each shard.
+"""The markers of epochs in Kafka: records of one compacted topic, each written in the transaction of its epoch's rows.
 
-First `init_transactions`, then the marker is looked for, then the records, the marker last: it makes others wait who
-look for theirs.
+A marker's key is (deployment, pipeline, sink, epoch, shard), never the attempt. It is looked for by reading one
+partition to the end that it has *now*, open transactions included: a reader of committed records stops at the oldest
+open transaction, behind which a marker may stand that was committed already. What was read to such an end can't change
+any more, so that a second look begins there.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 
-from lockstep.connections.kafka.cluster import Cluster
-from lockstep.connections.kafka.limits import limits_of
-from lockstep.connections.kafka.producers import NO_TIME, Route, TransactionalProducer
+from lockstep.connections.kafka.cluster import Cluster, Topic, limits_of
+from lockstep.connections.kafka.consumers import committed_records
+from lockstep.connections.kafka.producers import NO_TIME, PlainProducer, Route, TransactionalProducer
 from lockstep.crash import CrashPoint, reach
-from lockstep.errors import LedgerConflict, OutcomeUnknown, PublishBlocked, PublishBusy
+from lockstep.errors import (
+    LedgerConflict,
+    OutcomeUnknown,
+    PreflightRefused,
+    PublishBlocked,
+    PublishBusy,
+    SinkUnavailable,
+)
+from lockstep.sinks.committers import OutsideCommitter
 from lockstep.sinks.handles import SinkName
-from lockstep.sinks.kafka._markers import MarkerTopic, ShardMarker
 from lockstep.sinks.kafka._records import Records
 from lockstep.sinks.open_sink import shown_before
 from lockstep.sinks.values import Guarantee, Marker, SinkEpoch
 from lockstep.sinks.write_ahead import CheckpointCommitter, Session
+
+#: A marker's partition is one of the first eight for good: partitions that are added later hide none.
+PARTITIONS = 8
+SETTINGS: Mapping[str, str] = {"cleanup.policy": "compact", "min.compaction.lag.ms": "0"}
+
+
+@dataclass(frozen=True)
+class ShardMarker:
+    """`starts`: the end of each of the topic's partitions before the shard was sent; `read` begins there. `topics`: the
+    same by topic, where there are several. `shards`: how many the epoch has. `span`: see `SinkEpoch.span`."""
+
+    token: int
+    manifest_hash: str
+    starts: Mapping[int, int]
+    shards: int
+    span: str | None = None
+    topics: Mapping[str, Mapping[int, int]] | None = None
+
+    @classmethod
+    def of(cls, epoch: SinkEpoch, starts: Mapping[str, Mapping[int, int]], shards: int) -> ShardMarker:
+        """`starts`: by topic."""
+        only = next(iter(starts.values())) if len(starts) == 1 else {}
+        return cls(epoch.token, epoch.manifest_hash, only, shards, epoch.span, starts if len(starts) > 1 else None)
+
+    def starts_in(self, topic: str, *, only: bool) -> Mapping[int, int]:
+        """`only`: whether it is the sink's one topic, which no marker of one names. Nothing where nobody knows."""
+        if self.topics is not None:
+            return self.topics.get(topic, {})
+        return self.starts if only else {}
+
+    def to_bytes(self) -> bytes:
+        told = {"token": self.token, "manifest": self.manifest_hash, "starts": dict(self.starts), "shards": self.shards}
+        optional = {"span": self.span, "topics": self.topics}
+        return json.dumps(told | {name: value for name, value in optional.items() if value is not None}).encode()
+
+    @classmethod
+    def from_bytes(cls, found: bytes) -> ShardMarker:
+        told = json.loads(found)
+        topics = {topic: _by_number(ends) for topic, ends in told["topics"].items()} if "topics" in told else None
+        starts = _by_number(told["starts"])
+        return cls(told["token"], told["manifest"], starts, told["shards"], told.get("span"), topics)
+
+    def to_marker(self, epoch: int) -> Marker:
+        return Marker(epoch, self.token, self.manifest_hash, self.span)
+
+
+class MarkerTopic:
+    """One cluster's markers."""
+
+    def __init__(self, cluster: Cluster, name: str, owner: SinkName, max_wait: float) -> None:
+        """`max_wait`: seconds to wait for other transactions to end."""
+        self._cluster, self._who, self.name = cluster, cluster.who, name
+        self.owner, self._patience = owner, max_wait
+        whose = f"{owner.deployment}/{owner.pipeline}/{owner.sink}"
+        self._prefix, self.partition = whose.encode(), zlib.crc32(whose.encode()) % PARTITIONS
+        self._end_read = 0
+        self._read: dict[int, dict[int, ShardMarker]] = {}  # what stands before that, by epoch and shard
+
+    def create(self) -> Topic:
+        """Make it if it is missing. Raises `PreflightRefused` if it would forget markers, or has no room for them."""
+        self._cluster.create_topic(self.name, PARTITIONS, SETTINGS)
+        found = self._cluster.require_topic(self.name)
+        self.require_lasting()
+        if found.partitions < PARTITIONS:
+            raise PreflightRefused(
+                f"{self._who.name}: topic {self.name} has {found.partitions} partitions, markers need {PARTITIONS}"
+            )
+        return found
+
+    def require_lasting(self) -> None:
+        """Raises `PreflightRefused` if the topic would forget markers."""
+        if (policy := self._cluster.topic_settings(self.name).get("cleanup.policy")) != "compact":
+            raise PreflightRefused(
+                f"{self._who.name}: topic {self.name} has cleanup.policy={policy}, so it forgets: set it to compact"
+            )
+
+    def id(self) -> str | None:
+        """Of the topic, and where it begins if it doesn't at 0: records were deleted then, which compaction never does.
+
+        None if there is no topic.
+        """
+        found = self._cluster.topic(self.name)
+        if found is None:
+            return None
+        begin = self._cluster.beginnings(self.name, [self.partition])[self.partition]
+        return f"{found.id}@{begin}" if begin else found.id
+
+    def key(self, epoch: int, shard: int) -> bytes:
+        return b"%s/%d/%d" % (self._prefix, epoch, shard)
+
+    def find(self, epoch: int, *, wait: bool = True) -> dict[int, ShardMarker]:
+        """The epoch's committed markers by shard, as many as it has, a copy. One that isn't there proves nothing unless
+        you `wait` for open transactions. Raises `PublishBusy` if they don't end, `PreflightRefused` if the topic is
+        gone."""
+        return dict(self.find_all(wait=wait).get(epoch, {}))
+
+    def find_all(self, *, wait: bool = True) -> Mapping[int, Mapping[int, ShardMarker]]:
+        """This sink's committed markers by epoch and shard; otherwise as `find`."""
+        end, prefix = self._end(stable=not wait), b"%s/" % self._prefix
+        for key, value in self._committed(self._end_read, end):
+            if key.startswith(prefix):
+                epoch, shard = map(int, key.removeprefix(prefix).split(b"/"))
+                self._read.setdefault(epoch, {})[shard] = ShardMarker.from_bytes(value)
+        self._end_read = max(self._end_read, end)
+        return self._read
+
+    def _end(self, *, stable: bool) -> int:
+        try:
+            return self._cluster.ends(self.name, [self.partition], stable=stable)[self.partition]
+        except SinkUnavailable:
+            self._cluster.require_topic(self.name)
+            raise
+
+    def _committed(self, start: int, end: int) -> Iterator[tuple[bytes, bytes]]:
+        """Every committed record from `start` on and before `end`; ends once none of them can be decided otherwise."""
+        starts, ends = {self.partition: start}, {self.partition: end}
+        with self._who.naming(f"reading {self.name}"):
+            try:
+                for messages in committed_records(self._cluster.settings, self.name, starts, ends, self._patience):
+                    yield from ((message.key(), message.value()) for message in messages)
+            except TimeoutError:
+                raise PublishBusy(
+                    f"{self._who.name}: a transaction is open in {self.name}, and may hide this epoch's "
+                    f"marker: waited {self._patience:.0f} s for it to end; it ends with its timeout at the latest"
+                ) from None
+
+
+def _by_number(told: Mapping[str, int]) -> dict[int, int]:
+    return {int(number): offset for number, offset in told.items()}
 
 
 def _transactional_id(owner: SinkName, epoch: SinkEpoch, shard: int) -> str:
@@ -201,3 +341,45 @@ class KafkaMarkerCommitter(CheckpointCommitter):
         if not found:
             self._refuse_span(epoch)
         return found
+
+
+class ExternalRecordCommitter(CheckpointCommitter):
+    """Sends without a transaction and records the epoch in `records` afterwards: at least once, or none."""
+
+    def __init__(self, cluster: Cluster, route: Route, records: OutsideCommitter) -> None:
+        self._cluster, self._route, self._records = cluster, route, records
+        self.guarantee = records.guarantee  # type: ignore[misc]
+
+    def create_resource(self) -> None:
+        self._records.create_resource()
+
+    def close(self) -> None:
+        self._records.close()
+
+    @contextmanager
+    def session(self, epoch: SinkEpoch) -> Iterator[Session]:
+        """Yield a `PlainProducer`. It is not claimed if another publisher has recorded the epoch since."""
+        max_bytes = [limits_of(self._cluster, topic).batch_bytes for topic in self._route.topics]
+        reported = self.guarantee is Guarantee.AT_LEAST_ONCE
+        with closing(PlainProducer(self._route, max_bytes, reported=reported)) as producer:
+            producer.open()
+            if self.is_checkpoint_committed(epoch.id):
+                producer.claimed = False
+            yield producer
+
+    def is_checkpoint_committed(self, epoch: int) -> Marker | None:
+        return self._records.is_checkpoint_committed(epoch)
+
+    def find_span(self, span: str) -> Marker | None:
+        return self._records.find_span(span)
+
+    def newest(self) -> list[Marker]:
+        return self._records.newest()
+
+    def all(self) -> Iterable[Marker]:
+        return self._records.all()
+
+    def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
+        assert isinstance(session, PlainProducer)
+        session.flush()
+        self._records.commit_checkpoint(epoch, session)
