@@ -567,10 +567,10 @@ def _ask(sink: Sink, context: SinkContext, kept: Container[int], now: str | None
         markers = {marker.epoch: marker for marker in opened.markers()} if keeps else {}
         begun = {one: found for one, found in markers.items() if one not in kept and opened.find_marker(one) is None}
         whole = {number: marker for number, marker in markers.items() if number not in begun}
-        partly = tuple(number for number in begun if not opened.tells_rest(number))
+        partly = tuple(number for number in begun if not opened.can_complete(number))
         holds, pending = isinstance(opened, TwoPhaseCommitSink), tuple(opened.pending())
         none = isinstance(opened, TwoPhaseCommitSink) and opened.may_hold_none
-        beside = tuple(dict.fromkeys(name for name, _ in opened.markers_beside()))
+        beside = tuple(dict.fromkeys(name for name, _ in opened.markers_of_other_sinks()))
         return _Asked(sink, whole, pending, begun, partly, opened.target_id(), holds, none, keeps, beside, now)
 
 

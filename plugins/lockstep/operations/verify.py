@@ -124,7 +124,7 @@ def _verify_replaced(
         rows, digest, problem, conclusive = None, None, None, True
         note = f"replaced by epoch {successor.id}"
         try:
-            left = digest_batches(sealed.schema, sink.read_left(epoch.id, output, sealed.schema))
+            left = digest_batches(sealed.schema, sink.read_remaining(epoch.id, output, sealed.schema))
             rows, digest = left.rows, left.hexdigest()
         except TargetUnreadable:
             note, conclusive = f"{note}; the target can't be read back", False

@@ -166,7 +166,7 @@ class AdoptingSink(OpenSink, Generic[Head]):
         row in it; what was replaced in it may: a table that somebody took back to an older version keeps the markers of
         today."""
         find = cache(partial(self.marker_in, head))
-        found = self._taken_away(epoch, find) if epoch.replaced else []
+        found = self._removed_epochs(epoch, find) if epoch.replaced else []
         replaced = tuple(one if marker else _without_rows(one) for one, marker in found)
         before = {one.id for one in replaced}
         earlier = [one for one in epoch.earlier if one.id not in before]

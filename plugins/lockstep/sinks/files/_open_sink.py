@@ -250,12 +250,12 @@ class OpenFileSink(TwoPhaseCommitSink):
     def _all_replaced(self, epoch: SinkEpoch, decided: bool) -> tuple[int, ...]:
         """Those whose places the epoch takes, and theirs: who lists markers while some are made may miss one of them.
 
-        Raises `LedgerConflict` if one isn't shown as it was decided; of a decided epoch see `_taken_away`."""
+        Raises `LedgerConflict` if one isn't shown as it was decided; of a decided epoch see `_removed_epochs`."""
         found: Sequence[tuple[Replaced, Marker | None]]
         if not decided:
             found = [(one, self._require_shown(one, self.find_marker(one.id), epoch)) for one in epoch.replaced]
         if decided or epoch.lacking:
-            found = self._taken_away(epoch, self.find_marker)
+            found = self._removed_epochs(epoch, self.find_marker)
         return tuple(sorted({id for one, marker in found for id in (one.id, *(marker.replaced if marker else ()))}))
 
     # --- names ---

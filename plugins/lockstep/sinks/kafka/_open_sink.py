@@ -318,7 +318,7 @@ class TransactionalKafkaSink(OpenKafkaSink):
     def find_any_marker(self, epoch: int) -> Marker | None:
         return next((marker.to_marker(epoch) for marker in self._markers.find(epoch, wait=False).values()), None)
 
-    def tells_rest(self, epoch: int) -> bool:
+    def can_complete(self, epoch: int) -> bool:
         """No marker says by which schemas its records are Avro."""
         if self._schemas is not None:
             return False

@@ -111,7 +111,7 @@ class OpenTableSink(OpenSink, Generic[Cursor]):
     def markers(self) -> Iterable[Marker]:
         return self._markers.all()
 
-    def markers_beside(self) -> list[tuple[str, Marker]]:
+    def markers_of_other_sinks(self) -> list[tuple[str, Marker]]:
         own = self._target.own
         with self._target.database.transaction("listing the markers of other sinks") as cursor:
             return [(sink, marker) for sink in own.sinks_beside(cursor) for marker in own.markers(cursor, sink)]
@@ -123,8 +123,8 @@ class OpenTableSink(OpenSink, Generic[Cursor]):
     def read(self, epoch: int, output: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         return self._target.outputs[output].read(epoch, schema)
 
-    def read_left(self, epoch: int, output: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        return self._target.outputs[output].read_left(epoch, schema)
+    def read_remaining(self, epoch: int, output: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        return self._target.outputs[output].read_remaining(epoch, schema)
 
     @property
     def keeps_replaced(self) -> bool:

@@ -191,7 +191,7 @@ class TableOutput(ABC, Generic[Cursor]):
         rows = self._read(column, epoch, stored)
         return (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in rows)
 
-    def read_left(self, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def read_remaining(self, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """As `read`, without tombstones."""
         deleted = self.upserts.deleted if self.upserts is not None else None
         for batch in self.read(epoch, schema):
