@@ -45,7 +45,7 @@ class Sink(ABC):
     name: str
     output: str  #: if the sink takes one output of the transform; otherwise define `outputs`
     guarantee: Guarantee = Guarantee.EXACTLY_ONCE
-    #: True if newer rows replace older ones by key (upserts); `lockstep verify` then calls `standing` while it has the WAL
+    #: True if newer rows replace older ones by key (upserts); `lockstep verify` then calls `standing`
     replaces: bool = False
     #: number of transactions in which an epoch is sent; separate processes may send them, see `OpenSink.publish_shard`
     shards: int = 1
@@ -56,7 +56,7 @@ class Sink(ABC):
     compacts: ClassVar[bool] = False
     #: True if a foreign writer may overwrite a commit of Lockstep: `cleanup` and `doctor` then check markers again
     may_lose_commits: ClassVar[bool] = False
-    #: Arguments about how rows are written (timeouts, retries, sizes), not where or which. They aren't frozen in the plan
+    #: Arguments about how rows are written (timeouts, retries, sizes), not where or which. They aren't frozen in plans
     #: but come from the deployed definition or from `lockstep override`, and may differ between processes of one epoch.
     operational: ClassVar[Set[str]] = frozenset()
     #: Arguments of a dataclass that are paths; they are made absolute, starting from LOCKSTEP_HOME.
@@ -99,8 +99,8 @@ class Sink(ABC):
         return {name: value for name, value in self.arguments().items() if name in self.operational}
 
     def writes_to(self) -> frozenset[str]:
-        """Return secret-free descriptions of the places it writes to. Used to detect a different pipeline deployed under
-        the same name, so leave out arguments that may change, such as timeouts."""
+        """Return secret-free descriptions of the places it writes to. Used to detect a different pipeline deployed
+        under the same name, so leave out arguments that may change, such as timeouts."""
         return frozenset({json.dumps({**self.spec()["arguments"], "name": None}, sort_keys=True)})
 
     def datasets(self, connections: Mapping[str, str]) -> Mapping[str, Dataset | tuple[Dataset, ...]]:
@@ -122,8 +122,8 @@ class Sink(ABC):
 
     @property
     def numbers_rows(self) -> bool:
-        """True if rows are identified by their position in the WAL, so a repeated publication must send them in the same
-        order. Not needed if an epoch becomes visible as a whole or not at all."""
+        """True if rows are identified by their position in the WAL, so a repeated publication must send them in the
+        same order. Not needed if an epoch becomes visible as a whole or not at all."""
         return self.guarantee is not Guarantee.EXACTLY_ONCE
 
     @property

@@ -38,7 +38,7 @@ class Publication(StrEnum):
 
 @dataclass(frozen=True)
 class SinkContext:
-    """The context in which a sink is opened. `connections` maps connection ids to DSNs or paths; never log its values."""
+    """The context of `Sink.open`. `connections` maps connection ids to DSNs or paths; never log its values."""
 
     deployment: str
     pipeline: str
