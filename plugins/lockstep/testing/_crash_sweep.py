@@ -347,8 +347,8 @@ def _interrupted(
 
 def _watch(round: Round, plot: Plot, done: Sequence[Round]) -> None:
     if plot.watched and round.replaced:
-        others = [one.wal for one in done]
-        whole = any(shows(round.target, *others, one.wal) for one in (round.replaced, round))
+        rest = [past.wal for past in done]
+        whole = any(shows(round.target, *rest, past.wal) for past in (round.replaced, round))
         assert whole, "a reader sees neither the replaced rows nor the new ones, or some of both"
 
 
@@ -377,12 +377,14 @@ def _compare(round: Round, done: Sequence[Round]) -> None:
     sweep(round.target, vote)
     if round.replaced:
         expect_settled(round.target)  # nobody has to publish it once more for that
-    cut_off = [one for one in done if was_cut_off(one.target, one.epoch(one.first_token))]
-    found = Publication.CUT_OFF if round in cut_off else Publication.FOUND
-    assert publish(round.target, round.epoch(vote.token), vote, round.wal) is found
+    cut_off = [past for past in done if was_cut_off(past.target, past.epoch(past.first_token))]
+    expected = Publication.CUT_OFF if round in cut_off else Publication.FOUND
+    assert publish(round.target, round.epoch(vote.token), vote, round.wal) is expected
     if round.replaced:
         _require_replaced(round.replaced)
-    expect_rows(round.target, *(one.wal for one in done if one not in cut_off), cut_off=[one.wal for one in cut_off])
+    expect_rows(
+        round.target, *(past.wal for past in done if past not in cut_off), cut_off=[past.wal for past in cut_off]
+    )
     expect_proof(round.target, round.epoch(vote.token), round.wal)
     assert pending(round.target) == [], "something is pending"
     expect_settled(round.target)

@@ -71,7 +71,7 @@ def calls_from(*modules: str) -> Trace:
         reached_points(on_step)
         seen: Counter[str] = Counter()
 
-        def told(place: FrameType, callee: str) -> None:
+        def note(place: FrameType, callee: str) -> None:
             step = f"{place.f_code.co_qualname}:{place.f_lineno} calls {callee}"
             seen[step] += 1
             if seen[step] <= OCCURRENCES:
@@ -80,9 +80,9 @@ def calls_from(*modules: str) -> Trace:
         def profile(frame: FrameType, event: str, argument: Any) -> None:
             caller = frame.f_back
             if event == "c_call" and _is_from(frame, modules) and not _is_builtin(argument):
-                told(frame, getattr(argument, "__qualname__", str(argument)))
+                note(frame, getattr(argument, "__qualname__", str(argument)))
             elif event == "call" and caller is not None and not _is_generated(frame) and crosses(caller, frame):
-                told(caller, frame.f_code.co_qualname)
+                note(caller, frame.f_code.co_qualname)
 
         def crosses(caller: FrameType, frame: FrameType) -> bool:
             inside = _is_from(caller, modules), _is_from(frame, modules)
@@ -95,8 +95,8 @@ def calls_from(*modules: str) -> Trace:
 
 def _modules_of(sink: OpenSink) -> set[str]:
     parts = [sink, sink.sink, getattr(sink, "committer", None)]
-    found = {kind.__module__ for part in parts if part is not None for kind in type(part).__mro__}
-    return found - _TEMPLATES
+    modules = {kind.__module__ for part in parts if part is not None for kind in type(part).__mro__}
+    return modules - _TEMPLATES
 
 
 def _is_from(frame: FrameType, modules: tuple[str, ...]) -> bool:
@@ -141,14 +141,14 @@ class Finding:
     told: bool = False
 
     def __str__(self) -> str:
-        told = {
+        parts = {
             f"{self.lost} rows lost{', and told' if self.told else ''}": self.lost,
             f"{self.doubled} rows doubled": self.doubled,
             self.stuck: self.stuck,
             "everybody waits until the stopped process goes on or dies": self.waits,
             "not tried, the process did not come to the step": self.missed,
         }
-        return f"{self.fault}: {', '.join(words for words, holds in told.items() if holds)}"
+        return f"{self.fault}: {', '.join(words for words, holds in parts.items() if holds)}"
 
 
 class Outcome(StrEnum):
@@ -179,14 +179,14 @@ class Trial:
     def steps(self) -> list[tuple[Story, int, str]]:
         """(story, index, name); what a story has in common with the one before, from its start, is left out."""
         stories = [prepares_and_publishes, *([repairs_what_was_lost] if self.target.votes_with_data else [])]
-        found: list[tuple[Story, int, str]] = []
+        steps: list[tuple[Story, int, str]] = []
         before: list[str] = []
         for story in stories:
             names = steps_of(story, self.trace, self.round(), self.folder / "steps")
             common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, names, strict=False)))
-            found += [(story, index, name) for index, name in enumerate(names) if index >= common]
+            steps += [(story, index, name) for index, name in enumerate(names) if index >= common]
             before = names
-        return found
+        return steps
 
     def kill(self, story: Story, index: int, step: str) -> None:
         """Kill a process there and finish after it."""
@@ -221,24 +221,24 @@ class Trial:
 
     def count_rows(self, after: str = "") -> None:
         """Find what each fault's epoch lacks now, and what it has too often."""
-        shown = counted(self.target.visible())
-        for name, round, told in self.tried:
-            wanted = counted(pa.concat_tables(batches.table for batches in round.wal))
-            ids = {row[0] for row in wanted}
-            found = Counter({row: n for row, n in shown.items() if row[0] in ids})
-            lost, doubled = (wanted - found).total(), (found - wanted).total()
+        visible = counted(self.target.visible())
+        for name, round, reported in self.tried:
+            expected = counted(pa.concat_tables(batches.table for batches in round.wal))
+            ids = {row[0] for row in expected}
+            actual = Counter({row: n for row, n in visible.items() if row[0] in ids})
+            lost, doubled = (expected - actual).total(), (actual - expected).total()
             if lost or doubled:
-                self.findings.append(Finding(f"{name}{after}", lost, doubled, told=told))
+                self.findings.append(Finding(f"{name}{after}", lost, doubled, told=reported))
 
     def _try(self, name: str, fault: Callable[[Round], Outcome]) -> None:
         round = self.round()
         try:
             outcome = fault(round)
-            told = _settle(round) is Publication.CUT_OFF
+            reported = _settle(round) is Publication.CUT_OFF
         except Exception as error:  # whatever somebody's sink may raise
             self.findings.append(Finding(name, stuck=f"{type(error).__name__}: {error}"))
             return
-        self.tried.append((name, round, told))
+        self.tried.append((name, round, reported))
         match outcome:
             case Outcome.WAITED_FOR:
                 self.findings.append(Finding(name, waits=True))
@@ -277,9 +277,9 @@ class Verdict:
         return 2 * self.steps - sum(finding.missed for finding in self.findings) + self.power_lost
 
     def __str__(self) -> str:
-        worst = sorted(self.findings, key=lambda one: (not one.lost, not one.stuck, not one.doubled))
-        told = f"kept {self.guarantee.value} under {self.faults} faults" + (", and saw:" if worst else "")
-        return "\n  ".join([told, *map(str, worst[:TOLD])])
+        worst = sorted(self.findings, key=lambda finding: (not finding.lost, not finding.stuck, not finding.doubled))
+        summary = f"kept {self.guarantee.value} under {self.faults} faults" + (", and saw:" if worst else "")
+        return "\n  ".join([summary, *map(str, worst[:TOLD])])
 
 
 def judge(target: SinkUnderTest, trace: Trace | None = None, *, max_wait: float = PATIENCE_SECONDS) -> Verdict:

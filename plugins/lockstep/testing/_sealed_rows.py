@@ -83,8 +83,8 @@ def sealed(rows: int, start: int = 0) -> list[SealedRows]:
 
 def digest(rows: pa.Table) -> tuple[int, str]:
     """(rows, digest): equal for equal multisets of rows."""
-    found = digest_batches(SCHEMA, rows.select(SCHEMA.names).cast(SCHEMA).to_batches())
-    return found.rows, found.hexdigest()
+    row_digest = digest_batches(SCHEMA, rows.select(SCHEMA.names).cast(SCHEMA).to_batches())
+    return row_digest.rows, row_digest.hexdigest()
 
 
 def counted(rows: pa.Table) -> Counter[tuple[Any, ...]]:

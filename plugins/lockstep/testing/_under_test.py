@@ -82,11 +82,11 @@ class SinkUnderTest(ABC):
 
 def epoch(id: int = 1, *, token: int = 10, manifest: str = "a", replaced: Sequence[SinkEpoch] = ()) -> SinkEpoch:
     """`manifest` stands for what the WAL holds: another one, another hash. `replaced`: whose place it is to take."""
-    found = SinkEpoch(id, token, hashlib.sha256(manifest.encode()).hexdigest(), datetime(2013, 1, 2, tzinfo=UTC))
+    result = SinkEpoch(id, token, hashlib.sha256(manifest.encode()).hexdigest(), datetime(2013, 1, 2, tzinfo=UTC))
     if not replaced:
-        return found
-    named = tuple(Replaced(one.id, one.manifest_hash) for one in replaced)
-    return dataclasses.replace(found, replaced=named, generation=replaced[0].generation + 1)
+        return result
+    replaced_epochs = tuple(Replaced(old.id, old.manifest_hash) for old in replaced)
+    return dataclasses.replace(result, replaced=replaced_epochs, generation=replaced[0].generation + 1)
 
 
 @contextmanager
@@ -112,8 +112,8 @@ def prepare(
 
 def publish(target: SinkUnderTest, at: SinkEpoch, vote: Vote, wal: Sequence[SealedRows]) -> Publication:
     """What any process can do with the plan's spec, as often as it takes."""
-    given = target.sink()
-    spec, settings = json.loads(json.dumps([given.spec(), given.settings()]))
+    described = target.sink()
+    spec, settings = json.loads(json.dumps([described.spec(), described.settings()]))
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
@@ -144,17 +144,19 @@ def expect_rows(
 ) -> None:
     """Fail unless the target shows exactly these rows, each as often as it stands here, or oftener if it may. Of those
     of epochs that were `cut_off` any may be missing."""
-    wanted = _together(wals)
+    rows = _together(wals)
     match target.guarantee:
         case Guarantee.AT_MOST_ONCE:
-            _expect_at_most(target.visible(), wanted, _together(cut_off))
+            _expect_at_most(target.visible(), rows, _together(cut_off))
         case Guarantee.EXACTLY_ONCE:
-            found, expected = digest(target.visible()), digest(wanted)
-            assert found == expected, f"the target shows {found[0]} rows of digest {found[1]}, expected were {expected}"
+            actual, expected = digest(target.visible()), digest(rows)
+            assert actual == expected, (
+                f"the target shows {actual[0]} rows of digest {actual[1]}, expected were {expected}"
+            )
         case Guarantee.AT_LEAST_ONCE:
-            _expect_at_least(target.visible(), wanted)
+            _expect_at_least(target.visible(), rows)
         case Guarantee.NONE:
-            _expect_at_least(_arrived(target, wanted.num_rows), wanted)
+            _expect_at_least(_arrived(target, rows.num_rows), rows)
 
 
 def shows(target: SinkUnderTest, *wals: Sequence[SealedRows]) -> bool:
@@ -166,15 +168,15 @@ def _together(wals: Iterable[Sequence[SealedRows]]) -> pa.Table:
     return pa.concat_tables([SCHEMA.empty_table(), *(batches.table for wal in wals for batches in wal)])
 
 
-def _expect_at_least(found: pa.Table, wanted: pa.Table) -> None:
-    shown, expected = counted(found), counted(wanted)
-    lost, foreign = (expected - shown).total(), len(shown.keys() - expected.keys())
+def _expect_at_least(visible: pa.Table, rows: pa.Table) -> None:
+    actual, expected = counted(visible), counted(rows)
+    lost, foreign = (expected - actual).total(), len(actual.keys() - expected.keys())
     assert not lost and not foreign, f"the target lacks {lost} rows and shows {foreign} that nobody sent"
 
 
-def _expect_at_most(found: pa.Table, wanted: pa.Table, cut_off: pa.Table) -> None:
-    shown, whole, maybe = counted(found), counted(wanted), counted(cut_off)
-    lost, excess = (whole - shown).total(), (shown - (whole + maybe)).total()
+def _expect_at_most(visible: pa.Table, rows: pa.Table, cut_off: pa.Table) -> None:
+    actual, required, optional = counted(visible), counted(rows), counted(cut_off)
+    lost, excess = (required - actual).total(), (actual - (required + optional)).total()
     assert not lost, f"the target lacks {lost} rows of epochs of which nobody has said that they were cut off"
     assert not excess, f"the target shows {excess} rows that nobody sent, or that were sent twice"
 
@@ -191,15 +193,15 @@ def was_cut_off(target: SinkUnderTest, at: SinkEpoch) -> bool:
 def _arrived(target: SinkUnderTest, rows: int) -> pa.Table:
     """What a target shows that nobody waited for, once it has so many rows."""
     deadline = time.monotonic() + PATIENCE
-    while (found := target.visible()).num_rows < rows and time.monotonic() < deadline:
+    while (visible := target.visible()).num_rows < rows and time.monotonic() < deadline:
         time.sleep(PAUSE)
-    return found
+    return visible
 
 
 def expect_settled(target: SinkUnderTest) -> None:
     """Fail if anything is left that is neither visible nor the sink's record."""
-    left = target.unsettled()
-    assert not left, f"left behind: {left}"
+    leftovers = target.unsettled()
+    assert not leftovers, f"left behind: {leftovers}"
 
 
 def expect_proof(target: SinkUnderTest, at: SinkEpoch, wal: Sequence[SealedRows]) -> None:
@@ -210,19 +212,19 @@ def expect_proof(target: SinkUnderTest, at: SinkEpoch, wal: Sequence[SealedRows]
         marker = sink.find_marker(at.id)
         assert marker is not None and marker.manifest_hash == at.manifest_hash, f"the marker is {marker}"
         if target.reads_back:
-            found = pa.Table.from_batches(list(sink.read(at.id, OUTPUT, SCHEMA)), SCHEMA)
+            read_rows = pa.Table.from_batches(list(sink.read(at.id, OUTPUT, SCHEMA)), SCHEMA)
             if not was_cut_off(target, at):
-                _expect_read(target, found, pa.concat_tables(batches.table for batches in wal))
+                _expect_read(target, read_rows, pa.concat_tables(batches.table for batches in wal))
         else:
             with refused(PreflightRefused):
                 list(sink.read(at.id, OUTPUT, SCHEMA))
 
 
-def _expect_read(target: SinkUnderTest, found: pa.Table, wanted: pa.Table) -> None:
+def _expect_read(target: SinkUnderTest, read_rows: pa.Table, rows: pa.Table) -> None:
     if target.guarantee in (Guarantee.EXACTLY_ONCE, Guarantee.AT_MOST_ONCE):
-        assert digest(found) == digest(wanted), "read() gives other rows"
+        assert digest(read_rows) == digest(rows), "read() gives other rows"
     else:
-        _expect_at_least(found, wanted)
+        _expect_at_least(read_rows, rows)
 
 
 def expect_replaced(target: SinkUnderTest, at: SinkEpoch) -> None:
@@ -230,8 +232,8 @@ def expect_replaced(target: SinkUnderTest, at: SinkEpoch) -> None:
     with opened(target) as sink:
         marker = sink.find_marker(at.id)
         assert marker is not None and marker.manifest_hash == at.manifest_hash, f"the marker is {marker}"
-        left = sum(batch.num_rows for batch in sink.read(at.id, OUTPUT, SCHEMA))
-        assert not left, f"read() gives {left} rows of an epoch that was replaced"
+        remaining = sum(batch.num_rows for batch in sink.read(at.id, OUTPUT, SCHEMA))
+        assert not remaining, f"read() gives {remaining} rows of an epoch that was replaced"
 
 
 @contextmanager

@@ -68,17 +68,17 @@ class Cluster:
         """None if there is no such topic."""
         with self.who.naming(f"looking at topic {name}"):
             try:
-                found = self._patiently(name, lambda: self._described(name))
+                description = self._patiently(name, lambda: self._described(name))
             except KafkaException as error:
                 if _is_unknown(error):
                     return None
                 raise
         return Topic(
             name,
-            str(found.topic_id),
-            len(found.partitions),
-            min((len(one.replicas) for one in found.partitions), default=0),
-            min((len(one.isr) for one in found.partitions), default=0),
+            str(description.topic_id),
+            len(description.partitions),
+            min((len(partition.replicas) for partition in description.partitions), default=0),
+            min((len(partition.isr) for partition in description.partitions), default=0),
         )
 
     def _described(self, name: str) -> Any:
@@ -125,8 +125,8 @@ class Cluster:
 
     def _settings(self, kind: ResourceType, name: str) -> Mapping[str, str]:
         resource = ConfigResource(kind, name)
-        found = self._admin.describe_configs([resource], request_timeout=SECONDS)[resource].result(SECONDS)
-        return {name: entry.value or "" for name, entry in found.items()}
+        entries = self._admin.describe_configs([resource], request_timeout=SECONDS)[resource].result(SECONDS)
+        return {name: entry.value or "" for name, entry in entries.items()}
 
     def ends(self, topic: str, partitions: Iterable[int], *, stable: bool = False) -> dict[int, int]:
         """The offset behind the last record of each partition; `stable`: before the oldest open transaction."""
@@ -134,8 +134,8 @@ class Cluster:
 
     def stable_ends(self, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int | None]]:
         """The stable ends, each with the partition's leader epoch, as far as brokers tell it."""
-        found = self._listed(topic, partitions, OffsetSpec.latest(), True)
-        return {number: (one.offset, one.leader_epoch) for number, one in found.items()}
+        ends = self._listed(topic, partitions, OffsetSpec.latest(), True)
+        return {number: (end.offset, end.leader_epoch) for number, end in ends.items()}
 
     def beginnings(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         """The offset of the oldest record that each partition still has; its end if it has none."""
@@ -145,29 +145,29 @@ class Cluster:
         """The first offset of each partition with this timestamp or a later one; None if there is none. `time`: a
         number is milliseconds since 1970."""
         spec = OffsetSpec.for_timestamp(time if isinstance(time, int) else int(time.timestamp() * 1000))
-        found = self._offsets(topic, partitions, spec, False)
-        return {number: offset if offset >= 0 else None for number, offset in found.items()}
+        offsets = self._offsets(topic, partitions, spec, False)
+        return {number: offset if offset >= 0 else None for number, offset in offsets.items()}
 
     def _offsets(self, topic: str, partitions: Iterable[int], spec: Any, stable: bool) -> dict[int, int]:
-        return {number: one.offset for number, one in self._listed(topic, partitions, spec, stable).items()}
+        return {number: result.offset for number, result in self._listed(topic, partitions, spec, stable).items()}
 
     def _listed(self, topic: str, partitions: Iterable[int], spec: Any, stable: bool) -> dict[int, Any]:
         level = IsolationLevel.READ_COMMITTED if stable else IsolationLevel.READ_UNCOMMITTED
-        asked = {TopicPartition(topic, number): spec for number in partitions}
-        if not asked:
+        specs = {TopicPartition(topic, number): spec for number in partitions}
+        if not specs:
             return {}
 
         def ask() -> dict[int, Any]:
             # Alone, `list_offsets` asks for the leaders once, and again after 3 s: its first question is lost when it
             # went over the bootstrap connection, which librdkafka ends as soon as it knows the brokers.
-            known = topic in self._met
+            leaders_known = topic in self._met
             self._met.discard(topic)
-            if not known:
+            if not leaders_known:
                 self._described(topic)
-            answers = self._admin.list_offsets(asked, isolation_level=level, request_timeout=SECONDS)
-            found = {partition.partition: future.result(SECONDS) for partition, future in answers.items()}
+            answers = self._admin.list_offsets(specs, isolation_level=level, request_timeout=SECONDS)
+            results = {partition.partition: future.result(SECONDS) for partition, future in answers.items()}
             self._met.add(topic)
-            return found
+            return results
 
         with self.who.naming(f"asking for offsets of {topic}"):
             return self._patiently(topic, ask)
@@ -185,14 +185,18 @@ class Cluster:
         if not places:
             return {}
         with self.who.naming(f"asking for the offsets of group {group}"):
-            asked = self._admin.list_consumer_group_offsets(
+            answers = self._admin.list_consumer_group_offsets(
                 [ConsumerGroupTopicPartitions(group, places)], require_stable=True, request_timeout=SECONDS
             )
-            found = asked[group].result(SECONDS).topic_partitions
-            for one in found:
-                if one.error is not None:
-                    raise KafkaException(one.error)
-        return {one.partition: (one.offset, one.leader_epoch) for one in found if one.offset >= 0}
+            committed = answers[group].result(SECONDS).topic_partitions
+            for partition in committed:
+                if partition.error is not None:
+                    raise KafkaException(partition.error)
+        return {
+            partition.partition: (partition.offset, partition.leader_epoch)
+            for partition in committed
+            if partition.offset >= 0
+        }
 
     def members(self, group: str) -> int:
         """How many consumers are in a group now."""
@@ -216,10 +220,10 @@ class Cluster:
             self._patiently(group, lambda: self._commit_offsets(group, places))
 
     def _commit_offsets(self, group: str, places: list[TopicPartition]) -> None:
-        asked = self._admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])
-        for one in asked[group].result(SECONDS).topic_partitions:
-            if one.error is not None:  # of a group without a coordinator only each partition tells it
-                raise KafkaException(one.error)
+        answers = self._admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])
+        for partition in answers[group].result(SECONDS).topic_partitions:
+            if partition.error is not None:  # of a group without a coordinator only each partition tells it
+                raise KafkaException(partition.error)
 
     def topics(self) -> list[str]:
         """The names of all topics that the login may see, the brokers' own left out."""
@@ -233,12 +237,12 @@ class Cluster:
 
     def require_topic(self, name: str) -> Topic:
         """Raises the asker's `refused` if there is none."""
-        found = self.topic(name)
-        if found is None:
+        topic = self.topic(name)
+        if topic is None:
             raise self.who.refused(
                 f"{self.who.name}: there is no topic {name}: create it, with as many partitions as its readers need"
             )
-        return found
+        return topic
 
 
 def _is_unknown(error: KafkaException) -> bool:
@@ -287,13 +291,13 @@ class TopicLimits:
     ) -> TopicLimits:
         """`settings`: the topic's. `client`: the connection's."""
         sizes = [("max.message.bytes", int(settings.get("max.message.bytes", 1_048_588)))]
-        for name, given in (("segment.bytes", settings), ("message.max.bytes", client)):
-            sizes += [(name, int(given[name]))] if name in given else []
+        for name, own_settings in (("segment.bytes", settings), ("message.max.bytes", client)):
+            sizes += [(name, int(own_settings[name]))] if name in own_settings else []
         own_time = settings.get("message.timestamp.type", "CreateTime") == "CreateTime"
         return cls(
             topic,
             partitions,
-            min(sizes, key=lambda one: one[1]),
+            min(sizes, key=lambda limit: limit[1]),
             _time(settings, BEFORE) if own_time else None,
             _time(settings, AFTER) if own_time else None,
             is_compacted(settings),

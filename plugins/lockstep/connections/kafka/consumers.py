@@ -51,8 +51,10 @@ def committed_records(
             if first is None:
                 raise TimeoutError
             messages = [first, *reader.consume(_AT_ONCE, timeout=0)]
-            records = [one for one in messages if _is_record(one) and one.offset() < ends[one.partition()]]
-            waiting -= {one.partition() for one in messages if _reached(one) >= ends[one.partition()]}
+            records = [
+                message for message in messages if _is_record(message) and message.offset() < ends[message.partition()]
+            ]
+            waiting -= {message.partition() for message in messages if _reached(message) >= ends[message.partition()]}
             yield records
 
 
@@ -104,15 +106,15 @@ def truncations(settings: Settings, who: Asker, topic: str, places: Mapping[int,
 
 
 def _cut(answer: str) -> Cut:
-    found = _OFFSET.search(answer)
-    return Cut(int(found[1]) if found else None, answer)
+    match = _OFFSET.search(answer)
+    return Cut(int(match[1]) if match else None, answer)
 
 
 def _first_answers(reader: Consumer, who: Asker, partitions: Iterable[int]) -> dict[int, KafkaError | None]:
     """For each partition whether its offset was refused; None where there is a record, or nothing more."""
-    found: dict[int, KafkaError | None] = {}
-    wanted, deadline = set(partitions), time.monotonic() + PATIENCE
-    while wanted - found.keys():
+    answers: dict[int, KafkaError | None] = {}
+    expected, deadline = set(partitions), time.monotonic() + PATIENCE
+    while expected - answers.keys():
         message = reader.poll(max(0.0, deadline - time.monotonic()))
         if message is None:
             raise who.unavailable(f"{who.name}: no answer about leader epochs for {PATIENCE:.0f} s")
@@ -120,5 +122,5 @@ def _first_answers(reader: Consumer, who: Asker, partitions: Iterable[int]) -> d
         if error is not None and error.code() not in (KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET):
             raise KafkaException(error)
         if number is not None:
-            found.setdefault(number, error if error and error.code() == KafkaError._AUTO_OFFSET_RESET else None)
-    return found
+            answers.setdefault(number, error if error and error.code() == KafkaError._AUTO_OFFSET_RESET else None)
+    return answers

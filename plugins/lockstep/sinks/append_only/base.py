@@ -74,26 +74,26 @@ class AppendOnlySink(Sink):
         object.__setattr__(self, "on_restate", require_on_restate(self.name, self.on_restate))
 
     def arguments(self) -> dict[str, Json]:
-        usual = {one.name: one.default for one in fields(AppendOnlySink)}
-        given = super().arguments()
-        return {name: value for name, value in given.items() if name not in usual or value != usual[name]}
+        defaults = {f.name: f.default for f in fields(AppendOnlySink)}
+        arguments = super().arguments()
+        return {name: value for name, value in arguments.items() if name not in defaults or value != defaults[name]}
 
 
-def require_on_restate(name: str, given: str) -> OnRestate:
+def require_on_restate(name: str, value: str) -> OnRestate:
     """Raises `InvalidPipeline`."""
-    if given not in tuple(OnRestate):
-        raise InvalidPipeline(f"sink {name}: on_restate={given!r} is neither 'refuse' nor 'send'")
-    return OnRestate(given)
+    if value not in tuple(OnRestate):
+        raise InvalidPipeline(f"sink {name}: on_restate={value!r} is neither 'refuse' nor 'send'")
+    return OnRestate(value)
 
 
-def require_guarantee(name: str, given: str, committer: str | None) -> Guarantee:
+def require_guarantee(name: str, value: str, committer: str | None) -> Guarantee:
     """Raises `InvalidPipeline` for what a target without transactions can't keep."""
-    if given not in (Guarantee.AT_LEAST_ONCE, Guarantee.AT_MOST_ONCE, Guarantee.NONE):
+    if value not in (Guarantee.AT_LEAST_ONCE, Guarantee.AT_MOST_ONCE, Guarantee.NONE):
         raise InvalidPipeline(
-            f"sink {name}: guarantee is {given!r}, this target has no transactions: 'at_least_once' (the records' keys "
+            f"sink {name}: guarantee is {value!r}, this target has no transactions: 'at_least_once' (the records' keys "
             "let the receiver drop repeats), 'at_most_once' (what a crash cuts off is never sent) or 'none'"
         )
-    guarantee = Guarantee(given)
+    guarantee = Guarantee(value)
     if guarantee is Guarantee.NONE and committer is not None:
         raise InvalidPipeline(f"sink {name}: guarantee 'none' remembers nothing, so it takes no committer")
     if guarantee is not Guarantee.NONE and committer is None:
@@ -216,7 +216,7 @@ class OpenRecordSink(OpenAppendOnlySink):
         self._deliver(self._records(batches, origin), origin)
 
     def _origin(self, batches: Batches, epoch: SinkEpoch) -> Origin:
-        replaced = tuple(one.id for one in epoch.replaced)
+        replaced = tuple(epoch_replaced.id for epoch_replaced in epoch.replaced)
         return Origin(self._context.deployment, self._context.pipeline, batches.output, epoch.id, replaced)
 
     def _records(self, batches: Batches, origin: Origin) -> Records:

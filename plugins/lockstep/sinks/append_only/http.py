@@ -88,8 +88,8 @@ class HttpReceiver:
         headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": key}
         try:
             with self._client.stream("POST", self._url, content=body, headers=headers) as answer:
-                told = self._beginning_of(answer)
-                return Answer(answer.status_code, seconds_of(answer.headers.get("Retry-After")), told)
+                excerpt = self._beginning_of(answer)
+                return Answer(answer.status_code, seconds_of(answer.headers.get("Retry-After")), excerpt)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             raise Unanswered(self._why(error), connected=False, sent=False) from None  # the original may quote the URL
         except (httpx.WriteError, httpx.WriteTimeout) as error:
@@ -320,8 +320,8 @@ def _key(chunk: Chunk) -> str:
 def _first_done(waiting: set[Future[None]]) -> set[Future[None]]:
     """Wait for one; raise what it raised; return the others."""
     done, rest = wait(waiting, return_when=FIRST_COMPLETED)
-    for one in done:
-        one.result()
+    for future in done:
+        future.result()
     return rest
 
 
@@ -339,5 +339,5 @@ _growing = tenacity.wait_random_exponential(multiplier=0.2, max=_LONGEST_PAUSE)
 
 def _pause(state: tenacity.RetryCallState) -> float:
     error = state.outcome.exception() if state.outcome else None
-    asked = error.after if isinstance(error, _TryAgain) else None
-    return float(_growing(state)) if asked is None else asked
+    requested = error.after if isinstance(error, _TryAgain) else None
+    return float(_growing(state)) if requested is None else requested

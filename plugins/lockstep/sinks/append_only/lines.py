@@ -124,7 +124,7 @@ def _require_ok(connection: socket.socket, receiver: str, otherwise: str) -> Non
 def _address_of(url: str) -> tuple[str, int] | None:
     try:
         parts = urlsplit(url)
-        found = (parts.hostname, parts.port)
+        address = (parts.hostname, parts.port)
     except ValueError:  # it quotes what it can't read
         return None
-    return (found[0], found[1]) if parts.scheme == "tcp" and found[0] and found[1] else None
+    return (address[0], address[1]) if parts.scheme == "tcp" and address[0] and address[1] else None

@@ -47,7 +47,7 @@ class FileCommitter(OutsideCommitter):
             if not self._id.exists():
                 with suppress(FileNotFoundError):  # another one, who was first, took the draft away
                     create_whole(self._id, to_checked({"id": str(uuid.uuid4())}), self._drafts)
-            for folder in {self._folder.parent, self._root, *(made.parent for made in missing)}:
+            for folder in {self._folder.parent, self._root, *(folder_made.parent for folder_made in missing)}:
                 sync_folder(folder)
             self._tidy()
 
@@ -69,7 +69,7 @@ class FileCommitter(OutsideCommitter):
     def _read(self, path: Path, epoch: int, otherwise: str = "to have the epoch sent again") -> Marker | None:
         with self._naming():
             try:
-                found = from_checked(path.read_bytes())
+                record = from_checked(path.read_bytes())
             except FileNotFoundError:
                 return None
             except Damaged as error:
@@ -78,11 +78,11 @@ class FileCommitter(OutsideCommitter):
                     f"copy, or remove it {otherwise}"
                 ) from error
         return Marker(
-            int(found.get("epoch", epoch)),
-            int(found["token"]),
-            str(found["manifest"]),
-            found.get("span"),
-            whole=bool(found.get("whole", True)),
+            int(record.get("epoch", epoch)),
+            int(record["token"]),
+            str(record["manifest"]),
+            record.get("span"),
+            whole=bool(record.get("whole", True)),
         )
 
     def find_span(self, span: str) -> Marker | None:
@@ -90,15 +90,15 @@ class FileCommitter(OutsideCommitter):
 
     def newest(self) -> list[Marker]:
         last = max(self._epochs(_RECORD), default=None)
-        found = self.is_checkpoint_committed(last) if last is not None else None
-        return [found] if found else []
+        marker = self.is_checkpoint_committed(last) if last is not None else None
+        return [marker] if marker else []
 
     def all(self) -> Iterator[Marker]:
         yield from filter(None, map(self.is_checkpoint_committed, sorted(self._epochs(_RECORD))))
 
     def _epochs(self, kind: re.Pattern[str]) -> list[int]:
         with self._naming(), suppress(FileNotFoundError):
-            return [int(found[1]) for path in self._folder.iterdir() if (found := kind.fullmatch(path.name))]
+            return [int(match[1]) for path in self._folder.iterdir() if (match := kind.fullmatch(path.name))]
         return []
 
     def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
@@ -110,13 +110,13 @@ class FileCommitter(OutsideCommitter):
         if epoch.span is not None:
             self._create(self._span(epoch.span), epoch)
 
-    def _create(self, path: Path, epoch: SinkEpoch, more: Mapping[str, Json] = MappingProxyType({})) -> bool:
+    def _create(self, path: Path, epoch: SinkEpoch, extra: Mapping[str, Json] = MappingProxyType({})) -> bool:
         """Whether it wasn't there."""
-        told = {"epoch": epoch.id, "token": epoch.token, "manifest": epoch.manifest_hash, **more}
+        record = {"epoch": epoch.id, "token": epoch.token, "manifest": epoch.manifest_hash, **extra}
         if epoch.span is not None:
-            told["span"] = epoch.span
+            record["span"] = epoch.span
         with self._naming(), suppress(FileNotFoundError):  # another one, who was first, took the draft away
-            return create_whole(path, to_checked(told), self._drafts)
+            return create_whole(path, to_checked(record), self._drafts)
         return False
 
     # --- the record before the rows ---
@@ -142,7 +142,7 @@ class FileCommitter(OutsideCommitter):
 
     def list_begun(self, *, newest: bool = False) -> list[Marker]:
         epochs = sorted(self._epochs(_BEGUN))[-1 if newest else 0 :]
-        return [found for epoch in epochs if (found := self.find_begun(epoch)) is not None]
+        return [marker for epoch in epochs if (marker := self.find_begun(epoch)) is not None]
 
     # --- one sender at a time ---
 

@@ -83,17 +83,17 @@ class PostgresCommitter(OutsideCommitter):
 
     def resource_id(self) -> str:
         """Raises `TargetChanged`."""
-        found = self._found("looking for the committer's id", "", "", 0)
-        if found is None:
+        row = self._found("looking for the committer's id", "", "", 0)
+        if row is None:
             raise TargetChanged(
                 f"sink {self.operator_id}: the database behind connection {self._connection} has no lockstep_sent with "
                 "a name, so nobody can tell which epochs were sent: point the connection back, or restore it"
             )
-        return found[1]
+        return row[1]
 
     def is_checkpoint_committed(self, epoch: int) -> Marker | None:
-        found = self._found("looking for the record", self.job_id, self.operator_id, epoch)
-        return Marker(epoch, *found[:2], whole=found[2]) if found else None
+        row = self._found("looking for the record", self.job_id, self.operator_id, epoch)
+        return Marker(epoch, *row[:2], whole=row[2]) if row else None
 
     def find_span(self, span: str) -> Marker | None:
         return next(iter(self._joined(self._table, "looking for the record of a range", "r.span = %s", span)), None)
@@ -104,16 +104,16 @@ class PostgresCommitter(OutsideCommitter):
     def all(self) -> list[Marker]:
         return self._joined(self._table, "listing the records", "true ORDER BY s.epoch")
 
-    def _joined(self, table: sql.Identifier, doing: str, which: str, *values: str | int) -> list[Marker]:
+    def _joined(self, table: sql.Identifier, doing: str, condition: str, *values: str | int) -> list[Marker]:
         with self._database.transaction(doing) as cursor:
             if not self._has(cursor, table):
                 return []
-            told = self._whole(cursor) if table is self._table else sql.SQL("true")
+            complete = self._whole(cursor) if table is self._table else sql.SQL("true")
             cursor.execute(
                 sql.SQL(
                     "SELECT s.epoch, s.token, s.manifest, r.span, {} FROM {} s LEFT JOIN {} r"
                     " USING (job, operator, epoch) WHERE s.job = %s AND s.operator = %s AND {}"
-                ).format(told, table, self._ranges, sql.SQL(which)),
+                ).format(complete, table, self._ranges, sql.SQL(condition)),
                 (self.job_id, self.operator_id, *values),
             )
             return [
@@ -204,8 +204,8 @@ class PostgresCommitter(OutsideCommitter):
         return self._find(cursor, self._begun, epoch, lock=True) and not self._find(cursor, self._table, epoch)
 
     def _find(self, cursor: Cursor, table: sql.Identifier, epoch: int, *, lock: bool = False) -> bool:
-        found = sql.SQL("SELECT FROM {} WHERE (job, operator, epoch) = (%s, %s, %s)").format(table)
-        cursor.execute(found + sql.SQL(" FOR UPDATE" if lock else ""), (self.job_id, self.operator_id, epoch))
+        query = sql.SQL("SELECT FROM {} WHERE (job, operator, epoch) = (%s, %s, %s)").format(table)
+        cursor.execute(query + sql.SQL(" FOR UPDATE" if lock else ""), (self.job_id, self.operator_id, epoch))
         return cursor.fetchone() is not None
 
     def _delete_begun(self, cursor: Cursor, epoch: int) -> None:

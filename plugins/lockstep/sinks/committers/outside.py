@@ -162,13 +162,13 @@ class BegunCommitter(CheckpointCommitter):
             return False
         if self._elsewhere.begin(epoch):
             return True
-        found = self.find_begun(epoch.id)
-        if found is not None and found.manifest_hash != epoch.manifest_hash:
+        begun = self.find_begun(epoch.id)
+        if begun is not None and begun.manifest_hash != epoch.manifest_hash:
             raise LedgerConflict(
                 f"committer of {self._elsewhere.operator_id}: epoch {epoch.id} is recorded as begun with manifest "
-                f"{found.manifest_hash[:12]}, the ledger decided {epoch.manifest_hash[:12]}"
+                f"{begun.manifest_hash[:12]}, the ledger decided {epoch.manifest_hash[:12]}"
             )
-        if found is not None:
+        if begun is not None:
             self._elsewhere.end(epoch, whole=False)
         return False
 
@@ -182,13 +182,13 @@ class BegunCommitter(CheckpointCommitter):
         return self._elsewhere.find_span(span) or self._elsewhere.find_begun_span(span)
 
     def newest(self) -> list[Marker]:
-        found = [*self._elsewhere.newest(), *self._elsewhere.list_begun(newest=True)]
-        return sorted(found, key=lambda marker: (marker.epoch, marker.token))[-1:]
+        markers = [*self._elsewhere.newest(), *self._elsewhere.list_begun(newest=True)]
+        return sorted(markers, key=lambda marker: (marker.epoch, marker.token))[-1:]
 
     def all(self) -> Iterable[Marker]:
         recorded = {marker.epoch: marker for marker in self._elsewhere.all()}
-        begun = {marker.epoch: marker for marker in self._elsewhere.list_begun()}
-        return [marker for _, marker in sorted({**begun, **recorded}.items())]
+        unfinished = {marker.epoch: marker for marker in self._elsewhere.list_begun()}
+        return [marker for _, marker in sorted({**unfinished, **recorded}.items())]
 
     def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
         self._elsewhere.end(epoch, whole=True)

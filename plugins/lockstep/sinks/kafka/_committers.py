@@ -64,16 +64,21 @@ class ShardMarker:
         return self.starts if only else {}
 
     def to_bytes(self) -> bytes:
-        told = {"token": self.token, "manifest": self.manifest_hash, "starts": dict(self.starts), "shards": self.shards}
+        fields = {
+            "token": self.token,
+            "manifest": self.manifest_hash,
+            "starts": dict(self.starts),
+            "shards": self.shards,
+        }
         optional = {"span": self.span, "topics": self.topics}
-        return json.dumps(told | {name: value for name, value in optional.items() if value is not None}).encode()
+        return json.dumps(fields | {name: value for name, value in optional.items() if value is not None}).encode()
 
     @classmethod
-    def from_bytes(cls, found: bytes) -> ShardMarker:
-        told = json.loads(found)
-        topics = {topic: _by_number(ends) for topic, ends in told["topics"].items()} if "topics" in told else None
-        starts = _by_number(told["starts"])
-        return cls(told["token"], told["manifest"], starts, told["shards"], told.get("span"), topics)
+    def from_bytes(cls, body: bytes) -> ShardMarker:
+        fields = json.loads(body)
+        topics = {topic: _by_number(ends) for topic, ends in fields["topics"].items()} if "topics" in fields else None
+        starts = _by_number(fields["starts"])
+        return cls(fields["token"], fields["manifest"], starts, fields["shards"], fields.get("span"), topics)
 
     def to_marker(self, epoch: int) -> Marker:
         return Marker(epoch, self.token, self.manifest_hash, self.span)
@@ -86,21 +91,21 @@ class MarkerTopic:
         """`max_wait`: seconds to wait for other transactions to end."""
         self._cluster, self._who, self.name = cluster, cluster.who, name
         self.owner, self._patience = owner, max_wait
-        whose = f"{owner.deployment}/{owner.pipeline}/{owner.sink}"
-        self._prefix, self.partition = whose.encode(), zlib.crc32(whose.encode()) % PARTITIONS
+        key = f"{owner.deployment}/{owner.pipeline}/{owner.sink}"
+        self._prefix, self.partition = key.encode(), zlib.crc32(key.encode()) % PARTITIONS
         self._end_read = 0
         self._read: dict[int, dict[int, ShardMarker]] = {}  # what stands before that, by epoch and shard
 
     def create(self) -> Topic:
         """Make it if it is missing. Raises `PreflightRefused` if it would forget markers, or has no room for them."""
         self._cluster.create_topic(self.name, PARTITIONS, SETTINGS)
-        found = self._cluster.require_topic(self.name)
+        topic = self._cluster.require_topic(self.name)
         self.require_lasting()
-        if found.partitions < PARTITIONS:
+        if topic.partitions < PARTITIONS:
             raise PreflightRefused(
-                f"{self._who.name}: topic {self.name} has {found.partitions} partitions, markers need {PARTITIONS}"
+                f"{self._who.name}: topic {self.name} has {topic.partitions} partitions, markers need {PARTITIONS}"
             )
-        return found
+        return topic
 
     def require_lasting(self) -> None:
         """Raises `PreflightRefused` if the topic would forget markers."""
@@ -114,11 +119,11 @@ class MarkerTopic:
 
         None if there is no topic.
         """
-        found = self._cluster.topic(self.name)
-        if found is None:
+        topic = self._cluster.topic(self.name)
+        if topic is None:
             return None
         begin = self._cluster.beginnings(self.name, [self.partition])[self.partition]
-        return f"{found.id}@{begin}" if begin else found.id
+        return f"{topic.id}@{begin}" if begin else topic.id
 
     def key(self, epoch: int, shard: int) -> bytes:
         return b"%s/%d/%d" % (self._prefix, epoch, shard)
@@ -160,16 +165,16 @@ class MarkerTopic:
                 ) from None
 
 
-def _by_number(told: Mapping[str, int]) -> dict[int, int]:
-    return {int(number): offset for number, offset in told.items()}
+def _by_number(offsets: Mapping[str, int]) -> dict[int, int]:
+    return {int(number): offset for number, offset in offsets.items()}
 
 
 def _transactional_id(owner: SinkName, epoch: SinkEpoch, shard: int) -> str:
     """Stable per (deployment, pipeline, sink, shard). By epoch, too, where others may be sent beside it: or they fence
     each other."""
-    whose = hashlib.sha256(f"{owner.deployment}:{owner.pipeline}:{owner.sink}".encode()).hexdigest()[:24]
-    one = f"-{epoch.id}" if epoch.interval is not None or epoch.generation else ""
-    return f"lockstep-{whose}{one}-{shard}"
+    digest = hashlib.sha256(f"{owner.deployment}:{owner.pipeline}:{owner.sink}".encode()).hexdigest()[:24]
+    suffix = f"-{epoch.id}" if epoch.interval is not None or epoch.generation else ""
+    return f"lockstep-{digest}{suffix}-{shard}"
 
 
 @dataclass
@@ -293,29 +298,29 @@ class KafkaMarkerCommitter(CheckpointCommitter):
 
     def proof(self, epoch: SinkEpoch) -> Marker | None:
         """The epoch's marker, if that can be told without waiting for anybody's open transaction."""
-        found = self._markers_of(epoch, wait=False)
-        return found[0].to_marker(epoch.id) if len(found) == self._count_shards(found) else None
+        markers = self._markers_of(epoch, wait=False)
+        return markers[0].to_marker(epoch.id) if len(markers) == self._count_shards(markers) else None
 
     def refuse_shown(self, epoch: SinkEpoch) -> None:
         """As the sink's, by any shard, and without waiting for anybody's open transaction."""
-        for shown in self._markers.find(epoch.id, wait=False).values():
-            if shown.manifest_hash != epoch.manifest_hash:
-                raise shown_before(self._markers.owner.sink, epoch, shown.to_marker(epoch.id))
+        for marker in self._markers.find(epoch.id, wait=False).values():
+            if marker.manifest_hash != epoch.manifest_hash:
+                raise shown_before(self._markers.owner.sink, epoch, marker.to_marker(epoch.id))
         self._refuse_span(epoch)
 
     def _refuse_span(self, epoch: SinkEpoch) -> None:
         """What has been read so far."""
-        shown = self.find_span(epoch.span) if epoch.span is not None else None
-        if shown is not None and shown.epoch != epoch.id:
-            raise shown_before(self._markers.owner.sink, epoch, shown)
+        marker = self.find_span(epoch.span) if epoch.span is not None else None
+        if marker is not None and marker.epoch != epoch.id:
+            raise shown_before(self._markers.owner.sink, epoch, marker)
 
     def find_span(self, span: str) -> Marker | None:
         return next((marker for marker in self.all() if marker.span == span), None)
 
     def newest(self) -> list[Marker]:
-        found = list(self.all())
+        markers = list(self.all())
         by = (lambda marker: marker.epoch), (lambda marker: marker.token)
-        return list(dict.fromkeys(max(found, key=order) for order in by)) if found else []
+        return list(dict.fromkeys(max(markers, key=order) for order in by)) if markers else []
 
     def all(self) -> Iterable[Marker]:
         """One for each epoch of which anything stands, without waiting for anybody's open transaction."""
@@ -323,24 +328,24 @@ class KafkaMarkerCommitter(CheckpointCommitter):
 
     def is_checkpoint_committed(self, epoch: int) -> Marker | None:
         """The epoch's marker once every shard has one."""
-        found = self._markers.find(epoch)
-        if len(found) != self._count_shards(found):
+        markers = self._markers.find(epoch)
+        if len(markers) != self._count_shards(markers):
             return None
-        if len({marker.manifest_hash for marker in found.values()}) > 1:
+        if len({marker.manifest_hash for marker in markers.values()}) > 1:
             raise OutcomeUnknown(f"{self._route.who}: the shards of epoch {epoch} carry markers of several manifests")
-        return found[0].to_marker(epoch)
+        return markers[0].to_marker(epoch)
 
     def _markers_of(self, epoch: SinkEpoch, *, wait: bool = True) -> dict[int, ShardMarker]:
-        found = self._markers.find(epoch.id, wait=wait)
-        for marker in found.values():
+        markers = self._markers.find(epoch.id, wait=wait)
+        for marker in markers.values():
             if marker.manifest_hash != epoch.manifest_hash:
                 raise LedgerConflict(
                     f"{self._route.who}: epoch {epoch.id} carries the marker of manifest "
                     f"{marker.manifest_hash[:12]}, the ledger decided {epoch.manifest_hash[:12]}"
                 )
-        if not found:
+        if not markers:
             self._refuse_span(epoch)
-        return found
+        return markers
 
 
 class ExternalRecordCommitter(CheckpointCommitter):

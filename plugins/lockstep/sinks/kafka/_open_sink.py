@@ -52,15 +52,15 @@ _HANDLE = re.compile(r"(?:shards=(?P<shards>\d+))? ?(?:avro=(?P<avro>.*))?", re.
 
 def voted_with(vote: Vote, *, shards: int | None = None, avro: str | None = None) -> Vote:
     """The vote, which says in how many shards, and by which schemas (`Writers.to_text`) its epoch is sent."""
-    told = {"shards": shards or shards_voted(vote), "avro": avro or avro_voted(vote)}
-    return replace(vote, handle=" ".join(f"{name}={value}" for name, value in told.items() if value) or None)
+    settings = {"shards": shards or shards_voted(vote), "avro": avro or avro_voted(vote)}
+    return replace(vote, handle=" ".join(f"{name}={value}" for name, value in settings.items() if value) or None)
 
 
 def shards_voted(vote: Vote) -> int | None:
     """With how many shards the epoch is sent; None: without transactions, and by a rebuilt
     ledger."""
-    found = _told(vote, "shards")
-    return int(found) if found else None
+    text = _told(vote, "shards")
+    return int(text) if text else None
 
 
 def avro_voted(vote: Vote) -> str | None:
@@ -68,8 +68,8 @@ def avro_voted(vote: Vote) -> str | None:
 
 
 def _told(vote: Vote, name: str) -> str | None:
-    found = _HANDLE.fullmatch(vote.handle or "")
-    return found[name] if found else None
+    match = _HANDLE.fullmatch(vote.handle or "")
+    return match[name] if match else None
 
 
 _SEPARATOR = " "
@@ -125,8 +125,8 @@ class OpenKafkaSink(WriteAheadSink):
         """Here, and not later: whoever publishes goes by the vote, and asks no registry."""
         if self._schemas is not None:
             key = None if self.columns.key is None else schema.field(self.columns.key)
-            found = self._schemas.find(output, self.columns.body(schema), key)
-            self.columns = replace(self.columns, writers=found)
+            writers = self._schemas.find(output, self.columns.body(schema), key)
+            self.columns = replace(self.columns, writers=writers)
 
     @property
     def keeps_replaced(self) -> bool:
@@ -163,9 +163,9 @@ class OpenKafkaSink(WriteAheadSink):
         return id
 
     def _require_target(self, vote: Vote) -> None:
-        for (name, found), voted in zip(self._topic_ids().items(), vote.target_id.split(_SEPARATOR), strict=True):
-            if voted != found:
-                raise self._changed(f"topic {name} is {found}, and was {voted} when it voted")
+        for (name, id), voted in zip(self._topic_ids().items(), vote.target_id.split(_SEPARATOR), strict=True):
+            if voted != id:
+                raise self._changed(f"topic {name} is {id}, and was {voted} when it voted")
 
     def _changed(self, what: str) -> TargetChanged:
         return TargetChanged(
@@ -212,12 +212,12 @@ class OpenKafkaSink(WriteAheadSink):
             return
         from lockstep.sinks.kafka._schemas import Writers
 
-        if (told := avro_voted(vote)) is None:
+        if (text := avro_voted(vote)) is None:
             raise PublishBlocked(
                 f"{self._route.who}: the vote doesn't say by which schemas its records are Avro, as one that was made "
                 "for a rebuilt ledger: nothing was sent"
             )
-        self.columns = replace(self.columns, writers=Writers.of_text(told))
+        self.columns = replace(self.columns, writers=Writers.of_text(text))
 
     def send_values(self, batches: Batches, epoch: SinkEpoch, timestamp: datetime, session: Session) -> bool:
         assert isinstance(session, KafkaSession | PlainProducer)
@@ -244,7 +244,9 @@ class OpenKafkaSink(WriteAheadSink):
             ends = self.cluster.all_ends(topic)
             with self.cluster.who.naming(f"reading {topic}"):
                 for messages in committed_records(self.cluster.settings, topic, starts.get(topic, {}), ends):
-                    yield self.columns.rows([one for one in messages if _has_header(one, prefix)], schema, readers)
+                    yield self.columns.rows(
+                        [message for message in messages if _has_header(message, prefix)], schema, readers
+                    )
 
     def _starts(self, epoch: int) -> Mapping[str, Mapping[int, int]]:
         """The offset of each topic's partition from which on to look for an epoch's records; left out where nobody
@@ -322,8 +324,8 @@ class TransactionalKafkaSink(OpenKafkaSink):
         """No marker says by which schemas its records are Avro."""
         if self._schemas is not None:
             return False
-        told = {(marker.shards, marker.manifest_hash) for marker in self.shard_markers(epoch).values()}
-        return len(told) == 1
+        variants = {(marker.shards, marker.manifest_hash) for marker in self.shard_markers(epoch).values()}
+        return len(variants) == 1
 
     def _starts(self, epoch: int) -> Mapping[str, Mapping[int, int]]:
         """Before the first of the epoch's shards."""
@@ -334,8 +336,8 @@ class TransactionalKafkaSink(OpenKafkaSink):
 
 
 def _first_of(starts: Sequence[Mapping[int, int]]) -> dict[int, int]:
-    numbers = {number for one in starts for number in one}
-    return {number: min(one.get(number, 0) for one in starts) for number in numbers}
+    numbers = {number for offsets in starts for number in offsets}
+    return {number: min(offsets.get(number, 0) for offsets in starts) for number in numbers}
 
 
 def _has_header(message: Any, prefix: bytes) -> bool:

@@ -108,8 +108,8 @@ class KafkaSink(Sink):
 
     def _check_topics(self) -> None:
         if self.topics is not None:
-            given = {self.topics} if isinstance(self.topics, str) else set(self.topics)
-            object.__setattr__(self, "topics", tuple(sorted(given)))
+            names = {self.topics} if isinstance(self.topics, str) else set(self.topics)
+            object.__setattr__(self, "topics", tuple(sorted(names)))
         if (self.topic is None) == (not self.topics):
             raise InvalidPipeline(f"{self._who}: give either topic, or topics and topic_column")
         if (self.topic is None) != (self.topic_column is not None):
@@ -128,8 +128,8 @@ class KafkaSink(Sink):
     @property
     def _avro(self) -> frozenset[str]:
         """What of a record is. Without a registry `avro` may be the name of a column."""
-        found = {"value": self.registry is not None and self.value == "avro", "key": self.key_subject is not None}
-        return frozenset(part for part, holds in found.items() if holds)
+        parts = {"value": self.registry is not None and self.value == "avro", "key": self.key_subject is not None}
+        return frozenset(part for part, holds in parts.items() if holds)
 
     @property
     def topic_names(self) -> tuple[str, ...]:
@@ -147,8 +147,8 @@ class KafkaSink(Sink):
         return frozenset(f"topic {name} of connection {self.connection}" for name in self.topic_names)
 
     def datasets(self, connections: Mapping[str, str]) -> Mapping[str, Dataset | tuple[Dataset, ...]]:
-        found = tuple(dataset_of(connections[self.connection], name, self._who) for name in self.topic_names)
-        return {self.output: found if self.topic is None else found[0]}
+        datasets = tuple(dataset_of(connections[self.connection], name, self._who) for name in self.topic_names)
+        return {self.output: datasets if self.topic is None else datasets[0]}
 
     @property
     def numbers_rows(self) -> bool:
