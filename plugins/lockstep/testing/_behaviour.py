@@ -1,9 +1,9 @@
-"""What every sink must do, one function a property. A suite runs each of `behaviours` against a fresh `SinkUnderTest`.
+"""What every sink must do, one function per property. Run each of `behaviours` against a fresh `SinkUnderTest`.
 
-A sink is asked for what it promises. Exactly once: each row once, whatever happens. At least once: each row, nothing
-foreign, and an epoch that is recorded as sent isn't sent again. At most once: no row twice, and each row once of an
-epoch of which the sink doesn't say that it was cut off; one to which nothing happened isn't. None: nothing is shown
-before the decision, every row after it, and nothing is said of crashes.
+A sink is tested for the guarantee that it declares. Exactly once: each row once, whatever happens. At least once: each
+row, no foreign row, and an epoch that is recorded as sent isn't sent again. At most once: no row twice, and each row
+once of an epoch that isn't reported as cut off; without a fault none is. None: no row before the decision, every row
+after it, and nothing is tested about crashes.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ from lockstep.testing._under_test import (
 )
 
 Behaviour = Callable[[SinkUnderTest], None]
-BEHAVIOURS: list[Behaviour] = []  #: for every sink that remembers what it has published
-UNREMEMBERED: list[Behaviour] = []  #: those of them that hold without a marker, too
+BEHAVIOURS: list[Behaviour] = []  #: for every sink with a marker
+UNREMEMBERED: list[Behaviour] = []  #: the subset that holds without a marker, too
 VOTING_BEHAVIOURS: list[Behaviour] = []  #: for sinks that have the data before the decision
-REPLACING_BEHAVIOURS: list[Behaviour] = []  #: for sinks in which an epoch can take the place of another one
-CRASHES: list[Behaviour] = []  #: those of all that fork a process for each crash point, and take seconds
+REPLACING_BEHAVIOURS: list[Behaviour] = []  #: for sinks in which an epoch can replace another one
+CRASHES: list[Behaviour] = []  #: the subset that forks a process per crash point and takes seconds
 
 ROWS = 1000
 CRASH_ROWS = 500
 
 
 def behaviours(kind: type[SinkUnderTest] | SinkUnderTest) -> list[Behaviour]:
-    """What a sink of this kind must do, by its `guarantee`, `votes_with_data` and `replaceable`."""
+    """Return the behaviours for a sink of this `guarantee`, `votes_with_data` and `replaceable`."""
     if kind.guarantee is Guarantee.NONE:
         return list(UNREMEMBERED)
     voting = VOTING_BEHAVIOURS if kind.votes_with_data else []
@@ -367,7 +367,7 @@ def nothing_takes_the_place_of_what_is_not_shown_as_decided(target: SinkUnderTes
 
 @every_replacing_sink
 def a_restored_target_shows_what_is_decided_and_none_of_the_lives_before(target: SinkUnderTest) -> None:
-    """It was taken back to before the replaced epoch was shown, and shows the one before that again."""
+    """The target was restored to before the replaced epoch, and shows the generation before that one again."""
     old, untouched, new, late = (sealed(300 + number, start=ROWS * number) for number in range(4))
     first = _published(target, epoch(1, token=10), old)
     _published(target, epoch(2, token=20, manifest="b"), untouched)
@@ -387,7 +387,7 @@ def a_restored_target_shows_what_is_decided_and_none_of_the_lives_before(target:
         expect_rows(target, untouched, new)
     expect_proof(target, at, new)
     expect_replaced(target, first)
-    publish(target, lost, lost_vote, late)  # by a process that stood still since before
+    publish(target, lost, lost_vote, late)  # by a process that was stopped since before
     expect_rows(target, untouched, new)
     _published(target, epoch(5, token=50, manifest="e", replaced=[at]), old)
     expect_rows(target, untouched, old)
@@ -586,7 +586,7 @@ def a_zombie_of_a_replaced_epoch_brings_no_row_back(target: SinkUnderTest) -> No
     _sweep(target, story, signal.SIGSTOP, crash_sweep.REPLACED)
 
 
-#: of every sweep here; a suite without the time for all may set another one. Each story is swept by kills and by stops
+#: the steps that each sweep tries; a suite that has no time for all of them may set another function
 select: crash_sweep.Select = crash_sweep.all_steps
 
 

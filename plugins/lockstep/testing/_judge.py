@@ -1,4 +1,4 @@
-"""A trace of the calls that a sink's own code makes, so that it can die between any two of them."""
+"""`judge`: which guarantee a sink keeps if its process is killed or stopped between any two of its calls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from enum import StrEnum
 from importlib.util import find_spec
 from itertools import count, takewhile
 from pathlib import Path
@@ -37,12 +36,13 @@ from lockstep.testing._crash_sweep import (
 from lockstep.testing._sealed_rows import counted
 from lockstep.testing._under_test import SinkUnderTest, opened, publish, sweep
 
-OCCURRENCES = 2  #: of one call at one place; the third is made in the state that the second left
+OCCURRENCES = 2  #: how often one call at one place is a step; the third is made in the state that the second left
+ROWS = 8  #: of each fault's epoch
 _TEMPLATES = {
     *("builtins", "abc"),
     *(f"lockstep.sinks.{name}" for name in ("base", "values", "open_sink", "two_phase", "write_ahead", "adopting")),
 }
-#: modules that do nothing to a target but by calls of others, which are told by themselves
+#: modules that affect a target only by calls of other modules, which are steps of their own
 _TRANSPARENT = {
     *_TEMPLATES,
     *(f"lockstep.{name}" for name in ("epoch", "sinks.handles")),
@@ -53,19 +53,22 @@ _BUILTIN_TYPES = (str, bytes, int, float, list, dict, tuple, set, frozenset, typ
 
 
 def calls_of(sink: OpenSink) -> Trace:
-    """Every call made from the modules that `sink`, its description and committer are written in; every crash point."""
-    return calls_from(*_modules_of(sink))
+    """Return a trace of every crash point, and of every call made from the modules in which the class of `sink`, its
+    description and its committer are defined."""
+    parts = [sink, sink.sink, getattr(sink, "committer", None)]
+    modules = {kind.__module__ for part in parts if part is not None for kind in type(part).__mro__}
+    return calls_from(*(modules - _TEMPLATES))
 
 
 def calls_from(*modules: str) -> Trace:
-    """Every call that these modules make of other code, and that other code makes of them, told before it is made.
+    """Return a trace of every call that these modules make to other code, and other code to them, before it is made.
 
     Left out is what has no effect on a target: calls of builtin functions and of builtin types' methods, and calls
     within the modules, as nothing happens before the first call that the callee makes. Raises `ValueError` for a module
     that isn't there: nothing would be traced.
     """
-    if strangers := [module for module in modules if module not in sys.modules and find_spec(module) is None]:
-        raise ValueError(f"no such modules: {', '.join(strangers)}")
+    if missing := [module for module in modules if module not in sys.modules and find_spec(module) is None]:
+        raise ValueError(f"no such modules: {', '.join(missing)}")
 
     def trace(on_step: OnStep) -> None:
         reached_points(on_step)
@@ -93,18 +96,12 @@ def calls_from(*modules: str) -> Trace:
     return trace
 
 
-def _modules_of(sink: OpenSink) -> set[str]:
-    parts = [sink, sink.sink, getattr(sink, "committer", None)]
-    modules = {kind.__module__ for part in parts if part is not None for kind in type(part).__mro__}
-    return modules - _TEMPLATES
-
-
 def _is_from(frame: FrameType, modules: tuple[str, ...]) -> bool:
     return frame.f_globals.get("__name__") in modules and frame.f_code.co_name != "<module>"
 
 
 def _is_generated(frame: FrameType) -> bool:
-    """What `dataclass` has written, and what C code calls by itself."""
+    """Return True for code that `dataclass` has generated, and for what C code calls by itself."""
     return frame.f_code.co_filename.startswith("<") or frame.f_globals.get("__name__", "").startswith("encodings.")
 
 
@@ -121,15 +118,13 @@ def _is_builtin(function: Any) -> bool:
     )
 
 
-ROWS = 8
-
-
 @dataclass(frozen=True)
 class Finding:
-    """What one fault did: rows lost or doubled, why nobody could finish, or that all wait for a stopped process.
+    """The effect of one fault.
 
-    `told`: the sink says that the epoch was cut off, so that nobody takes it for whole.
-    `missed`: the process ended without coming to the step, so that this fault was not tried.
+    `lost`, `doubled`: numbers of rows. `stuck`: why no process could finish the epoch. `waits`: every publisher waits
+    for the stopped process. `missed`: the process ended before it reached the step, so the fault was not tried.
+    `reported`: the sink reports that the epoch was cut off.
     """
 
     fault: str
@@ -138,37 +133,32 @@ class Finding:
     stuck: str = ""
     waits: bool = False
     missed: bool = False
-    told: bool = False
+    reported: bool = False
 
     def __str__(self) -> str:
         parts = {
-            f"{self.lost} rows lost{', and told' if self.told else ''}": self.lost,
+            f"{self.lost} rows lost{', and reported' if self.reported else ''}": self.lost,
             f"{self.doubled} rows doubled": self.doubled,
             self.stuck: self.stuck,
-            "everybody waits until the stopped process goes on or dies": self.waits,
+            "every publisher waits until the stopped process continues or dies": self.waits,
             "not tried, the process did not come to the step": self.missed,
         }
         return f"{self.fault}: {', '.join(words for words, holds in parts.items() if holds)}"
 
 
-class Outcome(StrEnum):
-    """Whether a fault took place, and whether others waited for the stopped process."""
-
-    TRIED = "tried"
-    WAITED_FOR = "waited for"
-    MISSED = "missed"
-
-
 @dataclass
 class Trial:
-    """`max_wait`: seconds that a publisher may take beside a stopped process before it is said to wait for it."""
+    """The faults of one judgement. Each gets an epoch with rows of its own, which are counted at the end.
+
+    `max_wait`: seconds a publisher may take next to a stopped process before it counts as waiting for it.
+    """
 
     target: SinkUnderTest
     trace: Trace
     max_wait: float
     folder: Path
     findings: list[Finding] = field(default_factory=list)
-    #: rounds that somebody could finish, each with whether it was said to be cut off
+    #: rounds that were finished: name, round, and whether the sink reported that it was cut off
     tried: list[tuple[str, Round, bool]] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
@@ -177,7 +167,7 @@ class Trial:
         return Round(self.target, number, ROWS, Decision(self.folder / f"decision-{number}"))
 
     def steps(self) -> list[tuple[Story, int, str]]:
-        """(story, index, name); what a story has in common with the one before, from its start, is left out."""
+        """Return (story, index, name) of each step; the beginning shared with the story before is left out."""
         stories = [prepares_and_publishes, *([repairs_what_was_lost] if self.target.votes_with_data else [])]
         steps: list[tuple[Story, int, str]] = []
         before: list[str] = []
@@ -189,38 +179,38 @@ class Trial:
         return steps
 
     def kill(self, story: Story, index: int, step: str) -> None:
-        """Kill a process there and finish after it."""
+        """Kill a process at the step, then finish the epoch in another one."""
+        fault_name = f"killed at step {index} ({step})"
 
-        def fault(round: Round) -> Outcome:
+        def fault(round: Round) -> Finding | None:
             with child_at_step(round, story, self.trace, index, signal.SIGKILL) as child:
                 killed = child.wait() == -signal.SIGKILL
             finish(round)
-            return Outcome.TRIED if killed else Outcome.MISSED
+            return None if killed else Finding(fault_name, missed=True)
 
-        self._try(f"killed at step {index} ({step})", fault)
+        self._try(fault_name, fault)
 
     def stop(self, story: Story, index: int, step: str) -> None:
-        """Stop a process there, finish beside it, and let it go on."""
+        """Stop a process at the step, finish the epoch in another one, then let the first one continue."""
+        fault_name = f"stopped at step {index} ({step})"
 
-        def fault(round: Round) -> Outcome:
+        def fault(round: Round) -> Finding | None:
             with (
-                ThreadPoolExecutor(1) as beside,
+                ThreadPoolExecutor(1) as executor,
                 child_at_step(round, story, self.trace, index, signal.SIGSTOP) as child,
             ):
                 stopped = child.wait_until_stopped()
-                second = beside.submit(finish, round)
+                second = executor.submit(finish, round)
                 waits = not wait([second], self.max_wait).done
                 child.release()
                 child.wait()
             second.result()
-            if not stopped:
-                return Outcome.MISSED
-            return Outcome.WAITED_FOR if waits else Outcome.TRIED
+            return Finding(fault_name, missed=not stopped, waits=stopped and waits) if waits or not stopped else None
 
-        self._try(f"stopped at step {index} ({step})", fault)
+        self._try(fault_name, fault)
 
     def count_rows(self, after: str = "") -> None:
-        """Find what each fault's epoch lacks now, and what it has too often."""
+        """Compare the rows of each fault's epoch with what the target shows now."""
         visible = counted(self.target.visible())
         for name, round, reported in self.tried:
             expected = counted(pa.concat_tables(batches.table for batches in round.wal))
@@ -228,43 +218,36 @@ class Trial:
             actual = Counter({row: n for row, n in visible.items() if row[0] in ids})
             lost, doubled = (expected - actual).total(), (actual - expected).total()
             if lost or doubled:
-                self.findings.append(Finding(f"{name}{after}", lost, doubled, told=reported))
+                self.findings.append(Finding(f"{name}{after}", lost, doubled, reported=reported))
 
-    def _try(self, name: str, fault: Callable[[Round], Outcome]) -> None:
+    def _try(self, name: str, fault: Callable[[Round], Finding | None]) -> None:
         round = self.round()
         try:
-            outcome = fault(round)
-            reported = _settle(round) is Publication.CUT_OFF
-        except Exception as error:  # whatever somebody's sink may raise
+            finding = fault(round)
+            vote = round.decision.vote()
+            assert vote is not None
+            sweep(round.target, vote)  # as recovery does; then a publisher that doesn't know of the first one
+            publication = publish(round.target, round.epoch(round.publishing_token + 1), vote, round.wal)
+        except Exception as error:  # whatever the sink under test may raise
             self.findings.append(Finding(name, stuck=f"{type(error).__name__}: {error}"))
             return
-        self.tried.append((name, round, reported))
-        match outcome:
-            case Outcome.WAITED_FOR:
-                self.findings.append(Finding(name, waits=True))
-            case Outcome.MISSED:
-                self.findings.append(Finding(name, missed=True))
-            case Outcome.TRIED:
-                pass
-
-
-def _settle(round: Round) -> Publication:
-    """What recovery does, and a second publication by somebody who doesn't know of the first."""
-    vote = round.decision.vote()
-    assert vote is not None
-    sweep(round.target, vote)
-    return publish(round.target, round.epoch(round.publishing_token + 1), vote, round.wal)
+        self.tried.append((name, round, publication is Publication.CUT_OFF))
+        if finding is not None:
+            self.findings.append(finding)
 
 
 PATIENCE_SECONDS = 0.2
-TOLD = 20  #: findings, at most
+MAX_SHOWN = 20  #: findings in the text of a verdict
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """`guarantee`: the strongest that no finding contradicts; at most once where some rows were lost, the sink says of
-    each such epoch that it was cut off, and none was doubled. `steps`: how many a process was to be killed at, and
-    stopped at; `power_lost`: whether the target's power was cut."""
+    """The result of `judge`.
+
+    `guarantee`: the strongest one that no finding contradicts. At most once: rows were lost, the sink reported each
+    such epoch as cut off, and no row was doubled. `steps`: number of steps at which a process was killed and stopped.
+    `power_lost`: True if the target's power was cut.
+    """
 
     guarantee: Guarantee
     steps: int
@@ -273,25 +256,26 @@ class Verdict:
 
     @property
     def faults(self) -> int:
-        """How many were tried: without those to whose step the process didn't come."""
+        """Return the number of faults tried; those whose step was not reached don't count."""
         return 2 * self.steps - sum(finding.missed for finding in self.findings) + self.power_lost
 
     def __str__(self) -> str:
         worst = sorted(self.findings, key=lambda finding: (not finding.lost, not finding.stuck, not finding.doubled))
         summary = f"kept {self.guarantee.value} under {self.faults} faults" + (", and saw:" if worst else "")
-        return "\n  ".join([summary, *map(str, worst[:TOLD])])
+        return "\n  ".join([summary, *map(str, worst[:MAX_SHOWN])])
 
 
 def judge(target: SinkUnderTest, trace: Trace | None = None, *, max_wait: float = PATIENCE_SECONDS) -> Verdict:
-    """Kill a process at every step of `trace`, and stop one there to release it after another has finished; count rows.
+    """Kill a process at every step of `trace`; stop one at every step and release it after another has finished the
+    epoch; then count the rows.
 
-    `trace`: `calls_of` the sink unless given. `max_wait`: seconds that a publisher may take beside a stopped process
-    before it is said to wait for it. The target has to be fresh. Takes some hundredths of a second a fault.
+    `trace`: by default `calls_of` the sink. `max_wait`: seconds a publisher may take next to a stopped process before
+    it counts as waiting. The target has to be fresh. Takes some hundredths of a second per fault.
     """
     with tempfile.TemporaryDirectory() as folder:
         with opened(target) as sink:
             trial = Trial(target, trace or calls_of(sink), max_wait, Path(folder))
-        finish(trial.round())  # whatever is made once for a target
+        finish(trial.round())  # creates what is created once per target
         steps = trial.steps()
         for step in steps:
             trial.kill(*step)
@@ -299,11 +283,11 @@ def judge(target: SinkUnderTest, trace: Trace | None = None, *, max_wait: float 
         trial.count_rows()
         if power_lost := target.lose_power():
             trial.count_rows(", then the power went")
-    return Verdict(_kept(trial.findings), len(steps), power_lost, tuple(trial.findings))
+    return Verdict(_guarantee_of(trial.findings), len(steps), power_lost, tuple(trial.findings))
 
 
-def _kept(findings: Sequence[Finding]) -> Guarantee:
-    if any(finding.stuck or (finding.lost and not finding.told) for finding in findings):
+def _guarantee_of(findings: Sequence[Finding]) -> Guarantee:
+    if any(finding.stuck or (finding.lost and not finding.reported) for finding in findings):
         return Guarantee.NONE
     match any(finding.lost for finding in findings), any(finding.doubled for finding in findings):
         case False, False:

@@ -1,4 +1,4 @@
-"""A sealed output that is held in memory, for tests of sinks."""
+"""Sealed outputs for tests of sinks: in memory, or as files below a table."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class SealedRows:
-    """Satisfies `lockstep.sinks.base.Batches`. `claims`: what the manifest says the number of rows is."""
+    """`Batches` in memory. `claims`: the number of rows by the manifest, if it differs from the table's."""
 
     table: pa.Table
     batch_rows: int = 1000
@@ -61,7 +61,7 @@ class SealedRows:
 
 @cache
 def table(rows: int, start: int = 0) -> pa.Table:
-    """Rows with ids start, start + 1, …; nulls, empty texts, quotes and line ends among them."""
+    """Return rows with ids start, start + 1, …, with nulls, empty texts, quotes and line ends among them."""
     names = ["", None, 'a "quote"', "two\nlines", "comma, tab\t", "ünï ✓", "NULL"]
     begin = datetime(2013, 1, 1, tzinfo=UTC)
     ids = range(start, start + rows)
@@ -77,27 +77,29 @@ def table(rows: int, start: int = 0) -> pa.Table:
 
 
 def sealed(rows: int, start: int = 0) -> list[SealedRows]:
-    """The WAL of one epoch with one output."""
+    """Return the WAL of one epoch with one output."""
     return [SealedRows(table(rows, start))]
 
 
 def digest(rows: pa.Table) -> tuple[int, str]:
-    """(rows, digest): equal for equal multisets of rows."""
+    """Return (number of rows, digest); equal for equal multisets of rows."""
     row_digest = digest_batches(SCHEMA, rows.select(SCHEMA.names).cast(SCHEMA).to_batches())
     return row_digest.rows, row_digest.hexdigest()
 
 
 def counted(rows: pa.Table) -> Counter[tuple[Any, ...]]:
-    """How often each row stands in a table."""
+    """Count how often each row occurs in a table."""
     columns = [column.to_pylist() for column in rows.select(SCHEMA.names).cast(SCHEMA).columns]
     return Counter(zip(*columns, strict=True))
 
 
-_FILES = 2  #: of an epoch
+_FILES = 2  #: files per epoch
 
 
-def at_home(batches: SealedRows, home: TableStaging, at: SinkEpoch, deployment: str, pipeline: str) -> OutputBatches:
-    """The rows in files that stand where `stage` would have put them; whoever asks first writes them."""
+def staged_below_table(
+    batches: SealedRows, home: TableStaging, at: SinkEpoch, deployment: str, pipeline: str
+) -> OutputBatches:
+    """Write the rows to files where the staging job would have put them, unless they exist, and return them."""
     storage, token = storage_at(home.table), int(at.manifest_hash[:12], 16)
     folder = f"{HomeStaging(storage, deployment, pipeline).folder(at.id, token)}/{batches.output}"
     with suppress(FileExistsError):
