@@ -25,7 +25,7 @@ from lockstep.sinks.append_only.base import AppendOnlySink, OpenRecordSink
 from lockstep.sinks.append_only.records import Origin, Record
 from lockstep.sinks.base import Sink
 from lockstep.sinks.committers import FileCommitter, PostgresCommitter
-from lockstep.sinks.committers.outside import BegunCommitter
+from lockstep.sinks.committers.external import BegunCommitter
 from lockstep.sinks.durable_file import (
     Damaged,
     create_whole,

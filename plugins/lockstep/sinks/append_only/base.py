@@ -24,7 +24,7 @@ from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBlocked, S
 from lockstep.sinks.append_only.records import ENVELOPE, Origin, Record, Records, check_records, refused_columns
 from lockstep.sinks.base import Sink
 from lockstep.sinks.committers import check_committer, open_committer
-from lockstep.sinks.committers.outside import BegunCommitter
+from lockstep.sinks.committers.external import BegunCommitter
 from lockstep.sinks.values import Batches, Guarantee, SinkContext, SinkEpoch
 from lockstep.sinks.write_ahead import Session, WriteAheadSink
 

@@ -27,7 +27,7 @@ from lockstep.errors import (
     PublishBusy,
     SinkUnavailable,
 )
-from lockstep.sinks.committers import OutsideCommitter
+from lockstep.sinks.committers import ExternalCommitter
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.kafka._records import Records
 from lockstep.sinks.open_sink import shown_before
@@ -351,7 +351,7 @@ class KafkaMarkerCommitter(CheckpointCommitter):
 class ExternalRecordCommitter(CheckpointCommitter):
     """Sends without a transaction and records the epoch in `records` afterwards: at least once, or none."""
 
-    def __init__(self, cluster: Cluster, route: Route, records: OutsideCommitter) -> None:
+    def __init__(self, cluster: Cluster, route: Route, records: ExternalCommitter) -> None:
         self._cluster, self._route, self._records = cluster, route, records
         self.guarantee = records.guarantee  # type: ignore[misc]
 
