@@ -35,7 +35,7 @@ from lockstep.protocol.recover import recover as recover_pipeline
 from lockstep.protocol.runtime import Runtime
 from lockstep.protocol.stage import stage
 from lockstep.protocol.stage_job import Launch
-from lockstep.sinks.kept import SinkPool
+from lockstep.sinks.base import SinkPool
 from lockstep.states import DECIDED, SHOWN
 from lockstep.wal.reading import SealedWal
 from lockstep.wal.staging import Staging

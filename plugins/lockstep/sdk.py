@@ -20,13 +20,12 @@ from lockstep.errors import (
     TargetUnreadable,
     Terminal,
 )
-from lockstep.sinks.adopting import AdoptingSink, CommitOutcome
-from lockstep.sinks.append_only.open_sink import OpenRecordSink
+from lockstep.sinks.adopting import AdoptingSink, Answer
+from lockstep.sinks.append_only.base import AppendOnlySink, OpenRecordSink
 from lockstep.sinks.append_only.records import Origin, Record
-from lockstep.sinks.append_only.sink import AppendOnlySink
 from lockstep.sinks.base import Sink
 from lockstep.sinks.committers import FileCommitter, PostgresCommitter
-from lockstep.sinks.committers.begun import BegunCommitter
+from lockstep.sinks.committers.external import BegunCommitter
 from lockstep.sinks.durable_file import (
     Damaged,
     create_whole,

@@ -18,7 +18,7 @@ from lockstep.operations.verify import verify
 from lockstep.protocol.restage import restage
 from lockstep.protocol.stage_job import Launch
 from lockstep.protocol.sweep import sweep_folders
-from lockstep.sinks.append_only.stdout import StdoutSink
+from lockstep.sinks.append_only.lines import StdoutSink
 from lockstep.sources import OpenSource, SourceContext
 from tests.crash.victims import Action, hits_of, sacrifice
 from tests.crash.world import Numbers, OpenNumbers, World, flip_a_bit, write_backwards, write_others, write_parquet

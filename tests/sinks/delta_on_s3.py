@@ -20,8 +20,7 @@ from lockstep.sinks.delta import DeltaSink
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import Batches, Publication, SinkContext, SinkEpoch
 from lockstep.testing._behaviour import behaviours
-from lockstep.testing._rows_at_home import at_home
-from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows
+from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, staged_below_table
 from lockstep.testing._under_test import epoch, opened, prepare, publish
 from lockstep.wal.table_staging import TableStaging
 from tests.apart import apart
@@ -55,7 +54,7 @@ class _Staged:
     pipeline: str
 
     def open(self) -> Batches:
-        return at_home(self.rows, self.home, self.at, self.deployment, self.pipeline)
+        return staged_below_table(self.rows, self.home, self.at, self.deployment, self.pipeline)
 
 
 def _opened(wal: Iterable[Batches]) -> list[Batches]:

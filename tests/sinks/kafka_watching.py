@@ -22,7 +22,7 @@ from lockstep.crash import CrashPoint
 from lockstep.epoch import Vote
 from lockstep.sinks.values import SinkEpoch
 from lockstep.testing import SealedRows, sealed
-from lockstep.testing._children import Child, ended, fork
+from lockstep.testing._crash_sweep import Child, ended, fork
 from lockstep.testing._under_test import epoch, expect_rows, prepare, publish
 from tests.sinks.kafka_admin import Brokers, cluster_of, held
 from tests.sinks.kafka_target import PARTITIONS, KafkaUnderTest

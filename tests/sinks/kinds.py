@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from lockstep.sinks.append_only.stdout import StdoutSink
+from lockstep.sinks.append_only.lines import StdoutSink
 from lockstep.sinks.base import Sink
 from lockstep.sinks.files import FileSink
 from lockstep.sinks.kafka import KafkaSink

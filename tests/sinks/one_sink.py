@@ -16,7 +16,7 @@ from lockstep.errors import LockstepError, PreflightRefused
 from lockstep.sinks.tables.sink import TableSink
 from lockstep.sinks.values import Publication, SinkContext
 from lockstep.testing import SinkUnderTest
-from lockstep.testing._children import Child, fork
+from lockstep.testing._crash_sweep import Child, fork
 from lockstep.testing._sealed_rows import SealedRows
 from lockstep.testing._under_test import DEPLOYMENT, epoch, opened
 

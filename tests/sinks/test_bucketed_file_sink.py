@@ -30,7 +30,7 @@ from lockstep.sinks.files._format import FileFormat
 from lockstep.sinks.files.buckets import BY_DAY, NULL, Buckets, ByColumns, ByFunction, ByTime
 from lockstep.sinks.values import Publication, SinkContext, SinkEpoch
 from lockstep.testing._behaviour import CRASHES, Behaviour
-from lockstep.testing._children import fork
+from lockstep.testing._crash_sweep import fork
 from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, sealed, table
 from lockstep.testing._under_test import (
     DEPLOYMENT,

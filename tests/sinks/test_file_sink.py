@@ -308,7 +308,7 @@ def test_beside_a_marker_of_another_manifest_nothing_is_shown_and_nothing_delete
     other = epoch(token=11, manifest="b")
     votes = prepare(target, epoch(), sealed(10)), prepare(target, other, sealed(ROWS))
     publish(target, epoch(), votes[0], sealed(10))
-    with pytest.raises(LedgerConflict, match="another life"):
+    with pytest.raises(LedgerConflict, match="other data under this epoch"):
         publish(target, other, votes[1], sealed(ROWS))
     assert sorted(path.name for path in target.path.iterdir()) == [".lockstep", *names(target)]
     assert [txn.token for txn in pending(target)] == [11]

@@ -19,7 +19,7 @@ from lockstep.errors import SinkUnavailable
 from lockstep.sinks.files import _format as file_format
 from lockstep.testing import _behaviour as behaviour
 from lockstep.testing import _crash_sweep as crash_sweep
-from lockstep.testing._children import ended, fork
+from lockstep.testing._crash_sweep import ended, fork
 from lockstep.testing._sealed_rows import sealed
 from lockstep.testing._under_test import (
     epoch,

@@ -12,11 +12,11 @@ import pytest
 
 from lockstep.errors import PreflightRefused, SinkRejected, SinkUnavailable
 from lockstep.sinks.kafka._avro import AvroReaders
+from lockstep.sinks.kafka._open_sink import shards_voted
 from lockstep.sinks.kafka._records import RecordColumns
-from lockstep.sinks.kafka._votes import shards_voted
 from lockstep.sinks.values import Publication
 from lockstep.testing import OUTPUT, SCHEMA, SealedRows
-from lockstep.testing._trial import ROWS as TRIAL_ROWS
+from lockstep.testing._judge import ROWS as TRIAL_ROWS
 from lockstep.testing._under_test import epoch, opened, prepare, publish
 from stack.kafka import KafkaBroker
 from tests.sinks.guarantees import expect_row

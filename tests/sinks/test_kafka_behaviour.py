@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from lockstep.errors import LedgerConflict, PreflightRefused
-from lockstep.sinks.kafka._committer import KafkaSession
+from lockstep.sinks.kafka._committers import KafkaSession
 from lockstep.sinks.kafka._records import Records
 from lockstep.sinks.values import Guarantee, Publication
 from lockstep.testing import behaviours, sealed
 from lockstep.testing._behaviour import CRASHES, Behaviour
-from lockstep.testing._trial import ROWS
+from lockstep.testing._judge import ROWS
 from lockstep.testing._under_test import epoch, opened, prepare, publish
 from stack.kafka import KafkaBroker
 from tests.sinks.guarantees import expect_row

@@ -17,7 +17,7 @@ from lockstep.epoch import Interval, Vote
 from lockstep.errors import PreflightRefused, Retryable, TargetChanged
 from lockstep.sinks.values import Publication, SinkEpoch
 from lockstep.testing import SealedRows
-from lockstep.testing._children import Child, ended
+from lockstep.testing._crash_sweep import Child, ended
 from lockstep.testing._under_test import epoch, opened, publish
 from stack.kafka import KafkaBroker, Setting
 from tests.sinks.kafka_admin import (

@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lockstep.connections.kafka.cluster import AFTER, BEFORE
 from lockstep.connections.kafka.connection import settings_of
-from lockstep.connections.kafka.limits import AFTER, BEFORE
 from lockstep.errors import (
     InvalidPipeline,
     PreflightRefused,

@@ -26,7 +26,7 @@ from lockstep.sinks.kafka._open_sink import TransactionalKafkaSink
 from lockstep.sinks.values import Publication, SinkEpoch
 from lockstep.states import Role
 from lockstep.testing import SealedRows, sealed
-from lockstep.testing._children import ended, fork
+from lockstep.testing._crash_sweep import ended, fork
 from lockstep.testing._under_test import PATIENCE, epoch, expect_rows, opened, prepare, publish
 from stack.kafka import KafkaBroker
 from stack.postgres import PostgresServer

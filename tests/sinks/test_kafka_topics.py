@@ -12,13 +12,13 @@ import pytest
 
 from lockstep.errors import PreflightRefused, SinkRejected, TargetChanged
 from lockstep.sinks.kafka import KafkaSink
-from lockstep.sinks.kafka._markers import ShardMarker
+from lockstep.sinks.kafka._committers import ShardMarker
 from lockstep.sinks.kafka._open_sink import OpenKafkaSink
 from lockstep.sinks.kafka._records import RecordColumns, Records
 from lockstep.sinks.values import Batches, Publication, SinkContext
 from lockstep.testing import OUTPUT, SCHEMA, SealedRows, behaviours, sealed
 from lockstep.testing._behaviour import Behaviour
-from lockstep.testing._trial import ROWS as TRIAL_ROWS
+from lockstep.testing._judge import ROWS as TRIAL_ROWS
 from lockstep.testing._under_test import epoch, expect_rows, opened, prepare, publish
 from stack.kafka import KafkaBroker
 from tests.sinks.guarantees import expect_row

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lockstep.errors import KeysHeld, PreflightRefused, SinkRejected
-from lockstep.testing._children import fork
+from lockstep.testing._crash_sweep import fork
 from tests.crash import world
 from tests.crash.world import ROWS
 from tests.sinks.table_feeds import TableFeeds, table_feeds

@@ -19,7 +19,7 @@ from lockstep.features.assembly import runtime_for
 from lockstep.operations.override import override
 from lockstep.protocol.recover import RecoveryReport, recover
 from lockstep.sinks.append_only.http import HttpSink
-from lockstep.sinks.append_only.tcp import TcpSink
+from lockstep.sinks.append_only.lines import TcpSink
 from lockstep.sinks.base import Sink
 from lockstep.sinks.kafka import KafkaSink
 from lockstep.sinks.postgres import PostgresSink

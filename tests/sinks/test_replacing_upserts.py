@@ -101,7 +101,7 @@ def test_a_table_without_tombstones_has_the_rows_deleted(place: UpsertedDatabase
     with given.opened(place.context()) as live:
         live.require_replaceable()
         assert live.missing_keys("rows") == 0
-        assert sum(map(len, live.read_left(1, "rows", SCHEMA))) == 0
+        assert sum(map(len, live.read_remaining(1, "rows", SCHEMA))) == 0
         assert sum(map(len, live.read(3, "rows", SCHEMA))) == 1
 
 

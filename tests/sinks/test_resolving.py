@@ -12,7 +12,7 @@ import pytest
 from lockstep.epoch import Epoch
 from lockstep.errors import IllegalTransition, LedgerConflict
 from lockstep.operations.resolve import NothingAsked, Resolution, ask, resolve, resolve_as_asked
-from lockstep.testing._children import fork
+from lockstep.testing._crash_sweep import fork
 from tests.sinks.append.feed import Feed
 from tests.sinks.kinds import EXACT, feed_of
 from tests.sinks.postgres_target import execute

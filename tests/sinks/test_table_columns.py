@@ -238,7 +238,10 @@ def test_a_range_is_found_under_a_sinks_former_name_and_no_other_pipelines_or_ta
         described = database.kind(sink, tables={"rows": table}, connection="w", create=True, shared=True)
         with described.opened(context(database.dsn, pipeline)) as live:
             live.preflight({"rows": PLAIN.schema})
-            known = [one.epoch for one in live.newest_markers()], [(name, m.epoch) for name, m in live.markers_beside()]
+            known = (
+                [one.epoch for one in live.newest_markers()],
+                [(name, m.epoch) for name, m in live.markers_of_other_sinks()],
+            )
             live.publish(told[0], live.prepare(*told), told[1])
         return known
 

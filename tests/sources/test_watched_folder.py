@@ -17,7 +17,7 @@ import pytest
 from lockstep.epoch import Epoch
 from lockstep.errors import EpochBusy, InvalidPipeline, SourceChanged, TooManyInFlight
 from lockstep.ledger.report import Report
-from lockstep.testing._children import fork
+from lockstep.testing._crash_sweep import fork
 from tests.sources.folder_world import FolderWorld, Make, lines_of, warnings
 
 

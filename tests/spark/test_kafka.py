@@ -20,8 +20,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from lockstep import Pipeline, run_epoch
 from lockstep.connections.kafka.cluster import Cluster
-from lockstep.connections.kafka.connection import Asker, settings_of
-from lockstep.connections.kafka.java_client import java_settings
+from lockstep.connections.kafka.connection import Asker, java_settings, settings_of
 from lockstep.epoch import RunKey, SourceRange
 from lockstep.errors import BadRecords, InvalidPipeline, OffsetsExpired, TopicRecreated
 from lockstep.features.assembly import runtime_for

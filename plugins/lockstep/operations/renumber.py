@@ -198,7 +198,7 @@ def _look(runtime: Runtime) -> Renumbering:
                 name = sink.name
                 sink.preflight(None)
                 markers |= dict.fromkeys((name, marker) for marker in sink.markers())
-                markers |= dict.fromkeys(sink.markers_beside())
+                markers |= dict.fromkeys(sink.markers_of_other_sinks())
                 pending = [Leftover(txn.epoch, txn.token, f"{name}: {txn.handle}") for txn in sink.pending()]
         except LockstepError as error:
             if name in needed:

@@ -12,8 +12,8 @@ from lockstep.distribution import import_lazily
 if TYPE_CHECKING:
     from lockstep.sinks.append_only.function import FunctionSink as FunctionSink
     from lockstep.sinks.append_only.http import HttpSink as HttpSink
-    from lockstep.sinks.append_only.stdout import StdoutSink as StdoutSink
-    from lockstep.sinks.append_only.tcp import TcpSink as TcpSink
+    from lockstep.sinks.append_only.lines import StdoutSink as StdoutSink
+    from lockstep.sinks.append_only.lines import TcpSink as TcpSink
     from lockstep.sinks.delta import DeltaSink as DeltaSink
     from lockstep.sinks.files import FileSink as FileSink
     from lockstep.sinks.files.buckets import ByColumns as ByColumns
@@ -36,8 +36,8 @@ _HOMES = {
     "KafkaSink": "lockstep.sinks.kafka",
     "MariaDbSink": "lockstep.sinks.mariadb",
     "PostgresSink": "lockstep.sinks.postgres",
-    "StdoutSink": "lockstep.sinks.append_only.stdout",
-    "TcpSink": "lockstep.sinks.append_only.tcp",
+    "StdoutSink": "lockstep.sinks.append_only.lines",
+    "TcpSink": "lockstep.sinks.append_only.lines",
 }
 __all__ = sorted(_HOMES)
 

@@ -105,8 +105,8 @@ def _text_between(column: pa.Array, where: str, first: int) -> tuple[str, pa.Arr
 
 def _text_of(column: pa.Array, where: str, first: int) -> pa.Array:
     """JSON of each value; null stays null."""
-    found = _arrow_text(column)
-    return _one_by_one(column, where, first) if found is None else found
+    text = _arrow_text(column)
+    return _one_by_one(column, where, first) if text is None else text
 
 
 def _arrow_text(column: pa.Array) -> pa.Array | None:
@@ -191,7 +191,7 @@ def _encoded(numbers: pa.Array) -> pa.Array | None:
         text = _ENCODER.encode(numbers.to_pylist())
     except ValueError:
         return None
-    return pa.array([None if one == "null" else one for one in text[1:-1].split(",")], pa.string())
+    return pa.array([None if number == "null" else number for number in text[1:-1].split(",")], pa.string())
 
 
 def _in_quotes(column: pa.Array, suffix: str = "") -> pa.Array:
@@ -205,7 +205,8 @@ def _one_by_one(column: pa.Array, where: str, first: int) -> pa.Array:
         rows = f"{where}, the rows from {first} on"
         raise SinkRejected(f"{rows}: a value can't be read: {_first_line(error)}") from error
     texts = (
-        None if one is None else json_text(one, f"{where}, row {number}") for number, one in enumerate(values, first)
+        None if value is None else json_text(value, f"{where}, row {number}")
+        for number, value in enumerate(values, first)
     )
     return pa.array(texts, pa.string())
 
@@ -240,9 +241,9 @@ def _has_python_instants(column: pa.Array) -> bool:
     return _within(column.cast(pa.int64()), _FIRST_DAY * 86_400 * second, (_LAST_DAY + 1) * 86_400 * second - 1)
 
 
-def _within(numbers: pa.Array, least: int, most: int) -> bool:
-    found = pc.min_max(numbers).as_py()
-    return found["min"] is None or (least <= found["min"] and found["max"] <= most)
+def _within(numbers: pa.Array, smallest: int, largest: int) -> bool:
+    extremes = pc.min_max(numbers).as_py()
+    return extremes["min"] is None or (smallest <= extremes["min"] and extremes["max"] <= largest)
 
 
 def _first_line(error: BaseException) -> str:
@@ -284,7 +285,7 @@ def _column(values: list[Any], field: pa.Field) -> pa.Array:
     if types.is_nested(dtype) or types.is_duration(dtype) or types.is_time(dtype):
         raise TargetUnreadable(f"column {field.name} is {dtype}, which can't be read back from JSON exactly")
     if types.is_binary(dtype) or types.is_large_binary(dtype):
-        return pa.array([None if one is None else base64.b64decode(one) for one in values], dtype)
+        return pa.array([None if value is None else base64.b64decode(value) for value in values], dtype)
     if types.is_temporal(dtype) or types.is_decimal(dtype):
         return pa.array(values, pa.string()).cast(dtype)
     return pa.array(values, dtype)

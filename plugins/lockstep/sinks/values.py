@@ -1,4 +1,4 @@
-"""What sinks and roles tell each other: an epoch, its rows, a transaction, the marker that proves publication."""
+"""Values that roles and sinks exchange: an epoch, its rows, a transaction, the marker that proves publication."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lockstep.wal.table_staging import TableStaging
 
 
 class Guarantee(StrEnum):
-    """How often a row of a published epoch stands in the sink."""
+    """How often a row of a published epoch is in the target."""
 
     NONE = "none"
     AT_MOST_ONCE = "at_most_once"
@@ -26,87 +26,89 @@ class Guarantee(StrEnum):
 
 
 class Publication(StrEnum):
-    """How an epoch came to be visible in a sink; recorded in the ledger."""
+    """How an epoch became visible in a sink; recorded in the ledger."""
 
     COMMITTED = "committed"  #: the prepared transaction was committed
     SENT = "sent"  #: sent from the WAL after the decision
-    FOUND = "found"  #: the marker was there already
-    REPAIRED = "repaired"  #: the prepared transaction was gone: written again from the WAL
-    RESOLVED = "resolved"  #: a person said so
-    CUT_OFF = "cut off"  #: begun by somebody who was cut off, and at most once: what is missing isn't sent any more
+    FOUND = "found"  #: the marker existed already
+    REPAIRED = "repaired"  #: the prepared transaction was lost, the epoch was written again from the WAL
+    RESOLVED = "resolved"  #: an operator declared it, see `lockstep resolve`
+    CUT_OFF = "cut off"  #: an interrupted sender had begun it; at most once, so the rest is not sent
 
 
 @dataclass(frozen=True)
 class SinkContext:
-    """What a sink is opened with. `connections` gives a DSN or path by connection id; never log its values."""
+    """The context of `Sink.open`. `connections` maps connection ids to DSNs or paths; never log its values."""
 
     deployment: str
     pipeline: str
     connections: Mapping[str, str]
 
     def dsn(self, connection: str, sink: str) -> str:
-        """What `connection` leads to. Raises `InvalidPipeline` when nobody gave it."""
-        found = self.connections.get(connection)
-        if found is None:
-            given = ", ".join(map(repr, sorted(self.connections))) or "no other"
+        """Return the DSN or path of `connection`. Raises `InvalidPipeline` if there is none; `sink` is for messages."""
+        dsn = self.connections.get(connection)
+        if dsn is None:
+            available = ", ".join(map(repr, sorted(self.connections))) or "no other"
             raise InvalidPipeline(
-                f"sink {sink}: no connection with the id {connection!r} was given, but {given}: add it to "
+                f"sink {sink}: no connection with the id {connection!r} was given, but {available}: add it to "
                 "connections=, or correct the sink's connection="
             )
-        return found
+        return dsn
 
 
 @dataclass(frozen=True)
 class Replaced:
-    """An epoch whose place another one takes: decided, shown by every sink, and nobody else's to replace."""
+    """An epoch that another one replaces. It is decided and shown by every sink, and has no other replacement."""
 
     id: int
     manifest_hash: str  #: what its marker carries
-    rows: Mapping[str, int] = field(default_factory=dict, hash=False)  #: sealed, by output; one left out isn't known
-    replaced_by: int | None = None  #: of `SinkEpoch.earlier`: the epoch that has taken its place since
-    foreign: bool = False  #: decided by a ledger that was lost, and shown by those sinks that had published it then
+    rows: Mapping[str, int] = field(
+        default_factory=dict, hash=False
+    )  #: number of sealed rows by output; an output that is missing has an unknown number
+    replaced_by: int | None = None  #: in `SinkEpoch.earlier`: the epoch that has replaced it since
+    foreign: bool = False  #: decided by a lost ledger, and shown by the sinks that had published it by then
 
 
 @dataclass(frozen=True)
 class SinkEpoch:
-    """What a sink is told of an epoch. `token` names this execution's sessions and handles.
+    """An epoch as a sink sees it. `token` is unique to this execution and names its sessions and handles.
 
-    `replaced`: the epochs whose rows go with the very step that shows this one's; their markers stay. `earlier`: the
-    lives of its range before those. Their rows are gone, unless the target was restored from a backup since. `lacking`:
-    those of both that the target may lack before the decision, too: it has lost them, by a person's word.
+    `replaced`: epochs whose rows have to disappear in the same step that shows this one's; their markers stay.
+    `earlier`: earlier generations of the range. Their rows are gone, unless the target was restored from a backup.
+    `lacking`: those of both that the target may lack even before the decision, because an operator declared them lost.
     """
 
     id: int
     token: int
     manifest_hash: str
-    timestamp: datetime  #: when the epoch was planned: the same in every attempt
+    timestamp: datetime  #: when the epoch was planned; the same in every attempt
     interval: Interval | None = None
     replaced: tuple[Replaced, ...] = ()
-    generation: int = 0  #: the how-manieth life of its range; 0: the original
-    root: int | None = None  #: the original of its range, or the last of those that it replaces; None: itself
+    generation: int = 0  #: generation number of the range; 0 is the original
+    root: int | None = None  #: the range's original, or the last of the epochs it replaces; None: this epoch
     earlier: tuple[Replaced, ...] = ()
     lacking: frozenset[int] = frozenset()
 
     @property
     def span(self) -> str | None:
-        """The interval, and its generation, as markers carry them, by which they are found whatever number the epoch
-        has; of a cursor, whose place it takes, or None."""
+        """Interval and generation as text. Markers store it, so that a range is found under any epoch number. For a
+        cursor without intervals: the replaced epoch and the generation, or None."""
         if self.interval is None:
             return f"epoch/{self.replaced[0].id}/{self.generation}" if self.replaced else None
-        life = f"/{self.generation}" if self.generation else ""
-        return f"{self.interval.start.isoformat()}/{self.interval.end.isoformat()}{life}"
+        suffix = f"/{self.generation}" if self.generation else ""
+        return f"{self.interval.start.isoformat()}/{self.interval.end.isoformat()}{suffix}"
 
 
 def parse_span(span: str) -> tuple[Interval, int]:
-    """Interval and generation of a `SinkEpoch.span`. Raises `ValueError`."""
-    start, end, *life = span.split("/")
+    """Return interval and generation of a `SinkEpoch.span`. Raises `ValueError`."""
+    start, end, *generation = span.split("/")
     interval = Interval(datetime.fromisoformat(start), datetime.fromisoformat(end))
-    return interval, int(life[0]) if life else 0
+    return interval, int(generation[0]) if generation else 0
 
 
 @dataclass(frozen=True)
 class Txn:
-    """A transaction of a sink: enough to finish it from any process. `manifest` is the first 12 hex digits."""
+    """A transaction of a sink, with everything needed to finish it from any process. `manifest`: 12 hex digits."""
 
     sink: str
     epoch: int
@@ -117,38 +119,38 @@ class Txn:
 
 @dataclass(frozen=True)
 class Marker:
-    """What a sink wrote in the same transaction as the data: proof of publication."""
+    """The proof of publication, which a sink writes in the same transaction as the data."""
 
     epoch: int
     token: int
     manifest_hash: str
     span: str | None = None  #: see `SinkEpoch.span`
-    replaced: tuple[int, ...] = ()  #: epochs whose rows are gone since, where the target keeps that
-    whole: bool = True  #: False: its sending was cut off, and nobody sends the rest: see `Guarantee.AT_MOST_ONCE`
+    replaced: tuple[int, ...] = ()  #: epochs whose rows it removed, if the target records that
+    whole: bool = True  #: False: sending was interrupted and the rest is never sent, see `Guarantee.AT_MOST_ONCE`
 
 
 @dataclass(frozen=True)
 class RowStatus:
-    """What became of an epoch's rows of one output in a table where newer rows replace older ones."""
+    """Numbers of an epoch's rows of one output in a table where newer rows replace older ones, by their fate."""
 
-    own: int  #: rows of this epoch, as they were sealed
-    overwritten: int  #: a newer row has the key now, from a later epoch or from this one
-    missing: int  #: nothing has the key, or something older
-    changed: int  #: rows of this epoch with other content than was sealed
+    own: int  #: present as they were sealed
+    overwritten: int  #: the key has a newer row, of this or a later epoch
+    missing: int  #: the key has no row, or an older one
+    changed: int  #: present with other content than was sealed
 
 
 class Presence(StrEnum):
-    """How a published epoch's rows stand in a table that has adopted them."""
+    """How the rows of a published epoch are present in a table that has adopted them."""
 
-    LIVE = "live"  #: in the files that the epoch brought
-    COMPACTED = "compacted"  #: all of them, and some in other files
-    ROLLED_BACK = "rolled back"  #: not all of them: somebody has taken the table back to before the epoch
-    DELETED = "deleted"  #: not all of them, and the table tells of no way back
+    LIVE = "live"  #: in the epoch's own files
+    COMPACTED = "compacted"  #: all of them, some in other files
+    ROLLED_BACK = "rolled back"  #: not all of them: the table was rolled back to before the epoch
+    DELETED = "deleted"  #: not all of them, and the table records no rollback
 
 
 @dataclass(frozen=True)
 class EpochCut:
-    """The epochs that a reader is to see: all up to `newest`, but `without`. The same ones in every sink."""
+    """The epochs that a reader is to see, the same ones in every sink: all up to `newest` except `without`."""
 
     newest: int
     without: tuple[int, ...] = ()
@@ -157,24 +159,24 @@ class EpochCut:
         return isinstance(epoch, int) and epoch <= self.newest and epoch not in self.without
 
     def predicate(self, column: str) -> str:
-        """A condition of SQL on the epoch column, whose name comes quoted."""
+        """Return an SQL condition on the epoch column; `column` is its quoted name."""
         exclude = f" AND {column} NOT IN ({', '.join(map(str, self.without))})" if self.without else ""
         return f"{column} <= {self.newest}{exclude}"
 
 
 @dataclass(frozen=True)
 class ReadCut:
-    """What a reader of one output's target asks for to see the epochs of a cut, each whole, and no other."""
+    """How to read exactly the epochs of a cut from one output's target."""
 
     output: str
-    target: str  #: a table's quoted name, or where it or the folder is
-    predicate: str | None = None  #: of SQL, for the rows of a table
+    target: str  #: a table's quoted name, or the location of the table or folder
+    predicate: str | None = None  #: an SQL condition, for a table
     files: tuple[str, ...] | None = None  #: absolute paths
-    snapshot: int | None = None  #: of a table with time travel, where one shows exactly these epochs
+    snapshot: int | None = None  #: for a table with time travel, if a snapshot shows exactly these epochs
 
 
 class Batches(Protocol):
-    """The rows of one output of a sealed WAL; every iteration reads, and checks, the files anew."""
+    """The rows of one output of a sealed WAL. Each iteration reads and checks the files again; nothing is cached."""
 
     @property
     def output(self) -> str: ...
@@ -189,7 +191,7 @@ class Batches(Protocol):
 
 
 class AdoptableFile(Protocol):
-    """One sealed Parquet file below the table that is to adopt it: Lockstep's until then, the table's from then on."""
+    """One sealed Parquet file below the table that is to adopt it. The table owns it from then on."""
 
     @property
     def path(self) -> str:
@@ -210,8 +212,8 @@ class AdoptableFile(Protocol):
 
 
 class Adoptable(Batches, Protocol):
-    """A sealed output whose files are at home. `schema` and the rows are without the epoch column, which is the last
-    one of each file. An empty output has files without rows."""
+    """A sealed output whose files are staged below the table. The files have the epoch column as their last one;
+    `schema` and the rows leave it out. An empty output has files without rows."""
 
     @property
     def home(self) -> TableStaging | None: ...
@@ -220,12 +222,12 @@ class Adoptable(Batches, Protocol):
     def files(self) -> Sequence[AdoptableFile]: ...
 
     def check(self) -> None:
-        """Compare size, sha256, rows and schema of every file: reads all of them, but for those of an object store that
-        have the ETag of the bytes that were sealed. Raises `WalCorrupt`, `StagingUnavailable`."""
+        """Compare size, sha256, rows and schema of every file. Reads all files, except on an object store those that
+        still have the ETag of the sealed bytes. Raises `WalCorrupt`, `StagingUnavailable`."""
 
     def check_listed(self) -> None:
-        """As `check`, by a listing alone, unless the storage says of a file that it was written since the seal: that
-        one is read. Raises as `check` does."""
+        """Check like `check`, but by a listing; reads only files that were written since the seal. Raises as `check`
+        does."""
 
     def facts(self) -> Iterator[tuple[AdoptableFile, FileFacts]]:
-        """What each file says of its columns, as the seal has noted it. Raises as `check` does."""
+        """Yield each file with the column statistics that the seal has noted. Raises as `check` does."""

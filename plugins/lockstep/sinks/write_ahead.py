@@ -1,4 +1,4 @@
-"""The template of sinks that can't hold rows back: the data goes in from the WAL after the decision."""
+"""The template of sinks that can't hold rows back: the data is sent from the WAL after the decision."""
 
 from __future__ import annotations
 
@@ -16,93 +16,108 @@ from lockstep.sinks.values import Batches, Guarantee, Marker, Publication, SinkE
 
 
 class Session(Protocol):
-    """The unit of work in which an epoch is sent. `claimed` False: the marker was there, write nothing."""
+    """The unit of work in which an epoch is sent. `claimed` False: the marker exists, send nothing."""
 
     @property
     def claimed(self) -> bool: ...
 
 
 class NothingSent(SinkUnavailable):
-    """Not a byte has left this process: at most once the epoch hasn't begun after all, and is sent by whoever comes
-    next."""
+    """Raise it if no byte of an output has left this process. With at most once the epoch then counts as not begun,
+    and the next publication sends it."""
 
 
 class CheckpointCommitter(ABC):
-    """Remembers which epochs a redo sink has sent (Flink: CheckpointCommitter).
+    """Remembers which epochs a write-ahead sink has sent (Flink: CheckpointCommitter).
 
-    `session` opens the unit of work in which the marker is claimed, the batches are sent and the record is written: a
-    transaction of the sink for a committer that lives in the sink (exactly once), nothing for one that doesn't
-    (at least once, and the sink says so). One that records in `session`, before the first row goes out, that the epoch
-    has begun, and leaves it unclaimed wherever it finds that, keeps at most once: what is begun and isn't recorded as
-    sent has a marker that isn't `whole` as soon as somebody has found it.
+    `session` is entered first and claims the epoch, then the rows are sent, then `commit_checkpoint` records it. Where
+    the record is written decides the guarantee:
+
+    - in the target's own transaction, with the rows: exactly once;
+    - elsewhere, after the rows: at least once, since a crash in between sends the epoch again;
+    - elsewhere, before the rows: at most once. `session` records the epoch as begun and doesn't claim an epoch that it
+      finds begun. An epoch that is begun and not recorded as sent gets a marker that isn't `whole`.
+
+    The classic mistake is to claim exactly once with a record outside of the target's transaction.
     """
 
     guarantee: ClassVar[Guarantee]
 
     def set_job_id(self, job_id: str) -> None:
-        """`job_id`: deployment and pipeline."""
+        """Set the first part of the records' key: deployment and pipeline."""
         self.job_id = job_id
 
     def set_operator_id(self, operator_id: str) -> None:
-        """`operator_id`: the sink's name."""
+        """Set the second part of the records' key: the sink's name."""
         self.operator_id = operator_id
 
     @abstractmethod
     def create_resource(self) -> None:
-        """Create the table or file that remembers; idempotent, in a transaction of its own."""
+        """Create the table or file of the records; idempotent, in a transaction of its own. Called at preflight."""
 
     def resource_id(self) -> str:
-        """A random id that stands beside the records; only for a sink whose target can't be asked for one."""
+        """Return a random id that is stored with the records; only needed if the target has no id of its own."""
         raise NotImplementedError
 
     def open(self) -> None:  # noqa: B027 - some connect for each step
         """Connect."""
 
     def close(self) -> None:  # noqa: B027 - see `open`
-        """Let go of every connection."""
+        """Close every connection."""
 
     @abstractmethod
     def session(self, epoch: SinkEpoch) -> AbstractContextManager[Session]:
-        """Enter: claim the marker first. Leave without error: durable. Leave with an error: nothing happened."""
+        """Open the unit of work for sending `epoch`. On entry: claim the marker. On exit without error: make everything
+        durable. On exit with an error: roll everything back."""
 
     @abstractmethod
     def is_checkpoint_committed(self, epoch: int) -> Marker | None:
-        """The epoch's marker, read in a new transaction."""
+        """Return the epoch's marker, read in a new transaction."""
 
     def find_begun(self, epoch: int) -> Marker | None:
-        """What was recorded before the epoch's first row went out, as far as anything is."""
+        """Return the record that was written before the epoch's first row was sent; None if there is none."""
         return None
 
     def find_span(self, span: str) -> Marker | None:
-        """The marker of a range, whatever number its epoch has."""
+        """Return the marker of a range (`SinkEpoch.span`), under any epoch number."""
         return None
 
     def newest(self) -> list[Marker]:
-        """The marker with the largest epoch and, where that is quick, with the largest token."""
+        """Return the marker with the largest epoch and, if that is cheap, the one with the largest token."""
         return []
 
     def all(self) -> Iterable[Marker]:
-        """Every marker."""
+        """Return every marker."""
         return self.newest()
 
     @abstractmethod
     def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
-        """Record the epoch as sent, within `session`."""
+        """Record the epoch as sent, within `session`. Called after the last row."""
 
 
 class WriteAheadSink(OpenSink):
-    """The data goes into the sink after the decision (Flink: GenericWriteAheadSink)."""
+    """The data is sent after the decision, from the WAL (Flink: GenericWriteAheadSink).
+
+    Implement `validate`, `send_values` and the abstract methods of `OpenSink`, and set `committer`. Before the decision
+    Lockstep calls `validate` only. After it, in any process and as often as needed: `committer.session`, `send_values`
+    for each output, `committer.commit_checkpoint`. Nothing is sent before the decision, and nothing that was sent is
+    taken back. The classic mistake is to check a row in `send_values` only: the epoch is decided then, so a row the
+    target refuses blocks the pipeline.
+    """
 
     committer: CheckpointCommitter
 
     @abstractmethod
     def validate(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
-        """Check before the decision whatever can be checked: after it, a row that is refused blocks the pipeline."""
+        """Check before the decision whatever the target might refuse. Raises `SinkRejected`. Sends nothing."""
 
     @abstractmethod
     def send_values(self, batches: Batches, epoch: SinkEpoch, timestamp: datetime, session: Session) -> bool:
-        """Send one output's rows within `session`; False asks for another try, with everything rolled back. Raises
-        `NothingSent` where none of them has left."""
+        """Send one output's rows within `session`; called once for each output.
+
+        `timestamp`: when the epoch was planned, the same at every attempt. Return True once the target has all rows.
+        False: roll back and try again. Raises `NothingSent` if no row has left.
+        """
 
     def prepare(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
         reach(CrashPoint.PREPARE_BEFORE_PRE_COMMIT)
@@ -113,17 +128,17 @@ class WriteAheadSink(OpenSink):
     def publish(self, epoch: SinkEpoch, vote: Vote, wal: Iterable[Batches]) -> Publication:
         self._require_target(vote)
         if (proof := self._proof(epoch)) is not None:
-            return _found(proof)
+            return _publication_of(proof)
         with self._session(epoch, vote) as session:
             publication = self._send_claimed(epoch, wal, session)
         if session.claimed:
             return publication
         if (proof := self._proof(epoch)) is None:
-            raise PublishBusy(f"sink {self.name}: somebody else is publishing epoch {epoch.id}; try again")
-        return _found(proof)
+            raise PublishBusy(f"sink {self.name}: another process is publishing epoch {epoch.id}; try again")
+        return _publication_of(proof)
 
     def _session(self, epoch: SinkEpoch, vote: Vote) -> AbstractContextManager[Session]:
-        """The unit of work in which an epoch is sent that was voted for like this."""
+        """Open the unit of work for sending `epoch` as `vote` says."""
         return self.committer.session(epoch)
 
     def _send_claimed(self, epoch: SinkEpoch, wal: Iterable[Batches], session: Session) -> Publication:
@@ -136,13 +151,13 @@ class WriteAheadSink(OpenSink):
     def _send(self, epoch: SinkEpoch, wal: Iterable[Batches], session: Session) -> None:
         for number, batches in enumerate(wal):
             try:
-                taken = self.send_values(batches, epoch, epoch.timestamp, session)
+                complete = self.send_values(batches, epoch, epoch.timestamp, session)
             except NothingSent as error:
-                if number:  # of this output, and the ones before it have left
+                if number:  # earlier outputs have left
                     raise SinkUnavailable(str(error)) from error
                 raise
-            if not taken:
-                raise PublishBlocked(f"sink {self.name}: epoch {epoch.id} was not taken whole")
+            if not complete:
+                raise PublishBlocked(f"sink {self.name}: the target did not take all of epoch {epoch.id}")
         self.committer.commit_checkpoint(epoch, session)
 
     def find_marker(self, epoch: int) -> Marker | None:
@@ -154,7 +169,7 @@ class WriteAheadSink(OpenSink):
     def has_shown(self, epoch: SinkEpoch) -> bool:
         return super().has_shown(epoch) or self.committer.find_begun(epoch.id) is not None
 
-    def tells_rest(self, epoch: int) -> bool:
+    def can_complete(self, epoch: int) -> bool:
         return self.committer.find_begun(epoch) is not None
 
     def find_marker_of_span(self, span: str) -> Marker | None:
@@ -167,12 +182,12 @@ class WriteAheadSink(OpenSink):
         return self.committer.all()
 
     def pending(self) -> list[Txn]:
-        """A redo sink leaves nothing between transactions."""
+        """Return nothing: a write-ahead sink leaves no transactions."""
         return []
 
     def abort(self, txn: Txn) -> None:
-        """Nothing to roll back."""
+        """Do nothing: there is nothing to roll back."""
 
 
-def _found(marker: Marker) -> Publication:
+def _publication_of(marker: Marker) -> Publication:
     return Publication.FOUND if marker.whole else Publication.CUT_OFF

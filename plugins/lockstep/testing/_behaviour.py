@@ -1,9 +1,9 @@
-"""What every sink must do, one function a property. A suite runs each of `behaviours` against a fresh `SinkUnderTest`.
+"""What every sink must do, one function per property. Run each of `behaviours` against a fresh `SinkUnderTest`.
 
-A sink is asked for what it promises. Exactly once: each row once, whatever happens. At least once: each row, nothing
-foreign, and an epoch that is recorded as sent isn't sent again. At most once: no row twice, and each row once of an
-epoch of which the sink doesn't say that it was cut off; one to which nothing happened isn't. None: nothing is shown
-before the decision, every row after it, and nothing is said of crashes.
+A sink is tested for the guarantee that it declares. Exactly once: each row once, whatever happens. At least once: each
+row, no foreign row, and an epoch that is recorded as sent isn't sent again. At most once: no row twice, and each row
+once of an epoch that isn't reported as cut off; without a fault none is. None: no row before the decision, every row
+after it, and nothing is tested about crashes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lockstep.epoch import Vote
 from lockstep.errors import LedgerConflict, PreflightRefused, TargetChanged, Terminal
 from lockstep.sinks.base import Sink
 from lockstep.sinks.values import Guarantee, Publication, Replaced, SinkEpoch
-from lockstep.testing._children import fork
+from lockstep.testing._crash_sweep import fork
 from lockstep.testing._sealed_rows import SealedRows, sealed, table
 from lockstep.testing._under_test import (
     SinkUnderTest,
@@ -41,18 +41,18 @@ from lockstep.testing._under_test import (
 )
 
 Behaviour = Callable[[SinkUnderTest], None]
-BEHAVIOURS: list[Behaviour] = []  #: for every sink that remembers what it has published
-UNREMEMBERED: list[Behaviour] = []  #: those of them that hold without a marker, too
+BEHAVIOURS: list[Behaviour] = []  #: for every sink with a marker
+UNREMEMBERED: list[Behaviour] = []  #: the subset that holds without a marker, too
 VOTING_BEHAVIOURS: list[Behaviour] = []  #: for sinks that have the data before the decision
-REPLACING_BEHAVIOURS: list[Behaviour] = []  #: for sinks in which an epoch can take the place of another one
-CRASHES: list[Behaviour] = []  #: those of all that fork a process for each crash point, and take seconds
+REPLACING_BEHAVIOURS: list[Behaviour] = []  #: for sinks in which an epoch can replace another one
+CRASHES: list[Behaviour] = []  #: the subset that forks a process per crash point and takes seconds
 
 ROWS = 1000
 CRASH_ROWS = 500
 
 
 def behaviours(kind: type[SinkUnderTest] | SinkUnderTest) -> list[Behaviour]:
-    """What a sink of this kind must do, by its `guarantee`, `votes_with_data` and `replaceable`."""
+    """Return the behaviours for a sink of this `guarantee`, `votes_with_data` and `replaceable`."""
     if kind.guarantee is Guarantee.NONE:
         return list(UNREMEMBERED)
     voting = VOTING_BEHAVIOURS if kind.votes_with_data else []
@@ -166,20 +166,20 @@ def publishing_twice_shows_the_rows_once(target: SinkUnderTest) -> None:
 def threads_that_publish_at_once_show_the_rows_once(target: SinkUnderTest) -> None:
     wal = sealed(ROWS)
     vote = prepare(target, epoch(), wal)
-    start, told = threading.Barrier(4), []
+    start, outcomes = threading.Barrier(4), []
 
     def run() -> None:
         start.wait()
-        told.append(publish(target, epoch(), vote, wal))
+        outcomes.append(publish(target, epoch(), vote, wal))
 
     threads = [threading.Thread(target=run) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(told) == 4, f"only {told} came to an end"
+    assert len(outcomes) == 4, f"only {outcomes} came to an end"
     if target.guarantee is not Guarantee.AT_LEAST_ONCE:
-        assert sum(one is not Publication.FOUND for one in told) <= 1, told
+        assert sum(outcome is not Publication.FOUND for outcome in outcomes) <= 1, outcomes
     expect_rows(target, wal)
     expect_settled(target)
 
@@ -232,10 +232,10 @@ def another_target_than_voted_is_refused(target: SinkUnderTest) -> None:
     wal = sealed(ROWS)
     vote = prepare(target, epoch(), wal)
     sink, context = target.elsewhere()
-    with sink.opened(context) as other, refused(TargetChanged):
-        other.publish(epoch(), vote, wal)
-    with sink.opened(context) as other:
-        assert other.find_marker(1) is None, "the other target was written to"
+    with sink.opened(context) as elsewhere, refused(TargetChanged):
+        elsewhere.publish(epoch(), vote, wal)
+    with sink.opened(context) as elsewhere:
+        assert elsewhere.find_marker(1) is None, "the other target was written to"
     publish(target, epoch(), vote, wal)
     expect_rows(target, wal)
 
@@ -245,11 +245,11 @@ def a_marker_of_another_manifest_is_a_conflict(target: SinkUnderTest) -> None:
     wal = sealed(ROWS)
     vote = prepare(target, epoch(), wal)
     publish(target, epoch(), vote, wal)
-    other = epoch(token=11, manifest="b")
-    named, decided = (f":{at.token}:{at.manifest_hash[:12]}" for at in (epoch(), other))
-    handle = vote.handle and vote.handle.replace(named, decided)
+    conflicting = epoch(token=11, manifest="b")
+    own, decided = (f":{at.token}:{at.manifest_hash[:12]}" for at in (epoch(), conflicting))
+    handle = vote.handle and vote.handle.replace(own, decided)
     with opened(target) as sink, refused(LedgerConflict):
-        sink.publish(other, Vote(11, handle, vote.target_id, vote.rows), sealed(10))
+        sink.publish(conflicting, Vote(11, handle, vote.target_id, vote.rows), sealed(10))
     expect_rows(target, wal)
 
 
@@ -281,18 +281,18 @@ def a_sink_says_whether_its_epochs_can_be_replaced(target: SinkUnderTest) -> Non
 
 @every_replacing_sink
 def a_replacement_shows_its_rows_in_the_place_of_the_replaced(target: SinkUnderTest) -> None:
-    old, other, new = sealed(ROWS), sealed(300, start=ROWS), sealed(700, start=5 * ROWS)
+    old, untouched, new = sealed(ROWS), sealed(300, start=ROWS), sealed(700, start=5 * ROWS)
     first = _published(target, epoch(1, token=10), old)
-    _published(target, epoch(2, token=20, manifest="b"), other)
+    _published(target, epoch(2, token=20, manifest="b"), untouched)
     at = epoch(3, token=30, manifest="c", replaced=[first])
     vote = prepare(target, at, new)
-    expect_rows(target, old, other)
+    expect_rows(target, old, untouched)
     assert publish(target, at, vote, new) in (Publication.COMMITTED, Publication.SENT)
-    expect_rows(target, other, new)
+    expect_rows(target, untouched, new)
     expect_proof(target, at, new)
     expect_replaced(target, first)
     assert publish(target, at, vote, new) is Publication.FOUND
-    expect_rows(target, other, new)
+    expect_rows(target, untouched, new)
     expect_settled(target)
 
 
@@ -304,8 +304,8 @@ def a_replacement_is_replaced_in_its_turn(target: SinkUnderTest) -> None:
     third = _published(target, epoch(3, token=30, manifest="c", replaced=[second]), wals[2])
     expect_rows(target, wals[2])
     expect_proof(target, third, wals[2])
-    for one in (first, second):
-        expect_replaced(target, one)
+    for replaced in (first, second):
+        expect_replaced(target, replaced)
 
 
 @every_replacing_sink
@@ -315,8 +315,8 @@ def one_epoch_takes_the_place_of_several(target: SinkUnderTest) -> None:
     several = [_published(target, at, wals[number]) for number, at in tokens.items()]
     _published(target, epoch(4, token=40, manifest="d", replaced=several[1:]), wals[0])
     expect_rows(target, wals[1], wals[0])
-    for one in several[1:]:
-        expect_replaced(target, one)
+    for replaced in several[1:]:
+        expect_replaced(target, replaced)
 
 
 @every_replacing_sink
@@ -353,13 +353,13 @@ def who_publishes_a_replaced_epoch_again_finds_its_marker(target: SinkUnderTest)
 
 @every_replacing_sink
 def nothing_takes_the_place_of_what_is_not_shown_as_decided(target: SinkUnderTest) -> None:
-    first, other = epoch(1, token=10), epoch(1, token=10, manifest="another life")
+    first, undecided = epoch(1, token=10), epoch(1, token=10, manifest="another life")
     with refused(LedgerConflict):
         prepare(target, epoch(2, token=20, manifest="b", replaced=[first]), sealed(50))
     sweep(target)
     _published(target, first, sealed(ROWS))
     with refused(LedgerConflict):
-        prepare(target, epoch(2, token=21, manifest="b", replaced=[other]), sealed(50))
+        prepare(target, epoch(2, token=21, manifest="b", replaced=[undecided]), sealed(50))
     sweep(target)
     expect_rows(target, sealed(ROWS))
     expect_settled(target)
@@ -367,10 +367,10 @@ def nothing_takes_the_place_of_what_is_not_shown_as_decided(target: SinkUnderTes
 
 @every_replacing_sink
 def a_restored_target_shows_what_is_decided_and_none_of_the_lives_before(target: SinkUnderTest) -> None:
-    """It was taken back to before the replaced epoch was shown, and shows the one before that again."""
-    old, other, new, late = (sealed(300 + number, start=ROWS * number) for number in range(4))
+    """The target was restored to before the replaced epoch, and shows the generation before that one again."""
+    old, untouched, new, late = (sealed(300 + number, start=ROWS * number) for number in range(4))
     first = _published(target, epoch(1, token=10), old)
-    _published(target, epoch(2, token=20, manifest="b"), other)
+    _published(target, epoch(2, token=20, manifest="b"), untouched)
     lost = epoch(3, token=30, manifest="c")
     lost_vote = prepare(target, lost, late)
     decided = epoch(4, token=40, manifest="d")
@@ -380,17 +380,17 @@ def a_restored_target_shows_what_is_decided_and_none_of_the_lives_before(target:
     at = replace(decided, replaced=(Replaced(lost.id, lost.manifest_hash),), generation=2)
     with refused(LedgerConflict):
         publish(target, replace(at, earlier=(Replaced(first.id, "0" * 64),)), vote, new)
-    expect_rows(target, old, other)
+    expect_rows(target, old, untouched)
     at = replace(at, earlier=(Replaced(first.id, first.manifest_hash),))
     for _ in range(2):
         publish(target, at, vote, new)
-        expect_rows(target, other, new)
+        expect_rows(target, untouched, new)
     expect_proof(target, at, new)
     expect_replaced(target, first)
-    publish(target, lost, lost_vote, late)  # by a process that stood still since before
-    expect_rows(target, other, new)
+    publish(target, lost, lost_vote, late)  # by a process that was stopped since before
+    expect_rows(target, untouched, new)
     _published(target, epoch(5, token=50, manifest="e", replaced=[at]), old)
-    expect_rows(target, other, old)
+    expect_rows(target, untouched, old)
 
 
 @every_replacing_sink
@@ -586,7 +586,7 @@ def a_zombie_of_a_replaced_epoch_brings_no_row_back(target: SinkUnderTest) -> No
     _sweep(target, story, signal.SIGSTOP, crash_sweep.REPLACED)
 
 
-#: of every sweep here; a suite without the time for all may set another one. Each story is swept by kills and by stops
+#: the steps that each sweep tries; a suite that has no time for all of them may set another function
 select: crash_sweep.Select = crash_sweep.all_steps
 
 

@@ -1,8 +1,9 @@
-"""Dies, or hangs, at every step of a story about one epoch; another process finishes; nothing is lost or doubled.
+"""A process dies, or hangs, at every step of a story about one epoch; another one finishes; no row is lost or
+doubled.
 
-A story runs in a forked child that is killed (or stopped) when it has come to its n-th step, for every n. What a step
-is, a `Trace` says: a crash point that is reached, or an effect on the file system. The ledger's part is played by
-`Decision`: whoever records a vote first has it decided, everybody else is fenced.
+A story runs in a forked child that is killed (or stopped) at its n-th step, for every n. A `Trace` defines what a step
+is: a crash point, an effect on the file system, a call. `Decision` plays the ledger: the first recorded vote is
+decided, every later one is fenced.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -22,7 +25,6 @@ from lockstep import crash
 from lockstep.epoch import Vote
 from lockstep.errors import LockstepError, Retryable
 from lockstep.sinks.values import Publication, SinkEpoch
-from lockstep.testing._children import Child, ended, fork
 from lockstep.testing._sealed_rows import SealedRows, sealed
 from lockstep.testing._under_test import (
     PATIENCE,
@@ -42,6 +44,72 @@ from lockstep.testing._under_test import (
     was_cut_off,
 )
 
+
+@dataclass
+class Child:
+    """A forked process. `wait` returns its exit code, or minus the signal that ended it."""
+
+    pid: int
+    code: int | None = None
+
+    def wait(self) -> int:
+        if self.code is None:
+            self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self.code
+
+    def is_running(self) -> bool:
+        if self.code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.code = os.waitstatus_to_exitcode(status) if pid else None
+        return self.code is None
+
+    def wait_until_stopped(self) -> bool:
+        """Return True once it has stopped, False if it ended."""
+        _, status = os.waitpid(self.pid, os.WUNTRACED)
+        if os.WIFSTOPPED(status):
+            return True
+        self.code = os.waitstatus_to_exitcode(status)
+        return False
+
+    def release(self) -> None:
+        if self.code is None:
+            os.kill(self.pid, signal.SIGCONT)
+
+    def end(self) -> None:
+        if self.code is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+            self.wait()
+
+
+def fork(action: Callable[[], object], *, quiet: bool = False) -> Child:
+    """Run `action` in a child that exits 0 if it returns and 1 if it raises, and never lives longer than PATIENCE."""
+    pid = os.fork()
+    if pid:
+        return Child(pid)
+    code = 1
+    try:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(PATIENCE)
+        action()
+        code = 0
+    except BaseException:
+        if not quiet:
+            traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+@contextmanager
+def ended(child: Child) -> Iterator[Child]:
+    """Yield `child`, and kill it at the end of the block if it still runs."""
+    try:
+        yield child
+    finally:
+        child.end()
+
+
 OnStep = Callable[[str], None]
 END = "the end"  #: a story's last step
 Trace = Callable[[OnStep], None]  #: from now on, in this process, call OnStep with each step's name
@@ -54,12 +122,12 @@ _REPLACEMENTS = 1000  #: what their numbers are above those of the replaced
 
 @dataclass(frozen=True)
 class Decision:
-    """The first vote that is recorded is decided, for good."""
+    """The ledger's part: the first vote that is recorded is decided."""
 
     path: Path
 
     def record(self, vote: Vote) -> bool:
-        """Whether this vote is the decided one; False means fenced."""
+        """Record the vote. Return True if it is the decided one, False if another one came first."""
         draft = self.path.with_name(f"{self.path.name}.{os.getpid()}")
         draft.write_text(json.dumps(asdict(vote)))
         with suppress(FileExistsError):
@@ -74,8 +142,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Round:
-    """One epoch of a sweep: the first process's token, the WAL, and what was decided. `replaced`: the one whose place
-    it takes."""
+    """One epoch of a sweep: its tokens, its WAL and its decision. `replaced`: the epoch that it replaces."""
 
     target: SinkUnderTest
     number: int
@@ -84,7 +151,7 @@ class Round:
     replaced: Round | None = None
 
     def replacement(self) -> Round:
-        """The epoch that is to take this one's place."""
+        """Return the epoch that is to replace this one."""
         number = _REPLACEMENTS + self.number
         decision = Decision(self.decision.path.with_name(f"decision-{number}"))
         return Round(self.target, number, self.rows, decision, self)
@@ -103,12 +170,12 @@ class Round:
 
     @property
     def second_tokens(self) -> range:
-        """One for each execution of the second process's prepare."""
+        """Tokens for the executions of prepare in the second process."""
         return range(1000 * self.number + 20, 1000 * self.number + 800)
 
     @property
     def publishing_token(self) -> int:
-        """Every execution of publish takes a fresh one, too: an older one may have to give way."""
+        """A token larger than those of prepare: publishing fences older executions."""
         return 1000 * self.number + 900
 
 
@@ -142,7 +209,8 @@ Story = Callable[[Round], None]
 
 
 def finish(round: Round) -> Publication:
-    """What a second process does, from the decision alone: sweep and start over, or publish what was decided."""
+    """Finish the epoch as a second process, from the decision alone: sweep and prepare again, or publish the
+    decision."""
     if round.decision.vote() is None:
         sweep(round.target)
         _prepare_in_turn(round)
@@ -152,7 +220,7 @@ def finish(round: Round) -> Publication:
 
 
 def _prepare_in_turn(round: Round) -> None:
-    """Tried again as Airflow does, with a fresh token each time: a stopped process may hold a lock."""
+    """Prepare, and retry with a larger token each time as Airflow does: a stopped process may hold a lock."""
     deadline = time.monotonic() + PATIENCE
     for token in round.second_tokens:
         try:
@@ -160,7 +228,7 @@ def _prepare_in_turn(round: Round) -> None:
             return
         except LockstepError as error:
             if round.decision.vote() is not None:
-                return  # it was released meanwhile, and was quicker: a retry finds the epoch decided
+                return  # the first process was released meanwhile and was quicker
             if not isinstance(error, Retryable) or time.monotonic() > deadline:
                 raise
             time.sleep(PAUSE)
@@ -171,12 +239,16 @@ def _prepare_in_turn(round: Round) -> None:
 
 @dataclass(frozen=True)
 class Plot:
-    """How a story is one of several epochs. `begin`: what is there before it; gives the round that the story is of.
-    `end`: what a second process does; gives the round whose rows are to be seen in the end."""
+    """How a story is embedded in several epochs.
+
+    `begin`: runs before the story; returns the story's round. `end`: runs in a second process after the fault; returns
+    the round whose rows have to be visible then. `watched`: a reader looks in between, and has to see the rows of
+    either the old or the new epoch.
+    """
 
     begin: Callable[[Round], Round]
     end: Callable[[Round], Round]
-    watched: bool = False  #: whether a reader looks between them: all is to be as it was, or as it will be
+    watched: bool = False
 
 
 def _finish_round(round: Round) -> Round:
@@ -193,21 +265,21 @@ def _finish_then_replace(round: Round) -> Round:
 
 
 ALONE = Plot(lambda round: round, _finish_round)
-REPLACEMENT = Plot(_publish_then_replace, _finish_round, watched=True)  #: the story is of the one that replaces
-REPLACED = Plot(lambda round: round, _finish_then_replace)  #: of the one that is replaced
+REPLACEMENT = Plot(_publish_then_replace, _finish_round, watched=True)  #: the story is of the replacing epoch
+REPLACED = Plot(lambda round: round, _finish_then_replace)  #: the story is of the replaced epoch
 
 
 # --- the sweep -------------------------------------------------------------------------------------------------------
 
 
 def reached_points(on_step: OnStep) -> None:
-    """A Trace: every crash point that the code reaches."""
+    """Call `on_step` at every crash point that the code reaches; a `Trace`."""
     os.environ["LOCKSTEP_TESTING"] = "1"
     crash.observe(on_step)
 
 
 def all_steps(steps: list[str], action: signal.Signals) -> list[int]:
-    """A Select: each step."""
+    """Select every step."""
     return list(range(len(steps)))
 
 
@@ -227,7 +299,7 @@ def sweep_every_step(
     """
     with tempfile.TemporaryDirectory() as folder:
         rounds = (Round(target, n, rows, Decision(Path(folder, f"decision-{n}"))) for n in count(1))
-        done = [plot.end(plot.begin(next(rounds)))]  # whatever is made once for a target
+        done = [plot.end(plot.begin(next(rounds)))]  # creates what is created once per target
         dry = plot.begin(next(rounds))
         steps = steps_of(story, trace, dry, Path(folder, "steps"))
         done.append(plot.end(dry))
@@ -243,7 +315,7 @@ def sweep_every_step(
 
 
 def steps_of(story: Story, trace: Trace, dry: Round, log: Path) -> list[str]:
-    """The steps that `story` takes with `dry`, in order; `log` is a file to note them in."""
+    """Run `story` with `dry` in a child process and return its steps in order. `log`: a file to note them in."""
     log.unlink(missing_ok=True)
 
     def note(step: str) -> None:
@@ -268,7 +340,7 @@ def _interrupted(
     plot: Plot,
     done: Sequence[Round],
 ) -> Round:
-    """The round whose rows are to be seen now."""
+    """Run `story`, take `action` at step `index`, finish. Return the round whose rows have to be visible now."""
     with child_at_step(round, story, trace, index, action) as child:
         if action is signal.SIGKILL:
             assert child.wait() == -signal.SIGKILL, "the child did not come to the step"
@@ -285,14 +357,14 @@ def _interrupted(
 
 def _watch(round: Round, plot: Plot, done: Sequence[Round]) -> None:
     if plot.watched and round.replaced:
-        others = [one.wal for one in done]
-        whole = any(shows(round.target, *others, one.wal) for one in (round.replaced, round))
+        rest = [past.wal for past in done]
+        whole = any(shows(round.target, *rest, past.wal) for past in (round.replaced, round))
         assert whole, "a reader sees neither the replaced rows nor the new ones, or some of both"
 
 
 @contextmanager
 def child_at_step(round: Round, story: Story, trace: Trace, index: int, action: signal.Signals) -> Iterator[Child]:
-    """A process that runs `story` and takes `action` at its step `index`."""
+    """Yield a process that runs `story` and sends itself `action` at step `index`."""
 
     def run() -> None:
         steps = count()
@@ -314,21 +386,19 @@ def _compare(round: Round, done: Sequence[Round]) -> None:
     assert vote is not None
     sweep(round.target, vote)
     if round.replaced:
-        expect_settled(round.target)  # nobody has to publish it once more for that
-    cut_off = [one for one in done if was_cut_off(one.target, one.epoch(one.first_token))]
-    found = Publication.CUT_OFF if round in cut_off else Publication.FOUND
-    assert publish(round.target, round.epoch(vote.token), vote, round.wal) is found
-    if round.replaced:
-        _require_replaced(round.replaced)
-    expect_rows(round.target, *(one.wal for one in done if one not in cut_off), cut_off=[one.wal for one in cut_off])
+        expect_settled(round.target)  # without another publication
+    cut_off = [past for past in done if was_cut_off(past.target, past.epoch(past.first_token))]
+    expected = Publication.CUT_OFF if round in cut_off else Publication.FOUND
+    assert publish(round.target, round.epoch(vote.token), vote, round.wal) is expected
+    if (replaced := round.replaced) is not None:
+        vote_replaced = replaced.decision.vote()
+        assert vote_replaced is not None
+        token = replaced.publishing_token
+        assert publish(replaced.target, replaced.epoch(token), vote_replaced, replaced.wal) is Publication.FOUND
+        expect_replaced(replaced.target, replaced.epoch(vote_replaced.token))
+    expect_rows(
+        round.target, *(past.wal for past in done if past not in cut_off), cut_off=[past.wal for past in cut_off]
+    )
     expect_proof(round.target, round.epoch(vote.token), round.wal)
     assert pending(round.target) == [], "something is pending"
     expect_settled(round.target)
-
-
-def _require_replaced(round: Round) -> None:
-    """Whoever publishes it once more finds its marker."""
-    vote = round.decision.vote()
-    assert vote is not None
-    assert publish(round.target, round.epoch(round.publishing_token), vote, round.wal) is Publication.FOUND
-    expect_replaced(round.target, round.epoch(vote.token))

@@ -1,17 +1,29 @@
-"""A sealed output that is held in memory, for tests of sinks."""
+"""Sealed outputs for tests of sinks: in memory, or as files below a table."""
 
 from __future__ import annotations
 
+import hashlib
+import io
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
+from lockstep.sinks.values import SinkEpoch
 from lockstep.wal.digest import digest_batches
+from lockstep.wal.file_facts import FileFacts
+from lockstep.wal.home_staging import HomeStaging
+from lockstep.wal.manifest import OutputManifest, WalFile
+from lockstep.wal.parquet_writer import ParquetWriter
+from lockstep.wal.reading import OutputBatches
+from lockstep.wal.staging import storage_at
+from lockstep.wal.table_staging import TableStaging
 
 OUTPUT = "rows"
 SCHEMA = pa.schema(
@@ -28,7 +40,7 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class SealedRows:
-    """Satisfies `lockstep.sinks.base.Batches`. `claims`: what the manifest says the number of rows is."""
+    """`Batches` in memory. `claims`: the number of rows by the manifest, if it differs from the table's."""
 
     table: pa.Table
     batch_rows: int = 1000
@@ -49,7 +61,7 @@ class SealedRows:
 
 @cache
 def table(rows: int, start: int = 0) -> pa.Table:
-    """Rows with ids start, start + 1, …; nulls, empty texts, quotes and line ends among them."""
+    """Return rows with ids start, start + 1, …, with nulls, empty texts, quotes and line ends among them."""
     names = ["", None, 'a "quote"', "two\nlines", "comma, tab\t", "ünï ✓", "NULL"]
     begin = datetime(2013, 1, 1, tzinfo=UTC)
     ids = range(start, start + rows)
@@ -65,17 +77,49 @@ def table(rows: int, start: int = 0) -> pa.Table:
 
 
 def sealed(rows: int, start: int = 0) -> list[SealedRows]:
-    """The WAL of one epoch with one output."""
+    """Return the WAL of one epoch with one output."""
     return [SealedRows(table(rows, start))]
 
 
 def digest(rows: pa.Table) -> tuple[int, str]:
-    """(rows, digest): equal for equal multisets of rows."""
-    found = digest_batches(SCHEMA, rows.select(SCHEMA.names).cast(SCHEMA).to_batches())
-    return found.rows, found.hexdigest()
+    """Return (number of rows, digest); equal for equal multisets of rows."""
+    row_digest = digest_batches(SCHEMA, rows.select(SCHEMA.names).cast(SCHEMA).to_batches())
+    return row_digest.rows, row_digest.hexdigest()
 
 
 def counted(rows: pa.Table) -> Counter[tuple[Any, ...]]:
-    """How often each row stands in a table."""
+    """Count how often each row occurs in a table."""
     columns = [column.to_pylist() for column in rows.select(SCHEMA.names).cast(SCHEMA).columns]
     return Counter(zip(*columns, strict=True))
+
+
+_FILES = 2  #: files per epoch
+
+
+def staged_below_table(
+    batches: SealedRows, home: TableStaging, at: SinkEpoch, deployment: str, pipeline: str
+) -> OutputBatches:
+    """Write the rows to files where the staging job would have put them, unless they exist, and return them."""
+    storage, token = storage_at(home.table), int(at.manifest_hash[:12], 16)
+    folder = f"{HomeStaging(storage, deployment, pipeline).folder(at.id, token)}/{batches.output}"
+    with suppress(FileExistsError):
+        storage.make_folder(folder)
+    half, files, facts = -(-batches.table.num_rows // _FILES), [], {}
+    for number in range(_FILES):
+        rows = batches.table.slice(number * half, half)
+        name, data = f"part-{number:05}.parquet", _parquet(rows, home.epoch_column, at.id)
+        with suppress(FileExistsError):
+            storage.create(f"{folder}/{name}", data)
+        files.append(WalFile(name, len(data), rows.num_rows, hashlib.sha256(data).hexdigest()))
+        facts[name] = FileFacts.of(pq.read_metadata(io.BytesIO(data)))
+    digest = digest_batches(batches.schema, batches).hexdigest()
+    manifest = OutputManifest(batches.output, batches.schema, batches.rows, digest, tuple(files), home)
+    return OutputBatches(storage, folder, manifest, lambda _: facts)
+
+
+def _parquet(rows: pa.Table, epoch_column: str, epoch: int) -> bytes:
+    marked = rows.append_column(epoch_column, pa.array([epoch] * rows.num_rows, pa.int64()))
+    buffer = io.BytesIO()
+    with ParquetWriter(buffer, marked.schema, compression="zstd", store_schema=False) as writer:
+        writer.write_table(marked)
+    return buffer.getvalue()

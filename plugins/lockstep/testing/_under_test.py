@@ -1,4 +1,4 @@
-"""A sink and its target as the behaviour suite sees them, and the steps that the roles take with a sink."""
+"""`SinkUnderTest`, the roles' steps with a sink, and assertions about its target."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from lockstep.errors import PreflightRefused, Retryable
 from lockstep.sinks.base import Sink
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import Batches, Guarantee, Publication, Replaced, SinkContext, SinkEpoch, Txn
-from lockstep.testing._rows_at_home import at_home
-from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, counted, digest
+from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, counted, digest, staged_below_table
 
 DEPLOYMENT = "11111111-2222-4333-8444-555555555555"
 PATIENCE = 60  # seconds for whatever is waited for
@@ -27,67 +26,74 @@ PAUSE = 0.01  # seconds between two looks
 
 
 class SinkUnderTest(ABC):
-    """One sink of one pipeline on a fresh target. Subclass it to run the behaviour suite against another sink."""
+    """One sink on a fresh target. Subclass it to run the behaviour suite against your sink.
 
-    #: what the sink promises; the suite asks for that and no more, and for a sink that says the same of itself
+    The suite calls these methods in one process, and opens the sink in forked ones, too: keep no open connection that
+    `sink` and `visible` share across a fork. The classic mistake is to implement `visible` with the sink's own `read`,
+    which hides what both overlook.
+    """
+
+    #: the guarantee that the suite tests; the sink has to declare the same one
     guarantee: Guarantee = Guarantee.EXACTLY_ONCE
-    #: what `prepare` leaves must be found by `pending`; False for a redo sink
+    #: True if `prepare` leaves a transaction that `pending` must list; False for a write-ahead sink
     votes_with_data: bool = True
-    #: whether the sink can `read` what it has published; a sink that can't refuses with `PreflightRefused`
+    #: True if the sink can `read` published rows; otherwise `read` must raise `PreflightRefused`
     reads_back: bool = True
-    #: whether an epoch can take the place of one that is shown; a sink that can't says so in `require_replaceable`
+    #: True if an epoch can replace a published one; otherwise `require_replaceable` must raise `PreflightRefused`
     replaceable: bool = False
 
     @abstractmethod
     def sink(self, *, shared: bool = False) -> Sink:
-        """The sink, new and not yet open, named alike each time. It takes the output `rows` of `sealed_rows`."""
+        """Return a new description of the sink, equal each time. It takes the output `OUTPUT` with the schema `SCHEMA`.
+
+        `shared`: other pipelines write to the same target.
+        """
 
     @abstractmethod
     def elsewhere(self) -> tuple[Sink, SinkContext]:
-        """The same sink, now leading to another target, which has passed preflight."""
+        """Return the same sink and a context that leads to another target, on which preflight has run."""
 
     @abstractmethod
     def visible(self) -> pa.Table:
-        """The rows that a reader of the target sees, read without the sink."""
+        """Return the rows that a reader of the target sees, read without the sink."""
 
     @abstractmethod
     def unsettled(self) -> list[str]:
-        """Names of everything in the target that is neither visible nor the sink's lasting record; whoever owns it."""
+        """Return names of everything in the target that is neither visible nor the sink's permanent record (markers,
+        ids), foreign things included."""
 
     @abstractmethod
     def lose(self, handle: str) -> None:
-        """Take the handle away by hand, as an administrator might."""
+        """Remove the pending transaction `handle` behind the sink's back, as an administrator might."""
 
     def lose_power(self) -> bool:
-        """Stop the target without warning, so that what isn't durable is gone, and start it again.
-
-        False if that can't be tried.
-        """
+        """Stop the target without warning, so that what isn't durable is lost, and start it again. Return False if this
+        target can't do that."""
         return False
 
     def connections(self) -> dict[str, str]:
         return {}
 
     def staged(self, at: SinkEpoch, wal: Sequence[SealedRows]) -> Sequence[Batches]:
-        """The rows as the sink gets them: of one that adopts, files below its table."""
+        """Return the rows as the sink gets them: for an adopting sink, files below its table."""
         sink = self.sink()
         if not sink.adopts:
             return wal
         context = self.context()
         home = sink.home(context)
-        return [at_home(batches, home, at, context.deployment, context.pipeline) for batches in wal]
+        return [staged_below_table(batches, home, at, context.deployment, context.pipeline) for batches in wal]
 
     def context(self, *, pipeline: str = "pipe", deployment: str = DEPLOYMENT) -> SinkContext:
         return SinkContext(deployment, pipeline, self.connections())
 
 
 def epoch(id: int = 1, *, token: int = 10, manifest: str = "a", replaced: Sequence[SinkEpoch] = ()) -> SinkEpoch:
-    """`manifest` stands for what the WAL holds: another one, another hash. `replaced`: whose place it is to take."""
-    found = SinkEpoch(id, token, hashlib.sha256(manifest.encode()).hexdigest(), datetime(2013, 1, 2, tzinfo=UTC))
+    """Return an epoch. Another `manifest` text gives another manifest hash. `replaced`: the epochs that it replaces."""
+    result = SinkEpoch(id, token, hashlib.sha256(manifest.encode()).hexdigest(), datetime(2013, 1, 2, tzinfo=UTC))
     if not replaced:
-        return found
-    named = tuple(Replaced(one.id, one.manifest_hash) for one in replaced)
-    return dataclasses.replace(found, replaced=named, generation=replaced[0].generation + 1)
+        return result
+    replaced_epochs = tuple(Replaced(old.id, old.manifest_hash) for old in replaced)
+    return dataclasses.replace(result, replaced=replaced_epochs, generation=replaced[0].generation + 1)
 
 
 @contextmanager
@@ -104,7 +110,7 @@ def prepare(
     *,
     shared: bool = False,
 ) -> Vote:
-    """What the begin and prepare roles do with a sink."""
+    """Do with the sink what the roles begin and prepare do."""
     with opened(target, context, shared=shared) as sink:
         sink.preflight(None)
         sink.preflight({batches.output: batches.schema for batches in wal})
@@ -112,9 +118,9 @@ def prepare(
 
 
 def publish(target: SinkUnderTest, at: SinkEpoch, vote: Vote, wal: Sequence[SealedRows]) -> Publication:
-    """What any process can do with the plan's spec, as often as it takes."""
-    given = target.sink()
-    spec, settings = json.loads(json.dumps([given.spec(), given.settings()]))
+    """Publish with the sink rebuilt from its spec, as any process can; retry while errors are `Retryable`."""
+    described = target.sink()
+    spec, settings = json.loads(json.dumps([described.spec(), described.settings()]))
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
@@ -127,7 +133,7 @@ def publish(target: SinkUnderTest, at: SinkEpoch, vote: Vote, wal: Sequence[Seal
 
 
 def sweep(target: SinkUnderTest, decided: Vote | None = None) -> list[Txn]:
-    """What recover does: takes away every pending transaction that wasn't decided, tells what it took."""
+    """Do what recovery does: abort every pending transaction that was not decided, and return those."""
     with opened(target) as sink:
         swept = [txn for txn in sink.pending() if decided is None or txn.token != decided.token]
         for txn in swept:
@@ -143,23 +149,25 @@ def pending(target: SinkUnderTest, context: SinkContext | None = None) -> list[T
 def expect_rows(
     target: SinkUnderTest, *wals: Sequence[SealedRows], cut_off: Iterable[Sequence[SealedRows]] = ()
 ) -> None:
-    """Fail unless the target shows exactly these rows, each as often as it stands here, or oftener if it may. Of those
-    of epochs that were `cut_off` any may be missing."""
-    wanted = _together(wals)
+    """Fail unless the target shows these rows as often as its guarantee allows. `cut_off`: rows of epochs that were cut
+    off, any of which may be missing."""
+    rows = _together(wals)
     match target.guarantee:
         case Guarantee.AT_MOST_ONCE:
-            _expect_at_most(target.visible(), wanted, _together(cut_off))
+            _expect_at_most(target.visible(), rows, _together(cut_off))
         case Guarantee.EXACTLY_ONCE:
-            found, expected = digest(target.visible()), digest(wanted)
-            assert found == expected, f"the target shows {found[0]} rows of digest {found[1]}, expected were {expected}"
+            actual, expected = digest(target.visible()), digest(rows)
+            assert actual == expected, (
+                f"the target shows {actual[0]} rows of digest {actual[1]}, expected were {expected}"
+            )
         case Guarantee.AT_LEAST_ONCE:
-            _expect_at_least(target.visible(), wanted)
+            _expect_at_least(target.visible(), rows)
         case Guarantee.NONE:
-            _expect_at_least(_arrived(target, wanted.num_rows), wanted)
+            _expect_at_least(_arrived(target, rows.num_rows), rows)
 
 
 def shows(target: SinkUnderTest, *wals: Sequence[SealedRows]) -> bool:
-    """Whether the target shows exactly these rows now."""
+    """Return True if the target shows exactly these rows now."""
     return digest(target.visible()) == digest(_together(wals))
 
 
@@ -167,21 +175,21 @@ def _together(wals: Iterable[Sequence[SealedRows]]) -> pa.Table:
     return pa.concat_tables([SCHEMA.empty_table(), *(batches.table for wal in wals for batches in wal)])
 
 
-def _expect_at_least(found: pa.Table, wanted: pa.Table) -> None:
-    shown, expected = counted(found), counted(wanted)
-    lost, foreign = (expected - shown).total(), len(shown.keys() - expected.keys())
-    assert not lost and not foreign, f"the target lacks {lost} rows and shows {foreign} that nobody sent"
+def _expect_at_least(visible: pa.Table, rows: pa.Table) -> None:
+    actual, expected = counted(visible), counted(rows)
+    lost, foreign = (expected - actual).total(), len(actual.keys() - expected.keys())
+    assert not lost and not foreign, f"the target lacks {lost} rows and shows {foreign} that were never sent"
 
 
-def _expect_at_most(found: pa.Table, wanted: pa.Table, cut_off: pa.Table) -> None:
-    shown, whole, maybe = counted(found), counted(wanted), counted(cut_off)
-    lost, excess = (whole - shown).total(), (shown - (whole + maybe)).total()
-    assert not lost, f"the target lacks {lost} rows of epochs of which nobody has said that they were cut off"
-    assert not excess, f"the target shows {excess} rows that nobody sent, or that were sent twice"
+def _expect_at_most(visible: pa.Table, rows: pa.Table, cut_off: pa.Table) -> None:
+    actual, required, optional = counted(visible), counted(rows), counted(cut_off)
+    lost, excess = (required - actual).total(), (actual - (required + optional)).total()
+    assert not lost, f"the target lacks {lost} rows of epochs that are not reported as cut off"
+    assert not excess, f"the target shows {excess} rows that were never sent, or were sent twice"
 
 
 def was_cut_off(target: SinkUnderTest, at: SinkEpoch) -> bool:
-    """Whether the sink says of an epoch that it may be incomplete."""
+    """Return True if the sink reports that the epoch may be incomplete."""
     if target.guarantee is not Guarantee.AT_MOST_ONCE:
         return False
     with opened(target) as sink:
@@ -190,49 +198,49 @@ def was_cut_off(target: SinkUnderTest, at: SinkEpoch) -> bool:
 
 
 def _arrived(target: SinkUnderTest, rows: int) -> pa.Table:
-    """What a target shows that nobody waited for, once it has so many rows."""
+    """Wait until the target shows `rows` rows; return what it shows."""
     deadline = time.monotonic() + PATIENCE
-    while (found := target.visible()).num_rows < rows and time.monotonic() < deadline:
+    while (visible := target.visible()).num_rows < rows and time.monotonic() < deadline:
         time.sleep(PAUSE)
-    return found
+    return visible
 
 
 def expect_settled(target: SinkUnderTest) -> None:
-    """Fail if anything is left that is neither visible nor the sink's record."""
-    left = target.unsettled()
-    assert not left, f"left behind: {left}"
+    """Fail if the target holds anything that is neither visible nor the sink's permanent record."""
+    leftovers = target.unsettled()
+    assert not leftovers, f"left behind: {leftovers}"
 
 
 def expect_proof(target: SinkUnderTest, at: SinkEpoch, wal: Sequence[SealedRows]) -> None:
-    """Fail unless marker and `read` agree with the epoch and its rows, as far as the sink has them."""
+    """Fail unless the marker and `read` agree with the epoch and its rows, as far as the sink supports them."""
     if target.guarantee is Guarantee.NONE:
         return
     with opened(target) as sink:
         marker = sink.find_marker(at.id)
         assert marker is not None and marker.manifest_hash == at.manifest_hash, f"the marker is {marker}"
         if target.reads_back:
-            found = pa.Table.from_batches(list(sink.read(at.id, OUTPUT, SCHEMA)), SCHEMA)
+            read_rows = pa.Table.from_batches(list(sink.read(at.id, OUTPUT, SCHEMA)), SCHEMA)
             if not was_cut_off(target, at):
-                _expect_read(target, found, pa.concat_tables(batches.table for batches in wal))
+                _expect_read(target, read_rows, pa.concat_tables(batches.table for batches in wal))
         else:
             with refused(PreflightRefused):
                 list(sink.read(at.id, OUTPUT, SCHEMA))
 
 
-def _expect_read(target: SinkUnderTest, found: pa.Table, wanted: pa.Table) -> None:
+def _expect_read(target: SinkUnderTest, read_rows: pa.Table, rows: pa.Table) -> None:
     if target.guarantee in (Guarantee.EXACTLY_ONCE, Guarantee.AT_MOST_ONCE):
-        assert digest(found) == digest(wanted), "read() gives other rows"
+        assert digest(read_rows) == digest(rows), "read() gives other rows"
     else:
-        _expect_at_least(found, wanted)
+        _expect_at_least(read_rows, rows)
 
 
 def expect_replaced(target: SinkUnderTest, at: SinkEpoch) -> None:
-    """Fail unless the marker of an epoch stands whose place another one has taken, and none of its rows."""
+    """Fail unless the replaced epoch still has its marker, and none of its rows."""
     with opened(target) as sink:
         marker = sink.find_marker(at.id)
         assert marker is not None and marker.manifest_hash == at.manifest_hash, f"the marker is {marker}"
-        left = sum(batch.num_rows for batch in sink.read(at.id, OUTPUT, SCHEMA))
-        assert not left, f"read() gives {left} rows of an epoch that was replaced"
+        remaining = sum(batch.num_rows for batch in sink.read(at.id, OUTPUT, SCHEMA))
+        assert not remaining, f"read() gives {remaining} rows of an epoch that was replaced"
 
 
 @contextmanager

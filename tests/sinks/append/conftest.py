@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.sinks.committers import _lone_sender as lone_sender
+from lockstep.sinks.committers import external
 from tests.sinks.append.receiving import Receiver, receiving
 
 
@@ -15,7 +15,7 @@ from tests.sinks.append.receiving import Receiver, receiving
 def on_loopback_and_soon_at_a_standstill(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is stopped in a test stays stopped; nobody waits half a minute for it."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr(lone_sender, "STANDSTILL", 0.5)
+    monkeypatch.setattr(external, "STANDSTILL", 0.5)
 
 
 @pytest.fixture(params=["tcp", "http"])

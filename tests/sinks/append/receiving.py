@@ -23,8 +23,7 @@ import pyarrow as pa
 
 from lockstep.sinks.append_only import AppendOnlySink
 from lockstep.sinks.append_only.http import HttpSink
-from lockstep.sinks.append_only.stdout import StdoutSink
-from lockstep.sinks.append_only.tcp import TcpSink
+from lockstep.sinks.append_only.lines import StdoutSink, TcpSink
 from lockstep.sinks.base import Sink
 from lockstep.sinks.values import Guarantee, Publication, SinkContext
 from lockstep.testing import OUTPUT, SCHEMA, SinkUnderTest

@@ -24,13 +24,12 @@ from lockstep.errors import (
     TargetChanged,
 )
 from lockstep.sinks import durable_file
-from lockstep.sinks.committers import NoTransaction, OutsideCommitter, open_committer
-from lockstep.sinks.committers import _lone_sender as lone_sender
+from lockstep.sinks.committers import ExternalCommitter, NoTransaction, external, open_committer
 from lockstep.sinks.committers._table import PostgresCommitter
-from lockstep.sinks.committers.begun import BegunCommitter
+from lockstep.sinks.committers.external import BegunCommitter
 from lockstep.sinks.values import SinkContext
 from lockstep.testing import calls_from
-from lockstep.testing._children import ended, fork
+from lockstep.testing._crash_sweep import ended, fork
 from lockstep.testing._under_test import DEPLOYMENT, epoch
 from stack.postgres import PostgresServer
 from tests.crash_states import CrashState, broken_states, recorded
@@ -42,7 +41,7 @@ from tests.waiting import until
 BROKEN = (AssertionError, LockstepError, OSError)
 
 MODULES = [f"lockstep.sinks.{name}" for name in ("committers._folder", "committers._table", "durable_file")]
-Make = Callable[..., OutsideCommitter]
+Make = Callable[..., ExternalCommitter]
 
 
 @pytest.fixture(params=["folder", "table"])
@@ -54,14 +53,14 @@ def make(request: pytest.FixtureRequest, memory: Path, ledger_server: PostgresSe
         setting = "postgres:records"
         connections["records"] = ledger_server.create_database(f"sent_{uuid.uuid4().hex[:12]}")
 
-    def made(sink: str = "feed", pipeline: str = "pipe") -> OutsideCommitter:
+    def made(sink: str = "feed", pipeline: str = "pipe") -> ExternalCommitter:
         return open_committer(sink, setting, SinkContext(DEPLOYMENT, pipeline, connections))
 
     made().create_resource()
     return made
 
 
-def record(committer: OutsideCommitter, id: int = 1, token: int = 10, manifest: str = "a") -> None:
+def record(committer: ExternalCommitter, id: int = 1, token: int = 10, manifest: str = "a") -> None:
     committer.commit_checkpoint(epoch(id, token=token, manifest=manifest), NoTransaction())
 
 
@@ -119,7 +118,7 @@ def _die() -> None:
     signal.raise_signal(signal.SIGKILL)
 
 
-def in_folder(folder: Path) -> OutsideCommitter:
+def in_folder(folder: Path) -> ExternalCommitter:
     return open_committer("feed", str(folder), SinkContext(DEPLOYMENT, "pipe", {}))
 
 
@@ -165,20 +164,20 @@ def test_a_table_that_a_crash_empties_is_refused_and_a_database_without_it_is_an
 # --- one sender at a time --------------------------------------------------------------------------------------------
 
 
-def alone(committer: OutsideCommitter) -> bool:
+def alone(committer: ExternalCommitter) -> bool:
     with committer.session(epoch()) as session:
         return session.claimed
 
 
 def test_while_one_sends_the_others_leave_it_to_it(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """Longer than a standstill: it beats."""
-    monkeypatch.setattr(lone_sender, "STANDSTILL", 2.0)  # more than a busy machine keeps a thread waiting
+    monkeypatch.setattr(external, "STANDSTILL", 2.0)  # more than a busy machine keeps a thread waiting
     with make().session(epoch()) as session:
         assert session.claimed
-        end = time.monotonic() + 1.5 * lone_sender.STANDSTILL
+        end = time.monotonic() + 1.5 * external.STANDSTILL
         while time.monotonic() < end:
             assert not alone(make()), "a second sender was let in beside one that lives"
-            time.sleep(lone_sender.STANDSTILL / 5)
+            time.sleep(external.STANDSTILL / 5)
         with make().session(epoch(2)) as other:
             assert other.claimed
         make().commit_checkpoint(epoch(2), other)
@@ -196,7 +195,7 @@ def test_a_sender_that_is_struck_is_followed(
     how: signal.Signals, standstill: float, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A dead one as soon as the server comes to see that the connection is closed."""
-    monkeypatch.setattr(lone_sender, "STANDSTILL", standstill)
+    monkeypatch.setattr(external, "STANDSTILL", standstill)
 
     def sends() -> None:
         with make().session(epoch()) as session:
@@ -246,7 +245,7 @@ def test_what_has_begun_proves_a_decision_and_no_other(
 
 def test_only_one_of_many_begins(begun: Callable[[], BegunCommitter]) -> None:
     def begin() -> None:
-        os._exit(40 if begun()._elsewhere.begin(epoch(token=os.getpid())) else 50)
+        os._exit(40 if begun()._records.begin(epoch(token=os.getpid())) else 50)
 
     children = [fork(begin) for _ in range(6)]
     assert sorted(child.wait() for child in children) == [40] + [50] * 5
@@ -256,20 +255,20 @@ def test_what_was_recorded_as_cut_off_stays_so(begun: Callable[[], BegunCommitte
     """The sender stood still, and goes on once somebody has followed it."""
     for number, go_on in enumerate(("end", "take_back"), start=1):
         sender, follower, at = begun(), begun(), epoch(number, token=10 + number)
-        assert sender._elsewhere.begin(at)
+        assert sender._records.begin(at)
         with follower.session(epoch(number, token=20 + number)) as session:
             assert not session.claimed
         if go_on == "end":
             sender.commit_checkpoint(at, session)
         else:
-            sender._elsewhere.take_back(at)
+            sender._records.take_back(at)
         looking = begun()
         for marker in (looking.is_checkpoint_committed(number), *looking.newest(), list(looking.all())[-1]):
             assert marker is not None and not marker.whole
             assert (marker.epoch, marker.token) == (number, 20 + number)
         with begun().session(at) as session:
             assert not session.claimed
-        assert not begun()._elsewhere.begin(at)
+        assert not begun()._records.begin(at)
 
 
 # --- power cuts, in every state that fsyncs of a folder allow ---------------------------------------------------------

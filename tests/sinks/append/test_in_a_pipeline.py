@@ -27,12 +27,12 @@ from lockstep.protocol.recover import RecoveryReport
 from lockstep.sinks import FunctionSink
 from lockstep.sinks.append_only import AppendOnlySink
 from lockstep.sinks.append_only.http import HttpSink
-from lockstep.sinks.append_only.tcp import TcpSink
+from lockstep.sinks.append_only.lines import TcpSink
 from lockstep.sinks.postgres import PostgresSink
 from lockstep.sinks.values import Publication, SinkContext, SinkEpoch
 from lockstep.sinks.write_ahead import NothingSent
 from lockstep.testing import OUTPUT, SealedRows, sealed
-from lockstep.testing._children import fork
+from lockstep.testing._crash_sweep import fork
 from lockstep.testing._under_test import DEPLOYMENT, epoch
 from stack.postgres import PostgresServer
 from tests.crash.world import rows_of_day

@@ -14,9 +14,8 @@ import pytest
 
 from lockstep.errors import InvalidPipeline, PublishBlocked, SinkUnavailable
 from lockstep.sinks.append_only import AppendOnlySink
-from lockstep.sinks.append_only._http_receiver import seconds_of
-from lockstep.sinks.append_only.http import HttpSink
-from lockstep.sinks.append_only.tcp import TcpSink
+from lockstep.sinks.append_only.http import HttpSink, seconds_of
+from lockstep.sinks.append_only.lines import TcpSink
 from lockstep.sinks.values import Publication
 from lockstep.testing import OUTPUT
 from tests.proxy import CuttingProxy

@@ -27,7 +27,7 @@ from lockstep.sinks.adopting import AdoptingSink, CommitOutcome
 from lockstep.sinks.compacting import CompactingTable, Compaction, Goal, Replacement, require_written, rewrite
 from lockstep.sinks.delta import DeltaSink
 from lockstep.sinks.values import Publication
-from lockstep.testing._children import ended, fork
+from lockstep.testing._crash_sweep import ended, fork
 from lockstep.testing._sealed_rows import SealedRows, sealed, table
 from lockstep.testing._under_test import SinkUnderTest, epoch, expect_proof, expect_rows, opened, prepare, publish
 from stack.s3 import S3Server

@@ -18,8 +18,7 @@ from pyiceberg.table import Table
 from lockstep.sinks.base import Sink
 from lockstep.sinks.iceberg import IcebergSink
 from lockstep.sinks.values import Batches, SinkContext, SinkEpoch
-from lockstep.testing._rows_at_home import at_home
-from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows
+from lockstep.testing._sealed_rows import OUTPUT, SCHEMA, SealedRows, staged_below_table
 from lockstep.testing._under_test import SinkUnderTest
 from lockstep.wal.table_staging import TableStaging
 from stack.s3 import S3Server
@@ -56,7 +55,9 @@ class IcebergUnderTest(SinkUnderTest):
         if self.name not in self._homes:
             self._homes[self.name] = self.sink().home(self.context())
         context = self.context()
-        return [at_home(one, self._homes[self.name], at, context.deployment, context.pipeline) for one in wal]
+        return [
+            staged_below_table(one, self._homes[self.name], at, context.deployment, context.pipeline) for one in wal
+        ]
 
     def elsewhere(self) -> tuple[Sink, SinkContext]:
         sink = self._sink("db.elsewhere")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
@@ -67,17 +68,17 @@ class Cluster:
         """None if there is no such topic."""
         with self.who.naming(f"looking at topic {name}"):
             try:
-                found = self._patiently(name, lambda: self._described(name))
+                description = self._patiently(name, lambda: self._described(name))
             except KafkaException as error:
                 if _is_unknown(error):
                     return None
                 raise
         return Topic(
             name,
-            str(found.topic_id),
-            len(found.partitions),
-            min((len(one.replicas) for one in found.partitions), default=0),
-            min((len(one.isr) for one in found.partitions), default=0),
+            str(description.topic_id),
+            len(description.partitions),
+            min((len(partition.replicas) for partition in description.partitions), default=0),
+            min((len(partition.isr) for partition in description.partitions), default=0),
         )
 
     def _described(self, name: str) -> Any:
@@ -124,8 +125,8 @@ class Cluster:
 
     def _settings(self, kind: ResourceType, name: str) -> Mapping[str, str]:
         resource = ConfigResource(kind, name)
-        found = self._admin.describe_configs([resource], request_timeout=SECONDS)[resource].result(SECONDS)
-        return {name: entry.value or "" for name, entry in found.items()}
+        entries = self._admin.describe_configs([resource], request_timeout=SECONDS)[resource].result(SECONDS)
+        return {name: entry.value or "" for name, entry in entries.items()}
 
     def ends(self, topic: str, partitions: Iterable[int], *, stable: bool = False) -> dict[int, int]:
         """The offset behind the last record of each partition; `stable`: before the oldest open transaction."""
@@ -133,8 +134,8 @@ class Cluster:
 
     def stable_ends(self, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int | None]]:
         """The stable ends, each with the partition's leader epoch, as far as brokers tell it."""
-        found = self._listed(topic, partitions, OffsetSpec.latest(), True)
-        return {number: (one.offset, one.leader_epoch) for number, one in found.items()}
+        ends = self._listed(topic, partitions, OffsetSpec.latest(), True)
+        return {number: (end.offset, end.leader_epoch) for number, end in ends.items()}
 
     def beginnings(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         """The offset of the oldest record that each partition still has; its end if it has none."""
@@ -144,29 +145,29 @@ class Cluster:
         """The first offset of each partition with this timestamp or a later one; None if there is none. `time`: a
         number is milliseconds since 1970."""
         spec = OffsetSpec.for_timestamp(time if isinstance(time, int) else int(time.timestamp() * 1000))
-        found = self._offsets(topic, partitions, spec, False)
-        return {number: offset if offset >= 0 else None for number, offset in found.items()}
+        offsets = self._offsets(topic, partitions, spec, False)
+        return {number: offset if offset >= 0 else None for number, offset in offsets.items()}
 
     def _offsets(self, topic: str, partitions: Iterable[int], spec: Any, stable: bool) -> dict[int, int]:
-        return {number: one.offset for number, one in self._listed(topic, partitions, spec, stable).items()}
+        return {number: result.offset for number, result in self._listed(topic, partitions, spec, stable).items()}
 
     def _listed(self, topic: str, partitions: Iterable[int], spec: Any, stable: bool) -> dict[int, Any]:
         level = IsolationLevel.READ_COMMITTED if stable else IsolationLevel.READ_UNCOMMITTED
-        asked = {TopicPartition(topic, number): spec for number in partitions}
-        if not asked:
+        specs = {TopicPartition(topic, number): spec for number in partitions}
+        if not specs:
             return {}
 
         def ask() -> dict[int, Any]:
             # Alone, `list_offsets` asks for the leaders once, and again after 3 s: its first question is lost when it
             # went over the bootstrap connection, which librdkafka ends as soon as it knows the brokers.
-            known = topic in self._met
+            leaders_known = topic in self._met
             self._met.discard(topic)
-            if not known:
+            if not leaders_known:
                 self._described(topic)
-            answers = self._admin.list_offsets(asked, isolation_level=level, request_timeout=SECONDS)
-            found = {partition.partition: future.result(SECONDS) for partition, future in answers.items()}
+            answers = self._admin.list_offsets(specs, isolation_level=level, request_timeout=SECONDS)
+            results = {partition.partition: future.result(SECONDS) for partition, future in answers.items()}
             self._met.add(topic)
-            return found
+            return results
 
         with self.who.naming(f"asking for offsets of {topic}"):
             return self._patiently(topic, ask)
@@ -184,14 +185,18 @@ class Cluster:
         if not places:
             return {}
         with self.who.naming(f"asking for the offsets of group {group}"):
-            asked = self._admin.list_consumer_group_offsets(
+            answers = self._admin.list_consumer_group_offsets(
                 [ConsumerGroupTopicPartitions(group, places)], require_stable=True, request_timeout=SECONDS
             )
-            found = asked[group].result(SECONDS).topic_partitions
-            for one in found:
-                if one.error is not None:
-                    raise KafkaException(one.error)
-        return {one.partition: (one.offset, one.leader_epoch) for one in found if one.offset >= 0}
+            committed = answers[group].result(SECONDS).topic_partitions
+            for partition in committed:
+                if partition.error is not None:
+                    raise KafkaException(partition.error)
+        return {
+            partition.partition: (partition.offset, partition.leader_epoch)
+            for partition in committed
+            if partition.offset >= 0
+        }
 
     def members(self, group: str) -> int:
         """How many consumers are in a group now."""
@@ -215,10 +220,10 @@ class Cluster:
             self._patiently(group, lambda: self._commit_offsets(group, places))
 
     def _commit_offsets(self, group: str, places: list[TopicPartition]) -> None:
-        asked = self._admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])
-        for one in asked[group].result(SECONDS).topic_partitions:
-            if one.error is not None:  # of a group without a coordinator only each partition tells it
-                raise KafkaException(one.error)
+        answers = self._admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])
+        for partition in answers[group].result(SECONDS).topic_partitions:
+            if partition.error is not None:  # of a group without a coordinator only each partition tells it
+                raise KafkaException(partition.error)
 
     def topics(self) -> list[str]:
         """The names of all topics that the login may see, the brokers' own left out."""
@@ -232,13 +237,141 @@ class Cluster:
 
     def require_topic(self, name: str) -> Topic:
         """Raises the asker's `refused` if there is none."""
-        found = self.topic(name)
-        if found is None:
+        topic = self.topic(name)
+        if topic is None:
             raise self.who.refused(
                 f"{self.who.name}: there is no topic {name}: create it, with as many partitions as its readers need"
             )
-        return found
+        return topic
 
 
 def _is_unknown(error: KafkaException) -> bool:
     return bool(code_of(error).code() == KafkaError.UNKNOWN_TOPIC_OR_PART)
+
+
+_log = logging.getLogger(__name__)
+
+#: What a batch of one record has around it, generously.
+_RECORD_OVERHEAD = 200
+BEFORE, AFTER = "message.timestamp.before.max.ms", "message.timestamp.after.max.ms"
+#: Of brokers before 4.0, in both directions, where neither of the two is set.
+EITHER = "message.timestamp.difference.max.ms"
+_ANY = 2**63 - 1
+#: The brokers' own: outcomes of transactions.
+_TRANSACTION_LOG = "__transaction_state"
+
+#: A setting and its value.
+Limit = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class TopicLimits:
+    """What one topic takes. `size`: of a batch, in bytes. `before`, `after`: milliseconds between a record's time and
+    now; None: any. `keyed`: compacted."""
+
+    topic: str
+    partitions: int
+    size: Limit
+    before: Limit | None = None
+    after: Limit | None = None
+    keyed: bool = False
+
+    @property
+    def batch_bytes(self) -> int:
+        return self.size[1]
+
+    @property
+    def record_bytes(self) -> int:
+        """Key, value and header of the largest record."""
+        return self.batch_bytes - _RECORD_OVERHEAD
+
+    @classmethod
+    def of(
+        cls, topic: str, partitions: int, settings: Mapping[str, str], client: Mapping[str, str] = {}
+    ) -> TopicLimits:
+        """`settings`: the topic's. `client`: the connection's."""
+        sizes = [("max.message.bytes", int(settings.get("max.message.bytes", 1_048_588)))]
+        for name, own_settings in (("segment.bytes", settings), ("message.max.bytes", client)):
+            sizes += [(name, int(own_settings[name]))] if name in own_settings else []
+        own_time = settings.get("message.timestamp.type", "CreateTime") == "CreateTime"
+        return cls(
+            topic,
+            partitions,
+            min(sizes, key=lambda limit: limit[1]),
+            _time(settings, BEFORE) if own_time else None,
+            _time(settings, AFTER) if own_time else None,
+            is_compacted(settings),
+        )
+
+
+def limits_of(cluster: Cluster, topic: str) -> TopicLimits:
+    """What the topic's brokers take from a client with the cluster's settings."""
+    partitions = cluster.require_topic(topic).partitions
+    return TopicLimits.of(topic, partitions, cluster.topic_settings(topic), cluster.settings)
+
+
+def is_compacted(settings: Mapping[str, str]) -> bool:
+    return "compact" in settings.get("cleanup.policy", "")
+
+
+def _time(settings: Mapping[str, str], name: str) -> Limit | None:
+    for setting in (name, EITHER):
+        if (value := int(settings.get(setting) or _ANY)) < _ANY:
+            return setting, value
+    return None
+
+
+def require_transactions(cluster: Cluster, timeout: float) -> None:
+    """Refuse where brokers would end a transaction sooner than `timeout` seconds."""
+    most = int(cluster.broker_settings().get("transaction.max.timeout.ms", 900_000))
+    if timeout * 1000 > most:
+        raise cluster.who.refused(
+            f"{cluster.who.name}: transaction_timeout is {timeout:.0f} s, the brokers' transaction.max.timeout.ms is "
+            f"{most}: lower the one or raise the other"
+        )
+
+
+def require_durable(cluster: Cluster, topic: Topic) -> None:
+    """Refuse where a record that was acknowledged could be lost with one broker."""
+    faults = list(_not_durable(topic, cluster.topic_settings(topic.name)))
+    if faults:
+        raise cluster.who.refused(f"{cluster.who.name}: topic {topic.name}: {'; '.join(faults)}")
+
+
+def require_lasting_outcomes(cluster: Cluster) -> None:
+    """Refuse where a commit that was answered could be lost with one broker.
+
+    The brokers' log of transactions is a topic like others, made when the first transaction begins. A login that may
+    not look at it is taken at its word.
+    """
+    who = cluster.who
+    try:
+        log = cluster.topic(_TRANSACTION_LOG)
+        faults = list(
+            _not_durable(log, cluster.topic_settings(log.name)) if log else _to_come(cluster.broker_settings())
+        )
+    except who.refused as refused:
+        _log.warning("%s: nobody looks whether outcomes of transactions last: %s", who.name, refused)
+        return
+    if faults:
+        raise who.refused(f"{who.name}: the brokers' topic {_TRANSACTION_LOG}: {'; '.join(faults)}")
+
+
+def _to_come(settings: Mapping[str, str]) -> Iterator[str]:
+    """Of a log of transactions that isn't there yet."""
+    replicas, needed = (int(settings.get(f"transaction.state.log.{of}", 0)) for of in ("replication.factor", "min.isr"))
+    if replicas > 1 and needed < 2:
+        yield f"it will have {replicas} replicas, and transaction.state.log.min.isr={needed}: set that to 2"
+
+
+def _not_durable(topic: Topic, settings: Mapping[str, str]) -> Iterator[str]:
+    needed = int(settings.get("min.insync.replicas", 1))
+    if topic.replicas > 1 and needed < 2:
+        yield (
+            f"it has {topic.replicas} replicas and min.insync.replicas={needed}: a record that only one broker has "
+            "would count as safe; set it to 2"
+        )
+    if topic.in_sync < needed:
+        yield f"{topic.in_sync} replicas are in sync, min.insync.replicas is {needed}: nothing could be written now"
+    if settings.get("unclean.leader.election.enable") == "true":
+        yield "unclean.leader.election.enable=true lets a broker lead that lacks records; set it to false"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from confluent_kafka import KafkaError, KafkaException
@@ -16,6 +17,10 @@ from confluent_kafka.admin import AdminClient
 from lockstep.connections.login import Login, entered
 from lockstep.connections.names import Dataset
 from lockstep.errors import InvalidPipeline, LockstepError, PreflightRefused, SinkUnavailable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 BOOTSTRAP = "bootstrap.servers"
 USERNAME, PASSWORD = "sasl.username", "sasl.password"
@@ -34,55 +39,55 @@ NESTED = "__extra__"
 Settings = dict[str, str]
 
 
-def settings_of(given: str, who: str) -> Settings:
+def settings_of(dsn: str, who: str) -> Settings:
     """librdkafka's settings from a connection. Raises `InvalidPipeline`, and never repeats what was given.
 
     `given`: "host:port,host:port"; or a JSON object of librdkafka's settings; or a URI as Airflow makes it of a Kafka
     Connection, whose extra is that object: kafka://host:port/?security.protocol=SASL_SSL&…. A login and a password in
     front of its host are `sasl.username` and `sasl.password`.
     """
-    text = given.strip()
+    text = dsn.strip()
     if text.startswith("{"):
-        found = _of_json(text, who)
+        settings = _of_json(text, who)
     elif "://" in text:
-        found = _of_uri(text, who)
+        settings = _of_uri(text, who)
     else:
-        found = {BOOTSTRAP: text}
-    if not found.get(BOOTSTRAP):
+        settings = {BOOTSTRAP: text}
+    if not settings.get(BOOTSTRAP):
         raise InvalidPipeline(f"{who}: the connection names no {BOOTSTRAP}")
-    if "@" in found[BOOTSTRAP]:
+    if "@" in settings[BOOTSTRAP]:
         raise InvalidPipeline(
             f"{who}: the connection has an @ among its hosts. For a login and a password give a URI, "
             "kafka://login:password@host:port/?security.protocol=…, or "
             f"{USERNAME} and {PASSWORD} as settings"
         )
-    if taken := sorted(OURS & found.keys()):
-        raise InvalidPipeline(f"{who}: the connection sets {', '.join(taken)}, which Lockstep does; leave it away")
-    return found
+    if reserved := sorted(OURS & settings.keys()):
+        raise InvalidPipeline(f"{who}: the connection sets {', '.join(reserved)}, which Lockstep does; leave it away")
+    return settings
 
 
-def dataset_of(given: str, topic: str, who: str) -> Dataset:
+def dataset_of(dsn: str, topic: str, who: str) -> Dataset:
     """What lineage calls a topic: by the first of the brokers that the connection names. Raises `InvalidPipeline`."""
-    host, _, port = settings_of(given, who)[BOOTSTRAP].split(",")[0].strip().rpartition("://")[2].rpartition(":")
+    host, _, port = settings_of(dsn, who)[BOOTSTRAP].split(",")[0].strip().rpartition("://")[2].rpartition(":")
     return Dataset.on("kafka", host or port, port if host else 9092, topic)
 
 
 def _of_json(text: str, who: str) -> Settings:
     try:
-        found = json.loads(text)
+        content = json.loads(text)
     except ValueError:
         raise InvalidPipeline(f"{who}: the connection looks like JSON, and isn't") from None
-    return {str(name): _text(value) for name, value in found.items()}
+    return {str(name): _text(value) for name, value in content.items()}
 
 
 def _of_uri(text: str, who: str) -> Settings:
     parts = urlsplit(text)
     if parts.scheme != "kafka":
         raise InvalidPipeline(f"{who}: the connection is for {parts.scheme}, not for kafka")
-    found = dict(parse_qsl(parts.query))
-    nested = _of_json(found.pop(NESTED), who) if NESTED in found else {}
+    options = dict(parse_qsl(parts.query))
+    nested = _of_json(options.pop(NESTED), who) if NESTED in options else {}
     login, _, host = parts.netloc.rpartition("@")
-    settings = ({BOOTSTRAP: unquote(host)} if host else {}) | found | nested
+    settings = ({BOOTSTRAP: unquote(host)} if host else {}) | options | nested
     return settings | _of_login(login, settings, who)
 
 
@@ -91,7 +96,7 @@ def _of_login(login: str, settings: Settings, who: str) -> Settings:
     username, _, password = (unquote(part) for part in login.partition(":"))
     if not (username or password):
         return {}
-    told = {USERNAME: username, PASSWORD: password}
+    login_settings = {USERNAME: username, PASSWORD: password}
     protocol = settings.get("security.protocol", "").upper()
     mechanism = next((settings[name] for name in _MECHANISMS if name in settings), "")
     if not (username and password):
@@ -101,10 +106,10 @@ def _of_login(login: str, settings: Settings, who: str) -> Settings:
     elif mechanism not in _BY_PASSWORD:
         fits = ", ".join(_BY_PASSWORD)
         fault = f"has a login, and sasl.mechanism={mechanism or 'GSSAPI'} takes none: set one of {fits} in its extra"
-    elif any(settings.get(name, value) != value for name, value in told.items()):
+    elif any(settings.get(name, value) != value for name, value in login_settings.items()):
         fault = f"has one login, and another one in {USERNAME} and {PASSWORD} of its extra: leave one of them away"
     else:
-        return told
+        return login_settings
     raise InvalidPipeline(f"{who}: the connection {fault}")
 
 
@@ -132,8 +137,8 @@ def connect(client: Any, topic: str, seconds: float) -> None:
 
 def code_of(error: KafkaException) -> KafkaError:
     """What an exception of confluent-kafka carries."""
-    found: KafkaError = error.args[0]
-    return found
+    code: KafkaError = error.args[0]
+    return code
 
 
 @dataclass(frozen=True)
@@ -201,10 +206,79 @@ def entered_settings(dsn: str, who: Asker) -> Settings:
 def _knock(settings: Settings) -> None:
     refusals: list[KafkaError] = []
     admin = AdminClient({**client(settings), "error_cb": refusals.append})
-    asked = admin.describe_cluster(request_timeout=_KNOCKING)
+    answer = admin.describe_cluster(request_timeout=_KNOCKING)
     deadline = time.monotonic() + _KNOCKING
-    while not asked.done() and time.monotonic() < deadline:
+    while not answer.done() and time.monotonic() < deadline:
         admin.poll(0.01)
         for refusal in refusals:
             if refusal.code() in _NO_LOGIN:
                 raise _LoginRefused(refusal.str())
+
+
+_SAME = frozenset({"bootstrap.servers", "security.protocol", "sasl.kerberos.service.name", "client.rack"})
+_LOGIN_MODULES = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+_MECHANISM = ("sasl.mechanism", "sasl.mechanisms")
+#: Settings of librdkafka that are no matter of where the cluster is, or who asks.
+_ELSEWHERE = frozenset({"sasl.username", "sasl.password", *_MECHANISM, "ssl.ca.location", "client.id"})
+#: One login module: whatever else there stands, Java repeats a part of in its error.
+_NOTHING = "a.B required;"
+_JAAS = re.compile(
+    r"""\s*[\w.$]+\s+(?:required|requisite|sufficient|optional)(?:\s+[\w.]+=(?:"(?:[^"\\]|\\.)*"|[^\s";]+))*\s*;\s*"""
+)
+JAVA = "java."  #: prefix of settings that are for Java's client alone
+
+
+def java_settings(settings: Mapping[str, str], who: str) -> dict[str, str]:
+    """Java's settings. What has no counterpart can be given with the prefix `java.`. Raises `InvalidPipeline`."""
+    own = {name.removeprefix(JAVA): value for name, value in settings.items() if name.startswith(JAVA)}
+    shared = {name: value for name, value in settings.items() if not name.startswith(JAVA)}
+    unknown = sorted(name for name in shared.keys() - _SAME - _ELSEWHERE if name.startswith(("ssl.", "sasl.")))
+    if unknown and not own:
+        raise InvalidPipeline(
+            f"{who}: Spark's client is written in Java and knows no {', '.join(unknown)}: give the connection what it "
+            f"needs instead, with the prefix {JAVA!r}"
+        )
+    translated = {name: value for name, value in shared.items() if name in _SAME} | _sasl(shared)
+    if authority := shared.get("ssl.ca.location"):
+        translated |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": authority}
+    if not _JAAS.fullmatch(own.get("sasl.jaas.config", _NOTHING)):
+        raise InvalidPipeline(
+            f"{who}: {JAVA}sasl.jaas.config is not of the form '<login module> required <name>=\"<value>\" …;'"
+        )
+    return translated | own
+
+
+def _sasl(settings: Mapping[str, str]) -> dict[str, str]:
+    mechanism = next((settings[name] for name in _MECHANISM if name in settings), None)
+    if mechanism is None:
+        return {}
+    sasl = {"sasl.mechanism": mechanism}
+    if mechanism in _LOGIN_MODULES and "sasl.username" in settings:
+        login = (
+            f'username="{_quoted(settings["sasl.username"])}" password="{_quoted(settings.get("sasl.password", ""))}"'
+        )
+        sasl["sasl.jaas.config"] = f"{_LOGIN_MODULES[mechanism]} required {login};"
+    return sasl
+
+
+def _quoted(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"')
+
+
+_SETTING = "spark.sql.redaction.string.regex"
+#: An option in the text of a request, key and value.
+_OPTION = r'(?is)"kafka\.[^"]*(?:jaas|password|secret|token|\.key)[^"]*"\s*value:\s*"(?:[^"\\]|\\.)*"'
+_TELLING = ("jaas", "password", "secret", "token", ".key")
+
+
+def hide_login(spark: SparkSession, settings: Mapping[str, str]) -> None:
+    """Have this session's plans shown without what opens doors, if the settings have any such thing."""
+    if not any(part in name.lower() for name in settings for part in _TELLING):
+        return
+    own = spark.conf.get(_SETTING, "") or ""
+    if _OPTION not in own:
+        spark.conf.set(_SETTING, f"{own}|{_OPTION}" if own else _OPTION)

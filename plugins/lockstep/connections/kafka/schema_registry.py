@@ -13,7 +13,7 @@ from urllib.parse import quote
 import httpx
 import tenacity
 
-from lockstep.connections.http.address import login_of, parse_url
+from lockstep.connections.http import login_of, parse_url
 from lockstep.connections.kafka.connection import Asker
 
 _TYPE = "application/vnd.schemaregistry.v1+json"
@@ -58,17 +58,17 @@ class SchemaRegistry:
         Left out, with a warning: those that are no Avro, and those that refer to other subjects. Raises the asker's
         `refused` for a subject that isn't there, `unavailable`, `InvalidPipeline` for a connection that is no URL.
         """
-        found: dict[int, str] = {}
+        schemas: dict[int, str] = {}
         with self._client() as client:
             for subject in subjects:
                 for version in self._ask(client, subject, "versions"):
-                    one = self._ask(client, subject, f"versions/{int(version)}")
-                    if why := _why_unreadable(one):
-                        told = (self.who.name, one["id"], subject, why)
+                    schema = self._ask(client, subject, f"versions/{int(version)}")
+                    if why := _why_unreadable(schema):
+                        told = (self.who.name, schema["id"], subject, why)
                         _log.warning("%s: schema %s of subject %s isn't used: %s", *told)
                     else:
-                        found[int(one["id"])] = one["schema"]
-        return found
+                        schemas[int(schema["id"])] = schema["schema"]
+        return schemas
 
     def find_known(self, ids: Collection[int], subjects: Collection[str]) -> set[int]:
         """Those of the ids that `schemas_of` should have told by now: a node that answered may have been behind, or a
@@ -76,10 +76,10 @@ class SchemaRegistry:
 
         Raises as `schemas_of` does.
         """
-        found = set(ids) & self.schemas_of(subjects).keys()
+        listed = set(ids) & self.schemas_of(subjects).keys()
         with self._client() as client:
-            asked = sorted(set(ids) - found)[-_ONE_BY_ONE:]
-            return found | {id for id in asked if self._belongs(client, id, subjects)}
+            unlisted = sorted(set(ids) - listed)[-_ONE_BY_ONE:]
+            return listed | {id for id in unlisted if self._belongs(client, id, subjects)}
 
     def _belongs(self, client: httpx.Client, id: int, subjects: Collection[str]) -> bool:
         """Whether it is a schema of these subjects that can be read."""
@@ -87,24 +87,24 @@ class SchemaRegistry:
         if schema is None or _why_unreadable(schema):
             return False
         places = self._ask_for(client, id, "/versions?deleted=true") or []  # registries of old can't tell
-        return any(one["subject"] in subjects for one in places)
+        return any(place["subject"] in subjects for place in places)
 
     def latest(self, subject: str) -> Registered:
         """The newest schema of a subject. Raises as `schemas_of` does, and the asker's `refused` for one that is no
         Avro or refers to other subjects."""
         with self._client() as client:
-            found = self._ask(client, subject, "versions/latest", deleted=False)
-        if why := _why_unreadable(found):
-            raise self.who.refused(f"{self.who.name}: schema {found['id']} of subject {subject} can't be used: {why}")
-        return Registered(int(found["id"]), found["schema"])
+            schema = self._ask(client, subject, "versions/latest", deleted=False)
+        if why := _why_unreadable(schema):
+            raise self.who.refused(f"{self.who.name}: schema {schema['id']} of subject {subject} can't be used: {why}")
+        return Registered(int(schema["id"]), schema["schema"])
 
     def register(self, subject: str, schema: str) -> Registered:
         """The schema, which is the subject's afterwards, if it wasn't before. Raises as `latest` does, and the asker's
         `refused` for one that the registry doesn't take."""
         with self._client() as client:
             path = f"subjects/{quote(subject, safe='')}/versions"
-            told = self._told(client, "POST", subject, path, {"schema": schema})
-        return Registered(int(told["id"]), schema)
+            reply = self._told(client, "POST", subject, path, {"schema": schema})
+        return Registered(int(reply["id"]), schema)
 
     def _is_readable(self, subject: str, found: Any) -> bool:
         if why := _why_unreadable(found):
@@ -158,34 +158,34 @@ class SchemaRegistry:
     def _ask_for(self, client: httpx.Client, id: int, what: str = "") -> Any:
         """None if the registry has no such schema, or not for this login: which reads all of its own subjects."""
         answer = self._answer(client, "GET", f"schemas/ids/{id}{what}")
-        told = _json(answer)
-        if answer.status_code == 200 and told is not None:
-            return told
+        content = _json(answer)
+        if answer.status_code == 200 and content is not None:
+            return content
         if answer.status_code in (403, 404):
             return None
         raise self.who.refused(f"{self._name} answers {answer.status_code} for schema {id}: is it one?")
 
     def _told(self, client: httpx.Client, method: str, subject: str, path: str, body: Any = None) -> Any:
-        answer, asked = self._answer(client, method, path, body), self._name
-        told = _json(answer)
-        if answer.status_code == 200 and told is not None:
-            return told
-        if isinstance(told, dict) and told.get("error_code") == _NO_SUBJECT:
-            raise self.who.refused(f"{asked} has no subject {subject}: {self.advice}")
+        answer, registry = self._answer(client, method, path, body), self._name
+        content = _json(answer)
+        if answer.status_code == 200 and content is not None:
+            return content
+        if isinstance(content, dict) and content.get("error_code") == _NO_SUBJECT:
+            raise self.who.refused(f"{registry} has no subject {subject}: {self.advice}")
         if body is not None and answer.status_code in _UNFIT:
             why = _UNFIT[answer.status_code]
             raise self.who.refused(
-                f"{asked} doesn't take the schema of these rows for subject {subject} ({answer.status_code}): {why}"
+                f"{registry} doesn't take the schema of these rows for subject {subject} ({answer.status_code}): {why}"
             )
         may = "read" if body is None else "register schemas"
         raise self.who.refused(
-            f"{asked} answers {answer.status_code} for subject {subject}: is it one, and may the login {may} there?"
+            f"{registry} answers {answer.status_code} for subject {subject}: is it one, and may the login {may} there?"
         )
 
 
-def _why_unreadable(found: Any) -> str:
+def _why_unreadable(schema: Any) -> str:
     """Why records by it are bad; empty if they aren't."""
-    kind, references = found.get("schemaType", "AVRO"), found.get("references", [])
+    kind, references = schema.get("schemaType", "AVRO"), schema.get("references", [])
     return f"it is {kind}" if kind != "AVRO" else "it refers to other subjects" if references else ""
 
 

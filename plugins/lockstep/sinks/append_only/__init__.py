@@ -1,5 +1,5 @@
 """Targets without transactions: records that carry their own keys."""
 
-from lockstep.sinks.append_only.sink import AppendOnlySink
+from lockstep.sinks.append_only.base import AppendOnlySink
 
 __all__ = ["AppendOnlySink"]

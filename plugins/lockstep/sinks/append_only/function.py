@@ -13,8 +13,13 @@ from lockstep.definition.functions import import_function, reference_to
 from lockstep.epoch import Vote, require_name
 from lockstep.errors import InvalidPipeline, LockstepError, SinkRejected, SinkUnavailable
 from lockstep.observability.redaction import cause, describe_error
-from lockstep.sinks.append_only.open_sink import OpenAppendOnlySink
-from lockstep.sinks.append_only.sink import OnRestate, require_guarantee, require_on_restate, what_follows
+from lockstep.sinks.append_only.base import (
+    OnRestate,
+    OpenAppendOnlySink,
+    require_guarantee,
+    require_on_restate,
+    what_follows,
+)
 from lockstep.sinks.base import Sink
 from lockstep.sinks.committers import check_committer
 from lockstep.sinks.values import Batches, Guarantee, SinkContext, SinkEpoch

@@ -95,21 +95,21 @@ class Records(Iterator[Record]):
     def chunks(self, count: int, size: int) -> Iterator[Chunk]:
         """At most `count` records and `size` bytes; a record that is larger stands alone. However the WAL is cut into
         batches, the same each time."""
-        held: list[bytes] = []
-        first = rows = taken = 0
+        bodies: list[bytes] = []
+        first = rows = size_so_far = 0
         for lines in self._lines:
             begin = 0
             while begin < len(lines):
-                more = lines.fitting(begin, count - rows, size - taken) or (0 if rows else 1)
+                more = lines.fitting(begin, count - rows, size - size_so_far) or (0 if rows else 1)
                 if more:
-                    held.append(lines.body(begin, begin + more))
-                    rows, taken, begin = rows + more, taken + len(held[-1]), begin + more
+                    bodies.append(lines.body(begin, begin + more))
+                    rows, size_so_far, begin = rows + more, size_so_far + len(bodies[-1]), begin + more
                 if not more or begin < len(lines) or rows == count:
-                    yield Chunk(self.origin, first, rows, b"".join(held))
-                    first, rows, taken = first + rows, 0, 0
-                    held.clear()
+                    yield Chunk(self.origin, first, rows, b"".join(bodies))
+                    first, rows, size_so_far = first + rows, 0, 0
+                    bodies.clear()
         if rows:
-            yield Chunk(self.origin, first, rows, b"".join(held))
+            yield Chunk(self.origin, first, rows, b"".join(bodies))
 
     def _each(self) -> Iterator[Record]:
         ordinal = 0
@@ -169,11 +169,11 @@ def check_records(batches: Batches, origin: Origin, longest: int) -> int:
 
 
 def _lines_of(batches: Batches, origin: Origin, longest: int | None) -> Iterator[_Lines]:
-    made = _Made(origin, _require_columns(batches), longest)
+    maker = _Made(origin, _require_columns(batches), longest)
     ordinal = 0
     for batch in small_batches(iter(batches)):
         if batch.num_rows:
-            yield made.lines(batch, ordinal)
+            yield maker.lines(batch, ordinal)
         ordinal += batch.num_rows
     _require_all(batches, ordinal)
 
@@ -215,6 +215,6 @@ def _require_columns(batches: Batches) -> str:
     return where
 
 
-def _require_all(batches: Batches, found: int) -> None:
-    if found != batches.rows:
-        raise SinkRejected(f"output {batches.output}: the WAL gave {found} rows, {batches.rows} are sealed")
+def _require_all(batches: Batches, rows: int) -> None:
+    if rows != batches.rows:
+        raise SinkRejected(f"output {batches.output}: the WAL gave {rows} rows, {batches.rows} are sealed")

@@ -1,18 +1,18 @@
-"""The committers that a sink can be given by name, for targets that can't keep the record with the rows."""
+"""Committers that a sink's `committer` argument selects, for targets that can't keep the record with the rows."""
 
 from __future__ import annotations
 
 from lockstep.errors import InvalidPipeline
 from lockstep.sinks.committers._folder import FileCommitter
 from lockstep.sinks.committers._table import POSTGRES, PostgresCommitter
-from lockstep.sinks.committers.outside import NoCommitter, NoTransaction, OutsideCommitter
+from lockstep.sinks.committers.external import ExternalCommitter, NoCommitter, NoTransaction
 from lockstep.sinks.values import SinkContext
 
 __all__ = [
+    "ExternalCommitter",
     "FileCommitter",
     "NoCommitter",
     "NoTransaction",
-    "OutsideCommitter",
     "PostgresCommitter",
     "check_committer",
     "open_committer",
@@ -20,15 +20,15 @@ __all__ = [
 
 
 def check_committer(sink: str, setting: str | None) -> str | None:
-    """A sink's setting as a plan has it: "postgres:<connection id>", or a folder, absolute; None remembers nothing.
+    """Return the setting as plans have it: "postgres:<connection id>", an absolute folder, or None for no record.
 
     Raises `InvalidPipeline`.
     """
     return _make(sink, setting).setting()
 
 
-def open_committer(sink: str, setting: str | None, context: SinkContext) -> OutsideCommitter:
-    """What remembers the epochs of this sink. Raises `InvalidPipeline`; the first look connects."""
+def open_committer(sink: str, setting: str | None, context: SinkContext) -> ExternalCommitter:
+    """Return the committer of this sink; it connects at first use. Raises `InvalidPipeline`."""
     committer = _make(sink, setting)
     committer.set_job_id(f"{context.deployment}:{context.pipeline}")
     committer.set_operator_id(sink)
@@ -36,7 +36,7 @@ def open_committer(sink: str, setting: str | None, context: SinkContext) -> Outs
     return committer
 
 
-def _make(sink: str, setting: str | None) -> OutsideCommitter:
+def _make(sink: str, setting: str | None) -> ExternalCommitter:
     if setting is None:
         return NoCommitter()
     if setting.startswith(POSTGRES):

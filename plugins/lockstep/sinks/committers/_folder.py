@@ -1,4 +1,4 @@
-"""A committer that remembers in a folder."""
+"""`FileCommitter`: records in a folder."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 
-import lockstep.sinks.committers._lone_sender as lone_sender
-from lockstep.connections.names import absolute
+from lockstep.connections.home import absolute
 from lockstep.epoch import Json
 from lockstep.errors import OutcomeUnknown, SinkUnavailable, TargetChanged
-from lockstep.sinks.committers.outside import OutsideCommitter
+from lockstep.sinks.committers import external
+from lockstep.sinks.committers.external import ExternalCommitter
 from lockstep.sinks.durable_file import Damaged, create_whole, from_checked, sync_folder, to_checked
 from lockstep.sinks.values import Marker, SinkEpoch
 from lockstep.sinks.write_ahead import Session
@@ -25,12 +25,12 @@ _RECORD, _BEGUN = re.compile(r"epoch=([0-9]+)\.json"), re.compile(r"begun=([0-9]
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
 
 
-class FileCommitter(OutsideCommitter):
-    """A small file for each epoch that was sent: `<path>/<job>/<operator>/epoch=<id>.json`, created whole and once,
-    and before it the same as `span=<…>.json` for its interval. Where the record goes before the rows `begun=<id>.json`
-    is the first of them, and stays.
+class FileCommitter(ExternalCommitter):
+    """Records each sent epoch in a small file `<path>/<job>/<operator>/epoch=<id>.json`, which is created atomically
+    and only once. `span=<…>.json` for its interval is created before it, and with at most once `begun=<id>.json` before
+    the rows; all of them stay.
 
-    `path`: a folder on a local or shared file system with hard links, the same for whoever may publish.
+    `path`: a folder on a local or shared file system with hard links, the same for every process that may publish.
     """
 
     def __init__(self, path: str) -> None:
@@ -41,25 +41,25 @@ class FileCommitter(OutsideCommitter):
 
     def create_resource(self) -> None:
         """Raises `SinkUnavailable`."""
-        with self._naming():
+        with self._storage_errors():
             missing = [folder for folder in (self._folder, *self._folder.parents) if not folder.exists()]
             self._drafts.mkdir(parents=True, exist_ok=True)
             if not self._id.exists():
-                with suppress(FileNotFoundError):  # another one, who was first, took the draft away
+                with suppress(FileNotFoundError):  # another process was first and removed the draft
                     create_whole(self._id, to_checked({"id": str(uuid.uuid4())}), self._drafts)
-            for folder in {self._folder.parent, self._root, *(made.parent for made in missing)}:
+            for folder in {self._folder.parent, self._root, *(created.parent for created in missing)}:
                 sync_folder(folder)
             self._tidy()
 
     def resource_id(self) -> str:
         """Raises `TargetChanged`."""
-        with self._naming():
+        with self._storage_errors():
             try:
                 return str(from_checked(self._id.read_bytes())["id"])
             except (FileNotFoundError, Damaged) as error:
                 raise TargetChanged(
-                    f"committer of {self.operator_id}: {self._id} is missing or damaged ({error}), so nobody can tell "
-                    "which epochs were sent: mount or restore the folder"
+                    f"committer of {self.operator_id}: {self._id} is missing or damaged ({error}), so it is "
+                    "unknown which epochs were sent: mount or restore the folder"
                 ) from error
 
     def is_checkpoint_committed(self, epoch: int) -> Marker | None:
@@ -67,9 +67,9 @@ class FileCommitter(OutsideCommitter):
         return self._read(self._file(epoch), epoch)
 
     def _read(self, path: Path, epoch: int, otherwise: str = "to have the epoch sent again") -> Marker | None:
-        with self._naming():
+        with self._storage_errors():
             try:
-                found = from_checked(path.read_bytes())
+                record = from_checked(path.read_bytes())
             except FileNotFoundError:
                 return None
             except Damaged as error:
@@ -78,11 +78,11 @@ class FileCommitter(OutsideCommitter):
                     f"copy, or remove it {otherwise}"
                 ) from error
         return Marker(
-            int(found.get("epoch", epoch)),
-            int(found["token"]),
-            str(found["manifest"]),
-            found.get("span"),
-            whole=bool(found.get("whole", True)),
+            int(record.get("epoch", epoch)),
+            int(record["token"]),
+            str(record["manifest"]),
+            record.get("span"),
+            whole=bool(record.get("whole", True)),
         )
 
     def find_span(self, span: str) -> Marker | None:
@@ -90,15 +90,15 @@ class FileCommitter(OutsideCommitter):
 
     def newest(self) -> list[Marker]:
         last = max(self._epochs(_RECORD), default=None)
-        found = self.is_checkpoint_committed(last) if last is not None else None
-        return [found] if found else []
+        marker = self.is_checkpoint_committed(last) if last is not None else None
+        return [marker] if marker else []
 
     def all(self) -> Iterator[Marker]:
         yield from filter(None, map(self.is_checkpoint_committed, sorted(self._epochs(_RECORD))))
 
     def _epochs(self, kind: re.Pattern[str]) -> list[int]:
-        with self._naming(), suppress(FileNotFoundError):
-            return [int(found[1]) for path in self._folder.iterdir() if (found := kind.fullmatch(path.name))]
+        with self._storage_errors(), suppress(FileNotFoundError):
+            return [int(match[1]) for path in self._folder.iterdir() if (match := kind.fullmatch(path.name))]
         return []
 
     def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
@@ -110,20 +110,20 @@ class FileCommitter(OutsideCommitter):
         if epoch.span is not None:
             self._create(self._span(epoch.span), epoch)
 
-    def _create(self, path: Path, epoch: SinkEpoch, more: Mapping[str, Json] = MappingProxyType({})) -> bool:
-        """Whether it wasn't there."""
-        told = {"epoch": epoch.id, "token": epoch.token, "manifest": epoch.manifest_hash, **more}
+    def _create(self, path: Path, epoch: SinkEpoch, extra: Mapping[str, Json] = MappingProxyType({})) -> bool:
+        """Create the record; return False if it exists."""
+        record = {"epoch": epoch.id, "token": epoch.token, "manifest": epoch.manifest_hash, **extra}
         if epoch.span is not None:
-            told["span"] = epoch.span
-        with self._naming(), suppress(FileNotFoundError):  # another one, who was first, took the draft away
-            return create_whole(path, to_checked(told), self._drafts)
+            record["span"] = epoch.span
+        with self._storage_errors(), suppress(FileNotFoundError):  # another process was first and removed the draft
+            return create_whole(path, to_checked(record), self._drafts)
         return False
 
     # --- the record before the rows ---
 
     def begin(self, epoch: SinkEpoch) -> bool:
-        """One process alone creates the file. Then it looks for the record: one that was taken back too late left the
-        name free, and the record that had come before."""
+        """Create the file; one process succeeds. Then check for the record: if `begin` was taken back too late, the
+        name is free although the epoch is recorded."""
         self._create_span(epoch)
         return self._create(self._begun(epoch.id), epoch) and self.is_checkpoint_committed(epoch.id) is None
 
@@ -132,54 +132,54 @@ class FileCommitter(OutsideCommitter):
         self._require_same(epoch)
 
     def take_back(self, epoch: SinkEpoch) -> None:
-        with self._naming():
+        with self._storage_errors():
             self._begun(epoch.id).unlink(missing_ok=True)
             sync_folder(self._folder)
 
     def find_begun(self, epoch: int) -> Marker | None:
         """Raises `OutcomeUnknown` for a damaged record."""
-        return self._read(self._begun(epoch), epoch, "if nothing of the epoch has come, to have it sent")
+        return self._read(self._begun(epoch), epoch, "if nothing of the epoch has arrived, to have it sent")
 
     def list_begun(self, *, newest: bool = False) -> list[Marker]:
         epochs = sorted(self._epochs(_BEGUN))[-1 if newest else 0 :]
-        return [found for epoch in epochs if (found := self.find_begun(epoch)) is not None]
+        return [marker for epoch in epochs if (marker := self.find_begun(epoch)) is not None]
 
     # --- one sender at a time ---
 
     @contextmanager
-    def alone(self, epoch: SinkEpoch) -> Iterator[bool]:
-        """A dead process's lock is gone; one that gives no sign doesn't count."""
+    def sender_lock(self, epoch: SinkEpoch) -> Iterator[bool]:
+        """Lock a file; the lock of a dead process is gone, and one without heartbeats is ignored."""
         path = self._drafts / f"{self._file(epoch.id).name}~sending"
-        with self._naming():
+        with self._storage_errors():
             self._drafts.mkdir(exist_ok=True)
             descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o666)
         try:
-            with self._naming():
-                alone = _locked(descriptor) or self._clock() - os.fstat(descriptor).st_mtime > lone_sender.STANDSTILL
+            with self._storage_errors():
+                alone = _locked(descriptor) or self._clock() - os.fstat(descriptor).st_mtime > external.STANDSTILL
             if not alone:
                 yield False
                 return
             os.utime(descriptor)
-            with lone_sender.beating(lambda: os.utime(descriptor)):
+            with external.heartbeat(lambda: os.utime(descriptor)):
                 yield True
             path.unlink(missing_ok=True)
         finally:
             os.close(descriptor)
 
     def _clock(self) -> float:
-        """The file system's own: the times of its files are told by no other."""
+        """Return the file system's own time, by which it stamps files."""
         with tempfile.TemporaryFile(dir=self._drafts) as probe:
             return os.fstat(probe.fileno()).st_mtime
 
     def _tidy(self) -> None:
-        """Take away what killed processes left of records, and of the id, that stand."""
+        """Remove drafts that killed processes left, if the file that they were for exists."""
         for draft in self._drafts.iterdir():
             final = draft.name.partition("~")[0]
             if (self._folder / final).exists() or final == self._id.name:
                 draft.unlink(missing_ok=True)
 
     @contextmanager
-    def _naming(self) -> Iterator[None]:
+    def _storage_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -213,5 +213,5 @@ def _locked(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        return True  # this file system has no locks: everybody sends
+        return True  # this file system has no locks: every process may send
     return True

@@ -1,4 +1,4 @@
-"""A committer that remembers in a table of any PostgreSQL database."""
+"""`PostgresCommitter`: records in a table of any PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from contextlib import contextmanager, nullcontext
 from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor
 
-import lockstep.sinks.committers._lone_sender as lone_sender
 from lockstep.connections.postgres.connection import Database, close_quietly
 from lockstep.errors import SINK_ERRORS, PreflightRefused, TargetChanged
-from lockstep.sinks.committers.outside import OutsideCommitter
+from lockstep.sinks.committers import external
+from lockstep.sinks.committers.external import ExternalCommitter
 from lockstep.sinks.values import Marker, SinkContext, SinkEpoch
 from lockstep.sinks.write_ahead import Session
 
-POSTGRES = "postgres:"  #: stands before the connection's id in a sink's setting
+POSTGRES = "postgres:"  #: prefix of the connection's id in a sink's setting
 
 
-class PostgresCommitter(OutsideCommitter):
-    """A row of `lockstep_sent` for each epoch that was sent, in any PostgreSQL database: the ledger's, for instance.
+class PostgresCommitter(ExternalCommitter):
+    """Records each sent epoch in a row of `lockstep_sent`, in any PostgreSQL database, for instance the ledger's.
 
-    Where the record goes before the rows `lockstep_begun` has one for each epoch that begins, until it is recorded as
-    sent. One that has a row in both was cut off.
+    With at most once, `lockstep_begun` has a row for each epoch that begins, until it is recorded as sent. An epoch
+    with a row in both was cut off.
     """
 
     def __init__(self, connection: str, lock_timeout: float = 10.0) -> None:
@@ -65,7 +65,7 @@ class PostgresCommitter(OutsideCommitter):
                     " PRIMARY KEY (job, operator, span), UNIQUE (job, operator, epoch))"
                 ).format(self._ranges)
             )
-            cursor.execute(  # epoch 0 is nobody's: its row names the table
+            cursor.execute(  # epoch 0 belongs to no sink: its row holds the table's id
                 sql.SQL(
                     "INSERT INTO {} (job, operator, epoch, token, manifest) VALUES ('', '', 0, 0, gen_random_uuid())"
                     " ON CONFLICT DO NOTHING"
@@ -83,37 +83,37 @@ class PostgresCommitter(OutsideCommitter):
 
     def resource_id(self) -> str:
         """Raises `TargetChanged`."""
-        found = self._found("looking for the committer's id", "", "", 0)
-        if found is None:
+        row = self._read_record("looking for the committer's id", "", "", 0)
+        if row is None:
             raise TargetChanged(
                 f"sink {self.operator_id}: the database behind connection {self._connection} has no lockstep_sent with "
-                "a name, so nobody can tell which epochs were sent: point the connection back, or restore it"
+                "an id, so it is unknown which epochs were sent: point the connection back, or restore it"
             )
-        return found[1]
+        return row[1]
 
     def is_checkpoint_committed(self, epoch: int) -> Marker | None:
-        found = self._found("looking for the record", self.job_id, self.operator_id, epoch)
-        return Marker(epoch, *found[:2], whole=found[2]) if found else None
+        row = self._read_record("looking for the record", self.job_id, self.operator_id, epoch)
+        return Marker(epoch, *row[:2], whole=row[2]) if row else None
 
     def find_span(self, span: str) -> Marker | None:
-        return next(iter(self._joined(self._table, "looking for the record of a range", "r.span = %s", span)), None)
+        return next(iter(self._select(self._table, "looking for the record of a range", "r.span = %s", span)), None)
 
     def newest(self) -> list[Marker]:
-        return self._joined(self._table, "looking for the newest record", "true ORDER BY s.epoch DESC LIMIT 1")
+        return self._select(self._table, "looking for the newest record", "true ORDER BY s.epoch DESC LIMIT 1")
 
     def all(self) -> list[Marker]:
-        return self._joined(self._table, "listing the records", "true ORDER BY s.epoch")
+        return self._select(self._table, "listing the records", "true ORDER BY s.epoch")
 
-    def _joined(self, table: sql.Identifier, doing: str, which: str, *values: str | int) -> list[Marker]:
+    def _select(self, table: sql.Identifier, doing: str, condition: str, *values: str | int) -> list[Marker]:
         with self._database.transaction(doing) as cursor:
             if not self._has(cursor, table):
                 return []
-            told = self._whole(cursor) if table is self._table else sql.SQL("true")
+            complete = self._whole(cursor) if table is self._table else sql.SQL("true")
             cursor.execute(
                 sql.SQL(
                     "SELECT s.epoch, s.token, s.manifest, r.span, {} FROM {} s LEFT JOIN {} r"
                     " USING (job, operator, epoch) WHERE s.job = %s AND s.operator = %s AND {}"
-                ).format(told, table, self._ranges, sql.SQL(which)),
+                ).format(complete, table, self._ranges, sql.SQL(condition)),
                 (self.job_id, self.operator_id, *values),
             )
             return [
@@ -122,7 +122,7 @@ class PostgresCommitter(OutsideCommitter):
             ]
 
     def _whole(self, cursor: Cursor) -> sql.Composable:
-        """Whether all of a record `s` was sent."""
+        """Return a condition that is true if the record `s` was sent completely."""
         if not self._has(cursor, self._begun):
             return sql.SQL("true")
         return sql.SQL(
@@ -140,7 +140,7 @@ class PostgresCommitter(OutsideCommitter):
         self._require_same(epoch)
 
     def _insert(self, cursor: Cursor, table: sql.Identifier, epoch: SinkEpoch) -> bool:
-        """Whether it wasn't there."""
+        """Insert the record; return False if it exists."""
         cursor.execute(
             sql.SQL(
                 "INSERT INTO {} (job, operator, epoch, token, manifest) VALUES (%s, %s, %s, %s, %s)"
@@ -175,7 +175,7 @@ class PostgresCommitter(OutsideCommitter):
             self._require_permanent(cursor, "lockstep_begun")
 
     def begin(self, epoch: SinkEpoch) -> bool:
-        """One alone inserts the row. Then it looks for the record: who has sent all takes the row away."""
+        """Insert the row; one process succeeds. Then check for the record, whose sender has deleted the row."""
         with self._database.transaction(f"recording that epoch {epoch.id} begins") as cursor:
             if not self._insert(cursor, self._begun, epoch):
                 return False
@@ -200,12 +200,12 @@ class PostgresCommitter(OutsideCommitter):
                 self._delete_begun(cursor, epoch.id)
 
     def _lock_begun(self, cursor: Cursor, epoch: int) -> bool:
-        """Whether the epoch has begun and isn't recorded: that stays so until the end of the transaction."""
+        """Lock the row; return True if the epoch has begun and isn't recorded, until the end of the transaction."""
         return self._find(cursor, self._begun, epoch, lock=True) and not self._find(cursor, self._table, epoch)
 
     def _find(self, cursor: Cursor, table: sql.Identifier, epoch: int, *, lock: bool = False) -> bool:
-        found = sql.SQL("SELECT FROM {} WHERE (job, operator, epoch) = (%s, %s, %s)").format(table)
-        cursor.execute(found + sql.SQL(" FOR UPDATE" if lock else ""), (self.job_id, self.operator_id, epoch))
+        query = sql.SQL("SELECT FROM {} WHERE (job, operator, epoch) = (%s, %s, %s)").format(table)
+        cursor.execute(query + sql.SQL(" FOR UPDATE" if lock else ""), (self.job_id, self.operator_id, epoch))
         return cursor.fetchone() is not None
 
     def _delete_begun(self, cursor: Cursor, epoch: int) -> None:
@@ -215,38 +215,38 @@ class PostgresCommitter(OutsideCommitter):
         )
 
     def find_begun(self, epoch: int) -> Marker | None:
-        return next(iter(self._joined(self._begun, "looking whether it has begun", "s.epoch = %s", epoch)), None)
+        return next(iter(self._select(self._begun, "looking whether it has begun", "s.epoch = %s", epoch)), None)
 
     def find_begun_span(self, span: str) -> Marker | None:
-        return next(iter(self._joined(self._begun, "looking whether a range has begun", "r.span = %s", span)), None)
+        return next(iter(self._select(self._begun, "looking whether a range has begun", "r.span = %s", span)), None)
 
     def list_begun(self, *, newest: bool = False) -> list[Marker]:
         which = "true ORDER BY s.epoch DESC LIMIT 1" if newest else "true ORDER BY s.epoch"
-        return self._joined(self._begun, "listing what has begun", which)
+        return self._select(self._begun, "listing what has begun", which)
 
     # --- one sender at a time ---
 
     @contextmanager
-    def alone(self, epoch: SinkEpoch) -> Iterator[bool]:
-        """The server ends the session of a sender that gives no sign, and with it its lock."""
+    def sender_lock(self, epoch: SinkEpoch) -> Iterator[bool]:
+        """Take an advisory lock. The server ends the session of a sender without heartbeats, and with it the lock."""
         connection = self._database.connect(f"lockstep {self.operator_id} sends {epoch.id}"[:63])
         try:
             with self._database.naming("looking for another sender"):
                 cursor = connection.cursor()
                 self._database.guard(cursor)
                 cursor.execute(
-                    "SET LOCAL idle_in_transaction_session_timeout = %s", (round(1000 * lone_sender.STANDSTILL),)
+                    "SET LOCAL idle_in_transaction_session_timeout = %s", (round(1000 * external.STANDSTILL),)
                 )
                 key = f"lockstep sends:{self.job_id}:{self.operator_id}:{epoch.id}"
                 cursor.execute("SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))", (key,))
                 alone = cursor.fetchone() == (True,)
-            with lone_sender.beating(lambda: cursor.execute("SELECT")) if alone else nullcontext():
+            with external.heartbeat(lambda: cursor.execute("SELECT")) if alone else nullcontext():
                 yield alone
         finally:
             close_quietly(connection)
 
-    def _found(self, doing: str, job: str, operator: str, epoch: int) -> tuple[int, str, bool] | None:
-        """Token and manifest of a record, and whether all was sent, read in a transaction of its own."""
+    def _read_record(self, doing: str, job: str, operator: str, epoch: int) -> tuple[int, str, bool] | None:
+        """Read a record in a transaction of its own: (token, manifest, sent completely)."""
         with self._database.transaction(doing) as cursor:
             if not self._has(cursor, self._table):
                 return None

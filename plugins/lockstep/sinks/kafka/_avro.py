@@ -1,27 +1,233 @@
-"""Values of Arrow's as Avro in a schema registry's wire format, and back: 0, the schema's id in four bytes, the value.
+"""Avro's types and Arrow's: which schema rows of a type have, and whether they fit one that is there.
 
-Arrow makes numbers of times, a column at a time, and Python objects of the rest; fastavro writes those. The same values
-give the same bytes at every try: Avro leaves a choice only in the blocks of arrays and maps, which are one here, and in
-the order of a map's keys, which is the WAL's.
+A fault is told by the path of its column. `Schema` resolves named types, so that everything here sees them whole.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 from pyarrow import types
 
 from lockstep.errors import SinkRejected, TargetUnreadable
-from lockstep.sinks.kafka._avro_types import AvroType, Schema, unit_of
+
+#: as JSON has it
+AvroType: TypeAlias = Any
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PRIMITIVE = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+_UNITS = {"millis": "ms", "micros": "us", "nanos": "ns"}  #: of logical types, by how their names end
+_LOGICAL = {unit: word for word, unit in _UNITS.items()}
+
+
+# --- of rows ---------------------------------------------------------------------------------------------------------
+
+
+def schema_of(rows: pa.Schema, name: str) -> tuple[str, list[str]]:
+    """A record by that name as JSON, and why there is none for some of the columns. The same text each time."""
+    faults: list[str] = []
+    return _as_text(_record(list(rows), _legal(name), "", faults)), faults
+
+
+def type_of(field: pa.Field) -> tuple[str, list[str]]:
+    """As `schema_of`, of one column by itself, where null is no value: a record's key."""
+    faults: list[str] = []
+    return _as_text(_type(field.type, _legal(field.name), field.name, faults)), faults
+
+
+def _as_text(avro_type: AvroType) -> str:
+    return json.dumps(avro_type, separators=(",", ":"))
+
+
+def _legal(name: str) -> str:
+    """A record's by itself: no reader takes one that is called as a type of Avro's."""
+    legal = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    return f"_{legal}" if legal in _PRIMITIVE or not _NAME.fullmatch(legal) else legal
+
+
+def _record(fields: list[pa.Field], name: str, path: str, faults: list[str]) -> AvroType:
+    return {"type": "record", "name": name, "fields": [_field(field, name, path, faults) for field in fields]}
+
+
+def _field(field: pa.Field, record: str, path: str, faults: list[str]) -> AvroType:
+    full_path = f"{path}{field.name}"
+    if not _NAME.fullmatch(field.name):
+        faults.append(f"{full_path}: names in Avro have letters of ASCII, digits and _ alone: call it otherwise")
+    avro_type = _type(field.type, f"{record}.{field.name}", full_path, faults)
+    if field.nullable:
+        return {"name": field.name, "type": ["null", avro_type], "default": None}
+    return {"name": field.name, "type": avro_type}
+
+
+def _type(dtype: pa.DataType, name: str, path: str, faults: list[str]) -> AvroType:
+    """`name`: of a record, if it is one."""
+    if types.is_struct(dtype):
+        return _record(list(dtype), name, f"{path}.", faults)
+    if _is_list(dtype):
+        return {"type": "array", "items": _element(dtype.value_field, f"{name}.item", f"{path}[]", faults)}
+    if types.is_map(dtype) and _is_text(dtype.key_type):
+        return {"type": "map", "values": _element(dtype.item_field, f"{name}.value", f"{path}[]", faults)}
+    if types.is_decimal128(dtype) and 0 <= dtype.scale <= dtype.precision:
+        return {"type": "bytes", "logicalType": "decimal", "precision": dtype.precision, "scale": dtype.scale}
+    if types.is_timestamp(dtype) and dtype.unit in ("ms", "us"):
+        zone = "" if dtype.tz is not None else "local-"
+        return {"type": "long", "logicalType": f"{zone}timestamp-{_LOGICAL[dtype.unit]}"}
+    if types.is_time64(dtype) and dtype.unit == "us":
+        return {"type": "long", "logicalType": "time-micros"}
+    for fits, avro_type in _PLAIN:
+        if fits(dtype):
+            return avro_type
+    faults.append(f"{path} is {dtype}, which Avro has no type for: cast it in the transform")
+    return "null"
+
+
+def _element(field: pa.Field, name: str, path: str, faults: list[str]) -> AvroType:
+    avro_type = _type(field.type, name, path, faults)
+    return ["null", avro_type] if field.nullable else avro_type
+
+
+def _is_list(dtype: pa.DataType) -> bool:
+    return bool(types.is_list(dtype) or types.is_large_list(dtype))
+
+
+def _is_text(dtype: pa.DataType) -> bool:
+    return bool(types.is_string(dtype) or types.is_large_string(dtype))
+
+
+def _is_bytes(dtype: pa.DataType) -> bool:
+    return bool(types.is_binary(dtype) or types.is_large_binary(dtype))
+
+
+def _is_int(dtype: pa.DataType) -> bool:
+    """Whether it is one of 32 bits."""
+    return bool(types.is_integer(dtype) and dtype.bit_width <= 32 and dtype != pa.uint32())
+
+
+def _is_long(dtype: pa.DataType) -> bool:
+    return bool(types.is_integer(dtype) and dtype != pa.uint64())
+
+
+_PLAIN: tuple[tuple[Any, AvroType], ...] = (
+    (types.is_boolean, "boolean"),
+    (_is_int, "int"),
+    (_is_long, "long"),
+    (types.is_float32, "float"),
+    (types.is_float64, "double"),
+    (_is_text, "string"),
+    (_is_bytes, "bytes"),
+    (types.is_date32, {"type": "int", "logicalType": "date"}),
+)
+
+
+# --- of a registry ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Schema:
+    """One that is there. `named`: its named types, by their full names."""
+
+    root: AvroType
+    named: Mapping[str, AvroType]
+
+    def whole(self, avro_type: AvroType) -> AvroType:
+        """What a name stands for; everything else as it is."""
+        return self.named.get(avro_type, avro_type) if isinstance(avro_type, str) else avro_type
+
+    def value(self, avro_type: AvroType) -> tuple[AvroType, bool]:
+        """What a type is where it isn't null, and whether it may be; a union of several others is None."""
+        avro_type = self.whole(avro_type)
+        if not isinstance(avro_type, list):
+            return avro_type, avro_type == "null"
+        branches = [branch for branch in avro_type if branch != "null"]
+        return (self.whole(branches[0]) if len(branches) == 1 else None), len(branches) < len(avro_type)
+
+    def faults(self, dtype: pa.DataType, leave_out: frozenset[str] = frozenset()) -> Iterator[str]:
+        """Why values of that type don't fit. `leave_out`: columns of a record that may have no field."""
+        return self._faults(dtype, self.root, "", leave_out)
+
+    def _faults(
+        self, dtype: pa.DataType, avro_type: AvroType, path: str, leave_out: frozenset[str] = frozenset()
+    ) -> Iterator[str]:
+        resolved, place = self.value(avro_type)[0], path or "it"
+        kind = kind_of(resolved)
+        if resolved is None:
+            yield f"{place}: the schema has a union of several types there"
+        elif kind == "record" and types.is_struct(dtype):
+            yield from self._faults_of_record(dtype, resolved, f"{path}." if path else "", leave_out)
+        elif kind == "array" and _is_list(dtype):
+            yield from self._faults(dtype.value_type, resolved["items"], f"{path}[]")
+        elif kind == "map" and types.is_map(dtype) and _is_text(dtype.key_type):
+            yield from self._faults(dtype.item_type, resolved["values"], f"{path}[]")
+        elif not _fits(dtype, kind, resolved if isinstance(resolved, dict) else {}):
+            logical = resolved.get("logicalType") if isinstance(resolved, dict) else None
+            yield f"{place} is {dtype}, the schema has {kind}{f' ({logical})' if logical else ''}"
+
+    def _faults_of_record(
+        self, dtype: pa.StructType, record: AvroType, path: str, leave_out: frozenset[str]
+    ) -> Iterator[str]:
+        fields, columns = {one["name"]: one for one in record["fields"]}, {one.name: one.type for one in dtype}
+        for name, field in fields.items():
+            if name not in columns and "default" not in field:
+                yield f"{path}{name} is a field of the schema, without a default, and no column"
+        for name, column in columns.items():
+            if name in fields:
+                yield from self._faults(column, fields[name]["type"], f"{path}{name}")
+            elif name not in leave_out:
+                yield f"{path}{name} is no field of the schema, so it would go nowhere"
+
+
+def kind_of(avro_type: AvroType) -> str:
+    return str(avro_type["type"] if isinstance(avro_type, dict) else avro_type)
+
+
+def unit_of(logical: str) -> str | None:
+    """Arrow's word for the unit of a logical type of times."""
+    return _UNITS.get(logical.rpartition("-")[2])
+
+
+def _fits(dtype: pa.DataType, kind: str, avro_type: Mapping[str, Any]) -> bool:
+    logical = avro_type.get("logicalType", "")
+    if types.is_decimal(dtype):
+        integer_digits, max_integer_digits = (
+            dtype.precision - dtype.scale,
+            avro_type.get("precision", 0) - avro_type.get("scale", 0),
+        )
+        fits = 0 <= dtype.scale <= avro_type.get("scale", 0) and integer_digits <= max_integer_digits
+        return bool(fits) and logical == "decimal" and kind in ("bytes", "fixed")
+    if types.is_timestamp(dtype):
+        zone = "" if dtype.tz is not None else "local-"
+        return kind == "long" and logical in {f"{zone}timestamp-{word}" for word in _UNITS}
+    if types.is_time(dtype):
+        return (kind, logical) in {("int", "time-millis"), ("long", "time-micros")}
+    if types.is_date32(dtype):
+        return (kind, logical) == ("int", "date")
+    if logical in ("decimal", "date") or unit_of(logical) is not None:
+        return False
+    return kind in _BY_KIND and bool(_BY_KIND[kind](dtype))
+
+
+_BY_KIND: Mapping[str, Any] = {
+    "null": types.is_null,
+    "boolean": types.is_boolean,
+    "int": _is_int,
+    "long": _is_long,
+    "float": types.is_float32,
+    "double": lambda dtype: types.is_float32(dtype) or types.is_float64(dtype),
+    "string": _is_text,
+    "enum": _is_text,
+    "bytes": _is_bytes,
+    "fixed": lambda dtype: _is_bytes(dtype) or types.is_fixed_size_binary(dtype),
+}
+
 
 _PREFIX = struct.Struct(">bI")
 _MAGIC = 0
@@ -64,10 +270,10 @@ class AvroWriter:
 
     def _refusal(self, column: pa.Array, name: Callable[[int], str]) -> SinkRejected:
         for place in range(len(column)):
-            one = column.slice(place, 1)
-            if not self.takes(one):
-                found = self._strange_fields(one) if types.is_struct(column.type) else []
-                where = f" of {', '.join(found)}" if found else ""
+            value = column.slice(place, 1)
+            if not self.takes(value):
+                fields = self._strange_fields(value) if types.is_struct(column.type) else []
+                where = f" of {', '.join(fields)}" if fields else ""
                 return SinkRejected(f"{name(place)}: a value{where} doesn't fit schema {self.id}: {_WHY}")
         return SinkRejected(f"{name(0)}, or one behind it: a value doesn't fit schema {self.id}")
 
@@ -86,44 +292,44 @@ class AvroWriter:
             return False
         return True
 
-    def _strange_fields(self, one: pa.StructArray) -> list[str]:
+    def _strange_fields(self, row: pa.StructArray) -> list[str]:
         """Which of a row's columns alone don't fit, as far as that can be told."""
-        told = json.loads(self.text)
-        fields = {field["name"]: field for field in told["fields"]} if isinstance(told, dict) else {}
-        found = []
-        for field, column in zip(one.type, one.flatten(), strict=True):
+        schema = json.loads(self.text)
+        fields = {field["name"]: field for field in schema["fields"]} if isinstance(schema, dict) else {}
+        unfit = []
+        for field, column in zip(row.type, row.flatten(), strict=True):
             if field.name in fields:
                 alone = {"type": "record", "name": "alone", "fields": [fields[field.name]]}
                 writer = AvroWriter(self.id, json.dumps(alone))
                 if writer.is_one() and not writer.takes(pa.StructArray.from_arrays([column], [field.name])):
-                    found.append(field.name)
-        return found
+                    unfit.append(field.name)
+        return unfit
 
     @cached_property
     def schema(self) -> Schema:
-        named: dict[str, Any] = {}
-        return Schema(parse_schema(json.loads(self.text), named_schemas=named), named)
+        named_types: dict[str, Any] = {}
+        return Schema(parse_schema(json.loads(self.text), named_schemas=named_types), named_types)
 
 
-def plain_values(column: pa.Array, schema: Schema, found: AvroType) -> list[Any]:
+def plain_values(column: pa.Array, schema: Schema, avro_type: AvroType) -> list[Any]:
     """Each value as fastavro takes it: dicts, lists, and numbers for times. Raises `ValueError` for null where none may
     be, of which fastavro would make false, and for a map that has a key twice; what Arrow raises for a time that has no
     such number."""
-    told, nullable = schema.value(found)
+    resolved, nullable = schema.value(avro_type)
     if not column.null_count:
-        return _whole_values(column, schema, told)
+        return _whole_values(column, schema, resolved)
     if not nullable:
         raise ValueError("null")
-    return _spread(column, _whole_values(column.drop_null(), schema, told))
+    return _spread(column, _whole_values(column.drop_null(), schema, resolved))
 
 
-def _whole_values(column: pa.Array, schema: Schema, told: AvroType) -> list[Any]:
+def _whole_values(column: pa.Array, schema: Schema, resolved: AvroType) -> list[Any]:
     """Of a column without nulls."""
     dtype = column.type
     if not len(column):
         return []
     if types.is_struct(dtype):
-        fields = {field["name"]: field["type"] for field in told["fields"]}
+        fields = {field["name"]: field["type"] for field in resolved["fields"]}
         names = [field.name for field in dtype if field.name in fields]
         columns = [
             plain_values(child, schema, fields[field.name])
@@ -134,17 +340,17 @@ def _whole_values(column: pa.Array, schema: Schema, told: AvroType) -> list[Any]
         return rows or [{} for _ in range(len(column))]
     if types.is_list(dtype) or types.is_large_list(dtype):
         within, spans = _extent(column)
-        items = plain_values(column.values[within], schema, told["items"])
-        return [items[one] for one in spans]
+        items = plain_values(column.values[within], schema, resolved["items"])
+        return [items[span] for span in spans]
     if types.is_map(dtype):
         within, spans = _extent(column)
-        keys, values = column.keys[within].to_pylist(), plain_values(column.items[within], schema, told["values"])
-        maps = [dict(zip(keys[one], values[one], strict=True)) for one in spans]
+        keys, values = column.keys[within].to_pylist(), plain_values(column.items[within], schema, resolved["values"])
+        maps = [dict(zip(keys[span], values[span], strict=True)) for span in spans]
         if sum(map(len, maps)) != len(keys):
             raise ValueError("a key twice")
         return maps
     if types.is_temporal(dtype):
-        return list(_numbers(column, told).to_pylist())
+        return list(_numbers(column, resolved).to_pylist())
     return list(column.to_pylist())
 
 
@@ -161,11 +367,11 @@ def _extent(column: pa.Array) -> tuple[slice, list[slice]]:
     return slice(first, ends[-1]), [slice(start - first, end - first) for start, end in pairwise(ends)]
 
 
-def _numbers(column: pa.Array, told: AvroType) -> pa.Array:
+def _numbers(column: pa.Array, resolved: AvroType) -> pa.Array:
     """Days, or how many of the logical type's units since the beginning."""
     if types.is_date32(column.type):
         return column.cast(pa.int32())
-    unit = unit_of(told["logicalType"])
+    unit = unit_of(resolved["logicalType"])
     if types.is_timestamp(column.type):
         return column.cast(pa.timestamp(unit, column.type.tz)).cast(pa.int64())
     if unit == "ms":
@@ -210,34 +416,36 @@ class _Reader:
         self._told = parse_schema(_without_times(json.loads(writer.text)))
 
     def value(self, body: bytes) -> Any:
-        found = schemaless_reader(io.BytesIO(body[_PREFIX.size :]), self._told)
-        return self._as_arrow_takes_it(found, self._dtype, self._schema.root)
+        decoded = schemaless_reader(io.BytesIO(body[_PREFIX.size :]), self._told)
+        return self._as_arrow_takes_it(decoded, self._dtype, self._schema.root)
 
-    def _as_arrow_takes_it(self, value: Any, dtype: pa.DataType, found: AvroType) -> Any:
+    def _as_arrow_takes_it(self, value: Any, dtype: pa.DataType, avro_type: AvroType) -> Any:
         if value is None:
             return None
-        told, _ = self._schema.value(found)
+        resolved, _ = self._schema.value(avro_type)
         if types.is_struct(dtype):
-            fields = {field["name"]: field["type"] for field in told["fields"]}
+            fields = {field["name"]: field["type"] for field in resolved["fields"]}
             return {one.name: self._as_arrow_takes_it(value[one.name], one.type, fields[one.name]) for one in dtype}
         if types.is_list(dtype) or types.is_large_list(dtype):
-            return [self._as_arrow_takes_it(one, dtype.value_type, told["items"]) for one in value]
+            return [self._as_arrow_takes_it(one, dtype.value_type, resolved["items"]) for one in value]
         if types.is_map(dtype):
-            return [(key, self._as_arrow_takes_it(one, dtype.item_type, told["values"])) for key, one in value.items()]
+            return [
+                (key, self._as_arrow_takes_it(one, dtype.item_type, resolved["values"])) for key, one in value.items()
+            ]
         if types.is_timestamp(dtype) or types.is_time(dtype):
-            wide, narrow = _PER_SECOND[dtype.unit], _PER_SECOND[unit_of(told["logicalType"]) or dtype.unit]
+            wide, narrow = _PER_SECOND[dtype.unit], _PER_SECOND[unit_of(resolved["logicalType"]) or dtype.unit]
             return value * wide // narrow
         return value
 
 
-def _without_times(found: AvroType) -> AvroType:
+def _without_times(avro_type: AvroType) -> AvroType:
     """The same schema, by which times are read as the numbers that they are."""
-    if isinstance(found, list):
-        return [_without_times(one) for one in found]
-    if not isinstance(found, dict):
-        return found
-    kept = {name: value for name, value in found.items() if name != "logicalType" or value == "decimal"}
-    kept |= {part: _without_times(kept[part]) for part in ("type", "items", "values") if part in kept}
-    if "fields" in kept:
-        kept["fields"] = [{**one, "type": _without_times(one["type"])} for one in kept["fields"]]
-    return kept
+    if isinstance(avro_type, list):
+        return [_without_times(one) for one in avro_type]
+    if not isinstance(avro_type, dict):
+        return avro_type
+    copy = {name: value for name, value in avro_type.items() if name != "logicalType" or value == "decimal"}
+    copy |= {part: _without_times(copy[part]) for part in ("type", "items", "values") if part in copy}
+    if "fields" in copy:
+        copy["fields"] = [{**one, "type": _without_times(one["type"])} for one in copy["fields"]]
+    return copy

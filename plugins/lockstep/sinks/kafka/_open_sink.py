@@ -1,38 +1,76 @@
-"""A KafkaSink that is connected: with transactions exactly once, without them at least once or never promised."""
+"""What a KafkaSink's vote says besides: how its epoch is sent, whoever sends it.
+
+`Vote.handle` is "shards=3", "avro={…}", both with a space between them, or None.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lockstep.connections.kafka.cluster import Cluster
-from lockstep.connections.kafka.limits import limits_of, require_durable, require_lasting_outcomes, require_transactions
+from lockstep.connections.kafka.cluster import (
+    Cluster,
+    limits_of,
+    require_durable,
+    require_lasting_outcomes,
+    require_transactions,
+)
+from lockstep.connections.kafka.consumers import committed_records
 from lockstep.connections.kafka.producers import PlainProducer, Route
-from lockstep.connections.kafka.reading import committed_records
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
 from lockstep.errors import PreflightRefused, PublishBlocked, SinkRejected, TargetChanged
+from lockstep.sinks.append_only.base import OnRestate
 from lockstep.sinks.append_only.records import Origin
-from lockstep.sinks.append_only.sink import OnRestate
-from lockstep.sinks.committers import OutsideCommitter
-from lockstep.sinks.committers.sent import SentCommitter, Unmarked
 from lockstep.sinks.handles import SinkName
-from lockstep.sinks.kafka._checks import RecordChecks, require_fitting_topic
-from lockstep.sinks.kafka._committer import KafkaMarkerCommitter, KafkaSession
-from lockstep.sinks.kafka._markers import MarkerTopic, ShardMarker
-from lockstep.sinks.kafka._records import HEADER, HEADER_BYTES, REPLACES, RecordColumns, headers_of
-from lockstep.sinks.kafka._votes import avro_voted, shards_voted, voted_with
+from lockstep.sinks.kafka._committers import KafkaMarkerCommitter, KafkaSession, MarkerTopic, ShardMarker
+from lockstep.sinks.kafka._records import (
+    HEADER,
+    HEADER_BYTES,
+    REPLACES,
+    RecordChecks,
+    RecordColumns,
+    headers_of,
+    require_fitting_topic,
+)
 from lockstep.sinks.values import Batches, Guarantee, Marker, Publication, SinkEpoch
 from lockstep.sinks.write_ahead import CheckpointCommitter, Session, WriteAheadSink
 
 if TYPE_CHECKING:
     from lockstep.sinks.kafka._schemas import Schemas
     from lockstep.sinks.kafka._sink import KafkaSink
+
+
+_HANDLE = re.compile(r"(?:shards=(?P<shards>\d+))? ?(?:avro=(?P<avro>.*))?", re.DOTALL)
+
+
+def voted_with(vote: Vote, *, shards: int | None = None, avro: str | None = None) -> Vote:
+    """The vote, which says in how many shards, and by which schemas (`Writers.to_text`) its epoch is sent."""
+    settings = {"shards": shards or shards_voted(vote), "avro": avro or avro_voted(vote)}
+    return replace(vote, handle=" ".join(f"{name}={value}" for name, value in settings.items() if value) or None)
+
+
+def shards_voted(vote: Vote) -> int | None:
+    """With how many shards the epoch is sent; None: without transactions, and by a rebuilt
+    ledger."""
+    text = _told(vote, "shards")
+    return int(text) if text else None
+
+
+def avro_voted(vote: Vote) -> str | None:
+    return _told(vote, "avro")
+
+
+def _told(vote: Vote, name: str) -> str | None:
+    match = _HANDLE.fullmatch(vote.handle or "")
+    return match[name] if match else None
+
 
 _SEPARATOR = " "
 
@@ -87,8 +125,8 @@ class OpenKafkaSink(WriteAheadSink):
         """Here, and not later: whoever publishes goes by the vote, and asks no registry."""
         if self._schemas is not None:
             key = None if self.columns.key is None else schema.field(self.columns.key)
-            found = self._schemas.find(output, self.columns.body(schema), key)
-            self.columns = replace(self.columns, writers=found)
+            writers = self._schemas.find(output, self.columns.body(schema), key)
+            self.columns = replace(self.columns, writers=writers)
 
     @property
     def keeps_replaced(self) -> bool:
@@ -125,9 +163,9 @@ class OpenKafkaSink(WriteAheadSink):
         return id
 
     def _require_target(self, vote: Vote) -> None:
-        for (name, found), voted in zip(self._topic_ids().items(), vote.target_id.split(_SEPARATOR), strict=True):
-            if voted != found:
-                raise self._changed(f"topic {name} is {found}, and was {voted} when it voted")
+        for (name, id), voted in zip(self._topic_ids().items(), vote.target_id.split(_SEPARATOR), strict=True):
+            if voted != id:
+                raise self._changed(f"topic {name} is {id}, and was {voted} when it voted")
 
     def _changed(self, what: str) -> TargetChanged:
         return TargetChanged(
@@ -174,12 +212,12 @@ class OpenKafkaSink(WriteAheadSink):
             return
         from lockstep.sinks.kafka._schemas import Writers
 
-        if (told := avro_voted(vote)) is None:
+        if (text := avro_voted(vote)) is None:
             raise PublishBlocked(
                 f"{self._route.who}: the vote doesn't say by which schemas its records are Avro, as one that was made "
                 "for a rebuilt ledger: nothing was sent"
             )
-        self.columns = replace(self.columns, writers=Writers.of_text(told))
+        self.columns = replace(self.columns, writers=Writers.of_text(text))
 
     def send_values(self, batches: Batches, epoch: SinkEpoch, timestamp: datetime, session: Session) -> bool:
         assert isinstance(session, KafkaSession | PlainProducer)
@@ -206,7 +244,9 @@ class OpenKafkaSink(WriteAheadSink):
             ends = self.cluster.all_ends(topic)
             with self.cluster.who.naming(f"reading {topic}"):
                 for messages in committed_records(self.cluster.settings, topic, starts.get(topic, {}), ends):
-                    yield self.columns.rows([one for one in messages if _has_header(one, prefix)], schema, readers)
+                    yield self.columns.rows(
+                        [message for message in messages if _has_header(message, prefix)], schema, readers
+                    )
 
     def _starts(self, epoch: int) -> Mapping[str, Mapping[int, int]]:
         """The offset of each topic's partition from which on to look for an epoch's records; left out where nobody
@@ -280,12 +320,12 @@ class TransactionalKafkaSink(OpenKafkaSink):
     def find_any_marker(self, epoch: int) -> Marker | None:
         return next((marker.to_marker(epoch) for marker in self._markers.find(epoch, wait=False).values()), None)
 
-    def tells_rest(self, epoch: int) -> bool:
+    def can_complete(self, epoch: int) -> bool:
         """No marker says by which schemas its records are Avro."""
         if self._schemas is not None:
             return False
-        told = {(marker.shards, marker.manifest_hash) for marker in self.shard_markers(epoch).values()}
-        return len(told) == 1
+        variants = {(marker.shards, marker.manifest_hash) for marker in self.shard_markers(epoch).values()}
+        return len(variants) == 1
 
     def _starts(self, epoch: int) -> Mapping[str, Mapping[int, int]]:
         """Before the first of the epoch's shards."""
@@ -295,27 +335,9 @@ class TransactionalKafkaSink(OpenKafkaSink):
         }
 
 
-def sent_committer(cluster: Cluster, route: Route, elsewhere: OutsideCommitter) -> SentCommitter:
-    """Sends without a transaction, then has the epoch remembered elsewhere, or by nobody."""
-    reported = elsewhere.guarantee is Guarantee.AT_LEAST_ONCE
-
-    @contextmanager
-    def producing(epoch: SinkEpoch) -> Iterator[Unmarked]:
-        most_bytes = [limits_of(cluster, topic).batch_bytes for topic in route.topics]
-        with closing(PlainProducer(route, most_bytes, reported=reported)) as producer:
-            producer.open()
-            yield producer
-
-    def acknowledge(session: Session) -> None:
-        assert isinstance(session, PlainProducer)
-        session.flush()
-
-    return SentCommitter(elsewhere, producing, acknowledge)
-
-
 def _first_of(starts: Sequence[Mapping[int, int]]) -> dict[int, int]:
-    numbers = {number for one in starts for number in one}
-    return {number: min(one.get(number, 0) for one in starts) for number in numbers}
+    numbers = {number for offsets in starts for number in offsets}
+    return {number: min(offsets.get(number, 0) for offsets in starts) for number in numbers}
 
 
 def _has_header(message: Any, prefix: bytes) -> bool:

@@ -6,9 +6,12 @@ of append-only targets. `lockstep-replaces` names the epochs whose place a recor
 
 from __future__ import annotations
 
+import logging
+import time
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from itertools import product, repeat
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,8 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
+from lockstep.connections.kafka.cluster import TopicLimits, is_compacted
 from lockstep.connections.kafka.producers import NO_PARTITION, NO_TIME, Header, Record
-from lockstep.errors import SinkRejected, TargetUnreadable
+from lockstep.errors import PreflightRefused, SinkRejected, TargetUnreadable
 from lockstep.sinks.append_only.records import ENVELOPE, Origin
 from lockstep.sinks.json_rows import json_columns, json_objects
 from lockstep.sinks.values import Batches, SinkEpoch
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     from lockstep.sinks.kafka._avro import AvroReaders
     from lockstep.sinks.kafka._schemas import Writers
 
+
 HEADER, REPLACES = ENVELOPE, f"{ENVELOPE}-replaces"
 HEADER_BYTES = 10  #: of a header besides its name and value, at most
 Ordinals: TypeAlias = npt.NDArray[np.int64]
@@ -35,7 +40,7 @@ Ordinals: TypeAlias = npt.NDArray[np.int64]
 
 def headers_of(epoch: SinkEpoch) -> dict[str, bytes]:
     """What each record of an epoch has besides its own header."""
-    replaced = ",".join(str(one.id) for one in epoch.replaced)
+    replaced = ",".join(str(epoch_replaced.id) for epoch_replaced in epoch.replaced)
     return {REPLACES: replaced.encode()} if replaced else {}
 
 
@@ -80,12 +85,12 @@ def _values(column: pa.Array | None, default: Any) -> Any:
 def _header_lists(column: pa.Array | None) -> Iterator[list[Header] | None]:
     if column is None:
         return repeat(None)
-    return ([_header(one) for one in found] if found else None for found in column.to_pylist())
+    return ([_header(header) for header in headers] if headers else None for headers in column.to_pylist())
 
 
-def _header(one: dict[str, Any]) -> Header:
+def _header(header: dict[str, Any]) -> Header:
     """Of a text librdkafka would send what stands before its first NUL."""
-    name, value = one["key"], one["value"]
+    name, value = header["key"], header["value"]
     return name, value.encode() if isinstance(value, str) else value
 
 
@@ -125,7 +130,7 @@ class RecordColumns:
             yield f"topic_column={self.topic!r} is no column of text"
 
     def records(
-        self, batches: Batches, origin: Origin, shards: int = 1, wanted: Collection[int] = (0,)
+        self, batches: Batches, origin: Origin, shards: int = 1, shards_to_send: Collection[int] = (0,)
     ) -> Iterator[Records]:
         """Every row of the `wanted` shards, for each topic in the order of the WAL; the rows of a key are in one shard.
         Raises `SinkRejected`, also for a row that names none of the topics."""
@@ -142,7 +147,7 @@ class RecordColumns:
                     else np.zeros(len(ordinals), np.int64)
                 )
                 into = self._topics_of(batch, batches.output, ordinals)
-                for shard, number in product(wanted, np.unique(into)):
+                for shard, number in product(shards_to_send, np.unique(into)):
                     if len(places := np.flatnonzero((of == shard) & (into == number))):
                         mine, topic = batch.take(pa.array(places)), self.topics[number]
                         yield self._records(mine, batches.output, topic, shard, ordinals[places], prefix)
@@ -152,28 +157,28 @@ class RecordColumns:
 
     def body(self, schema: pa.Schema) -> pa.Schema:
         """Of what a value is made of, where it isn't a column."""
-        others = self._others()
-        return pa.schema([field for field in schema if field.name not in others])
+        special = self._others()
+        return pa.schema([field for field in schema if field.name not in special])
 
     def rows(self, messages: Sequence[Any], schema: pa.Schema, readers: AvroReaders | None = None) -> pa.RecordBatch:
         """What `records` made these messages from. `readers`: of Avro. Raises `TargetUnreadable` for types that JSON
         doesn't give back, and for headers."""
         if self.headers is not None:
             raise TargetUnreadable(f"a record doesn't tell whether {self.headers} was null or empty")
-        bodies = None if self.value else self._bodies([one.value() for one in messages], schema, readers)
+        bodies = None if self.value else self._bodies([message.value() for message in messages], schema, readers)
         arrays = []
         for field in schema:
             if field.name == self.timestamp:
-                arrays.append(_times([one.timestamp()[1] for one in messages], field.type))
+                arrays.append(_times([message.timestamp()[1] for message in messages], field.type))
             elif field.name == self.partition:
-                arrays.append(pa.array([one.partition() for one in messages], field.type))
+                arrays.append(pa.array([message.partition() for message in messages], field.type))
             elif field.name == self.topic:
-                arrays.append(pa.array([one.topic() for one in messages], field.type))
+                arrays.append(pa.array([message.topic() for message in messages], field.type))
             elif bodies is not None and field.name in bodies:
                 arrays.append(bodies[field.name])
             else:
                 from_key = field.name == self.key
-                values = [one.key() if from_key else one.value() for one in messages]
+                values = [message.key() if from_key else message.value() for message in messages]
                 arrays.append(self._from_bytes(values, field.type, readers if from_key else None))
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -183,8 +188,8 @@ class RecordColumns:
         if "value" not in self.avro:
             return json_columns(values, schema)
         assert readers is not None
-        kept = [field for field in self.body(schema) if field.name != self.key]  # a schema may have no field for that
-        return dict(zip([one.name for one in kept], readers.decode(values, pa.struct(kept)).flatten(), strict=True))
+        fields = [field for field in self.body(schema) if field.name != self.key]  # a schema may have no field for that
+        return dict(zip([one.name for one in fields], readers.decode(values, pa.struct(fields)).flatten(), strict=True))
 
     def _from_bytes(self, values: list[bytes | None], dtype: pa.DataType, readers: AvroReaders | None) -> pa.Array:
         if "key" in self.avro and readers is not None:
@@ -195,8 +200,8 @@ class RecordColumns:
         """In which shard each row is: by its key, without one by its place. It never changes: epochs that were sent in
         part are finished by it."""
         by_place = ordinals % shards
-        found = self._keys(batch, output, self.topics[0], ordinals)
-        keys = found.dictionary_encode() if found is not None else None
+        key_column = self._keys(batch, output, self.topics[0], ordinals)
+        keys = key_column.dictionary_encode() if key_column is not None else None
         if keys is None or not len(keys.dictionary):
             return by_place
         by_key = np.array([zlib.crc32(key) % shards for key in keys.dictionary.to_pylist()])
@@ -206,15 +211,15 @@ class RecordColumns:
         """For which of the topics each row is."""
         if self.topic is None:
             return np.zeros(len(ordinals), np.int64)
-        named = batch.column(self.topic).cast(pa.string())
-        found = pc.index_in(named, pa.array(self.topics))
-        if (place := pc.index(pc.is_null(found), True).as_py()) >= 0:
-            why = f"names none of topics={', '.join(self.topics)}" if named[place].is_valid else "is null"
+        names = batch.column(self.topic).cast(pa.string())
+        numbers = pc.index_in(names, pa.array(self.topics))
+        if (place := pc.index(pc.is_null(numbers), True).as_py()) >= 0:
+            why = f"names none of topics={', '.join(self.topics)}" if names[place].is_valid else "is null"
             raise SinkRejected(
                 f"{_name(output, int(ordinals[place]))}: topic_column={self.topic!r} {why}: leave such rows away in "
                 "the transform, or declare their topic"
             )
-        return np.asarray(found, np.int64)
+        return np.asarray(numbers, np.int64)
 
     def _records(
         self, batch: pa.RecordBatch, output: str, topic: str, shard: int, ordinals: Ordinals, prefix: str
@@ -286,9 +291,11 @@ def _is_text(dtype: pa.DataType) -> bool:
 def _are_headers(dtype: pa.DataType) -> bool:
     if not (types.is_list(dtype) or types.is_large_list(dtype)) or not types.is_struct(dtype.value_type):
         return False
-    found = {field.name: field.type for field in dtype.value_type}
-    texts = [types.is_string(one) or types.is_binary(one) for one in found.values()]
-    return list(found) == ["key", "value"] and types.is_string(found["key"]) and all(texts)
+    members = {field.name: field.type for field in dtype.value_type}
+    texts = [
+        types.is_string(dtype_of_member) or types.is_binary(dtype_of_member) for dtype_of_member in members.values()
+    ]
+    return list(members) == ["key", "value"] and types.is_string(members["key"]) and all(texts)
 
 
 def _header_column(prefix: str, ordinals: Ordinals) -> pa.Array:
@@ -304,11 +311,11 @@ def _milliseconds(column: pa.Array, output: str, ordinals: Ordinals) -> pa.Array
         raise SinkRejected(
             f"{name}: a record's time has milliseconds: use date_trunc('millisecond', …) in the transform"
         )
-    found = whole.cast(pa.int64())
-    after_1970 = pc.fill_null(pc.greater(found, 0), False)
+    milliseconds = whole.cast(pa.int64())
+    after_1970 = pc.fill_null(pc.greater(milliseconds, 0), False)
     if (place := pc.index(after_1970, False).as_py()) >= 0:
         raise SinkRejected(f"{_name(output, int(ordinals[place]))}: a record's time can't be null, nor before 1970")
-    return found
+    return milliseconds
 
 
 def _name(output: str, ordinal: int) -> str:
@@ -318,3 +325,181 @@ def _name(output: str, ordinal: int) -> str:
 
 def _times(milliseconds: list[int], dtype: pa.TimestampType) -> pa.Array:
     return pa.array(milliseconds, pa.int64()).cast(pa.timestamp("ms", dtype.tz)).cast(dtype)
+
+
+_log = logging.getLogger(__name__)
+
+RESERVED = (HEADER, REPLACES)  #: what headers are called that say whose record it is
+_ANY = 2**63 - 1
+#: A record that brokers will refuse within this time is worth a line in the log.
+_SOON = timedelta(days=1)
+_SAMPLE = 20_000  #: records, of which it is measured what handing them over takes
+#: Sending takes this many times as long as making the records, or more: the rest is the network's and the brokers'.
+_USUALLY = 4
+
+
+def require_fitting_topic(settings: Mapping[str, str], topic: str, columns: RecordColumns, who: str) -> None:
+    """Raises `PreflightRefused` for a topic that refuses every record, or drops a column of each without a word."""
+    if columns.key is None and is_compacted(settings):
+        raise PreflightRefused(f"{who}: topic {topic} is compacted, so each record needs a key: give key=…")
+    if columns.timestamp is not None and settings.get("message.timestamp.type") == "LogAppendTime":
+        raise PreflightRefused(
+            f"{who}: topic {topic} has message.timestamp.type=LogAppendTime: brokers would put their own time in place "
+            f"of column {columns.timestamp}. Leave timestamp={columns.timestamp!r} away and send the column in the "
+            "value, or set the topic to CreateTime"
+        )
+
+
+class RecordChecks:
+    """Compares an epoch's records with what their topics take, and measures what making them takes.
+
+    CPU time of this thread alone, which no load on the machine makes longer, and no publisher can do without.
+    """
+
+    def __init__(
+        self, limits: Mapping[str, TopicLimits], who: str, now: datetime, timeout: float, further: int = 0
+    ) -> None:
+        """`limits`: by topic. `timeout`: seconds that one try at sending may take; `further`: bytes that each record
+        has besides."""
+        self._named = len(HEADER) + further
+        self._limits, self._who, self._now, self._timeout = limits, who, now, timeout
+        self._now_ms = int(now.timestamp() * 1000)
+        self._oldest: dict[str, int] = {}  # milliseconds since 1970, by topic
+        self._began, self._sampling = time.thread_time(), 0.0
+        self._sampled = self._rows = 0
+
+    def check(self, records: Records) -> None:
+        """Raises `SinkRejected`, naming the first record that brokers would refuse. Called right after they were
+        made."""
+        self._require_key(records)
+        self._require_headers(records)
+        self._require_size(records)
+        self._require_partition(records)
+        self._require_time(records)
+        self._rows += len(records)
+        if self._sampled < _SAMPLE:
+            began = time.thread_time()
+            self._sampled += sum(1 for _ in records)
+            self._sampling += time.thread_time() - began
+
+    def warn_of_age(self) -> None:
+        """Log a warning for each topic whose brokers will soon refuse a record that they take now."""
+        for topic, oldest in self._oldest.items():
+            if (before := self._limits[topic].before) is None:
+                continue
+            remaining = timedelta(milliseconds=oldest + before[1] - self._now_ms)
+            if remaining < _SOON:
+                until = (self._now + remaining).astimezone(UTC).isoformat(timespec="seconds")
+                text = "%s: topic %s takes the oldest of these records until %s (%s=%d): %s"
+                _log.warning(text, self._who, topic, until, *before, "if they are sent later, raise that")
+
+    def require_one_transaction(self, longer: str) -> None:
+        """Raises `PreflightRefused` if the epoch could surely never be sent in one transaction; warns if it may not.
+        `longer`: how a person gives it more time."""
+        least = self._least_seconds()
+        text = f"{self._who}: to make these {self._rows:,} records alone takes {least:.1f} s of CPU"
+        if least > self._timeout:
+            raise PreflightRefused(
+                f"{text}, and brokers abort a transaction after transaction_timeout={self._timeout:g} s: the epoch "
+                f"could never be published. Deploy a longer transaction_timeout, or {longer}; or give an epoch less"
+            )
+        if least * _USUALLY > self._timeout:
+            _log.warning("%s, and sending takes longer: transaction_timeout=%g s may be too short", text, self._timeout)
+
+    def _least_seconds(self) -> float:
+        """To make all records, and one Python object of each, as the client wants them."""
+        making = time.thread_time() - self._began - self._sampling
+        return making + (self._sampling / self._sampled * self._rows if self._sampled else 0.0)
+
+    def _require_key(self, records: Records) -> None:
+        if self._limits[records.topic].keyed and records.keys is not None and records.keys.null_count:
+            place = pc.index(pc.is_null(records.keys), True).as_py()
+            raise self._refusal(records, place, "has no key, and the topic is compacted (cleanup.policy)")
+
+    def _require_size(self, records: Records) -> None:
+        parts = [part for part in (records.keys, records.values, records.headers) if part is not None]
+        sizes = [pc.fill_null(pc.binary_length(part), 0).cast(pa.int64()) for part in parts]
+        total = sizes[0]
+        for more in sizes[1:]:
+            total = pc.add(total, more)
+        if records.further is not None:
+            total = pc.add(total, _sizes_of_headers(records.further))
+        limits = self._limits[records.topic]
+        if (place := _first_outside(total, 0, limits.record_bytes - self._named)) is not None:
+            size = total[place].as_py() + self._named
+            why = f"has {size} bytes, {_shown(limits.size)} leaves {limits.record_bytes}"
+            raise self._refusal(records, place, why)
+
+    def _require_headers(self, records: Records) -> None:
+        if records.further is None:
+            return
+        names = pc.struct_field(pc.list_flatten(records.further), "key")
+        rows = pc.list_parent_indices(records.further)
+        for bad, why in (
+            (pc.is_null(names), "has a header without a name"),
+            (pc.match_substring(names, "\0"), "has a header with a NUL in its name"),
+            (pc.is_in(names, pa.array(RESERVED)), f"has a header of its own by one of the names {', '.join(RESERVED)}"),
+        ):
+            if (place := pc.index(bad, True).as_py()) >= 0:
+                raise self._refusal(records, rows[place].as_py(), why)
+
+    def _require_partition(self, records: Records) -> None:
+        if records.partitions is None:
+            return
+        there = self._limits[records.topic].partitions
+        if (place := _first_outside(records.partitions, 0, there - 1)) is not None:
+            partition = records.partitions[place].as_py()
+            raise self._refusal(records, place, f"is for partition {partition}, the topic has {there}")
+
+    def _require_time(self, records: Records) -> None:
+        if records.times is None or not len(records):
+            return
+        self._require_after(records)
+        self._require_before(records)
+        oldest: int = pc.min(records.times).as_py()
+        self._oldest[records.topic] = min(oldest, self._oldest.get(records.topic, oldest))
+
+    def _require_before(self, records: Records) -> None:
+        if (before := self._limits[records.topic].before) is None:
+            return
+        kept_back = min(int(self._timeout * 1000), before[1] // 2)
+        place = _first_outside(records.times, self._now_ms - before[1] + kept_back, _ANY)
+        if place is not None:
+            why = (
+                f"has a time further in the past than {_shown(before)} allows, {kept_back / 1000:.0f} s kept back to "
+                "send it"
+            )
+            raise self._refusal(records, place, why)
+
+    def _require_after(self, records: Records) -> None:
+        if (after := self._limits[records.topic].after) is None:
+            return
+        place = _first_outside(records.times, 0, min(_ANY, self._now_ms + after[1]))
+        if place is not None:
+            raise self._refusal(records, place, f"has a time further in the future than {_shown(after)} allows")
+
+    def _refusal(self, records: Records, place: int, why: str) -> SinkRejected:
+        return SinkRejected(
+            f"{self._who}: {records.name(place)} {why}. It couldn't be sent after the decision: leave such rows "
+            f"away in the transform, or change the settings of topic {records.topic}"
+        )
+
+
+def _sizes_of_headers(column: pa.Array) -> pa.Array:
+    """Bytes, of each row's."""
+    headers = pc.list_flatten(column)
+    parts = [pc.fill_null(pc.binary_length(pc.struct_field(headers, member)), 0) for member in ("key", "value")]
+    each = pc.add(pc.add(*parts).cast(pa.int64()), HEADER_BYTES)
+    rows = pc.list_parent_indices(column).to_numpy()
+    return pa.array(np.bincount(rows, weights=each.to_numpy(), minlength=len(column)).astype(np.int64))
+
+
+def _shown(limit: tuple[str, int]) -> str:
+    return "{}={}".format(*limit)
+
+
+def _first_outside(column: pa.Array, least: int, most: int) -> int | None:
+    """Where the first value stands that is null or not in least … most."""
+    within = pc.fill_null(pc.and_(pc.greater_equal(column, least), pc.less_equal(column, most)), False)
+    place: int = pc.index(within, False).as_py()
+    return None if place < 0 else place

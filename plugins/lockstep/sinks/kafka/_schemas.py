@@ -10,8 +10,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from lockstep.connections.kafka.schema_registry import Registered, SchemaRegistry
-from lockstep.sinks.kafka._avro import AvroReaders, AvroWriter
-from lockstep.sinks.kafka._avro_types import schema_of, type_of
+from lockstep.sinks.kafka._avro import AvroReaders, AvroWriter, schema_of, type_of
 
 Subjects = Mapping[str, str]  #: by topic
 
@@ -25,15 +24,15 @@ class Writers:
 
     def to_text(self) -> str:
         """As a vote keeps them: whoever publishes asks no registry."""
-        schemas = {one.id: one.text for part in (self.values, self.keys) for one in part.values()}
-        ids = [{topic: one.id for topic, one in part.items()} for part in (self.values, self.keys)]
+        schemas = {writer.id: writer.text for part in (self.values, self.keys) for writer in part.values()}
+        ids = [{topic: writer.id for topic, writer in part.items()} for part in (self.values, self.keys)]
         return json.dumps({"schemas": schemas, "values": ids[0], "keys": ids[1]}, separators=(",", ":"))
 
     @classmethod
     def of_text(cls, text: str) -> Writers:
-        told = json.loads(text)
-        writers = {int(id): AvroWriter(int(id), schema) for id, schema in told["schemas"].items()}
-        values, keys = ({topic: writers[id] for topic, id in told[part].items()} for part in ("values", "keys"))
+        fields = json.loads(text)
+        writers = {int(id): AvroWriter(int(id), schema) for id, schema in fields["schemas"].items()}
+        values, keys = ({topic: writers[id] for topic, id in fields[part].items()} for part in ("values", "keys"))
         return cls(values, keys)
 
 
@@ -87,27 +86,32 @@ class Schemas:
         return sorted({*self.values.values(), *self.keys.values()})
 
     def _writer(
-        self, subject: str, made: tuple[str, list[str]], dtype: pa.DataType, leave_out: frozenset[str], output: str
+        self,
+        subject: str,
+        schema_and_faults: tuple[str, list[str]],
+        dtype: pa.DataType,
+        leave_out: frozenset[str],
+        output: str,
     ) -> AvroWriter:
-        text, faults = made
+        text, faults = schema_and_faults
         if self.register:
             self._require_none(f"output {output} has no schema", faults)
-            found = self.registry.register(subject, text)
+            registered = self.registry.register(subject, text)
         else:
-            found = self.registry.latest(subject)
-        writer = AvroWriter(found.id, found.schema)
-        whose = f"output {output} doesn't fit schema {found.id} of subject {subject}"
-        self._require_none(whose, self._faults(writer, found, dtype, leave_out))
+            registered = self.registry.latest(subject)
+        writer = AvroWriter(registered.id, registered.schema)
+        subject_text = f"output {output} doesn't fit schema {registered.id} of subject {subject}"
+        self._require_none(subject_text, self._faults(writer, registered, dtype, leave_out))
         return writer
 
     def _faults(
-        self, writer: AvroWriter, found: Registered, dtype: pa.DataType, leave_out: frozenset[str]
+        self, writer: AvroWriter, registered: Registered, dtype: pa.DataType, leave_out: frozenset[str]
     ) -> Iterable[str]:
         try:
             return list(writer.faults(dtype, leave_out))
         except Exception as error:  # whatever fastavro makes of a schema that it can't parse
             return [f"it can't be parsed: {type(error).__name__}"]
 
-    def _require_none(self, whose: str, faults: Iterable[str]) -> None:
-        if told := "; ".join(faults):
-            raise self.registry.who.refused(f"{self.registry.who.name}: {whose}: {told}")
+    def _require_none(self, what: str, faults: Iterable[str]) -> None:
+        if text := "; ".join(faults):
+            raise self.registry.who.refused(f"{self.registry.who.name}: {what}: {text}")

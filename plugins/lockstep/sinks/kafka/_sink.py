@@ -13,14 +13,12 @@ from lockstep.connections.names import Dataset
 from lockstep.distribution import naming_extra
 from lockstep.epoch import Json, require_name
 from lockstep.errors import InvalidPipeline
-from lockstep.sinks.append_only.sink import OnRestate, require_on_restate
+from lockstep.sinks.append_only.base import OnRestate, require_on_restate
 from lockstep.sinks.base import Sink
-from lockstep.sinks.committers import open_committer
-from lockstep.sinks.committers.sent import check_guarantee
+from lockstep.sinks.committers import check_committer, open_committer
 from lockstep.sinks.handles import SinkName
-from lockstep.sinks.kafka._committer import KafkaMarkerCommitter
-from lockstep.sinks.kafka._markers import MarkerTopic
-from lockstep.sinks.kafka._open_sink import OpenKafkaSink, TransactionalKafkaSink, sent_committer
+from lockstep.sinks.kafka._committers import ExternalRecordCommitter, KafkaMarkerCommitter, MarkerTopic
+from lockstep.sinks.kafka._open_sink import OpenKafkaSink, TransactionalKafkaSink
 from lockstep.sinks.kafka._records import HEADER, RecordColumns
 from lockstep.sinks.values import Guarantee, SinkContext
 
@@ -78,9 +76,9 @@ class KafkaSink(Sink):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_name("output", self.output)
-        guarantee, committer = check_guarantee(self.name, self.guarantee, self.committer)
+        guarantee = self._check_guarantee()
         object.__setattr__(self, "guarantee", guarantee)
-        object.__setattr__(self, "committer", committer)
+        object.__setattr__(self, "committer", check_committer(self.name, self.committer))
         object.__setattr__(self, "on_restate", require_on_restate(self.name, self.on_restate))
         if self.partitioner not in PARTITIONERS:
             raise InvalidPipeline(f"{self._who}: partitioner {self.partitioner!r} is none of {', '.join(PARTITIONERS)}")
@@ -97,10 +95,21 @@ class KafkaSink(Sink):
         if self.shards > 1 and guarantee is not Guarantee.EXACTLY_ONCE:
             raise InvalidPipeline(f"{self._who}: shards are transactions, guarantee={guarantee.value!r} has none")
 
+    def _check_guarantee(self) -> Guarantee:
+        supported = [guarantee for guarantee in Guarantee if guarantee is not Guarantee.AT_MOST_ONCE]
+        if self.guarantee not in supported:
+            raise InvalidPipeline(f"{self._who}: guarantee={self.guarantee!r} is none of {', '.join(supported)}")
+        if (self.guarantee == Guarantee.AT_LEAST_ONCE) != (self.committer is not None):
+            raise InvalidPipeline(
+                f"{self._who}: guarantee='at_least_once' needs a committer ('postgres:<connection id>' or a folder), "
+                f"and nothing else takes one; guarantee is {self.guarantee!r}, committer {self.committer!r}"
+            )
+        return Guarantee(self.guarantee)
+
     def _check_topics(self) -> None:
         if self.topics is not None:
-            given = {self.topics} if isinstance(self.topics, str) else set(self.topics)
-            object.__setattr__(self, "topics", tuple(sorted(given)))
+            names = {self.topics} if isinstance(self.topics, str) else set(self.topics)
+            object.__setattr__(self, "topics", tuple(sorted(names)))
         if (self.topic is None) == (not self.topics):
             raise InvalidPipeline(f"{self._who}: give either topic, or topics and topic_column")
         if (self.topic is None) != (self.topic_column is not None):
@@ -119,8 +128,8 @@ class KafkaSink(Sink):
     @property
     def _avro(self) -> frozenset[str]:
         """What of a record is. Without a registry `avro` may be the name of a column."""
-        found = {"value": self.registry is not None and self.value == "avro", "key": self.key_subject is not None}
-        return frozenset(part for part, holds in found.items() if holds)
+        parts = {"value": self.registry is not None and self.value == "avro", "key": self.key_subject is not None}
+        return frozenset(part for part, holds in parts.items() if holds)
 
     @property
     def topic_names(self) -> tuple[str, ...]:
@@ -138,8 +147,8 @@ class KafkaSink(Sink):
         return frozenset(f"topic {name} of connection {self.connection}" for name in self.topic_names)
 
     def datasets(self, connections: Mapping[str, str]) -> Mapping[str, Dataset | tuple[Dataset, ...]]:
-        found = tuple(dataset_of(connections[self.connection], name, self._who) for name in self.topic_names)
-        return {self.output: found if self.topic is None else found[0]}
+        datasets = tuple(dataset_of(connections[self.connection], name, self._who) for name in self.topic_names)
+        return {self.output: datasets if self.topic is None else datasets[0]}
 
     @property
     def numbers_rows(self) -> bool:
@@ -159,9 +168,10 @@ class KafkaSink(Sink):
             markers = MarkerTopic(cluster, self.marker_topic, owner, self.transaction_timeout)
             committer = KafkaMarkerCommitter(cluster, route, markers, self.shards)
             return TransactionalKafkaSink(self, cluster, route, columns, markers, committer, schemas)
-        elsewhere = open_committer(self.name, self.committer, context)
-        cluster = Cluster(route.settings, Asker(self._who))  # last, as it is the first to leave something open
-        return OpenKafkaSink(self, owner, cluster, route, columns, sent_committer(cluster, route, elsewhere), schemas)
+        records = open_committer(self.name, self.committer, context)
+        cluster = Cluster(route.settings, Asker(self._who))  # last: it is the first that leaves something open
+        external = ExternalRecordCommitter(cluster, route, records)
+        return OpenKafkaSink(self, owner, cluster, route, columns, external, schemas)
 
     def _schemas(self, context: SinkContext) -> Schemas | None:
         if self.registry is None:

@@ -122,7 +122,7 @@ class OpenTableSink(OpenSink):
     def markers(self) -> Iterable[Marker]:
         return self._markers.all()
 
-    def markers_beside(self) -> list[tuple[str, Marker]]:
+    def markers_of_other_sinks(self) -> list[tuple[str, Marker]]:
         own = self._target.own
         with self._database.transaction("listing the markers of other sinks") as cursor:
             return [(sink, marker) for sink in own.other_sinks(cursor) for marker in own.markers(cursor, sink)]
@@ -134,8 +134,8 @@ class OpenTableSink(OpenSink):
     def read(self, epoch: int, output: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         return self._target.outputs[output].read(epoch, schema)
 
-    def read_left(self, epoch: int, output: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        return self._target.outputs[output].read_left(epoch, schema)
+    def read_remaining(self, epoch: int, output: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        return self._target.outputs[output].read_remaining(epoch, schema)
 
     @property
     def keeps_replaced(self) -> bool:

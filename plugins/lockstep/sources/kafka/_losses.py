@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lockstep.connections.kafka.cluster import Cluster, Topic
-from lockstep.connections.kafka.truncation import Cut, truncations
+from lockstep.connections.kafka.consumers import Cut, truncations
 from lockstep.errors import LogTruncated, OffsetsExpired, SourceChanged, TopicRecreated
 from lockstep.sources.kafka._ranges import TopicBounds, TopicRange
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lockstep.connections.kafka.cluster import Cluster
-from lockstep.connections.kafka.reading import committed_records
+from lockstep.connections.kafka.consumers import committed_records
 from lockstep.sources.kafka._decoding import Decoding
 from lockstep.sources.kafka._ranges import TopicRange
 from lockstep.sources.records import BAD, FILE, WHY, Records

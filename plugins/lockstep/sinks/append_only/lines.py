@@ -1,9 +1,10 @@
-"""Records over TCP, one JSON line each. What the kernel took is not what the receiver has, so the receiver says so."""
+"""Records to standard output, one line each: for a first look, and for programs that read the log of a task."""
 
 from __future__ import annotations
 
 import json
 import socket
+import sys
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -11,11 +12,49 @@ from typing import ClassVar
 from urllib.parse import urlsplit
 
 from lockstep.errors import InvalidPipeline, PublishBlocked, SinkUnavailable
-from lockstep.sinks.append_only.open_sink import OpenRecordSink, reason_of
+from lockstep.sinks.append_only.base import AppendOnlySink, OpenRecordSink, reason_of, what_follows
 from lockstep.sinks.append_only.records import ENVELOPE, Origin, Records
-from lockstep.sinks.append_only.sink import AppendOnlySink, what_follows
 from lockstep.sinks.values import Guarantee, SinkContext
 from lockstep.sinks.write_ahead import NothingSent
+
+_RECORDS, _BYTES = 1000, 1 << 16  # a write
+
+
+@dataclass(frozen=True, kw_only=True)
+class StdoutSink(AppendOnlySink):
+    """Rows as JSON lines on this process's standard output. At least once or at most once, as far as what reads it
+    keeps the lines.
+
+    A delivery starts with an empty line, so that a line which a killed process left unfinished doesn't swallow the
+    first record. A line that doesn't parse is such a rest: at least once its record comes again.
+    """
+
+    def writes_to(self) -> frozenset[str]:
+        return frozenset({"standard output"})
+
+    def open(self, context: SinkContext) -> OpenRecordSink:
+        return OpenRecordSink(self, context, partial(_print_records, self.name))
+
+
+def _print_records(sink: str, records: Records, origin: Origin) -> None:
+    started = False
+    for chunk in records.chunks(_RECORDS, _BYTES):
+        try:
+            _write(chunk.body if started else b"\n" + chunk.body)
+        except (OSError, UnicodeError) as error:
+            raise SinkUnavailable(f"sink {sink}: standard output: {reason_of(error)}") from error
+        started = True
+
+
+def _write(data: bytes) -> None:
+    sys.stdout.flush()
+    if binary := getattr(sys.stdout, "buffer", None):
+        binary.write(data)
+        binary.flush()
+    else:  # a task's log
+        sys.stdout.write(data.decode())
+        sys.stdout.flush()
+
 
 _RECORDS, _BYTES = 1000, 1 << 18  # a write
 _ANSWER = 200  # bytes
@@ -85,7 +124,7 @@ def _require_ok(connection: socket.socket, receiver: str, otherwise: str) -> Non
 def _address_of(url: str) -> tuple[str, int] | None:
     try:
         parts = urlsplit(url)
-        found = (parts.hostname, parts.port)
+        address = (parts.hostname, parts.port)
     except ValueError:  # it quotes what it can't read
         return None
-    return (found[0], found[1]) if parts.scheme == "tcp" and found[0] and found[1] else None
+    return (address[0], address[1]) if parts.scheme == "tcp" and address[0] and address[1] else None

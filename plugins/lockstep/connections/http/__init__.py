@@ -1,1 +1,0 @@
-"""The room of HTTP: where a server is, and the login there."""

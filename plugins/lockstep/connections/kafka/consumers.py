@@ -1,0 +1,126 @@
+"""Reading committed records between two offsets, in no group, and without waiting longer than one must."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition
+
+from lockstep.connections.kafka.connection import Asker, Settings, client, connect
+
+_AT_ONCE = 10_000
+PATIENCE = 60.0  #: seconds for a broker's answer
+
+
+@contextmanager
+def _committed_reader(settings: Settings, places: list[TopicPartition]) -> Iterator[Consumer]:
+    """A reader of committed records from these places on, that tells when it has come to an end. It is in no group."""
+    reader = Consumer(
+        client(settings)
+        | {"group.id": "lockstep", "isolation.level": "read_committed", "enable.auto.commit": "false"}
+        | {"enable.partition.eof": "true", "auto.offset.reset": "earliest", "fetch.wait.max.ms": 20}
+    )
+    try:
+        connect(reader, places[0].topic, PATIENCE)
+        reader.assign(places)
+        yield reader
+    finally:
+        reader.close()
+
+
+def committed_records(
+    settings: Settings, topic: str, starts: Mapping[int, int], ends: Mapping[int, int], max_wait: float = PATIENCE
+) -> Iterator[list[Any]]:
+    """Lists of the committed messages between `starts` and `ends` (partition → offset), each partition in its order.
+
+    It is over when none of them can be decided otherwise. Raises `KafkaException`; `TimeoutError` if nothing comes for
+    `max_wait` seconds, as behind an open transaction.
+    """
+    waiting = {number for number, end in ends.items() if end > starts.get(number, 0)}
+    if not waiting:
+        return
+    places = [TopicPartition(topic, number, starts.get(number) or OFFSET_BEGINNING) for number in sorted(waiting)]
+    with _committed_reader(settings, places) as reader:
+        while waiting:
+            first = reader.poll(max_wait)  # `consume` would wait for a whole list
+            if first is None:
+                raise TimeoutError
+            messages = [first, *reader.consume(_AT_ONCE, timeout=0)]
+            records = [
+                message for message in messages if _is_record(message) and message.offset() < ends[message.partition()]
+            ]
+            waiting -= {message.partition() for message in messages if _reached(message) >= ends[message.partition()]}
+            yield records
+
+
+def _is_record(message: Any) -> bool:
+    """Whether it isn't the news that a partition has come to an end."""
+    error = message.error()
+    if error is not None and error.code() != KafkaError._PARTITION_EOF:
+        raise KafkaException(error)
+    return error is None
+
+
+def _reached(message: Any) -> int:
+    """The offset behind it."""
+    return int(message.offset() + (message.error() is None))
+
+
+_OFFSET = re.compile(r"broker end offset is (\d+)")  # librdkafka tells it nowhere else
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Where a partition was cut, as far as it is known: what stands there and behind it was written since."""
+
+    offset: int | None
+    answer: str
+
+
+def truncations(settings: Settings, who: Asker, topic: str, places: Mapping[int, tuple[int, int]]) -> dict[int, Cut]:
+    """The partitions that were cut. `places`: partition → (offset, leader epoch it had then).
+
+    Raises the asker's errors.
+    """
+    reader = Consumer(
+        client(settings)
+        | {"group.id": "lockstep", "enable.auto.commit": "false", "enable.partition.eof": "true"}
+        | {"auto.offset.reset": "error", "fetch.wait.max.ms": 20, "max.partition.fetch.bytes": 1024}
+    )
+    try:
+        with who.naming(f"comparing leader epochs of {topic}"):
+            reader.list_topics(topic, timeout=PATIENCE)
+            reader.assign([TopicPartition(topic, number, OFFSET_END) for number in places])
+            _first_answers(reader, who, places)  # only a partition that is being read can be sought in
+            for number, (offset, leader) in places.items():
+                reader.seek(TopicPartition(topic, number, offset, leader_epoch=leader))  # `assign` asks no broker
+            answers = _first_answers(reader, who, places)
+    finally:
+        reader.close()
+    return {number: _cut(error.str()) for number, error in answers.items() if error is not None}
+
+
+def _cut(answer: str) -> Cut:
+    match = _OFFSET.search(answer)
+    return Cut(int(match[1]) if match else None, answer)
+
+
+def _first_answers(reader: Consumer, who: Asker, partitions: Iterable[int]) -> dict[int, KafkaError | None]:
+    """For each partition whether its offset was refused; None where there is a record, or nothing more."""
+    answers: dict[int, KafkaError | None] = {}
+    expected, deadline = set(partitions), time.monotonic() + PATIENCE
+    while expected - answers.keys():
+        message = reader.poll(max(0.0, deadline - time.monotonic()))
+        if message is None:
+            raise who.unavailable(f"{who.name}: no answer about leader epochs for {PATIENCE:.0f} s")
+        error, number = message.error(), message.partition()
+        if error is not None and error.code() not in (KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET):
+            raise KafkaException(error)
+        if number is not None:
+            answers.setdefault(number, error if error and error.code() == KafkaError._AUTO_OFFSET_RESET else None)
+    return answers
