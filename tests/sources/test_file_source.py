@@ -17,9 +17,9 @@ from lockstep.epoch import Interval
 from lockstep.errors import BadRecords, InvalidPipeline, SourceChanged, SourceNotReady, SourceRefused
 from lockstep.sources import FileSource, Source, SourceContext
 from lockstep.sources.files import _watched_folder as watched_module
-from lockstep.sources.files._local_files import LocalFiles
-from lockstep.sources.files._paths import each_file, pattern_of
+from lockstep.sources.files.file_systems import LocalFiles
 from lockstep.sources.files.open_source import OpenFileSource
+from lockstep.sources.files.paths import each_file, pattern_of
 
 DAY = Interval(datetime(2013, 1, 2, tzinfo=UTC), datetime(2013, 1, 3, tzinfo=UTC))
 SCHEMA = "id BIGINT, name STRING"

@@ -19,7 +19,7 @@ from lockstep.connections.kafka.connection import Asker
 from lockstep.epoch import Interval, Position
 from lockstep.errors import OffsetsExpired, SourceUnavailable
 from lockstep.sources.kafka._decoding import Decoding
-from lockstep.sources.kafka._end_offsets import Ending
+from lockstep.sources.kafka._offsets import Ending
 from lockstep.sources.kafka._open_source import CursorKafkaSource, IntervalKafkaSource
 from lockstep.sources.kafka._ranges import ranges_of
 

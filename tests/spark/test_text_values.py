@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from lockstep.errors import BadRecords, InvalidPipeline
 from lockstep.sources import FileSource, KafkaSource
-from lockstep.sources.files._growth import FrozenRange
 from lockstep.sources.files._lines import read_ranges
+from lockstep.sources.files.frozen import FrozenRange
 from lockstep.sources.kafka._decoding import Decoding
 from lockstep.sources.records import BAD, Listing, Records
 from tests.spark.pipelines import pipeline_of

@@ -17,7 +17,7 @@ from lockstep.compute._whole_files import Blocks, count_of_sizes, counts_of_bloc
 from lockstep.definition.conservation import Conservation
 from lockstep.epoch import SourceRange
 from lockstep.errors import StageFailed
-from lockstep.sources.open_source import OpenSource
+from lockstep.sources.base import OpenSource
 from lockstep.sources.records import BAD, FILE, WHY, OpenRecordSource, Records
 from lockstep.spark._pyspark import allow_twice_observed, counted_in_driver
 from lockstep.spark.session import active, is_remote, release_later

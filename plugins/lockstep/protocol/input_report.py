@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from lockstep.epoch import ChangedFile, Epoch, SourceRange
 from lockstep.errors import LockstepError
-from lockstep.sources.open_source import OpenSource
+from lockstep.sources.base import OpenSource
 from lockstep.states import DECIDED
 
 _log = logging.getLogger(__name__)

@@ -8,8 +8,7 @@ from lockstep.epoch import Epoch, Interval
 from lockstep.errors import SourceChanged
 from lockstep.observability import suggestions
 from lockstep.protocol.runtime import Runtime
-from lockstep.sources.base import planned_source
-from lockstep.sources.open_source import OpenSource
+from lockstep.sources.base import OpenSource, planned_source
 from lockstep.states import UNDECIDED, EpochState
 
 _INSTANT = timedelta(microseconds=1)  #: the smallest that the ledger knows

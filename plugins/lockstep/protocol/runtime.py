@@ -17,8 +17,7 @@ from lockstep.sinks.base import Sink, current_type
 from lockstep.sinks.kept import SinkPool
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import Batches, Replaced, SinkContext, SinkEpoch
-from lockstep.sources.base import SourceContext, planned_source
-from lockstep.sources.open_source import OpenSource
+from lockstep.sources.base import OpenSource, SourceContext, planned_source
 from lockstep.wal.reading import SealedWal
 from lockstep.wal.staging import Staging
 from lockstep.wal.state_staging import StateStaging

@@ -11,8 +11,7 @@ from urllib.parse import unquote
 
 from lockstep.epoch import Interval, Json, KeyedBy, Position
 from lockstep.errors import InvalidPipeline, LockstepError, SourceRefused, SourceUnavailable
-from lockstep.sources.base import Source, SourceContext
-from lockstep.sources.open_source import OpenSource
+from lockstep.sources.base import OpenSource, Source, SourceContext
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -152,3 +151,21 @@ def _secrets_in(value: str) -> Iterator[str]:
     pieces = [piece for piece in re.split(r"[@:/?#\s\\]", login) if len(piece) > 1]
     for secret in (login, *pieces, *named):
         yield from filter(None, (secret, unquote(secret)))
+
+
+class SequenceSource(DataSourceSource):
+    """The numbers from `first` up to, but not with, `last`, in a column `value BIGINT`; `rows_per_epoch` an epoch."""
+
+    operational: ClassVar[frozenset[str]] = frozenset({"rows_per_epoch", "partitions"})
+
+    def __init__(self, rows_per_epoch: int, *, first: int = 0, last: int | None = None, partitions: int = 2) -> None:
+        options = {"first": str(first), "partitions": str(partitions)}
+        super().__init__(
+            "lockstep.compute.sequence:SequenceDataSource",
+            options=options if last is None else {**options, "last": str(last)},
+            max_rows_per_epoch=rows_per_epoch,
+        )
+
+    def arguments(self) -> dict[str, Json]:
+        numbers = {name: int(value) for name, value in self.options.items()}
+        return {"rows_per_epoch": self.max_rows_per_epoch, **numbers}

@@ -4,17 +4,94 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from lockstep.connections.dataset import Dataset
 from lockstep.definition.class_names import ClassNames, argument_as_json
-from lockstep.epoch import Claim, Json, KeyedBy
-from lockstep.errors import InvalidPipeline
-from lockstep.sources.open_source import OpenSource
+from lockstep.epoch import ChangedFile, Claim, Interval, Json, KeyedBy, Position
+from lockstep.errors import InvalidPipeline, SourceRefused
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class OpenSource(ABC):
+    """What `Source.open` returns: one caller's own. Positions are JSON, and nobody else looks into them.
+
+    A range is given by where the epoch before ended (None: there is none) and by where this one ends.
+    """
+
+    def close(self) -> None:  # noqa: B027 - most sources hold nothing
+        """Let go of every connection; called also after errors."""
+
+    @abstractmethod
+    def latest(self, start: Position | None, interval: Interval | None) -> Position:
+        """Where this epoch ends. Raises `SourceNotReady` when an expected input isn't there yet."""
+
+    @abstractmethod
+    def read(self, spark: SparkSession, start: Position | None, end: Position) -> DataFrame:
+        """The rows of the frozen range, and nothing else. Raises `SourceChanged` when it can no longer be read."""
+
+    def claims(self, start: Position | None, end: Position) -> Sequence[str | Claim]:
+        """The files of the range: each may belong to one epoch only. A path claims the whole file."""
+        return []
+
+    def check(self, start: Position | None, end: Position) -> None:  # noqa: B027
+        """Raise `SourceChanged` if the frozen range isn't what it was. Called before the read and before the seal."""
+
+    def lacks(self, start: Position | None, end: Position) -> str | None:
+        """What belongs to the range and isn't in it, as it came when that had been planned, in words. Such a range
+        isn't sealed; and an interval whose epoch is like that keeps the next one from being planned."""
+        return None
+
+    def rows_planned(self, start: Position | None, end: Position) -> int | None:
+        """How many rows the range had when it was planned, if they were counted: as many must be read."""
+        return None
+
+    def rows_held(self, start: Position | None, end: Position) -> int | None:
+        """How many rows the range has, where that is told by what is read, without reading it: the job may not have
+        read fewer. Raises `SourceNotReady` if it can't be asked."""
+        return None
+
+    def bytes_planned(self, start: Position | None, end: Position) -> int | None:
+        """About how many bytes there are to read, as far as the range says: small epochs are staged in another way."""
+        return None
+
+    def is_empty(self, start: Position | None, end: Position) -> bool:
+        """Whether the range is known to hold nothing."""
+        return False
+
+    def join(self, ends: Sequence[Position]) -> Position:
+        """Where several ranges end as one, each of which goes on where the one before ended; `ends`: theirs. Raises
+        `SourceRefused` if they can't be read as one."""
+        raise SourceRefused("this source can't read several epochs' ranges as one")
+
+    # --- for people and monitors ---
+
+    def late_files(self, start: Position | None, end: Position) -> Sequence[str]:
+        """Paths that came where the files of the range were looked for, or places of records, after it was decided:
+        nobody reads them."""
+        return []
+
+    def changed_files(self, start: Position | None, end: Position) -> Sequence[ChangedFile]:
+        """Files that are no longer what the range has of them, as far as a quick look tells."""
+        return []
+
+    def held_back_by(self, start: Position | None, end: Position) -> str | None:
+        """What kept further rows out of the range when it was planned, in words."""
+        return None
+
+    def is_finished(self, start: Position | None, end: Position) -> bool:
+        """Whether nothing comes behind the range, ever, as the source is defined."""
+        return False
+
+    def report_published(self, start: Position | None, end: Position) -> None:  # noqa: B027
+        """Tell outside that every sink shows the range, for monitors: may be called again, or never after a crash."""
+
 
 _log = logging.getLogger(__name__)
 
@@ -69,7 +146,7 @@ class Source(ABC):
 
             def open(self, context): return OpenMySource(self.place)
 
-    `open` returns what the roles work with, see `lockstep.sources.open_source` (bytewax: a Source builds its
+    `open` returns what the roles work with, see `lockstep.sources.base` (bytewax: a Source builds its
     partitions).
     """
 
@@ -200,3 +277,56 @@ def planned_source(name: str, spec: Json | None, defined: Source | None) -> Sour
 
 
 _NAMES = ClassNames("lockstep.sources")
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot(Source):
+    """All rows of `source`, frozen by their position at the first `begin` of each epoch, and used up by none.
+
+    It goes beside sources whose rows epochs divide between them, by interval or by a cursor. Its files are claimed by
+    nobody. Of what was frozen each attempt reads the same rows, or raises `SourceChanged`. Positions are those of
+    `source`. Raises `InvalidPipeline` for a source that can't keep that.
+    """
+
+    source: Source
+    identity: KeyedBy = field(init=False)  #: INTERVAL: it is another one in each interval, so epochs have to be some
+    is_snapshot: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        what = f"a snapshot of {self.source.reads_from()}"
+        if (why := self.source.why_no_snapshot()) is not None:
+            raise InvalidPipeline(f"{what} can't be taken: {why}")
+        if self.source.spec() is None:
+            raise InvalidPipeline(
+                f"{what} can't be taken: no plan can say what the source is, so that another process could open it "
+                "(its class has to be importable, its arguments plain values)"
+            )
+        object.__setattr__(self, "identity", self.source.identity)
+
+    def arguments(self) -> dict[str, Json]:
+        return {"source": self.source.spec()}
+
+    @classmethod
+    def from_arguments(cls, arguments: Mapping[str, Json], settings: Mapping[str, Json]) -> Source:
+        planned, defined = arguments["source"], settings.get("source") or {}
+        alike = defined.get("type") == planned["type"]
+        return cls(Source.from_spec(planned, defined["arguments"] if alike else {}))
+
+    def frozen_arguments(self) -> dict[str, Json] | None:
+        return {"source": [type(self.source).__qualname__, self.source.frozen_arguments()]}
+
+    def reads_from(self) -> str:
+        return f"a snapshot of {self.source.reads_from()}"
+
+    def datasets(self, connections: Mapping[str, str]) -> tuple[Dataset, ...]:
+        return self.source.datasets(connections)
+
+    @property
+    def connections(self) -> tuple[str, ...]:
+        return self.source.connections
+
+    def why_no_snapshot(self) -> str | None:
+        return "it is one already"
+
+    def open(self, context: SourceContext) -> OpenSource:
+        return self.source.open_snapshot(context)

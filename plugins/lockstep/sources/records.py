@@ -25,7 +25,7 @@ from lockstep.errors import BadRecords
 from lockstep.sources._strict import BAD as BAD
 from lockstep.sources._strict import WHY as WHY
 from lockstep.sources._strict import Strict, has_decimals, strange_decimal, tame_json
-from lockstep.sources.open_source import OpenSource
+from lockstep.sources.base import OpenSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession

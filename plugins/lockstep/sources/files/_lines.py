@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lockstep.definition.ddl import quote_name
 from lockstep.errors import InvalidPipeline
 from lockstep.sources._strict import has_more_json
-from lockstep.sources.files._growth import FrozenRange
+from lockstep.sources.files.frozen import FrozenRange
 from lockstep.sources.files.line_pieces import FILE as FILE_OF_LINE
 from lockstep.sources.files.line_pieces import VALUE, Header, reader_of, tasks_of
 from lockstep.sources.records import BAD, FILE, WHY, Listing, Reading, Records, marked_text

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -15,12 +16,20 @@ from lockstep.definition.ddl import fields_of
 from lockstep.epoch import ChangedFile, Claim, Interval, KeyedBy, Position
 from lockstep.errors import BadRecords, IntervalMissing, SourceChanged, SourceNotReady, SourceRefused
 from lockstep.sources.base import SourceContext
-from lockstep.sources.files._changes import find_changed, find_late
 from lockstep.sources.files._columns import Footer, columns_of_folders, header_of, read_parquet, with_folders
-from lockstep.sources.files._frozen_file import FrozenFile
-from lockstep.sources.files._growth import FrozenRange
 from lockstep.sources.files._lines import has_header, read_ranges
-from lockstep.sources.files._paths import (
+from lockstep.sources.files._watched_folder import (
+    EXPECTS,
+    ROOTS,
+    Places,
+    WatchedFolder,
+    find_changed,
+    find_late,
+    require_one_name,
+)
+from lockstep.sources.files.file_systems import file_system_of
+from lockstep.sources.files.frozen import FrozenFile, FrozenRange
+from lockstep.sources.files.paths import (
     length_on_clocks,
     pattern_of,
     pattern_of_all,
@@ -29,9 +38,6 @@ from lockstep.sources.files._paths import (
     span_of_name,
     twin_of,
 )
-from lockstep.sources.files._schemes import file_system_of
-from lockstep.sources.files._watched_folder import WatchedFolder
-from lockstep.sources.files.places import EXPECTS, ROOTS, Places, require_one_name
 from lockstep.sources.records import Listing, OpenRecordSource, Reading, Records
 
 if TYPE_CHECKING:
@@ -233,3 +239,35 @@ class OpenFileSource(OpenRecordSource):
 
 def _files(end: Position) -> list[FrozenFile | FrozenRange]:
     return [FrozenRange.from_json(file) if "to" in file else FrozenFile.from_json(file) for file in end["files"]]
+
+
+class OpenFileSnapshot(OpenFileSource):
+    """A file that changes from one epoch to the next is what a snapshot is for. Within one it is `SourceChanged`, as
+    for any file that a plan froze."""
+
+    def __init__(self, source: FileSource, context: SourceContext) -> None:
+        nobodys = replace(
+            context, claimed=lambda paths: set(), claims=lambda paths: {}, claimed_by_head=lambda heads: set()
+        )
+        super().__init__(source, nobodys)
+
+    def latest(self, start: Position | None, interval: Interval | None) -> Position:
+        """Raises `SourceNotReady` where there is no file, unless the source says `missing="empty"`: it may be on its
+        way, and each row would be joined with none."""
+        end = super().latest(None, interval)
+        if not end["files"] and self._source.missing == "error":
+            where = self._file_system.place(pattern_of(self._source.path))
+            raise SourceNotReady(f"a snapshot of {where} is to be taken, and there is no such file yet", [where])
+        return end
+
+    def claims(self, start: Position | None, end: Position) -> list[Claim]:
+        return []
+
+    def late_files(self, start: Position | None, end: Position) -> list[str]:
+        """Of an interval those that came after it was planned: who restates it afresh has them."""
+        own = {claim.path for claim in super().claims(start, end)}
+        return find_late(self._file_system, end, lambda paths: own)
+
+    def changed_files(self, start: Position | None, end: Position) -> list[ChangedFile]:
+        """Of an interval, too. What a later epoch finds changed in a folder that is read by all of them is no news."""
+        return super().changed_files(start, end) if EXPECTS in end else []

@@ -17,10 +17,9 @@ from lockstep.epoch import KeyedBy
 from lockstep.errors import InvalidPipeline
 from lockstep.sources.base import Source, SourceContext
 from lockstep.sources.files._lines import require_lines
-from lockstep.sources.files._paths import interval_fields
-from lockstep.sources.files._schemes import file_system_of, is_mounted
-from lockstep.sources.files.open_source import OpenFileSource
-from lockstep.sources.files.snapshot import OpenFileSnapshot
+from lockstep.sources.files.file_systems import file_system_of, is_mounted
+from lockstep.sources.files.open_source import OpenFileSnapshot, OpenFileSource
+from lockstep.sources.files.paths import interval_fields
 from lockstep.sources.records import Reading
 
 Format = Literal["csv", "json", "parquet", "text"]

@@ -16,6 +16,8 @@ from lockstep.sources.records import BAD, FILE, WHY, Records
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from lockstep.connections.kafka.schema_registry import SchemaRegistry
+
 _KEY, _VALUE = "_lockstep_key", "_lockstep_value"
 PLACE = "concat('kafka:', topic, '/', partition, '@', offset)"
 OTHERS = ("topic", "partition", "offset", "timestamp")
@@ -171,3 +173,32 @@ def tasks_of(offsets: Sequence[int]) -> int | None:
 
 def _offsets(found: Mapping[str, Mapping[int, int]]) -> str:
     return json.dumps({name: {str(n): offset for n, offset in offsets.items()} for name, offsets in found.items()})
+
+
+_MOST = 1000  #: ids; bytes that aren't by any schema may name as many as there are records
+
+
+def confirm_bad(registry: SchemaRegistry, parts: Sequence[tuple[Decoding, tuple[str, ...]]], records: Records) -> None:
+    """`parts`: those that were read by their writers' schemas, each with its subjects. Only for who has found some
+    bad records.
+
+    Raises `SourceUnavailable` if one of them may be good by what the registry tells now, and what that raises.
+    """
+    for part, named in parts:
+        unknown = _ids(records, part.column) - set(part.writers or {})
+        if unknown and (known := registry.find_known(unknown, named)):
+            raise registry.who.unavailable(
+                f"{registry.who.name}: the schema registry of connection {registry.connection} has told the schemas "
+                f"{', '.join(map(str, sorted(known)))} of {', '.join(named)} only since records by them were read, and "
+                "taken for bad: a node of it was behind, or a cache on the way; nothing was sealed"
+            )
+
+
+def _ids(records: Records, column: str) -> set[int]:
+    """Of the schemas that bad records name."""
+    text, base64 = f"get_json_object({BAD}, '$.{column}')", f"get_json_object({BAD}, '$.{column}_base64')"
+    data = f"coalesce(unbase64({base64}), encode({text}, 'UTF-8'))"
+    named = f"hex(substring({data}, 1, 1)) = '00' AND length({data}) >= 5"
+    bad = records.frame.where(f"{BAD} IS NOT NULL AND {records.every_column} AND {named}")
+    id = f"CAST(conv(hex(substring({data}, 2, 4)), 16, 10) AS BIGINT) AS id"
+    return {row.id for row in bad.selectExpr(id).distinct().limit(_MOST).collect()}

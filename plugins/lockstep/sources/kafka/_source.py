@@ -16,9 +16,17 @@ from lockstep.epoch import Json, KeyedBy
 from lockstep.errors import InvalidPipeline, SourceRefused, SourceUnavailable
 from lockstep.sources.base import Source, SourceContext
 from lockstep.sources.kafka._decoding import Decoding, Function, reference_of
-from lockstep.sources.kafka._end_offsets import End, Ending, check_end
+from lockstep.sources.kafka._offsets import (
+    End,
+    Ending,
+    Start,
+    check_end,
+    check_start,
+    group_of,
+    start_from_json,
+    time_as_json,
+)
 from lockstep.sources.kafka._open_source import CursorKafkaSource, IntervalKafkaSource, OpenKafkaSource
-from lockstep.sources.kafka._start_offsets import Start, check_start, group_of, start_from_json, time_as_json
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

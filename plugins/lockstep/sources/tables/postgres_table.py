@@ -9,33 +9,70 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol, cast
 
+import psycopg2
 import pyarrow as pa
 from psycopg2 import sql
 from psycopg2.extensions import connection as Connection
 
 from lockstep.connections.dataset import Dataset
-from lockstep.connections.postgres.dsn import complete_dsn, dataset_of
+from lockstep.connections.postgres.connection import dial
+from lockstep.connections.postgres.dsn import complete_dsn, dataset_of, require_dsn
+from lockstep.connections.postgres.errors import classify, describe
 from lockstep.connections.postgres.refusals import ROWLESS
 from lockstep.connections.relation import Relation
-from lockstep.errors import SourceRefused
+from lockstep.epoch import Interval, Json, Position
+from lockstep.errors import SOURCE_ERRORS, Failure, SourceChanged, SourceRefused
 from lockstep.observability.redaction import HINT, rows_shown
 from lockstep.sources.base import SourceContext
-from lockstep.sources.tables._postgres_columns import COLUMNS, SHAPES, SourceColumn
 from lockstep.sources.tables._postgres_order import (
+    COLUMNS,
+    SHAPES,
     VIEW,
     VIEWS,
     CommitOrder,
     GrowingColumn,
     Order,
+    SourceColumn,
     require_usable,
     warn_unindexed,
 )
-from lockstep.sources.tables._postgres_reading import CopyOut
-from lockstep.sources.tables._postgres_session import snapshot
-from lockstep.sources.tables._postgres_snapshot import OpenTableSnapshot
-from lockstep.sources.tables.source import OpenTableSource, Span, TableSession, TableSource
+from lockstep.sources.tables._postgres_reading import SETTINGS, CopyOut
+from lockstep.sources.tables.source import OpenTableSource, Span, TableSession, TableSource, span_of
+
+#: A crash takes transactions that were committed with synchronous_commit = off, and the server gives their numbers away
+#: again. A message in the log, and a commit that waits for it, make all that was committed before it durable.
+_MAKE_DURABLE = "SET LOCAL synchronous_commit = on; SELECT pg_logical_emit_message(true, 'lockstep', '')"
+
+
+@contextmanager
+def snapshot(where: str, dsn: str, application: str, *, durable: bool) -> Iterator[Connection]:
+    """A transaction that sees one state of the database.
+
+    `durable`: once it has ended, what it saw outlives a crash of the server. `where` opens each message.
+    Raises `SourceUnavailable`, `SourceRefused`, `InvalidPipeline`; none holds a secret.
+    """
+    require_dsn(dsn, where)
+    replica = SourceRefused(
+        f"{where}: it leads to a replica (pg_is_in_recovery): which transactions still run, only the primary knows; "
+        "connect to the primary"
+    )
+    connection = None
+    try:
+        connection = dial(dsn, application, replica=replica, isolation="REPEATABLE READ", settings=SETTINGS)
+        with connection, connection.cursor() as cursor:
+            yield connection
+            if durable:
+                cursor.execute(_MAKE_DURABLE)
+    except psycopg2.Error as error:
+        failure = classify(error)
+        remedy = "; GRANT the role what it lacks" if failure is Failure.DENIED else ""
+        raise SOURCE_ERRORS.of(failure)(f"{where}: {describe(error, dsn)}{remedy}") from None
+    finally:
+        if connection is not None:
+            connection.close()
+
 
 _TABLE = """
     SELECT c.oid::bigint, c.relkind::text, has_table_privilege(c.oid, 'SELECT'), row_security_active(c.oid)
@@ -246,3 +283,45 @@ class _Session:
         with self.connection.cursor() as cursor:
             cursor.execute(query, parameters or None)
             return cursor.fetchall()
+
+
+class VersionedSession(TableSession, Protocol):
+    """One that tells which versions of rows there are."""
+
+    def versions(self, span: Span) -> str:
+        """A digest of those in the span. Raises `SourceRefused` where rows have none."""
+
+    def shapes(self) -> dict[str, str]:
+        """By column a digest of what its values hang on beside the rows."""
+
+
+class OpenTableSnapshot(OpenTableSource):
+    """Positions have `"versions"` and `"columns"`, too."""
+
+    def latest(self, start: Position | None, interval: Interval | None) -> Position:
+        return super().latest(None, None)
+
+    def _facts(self, session: TableSession, span: Span) -> dict[str, Json]:
+        asked = cast(VersionedSession, session)
+        return {"rows": session.count(span), "versions": asked.versions(span), "columns": asked.shapes()}
+
+    def _require_same_rows(self, session: TableSession, end: Position) -> None:
+        now = self._facts(session, span_of(end))
+        columns: dict[str, str] = now.pop("columns")
+        if changed := self._changed(end["columns"], columns):
+            raise SourceChanged(
+                f"source {self._name}: columns {', '.join(changed)} of table {self._source.table} were renamed, added, "
+                "dropped or altered, or labels of their type were, since its snapshot was taken, and nobody has it as "
+                "it was: `lockstep replan` takes another one"
+            )
+        if now != {name: end[name] for name in now}:
+            raise SourceChanged(
+                f"source {self._name}: rows of table {self._source.table} were added, updated or deleted since its "
+                f"snapshot was taken ({end['rows']:,} rows then, {now['rows']:,} now), and nobody has it as it was: "
+                "`lockstep replan` takes another one"
+            )
+
+    def _changed(self, then: dict[str, str], now: dict[str, str]) -> list[str]:
+        """The columns that are read and no longer what they were. Which are read may be corrected meanwhile."""
+        read = {*self._source.columns, self._source.order_by} if self._source.columns else {*then, *now}
+        return sorted(name for name in read if then.get(name) != now.get(name))

@@ -20,8 +20,7 @@ import pyarrow as pa
 
 from lockstep.epoch import Interval, Json, KeyedBy, Position
 from lockstep.errors import InvalidPipeline, SourceChanged, SourceRefused
-from lockstep.sources.base import Source, SourceContext
-from lockstep.sources.open_source import OpenSource
+from lockstep.sources.base import OpenSource, Source, SourceContext
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 from lockstep.epoch import Interval
 from lockstep.errors import InvalidPipeline, SourceRefused
-from lockstep.sources.files._file_system import Entry, FileSystem
+from lockstep.sources.files.file_systems import Entry, FileSystem, file_system_of
 
 FIELDS = frozenset({"interval_start", "interval_end"})
 #: The last one is what Hadoop copies under: Spark passes over it without a word.
@@ -242,3 +242,10 @@ def is_finished(path: str) -> bool:
     """False for names that writers, and Hadoop's readers, use for files that aren't there yet."""
     name = path.rpartition("/")[2]
     return not name.startswith((".", "_")) and not name.endswith(_UNFINISHED)
+
+
+def is_anything_at(place: str) -> bool:
+    """Whether an absolute path, or a pattern, means a finished file now. Raises `OSError`, `InvalidPipeline`, and what
+    else the file system behind it raises."""
+    files = file_system_of(place)
+    return next(each_file(files, files.place(place)), None) is not None
