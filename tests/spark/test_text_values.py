@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from lockstep.errors import BadRecords, InvalidPipeline
 from lockstep.sources import FileSource, KafkaSource
 from lockstep.sources.files._lines import read_ranges
-from lockstep.sources.files.frozen import FrozenRange
+from lockstep.sources.files.frozen import FileRange
 from lockstep.sources.kafka._decoding import Decoding
-from lockstep.sources.records import BAD, Listing, Records
+from lockstep.sources.records import BAD, FrozenFiles, SourceRecords
 from tests.spark.pipelines import pipeline_of
 from tests.spark.staged import csv, stage
 
@@ -99,18 +99,18 @@ def same(kind: Kind, type: str, value: Any, expected: Any) -> bool:
     return bool(value == expected or (value != value and expected != expected))
 
 
-def read(spark: SparkSession, path: Path, kind: Kind, way: str, schema: str = SCHEMA, **options: str) -> Records:
+def read(spark: SparkSession, path: Path, kind: Kind, way: str, schema: str = SCHEMA, **options: str) -> SourceRecords:
     if way == "kafka":
         part = Decoding.of("test", "value", "json", schema)
         frame = spark.createDataFrame([(bytearray(line),) for line in path.read_bytes().splitlines()], "value BINARY")
         frame = frame.selectExpr("*", f"{part.decode_sql} AS one")
         good = frame.where(f"NOT {part.fault_sql('one')}").selectExpr(f"{part.cast_sql('one')} AS one").select("one.*")
-        return Records(good.drop(BAD), ())
+        return SourceRecords(good.drop(BAD), ())
     source = FileSource(str(path), format=kind, schema=schema, options=options, grow=way == "growing")
     if way == "growing":
         size = path.stat().st_size
-        return read_ranges(spark, source.reading, [FrozenRange(str(path), 0, size, "", size, 0)])
-    listing = Listing({path.as_uri(): {"size": path.stat().st_size}})
+        return read_ranges(spark, source.reading, [FileRange(str(path), 0, size, "", size, 0)])
+    listing = FrozenFiles({path.as_uri(): {"size": path.stat().st_size}})
     if way == "sound":
         found = source.reading.read_sound(spark, listing)
         assert found is not None

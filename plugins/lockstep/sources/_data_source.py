@@ -1,4 +1,4 @@
-"""Any streaming reader of Spark's Python data source API as a source."""
+"""Streaming readers of Spark's Python data source API as sources."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lockstep.sources.base import OpenSource, Source, SourceContext
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: password=…, "secret": "…" and their like, also in quotes
+#: password=…, "secret": "…" and similar, also quoted
 _NAMED = re.compile(
     r"""(?i)(?:password|passwd|pwd|secret|token|(?:api|access|account|private)[_-]?key)["']?\s*[=:]\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s&;,}]+))"""
 )
@@ -27,12 +27,12 @@ class DataSourceSource(Source):
     """A `pyspark.sql.datasource.DataSource` with a `streamReader` or a `simpleStreamReader`; a cursor source.
 
     `data_source`: its class as `module:Class`, importable where epochs are planned and on Spark's workers. `options`:
-    what it is made with. `connection_options`: further options, whose values are what a connection leads to, as
-    {option: connection id}: they are in no plan. `schema`: Spark DDL, for a class without `schema()`.
-    `max_rows_per_epoch`, `max_files_per_epoch`, `max_bytes_per_epoch`: one read limit, for readers that take one; else
-    the reader's own default holds.
+    its options. `connection_options`: {option: connection id} for options whose values are the connections' DSNs or
+    URIs, which no plan contains. `schema`: Spark DDL, for a class without `schema()`. `max_rows_per_epoch`,
+    `max_files_per_epoch`, `max_bytes_per_epoch`: at most one limit, for readers that support one; without it the
+    reader's default applies.
 
-    What the class must keep: the same two offsets always mean the same rows. Nobody can notice that they don't.
+    The class must guarantee that the same two offsets always mean the same rows; violations can't be detected.
     Positions are {"start": offset, "end": offset}. Raises `InvalidPipeline`.
     """
 
@@ -51,7 +51,7 @@ class DataSourceSource(Source):
     def __post_init__(self) -> None:
         limits = self._limits()
         if len(limits) > 1 or any(number < 1 for _, number in limits):
-            raise InvalidPipeline(f"source {self.data_source}: give one limit per epoch, of at least 1, not {limits}")
+            raise InvalidPipeline(f"source {self.data_source}: give at most one limit per epoch, at least 1: {limits}")
 
     def _limits(self) -> list[tuple[str, int]]:
         limits = {"rows": self.max_rows_per_epoch, "files": self.max_files_per_epoch, "bytes": self.max_bytes_per_epoch}
@@ -59,11 +59,11 @@ class DataSourceSource(Source):
 
     @property
     def limit(self) -> tuple[str, int] | None:
-        """("rows" | "files" | "bytes", how many) of an epoch; None: the reader's own default."""
+        """An epoch's limit as ("rows" | "files" | "bytes", number); None for the reader's default."""
         return next(iter(self._limits()), None)
 
     def spec(self) -> Json | None:
-        """None where options look as if a login were in them: that belongs into no plan."""
+        """Return None if an option looks like a secret, because plans must not contain one."""
         if any(_looks_secret(name, value) for name, value in self.options.items()):
             return None
         return super().spec()
@@ -80,13 +80,13 @@ class DataSourceSource(Source):
 
 
 class OpenDataSource(OpenSource):
-    """Makes a reader for each question."""
+    """Creates a new reader for each call."""
 
     def __init__(self, source: DataSourceSource, context: SourceContext) -> None:
         self._source, self._context = source, context
 
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
-        """Where the reader says that this epoch ends. Raises `SourceUnavailable` for whatever the reader raises."""
+        """Return the end offset that the reader reports. Raises `SourceUnavailable` for any error of the reader."""
         from lockstep.spark.stream_ranges import next_range, without
 
         source, before = self._source, start["end"] if start is not None else None
@@ -112,9 +112,9 @@ class OpenDataSource(OpenSource):
         return bool(end["start"] == end["end"])
 
     def read(self, spark: SparkSession, start: Position | None, end: Position) -> DataFrame:
-        """The rows between the two offsets, in the partitions that the reader plans now, read on Spark's workers.
+        """Return the rows between the two offsets, read on Spark's workers in partitions that the reader plans now.
 
-        What the reader raises there comes as a `RuntimeError` without the values of `connection_options`.
+        Errors of the reader are raised there as `RuntimeError` without the values of `connection_options`.
         """
         from lockstep.spark.stream_ranges import frame_of_range
 
@@ -133,8 +133,8 @@ class OpenDataSource(OpenSource):
 
     @property
     def _secrets(self) -> tuple[str, ...]:
-        found = {secret for value in self._hidden.values() for secret in (value, *_secrets_in(value))}
-        return tuple(sorted(found, key=len, reverse=True))  # of two that overlap, the whole one first
+        secrets = {secret for value in self._hidden.values() for secret in (value, *_secrets_in(value))}
+        return tuple(sorted(secrets, key=len, reverse=True))  # longer ones first: shorter ones may be parts of them
 
 
 def _looks_secret(option: str, value: str) -> bool:
@@ -142,19 +142,19 @@ def _looks_secret(option: str, value: str) -> bool:
 
 
 def _secrets_in(value: str) -> Iterator[str]:
-    """What may be a password in a URI, or behind a telling name, as it stands there and as it is meant.
+    """Yield possible passwords in a URI, or after a name such as "password", both as written and percent-decoded.
 
-    Which @ ends a login that has several, each reader decides for itself, and it may quote the pieces.
+    Readers disagree on which @ ends a login that contains several, and may quote parts of it in errors.
     """
     login = value.partition("://")[2].rpartition("@")[0].partition(":")[2]
-    named = [found[1] or found[2] or found[3] for found in _NAMED.finditer(value)]
+    values = [match[1] or match[2] or match[3] for match in _NAMED.finditer(value)]
     pieces = [piece for piece in re.split(r"[@:/?#\s\\]", login) if len(piece) > 1]
-    for secret in (login, *pieces, *named):
+    for secret in (login, *pieces, *values):
         yield from filter(None, (secret, unquote(secret)))
 
 
 class SequenceSource(DataSourceSource):
-    """The numbers from `first` up to, but not with, `last`, in a column `value BIGINT`; `rows_per_epoch` an epoch."""
+    """The integers from `first` to `last` - 1 in a column `value BIGINT`, `rows_per_epoch` of them per epoch."""
 
     operational: ClassVar[frozenset[str]] = frozenset({"rows_per_epoch", "partitions"})
 

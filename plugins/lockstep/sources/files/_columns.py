@@ -22,7 +22,7 @@ from lockstep.definition.ddl import Field, fields_of, literal, plain, quote_name
 from lockstep.errors import BadRecords
 from lockstep.sources._strict import Strict, plain_text
 from lockstep.sources.files.line_pieces import header_names
-from lockstep.sources.records import BAD, FILE_OF_BAD, WHY, Reading, Records
+from lockstep.sources.records import BAD, FILE_OF_BAD, WHY, Reading, SourceRecords
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader
@@ -83,13 +83,13 @@ class _Column:
 
 def read_parquet(
     reader: DataFrameReader, schema: str | None, paths: Mapping[str, str], footers: Mapping[str, Footer]
-) -> Records:
+) -> SourceRecords:
     """Every row of the files, as `schema` has it, or with all columns that any of them has. `paths`, by URI: as Spark
     takes them. Raises `BadRecords` for a file that can't give a column."""
     declared = fields_of(schema) if schema else _columns_of_all(footers)
     if not declared:
         frame = reader.load(list(paths.values()))
-        return Records(frame, tuple(frame.columns))
+        return SourceRecords(frame, tuple(frame.columns))
     groups: dict[tuple[_Column, ...], list[str]] = {}
     known: dict[tuple[tuple[str, pa.DataType], ...], tuple[_Column, ...]] = {}
     for uri, footer in footers.items():
@@ -99,7 +99,7 @@ def read_parquet(
         groups.setdefault(known[key], []).append(paths[uri])
     marked = any(column.why for columns in groups for column in columns)
     frames = [_frame(reader, found, columns, declared, marked) for columns, found in groups.items()]
-    return Records(
+    return SourceRecords(
         reduce(lambda left, right: left.unionAll(right), frames), tuple(field.name for field in declared), marked=marked
     )
 
@@ -324,7 +324,9 @@ def header_of(file: BinaryIO, reading: Reading) -> set[str]:
     return set()
 
 
-def with_folders(reading: Reading, in_folders: Mapping[str, str], read: Callable[[Reading], Records]) -> Records:
+def with_folders(
+    reading: Reading, in_folders: Mapping[str, str], read: Callable[[Reading], SourceRecords]
+) -> SourceRecords:
     """What `read` gives, with the columns of folders; where a JSON object has a value of its own, that counts."""
     if not in_folders:
         return read(reading)

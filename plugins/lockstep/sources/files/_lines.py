@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from lockstep.definition.ddl import quote_name
 from lockstep.errors import InvalidPipeline
 from lockstep.sources._strict import has_more_json
-from lockstep.sources.files.frozen import FrozenRange
+from lockstep.sources.files.frozen import FileRange
 from lockstep.sources.files.line_pieces import FILE as FILE_OF_LINE
 from lockstep.sources.files.line_pieces import VALUE, Header, reader_of, tasks_of
-from lockstep.sources.records import BAD, FILE, WHY, Listing, Reading, Records, marked_text
+from lockstep.sources.records import BAD, FILE, WHY, FrozenFiles, Reading, SourceRecords, marked_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,16 +36,16 @@ def has_header(reading: Reading) -> bool:
     return reading.format == "csv" and reading.option("header", "false").lower() == "true"
 
 
-def read_ranges(spark: SparkSession, reading: Reading, ranges: Sequence[FrozenRange]) -> Records:
+def read_ranges(spark: SparkSession, reading: Reading, ranges: Sequence[FileRange]) -> SourceRecords:
     """Exactly the records of the ranges, the malformed ones marked as `Reading.read` marks them."""
-    nothing = reading.read(spark, Listing({}))
+    nothing = reading.read(spark, FrozenFiles({}))
     if not ranges:
         return nothing
     lines = _lines(spark, reading, nothing.columns, ranges)
     if not reading.marks:
         texts = marked_text(lines, f"contains({VALUE}, '\ufffd')", FILE_OF_LINE)
         frame = texts.selectExpr(VALUE, BAD, WHY, f"CASE WHEN {BAD} IS NOT NULL THEN {FILE_OF_LINE} END AS {FILE}")
-        return Records(frame, nothing.columns, marked=True)
+        return SourceRecords(frame, nothing.columns, marked=True)
     strict = replace(reading.strict, line=_LINE)
     record = f"{reading.parser(strict.schema, VALUE)} AS {_ROW}"
     blanks = "\\r" if reading.format == "csv" and reading.blank_lines else " \\t\\r"
@@ -66,10 +66,10 @@ def read_ranges(spark: SparkSession, reading: Reading, ranges: Sequence[FrozenRa
     columns = (quote_name(name) for name in nothing.columns)
     bad = (f"IF({BAD} IS NULL, NULL, {_LINE}) AS {BAD}", WHY, f"IF({BAD} IS NULL, NULL, {_PATH}) AS {FILE}")
     frame = frame.selectExpr(*columns, *bad)
-    return Records(frame, nothing.columns, marked=True, reading=reading)
+    return SourceRecords(frame, nothing.columns, marked=True, reading=reading)
 
 
-def _lines(spark: SparkSession, reading: Reading, columns: tuple[str, ...], ranges: Sequence[FrozenRange]) -> DataFrame:
+def _lines(spark: SparkSession, reading: Reading, columns: tuple[str, ...], ranges: Sequence[FileRange]) -> DataFrame:
     tasks = tasks_of((one.path, one.starts, one.ends) for one in ranges)
     header = None
     if has_header(reading):

@@ -17,7 +17,7 @@ from lockstep.errors import SourceChanged, SourceNotReady, SourceRefused
 from lockstep.observability.redaction import list_some
 from lockstep.sources.base import SourceContext
 from lockstep.sources.files.file_systems import FileSystem
-from lockstep.sources.files.frozen import FrozenFile, FrozenRange, grown, next_range, require_apart, require_unknown
+from lockstep.sources.files.frozen import FileRange, FrozenFile, grown, next_range, require_apart, require_unknown
 from lockstep.sources.files.paths import each_file, files_at, folder_of, require_readable
 
 #: key of a position: the absolute path or pattern at which its files were looked for
@@ -215,12 +215,12 @@ class WatchedFolder:
                 asked |= dict.fromkeys(self.places.former(name), name)
         return {asked[one] for one in context.claimed(list(asked))} if asked else set()
 
-    def new_lines(self, context: SourceContext) -> list[FrozenRange]:
+    def new_lines(self, context: SourceContext) -> list[FileRange]:
         """Of the files that have grown the complete lines behind their claims, within the caps.
 
         Raises `SourceChanged` for a file that isn't the one that was claimed, has two names, or has moved.
         """
-        ranges: list[FrozenRange] = []
+        ranges: list[FileRange] = []
         files: list[FrozenFile] = []
         room = self.max_bytes
         for now, claim in self._grown(context):
@@ -241,7 +241,7 @@ class WatchedFolder:
         self._require_unknown(context, ranges)
         return ranges
 
-    def _require_unknown(self, context: SourceContext, ranges: list[FrozenRange]) -> None:
+    def _require_unknown(self, context: SourceContext, ranges: list[FileRange]) -> None:
         """Raises `SourceChanged` for a file that was claimed under another name."""
         new = [found for found in ranges if found.head is not None and found.starts == 0]
         alike = context.claimed_by_head({found.head for found in new if found.head}) if new else set()
@@ -359,7 +359,7 @@ def _facts(end: Json) -> Iterator[Json]:
 def _changed(files: FileSystem, fact: Json) -> ChangedFile | None:
     if "to" not in fact:
         return _changed_file(files, FrozenFile.from_json(fact))
-    frozen = FrozenRange.from_json(fact)
+    frozen = FileRange.from_json(fact)
     if not Path(frozen.path).exists():
         return None
     try:

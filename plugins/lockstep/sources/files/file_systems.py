@@ -25,7 +25,7 @@ from lockstep.errors import InvalidPipeline, SourceNotReady, StoreRefused
 from lockstep.sources.files.frozen import FrozenFile
 
 
-class Entry(Protocol):
+class FolderEntry(Protocol):
     """One name in a folder, as `os.scandir` gives it. Both questions may raise OSError."""
 
     @property
@@ -53,10 +53,10 @@ class FileSystem(Protocol):
     def place(self, path: str) -> str:
         """A source's path, or a pattern, as this file system's own paths are: absolute, without options."""
 
-    def entries(self, folder: str) -> Iterator[Entry]:
+    def entries(self, folder: str) -> Iterator[FolderEntry]:
         """What stands directly in `folder`, in no order."""
 
-    def at(self, path: str) -> Iterator[Entry]:
+    def at(self, path: str) -> Iterator[FolderEntry]:
         """What stands under this very name: a file or a folder, on an object store perhaps both."""
 
     def facts(self, path: str, name: str | None = None) -> FrozenFile:
@@ -84,7 +84,7 @@ class LocalFiles:
     def place(self, path: str) -> str:
         return absolute(path)
 
-    def entries(self, folder: str) -> Iterator[Entry]:
+    def entries(self, folder: str) -> Iterator[FolderEntry]:
         try:
             entries = os.scandir(folder)
         except (FileNotFoundError, NotADirectoryError):
@@ -92,7 +92,7 @@ class LocalFiles:
         with entries:
             yield from entries
 
-    def at(self, path: str) -> Iterator[Entry]:
+    def at(self, path: str) -> Iterator[FolderEntry]:
         try:
             os.lstat(path)  # os.path.lexists says no of what it may not look at, too
         except (FileNotFoundError, NotADirectoryError):
@@ -147,13 +147,13 @@ class HdfsFiles:
     def place(self, path: str) -> str:
         return HdfsAddress.of(path).uri
 
-    def entries(self, folder: str) -> Iterator[Entry]:
+    def entries(self, folder: str) -> Iterator[FolderEntry]:
         cluster, path = self._find(folder)
         with suppress(FileNotFoundError, NotADirectoryError):
             for found in cluster.children(path):
                 yield self._entry(cluster, found)
 
-    def at(self, path: str) -> Iterator[Entry]:
+    def at(self, path: str) -> Iterator[FolderEntry]:
         cluster, where = self._find(path)
         with suppress(NotADirectoryError):
             if found := cluster.find(where):
@@ -187,7 +187,7 @@ class HdfsFiles:
             cluster = self._clusters[address.cluster] = HdfsFileSystem.at(address)
         return cluster, address.path
 
-    def _entry(self, cluster: HdfsFileSystem, found: HdfsEntry) -> Entry:
+    def _entry(self, cluster: HdfsFileSystem, found: HdfsEntry) -> FolderEntry:
         entry = _Status(HdfsAddress(cluster.name, found.path).uri, found)
         if not found.is_folder:
             self._listed[entry.path] = found
@@ -246,13 +246,13 @@ class ObjectFiles:
         prefix = Address.of(path).prefix
         return f"{self._root}/{prefix}" if prefix else self._root
 
-    def entries(self, folder: str) -> Iterator[Entry]:
+    def entries(self, folder: str) -> Iterator[FolderEntry]:
         listed = self._store.children(self._key(folder))
         self._listed |= {found.path: found for found in listed.objects}
         yield from (_InFolder(self._path(key), is_folder=True) for key in listed.folders)
         yield from (_InFolder(self._path(found.path), is_folder=False) for found in listed.objects)
 
-    def at(self, path: str) -> Iterator[Entry]:
+    def at(self, path: str) -> Iterator[FolderEntry]:
         key = self._key(path)
         if key and (found := self._store.find(key)) is not None:
             self._listed[key] = found

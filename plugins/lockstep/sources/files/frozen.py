@@ -116,7 +116,7 @@ Claims = Callable[[Iterable[str]], Mapping[str, Claim]]
 
 
 @dataclass(frozen=True)
-class FrozenRange:
+class FileRange:
     """The bytes [starts, ends) of a file; the last of them ends a line. `size` and `mtime_ns`: the file's, then."""
 
     path: str
@@ -130,7 +130,7 @@ class FrozenRange:
     known_as: str | None = None  #: by which name it is claimed, if that isn't its path
 
     @classmethod
-    def from_json(cls, value: Json) -> FrozenRange:
+    def from_json(cls, value: Json) -> FileRange:
         path, digest, facts = value["path"], value["digest"], (value["size"], value["mtime_ns"])
         others = (value.get("sha256"), value.get("head"), value.get("known_as"))
         return cls(path, value["from"], value["to"], digest, *facts, *others)
@@ -177,7 +177,7 @@ def grown(files: Iterable[Mapping[str, str]], claims: Claims) -> list[tuple[Froz
     return sorted(found.values(), key=lambda pair: pair[0])
 
 
-def next_range(now: FrozenFile, claim: Claim | None, limit: int | None, *, hashed: bool = False) -> FrozenRange | None:
+def next_range(now: FrozenFile, claim: Claim | None, limit: int | None, *, hashed: bool = False) -> FileRange | None:
     """The complete lines behind `claim`, of about `limit` bytes at most, but at least one line; None if there is none.
 
     Raises `SourceChanged` if the file isn't the one that was claimed, `SourceNotReady` if it went away.
@@ -195,10 +195,10 @@ def next_range(now: FrozenFile, claim: Claim | None, limit: int | None, *, hashe
         known = claim is not None and (claim.size or 0) >= HEAD
         head = _digest(file, HEAD) if now.size >= HEAD and not known else None
         digest, known_as = _digest(file, ends), now.known_as
-        return FrozenRange(now.path, starts, ends, digest, now.size, now.mtime_ns, sha256, head, known_as)
+        return FileRange(now.path, starts, ends, digest, now.size, now.mtime_ns, sha256, head, known_as)
 
 
-def require_unknown(found: FrozenRange, claims: Iterable[Claim], *, header: bool) -> None:
+def require_unknown(found: FileRange, claims: Iterable[Claim], *, header: bool) -> None:
     """Raise `SourceChanged` if the file of this range is one of those that were claimed, moved or copied.
 
     To read it under its new name would double what was read under the old one. `header`: the first line is no record,
@@ -217,13 +217,13 @@ def require_unknown(found: FrozenRange, claims: Iterable[Claim], *, header: bool
                 )
 
 
-def require_apart(ranges: Iterable[FrozenRange]) -> None:
+def require_apart(ranges: Iterable[FileRange]) -> None:
     """Raise `SourceChanged` if two of these ranges are of one file under two names, by a link or as a copy.
 
     What has one line only, as a CSV file that has just its header, is nobody's copy.
     """
-    files: dict[tuple[int, int], FrozenRange] = {}
-    alike: dict[str | None, list[FrozenRange]] = {}
+    files: dict[tuple[int, int], FileRange] = {}
+    alike: dict[str | None, list[FileRange]] = {}
     for found in sorted(ranges, key=lambda one: one.ends):  # of a copy, the shorter one first
         with _opened(found.path) as file:
             facts = os.fstat(file.fileno())

@@ -28,7 +28,7 @@ from lockstep.sources.files._watched_folder import (
     require_one_name,
 )
 from lockstep.sources.files.file_systems import file_system_of
-from lockstep.sources.files.frozen import FrozenFile, FrozenRange
+from lockstep.sources.files.frozen import FileRange, FrozenFile
 from lockstep.sources.files.paths import (
     length_on_clocks,
     pattern_of,
@@ -38,7 +38,7 @@ from lockstep.sources.files.paths import (
     span_of_name,
     twin_of,
 )
-from lockstep.sources.records import Listing, OpenRecordSource, Reading, Records
+from lockstep.sources.records import FrozenFiles, OpenRecordSource, Reading, SourceRecords
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -118,7 +118,7 @@ class OpenFileSource(OpenRecordSource):
         places = Places.of(self._file_system, where, start, formerly)
         caps = source.max_files_per_epoch, source.max_bytes_per_epoch
         folder = WatchedFolder(where, places, *caps, source.hash, has_header(source.reading))
-        files: Sequence[FrozenFile | FrozenRange] = ()
+        files: Sequence[FrozenFile | FileRange] = ()
         if not source.once or start is None:
             files = folder.new_lines(self._context) if source.grow else folder.new_files(self._context)
         return {"files": [file.to_json() for file in files], ROOTS: places.to_json()}
@@ -131,7 +131,7 @@ class OpenFileSource(OpenRecordSource):
     def check(self, start: Position | None, end: Position) -> None:
         files = _files(end)
         for file in files:
-            if isinstance(file, FrozenRange):
+            if isinstance(file, FileRange):
                 file.check()
         whole = [file for file in files if isinstance(file, FrozenFile)]
         if self._file_system.looks_at_once == 1 or len(whole) < 2:
@@ -155,15 +155,15 @@ class OpenFileSource(OpenRecordSource):
         return {**ends[-1], "files": [file for end in ends for file in end["files"]]}
 
     def bytes_planned(self, start: Position | None, end: Position) -> int:
-        return sum(file.ends - file.starts if isinstance(file, FrozenRange) else file.size for file in _files(end))
+        return sum(file.ends - file.starts if isinstance(file, FileRange) else file.size for file in _files(end))
 
     def is_empty(self, start: Position | None, end: Position) -> bool:
         return not end["files"]
 
-    def read_records(self, spark: SparkSession, start: Position | None, end: Position) -> Records:
+    def read_records(self, spark: SparkSession, start: Position | None, end: Position) -> SourceRecords:
         """Every record of the frozen files, with the malformed ones marked."""
         files = _files(end)
-        if ranges := [file for file in files if isinstance(file, FrozenRange)]:
+        if ranges := [file for file in files if isinstance(file, FileRange)]:
             return read_ranges(spark, self._source.reading, ranges)
         listing = self._listing(files)
         in_folders = self._columns_of_folders(listing, files)
@@ -172,25 +172,25 @@ class OpenFileSource(OpenRecordSource):
         )
 
     def _read_whole(
-        self, spark: SparkSession, reading: Reading, listing: Listing, files: Sequence[FrozenFile | FrozenRange]
-    ) -> Records:
+        self, spark: SparkSession, reading: Reading, listing: FrozenFiles, files: Sequence[FrozenFile | FileRange]
+    ) -> SourceRecords:
         if reading.format != "parquet" or not files:
             return reading.read(spark, listing)
         paths = dict(zip(listing.files, listing.paths, strict=True))
         footers = dict(zip(listing.files, self._footers_of(files), strict=True))
         return read_parquet(reading.reader(spark, listing), reading.schema, paths, footers)
 
-    def read_sound(self, spark: SparkSession, start: Position | None, end: Position) -> Records | None:
+    def read_sound(self, spark: SparkSession, start: Position | None, end: Position) -> SourceRecords | None:
         files = _files(end)
-        if any(isinstance(file, FrozenRange) for file in files):
+        if any(isinstance(file, FileRange) for file in files):
             return None
         listing = self._listing(files)
         return None if self._columns_of_folders(listing, files) else self._source.reading.read_sound(spark, listing)
 
-    def _listing(self, files: Iterable[FrozenFile | FrozenRange]) -> Listing:
-        return Listing({self._file_system.spark_uri(file.path): file.to_json() for file in files})
+    def _listing(self, files: Iterable[FrozenFile | FileRange]) -> FrozenFiles:
+        return FrozenFiles({self._file_system.spark_uri(file.path): file.to_json() for file in files})
 
-    def _columns_of_folders(self, listing: Listing, files: Sequence[FrozenFile | FrozenRange]) -> dict[str, str]:
+    def _columns_of_folders(self, listing: FrozenFiles, files: Sequence[FrozenFile | FileRange]) -> dict[str, str]:
         """SQL of the declared columns that folders give, and not the files' footers, nor the first one's header."""
         reading = self._source.reading
         fields = fields_of(reading.schema) if reading.schema and files else []
@@ -212,7 +212,7 @@ class OpenFileSource(OpenRecordSource):
             return None
         return sum(footer.rows for footer in self._footers_of(_files(end)))
 
-    def _footers_of(self, files: Iterable[FrozenFile | FrozenRange]) -> list[Footer]:
+    def _footers_of(self, files: Iterable[FrozenFile | FileRange]) -> list[Footer]:
         with ThreadPoolExecutor(self._file_system.looks_at_once) as pool:
             return list(pool.map(self._footer, [file.path for file in files]))
 
@@ -237,8 +237,8 @@ class OpenFileSource(OpenRecordSource):
         return find_changed(self._file_system, end)
 
 
-def _files(end: Position) -> list[FrozenFile | FrozenRange]:
-    return [FrozenRange.from_json(file) if "to" in file else FrozenFile.from_json(file) for file in end["files"]]
+def _files(end: Position) -> list[FrozenFile | FileRange]:
+    return [FileRange.from_json(file) if "to" in file else FrozenFile.from_json(file) for file in end["files"]]
 
 
 class OpenFileSnapshot(OpenFileSource):

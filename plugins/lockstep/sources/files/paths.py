@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 from lockstep.epoch import Interval
 from lockstep.errors import InvalidPipeline, SourceRefused
-from lockstep.sources.files.file_systems import Entry, FileSystem, file_system_of
+from lockstep.sources.files.file_systems import FileSystem, FolderEntry, file_system_of
 
 FIELDS = frozenset({"interval_start", "interval_end"})
 #: The last one is what Hadoop copies under: Spark passes over it without a word.
@@ -216,7 +216,7 @@ def _is_hidden(name: str) -> bool:
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
-def _files_of(files: FileSystem, entry: Entry) -> Iterator[str]:
+def _files_of(files: FileSystem, entry: FolderEntry) -> Iterator[str]:
     if entry.is_dir():
         yield from _files_in(files, entry.path)
     elif is_finished(entry.name):
@@ -229,7 +229,7 @@ def _files_in(files: FileSystem, folder: str) -> Iterator[str]:
             yield entry.path
 
 
-def _is_folder(entry: Entry) -> bool:
+def _is_folder(entry: FolderEntry) -> bool:
     try:
         return entry.is_dir()
     except OSError as error:

@@ -26,7 +26,7 @@ _PREFIX = 5  #: bytes
 _VALUE = "value"  #: what is in a record of two that carries the hash, where the bytes aren't a record
 
 
-class Encoding(StrEnum):
+class PartEncoding(StrEnum):
     """What the bytes of a key or a value are."""
 
     BYTES = "bytes"
@@ -43,7 +43,7 @@ class Decoding:
     id; `schema` is the reader's then."""
 
     column: str
-    encoding: Encoding
+    encoding: PartEncoding
     schema: str
     function: str = ""
     writers: Mapping[int, str] | None = None
@@ -51,34 +51,34 @@ class Decoding:
     @classmethod
     def of(cls, where: str, column: str, encoding: str, schema: str | None) -> Decoding:
         """Raises `InvalidPipeline`."""
-        function = encoding if _REFERENCE.fullmatch(encoding) and encoding not in tuple(Encoding) else ""
-        kind = Encoding.FUNCTION if function else encoding
-        if kind not in tuple(Encoding) or (kind == Encoding.FUNCTION and not function):
-            raise InvalidPipeline(f"{where}: {column}={encoding!r} is none of {', '.join(Encoding)}")
-        needs = kind in (Encoding.JSON, Encoding.AVRO, Encoding.FUNCTION)
+        function = encoding if _REFERENCE.fullmatch(encoding) and encoding not in tuple(PartEncoding) else ""
+        kind = PartEncoding.FUNCTION if function else encoding
+        if kind not in tuple(PartEncoding) or (kind == PartEncoding.FUNCTION and not function):
+            raise InvalidPipeline(f"{where}: {column}={encoding!r} is none of {', '.join(PartEncoding)}")
+        needs = kind in (PartEncoding.JSON, PartEncoding.AVRO, PartEncoding.FUNCTION)
         if needs != (schema is not None):
             raise InvalidPipeline(
                 f"{where}: {column}_schema goes with {column}='json' or 'avro', or with a function, and only with them"
             )
-        if kind == Encoding.AVRO:
+        if kind == PartEncoding.AVRO:
             _require_avro(where, column, schema or "")
         if function and plain_text(schema or "") != schema:
             raise InvalidPipeline(f"{where}: {column}_schema: a function's texts have no checked length: say STRING")
-        if kind == Encoding.JSON:
+        if kind == PartEncoding.JSON:
             _ = Strict(schema or "", "json").schema  # or a type that can't be checked is refused only by Spark's job
-        return cls(column, Encoding(kind), schema or "", function)
+        return cls(column, PartEncoding(kind), schema or "", function)
 
     @property
     def may_fail(self) -> bool:
-        return self.encoding is not Encoding.BYTES
+        return self.encoding is not PartEncoding.BYTES
 
     @property
     def added_field(self) -> str | None:
         """The field of a decoded record that tells whether it was one, if there is such a field."""
         match self.encoding:
-            case Encoding.JSON:
+            case PartEncoding.JSON:
                 return BAD
-            case Encoding.AVRO:
+            case PartEncoding.AVRO:
                 return _END
             case _:
                 return None
@@ -87,43 +87,43 @@ class Decoding:
     def decode_sql(self) -> str:
         """The part, decoded, with the `added_field`."""
         match self.encoding:
-            case Encoding.BYTES:
+            case PartEncoding.BYTES:
                 return self.column
-            case Encoding.STRING:
+            case PartEncoding.STRING:
                 return self._text
-            case Encoding.JSON:
+            case PartEncoding.JSON:
                 options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": BAD, **JSON_LOCALE}
                 pairs = ", ".join(literal(text) for pair in options.items() for text in pair)
                 text = tame_json(self._strict.schema, self._text, pairs)
                 return f"from_json({text}, {literal(f'{self._strict.schema}, {BAD} STRING')}, map({pairs}))"
-            case Encoding.AVRO if self.writers is None:
+            case PartEncoding.AVRO if self.writers is None:
                 ended = f"concat({self.column}, unhex({self._hash}))"
                 return f"from_avro({ended}, {literal(_ended(self.schema))}, map('mode', 'PERMISSIVE'))"
-            case Encoding.AVRO:
+            case PartEncoding.AVRO:
                 return self._registered_sql
-            case Encoding.FUNCTION:
+            case PartEncoding.FUNCTION:
                 return f"{self.given}.found"
 
     def fault_sql(self, decoded: str) -> str:
         """Whether the bytes aren't what they should be, as an SQL condition; no bytes are no fault."""
         failed = f"({self.column} IS NOT NULL AND {decoded} IS NULL)"
         match self.encoding:
-            case Encoding.BYTES:
+            case PartEncoding.BYTES:
                 return "false"
-            case Encoding.STRING:
+            case PartEncoding.STRING:
                 return self._is_no_text
-            case Encoding.JSON:  # its parser puts a replacement in the place of what is no UTF-8
+            case PartEncoding.JSON:  # its parser puts a replacement in the place of what is no UTF-8
                 more = f"({self.column} IS NOT NULL AND {has_more_json(self._text)})"
                 wrong = f"{decoded}.{BAD} IS NOT NULL OR {failed} OR {self._is_no_text} OR {more}"
                 return f"({wrong} OR {self._strict.changed(decoded)})"
-            case Encoding.AVRO:
+            case PartEncoding.AVRO:
                 found, text = f"{decoded}.{_END} = unhex({self._hash})", f"to_json({decoded})"
                 if (wide := _widened(self.schema)) != json.loads(self.schema):
                     found += f" AND {text} = to_json({replace(self, schema=json.dumps(wide)).decode_sql})"
                 if '"string"' in self.schema or '"map"' in self.schema:
                     found += f" AND NOT contains({text}, '\ufffd')"  # in the place of bytes that are no text
                 return f"({self.column} IS NOT NULL AND NOT coalesce({found}, false))"
-            case Encoding.FUNCTION:
+            case PartEncoding.FUNCTION:
                 return f"({self.given}.why IS NOT NULL)"
 
     @cached_property
@@ -172,7 +172,7 @@ class Decoding:
 
     def cast_sql(self, decoded: str) -> str:
         """What was decoded, with the types of the schema."""
-        return self._strict.fitted(decoded) if self.encoding is Encoding.JSON else decoded
+        return self._strict.fitted(decoded) if self.encoding is PartEncoding.JSON else decoded
 
     @cached_property
     def _strict(self) -> Strict:
@@ -181,7 +181,7 @@ class Decoding:
     @property
     def wrapper_field(self) -> str | None:
         """The field of what was decoded that is all of it, if it had to be put into a record."""
-        wrapped = self.encoding is Encoding.AVRO and not _is_record(json.loads(self.schema))
+        wrapped = self.encoding is PartEncoding.AVRO and not _is_record(json.loads(self.schema))
         return _VALUE if wrapped else None
 
     @property
@@ -264,7 +264,7 @@ _NOT_READ = ("aliases", "default")  #: of a writer's schema nobody asks for them
 
 def of_another_type(writer: str, reader: str) -> str | None:
     """What the schemas' values are, in words, if one of the two is a record and the other isn't that record."""
-    found, wanted = _Schema(writer), _Schema(reader)
+    found, wanted = _AvroSchema(writer), _AvroSchema(reader)
     if not (found.is_record or wanted.is_record) or wanted.namesake(found, found.root, [wanted.root]) is not None:
         return None
     return f"{found.told}, and not {wanted.told}"
@@ -274,11 +274,11 @@ def telling_names(writer: str, reader: str) -> str:
     """The writer's schema, of the same bytes, so that Avro resolves the reader's against it by names: a named type has
     the reader's name for it, and is one that nothing resolves to where the reader wants another one, in a union, too.
     """
-    found, wanted = _Schema(writer), _Schema(reader)
+    found, wanted = _AvroSchema(writer), _AvroSchema(reader)
     return json.dumps(_Joint(found, wanted).written(found.root, wanted.root))
 
 
-class _Schema:
+class _AvroSchema:
     """`types`: the named ones, by full name, with full names as aliases. In `root` and in them, the full name stands in
     the place of each."""
 
@@ -306,7 +306,7 @@ class _Schema:
         found = self.types.get(schema) if isinstance(schema, str) else schema
         return (kind, found.get("scale", 0)) if isinstance(found, dict) and (kind := found.get("logicalType")) else None
 
-    def namesake(self, writer: _Schema, name: Json, offered: Sequence[Json]) -> str | None:
+    def namesake(self, writer: _AvroSchema, name: Json, offered: Sequence[Json]) -> str | None:
         """Which of the types that are offered a writer's type of this name is, or was by an alias; None if none is."""
         alike = [one for one in offered if self._kind(one) is not None and self._kind(one) == writer._kind(name)]
         return next(
@@ -346,7 +346,7 @@ def _full_name(name: str, space: str) -> str:
 class _Joint:
     """A writer's schema beside the reader's. Each of its types is written once for each type that it is read as."""
 
-    def __init__(self, writer: _Schema, reader: _Schema) -> None:
+    def __init__(self, writer: _AvroSchema, reader: _AvroSchema) -> None:
         self._writer, self._reader = writer, reader
         self._names: dict[tuple[str, str | None], str] = {}
         self._strange = 0

@@ -24,7 +24,7 @@ from lockstep.errors import (
     SourceUnavailable,
 )
 from lockstep.observability.redaction import list_some
-from lockstep.sources.kafka._decoding import Decoding, Encoding
+from lockstep.sources.kafka._decoding import Decoding, PartEncoding
 from lockstep.sources.kafka._offsets import (
     Bound,
     Ending,
@@ -47,7 +47,7 @@ from lockstep.sources.kafka._ranges import (
     resume_offsets,
 )
 from lockstep.sources.kafka._records import confirm_bad, read_ranges
-from lockstep.sources.records import OpenRecordSource, Records
+from lockstep.sources.records import OpenRecordSource, SourceRecords
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -129,7 +129,7 @@ class OpenKafkaSource(OpenRecordSource):
     def bytes_planned(self, start: Position | None, end: Position) -> int:
         return _RECORD_BYTES * sum(range.offsets for range in ranges_of(end).values())
 
-    def read_records(self, spark: SparkSession, start: Position | None, end: Position) -> Records:
+    def read_records(self, spark: SparkSession, start: Position | None, end: Position) -> SourceRecords:
         """Every record of the frozen ranges, with those that can't be decoded marked."""
         settings = java_settings(self.cluster.settings, self.cluster.who.name)
         hide_login(spark, settings)
@@ -148,7 +148,7 @@ class OpenKafkaSource(OpenRecordSource):
 
     def _with_writers(self, part: Decoding, subjects: tuple[str, ...]) -> Decoding:
         """With the schemas by which the ranges' records may have been written: they were registered before that."""
-        if self.registry is None or part.encoding is not Encoding.AVRO:
+        if self.registry is None or part.encoding is not PartEncoding.AVRO:
             return part
         return replace(part, writers=self.registry.schemas_of(subjects))
 

@@ -11,7 +11,7 @@ from lockstep.connections.kafka.cluster import Cluster
 from lockstep.connections.kafka.reading import committed_records
 from lockstep.sources.kafka._decoding import Decoding
 from lockstep.sources.kafka._ranges import TopicRange
-from lockstep.sources.records import BAD, FILE, WHY, Records
+from lockstep.sources.records import BAD, FILE, WHY, SourceRecords
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,7 +49,7 @@ def read_ranges(
     cluster: Cluster,
     *,
     headers: bool,
-) -> Records:
+) -> SourceRecords:
     """Exactly the committed records of the ranges: key, value, topic, partition, offset, timestamp[, headers].
 
     A record that isn't what `key` or `value` say, or whose time is beyond the year 9999, has BAD: a JSON object of its
@@ -62,7 +62,7 @@ def read_ranges(
     odd = any(_firsts(cluster, name, range, _YEAR_10000) for name, range in ranges.items())
     raw = _with_times(spark, ranges, options, cluster) if odd else _raw(spark, ranges, options)
     if not (key.may_fail or value.may_fail or odd):
-        return Records(raw.select(*columns), columns)
+        return SourceRecords(raw.select(*columns), columns)
     raw = _given(raw.select(*columns, *([_TIME] if odd else [])), key, value)
     frame = raw.selectExpr("*", f"{key.decode_sql} AS {_KEY}", f"{value.decode_sql} AS {_VALUE}")
     bad = f"({key.fault_sql(_KEY)} OR {value.fault_sql(_VALUE)}{f' OR {_ODD_TIME}' if odd else ''})"
@@ -79,7 +79,7 @@ def read_ranges(
             frame = frame.withColumn(part.column, frame[part.column][part.wrapper_field])
         elif part.added_field:
             frame = frame.withColumn(part.column, frame[part.column].dropFields(part.added_field))
-    return Records(frame, columns, marked=True)
+    return SourceRecords(frame, columns, marked=True)
 
 
 def _given(raw: DataFrame, *parts: Decoding) -> DataFrame:
@@ -178,7 +178,9 @@ def _offsets(found: Mapping[str, Mapping[int, int]]) -> str:
 _MOST = 1000  #: ids; bytes that aren't by any schema may name as many as there are records
 
 
-def confirm_bad(registry: SchemaRegistry, parts: Sequence[tuple[Decoding, tuple[str, ...]]], records: Records) -> None:
+def confirm_bad(
+    registry: SchemaRegistry, parts: Sequence[tuple[Decoding, tuple[str, ...]]], records: SourceRecords
+) -> None:
     """`parts`: those that were read by their writers' schemas, each with its subjects. Only for who has found some
     bad records.
 
@@ -194,7 +196,7 @@ def confirm_bad(registry: SchemaRegistry, parts: Sequence[tuple[Decoding, tuple[
             )
 
 
-def _ids(records: Records, column: str) -> set[int]:
+def _ids(records: SourceRecords, column: str) -> set[int]:
     """Of the schemas that bad records name."""
     text, base64 = f"get_json_object({BAD}, '$.{column}')", f"get_json_object({BAD}, '$.{column}_base64')"
     data = f"coalesce(unbase64({base64}), encode({text}, 'UTF-8'))"

@@ -67,7 +67,7 @@ SHAPES = """
 
 
 @dataclass(frozen=True)
-class SourceColumn:
+class PostgresColumn:
     """A column as pg_attribute has it. `kind`: pg_type.typtype, `e` for an enum; `modifier`: atttypmod."""
 
     name: str
@@ -146,7 +146,7 @@ _INDEXED = """
 """
 
 
-class Order(Protocol):
+class RowOrder(Protocol):
     """How a column's values become ranges."""
 
     def within(self, span: Span) -> sql.Composable:
@@ -165,7 +165,7 @@ class Order(Protocol):
         """Where a range of about `rows` rows ends that starts as `span` does."""
 
 
-def require_usable(where: str, kind: str, column: SourceColumn) -> None:
+def require_usable(where: str, kind: str, column: PostgresColumn) -> None:
     """Raise `SourceRefused` unless `column` can order the table's rows. `kind`: pg_class.relkind."""
     if column.type_name not in ("xid8", *_INTEGERS, *_MOMENTS):
         raise SourceRefused(
@@ -255,14 +255,14 @@ class GrowingColumn:
 
     where: str
     source: TableSource
-    column: SourceColumn
+    column: PostgresColumn
     young_for: timedelta
     settled_by: str
     clocked: bool
 
     @classmethod
     def of(
-        cls, where: str, columns: Mapping[str, SourceColumn], source: TableSource, *, clocked: bool
+        cls, where: str, columns: Mapping[str, PostgresColumn], source: TableSource, *, clocked: bool
     ) -> GrowingColumn:
         """Raises `SourceRefused` if it isn't said, or can't be seen, when a row has settled."""
         order_by, settle = source.order_by, source.settle

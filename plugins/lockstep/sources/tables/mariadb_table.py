@@ -57,7 +57,7 @@ MOMENTS = ("datetime", "timestamp")
 
 
 @dataclass(frozen=True)
-class SourceColumn:
+class MariaDbColumn:
     """A column as information_schema has it. `type_text`: with length, sign and so on."""
 
     name: str
@@ -150,7 +150,7 @@ def _session(source: TableSource, context: SourceContext, *, durable: bool = Fal
             cursor.execute(_CLOCK)  # before the snapshot: whoever had committed by then is in it
             [(now,)] = cursor.fetchall()
             cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
-        yield _Session(source, context.source, connection, arguments, now)
+        yield _MariaDbSession(source, context.source, connection, arguments, now)
     except (pymysql.MySQLError, OSError) as error:
         told = scrub_login(describe(error), source.connection, dsn)
         raise SOURCE_ERRORS.of(classify(error))(f"{where}: {told}") from None
@@ -160,7 +160,7 @@ def _session(source: TableSource, context: SourceContext, *, durable: bool = Fal
 
 
 @dataclass
-class _Session:
+class _MariaDbSession:
     source: TableSource
     name: str  #: by which the pipeline calls the source
     connection: pymysql.connections.Connection[Any]
@@ -187,11 +187,11 @@ class _Session:
         return quoted(self.source.table)
 
     @cached_property
-    def _columns(self) -> dict[str, SourceColumn]:
-        return {row[0]: SourceColumn(*row) for row in self._rows(COLUMNS, self.source.table)}
+    def _columns(self) -> dict[str, MariaDbColumn]:
+        return {row[0]: MariaDbColumn(*row) for row in self._rows(COLUMNS, self.source.table)}
 
     @cached_property
-    def _chosen(self) -> list[SourceColumn]:
+    def _chosen(self) -> list[MariaDbColumn]:
         if not self._columns:
             raise SourceRefused(f"{self._where}: there is no such table, or the user may not read it")
         names = self.source.columns or tuple(self._columns)
@@ -208,7 +208,7 @@ class _Session:
         return pa.schema([(column.name, column.arrow) for column in self._chosen])
 
     @cached_property
-    def _order(self) -> SourceColumn:
+    def _order(self) -> MariaDbColumn:
         name = self.source.order_by
         column = self._columns.get(name)
         if column is None:

@@ -33,8 +33,8 @@ from lockstep.sources.tables._postgres_order import (
     VIEWS,
     CommitOrder,
     GrowingColumn,
-    Order,
-    SourceColumn,
+    PostgresColumn,
+    RowOrder,
     require_usable,
     warn_unindexed,
 )
@@ -129,11 +129,11 @@ def _session(
     where = f"source {context.source}: connection {source.connection}"
     application = f"lockstep {context.pipeline} {context.source}"
     with snapshot(where, context.dsn(source.connection), application, durable=durable) as connection:
-        yield _Session(source, context.source, connection, application, whole)
+        yield _PostgresSession(source, context.source, connection, application, whole)
 
 
 @dataclass
-class _Session:
+class _PostgresSession:
     source: TableSource
     name: str  #: by which the pipeline calls the source
     connection: Connection
@@ -169,11 +169,11 @@ class _Session:
         return self._relation[1]
 
     @cached_property
-    def _columns(self) -> dict[str, SourceColumn]:
-        return {row[0]: SourceColumn(*row) for row in self._rows(COLUMNS, (self._oid,))}
+    def _columns(self) -> dict[str, PostgresColumn]:
+        return {row[0]: PostgresColumn(*row) for row in self._rows(COLUMNS, (self._oid,))}
 
     @cached_property
-    def _chosen(self) -> list[SourceColumn]:
+    def _chosen(self) -> list[PostgresColumn]:
         names = self.source.columns or tuple(self._columns)
         if missing := [name for name in names if name not in self._columns]:
             raise SourceRefused(f"{self._where}: it has no columns {missing}; it has {list(self._columns)}")
@@ -188,7 +188,7 @@ class _Session:
         return pa.schema([(column.name, column.arrow) for column in self._chosen])
 
     @cached_property
-    def _order(self) -> Order:
+    def _order(self) -> RowOrder:
         column = self._columns.get(self.source.order_by)
         if column is None:
             raise SourceRefused(f"{self._where}: it has no column {self.source.order_by}; it has {list(self._columns)}")
