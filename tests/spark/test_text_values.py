@@ -274,10 +274,10 @@ def test_bytes_that_are_no_text_make_a_bad_record(session: SparkSession, tmp_pat
         ({"multiLine": "true", "escape": "/"}, "id INT", "escape must be the quote"),
         ({"timestampFormat": "yyyy-MM-dd HH:mm:ss.SSSSSSSSS"}, "id TIMESTAMP", "six digits of a second"),
         *[({"encoding": name}, "id INT", f"encoding '{name}' isn't read from csv") for name in ("UTF-16", "nope")],
-        ({}, "id INTERVAL DAY", "column id: no text of csv can be checked as INTERVAL DAY"),
+        ({}, "id INTERVAL DAY", "column id: a text of csv can't be checked as INTERVAL DAY"),
         ({"locale": "xx"}, "id DECIMAL(4,1)", "locale='xx'"),
-        ({}, "id INT COMMENT 'unit=seconds'", "unit=seconds goes with TIMESTAMP"),
-        ({}, "id TIMESTAMP COMMENT 'unit=USD'", "unit=USD goes with TIMESTAMP"),
+        ({}, "id INT COMMENT 'unit=seconds'", "unit=seconds requires TIMESTAMP"),
+        ({}, "id TIMESTAMP COMMENT 'unit=USD'", "unit=USD requires TIMESTAMP"),
     ],
 )
 def test_what_would_lose_rows_or_guess_is_refused(options: dict[str, str], schema: str, told: str) -> None:
