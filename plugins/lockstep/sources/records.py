@@ -205,7 +205,7 @@ class Reading:
             return
         if not multi_line:
             wrong = "value <> '' AND NOT value RLIKE '[^\\\\x00-\\\\x20]'"
-            what = "has a line of only blanks or control characters, which Spark skips: quote its values"
+            what = "has a line of blanks or control characters alone, which Spark skips: quote its values"
         elif self.format == "json":
             array, first = (
                 "from_json(value, 'ARRAY<STRING>')",

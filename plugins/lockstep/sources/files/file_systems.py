@@ -1,4 +1,4 @@
-"""Where files are listed and looked at: the one seam between a FileSource and what its path leads to."""
+"""File systems that a FileSource lists and reads, chosen by the scheme of its path."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lockstep.sources.files.frozen import FrozenFile
 
 
 class FolderEntry(Protocol):
-    """One name in a folder, as `os.scandir` gives it. Both questions may raise OSError."""
+    """An entry of a folder, like those of `os.scandir`. Both methods may raise OSError."""
 
     @property
     def name(self) -> str: ...
@@ -40,46 +40,46 @@ class FolderEntry(Protocol):
 
 
 class FileSystem(Protocol):
-    """Paths are absolute, with '/' between names; of anything but mounted folders they begin with a scheme.
+    """One kind of file system. Paths are absolute and separated by '/'; other than mounted ones begin with a scheme.
 
-    What isn't there is nothing. What can't be looked at may be anything: that is an OSError.
+    A missing path is treated as empty. A path that can't be examined raises OSError, as it may contain anything.
     """
 
-    #: whether a file or folder may have several names, by links and mounts: `Places` then asks the local system for the
-    #: true one, by `os`; where it can't, a file's path is its name
+    #: whether a file or folder may have several names, by links and mounts; `Places` then resolves its true name with
+    #: `os`. Elsewhere a file's path is its name
     has_links: bool
-    looks_at_once: int  #: how many calls of `facts_now` go side by side; each may be a request
+    parallel_calls: int  #: how many calls of `facts_now` run in parallel; each may be a request
 
     def place(self, path: str) -> str:
-        """A source's path, or a pattern, as this file system's own paths are: absolute, without options."""
+        """Return a source's path or pattern as an absolute path of this file system, without options."""
 
     def entries(self, folder: str) -> Iterator[FolderEntry]:
-        """What stands directly in `folder`, in no order."""
+        """Yield the entries of `folder`, in no order."""
 
     def at(self, path: str) -> Iterator[FolderEntry]:
-        """What stands under this very name: a file or a folder, on an object store perhaps both."""
+        """Yield the entries of exactly this path: a file or a folder, on an object store possibly both."""
 
     def facts(self, path: str, name: str | None = None) -> FrozenFile:
-        """The file, as the listing that found it told, where it did. `name`: by which it is claimed.
+        """Return the file as the listing showed it, if it was listed. `name`: by which it is claimed.
 
-        Raises `SourceNotReady` if it is gone, or can't be looked at.
+        Raises `SourceNotReady` if it is missing or can't be examined.
         """
 
     def facts_now(self, path: str, *, hashed: bool = False, name: str | None = None) -> FrozenFile:
-        """The file as it is now, with `hashed` also its sha256. Raises as `facts`."""
+        """Return the file as it is now, with `hashed` including its sha256. Raises as `facts`."""
 
     def open(self, path: str) -> BinaryIO:
-        """The file's bytes, from any place on. Raises OSError."""
+        """Open the file for random reads. Raises OSError."""
 
     def spark_uri(self, path: str) -> str:
-        """What Spark calls it: not percent-encoded."""
+        """Return the URI that Spark uses, not percent-encoded."""
 
 
 class LocalFiles:
-    """See `FileSystem` for what each call means."""
+    """Files on mounted file systems; see `FileSystem`."""
 
     has_links = True
-    looks_at_once = 1
+    parallel_calls = 1
 
     def place(self, path: str) -> str:
         return absolute(path)
@@ -94,7 +94,7 @@ class LocalFiles:
 
     def at(self, path: str) -> Iterator[FolderEntry]:
         try:
-            os.lstat(path)  # os.path.lexists says no of what it may not look at, too
+            os.lstat(path)  # os.path.lexists also returns False if access is denied
         except (FileNotFoundError, NotADirectoryError):
             return
         yield _Named(path)
@@ -124,22 +124,22 @@ class _Named:
         return os.path.isdir(self.path)  # noqa: PTH112
 
     def is_file(self) -> bool:
-        """Anything else: whoever looks at it is told what is wrong with it."""
+        """Return True for everything else; reading it then raises a specific error."""
         return not self.is_dir()
 
 
 class HdfsFiles:
-    """The files of clusters; see `FileSystem` for what each call means.
+    """Files on HDFS clusters, where a file has only its path as name; see `FileSystem`.
 
-    What a listing told is kept for as long as this lives, so that a file that is found needs no request of its own.
+    Listed entries are cached, so that a listed file needs no request of its own.
     """
 
     has_links = False
-    looks_at_once = 8
+    parallel_calls = 8
 
     def __init__(self, uri: str) -> None:
-        """`uri`: a source's path. Raises `StoreRefused`. Which cluster `hdfs:///` is on, only `place` asks: where the
-        epoch is planned, and the plan keeps it."""
+        """Check a source's path. Raises `StoreRefused`. Only `place` resolves the cluster of `hdfs:///`, at
+        planning."""
         HdfsAddress.require(uri)
         self._listed: dict[str, HdfsEntry] = {}
         self._clusters: dict[str, HdfsFileSystem] = {}
@@ -150,14 +150,14 @@ class HdfsFiles:
     def entries(self, folder: str) -> Iterator[FolderEntry]:
         cluster, path = self._find(folder)
         with suppress(FileNotFoundError, NotADirectoryError):
-            for found in cluster.children(path):
-                yield self._entry(cluster, found)
+            for entry in cluster.children(path):
+                yield self._entry(cluster, entry)
 
     def at(self, path: str) -> Iterator[FolderEntry]:
         cluster, where = self._find(path)
         with suppress(NotADirectoryError):
-            if found := cluster.find(where):
-                yield self._entry(cluster, found)
+            if entry := cluster.find(where):
+                yield self._entry(cluster, entry)
 
     def facts(self, path: str, name: str | None = None) -> FrozenFile:
         listed = self._listed.get(path)
@@ -166,10 +166,10 @@ class HdfsFiles:
     def facts_now(self, path: str, *, hashed: bool = False, name: str | None = None) -> FrozenFile:
         try:
             cluster, where = self._find(path)
-            found = cluster.find(where)
-            if found is None:
+            entry = cluster.find(where)
+            if entry is None:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-            return _frozen_file(path, found, name, _sha256(cluster, found) if hashed else None)
+            return _frozen_file(path, entry, name, _sha256(cluster, entry) if hashed else None)
         except OSError as error:
             raise SourceNotReady(f"input file {path} can't be read: {error.strerror}") from error
 
@@ -187,36 +187,36 @@ class HdfsFiles:
             cluster = self._clusters[address.cluster] = HdfsFileSystem.at(address)
         return cluster, address.path
 
-    def _entry(self, cluster: HdfsFileSystem, found: HdfsEntry) -> FolderEntry:
-        entry = _Status(HdfsAddress(cluster.name, found.path).uri, found)
-        if not found.is_folder:
-            self._listed[entry.path] = found
-        return entry
+    def _entry(self, cluster: HdfsFileSystem, entry: HdfsEntry) -> FolderEntry:
+        status = _HdfsListed(HdfsAddress(cluster.name, entry.path).uri, entry)
+        if not entry.is_folder:
+            self._listed[status.path] = entry
+        return status
 
 
-def _sha256(cluster: HdfsFileSystem, found: HdfsEntry) -> str:
-    with cluster.open(found.path) as file:
+def _sha256(cluster: HdfsFileSystem, entry: HdfsEntry) -> str:
+    with cluster.open(entry.path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @dataclass(frozen=True)
-class _Status:
+class _HdfsListed:
     path: str
-    found: HdfsEntry
+    entry: HdfsEntry
 
     @property
     def name(self) -> str:
-        return self.found.name
+        return self.entry.name
 
     def is_dir(self) -> bool:
-        return self.found.is_folder
+        return self.entry.is_folder
 
     def is_file(self) -> bool:
-        return not self.found.is_folder
+        return not self.entry.is_folder
 
 
-def _frozen_file(path: str, found: HdfsEntry, name: str | None, sha256: str | None = None) -> FrozenFile:
-    return FrozenFile(found.mtime_ns, path, found.size, sha256, name if name != path else None)
+def _frozen_file(path: str, entry: HdfsEntry, name: str | None, sha256: str | None = None) -> FrozenFile:
+    return FrozenFile(entry.mtime_ns, path, entry.size, sha256, name if name != path else None)
 
 
 _SECOND = 1_000_000_000
@@ -224,20 +224,20 @@ _WILDCARDS = frozenset("*?[")
 
 
 class ObjectFiles:
-    """The objects of one container; see `FileSystem` for what each call means.
+    """The objects of one container; see `FileSystem`. An object has only its key as name, and is replaced as a whole.
 
-    What a listing told is kept for as long as this lives, so that a file that is found needs no request of its own.
+    Listed entries are cached, so that a listed object needs no request of its own.
     """
 
     has_links = False
-    looks_at_once = 16
+    parallel_calls = 16
 
     def __init__(self, uri: str) -> None:
-        """`uri`: a source's path, whose options say how the store is reached. Raises `StoreRefused`."""
+        """Parse a source's path, whose options say how to reach the store. Raises `StoreRefused`."""
         self._address = Address.of(uri)
         if _WILDCARDS & set(self._address.container) or {"", ".", ".."} & set(self._address.prefix.split("/")[:-1]):
             raise StoreRefused(
-                f"{self._address.uri} has a wildcard for its bucket, or a folder without a name: Spark can't read it"
+                f"{self._address.uri} has a wildcard in its bucket, or a folder without a name: Spark can't read it"
             )
         self._root = f"{self._address.scheme}://{self._address.container}"
         self._listed: dict[str, StoredObject] = {}
@@ -248,14 +248,14 @@ class ObjectFiles:
 
     def entries(self, folder: str) -> Iterator[FolderEntry]:
         listed = self._store.children(self._key(folder))
-        self._listed |= {found.path: found for found in listed.objects}
+        self._listed |= {stored.path: stored for stored in listed.objects}
         yield from (_InFolder(self._path(key), is_folder=True) for key in listed.folders)
-        yield from (_InFolder(self._path(found.path), is_folder=False) for found in listed.objects)
+        yield from (_InFolder(self._path(stored.path), is_folder=False) for stored in listed.objects)
 
     def at(self, path: str) -> Iterator[FolderEntry]:
         key = self._key(path)
-        if key and (found := self._store.find(key)) is not None:
-            self._listed[key] = found
+        if key and (stored := self._store.find(key)) is not None:
+            self._listed[key] = stored
             yield _InFolder(path, is_folder=False)
         if self._store.has_folder(key):
             yield _InFolder(path, is_folder=True)
@@ -266,10 +266,10 @@ class ObjectFiles:
 
     def facts_now(self, path: str, *, hashed: bool = False, name: str | None = None) -> FrozenFile:
         try:
-            found = self._store.find(self._key(path))
-            if found is None:
+            stored = self._store.find(self._key(path))
+            if stored is None:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-            return _frozen_object(path, found, name, self._sha256(found) if hashed else None)
+            return _frozen_object(path, stored, name, self._sha256(stored) if hashed else None)
         except OSError as error:
             raise SourceNotReady(f"input file {path} can't be read: {error.strerror}") from error
 
@@ -293,8 +293,8 @@ class ObjectFiles:
     def _path(self, key: str) -> str:
         return f"{self._root}/{key}"
 
-    def _sha256(self, found: StoredObject) -> str:
-        with closing(self._store.open(found.path, found.etag)) as file:
+    def _sha256(self, stored: StoredObject) -> str:
+        with closing(self._store.open(stored.path, stored.etag)) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -314,25 +314,25 @@ class _InFolder:
         return not self.is_folder
 
 
-def _frozen_object(path: str, found: StoredObject, name: str | None, sha256: str | None = None) -> FrozenFile:
-    """To the second: of its parts some answers tell more than others."""
-    seconds = int(found.modified.timestamp()) if found.modified else 0
+def _frozen_object(path: str, stored: StoredObject, name: str | None, sha256: str | None = None) -> FrozenFile:
+    """Return the object with its time in whole seconds: responses differ in their precision."""
+    seconds = int(stored.modified.timestamp()) if stored.modified else 0
     known_as = name if name != path else None
-    return FrozenFile(seconds * _SECOND, path, found.size, sha256, known_as, etag=found.etag)
+    return FrozenFile(seconds * _SECOND, path, stored.size, sha256, known_as, etag=stored.etag)
 
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 def is_mounted(path: str) -> bool:
-    """Whether it leads to a mounted file system."""
+    """Return True if a path is on a mounted file system."""
     return _SCHEME.match(path) is None
 
 
 def file_system_of(path: str) -> FileSystem:
-    """What lists and looks at the files of a source's path. Asks nothing of it yet.
+    """Return the file system of a source's path, without accessing it.
 
-    Raises `InvalidPipeline`, without the path if that may hold a secret.
+    Raises `InvalidPipeline`, without the path if it may contain a secret.
     """
     if is_mounted(path):
         return LocalFiles()
@@ -346,5 +346,5 @@ def file_system_of(path: str) -> FileSystem:
     scheme = path.partition(":")[0]
     raise InvalidPipeline(
         f"a source's path begins with {scheme}://; FileSource reads mounted folders, without a scheme, and "
-        f"{', '.join(f'{known}://' for known in (*SCHEMES, HDFS))}"
+        f"{', '.join(f'{prefix}://' for prefix in (*SCHEMES, HDFS))}"
     )

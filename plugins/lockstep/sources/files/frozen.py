@@ -1,4 +1,9 @@
-"""A file as a plan froze it: path, size, time of change or ETag, and for writers that cheat its sha256."""
+"""Files, and ranges of growing files, as a plan freezes them.
+
+Of a growing file an epoch takes the complete lines behind those of earlier epochs. They are frozen as a range of bytes
+with a digest of the file's first bytes and of the bytes before the range's end, which differs once the file is
+truncated, rotated or replaced.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +23,12 @@ _ETAG = "etag:"  #: before the ETag in a claim's digest
 
 @dataclass(frozen=True, order=True)
 class FrozenFile:
-    """`mtime_ns`: nanoseconds since 1970, as the file system gives them. `known_as`: by which name it is claimed, if
-    that isn't its path. `inode`: device and number, `links`: names of the file, when it was looked at. `etag`: by which
-    an object store tells contents apart; the same bytes put again may have the same one, and another time."""
+    """A file as it was when its epoch was planned.
+
+    `mtime_ns`: nanoseconds since 1970, as the file system reports them. `known_as`: the name by which it is claimed, if
+    that isn't its path. `inode`: device and inode number, `links`: number of names. `etag`: an object store's version
+    tag; equal contents may get the same tag with another time. `sha256` detects changes that keep size and time.
+    """
 
     mtime_ns: int
     path: str
@@ -33,14 +41,16 @@ class FrozenFile:
 
     @classmethod
     def of(cls, path: str, *, hashed: bool = False, name: str | None = None) -> FrozenFile:
-        """A file of a mounted file system as it is now. `name`: by which it is claimed. Raises `SourceNotReady` if it
-        is gone."""
+        """Return the current state of a file on a mounted file system. `name`: by which it is claimed.
+
+        Raises `SourceNotReady` if it can't be read.
+        """
         try:
-            found = Path(path).stat()
+            status = Path(path).stat()
             sha256 = _sha256(path) if hashed else None
-            inode = (found.st_dev, found.st_ino) if found.st_ino else None  # some file systems number nothing
+            inode = (status.st_dev, status.st_ino) if status.st_ino else None  # some file systems have no inodes
             known_as = name if name != path else None
-            return cls(found.st_mtime_ns, path, found.st_size, sha256, known_as, inode, found.st_nlink)
+            return cls(status.st_mtime_ns, path, status.st_size, sha256, known_as, inode, status.st_nlink)
         except OSError as error:
             raise SourceNotReady(f"input file {path} can't be read: {error.strerror}") from error
 
@@ -51,7 +61,7 @@ class FrozenFile:
 
     @classmethod
     def from_claim(cls, claim: Claim) -> FrozenFile | None:
-        """A whole file, as far as its claim tells; None for another claim, and one of a version that told nothing."""
+        """Return a whole file from its claim; None for a claim on a range, or without size and time."""
         if claim.ends is not None or claim.size is None or claim.mtime_ns is None:
             return None
         digest = claim.digest or ""
@@ -65,7 +75,7 @@ class FrozenFile:
 
     @property
     def name(self) -> str:
-        """By which the file is claimed."""
+        """The name by which the file is claimed."""
         return self.known_as or self.path
 
     def claim(self) -> Claim:
@@ -73,7 +83,7 @@ class FrozenFile:
         return Claim(self.name, size=self.size, mtime_ns=self.mtime_ns, digest=digest)
 
     def require_same(self, now: FrozenFile) -> None:
-        """Raise `SourceChanged`, saying what changed, unless the file is what it was."""
+        """Raise `SourceChanged`, listing the differences, if the file has changed."""
         if changes := self.differences(now):
             raise SourceChanged(
                 f"input file {self.path} changed after the plan froze it: {changes}; "
@@ -81,18 +91,20 @@ class FrozenFile:
             )
 
     def differences(self, now: FrozenFile) -> str:
-        """What isn't as it was, in words; empty if everything is. An ETag, or a sha256, counts where both have one, and
-        the time of change where they have no ETag."""
+        """Describe how `now` differs; empty if it doesn't.
+
+        Compares size, ETags and sha256 if both have them, and the time of change if they have no ETags.
+        """
         both_tagged, both_hashed = None not in (self.etag, now.etag), None not in (self.sha256, now.sha256)
         changed = ("time of change", _time(self.mtime_ns), _time(now.mtime_ns))
         return ", ".join(
-            f"{name} was {then}, is {found}"
-            for name, then, found in (
+            f"{name} was {then}, is {value}"
+            for name, then, value in (
                 ("size", self.size, now.size),
                 ("ETag", self.etag, now.etag) if both_tagged else changed,
                 *([("sha256", self.sha256, now.sha256)] if both_hashed else []),
             )
-            if then != found
+            if then != value
         )
 
 
@@ -106,10 +118,10 @@ def _sha256(path: str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-WINDOW = 4096  #: bytes at either end that the digest knows
-HEAD = 256  #: bytes by which a file is known again; a shorter one isn't
+WINDOW = 4096  #: bytes at either end that the digest covers
+HEAD = 256  #: bytes by which a renamed file is recognized, if it has as many
 _BLOCK = 1 << 16
-#: By these endings Spark, and everybody else, knows a compressed file: it has no lines that could be appended to.
+#: Extensions of compressed files, to which no lines can be appended.
 _COMPRESSED = (".gz", ".bz2", ".zst", ".xz", ".lz4", ".snappy", ".deflate", ".zip")
 
 Claims = Callable[[Iterable[str]], Mapping[str, Claim]]
@@ -117,7 +129,7 @@ Claims = Callable[[Iterable[str]], Mapping[str, Claim]]
 
 @dataclass(frozen=True)
 class FileRange:
-    """The bytes [starts, ends) of a file; the last of them ends a line. `size` and `mtime_ns`: the file's, then."""
+    """The bytes [starts, ends) of a file, ending with a newline. `size`, `mtime_ns`: the file's at planning."""
 
     path: str
     starts: int
@@ -126,14 +138,14 @@ class FileRange:
     size: int
     mtime_ns: int
     sha256: str | None = None
-    head: str | None = None  #: sha256 of the file's first HEAD bytes, when it has them for the first time
-    known_as: str | None = None  #: by which name it is claimed, if that isn't its path
+    head: str | None = None  #: sha256 of the first HEAD bytes, in the file's first range with that many
+    known_as: str | None = None  #: the name by which it is claimed, if that isn't its path
 
     @classmethod
     def from_json(cls, value: Json) -> FileRange:
         path, digest, facts = value["path"], value["digest"], (value["size"], value["mtime_ns"])
-        others = (value.get("sha256"), value.get("head"), value.get("known_as"))
-        return cls(path, value["from"], value["to"], digest, *facts, *others)
+        optional = (value.get("sha256"), value.get("head"), value.get("known_as"))
+        return cls(path, value["from"], value["to"], digest, *facts, *optional)
 
     def to_json(self) -> Json:
         facts = {"path": self.path, "from": self.starts, "to": self.ends, "digest": self.digest}
@@ -143,14 +155,14 @@ class FileRange:
 
     @property
     def name(self) -> str:
-        """By which the file is claimed."""
+        """The name by which the file is claimed."""
         return self.known_as or self.path
 
     def claim(self) -> Claim:
         return Claim(self.name, self.starts, self.ends, self.size, self.mtime_ns, self.digest, self.head)
 
     def check(self) -> None:
-        """Raise `SourceChanged` unless the range can still be read as it was; what came behind it doesn't matter."""
+        """Raise `SourceChanged` if the range can't be read as it was; bytes behind it don't matter."""
         try:
             file = _opened(self.path)
         except SourceNotReady as error:
@@ -158,32 +170,34 @@ class FileRange:
         with file:
             _require_same(file, self.claim(), self.path)
             if self.sha256 is not None and self.sha256 != _sha256_of_range(file, self.starts, self.ends):
-                raise SourceChanged(f"{self.path}: bytes {self.starts} to {self.ends} are others than were planned")
+                raise SourceChanged(f"{self.path}: bytes {self.starts} to {self.ends} differ from the planned ones")
 
 
 def grown(files: Iterable[Mapping[str, str]], claims: Claims) -> list[tuple[FrozenFile, Claim | None]]:
-    """Those of `files` (in chunks, path by name) that aren't as their last claim left them, longest unchanged first.
+    """Return the files that are new or changed since their last claim, oldest modification first, each once.
 
-    Each once, however often, and in however many chunks, it is listed.
+    `files`: chunks of paths by name; a file may be listed repeatedly.
     """
-    found: dict[str, tuple[FrozenFile, Claim | None]] = {}
+    files_by_name: dict[str, tuple[FrozenFile, Claim | None]] = {}
     for chunk in files:
-        taken = claims(chunk)
+        claims_by_name = claims(chunk)
         for name, path in chunk.items():
-            claim = taken.get(name)
+            claim = claims_by_name.get(name)
             now = FrozenFile.of(path, name=claim.path if claim else name)
             if claim is None or (claim.ends is not None and _may_have_news(claim, now)):
-                found[name] = (now, claim)
-    return sorted(found.values(), key=lambda pair: pair[0])
+                files_by_name[name] = (now, claim)
+    return sorted(files_by_name.values(), key=lambda pair: pair[0])
 
 
 def next_range(now: FrozenFile, claim: Claim | None, limit: int | None, *, hashed: bool = False) -> FileRange | None:
-    """The complete lines behind `claim`, of about `limit` bytes at most, but at least one line; None if there is none.
+    """Return the complete lines behind `claim`, about `limit` bytes but at least one line; None if there is none.
 
-    Raises `SourceChanged` if the file isn't the one that was claimed, `SourceNotReady` if it went away.
+    Raises `SourceChanged` if the file isn't the claimed one, `SourceNotReady` if it can't be read.
     """
     if now.path.endswith(_COMPRESSED):
-        raise InvalidPipeline(f"{now.path}: a compressed file doesn't grow by lines; leave grow away, or the file")
+        raise InvalidPipeline(
+            f"{now.path}: a compressed file doesn't grow by lines; don't set grow, or exclude the file"
+        )
     starts = (claim.ends or 0) if claim else 0
     with _opened(now.path) as file:
         if claim is not None:
@@ -192,51 +206,60 @@ def next_range(now: FrozenFile, claim: Claim | None, limit: int | None, *, hashe
         if ends is None:
             return None
         sha256 = _sha256_of_range(file, starts, ends) if hashed else None
-        known = claim is not None and (claim.size or 0) >= HEAD
-        head = _digest(file, HEAD) if now.size >= HEAD and not known else None
+        has_head = claim is not None and (claim.size or 0) >= HEAD
+        head = _digest(file, HEAD) if now.size >= HEAD and not has_head else None
         digest, known_as = _digest(file, ends), now.known_as
         return FileRange(now.path, starts, ends, digest, now.size, now.mtime_ns, sha256, head, known_as)
 
 
-def require_unknown(found: FileRange, claims: Iterable[Claim], *, header: bool) -> None:
-    """Raise `SourceChanged` if the file of this range is one of those that were claimed, moved or copied.
+def require_unknown(new_range: FileRange, claims: Iterable[Claim], *, header: bool) -> None:
+    """Raise `SourceChanged` if the file of this range was claimed under another name and was moved or copied.
 
-    To read it under its new name would double what was read under the old one. `header`: the first line is no record,
-    so where only that was read there is nothing to double, and files with the same header are files apart.
+    Reading it under the new name would duplicate rows. `header`: the first line isn't a record, so files that share
+    only their header are different files.
     """
-    with _opened(found.path) as file:
-        no_record = _first_line(file) if header else 0
+    with _opened(new_range.path) as file:
+        header_size = _first_line(file) if header else 0
         for claim in claims:
-            upto = claim.ends or 0
-            if upto <= no_record:
+            claimed_bytes = claim.ends or 0
+            if claimed_bytes <= header_size:
                 continue
-            if claim.path != found.name and upto <= found.size and _digest(file, upto) == claim.digest:
+            if (
+                claim.path != new_range.name
+                and claimed_bytes <= new_range.size
+                and _digest(file, claimed_bytes) == claim.digest
+            ):
                 raise SourceChanged(
-                    f"growing file {found.path} is {claim.path} under another name, of which {upto} bytes were taken; "
-                    "they are not read twice. Move it away, or give it its old name back to have the rest read"
+                    f"growing file {new_range.path} is {claim.path} under another name, of which {claimed_bytes} bytes "
+                    "were read; they are not read twice. Move it away, or give it its old name back to have the rest "
+                    "read"
                 )
 
 
 def require_apart(ranges: Iterable[FileRange]) -> None:
-    """Raise `SourceChanged` if two of these ranges are of one file under two names, by a link or as a copy.
+    """Raise `SourceChanged` if two ranges belong to one file under two names, by a link or as a copy.
 
-    What has one line only, as a CSV file that has just its header, is nobody's copy.
+    A file with a single line, such as a CSV header, isn't considered a copy.
     """
     files: dict[tuple[int, int], FileRange] = {}
-    alike: dict[str | None, list[FileRange]] = {}
-    for found in sorted(ranges, key=lambda one: one.ends):  # of a copy, the shorter one first
-        with _opened(found.path) as file:
+    ranges_by_head: dict[str | None, list[FileRange]] = {}
+    for current in sorted(ranges, key=lambda candidate: candidate.ends):  # a copy that is shorter comes first
+        with _opened(current.path) as file:
             facts = os.fstat(file.fileno())
-            same = [files.setdefault((facts.st_dev, facts.st_ino), found)]
-            if found.head is not None:
-                begins, line = _digest(file, WINDOW), _first_line(file)
-                known = [*alike.get(found.head, ()), *alike.get(begins, ())]
-                same += [one for one in known if one.ends > line and _digest(file, one.ends) == one.digest]
-                alike.setdefault(begins if found.ends >= WINDOW else found.head, []).append(found)
-        if other := next((one for one in same if one is not found), None):
+            same = [files.setdefault((facts.st_dev, facts.st_ino), current)]
+            if current.head is not None:
+                start_digest, line = _digest(file, WINDOW), _first_line(file)
+                candidates = [*ranges_by_head.get(current.head, ()), *ranges_by_head.get(start_digest, ())]
+                same += [
+                    candidate
+                    for candidate in candidates
+                    if candidate.ends > line and _digest(file, candidate.ends) == candidate.digest
+                ]
+                ranges_by_head.setdefault(start_digest if current.ends >= WINDOW else current.head, []).append(current)
+        if duplicate := next((candidate for candidate in same if candidate is not current), None):
             raise SourceChanged(
-                f"growing files {other.path} and {found.path} are one file under two names; it is not read twice. "
-                "Move one of them away, or have the source's path mean only one"
+                f"growing files {duplicate.path} and {current.path} are one file under two names; it is not read "
+                "twice. Move one of them away, or have the source's path match only one"
             )
 
 
@@ -255,27 +278,27 @@ def _opened(path: str) -> BinaryIO:
 
 
 def _require_same(file: BinaryIO, claim: Claim, path: str) -> None:
-    """The file still begins, and before the claim's end reads, as it did."""
+    """Raise `SourceChanged` if the file's first bytes, or those before the claim's end, differ from the claim."""
     upto, size = claim.ends or 0, os.fstat(file.fileno()).st_size
     if size < upto:
-        found = f"has {size} bytes only: it was truncated or replaced"
+        problem = f"has only {size} bytes: it was truncated or replaced"
     elif _digest(file, upto) != claim.digest:
-        found = "begins, or reads before that, with other bytes: it was replaced or rewritten"
+        problem = "starts, or continues before that byte, with other bytes: it was replaced or rewritten"
     else:
         return
     raise SourceChanged(
-        f"growing file {path} was taken up to byte {upto} and now {found}; nothing of it is read again. Move it "
-        "away to go on without it, or give it a name that no file had before to have it read from its start"
+        f"growing file {path} was taken up to byte {upto} and now {problem}; nothing of it is read again. Move it "
+        "away to continue without it, or give it a name that no file had before to have it read from its start"
     )
 
 
 def _digest(file: BinaryIO, upto: int) -> str:
-    """sha256 of the first WINDOW bytes and of the WINDOW bytes before `upto`, nothing behind it."""
-    found = hashlib.sha256()
+    """Return the sha256 of the first WINDOW bytes and the WINDOW bytes before `upto`, ignoring what follows."""
+    digest = hashlib.sha256()
     for start in (0, max(0, upto - WINDOW)):
         file.seek(start)
-        found.update(file.read(min(WINDOW, upto - start)))
-    return found.hexdigest()
+        digest.update(file.read(min(WINDOW, upto - start)))
+    return digest.hexdigest()
 
 
 def _first_line(file: BinaryIO) -> int:
@@ -284,15 +307,15 @@ def _first_line(file: BinaryIO) -> int:
 
 
 def _sha256_of_range(file: BinaryIO, starts: int, ends: int) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     file.seek(starts)
     for start in range(starts, ends, _BLOCK):
-        found.update(file.read(min(_BLOCK, ends - start)))
-    return found.hexdigest()
+        digest.update(file.read(min(_BLOCK, ends - start)))
+    return digest.hexdigest()
 
 
 def _end_of_lines(file: BinaryIO, starts: int, size: int, limit: int | None) -> int | None:
-    """Behind the last newline of [starts, size), or of its first `limit` bytes if there is one in them."""
+    """Return the offset behind the last newline of [starts, size), within `limit` bytes if there is one."""
     upto = size if limit is None else min(size, starts + limit)
     for start, block in _backwards(file, starts, upto):
         if (place := block.rfind(b"\n")) >= 0:

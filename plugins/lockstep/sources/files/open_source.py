@@ -134,11 +134,11 @@ class OpenFileSource(OpenRecordSource):
             if isinstance(file, FileRange):
                 file.check()
         whole = [file for file in files if isinstance(file, FrozenFile)]
-        if self._file_system.looks_at_once == 1 or len(whole) < 2:
+        if self._file_system.parallel_calls == 1 or len(whole) < 2:
             for file in whole:
                 self._require_same(file)
             return
-        with ThreadPoolExecutor(self._file_system.looks_at_once) as pool:
+        with ThreadPoolExecutor(self._file_system.parallel_calls) as pool:
             for done in [pool.submit(self._require_same, file) for file in whole]:
                 done.result()
 
@@ -213,7 +213,7 @@ class OpenFileSource(OpenRecordSource):
         return sum(footer.rows for footer in self._footers_of(_files(end)))
 
     def _footers_of(self, files: Iterable[FrozenFile | FileRange]) -> list[Footer]:
-        with ThreadPoolExecutor(self._file_system.looks_at_once) as pool:
+        with ThreadPoolExecutor(self._file_system.parallel_calls) as pool:
             return list(pool.map(self._footer, [file.path for file in files]))
 
     def _footer(self, path: str) -> Footer:
