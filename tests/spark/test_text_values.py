@@ -273,7 +273,7 @@ def test_bytes_that_are_no_text_make_a_bad_record(session: SparkSession, tmp_pat
         *[({name: "x"}, "id INT", "options") for name in ("lineSep", "comment", "timeZone", "unescapedQuoteHandling")],
         ({"multiLine": "true", "escape": "/"}, "id INT", "escape must be the quote"),
         ({"timestampFormat": "yyyy-MM-dd HH:mm:ss.SSSSSSSSS"}, "id TIMESTAMP", "six digits of a second"),
-        *[({"encoding": name}, "id INT", f"encoding '{name}' isn't read from csv") for name in ("UTF-16", "nope")],
+        *[({"encoding": name}, "id INT", f"encoding '{name}' isn't supported for csv") for name in ("UTF-16", "nope")],
         ({}, "id INTERVAL DAY", "column id: a text of csv can't be checked as INTERVAL DAY"),
         ({"locale": "xx"}, "id DECIMAL(4,1)", "locale='xx'"),
         ({}, "id INT COMMENT 'unit=seconds'", "unit=seconds requires TIMESTAMP"),

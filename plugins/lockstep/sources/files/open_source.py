@@ -1,4 +1,4 @@
-"""A FileSource that is open: it lists the files that are there, and compares frozen ones with what they are by now."""
+"""An opened FileSource, and an opened snapshot of one."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class OpenFileSource(OpenRecordSource):
-    """Lists the files that are there, and compares frozen ones with what they are by now."""
+    """Lists existing files, and compares frozen files with their current state."""
 
     def __init__(self, source: FileSource, context: SourceContext) -> None:
         self._source, self._context = source, context
@@ -58,7 +58,10 @@ class OpenFileSource(OpenRecordSource):
     # --- planning ---
 
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
-        """The files of this epoch. Raises `SourceNotReady`, `IntervalMissing`, and of growing files `SourceChanged`."""
+        """Return the files of this epoch.
+
+        Raises `SourceNotReady`, `IntervalMissing`, and for growing files `SourceChanged`.
+        """
         path = self._source.path
         try:
             if self._source.identity is KeyedBy.CURSOR:
@@ -72,56 +75,54 @@ class OpenFileSource(OpenRecordSource):
     def _of_interval(self, interval: Interval) -> Position:
         at, path, zone = self._file_system.place, self._source.path, self._source.timezone
         pattern = pattern_of(path, interval, zone)
-        span = span_of_name(path, self._source.spans)
+        max_span = span_of_name(path, self._source.spans)
         length = length_on_clocks(interval, zone)
-        if span is not None and length > span:
-            last = Interval(interval.end - span, interval.end)
+        if max_span is not None and length > max_span:
+            last_part = Interval(interval.end - max_span, interval.end)
             raise SourceRefused(
                 f"source {path!r}: the interval {interval} is longer than what one name of the path stands for "
-                f"({span}): {at(pattern)} would be read, and later files, such as "
-                f"{at(pattern_of(path, last, zone))}, would not. Run each interval on its own, or give "
-                f"FileSource(…, spans={length!r}) if one file does hold that much; where the schedule goes by the "
-                "clocks of a place, give timezone= as well"
+                f"({max_span}): {at(pattern)} would be read, and later files, such as "
+                f"{at(pattern_of(path, last_part, zone))}, would not. Run each interval separately, or set "
+                f"FileSource(…, spans={length!r}) if one file does contain that much; if the schedule follows local "
+                "time, set timezone= as well"
             )
-        by_unit = span is not None and span > timedelta(seconds=1) and span == span_of_name(path, None)
+        by_unit = max_span is not None and max_span > timedelta(seconds=1) and max_span == span_of_name(path, None)
         if by_unit and (skipped := skipped_name(path, interval, zone)) is not None:
             raise SourceRefused(
                 f"source {path!r}: no interval has the name {at(skipped)}, as {interval} begins before it and ends "
-                f"behind it on clocks of {zone}: schedule by these, or name the files by UTC and leave timezone= away"
+                f"after it in {zone}: schedule in that time zone, or name the files by UTC without timezone="
             )
-        if (twin := twin_of(path, interval, zone)) is not None:
+        if (ambiguous := twin_of(path, interval, zone)) is not None:
             raise SourceRefused(
-                f"source {path!r}: clocks of {zone} are set back: {interval} and {twin} have one name, "
-                f"{at(pattern)}: put %z into the path, or name the files by UTC and leave timezone= away"
+                f"source {path!r}: clocks of {zone} are set back: {interval} and {ambiguous} have the same name, "
+                f"{at(pattern)}: put %z into the path, or name the files by UTC without timezone="
             )
         expected, everywhere = at(pattern), at(pattern_of_all(path))
-        places = Places.of(self._file_system, everywhere)
-        found = places.files_at(expected)
-        if not found and self._source.missing == "error":
-            # the options of a store's path say how to get there
+        names = Places.of(self._file_system, everywhere)
+        paths_by_name = names.files_at(expected)
+        if not paths_by_name and self._source.missing == "error":
+            # `where` needs the options of a store's path
             where = pattern if is_object_store(path) else expected
             raise SourceNotReady(f"{interval} expects {expected}, and there is no such file yet", [where])
-        files = [self._look(path, name) for name, path in found.items()]
-        require_one_name(files, places, everywhere)
+        if self._source.hash:
+            files = [self._file_system.facts_now(path, hashed=True, name=name) for name, path in paths_by_name.items()]
+        else:
+            files = [self._file_system.facts(path, name) for name, path in paths_by_name.items()]
+        require_one_name(files, names, everywhere)
         for file in files:
             require_readable(file.path)
-        return {EXPECTS: expected, "files": [file.to_json() for file in files], ROOTS: places.to_json()}
-
-    def _look(self, path: str, name: str) -> FrozenFile:
-        if self._source.hash:
-            return self._file_system.facts_now(path, hashed=True, name=name)
-        return self._file_system.facts(path, name)
+        return {EXPECTS: expected, "files": [file.to_json() for file in files], ROOTS: names.to_json()}
 
     def _watched(self, start: Position | None) -> Position:
         source, where = self._source, self._file_system.place(pattern_of(self._source.path))
         formerly = [file_system_of(folder).place(folder) for folder in source.formerly]
-        places = Places.of(self._file_system, where, start, formerly)
+        names = Places.of(self._file_system, where, start, formerly)
         caps = source.max_files_per_epoch, source.max_bytes_per_epoch
-        folder = WatchedFolder(where, places, *caps, source.hash, has_header(source.reading))
+        folder = WatchedFolder(where, names, *caps, source.hash, has_header(source.reading))
         files: Sequence[FrozenFile | FileRange] = ()
         if not source.once or start is None:
             files = folder.new_lines(self._context) if source.grow else folder.new_files(self._context)
-        return {"files": [file.to_json() for file in files], ROOTS: places.to_json()}
+        return {"files": [file.to_json() for file in files], ROOTS: names.to_json()}
 
     def claims(self, start: Position | None, end: Position) -> list[Claim]:
         return [file.claim() for file in _files(end)]
@@ -147,7 +148,7 @@ class OpenFileSource(OpenRecordSource):
             now = self._file_system.facts_now(file.path, hashed=file.sha256 is not None)
         except SourceNotReady as error:
             if not isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
-                raise  # it may be what it was: whoever refuses a look now may allow it later
+                raise  # it may be unchanged, and readable again later
             raise SourceChanged(f"{error}; the plan froze it: bring it back as it was, or `lockstep replan`") from error
         file.require_same(now)
 
@@ -161,24 +162,20 @@ class OpenFileSource(OpenRecordSource):
         return not end["files"]
 
     def read_records(self, spark: SparkSession, start: Position | None, end: Position) -> SourceRecords:
-        """Every record of the frozen files, with the malformed ones marked."""
+        """Return every record of the frozen files, with malformed ones marked."""
         files = _files(end)
         if ranges := [file for file in files if isinstance(file, FileRange)]:
             return read_ranges(spark, self._source.reading, ranges)
         listing = self._listing(files)
-        in_folders = self._columns_of_folders(listing, files)
-        return with_folders(
-            self._source.reading, in_folders, lambda rest: self._read_whole(spark, rest, listing, files)
-        )
 
-    def _read_whole(
-        self, spark: SparkSession, reading: Reading, listing: FrozenFiles, files: Sequence[FrozenFile | FileRange]
-    ) -> SourceRecords:
-        if reading.format != "parquet" or not files:
-            return reading.read(spark, listing)
-        paths = dict(zip(listing.files, listing.paths, strict=True))
-        footers = dict(zip(listing.files, self._footers_of(files), strict=True))
-        return read_parquet(reading.reader(spark, listing), reading.schema, paths, footers)
+        def read(reading: Reading) -> SourceRecords:
+            if reading.format != "parquet" or not files:
+                return reading.read(spark, listing)
+            paths = dict(zip(listing.files, listing.paths, strict=True))
+            footers = dict(zip(listing.files, self._footers_of(files), strict=True))
+            return read_parquet(reading.reader(spark, listing), reading.schema, paths, footers)
+
+        return with_folders(self._source.reading, self._columns_of_folders(listing, files), read)
 
     def read_sound(self, spark: SparkSession, start: Position | None, end: Position) -> SourceRecords | None:
         files = _files(end)
@@ -191,7 +188,7 @@ class OpenFileSource(OpenRecordSource):
         return FrozenFiles({self._file_system.spark_uri(file.path): file.to_json() for file in files})
 
     def _columns_of_folders(self, listing: FrozenFiles, files: Sequence[FrozenFile | FileRange]) -> dict[str, str]:
-        """SQL of the declared columns that folders give, and not the files' footers, nor the first one's header."""
+        """Return SQL of the declared columns that folders provide, and not footers or the first file's header."""
         reading = self._source.reading
         fields = fields_of(reading.schema) if reading.schema and files else []
         if reading.format == "parquet" and fields:
@@ -207,7 +204,7 @@ class OpenFileSource(OpenRecordSource):
         return columns_of_folders(fields, listing.files)
 
     def rows_held(self, start: Position | None, end: Position) -> int | None:
-        """Of Parquet files what their footers say."""
+        """Return the row count in the footers of Parquet files; None for other formats."""
         if self._source.format != "parquet":
             return None
         return sum(footer.rows for footer in self._footers_of(_files(end)))
@@ -223,12 +220,12 @@ class OpenFileSource(OpenRecordSource):
                     self._footers[path] = Footer.of(file)
             return self._footers[path]
         except pa.ArrowInvalid as error:
-            why = f"input file {path} is no whole Parquet file: {error}"
-            raise BadRecords(f"{why}; put the whole one in its place, then `lockstep replan`") from error
+            why = f"input file {path} is no complete Parquet file: {error}"
+            raise BadRecords(f"{why}; replace it with the complete file, then `lockstep replan`") from error
         except (OSError, pa.ArrowException) as error:
             raise SourceNotReady(f"the footer of input file {path} can't be read: {error}") from error
 
-    # --- for people ---
+    # --- for `lockstep status` ---
 
     def late_files(self, start: Position | None, end: Position) -> list[str]:
         return find_late(self._file_system, end, self._context.claimed)
@@ -242,32 +239,34 @@ def _files(end: Position) -> list[FrozenFile | FileRange]:
 
 
 class OpenFileSnapshot(OpenFileSource):
-    """A file that changes from one epoch to the next is what a snapshot is for. Within one it is `SourceChanged`, as
-    for any file that a plan froze."""
+    """All files that exist, claimed by no epoch. A change within an epoch is `SourceChanged`, as for any frozen
+    file."""
 
     def __init__(self, source: FileSource, context: SourceContext) -> None:
-        nobodys = replace(
+        unclaimed = replace(
             context, claimed=lambda paths: set(), claims=lambda paths: {}, claimed_by_head=lambda heads: set()
         )
-        super().__init__(source, nobodys)
+        super().__init__(source, unclaimed)
 
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
-        """Raises `SourceNotReady` where there is no file, unless the source says `missing="empty"`: it may be on its
-        way, and each row would be joined with none."""
+        """Raise `SourceNotReady` if there is no file, unless the source says `missing="empty"`.
+
+        It may be about to arrive, and without it rows would be joined with nothing.
+        """
         end = super().latest(None, interval)
         if not end["files"] and self._source.missing == "error":
             where = self._file_system.place(pattern_of(self._source.path))
-            raise SourceNotReady(f"a snapshot of {where} is to be taken, and there is no such file yet", [where])
+            raise SourceNotReady(f"a snapshot of {where} can't be taken, as there is no such file yet", [where])
         return end
 
     def claims(self, start: Position | None, end: Position) -> list[Claim]:
         return []
 
     def late_files(self, start: Position | None, end: Position) -> list[str]:
-        """Of an interval those that came after it was planned: who restates it afresh has them."""
+        """Return files of an interval that arrived after planning; a restatement with fresh input reads them."""
         own = {claim.path for claim in super().claims(start, end)}
         return find_late(self._file_system, end, lambda paths: own)
 
     def changed_files(self, start: Position | None, end: Position) -> list[ChangedFile]:
-        """Of an interval, too. What a later epoch finds changed in a folder that is read by all of them is no news."""
+        """Return changed files of an interval. Changes between epochs are normal in a folder that all of them read."""
         return super().changed_files(start, end) if EXPECTS in end else []
