@@ -123,7 +123,7 @@ class OpenDataSource(OpenSource):
 
     @property
     def _hidden(self) -> dict[str, str]:
-        """The options whose values are in no plan."""
+        """The options from connections, which no plan contains."""
         options = self._source.connection_options
         return {option: str(self._context.dsn(connection)) for option, connection in options.items()}
 

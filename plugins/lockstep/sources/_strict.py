@@ -83,7 +83,7 @@ class Strict:
 
     @property
     def schema(self) -> str:
-        """The DDL to read by. Raises `InvalidPipeline` for a type whose values can't be checked."""
+        """The DDL to read by. Raises `InvalidPipeline` for a type that can't be checked."""
         return ", ".join(f"{quote_name(column.name)} {self._read(column)}" for column in self.fields)
 
     @property
@@ -441,7 +441,7 @@ def has_more_json(text: str) -> str:
     """Return a condition that Spark's JSON parser would ignore or alter part of `text`.
 
     That is text behind the object, half a surrogate pair written as an escape, which becomes `?`, or a repeated key.
-    Text whose first closing brace is its last character has nothing behind the object; only other texts are parsed
+    If the first closing brace is the last character, nothing is behind the object; only other texts are parsed
     again.
     """
     closed = f"coalesce(locate('}}', {text}) = length({text}), false)"

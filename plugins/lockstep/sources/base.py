@@ -92,7 +92,7 @@ class OpenSource(ABC):
         return False
 
     def join(self, ends: Sequence[Position]) -> Position:
-        """Return the end of one range that covers several consecutive ranges, whose ends are `ends`.
+        """Return the end of one range that covers several consecutive ranges, given by their `ends`.
 
         Raises `SourceRefused` if they can't be read as one range.
         """
@@ -279,7 +279,7 @@ class Source(ABC):
 class Snapshot(Source):
     """All rows of `source` as they are at the first `begin` of each epoch: reference data to join a stream with.
 
-    A pipeline also needs a source whose rows are divided among epochs. A snapshot claims no files. Every attempt of an
+    A pipeline also needs a source that divides its rows among epochs. A snapshot claims no files. Every attempt of an
     epoch reads the same rows, or raises `SourceChanged`. Positions are those of `source`. Raises `InvalidPipeline` for
     a source that can't guarantee that.
     """

@@ -77,7 +77,7 @@ class SourceRecords:
 
 
 class OpenRecordSource(OpenSource):
-    """A source whose records may be malformed. `on_bad_records`: "fail" or "quarantine"."""
+    """A source with records that may be malformed. `on_bad_records`: "fail" or "quarantine"."""
 
     on_bad_records: str
 

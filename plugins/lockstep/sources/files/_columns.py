@@ -1,6 +1,6 @@
 """Columns of frozen files from Parquet footers and from folder names.
 
-A Parquet column whose type differs from the declared one is read by its own type and cast. A cast that may change a
+A Parquet column with another type than the declared one is read by its own type and cast. A cast that may change a
 value is checked row by row, and a row with such a value is malformed; types without a suitable cast are refused by file
 and column.
 """

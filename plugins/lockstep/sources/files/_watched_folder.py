@@ -184,7 +184,7 @@ class WatchedFolder:
     def new_files(self, context: SourceContext) -> list[FrozenFile]:
         """Return the oldest unclaimed files within the limits. Logs which consumed files have changed, by sample.
 
-        Raises `SourceChanged` for a file that was partly read as a growing file, or whose folder has moved;
+        Raises `SourceChanged` for a file that was partly read as a growing file, or in a moved folder;
         `SourceRefused` for one with two names, or a name that Spark can't read.
         """
         new: dict[str, str] = {}

@@ -233,7 +233,7 @@ class ObjectFiles:
     parallel_calls = 16
 
     def __init__(self, uri: str) -> None:
-        """Parse a source's path, whose options say how to reach the store. Raises `StoreRefused`."""
+        """Parse a source's path, including the options for access to the store. Raises `StoreRefused`."""
         self._address = Address.of(uri)
         if _WILDCARDS & set(self._address.container) or {"", ".", ".."} & set(self._address.prefix.split("/")[:-1]):
             raise StoreRefused(

@@ -205,7 +205,7 @@ def _tree(files: FileSystem, folder: str, seen: set[str]) -> Iterator[str]:
 
 
 def _matching(files: FileSystem, folder: str, name: str) -> Iterator[str]:
-    """Yield files in `folder` whose names match, and files in its subfolders whose names match."""
+    """Yield matching files in `folder`, and all files in its matching subfolders."""
     if not glob.has_magic(name):
         for entry in files.at(os.path.join(folder, name)):  # noqa: PTH118
             yield from _files_of(files, entry)

@@ -16,8 +16,8 @@ from lockstep.errors import InvalidPipeline
 from lockstep.sources._strict import Strict, has_more_json, plain_text, tame_json
 from lockstep.sources.records import BAD, JSON_LOCALE
 
-#: The hash of the bytes is appended to them and decoded as one more field. A decoder that doesn't find it there has read
-#: too few or too many bytes, so that surplus bytes are detected like missing ones.
+#: The hash of the bytes is appended to them and decoded as one more field. A decoder that doesn't find it has read too
+#: few or too many bytes, so that surplus bytes are detected like missing ones.
 _END = "_lockstep_end"
 #: Returns a mapping by column of what the bytes contain, or raises.
 Function = Callable[[bytes], Any]
@@ -286,7 +286,7 @@ def with_reader_names(writer: str, reader: str) -> str:
 
 
 class _AvroSchema:
-    """A parsed schema. `types`: named types by full name, whose aliases are full names. References are full names."""
+    """A parsed schema. `types`: named types by full name. Aliases and references are full names, too."""
 
     def __init__(self, text: str) -> None:
         self.types: dict[str, Json] = {}

@@ -37,7 +37,7 @@ def start_from_json(start: Json) -> Start:
 
 
 def group_of(start: Start) -> str | None:
-    """Return the consumer group at whose offsets reading starts; None for other starts."""
+    """Return the consumer group that determines where reading starts; None for other starts."""
     return start.removeprefix(_GROUP) if isinstance(start, str) and start.startswith(_GROUP) else None
 
 
@@ -153,7 +153,7 @@ class Bound:
     """The ends that are determined so far: topic → partition → the offset behind the last record to read.
 
     `of`: the declaration that they result from. `ids`: ids of these topics at that time. `complete`: no further topics
-    or partitions are added; others are then not read. `by_clock`: by topic the partitions whose end no record marks,
+    or partitions are added; others are then not read. `by_clock`: by topic the partitions without a record that marks the end,
     only this machine's clock. As brokers' clocks may be behind it, these ends advance with records that still come
     before the end.
     """

@@ -63,7 +63,7 @@ _log = logging.getLogger(__name__)
 class OpenKafkaSource(OpenRecordSource):
     """Common part of epochs of offsets and epochs of intervals.
 
-    `topics`, or topics whose whole name matches `pattern`. `accept_loss`: topics that may lack records. `subjects`: of
+    `topics`, or topics that `pattern` matches. `accept_loss`: topics that may lack records. `subjects`: of
     the registry; empty: those of each topic's keys and values.
     """
 
@@ -270,7 +270,7 @@ class CursorKafkaSource(OpenKafkaSource):
         return [TopicBounds.of(self.cluster, topic) for _, topic in sorted(topics.items())]
 
     def _lost(self, bound: Bound, done: Collection[str]) -> list[str]:
-        """Return topics with accepted loss that no longer are the ones whose ends are known.
+        """Return topics with accepted loss that no longer are the ones with known ends.
 
         They are looked up by name, as a list of all topics omits those that the login may not see.
         """
@@ -324,7 +324,7 @@ _BY_CLOCK = "by_clock"  #: {"until": time, "topics": {name: [partitions whose en
 def range_of_interval(
     cluster: Cluster, topic: Topic, interval: Interval, settle: timedelta, *, accept_loss: bool
 ) -> tuple[TopicRange, list[int]]:
-    """Return the interval's range, and the partitions whose end no record marks.
+    """Return the interval's range, and the partitions without a record that marks the end.
 
     A record with the interval's end as timestamp, or a later one, fixes the end: later records come behind it. A
     partition without such a record ends at its present end, because the interval is over by this machine's clock; a
@@ -366,7 +366,7 @@ def _edges(
 
 
 def with_clock_ends(position: Position, interval: Interval, by_clock: Mapping[str, Collection[int]]) -> Position:
-    """Return the position of an interval's epoch. `by_clock`: by topic the partitions whose end no record marks."""
+    """Return the position of an interval's epoch. `by_clock`: by topic the partitions without a mark."""
     topics = {name: sorted(numbers) for name, numbers in sorted(by_clock.items()) if numbers}
     return position | ({_BY_CLOCK: {"until": interval.end.isoformat(), "topics": topics}} if topics else {})
 

@@ -36,7 +36,7 @@ _ODD_TIME = f"{_TIME} >= {_YEAR_10000}"
 _OFFSETS_A_TASK, _FEWEST_TASKS = 50_000, 8
 #: After every poll Spark queries the partition's ends, which discards prefetched records: with the default of 500
 #: records a poll, brokers send most records many times. The query also waits for a fetch at the partition's end. More
-#: records need memory: Spark keeps each partition's last poll for five minutes. `java.…` of the connection overrides it.
+#: records need memory: Spark keeps each partition's last poll for five minutes. The connection's `java.…` has priority.
 _FETCHING = {"max.poll.records": "10000", "fetch.max.wait.ms": "10"}
 
 
@@ -52,7 +52,7 @@ def read_ranges(
 ) -> SourceRecords:
     """Read exactly the committed records of the ranges: key, value, topic, partition, offset, timestamp[, headers].
 
-    A record that can't be decoded, or whose time is beyond the year 9999, has BAD, a JSON object of its `key` and
+    A record that can't be decoded, or with a time beyond the year 9999, has BAD, a JSON object of its `key` and
     `value`, or of `key_base64` and `value_base64` if they aren't text; and WHY, if functions or registries give a
     reason or its time is invalid. Raises `InvalidPipeline` for a function that can't be imported.
     """
@@ -106,7 +106,7 @@ def _why(*parts: Decoding, odd: bool) -> list[str]:
 
 
 def _firsts(cluster: Cluster, name: str, range: TopicRange, time: int) -> dict[int, int]:
-    """Return the first offset at or after this time for each partition whose range may contain such a record."""
+    """Return the first offset at or after this time for each partition with such a record in its range."""
     firsts = cluster.offsets_at(name, range.partitions, time) if range.offsets else {}
     return {n: at for n, at in firsts.items() if at is not None and at < range.partitions[n][1]}
 
@@ -114,7 +114,7 @@ def _firsts(cluster: Cluster, name: str, range: TopicRange, time: int) -> dict[i
 def _with_times(
     spark: SparkSession, ranges: Mapping[str, TopicRange], options: Mapping[str, str], cluster: Cluster
 ) -> DataFrame:
-    """Return `_raw` with _TIME. Spark fails at times whose microseconds exceed 64 bits.
+    """Return `_raw` with _TIME. Spark fails at times with microseconds beyond 64 bits.
 
     In each partition, the records from the first to the last such record are read here instead.
     """

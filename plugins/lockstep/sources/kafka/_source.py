@@ -47,7 +47,7 @@ class KafkaSource(Source):
     raises. `registry`: the id of a connection to a schema registry; Avro then has its wire format, `…_schema` is the
     reader's, and `subjects` are the writers' if they aren't "<topic>-value" and "<topic>-key". `on_bad_records`:
     malformed records "fail" the epoch or go to "quarantine". `max_rows_per_epoch` counts offsets. `headers`: also read
-    headers. `group`: a consumer group whose offsets follow what is published, for lag monitors.
+    headers. `group`: a consumer group that gets the published offsets, for lag monitors.
 
     `by_interval=True`: an epoch has the records with timestamps in its interval, and begins `settle` after it; for
     topics with message.timestamp.type=LogAppendTime, to which no record comes late.

@@ -89,7 +89,7 @@ class PostgresColumn:
         return pa.decimal128(precision, scale) if 0 <= scale <= precision <= 38 else None
 
     def select(self, order_by: str) -> sql.Composable:
-        """Return the column as SQL whose text is exact.
+        """Return the column as SQL with exact text.
 
         A value that the Arrow type can't hold is returned with its row's `order_by`, as a text that is no valid value.
         """
@@ -322,7 +322,7 @@ class GrowingColumn:
         return None
 
     def held_by(self, cursor: Cursor, table: sql.Identifier, after: str | None) -> str | None:
-        """Describe the first row whose time is NULL or ahead of the clock."""
+        """Describe the first row with a time that is NULL or ahead of the clock."""
         if not self.young_for:
             return None
         query = sql.SQL("SELECT {0}::text, {1}::text, clock_timestamp()::text FROM {2} WHERE {3} ORDER BY {0} LIMIT 1")

@@ -89,7 +89,7 @@ class MariaDbColumn:
 
     @property
     def select(self) -> str:
-        """The column as SQL whose text is exact: that of a FLOAT has only six digits."""
+        """The column as SQL with exact text: that of a FLOAT has only six digits."""
         return f"CAST({quoted(self.name)} AS DOUBLE)" if self.type_name == "float" else quoted(self.name)
 
     def literal(self, value: str) -> str:
@@ -285,7 +285,7 @@ class _MariaDbSession:
         return bool(self._rows(f"SELECT {self._order.literal(value)} > {self._clock} + INTERVAL 1 MINUTE")[0][0])
 
     def held_by(self, after: str | None) -> str | None:
-        """Describe the first row whose time is NULL or ahead of the clock."""
+        """Describe the first row with a time that is NULL or ahead of the clock."""
         if not self.source.settle:
             return None
         order, by = quoted(self._order.name), quoted(self.source.settled_by or self._order.name)

@@ -89,7 +89,7 @@ def select_columns(where: str, names: Sequence[str], columns: Mapping[str, AnyCo
 
 
 def schema_of(where: str, columns: Sequence[TableColumn]) -> pa.Schema:
-    """Return the columns' types. Raises `SourceRefused` naming the columns whose values Spark can't hold."""
+    """Return the columns' types. Raises `SourceRefused` naming the columns that Spark can't hold."""
     if unfit := [f"{column.name} ({column.type_text})" for column in columns if column.arrow is None]:
         raise SourceRefused(
             f"{where}: no type of Spark holds every value of {', '.join(unfit)}: name the columns to read in "
@@ -105,7 +105,7 @@ class TableSession(Protocol):
         """Return the server, database and table: the same text as long as positions keep their meaning."""
 
     def schema(self) -> pa.Schema:
-        """Return the rows' types. Raises `SourceRefused` naming the columns whose values can't be read exactly."""
+        """Return the rows' types. Raises `SourceRefused` naming the columns that can't be read exactly."""
 
     def restarted(self, after: str) -> str | None:
         """Return why new rows may have numbers up to `after`, which epochs have read; None if nothing indicates it."""
@@ -187,7 +187,7 @@ class TableSource(Source):
         )
 
     def refuse_ahead(self, where: str, row: str, now: str) -> SourceRefused:
-        """Return the error for a row whose `order_by` is ahead of the server's clock."""
+        """Return the error for a row with an `order_by` ahead of the server's clock."""
         return SourceRefused(
             f"{where}: the row with {self.order_by} {row} is ahead of the server's clock ({now}): an epoch that ended "
             f"there would leave every later row with a smaller {self.order_by} unread; correct its {self.order_by}, or "
