@@ -64,8 +64,9 @@ class DataSourceSource(Source):
 
     def spec(self) -> Json | None:
         """Return None if an option looks like a secret, because plans must not contain one."""
-        if any(_looks_secret(name, value) for name, value in self.options.items()):
-            return None
+        for name, value in self.options.items():
+            if _NAMED.search(f"{name}={value}") or any(_secrets_in(value)):
+                return None
         return super().spec()
 
     def reads_from(self) -> str:
@@ -135,10 +136,6 @@ class OpenDataSource(OpenSource):
     def _secrets(self) -> tuple[str, ...]:
         secrets = {secret for value in self._hidden.values() for secret in (value, *_secrets_in(value))}
         return tuple(sorted(secrets, key=len, reverse=True))  # longer ones first: shorter ones may be parts of them
-
-
-def _looks_secret(option: str, value: str) -> bool:
-    return _NAMED.search(f"{option}={value}") is not None or any(_secrets_in(value))
 
 
 def _secrets_in(value: str) -> Iterator[str]:

@@ -12,12 +12,13 @@ import logging
 import os
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
-from lockstep.epoch import ChangedFile, Claim, Json, Position
+from lockstep.epoch import ChangedFile, Claim, Position
 from lockstep.errors import SourceChanged, SourceNotReady, SourceRefused
 from lockstep.observability.redaction import list_some
 from lockstep.sources.base import SourceContext
@@ -193,13 +194,30 @@ class WatchedFolder:
             claimed = self._sift(context, chunk, new)
             if random.randrange(number) == 0:  # noqa: S311 - picks each chunk with equal probability
                 compared = claimed
-        self._compare(context, compared)
+        claims = context.claims(compared) if compared else {}
+        require_read_to_end(claims)
+        if changed := find_changed_since(self.places.files, claims):
+            _log.warning(
+                "source %s: these files changed after an epoch had read them, and are not read again: %s",
+                context.source,
+                list_some(changed, _SHOWN_CHANGED),
+            )
         self.places.require_not_moved(context, new)
-        oldest = (self.places.files.facts(path, name) for name, path in new.items())
-        files = sorted(oldest) if self.max_files is None else heapq.nsmallest(self.max_files, oldest)
-        capped = self._capped(files)
-        require_one_name(capped, self.places, self.where)
-        return [self._checked(file) for file in capped]
+        unsorted = (self.places.files.facts(path, name) for name, path in new.items())
+        oldest = sorted(unsorted) if self.max_files is None else heapq.nsmallest(self.max_files, unsorted)
+        files: list[FrozenFile] = []
+        total = 0
+        for file in oldest:
+            total += file.size
+            if files and self.max_bytes is not None and total > self.max_bytes:
+                break  # never without any file, or one larger than the limit would block the pipeline
+            files.append(file)
+        require_one_name(files, self.places, self.where)
+        for number, file in enumerate(files):
+            require_readable(file.path)
+            if self.hash:
+                files[number] = self.places.files.facts_now(file.path, hashed=True, name=file.name)
+        return files
 
     def _sift(self, context: SourceContext, paths: list[str], new: dict[str, str]) -> set[str]:
         """Add unclaimed files to `new`, path by name, each once. Returns the claimed names."""
@@ -244,16 +262,12 @@ class WatchedFolder:
                 break
         require_apart(ranges)
         require_one_name(files, self.places, self.where)
-        self._require_unknown(context, ranges)
-        return ranges
-
-    def _require_unknown(self, context: SourceContext, ranges: list[FileRange]) -> None:
-        """Raise `SourceChanged` for a file that was claimed under another name."""
         new = [file_range for file_range in ranges if file_range.head is not None and file_range.starts == 0]
         names = context.claimed_by_head({file_range.head for file_range in new if file_range.head}) if new else set()
         claims = list(context.claims(names).values()) if names else []
         for file_range in new if claims else ():
             require_unknown(file_range, claims, header=self.header)
+        return ranges
 
     def _grown(self, context: SourceContext) -> list[tuple[FrozenFile, Claim | None]]:
         def claims(names: Iterable[str]) -> Mapping[str, Claim]:
@@ -269,46 +283,15 @@ class WatchedFolder:
         self.places.require_not_moved(context, {now.name: now.path for now, claim in files if claim is None})
         return files
 
-    def _checked(self, file: FrozenFile) -> FrozenFile:
-        require_readable(file.path)
-        return self.places.files.facts_now(file.path, hashed=True, name=file.name) if self.hash else file
-
-    def _capped(self, files: list[FrozenFile]) -> list[FrozenFile]:
-        """Return the oldest files within the limits, but at least one, so that a large file can't block the
-        pipeline."""
-        selected: list[FrozenFile] = []
-        total = 0
-        for file in files:
-            total += file.size
-            if selected and self.max_bytes is not None and total > self.max_bytes:
-                break
-            selected.append(file)
-        return selected
-
-    def _compare(self, context: SourceContext, names: set[str]) -> None:
-        claims = context.claims(names) if names else {}
-        require_read_to_end(claims)
-        if changed := find_changed_since(self.places.files, claims):
-            _log.warning(
-                "source %s: these files changed after an epoch had read them, and are not read again: %s",
-                context.source,
-                list_some(changed, _SHOWN_CHANGED),
-            )
-
     def _chunks(self) -> Iterator[list[str]]:
         files = each_file(self.places.files, self.where)
         while chunk := list(islice(files, CHUNK)):
-            _require_text(chunk)
+            try:
+                "\n".join(chunk).encode()  # plans and the ledger are UTF-8
+            except UnicodeEncodeError as error:
+                odd = ", ".join([ascii(path) for path in chunk if not path.isprintable()][:_SHOWN_CHANGED])
+                raise SourceNotReady(f"file names are not UTF-8: {odd}; rename them") from error
             yield chunk
-
-
-def _require_text(paths: list[str]) -> None:
-    """Raise `SourceNotReady` for a name that isn't UTF-8, as plans and the ledger are."""
-    try:
-        "\n".join(paths).encode()
-    except UnicodeEncodeError as error:
-        odd = [ascii(path) for path in paths if not path.isprintable()]
-        raise SourceNotReady(f"file names are not UTF-8: {', '.join(odd[:_SHOWN_CHANGED])}; rename them") from error
 
 
 # --- late and changed files ---
@@ -334,7 +317,20 @@ def find_changed(files: FileSystem, end: Position) -> list[ChangedFile]:
 
     Stats each file once; of growing files reads the first and last bytes.
     """
-    return [changed for fact in _facts(end) if (changed := _changed(files, fact))]
+    changes = []
+    for fact in end.get("files", ()):
+        if not isinstance(fact, dict) or not {"path", "size", "mtime_ns"} <= fact.keys():
+            continue  # an old plan's, perhaps by a custom source
+        if "to" not in fact:
+            changes.append(_changed_file(files, FrozenFile.from_json(fact)))
+            continue
+        file_range = FileRange.from_json(fact)
+        try:
+            if Path(file_range.path).exists():
+                file_range.check()
+        except SourceChanged as error:
+            changes.append(ChangedFile(file_range.path, str(error)))
+    return [change for change in changes if change is not None]
 
 
 def find_changed_since(files: FileSystem, claims: Mapping[str, Claim]) -> list[ChangedFile]:
@@ -345,38 +341,16 @@ def find_changed_since(files: FileSystem, claims: Mapping[str, Claim]) -> list[C
 
 def require_read_to_end(claims: Mapping[str, Claim]) -> None:
     """Raise `SourceChanged` for files of which only ranges were read: the rest would never be read."""
-    unread = [f"{path} (from byte {claim.ends})" for path, claim in claims.items() if _has_unread_bytes(claim)]
+    unread = []
+    for path, claim in claims.items():
+        with suppress(SourceNotReady):
+            if claim.ends is not None and claim.ends < FrozenFile.of(claim.path).size:
+                unread.append(f"{path} (from byte {claim.ends})")
     if unread:
         raise SourceChanged(
             f"growing files were read in part, and without grow the rest is not read: {list_some(unread, 3)}; set "
             "grow=True again until they are read to the end, or move them away to skip the rest"
         )
-
-
-def _has_unread_bytes(claim: Claim) -> bool:
-    try:
-        return claim.ends is not None and claim.ends < FrozenFile.of(claim.path).size
-    except SourceNotReady:
-        return False
-
-
-def _facts(end: Json) -> Iterator[Json]:
-    for fact in end.get("files", ()):  # an old plan's, perhaps by a custom source
-        if isinstance(fact, dict) and {"path", "size", "mtime_ns"} <= fact.keys():
-            yield fact
-
-
-def _changed(files: FileSystem, fact: Json) -> ChangedFile | None:
-    if "to" not in fact:
-        return _changed_file(files, FrozenFile.from_json(fact))
-    frozen = FileRange.from_json(fact)
-    if not Path(frozen.path).exists():
-        return None
-    try:
-        frozen.check()
-    except SourceChanged as error:
-        return ChangedFile(frozen.path, str(error))
-    return None
 
 
 def _changed_file(files: FileSystem, was: FrozenFile) -> ChangedFile | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -184,7 +184,12 @@ def grown(files: Iterable[Mapping[str, str]], claims: Claims) -> list[tuple[Froz
         for name, path in chunk.items():
             claim = claims_by_name.get(name)
             now = FrozenFile.of(path, name=claim.path if claim else name)
-            if claim is None or (claim.ends is not None and _may_have_news(claim, now)):
+            is_as_claimed = claim is not None and (claim.size, claim.mtime_ns, claim.ends) == (
+                now.size,
+                now.mtime_ns,
+                now.size,
+            )
+            if claim is None or (claim.ends is not None and not is_as_claimed):
                 files_by_name[name] = (now, claim)
     return sorted(files_by_name.values(), key=lambda pair: pair[0])
 
@@ -263,11 +268,6 @@ def require_apart(ranges: Iterable[FileRange]) -> None:
             )
 
 
-def _may_have_news(claim: Claim, now: FrozenFile) -> bool:
-    same = (claim.size, claim.mtime_ns) == (now.size, now.mtime_ns)
-    return not same or claim.ends != now.size
-
-
 def _opened(path: str) -> BinaryIO:
     try:
         return Path(path).open("rb")
@@ -316,21 +316,16 @@ def _sha256_of_range(file: BinaryIO, starts: int, ends: int) -> str:
 
 def _end_of_lines(file: BinaryIO, starts: int, size: int, limit: int | None) -> int | None:
     """Return the offset behind the last newline of [starts, size), within `limit` bytes if there is one."""
-    upto = size if limit is None else min(size, starts + limit)
-    for start, block in _backwards(file, starts, upto):
-        if (place := block.rfind(b"\n")) >= 0:
+    end = upto = size if limit is None else min(size, starts + limit)
+    while end > starts:  # backwards by blocks
+        start = max(starts, end - _BLOCK)
+        file.seek(start)
+        if (place := file.read(end - start).rfind(b"\n")) >= 0:
             return start + place + 1
+        end = start
     file.seek(upto)
     for start in range(upto, size, _BLOCK):  # a line longer than the limit
         block = file.read(min(_BLOCK, size - start))
         if (place := block.find(b"\n")) >= 0:
             return start + place + 1
     return None
-
-
-def _backwards(file: BinaryIO, starts: int, upto: int) -> Iterator[tuple[int, bytes]]:
-    while upto > starts:
-        start = max(starts, upto - _BLOCK)
-        file.seek(start)
-        yield start, file.read(upto - start)
-        upto = start

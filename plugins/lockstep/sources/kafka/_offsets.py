@@ -153,9 +153,9 @@ class Bound:
     """The ends that are determined so far: topic → partition → the offset behind the last record to read.
 
     `of`: the declaration that they result from. `ids`: ids of these topics at that time. `complete`: no further topics
-    or partitions are added; others are then not read. `by_clock`: by topic the partitions without a record that marks the end,
-    only this machine's clock. As brokers' clocks may be behind it, these ends advance with records that still come
-    before the end.
+    or partitions are added; others are then not read. `by_clock`: by topic the partitions with ends by this machine's
+    clock, without a record that marks the end. As brokers' clocks may be behind it, these ends advance with records
+    that still come before the end.
     """
 
     of: Json

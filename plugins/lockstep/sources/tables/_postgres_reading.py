@@ -60,7 +60,10 @@ class CopyOut:
             file.seek(0)
             try:
                 for batch in csv.open_csv(file, **self._options(max(_BLOCK, longest))):
-                    yield self._finished(batch)
+                    arrays = [
+                        _finish(column, kind.type) for column, kind in zip(batch.columns, self.schema, strict=True)
+                    ]
+                    yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
             except (pa.ArrowInvalid, ValueError) as error:
                 raise BadRecords(f"UNREADABLE_VALUE: {self._unreadable(str(error))}") from None
 
@@ -113,10 +116,6 @@ class CopyOut:
                 false_values=["f"],
             ),
         }
-
-    def _finished(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        pairs = zip(batch.columns, self.schema, strict=True)
-        return pa.RecordBatch.from_arrays([_finish(column, kind.type) for column, kind in pairs], schema=self.schema)
 
 
 class _RowFile:

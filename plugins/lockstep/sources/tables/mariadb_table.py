@@ -225,7 +225,16 @@ class _MariaDbSession:
     # --- ranges ---
 
     def _require_usable(self) -> None:
-        self._require_settling()
+        settle, by = self.source.settle, self.source.settled_by or self._order.name
+        if settle is None:
+            raise SourceRefused(
+                f"{self._where}: a row committed late with a smaller {self._order.name} would never be read: give "
+                "settle=, longer than any transaction takes, or timedelta(0) if rows are committed in this order"
+            )
+        if settle and (by not in self._columns or self._columns[by].type_name != "timestamp"):
+            raise SourceRefused(
+                f"{self._where}: settled_by= has to name a TIMESTAMP column (a DATETIME has no time zone); is {by!r}"
+            )
         read_only, flush = self._rows(_GUARD)[0]
         if read_only:
             raise SourceRefused(f"{self._where}: the server is read_only: a replica may be behind; use the primary")
@@ -239,18 +248,6 @@ class _MariaDbSession:
             raise SourceRefused(f"{self._where}: its engine is {engine}, which has no transactions; use InnoDB")
         if kind == "BASE TABLE" and not self._rows(_INDEXED, self.source.table, self._order.name):
             _log.warning("%s has no index that starts with %s: every epoch reads it all", self._where, self._order.name)
-
-    def _require_settling(self) -> None:
-        settle, by = self.source.settle, self.source.settled_by or self._order.name
-        if settle is None:
-            raise SourceRefused(
-                f"{self._where}: a row committed late with a smaller {self._order.name} would never be read: give "
-                "settle=, longer than any transaction takes, or timedelta(0) if rows are committed in this order"
-            )
-        if settle and (by not in self._columns or self._columns[by].type_name != "timestamp"):
-            raise SourceRefused(
-                f"{self._where}: settled_by= has to name a TIMESTAMP column (a DATETIME has no time zone); is {by!r}"
-            )
 
     def upto(self, after: str | None) -> str | None:
         self._require_usable()

@@ -203,7 +203,13 @@ class _PostgresSession:
     # --- ranges ---
 
     def upto(self, after: str | None) -> str | None:
-        self._require_ordered()
+        column = sql.Identifier(self.source.order_by)
+        query = sql.SQL("SELECT FROM {} WHERE {} IS NULL LIMIT 1").format(self._relation[0], column)
+        if self._relation[2] in VIEWS and self._rows(query):  # a table's column is NOT NULL
+            raise SourceRefused(
+                f"{self._where}: rows of the view have NULL in {self.source.order_by} and would never be read: have "
+                "the view give them a value, or exclude them"
+            )
         with self.connection.cursor() as cursor:
             end = self._order.end(cursor, self._relation[0], after)
             warn_unindexed(cursor, self._where, self._oid, self._relation[2], self.source.order_by)
@@ -211,16 +217,6 @@ class _PostgresSession:
             if cap is None or end == after:
                 return end
             return self._order.capped(cursor, self._relation[0], Span(after, end), cap)
-
-    def _require_ordered(self) -> None:
-        """Raise `SourceRefused` if rows of a view have NULL in `order_by`. Tables' columns are NOT NULL."""
-        column = sql.Identifier(self.source.order_by)
-        query = sql.SQL("SELECT FROM {} WHERE {} IS NULL LIMIT 1").format(self._relation[0], column)
-        if self._relation[2] in VIEWS and self._rows(query):
-            raise SourceRefused(
-                f"{self._where}: rows of the view have NULL in {self.source.order_by} and would never be read: have "
-                "the view give them a value, or exclude them"
-            )
 
     def restarted(self, after: str) -> str | None:
         with self.connection.cursor() as cursor:

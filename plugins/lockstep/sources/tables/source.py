@@ -285,10 +285,10 @@ class OpenTableSource(OpenSource):
             self._require_same_rows(session, end)
 
     def _require_same_rows(self, session: TableSession, end: Position) -> None:
-        if self._source.verify_count and (planned := end.get("rows")) is not None:
-            self._require_rows(planned, session.count(span_of(end)))
-
-    def _require_rows(self, planned: int, current: int) -> None:
+        planned = end.get("rows")
+        if not self._source.verify_count or planned is None:
+            return
+        current = session.count(span_of(end))
         if current < planned:
             raise SourceChanged(
                 f"source {self._name}: table {self._source.table} had {planned} rows of this range when the epoch was "
