@@ -16,7 +16,7 @@ from lockstep.epoch import RunKey
 from lockstep.operations.doctor import Finding, Severity, Surroundings, examine
 from lockstep.operations.replan import replan
 from lockstep.sinks.files import FileSink
-from lockstep.sources.open_source import OpenSource
+from lockstep.sources.base import OpenSource
 from stack.postgres import PostgresServer
 from tests.cli.conftest import Lockstep, point_to
 from tests.crash.world import Numbers, World, make_world

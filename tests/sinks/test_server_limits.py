@@ -17,7 +17,7 @@ from lockstep.ledger import Ledger, migrate
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sources.tables._mariadb_reading import SelectOut
 from lockstep.sources.tables._postgres_reading import CopyOut
-from lockstep.sources.tables._postgres_session import snapshot
+from lockstep.sources.tables.postgres_table import snapshot
 from lockstep.states import Role
 from stack.mariadb import MariaDbServer
 from tests.sinks import mariadb_target

@@ -17,9 +17,9 @@ from lockstep.epoch import Interval
 from lockstep.errors import BadRecords, InvalidPipeline, SourceChanged, SourceNotReady, SourceRefused
 from lockstep.sources import FileSource, Source, SourceContext
 from lockstep.sources.files import _watched_folder as watched_module
-from lockstep.sources.files._local_files import LocalFiles
-from lockstep.sources.files._paths import each_file, pattern_of
+from lockstep.sources.files.file_systems import LocalFiles
 from lockstep.sources.files.open_source import OpenFileSource
+from lockstep.sources.files.paths import each_file, pattern_of
 
 DAY = Interval(datetime(2013, 1, 2, tzinfo=UTC), datetime(2013, 1, 3, tzinfo=UTC))
 SCHEMA = "id BIGINT, name STRING"
@@ -198,7 +198,7 @@ def test_a_frozen_file_that_is_no_parquet_is_refused_by_name(tmp_path: Path, con
     (tmp_path / "2013-01-02.parquet").write_bytes(content)
     path = f"{tmp_path}/{{interval_start:%Y-%m-%d}}.parquet"
     source = opened(FileSource(path, format="parquet", schema=SCHEMA))
-    with pytest.raises(BadRecords, match=r"2013-01-02.parquet is no whole Parquet file.*replan"):
+    with pytest.raises(BadRecords, match=r"2013-01-02.parquet is no complete Parquet file.*replan"):
         source.rows_held(None, source.latest(None, DAY))
 
 
@@ -338,10 +338,10 @@ def test_a_definition_that_would_lose_rows_is_refused(subtests: pytest.Subtests)
         ("x", {"options": {"pathGlobFilter": "*.csv"}}, "rows would be lost"),
         ("x", {"missing": "ignore"}, "missing"),
         ("{interval_start:%Y}.csv", {"once": True}, "not for intervals"),
-        ("{interval_start:%Y}.csv", {"spans": timedelta()}, "length of intervals"),
-        ("landing", {"spans": timedelta(days=1)}, "length of intervals"),
+        ("{interval_start:%Y}.csv", {"spans": timedelta()}, "length of an interval"),
+        ("landing", {"spans": timedelta(days=1)}, "length of an interval"),
         ("{interval_start:%Y}.csv", {"grow": True}, "not for intervals"),
-        ("x", {"once": True, "max_files_per_epoch": 5}, "leave caps"),
+        ("x", {"once": True, "max_files_per_epoch": 5}, "don't set caps"),
         ("{interval_start:%Y}.csv", {"formerly": "old"}, "not for intervals"),
         ("x", {"grow": True, "format": "parquet"}, "csv, json, text"),
         ("x", {"grow": True, "options": {"multiLine": "true"}}, "by lines"),

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from lockstep.errors import OffsetsExpired, SourceNotReady, SourceRefused, SourceUnavailable, TopicRecreated
 from lockstep.sources import KafkaSource
 from lockstep.sources.base import SourceContext
-from lockstep.sources.kafka._end_offsets import Bound, is_finished
+from lockstep.sources.kafka._offsets import Bound, is_finished
 from lockstep.sources.kafka._open_source import OpenKafkaSource
 from lockstep.sources.kafka._ranges import TopicRange, position_of
 from stack.kafka import KafkaBroker

@@ -13,10 +13,9 @@ import pytest
 from lockstep.epoch import Claim, Interval, Position
 from lockstep.errors import SourceChanged, SourceNotReady
 from lockstep.sources import FileSource, SourceContext
-from lockstep.sources.files._paths import files_at
-from lockstep.sources.files._schemes import file_system_of
-from lockstep.sources.files.looking import is_anything_at
+from lockstep.sources.files.file_systems import file_system_of
 from lockstep.sources.files.open_source import OpenFileSource
+from lockstep.sources.files.paths import files_at, is_anything_at
 from tests.sources.landings import TEXT, Landing, OnHdfs, OnS3
 
 DAY = Interval(datetime(2013, 1, 2, tzinfo=UTC), datetime(2013, 1, 3, tzinfo=UTC))

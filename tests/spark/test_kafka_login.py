@@ -19,7 +19,7 @@ from lockstep.connections.kafka.cluster import Cluster
 from lockstep.connections.kafka.connection import Asker
 from lockstep.epoch import SourceRange
 from lockstep.sources import KafkaSource, SourceContext
-from lockstep.sources.open_source import OpenSource
+from lockstep.sources.base import OpenSource
 from lockstep.wal.request import REQUEST, RESULT
 from stack.kafka import SPARK_CONNECTOR, KafkaBroker
 from stack.spark import connectors, spark_environment

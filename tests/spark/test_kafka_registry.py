@@ -110,7 +110,7 @@ def test_a_record_whose_schema_the_registry_tells_too_late_is_tried_again(
     found = SourceRange(None, source.latest(None, None))
     registry.behind = {300: 1}
     late = Input.plan(session, "events", source, found)
-    with pytest.raises(SourceUnavailable, match=f"told the schemas 300 of {topic}-{part} only since"):
+    with pytest.raises(SourceUnavailable, match=f"returned schemas 300 of {topic}-{part} only after"):
         settle(late, SourceCount(3, 2), str(tmp_path))
     assert list(tmp_path.iterdir()) == []
     again = Input.plan(session, "events", source, found)

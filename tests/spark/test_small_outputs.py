@@ -18,7 +18,7 @@ from lockstep.compute import stage as staging
 from lockstep.compute._local_rows import VARIABLE, LocalFrame, MemoryBudget, collect_plain, rows_in
 from lockstep.compute.stage import stage_epoch
 from lockstep.errors import BadRecords, StageFailed, StagingUnavailable
-from lockstep.sources.records import Listing, Reading, Records
+from lockstep.sources.records import FrozenFiles, Reading, SourceRecords
 from lockstep.wal.job_files import JobFiles
 from tests.spark.pipelines import pipeline_of, unchanged
 from tests.spark.staged import Staged, csv, request_of, stage
@@ -125,7 +125,7 @@ def test_records_are_marked_only_where_some_is_malformed(
     marked: list[str] = []
     real = Reading.read
 
-    def noting(self: Reading, spark: SparkSession, found: Listing) -> Records:
+    def noting(self: Reading, spark: SparkSession, found: FrozenFiles) -> SourceRecords:
         marked.extend(found.files)
         return real(self, spark, found)
 

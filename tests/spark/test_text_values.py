@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from lockstep.errors import BadRecords, InvalidPipeline
 from lockstep.sources import FileSource, KafkaSource
-from lockstep.sources.files._growth import FrozenRange
 from lockstep.sources.files._lines import read_ranges
+from lockstep.sources.files.frozen import FileRange
 from lockstep.sources.kafka._decoding import Decoding
-from lockstep.sources.records import BAD, Listing, Records
+from lockstep.sources.records import BAD, FrozenFiles, SourceRecords
 from tests.spark.pipelines import pipeline_of
 from tests.spark.staged import csv, stage
 
@@ -99,18 +99,18 @@ def same(kind: Kind, type: str, value: Any, expected: Any) -> bool:
     return bool(value == expected or (value != value and expected != expected))
 
 
-def read(spark: SparkSession, path: Path, kind: Kind, way: str, schema: str = SCHEMA, **options: str) -> Records:
+def read(spark: SparkSession, path: Path, kind: Kind, way: str, schema: str = SCHEMA, **options: str) -> SourceRecords:
     if way == "kafka":
         part = Decoding.of("test", "value", "json", schema)
         frame = spark.createDataFrame([(bytearray(line),) for line in path.read_bytes().splitlines()], "value BINARY")
         frame = frame.selectExpr("*", f"{part.decode_sql} AS one")
         good = frame.where(f"NOT {part.fault_sql('one')}").selectExpr(f"{part.cast_sql('one')} AS one").select("one.*")
-        return Records(good.drop(BAD), ())
+        return SourceRecords(good.drop(BAD), ())
     source = FileSource(str(path), format=kind, schema=schema, options=options, grow=way == "growing")
     if way == "growing":
         size = path.stat().st_size
-        return read_ranges(spark, source.reading, [FrozenRange(str(path), 0, size, "", size, 0)])
-    listing = Listing({path.as_uri(): {"size": path.stat().st_size}})
+        return read_ranges(spark, source.reading, [FileRange(str(path), 0, size, "", size, 0)])
+    listing = FrozenFiles({path.as_uri(): {"size": path.stat().st_size}})
     if way == "sound":
         found = source.reading.read_sound(spark, listing)
         assert found is not None
@@ -273,11 +273,11 @@ def test_bytes_that_are_no_text_make_a_bad_record(session: SparkSession, tmp_pat
         *[({name: "x"}, "id INT", "options") for name in ("lineSep", "comment", "timeZone", "unescapedQuoteHandling")],
         ({"multiLine": "true", "escape": "/"}, "id INT", "escape must be the quote"),
         ({"timestampFormat": "yyyy-MM-dd HH:mm:ss.SSSSSSSSS"}, "id TIMESTAMP", "six digits of a second"),
-        *[({"encoding": name}, "id INT", f"encoding '{name}' isn't read from csv") for name in ("UTF-16", "nope")],
-        ({}, "id INTERVAL DAY", "column id: no text of csv can be checked as INTERVAL DAY"),
+        *[({"encoding": name}, "id INT", f"encoding '{name}' isn't supported for csv") for name in ("UTF-16", "nope")],
+        ({}, "id INTERVAL DAY", "column id: a text of csv can't be checked as INTERVAL DAY"),
         ({"locale": "xx"}, "id DECIMAL(4,1)", "locale='xx'"),
-        ({}, "id INT COMMENT 'unit=seconds'", "unit=seconds goes with TIMESTAMP"),
-        ({}, "id TIMESTAMP COMMENT 'unit=USD'", "unit=USD goes with TIMESTAMP"),
+        ({}, "id INT COMMENT 'unit=seconds'", "unit=seconds requires TIMESTAMP"),
+        ({}, "id TIMESTAMP COMMENT 'unit=USD'", "unit=USD requires TIMESTAMP"),
     ],
 )
 def test_what_would_lose_rows_or_guess_is_refused(options: dict[str, str], schema: str, told: str) -> None:

@@ -17,7 +17,7 @@ from lockstep.errors import StageFailed
 from lockstep.sources import FileSource
 from lockstep.sources.files import open_source
 from lockstep.sources.files._columns import read_parquet
-from lockstep.sources.records import Listing, Records
+from lockstep.sources.records import FrozenFiles, SourceRecords
 from lockstep.spark.session import session as session_at
 from lockstep.wal.manifest import SourceCount
 from tests.spark.pipelines import Transform, pipeline_of
@@ -89,7 +89,7 @@ def corrected(
 def test_a_file_that_is_read_as_the_shorter_one_before_it_fails_the_execution(
     forgetful: SparkSession, tmp_path: Path, kind: Format, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Listing, "digest", "the same")
+    monkeypatch.setattr(FrozenFiles, "digest", "the same")
     with pytest.raises(StageFailed, match=r"source input: Spark read a file as one of \d+ bytes.*nothing was sealed"):
         corrected(forgetful, tmp_path, kind, monkeypatch)
 
@@ -110,7 +110,7 @@ def test_a_stale_size_of_whole_blocks_is_noticed_beside_other_files_in_blocks(
     forgetful: SparkSession, tmp_path: Path, corrected_rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     forgetful.conf.set("spark.sql.files.maxPartitionBytes", "1000")
-    monkeypatch.setattr(Listing, "digest", "the same")
+    monkeypatch.setattr(FrozenFiles, "digest", "the same")
     (tmp_path / "b.txt").write_text("x\n" * 3100)
     source = FileSource(f"{tmp_path}/*.txt", format="text")
     for rows in (1000, corrected_rows):
@@ -126,7 +126,7 @@ def test_a_stale_size_of_whole_blocks_is_noticed_beside_other_files_in_blocks(
 def test_fewer_rows_than_the_footers_say_fail_the_execution(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def losing(*arguments: Any) -> Records:
+    def losing(*arguments: Any) -> SourceRecords:
         records = read_parquet(*arguments)
         return replace(records, frame=records.frame.where("id <> 7"))
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from lockstep.sources.files.looking import is_anything_at
+from lockstep.sources.files.paths import is_anything_at
 from lockstep.wal.request import has_ended
 
 _log = logging.getLogger(__name__)

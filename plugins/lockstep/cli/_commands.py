@@ -86,8 +86,7 @@ from lockstep.protocol.restage import restage as restage_epoch
 from lockstep.protocol.runtime import Runtime
 from lockstep.run import in_process
 from lockstep.sinks.compacting import MIN_FILES
-from lockstep.sources.base import Source, SourceContext, planned_source
-from lockstep.sources.open_source import OpenSource
+from lockstep.sources.base import OpenSource, Source, SourceContext, planned_source
 from lockstep.states import DECIDED, UNDECIDED, EpochState, Role
 from lockstep.wal.staging import Staging
 

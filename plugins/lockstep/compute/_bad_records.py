@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from lockstep.compute._inputs import Input
 from lockstep.compute._reasons import reasons_of
 from lockstep.errors import BadRecords
-from lockstep.sources.records import Records, lines_of, path_of
+from lockstep.sources.records import SourceRecords, lines_of, path_of
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.sealing import QUARANTINE
 
@@ -34,7 +34,7 @@ def settle(found: Input, count: SourceCount, folder: str) -> None:
     bad.write.mode("error").json(f"{folder}/{QUARANTINE}/{found.name}")
 
 
-def _message(source: str, count: SourceCount, records: Records, bad: DataFrame) -> str:
+def _message(source: str, count: SourceCount, records: SourceRecords, bad: DataFrame) -> str:
     found = [row.asDict() for row in bad.limit(_SHOWN).collect()]
     rows = [(path_of(row["file"]), row["record"]) for row in found]
     reading = records.reading

@@ -17,8 +17,8 @@ from lockstep.compute._whole_files import Blocks, count_of_sizes, counts_of_bloc
 from lockstep.definition.conservation import Conservation
 from lockstep.epoch import SourceRange
 from lockstep.errors import StageFailed
-from lockstep.sources.open_source import OpenSource
-from lockstep.sources.records import BAD, FILE, WHY, OpenRecordSource, Records
+from lockstep.sources.base import OpenSource
+from lockstep.sources.records import BAD, FILE, WHY, OpenRecordSource, SourceRecords
 from lockstep.spark._pyspark import allow_twice_observed, counted_in_driver
 from lockstep.spark.session import active, is_remote, release_later
 
@@ -115,11 +115,11 @@ class Input:
     name: str
     source: OpenSource
     range: SourceRange
-    records: Records
+    records: SourceRecords
     observed: ObservedFrame | None
     declared: Sequence[Conservation] = ()
     seen: ObservedFrame | None = None  #: whatever reads what was kept, if somebody has to know
-    planned: Records | None = None  #: as they are read, before anything is counted
+    planned: SourceRecords | None = None  #: as they are read, before anything is counted
 
     @classmethod
     def plan(
@@ -147,7 +147,7 @@ class Input:
         marked = self.records.marked
         return marked and isinstance(self.source, OpenRecordSource) and self.source.on_bad_records == "quarantine"
 
-    def marked(self) -> Records:
+    def marked(self) -> SourceRecords:
         """The records with the malformed ones marked, also where no mark was asked for at first."""
         if not self.records.sound:
             return self.records
@@ -230,20 +230,20 @@ class Input:
         )
 
 
-def _records(spark: SparkSession, source: OpenSource, found: SourceRange) -> Records:
+def _records(spark: SparkSession, source: OpenSource, found: SourceRange) -> SourceRecords:
     if isinstance(source, OpenRecordSource):
         return source.read_records(spark, found.start, found.end)
-    return Records(source.read(spark, found.start, found.end), ())
+    return SourceRecords(source.read(spark, found.start, found.end), ())
 
 
-def _sound_records(spark: SparkSession, source: OpenSource, found: SourceRange) -> Records | None:
+def _sound_records(spark: SparkSession, source: OpenSource, found: SourceRange) -> SourceRecords | None:
     if not isinstance(source, OpenRecordSource) or source.on_bad_records != "fail":
         return None
     return source.read_sound(spark, found.start, found.end)
 
 
 def _observe(
-    records: Records, source: str, declared: Sequence[Conservation], sizes: Mapping[str, str] | None = None
+    records: SourceRecords, source: str, declared: Sequence[Conservation], sizes: Mapping[str, str] | None = None
 ) -> ObservedFrame:
     more = counts_of_source(declared, source, f"{BAD} IS NULL" if records.marked else None)
     more |= counts_of_blocks(records) | dict(sizes or {})

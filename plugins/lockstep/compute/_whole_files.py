@@ -13,7 +13,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from lockstep.sources.records import Records
+from lockstep.sources.records import SourceRecords
 
 _SIZE, _END, _LONGEST = "size", "end", "longest"
 _FILE_SIZE = "_metadata.file_size"
@@ -21,7 +21,7 @@ _LEAST_ODD, _MOST_ODD = "least_odd", "most_odd"  #: lengths of blocks that end w
 _MOST_SIZES = 1000  #: that are told one by one
 
 
-def counts_of_blocks(records: Records) -> dict[str, str]:
+def counts_of_blocks(records: SourceRecords) -> dict[str, str]:
     """Aggregates over records as they are read; none where Spark doesn't go by sizes of its own."""
     if not records.sizes:
         return {}
@@ -31,14 +31,14 @@ def counts_of_blocks(records: Records) -> dict[str, str]:
     return {_LONGEST: f"max({length})", _END: f"max({end})", **found}
 
 
-def count_of_sizes(records: Records) -> dict[str, str]:
+def count_of_sizes(records: SourceRecords) -> dict[str, str]:
     """An aggregate for `unknown_size`, which costs a quarter of the job."""
     if not records.sizes or "_metadata" in map(str.casefold, records.columns):
         return {}
     return {_SIZE: f"max(CASE WHEN {_FILE_SIZE} NOT {_known(records.sizes)} THEN {_FILE_SIZE} END)"}
 
 
-def planned_size(records: Records) -> int | None:
+def planned_size(records: SourceRecords) -> int | None:
     """The size of a file, as Spark plans to read it, that no frozen one has. A Connect server looks the files up anew
     for that, unless it keeps plans."""
     if not count_of_sizes(records):

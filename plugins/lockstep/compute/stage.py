@@ -36,8 +36,7 @@ from lockstep.compute.state import StateRows, states_of
 from lockstep.definition.windows import only_windows
 from lockstep.errors import InvalidPipeline, PlanMismatch, StageFailed
 from lockstep.pipeline import Pipeline
-from lockstep.sources.base import SourceContext, planned_source
-from lockstep.sources.open_source import OpenSource
+from lockstep.sources.base import OpenSource, SourceContext, planned_source
 from lockstep.spark.failures import translate_errors
 from lockstep.spark.session import (
     cancel,

@@ -1,4 +1,4 @@
-"""Any streaming reader of Spark's Python data source API as a source."""
+"""Streaming readers of Spark's Python data source API as sources."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from urllib.parse import unquote
 
 from lockstep.epoch import Interval, Json, KeyedBy, Position
 from lockstep.errors import InvalidPipeline, LockstepError, SourceRefused, SourceUnavailable
-from lockstep.sources.base import Source, SourceContext
-from lockstep.sources.open_source import OpenSource
+from lockstep.sources.base import OpenSource, Source, SourceContext
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: password=…, "secret": "…" and their like, also in quotes
+#: password=…, "secret": "…" and similar, also quoted
 _NAMED = re.compile(
     r"""(?i)(?:password|passwd|pwd|secret|token|(?:api|access|account|private)[_-]?key)["']?\s*[=:]\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s&;,}]+))"""
 )
@@ -28,12 +27,12 @@ class DataSourceSource(Source):
     """A `pyspark.sql.datasource.DataSource` with a `streamReader` or a `simpleStreamReader`; a cursor source.
 
     `data_source`: its class as `module:Class`, importable where epochs are planned and on Spark's workers. `options`:
-    what it is made with. `connection_options`: further options, whose values are what a connection leads to, as
-    {option: connection id}: they are in no plan. `schema`: Spark DDL, for a class without `schema()`.
-    `max_rows_per_epoch`, `max_files_per_epoch`, `max_bytes_per_epoch`: one read limit, for readers that take one; else
-    the reader's own default holds.
+    its options. `connection_options`: {option: connection id} for options whose values are the connections' DSNs or
+    URIs, which no plan contains. `schema`: Spark DDL, for a class without `schema()`. `max_rows_per_epoch`,
+    `max_files_per_epoch`, `max_bytes_per_epoch`: at most one limit, for readers that support one; without it the
+    reader's default applies.
 
-    What the class must keep: the same two offsets always mean the same rows. Nobody can notice that they don't.
+    The class must guarantee that the same two offsets always mean the same rows; violations can't be detected.
     Positions are {"start": offset, "end": offset}. Raises `InvalidPipeline`.
     """
 
@@ -52,7 +51,7 @@ class DataSourceSource(Source):
     def __post_init__(self) -> None:
         limits = self._limits()
         if len(limits) > 1 or any(number < 1 for _, number in limits):
-            raise InvalidPipeline(f"source {self.data_source}: give one limit per epoch, of at least 1, not {limits}")
+            raise InvalidPipeline(f"source {self.data_source}: give at most one limit per epoch, at least 1: {limits}")
 
     def _limits(self) -> list[tuple[str, int]]:
         limits = {"rows": self.max_rows_per_epoch, "files": self.max_files_per_epoch, "bytes": self.max_bytes_per_epoch}
@@ -60,13 +59,14 @@ class DataSourceSource(Source):
 
     @property
     def limit(self) -> tuple[str, int] | None:
-        """("rows" | "files" | "bytes", how many) of an epoch; None: the reader's own default."""
+        """An epoch's limit as ("rows" | "files" | "bytes", number); None for the reader's default."""
         return next(iter(self._limits()), None)
 
     def spec(self) -> Json | None:
-        """None where options look as if a login were in them: that belongs into no plan."""
-        if any(_looks_secret(name, value) for name, value in self.options.items()):
-            return None
+        """Return None if an option looks like a secret, because plans must not contain one."""
+        for name, value in self.options.items():
+            if _NAMED.search(f"{name}={value}") or any(_secrets_in(value)):
+                return None
         return super().spec()
 
     def reads_from(self) -> str:
@@ -81,13 +81,13 @@ class DataSourceSource(Source):
 
 
 class OpenDataSource(OpenSource):
-    """Makes a reader for each question."""
+    """Creates a new reader for each call."""
 
     def __init__(self, source: DataSourceSource, context: SourceContext) -> None:
         self._source, self._context = source, context
 
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
-        """Where the reader says that this epoch ends. Raises `SourceUnavailable` for whatever the reader raises."""
+        """Return the end offset that the reader reports. Raises `SourceUnavailable` for any error of the reader."""
         from lockstep.spark.stream_ranges import next_range, without
 
         source, before = self._source, start["end"] if start is not None else None
@@ -113,9 +113,9 @@ class OpenDataSource(OpenSource):
         return bool(end["start"] == end["end"])
 
     def read(self, spark: SparkSession, start: Position | None, end: Position) -> DataFrame:
-        """The rows between the two offsets, in the partitions that the reader plans now, read on Spark's workers.
+        """Return the rows between the two offsets, read on Spark's workers in partitions that the reader plans now.
 
-        What the reader raises there comes as a `RuntimeError` without the values of `connection_options`.
+        Errors of the reader are raised there as `RuntimeError` without the values of `connection_options`.
         """
         from lockstep.spark.stream_ranges import frame_of_range
 
@@ -124,7 +124,7 @@ class OpenDataSource(OpenSource):
 
     @property
     def _hidden(self) -> dict[str, str]:
-        """The options whose values are in no plan."""
+        """The options from connections, which no plan contains."""
         options = self._source.connection_options
         return {option: str(self._context.dsn(connection)) for option, connection in options.items()}
 
@@ -134,21 +134,35 @@ class OpenDataSource(OpenSource):
 
     @property
     def _secrets(self) -> tuple[str, ...]:
-        found = {secret for value in self._hidden.values() for secret in (value, *_secrets_in(value))}
-        return tuple(sorted(found, key=len, reverse=True))  # of two that overlap, the whole one first
-
-
-def _looks_secret(option: str, value: str) -> bool:
-    return _NAMED.search(f"{option}={value}") is not None or any(_secrets_in(value))
+        secrets = {secret for value in self._hidden.values() for secret in (value, *_secrets_in(value))}
+        return tuple(sorted(secrets, key=len, reverse=True))  # longer ones first: shorter ones may be parts of them
 
 
 def _secrets_in(value: str) -> Iterator[str]:
-    """What may be a password in a URI, or behind a telling name, as it stands there and as it is meant.
+    """Yield possible passwords in a URI, or after a name such as "password", both as written and percent-decoded.
 
-    Which @ ends a login that has several, each reader decides for itself, and it may quote the pieces.
+    Readers disagree on which @ ends a login that contains several, and may quote parts of it in errors.
     """
     login = value.partition("://")[2].rpartition("@")[0].partition(":")[2]
-    named = [found[1] or found[2] or found[3] for found in _NAMED.finditer(value)]
+    values = [match[1] or match[2] or match[3] for match in _NAMED.finditer(value)]
     pieces = [piece for piece in re.split(r"[@:/?#\s\\]", login) if len(piece) > 1]
-    for secret in (login, *pieces, *named):
+    for secret in (login, *pieces, *values):
         yield from filter(None, (secret, unquote(secret)))
+
+
+class SequenceSource(DataSourceSource):
+    """The integers from `first` to `last` - 1 in a column `value BIGINT`, `rows_per_epoch` of them per epoch."""
+
+    operational: ClassVar[frozenset[str]] = frozenset({"rows_per_epoch", "partitions"})
+
+    def __init__(self, rows_per_epoch: int, *, first: int = 0, last: int | None = None, partitions: int = 2) -> None:
+        options = {"first": str(first), "partitions": str(partitions)}
+        super().__init__(
+            "lockstep.compute.sequence:SequenceDataSource",
+            options=options if last is None else {**options, "last": str(last)},
+            max_rows_per_epoch=rows_per_epoch,
+        )
+
+    def arguments(self) -> dict[str, Json]:
+        numbers = {name: int(value) for name, value in self.options.items()}
+        return {"rows_per_epoch": self.max_rows_per_epoch, **numbers}

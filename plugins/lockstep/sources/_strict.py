@@ -1,8 +1,9 @@
-"""What a text may be for each type of a schema: where it is anything else, its record is malformed.
+"""The check that a text is exactly a value of its column's type; any other text makes its record malformed.
 
-Spark's parsers guess: `10:30:00` is a moment of today, `20260105` a day of the year 57440, `1,50` is 150.00, `1e400` is
-infinite, digits beyond a decimal's scale are rounded. So columns of such types are read as text, of JSON's numbers as a
-wider type, and converted by one table of expressions, `_leaf`. What it has no row for is refused.
+Spark's parsers guess: `10:30:00` is read as a time of today, `20260105` as a day in the year 57440, `1,50` as 150.00,
+`1e400` as infinity, and digits beyond a decimal's scale are rounded. So columns of such types are read as text, JSON
+numbers as a wider type, and converted by one table of expressions, `Strict._leaf`. Types that it doesn't contain are
+refused.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from lockstep.errors import InvalidPipeline
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-BAD = "_lockstep_bad"  #: the raw record where it is malformed, else null
-WHY = "_lockstep_why"  #: of a record that the parser takes for a good one: what is wrong with it
+BAD = "_lockstep_bad"  #: column with the raw record if it is malformed, else null
+WHY = "_lockstep_why"  #: column with the reason why a record that Spark's parser accepted is malformed
 _CONVERTED = "_lockstep_converted_"
 _MOST = 38
 _DECIMAL = re.compile(r"DECIMAL(?:\((\d+)(?:,(\d+))?\))?")
-_TEXT = re.compile(r"STRING(?: COLLATE \S+)?|(?:VAR)?CHAR\((\d+)\)")
+TEXT = re.compile(r"STRING(?: COLLATE \S+)?|(?:VAR)?CHAR\((\d+)\)")
 _UNIT = re.compile(r"unit=(\w+)")
 _UNITS = {"seconds": 1, "milliseconds": 1_000, "microseconds": 1_000_000, "nanoseconds": 1_000_000_000}
-#: The signs that group digits, and the one before a fraction.
+#: Characters that group digits, and the decimal point, by locale.
 _LOCALES = {
     **dict.fromkeys(("en-US", "en-GB"), (",", ".")),
     **dict.fromkeys(("de-DE", "es-ES", "it-IT", "nl-NL", "pt-BR", "da-DK", "id-ID", "tr-TR"), (".", ",")),
@@ -40,21 +41,25 @@ _FLOAT = "[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][-+]?[0-9]+)?|NaN|nan|[-+]?[Ii]n
 _NO_TEXT = "'\ufffd'"
 
 
-def _whole(pattern: str, text: str) -> str:
+def _matches(pattern: str, text: str) -> str:
+    """A condition that the regular expression matches all of `text`."""
     groupless = re.sub(r"\((?!\?)", "(?:", f"^({pattern})").replace("[0-9]{2}", "[0-9][0-9]")
     return f"{text} RLIKE {literal(groupless + chr(92) + 'z')}"
 
 
-def _ends(text: str) -> str:
-    """A condition, quicker than a pattern: a text that Java takes for a number is one, and has no exponent."""
+def _has_no_exponent(text: str) -> str:
+    """A condition, faster than a regular expression, that a text which Java accepts as a number has no exponent."""
     signs = " AND ".join(f"NOT contains({text}, '{sign}')" for sign in "eExX")
     return f"({text} >= '+' AND substr({text}, -1) BETWEEN '.' AND '9' AND {signs})"
 
 
 @dataclass(frozen=True)
 class _Leaf:
-    """`read`: the type to read by. `convert`: of what was read, as it is declared, null where it can't be. `fits`: of
-    both, a condition besides that."""
+    """How a type that isn't nested is read and checked.
+
+    `read`: the type to read by. `convert`: SQL that makes the declared type of what was read, null if impossible.
+    `fits`: a further condition on both. `converts`: `convert` isn't the identity.
+    """
 
     read: str
     convert: Callable[[str], str] = lambda text: text
@@ -64,7 +69,8 @@ class _Leaf:
 
 @dataclass(frozen=True)
 class Strict:
-    """A schema of CSV or JSON records. `options`: the reader's. `line`: SQL of a whole JSON record, if there is one."""
+    """The schema of CSV or JSON records. `options`: the reader's. `line`: SQL of the whole JSON record, if
+    available."""
 
     ddl: str
     format: str
@@ -77,171 +83,180 @@ class Strict:
 
     @property
     def schema(self) -> str:
-        """DDL to read by. Raises `InvalidPipeline` for a type whose values can't be checked."""
-        return ", ".join(f"{quote_name(one.name)} {self._read(one)}" for one in self.fields)
+        """The DDL to read by. Raises `InvalidPipeline` for a type that can't be checked."""
+        return ", ".join(f"{quote_name(column.name)} {self._read(column)}" for column in self.fields)
 
     @property
     def plain(self) -> str:
-        """DDL as it is declared, with what Spark's frames have no types for as text."""
-        return ", ".join(f"{quote_name(one.name)} {plain_text(one.type)}" for one in self.fields)
+        """The declared DDL, with STRING for types that Spark's data frames lack."""
+        return ", ".join(f"{quote_name(column.name)} {plain_text(column.type)}" for column in self.fields)
 
     def fitted(self, row: str) -> str:
-        """A struct that was read by `schema`, with BAD behind its fields, as it is declared."""
+        """Return SQL that converts a struct, read by `schema` with BAD behind its fields, to the declared types."""
         if not any(map(self._converts, self.fields)):
             return row
-        members = "".join(f"{literal(one.name)}, {self._convert(one, _member(row, one))}, " for one in self.fields)
+        members = "".join(
+            f"{literal(column.name)}, {self._convert(column, _member(row, column))}, " for column in self.fields
+        )
         return f"IF({row} IS NULL, NULL, named_struct({members}'{BAD}', {row}.{BAD}))"
 
     def changed(self, row: str) -> str:
-        """A condition: some value of such a struct isn't what the text says."""
-        wrong = (self._wrong(one, _member(row, one), None) for one in self.fields)
-        return f"({row} IS NOT NULL AND ({' OR '.join(one for one in wrong if one) or 'false'}))"
+        """Return a condition that some value of such a struct differs from its text."""
+        mismatches = (self._wrong(column, _member(row, column), None) for column in self.fields)
+        return f"({row} IS NOT NULL AND ({' OR '.join(filter(None, mismatches)) or 'false'}))"
 
-    def marked(self, frame: DataFrame, record: str, *others: str) -> DataFrame:
-        """What was read by `schema`, with its columns as they are declared, BAD, WHY, and `others`.
+    def marked(self, frame: DataFrame, record: str, *columns: str) -> DataFrame:
+        """Return a frame that was read by `schema`, with declared types, BAD, WHY and `columns`.
 
-        `record`: an SQL expression of what BAD gets where a value isn't what the text says.
+        `record`: SQL for the content of BAD where a value differs from its text.
         """
         frame = self._converted(frame).selectExpr("*", f"CASE WHEN {BAD} IS NULL THEN {self._why} END AS {WHY}")
         bad = f"CASE WHEN {WHY} IS NOT NULL THEN {record} ELSE {BAD} END AS {BAD}"
-        return frame.selectExpr(*self._declared, bad, WHY, *others)
+        return frame.selectExpr(*self._declared, bad, WHY, *columns)
 
     def sound(self, frame: DataFrame) -> DataFrame:
-        """The same of what was read without BAD, by a job that fails where a value isn't what the text says."""
+        """Return a frame that was read without BAD, with declared types. The job fails where a value differs from its
+        text."""
         frame = self._converted(frame).selectExpr("*", f"{self._why} AS {WHY}")
         fails = f"CASE WHEN {WHY} IS NULL THEN true ELSE raise_error(concat('MALFORMED_RECORD: ', {WHY})) END"
         return frame.where(f"CAST({fails} AS BOOLEAN)").selectExpr(*self._declared)
 
     def _converted(self, frame: DataFrame) -> DataFrame:
-        """Each conversion once: Spark computes it again for each use, unless that is in another projection."""
+        """Add the conversions in a projection of their own, or Spark would compute each one at every use."""
         added = [
-            f"{self._convert(one, quote_name(one.name))} AS {_CONVERTED}{number}"
-            for number, one in enumerate(self.fields)
-            if self._converts(one)
+            f"{self._convert(column, quote_name(column.name))} AS {_CONVERTED}{number}"
+            for number, column in enumerate(self.fields)
+            if self._converts(column)
         ]
         return frame.selectExpr("*", *added)
 
     @property
     def _declared(self) -> list[str]:
         return [
-            f"{f'{_CONVERTED}{number}' if self._converts(one) else quote_name(one.name)} AS {quote_name(one.name)}"
-            for number, one in enumerate(self.fields)
+            f"{f'{_CONVERTED}{n}' if self._converts(column) else quote_name(column.name)} AS {quote_name(column.name)}"
+            for n, column in enumerate(self.fields)
         ]
 
     @property
     def _why(self) -> str:
-        """The first column of which a value isn't what its type would make of it, in words; null if there is none."""
+        """SQL of the reason why the first mismatching column doesn't match its type; null if all columns do."""
         cases = ""
-        for number, one in enumerate(self.fields):
-            converted = f"{_CONVERTED}{number}" if self._converts(one) else None
-            cases += self.case_of(one, quote_name(one.name), converted)
+        for number, column in enumerate(self.fields):
+            converted = f"{_CONVERTED}{number}" if self._converts(column) else None
+            cases += self.case_of(column, quote_name(column.name), converted)
         return f"CASE {cases}END" if cases else "CAST(NULL AS STRING)"
 
-    def case_of(self, one: Field, read: str, converted: str | None = None) -> str:
-        """WHEN a value isn't what its type would make of it THEN that in words; empty where every one is."""
-        wrong = self._wrong(one, read, converted)
-        return f"WHEN {wrong} THEN {self._reason(one, read, converted)} " if wrong else ""
+    def case_of(self, column: Field, read: str, converted: str | None = None) -> str:
+        """Return `WHEN mismatch THEN reason ` for one column; empty if there can be no mismatch."""
+        mismatch = self._wrong(column, read, converted)
+        return f"WHEN {mismatch} THEN {self._reason(column, read, converted)} " if mismatch else ""
 
-    def _reason(self, one: Field, read: str, converted: str | None) -> str:
-        no = literal(f"column {one.name} is no {one.type}")
-        if has_decimals(one.type):
-            digits = literal(f"column {one.name} has more digits than {one.type}")
-            text = f"IF(try_cast({read} AS DOUBLE) IS NULL, {no}, {digits})"
-            no = text if _DECIMAL.fullmatch(one.type) and (self.format == "csv" or self._exact) else digits
-        elif _TEXT.fullmatch(one.type):
-            no = literal(f"column {one.name} is no {one.type} or has bytes that are no text in the file's encoding")
-        null = literal(f"column {one.name} is NOT NULL and has no value")
-        return f"IF({read} IS NULL, {null}, {no})" if one.required else no
+    def _reason(self, column: Field, read: str, converted: str | None) -> str:
+        mismatch = literal(f"column {column.name} is no {column.type}")
+        if has_decimals(column.type):
+            digits = literal(f"column {column.name} has more digits than {column.type}")
+            text = f"IF(try_cast({read} AS DOUBLE) IS NULL, {mismatch}, {digits})"
+            mismatch = text if decimal_of(column.type) and (self.format == "csv" or self._exact) else digits
+        elif TEXT.fullmatch(column.type):
+            mismatch = literal(
+                f"column {column.name} is no {column.type} or has bytes that are no text in the file's encoding"
+            )
+        null = literal(f"column {column.name} is NOT NULL and has no value")
+        return f"IF({read} IS NULL, {null}, {mismatch})" if column.required else mismatch
 
     @property
     def _exact(self) -> bool:
-        """Whether Spark gives JSON numbers as written: `from_json` doesn't, nor `multiLine` of a compressed file."""
+        """True if Spark returns JSON numbers as written: not with `from_json`, nor with `multiLine` on compressed
+        files."""
         options = {name.lower(): value.lower() for name, value in self.options.items()}
         return self.line == "''" and options.get("multiline") != "true"
 
-    # --- by recursion through JSON's nested types ---
+    # --- recursion through nested types ---
 
-    def _read(self, one: Field) -> str:
-        match split_nested(one.type):
+    def _read(self, column: Field) -> str:
+        match split_nested(column.type):
             case None:
-                return self._leaf(one).read
-            case ("ARRAY", inside) if self.format == "json":
-                return f"ARRAY<{self._read(_inner(one, inside))}>"
-            case ("MAP", inside) if self.format == "json" and plain(split(inside)[0]) == "STRING":
-                return f"MAP<STRING, {self._read(_inner(one, inside.partition(',')[2]))}>"
-            case ("STRUCT", inside) if self.format == "json":
-                members = (f"{quote_name(part.name)}: {self._read(part)}" for part in fields_of(inside))
+                return self._leaf(column).read
+            case ("ARRAY", inner) if self.format == "json":
+                return f"ARRAY<{self._read(_inner(column, inner))}>"
+            case ("MAP", inner) if self.format == "json" and plain(split(inner)[0]) == "STRING":
+                return f"MAP<STRING, {self._read(_inner(column, inner.partition(',')[2]))}>"
+            case ("STRUCT", inner) if self.format == "json":
+                members = (f"{quote_name(member.name)}: {self._read(member)}" for member in fields_of(inner))
                 return f"STRUCT<{', '.join(members)}>"
-        raise self._refused(one)
+        raise self._unsupported(column)
 
-    def _converts(self, one: Field) -> bool:
-        match split_nested(one.type):
+    def _converts(self, column: Field) -> bool:
+        match split_nested(column.type):
             case None:
-                return self._leaf(one).converts
-            case ("STRUCT", inside):
-                return any(self._converts(part) for part in fields_of(inside))
-            case ("MAP", inside):
-                return self._converts(_inner(one, inside.partition(",")[2]))
-            case (_, inside):
-                return self._converts(_inner(one, inside))
+                return self._leaf(column).converts
+            case ("STRUCT", inner):
+                return any(self._converts(member) for member in fields_of(inner))
+            case ("MAP", inner):
+                return self._converts(_inner(column, inner.partition(",")[2]))
+            case (_, inner):
+                return self._converts(_inner(column, inner))
         return False
 
-    def _convert(self, one: Field, read: str, depth: int = 0) -> str:
-        if not self._converts(one):
+    def _convert(self, column: Field, read: str, depth: int = 0) -> str:
+        if not self._converts(column):
             return read
         v = f"v{depth}"
-        match split_nested(one.type):
-            case ("ARRAY", inside):
-                return f"transform({read}, {v} -> {self._convert(_inner(one, inside), v, depth + 1)})"
-            case ("MAP", inside):
-                value = self._convert(_inner(one, inside.partition(",")[2]), v, depth + 1)
+        match split_nested(column.type):
+            case ("ARRAY", inner):
+                return f"transform({read}, {v} -> {self._convert(_inner(column, inner), v, depth + 1)})"
+            case ("MAP", inner):
+                value = self._convert(_inner(column, inner.partition(",")[2]), v, depth + 1)
                 return f"transform_values({read}, (k{depth}, {v}) -> {value})"
-            case ("STRUCT", inside):
-                parts = [(part, _member(read, part)) for part in fields_of(inside)]
-                members = ", ".join(f"{literal(part.name)}, {self._convert(part, at, depth)}" for part, at in parts)
+            case ("STRUCT", inner):
+                pairs = [(member, _member(read, member)) for member in fields_of(inner)]
+                members = ", ".join(
+                    f"{literal(member.name)}, {self._convert(member, member_read, depth)}"
+                    for member, member_read in pairs
+                )
                 return f"IF({read} IS NULL, NULL, named_struct({members}))"
-        return self._leaf(one).convert(read)
+        return self._leaf(column).convert(read)
 
-    def _wrong(self, one: Field, read: str, converted: str | None, depth: int = 0) -> str:
-        """A condition, never null: a value isn't what was read; empty where none can be."""
-        v, wrong = f"w{depth}", ""
-        match split_nested(one.type):
+    def _wrong(self, column: Field, read: str, converted: str | None, depth: int = 0) -> str:
+        """Return a condition, never null, that a value differs from what was read; empty if it can't."""
+        v, mismatch = f"w{depth}", ""
+        match split_nested(column.type):
             case None:
-                leaf, made = self._leaf(one), converted or self._convert(one, read)
-                checks = [f"{made} IS NOT NULL"] if leaf.converts else []
-                checks += [leaf.fits(read, made)] if leaf.fits else []
-                wrong = f"({read} IS NOT NULL AND NOT coalesce({' AND '.join(checks)}, false))" if checks else ""
-            case ("STRUCT", inside):
-                parts = (self._wrong(part, _member(read, part), None, depth) for part in fields_of(inside))
-                either = " OR ".join(part for part in parts if part)
-                wrong = f"({read} IS NOT NULL AND ({either}))" if either else ""
-            case (kind, inside):
-                each = self._wrong(
-                    _inner(one, inside if kind == "ARRAY" else inside.partition(",")[2]), v, None, depth + 1
+                leaf, value = self._leaf(column), converted or self._convert(column, read)
+                checks = [f"{value} IS NOT NULL"] if leaf.converts else []
+                checks += [leaf.fits(read, value)] if leaf.fits else []
+                mismatch = f"({read} IS NOT NULL AND NOT coalesce({' AND '.join(checks)}, false))" if checks else ""
+            case ("STRUCT", inner):
+                parts = (self._wrong(member, _member(read, member), None, depth) for member in fields_of(inner))
+                any_member = " OR ".join(filter(None, parts))
+                mismatch = f"({read} IS NOT NULL AND ({any_member}))" if any_member else ""
+            case (kind, inner):
+                any_value = self._wrong(
+                    _inner(column, inner if kind == "ARRAY" else inner.partition(",")[2]), v, None, depth + 1
                 )
                 values = read if kind == "ARRAY" else f"map_values({read})"
-                wrong = f"coalesce(exists({values}, {v} -> {each}), false)" if each else ""
+                mismatch = f"coalesce(exists({values}, {v} -> {any_value}), false)" if any_value else ""
                 if kind == "MAP":
                     no_key = f"coalesce(exists(map_keys({read}), {v} -> contains({v}, {_NO_TEXT})), false)"
-                    wrong = f"({wrong} OR {no_key})" if wrong else no_key
-        missing = f"{read} IS NULL" if one.required else ""
-        return " OR ".join(part for part in (missing, wrong) if part)
+                    mismatch = f"({mismatch} OR {no_key})" if mismatch else no_key
+        missing = f"{read} IS NULL" if column.required else ""
+        return " OR ".join(filter(None, (missing, mismatch)))
 
-    # --- of one value ---
+    # --- single values ---
 
-    def _leaf(self, one: Field) -> _Leaf:
-        """What a text may be of each type that isn't nested."""
-        kind, csv = one.type, self.format == "csv"
+    def _leaf(self, column: Field) -> _Leaf:
+        """Return what a text may be for a type that isn't nested."""
+        kind, csv = column.type, self.format == "csv"
         if self.format == "parquet":  # a value has its type, and perhaps not its length
-            size = (_TEXT.fullmatch(kind) or [None, None])[1]
+            size = (TEXT.fullmatch(kind) or [None, None])[1]
             return _Leaf(kind, fits=(lambda read, _: f"length({read}) <= {size}") if size else None)
-        if (unit := _UNIT.search(one.comment)) and (kind == "TIMESTAMP" or unit[1] in _UNITS):
-            return self._number_of(one, unit[1])
-        if found := _TEXT.fullmatch(kind):
-            length = f" AND length({{0}}) <= {found[1]}" if found[1] else ""
+        if (unit := _UNIT.search(column.comment)) and (kind == "TIMESTAMP" or unit[1] in _UNITS):
+            return self._count(column, unit[1])
+        if match := TEXT.fullmatch(kind):
+            length = f" AND length({{0}}) <= {match[1]}" if match[1] else ""
             return _Leaf("STRING", fits=lambda read, _: f"NOT contains({read}, {_NO_TEXT}){length.format(read)}")
-        if found := _DECIMAL.fullmatch(kind):
-            return self._decimal(int(found[1] or 10), int(found[2] or 0))
+        if (decimal := decimal_of(kind)) is not None:
+            return self._decimal(*decimal)
         match kind:
             case "BINARY" if csv:
                 return _casting("STRING", kind, lambda read, _: f"NOT contains({read}, {_NO_TEXT})")
@@ -253,43 +268,48 @@ class Strict:
                 return _Leaf(
                     "STRING",
                     lambda text: (
-                        f"CASE WHEN {_ends(text)} OR {_whole(_FLOAT, text)} THEN try_cast({text} AS {kind}) END"
+                        f"CASE WHEN {_has_no_exponent(text)} OR {_matches(_FLOAT, text)} "
+                        f"THEN try_cast({text} AS {kind}) END"
                     ),
-                    lambda text, made: (
-                        f"(abs({made}) <> CAST('Infinity' AS {kind}) OR {text} RLIKE '[Ii]nf') "
-                        f"AND ({made} <> 0 OR {text} RLIKE '^[-+]?[0.]+([eE]|$)')"
+                    lambda text, value: (
+                        f"(abs({value}) <> CAST('Infinity' AS {kind}) OR {text} RLIKE '[Ii]nf') "
+                        f"AND ({value} <> 0 OR {text} RLIKE '^[-+]?[0.]+([eE]|$)')"
                     ),
                     converts=True,
                 )
             case "FLOAT" | "DOUBLE":  # an infinite one may be a number that is too large
                 large = f"{self.line} RLIKE '[0-9.][eE][+]?[0-9]{{2}}|[0-9]{{39}}'"
-                said = f"{self.line} RLIKE '(?i)[-+:,\\\\[ \"]inf' AND NOT {large}"
-                return _Leaf(kind, fits=lambda read, _: f"(abs({read}) <> CAST('Infinity' AS {kind}) OR {said})")
+                infinite = f"{self.line} RLIKE '(?i)[-+:,\\\\[ \"]inf' AND NOT {large}"
+                return _Leaf(kind, fits=lambda read, _: f"(abs({read}) <> CAST('Infinity' AS {kind}) OR {infinite})")
             case "DATE" | "TIMESTAMP" | "TIMESTAMP_NTZ":
-                return self._time(one)
-        raise self._refused(one)
+                return self._time(column)
+        raise self._unsupported(column)
 
-    def _time(self, one: Field) -> _Leaf:
-        kind = one.type
+    def _time(self, column: Field) -> _Leaf:
+        kind = column.type
         option = {"DATE": "dateformat", "TIMESTAMP": "timestampformat"}.get(kind, "timestampntzformat")
-        said = {name.lower(): value for name, value in self.options.items()}.get(option)
-        if said is not None and kind == "TIMESTAMP_NTZ" and re.search("[VzOXx]", re.sub("'[^']*'", "", said)):
-            raise InvalidPipeline(f"schema: column {one.name}: {option}={said!r} has a time zone, and {kind} has none")
-        if said is not None and "SSSSSSS" in said:
+        pattern = {name.lower(): value for name, value in self.options.items()}.get(option)
+        if pattern is not None and kind == "TIMESTAMP_NTZ" and re.search("[VzOXx]", re.sub("'[^']*'", "", pattern)):
             raise InvalidPipeline(
-                f"schema: column {one.name}: {option}={said!r}: {kind} holds six digits of a second; read STRING"
+                f"schema: column {column.name}: {option}={pattern!r} has a time zone, but {kind} has none"
             )
-        if said is not None:
+        if pattern is not None and "SSSSSSS" in pattern:
+            raise InvalidPipeline(
+                f"schema: column {column.name}: {option}={pattern!r}: {kind} has six digits of a second; read STRING"
+            )
+        if pattern is not None:
             return _Leaf(
-                "STRING", lambda text: f"CAST(try_to_timestamp({text}, {literal(said)}) AS {kind})", converts=True
+                "STRING", lambda text: f"CAST(try_to_timestamp({text}, {literal(pattern)}) AS {kind})", converts=True
             )
         shape = _DATE + _CLOCK % (_ZONE if kind == "TIMESTAMP" else "")
-        number, whole = "", "{0}"
+        number, complete = "", "{0}"
         if kind == "TIMESTAMP":  # Spark takes no zone behind minutes
-            whole = "IF(substr({0}, 17, 1) IN ('Z', '+', '-'), concat(substr({0}, 1, 16), ':00', substr({0}, 17)), {0})"
+            complete = (
+                "IF(substr({0}, 17, 1) IN ('Z', '+', '-'), concat(substr({0}, 1, 16), ':00', substr({0}, 17)), {0})"
+            )
         if kind == "TIMESTAMP" and self.format == "json":
             number = " WHEN {0} RLIKE '^1[0-9]{{9}}$' THEN timestamp_seconds(CAST({0} AS BIGINT))"
-        # quicker than a pattern: where Spark takes a text and these signs stand there, all else is digits
+        # faster than a pattern: where Spark accepts a text with these characters in place, the others are digits
         quick = "{0} >= '0001' AND locate('-', {0}) = 5 AND "
         if kind == "DATE":
             quick += "octet_length({0}) = 10 AND locate('-', {0}, 6) = 8 AND substr({0}, 10) BETWEEN '0' AND '9'"
@@ -301,23 +321,23 @@ class Strict:
         def convert(text: str) -> str:
             cases = f"WHEN {quick.format(text)} THEN try_cast({text} AS {kind})"
             if kind != "DATE":
-                cases += f" WHEN {_whole(shape, text)} THEN try_cast({whole.format(text)} AS {kind})"
+                cases += f" WHEN {_matches(shape, text)} THEN try_cast({complete.format(text)} AS {kind})"
             return f"CASE {cases}{number.format(text)} END"
 
         return _Leaf("STRING", convert, converts=True)
 
-    def _number_of(self, one: Field, unit: str) -> _Leaf:
-        """A number that counts from 1970 in UTC, of the years 1 to 9999."""
-        if one.type != "TIMESTAMP" or unit not in _UNITS:
+    def _count(self, column: Field, unit: str) -> _Leaf:
+        """Read a number of units since 1970 in UTC, within the years 1 to 9999."""
+        if column.type != "TIMESTAMP" or unit not in _UNITS:
             raise InvalidPipeline(
-                f"schema: column {one.name}: unit={unit} goes with TIMESTAMP, and is one of {', '.join(_UNITS)}"
+                f"schema: column {column.name}: unit={unit} requires TIMESTAMP and one of {', '.join(_UNITS)}"
             )
         parts = _UNITS[unit]
-        within = f"{{0}} BETWEEN {-62_135_596_800 * parts:d} AND {253_402_300_800 * parts - 1:d}"
+        in_range = f"{{0}} BETWEEN {-62_135_596_800 * parts:d} AND {253_402_300_800 * parts - 1:d}"
         micros = (
             f"{{0}} * {1_000_000 // parts}" if parts <= 1_000_000 else "CASE WHEN {0} % 1000 = 0 THEN {0} DIV 1000 END"
         )
-        text = f"CASE WHEN {within} THEN timestamp_micros({micros}) END"
+        text = f"CASE WHEN {in_range} THEN timestamp_micros({micros}) END"
         return _Leaf("BIGINT", lambda read: text.format(read), converts=True)
 
     def _decimal(self, precision: int, scale: int) -> _Leaf:
@@ -325,34 +345,40 @@ class Strict:
         wide = f"DECIMAL({_MOST},{rest + scale})"
         locale = {name.lower(): value for name, value in self.options.items()}.get("locale")
         if self.format == "json" and locale is not None:
-            raise InvalidPipeline(f"locale={locale!r} of JSON: numbers in text aren't read by a locale; read STRING")
+            raise InvalidPipeline(
+                f"locale={locale!r} of JSON: numbers in JSON strings aren't parsed by locale; read STRING"
+            )
         if self.format == "json" and not self._exact:
-            same = (lambda read, made: f"{read} = CAST({made} AS {wide})") if rest else None
+            same = (lambda read, decimal: f"{read} = CAST({decimal} AS {wide})") if rest else None
             return _casting(wide, kind, same)
         if locale is not None and locale not in _LOCALES:
-            raise InvalidPipeline(f"locale={locale!r}: decimals are read by {', '.join(sorted(_LOCALES))}; read STRING")
+            raise InvalidPipeline(
+                f"locale={locale!r}: decimals can be parsed by {', '.join(sorted(_LOCALES))}; read STRING"
+            )
         groups, point = _LOCALES.get(locale or "", ("", "."))
-        whole = f"[0-9]+|[0-9]{{1,3}}([{groups}][0-9]{{3}})+" if groups else "[0-9]+"
-        exact = f"[-+]?({whole})([{point}][0-9]{{0,{scale}}}0*)?|[-+]?[{point}](?=[0-9])[0-9]{{0,{scale}}}0*"
+        integer = f"[0-9]+|[0-9]{{1,3}}([{groups}][0-9]{{3}})+" if groups else "[0-9]+"
+        exact = f"[-+]?({integer})([{point}][0-9]{{0,{scale}}}0*)?|[-+]?[{point}](?=[0-9])[0-9]{{0,{scale}}}0*"
         power = "[-+]?[0-9]{1,38}([.][0-9]{0,38})?[eE][-+]?[0-9]{1,2}"
 
         def convert(text: str) -> str:
             number = f"translate({text}, {literal(point + groups)}, '.')" if locale else text
-            value, cases = f"try_cast({number} AS {kind})", [_whole(exact, text)]
+            value, cases = f"try_cast({number} AS {kind})", [_matches(exact, text)]
             if not locale:
-                at = f"locate('.', {text})"
-                cases.insert(0, f"{at} > 0 AND {at} + {scale} >= length({text}) AND {_ends(text)}")
+                point_at = f"locate('.', {text})"
+                cases.insert(
+                    0, f"{point_at} > 0 AND {point_at} + {scale} >= length({text}) AND {_has_no_exponent(text)}"
+                )
             if not locale:
                 places = f"length(regexp_extract({text}, '[.]([0-9]*?)0*[eE]', 1))"
                 exponent = f"try_cast(regexp_extract({text}, '[eE](.*)', 1) AS INT)"
-                cases.append(f"{_whole(power, text)} AND {places} - {exponent} <= {scale}")
+                cases.append(f"{_matches(power, text)} AND {places} - {exponent} <= {scale}")
             return f"CASE WHEN ({') OR ('.join(cases)}) THEN {value} END"
 
         return _Leaf("STRING", convert, converts=True)
 
-    def _refused(self, one: Field) -> InvalidPipeline:
+    def _unsupported(self, column: Field) -> InvalidPipeline:
         return InvalidPipeline(
-            f"schema: column {one.name}: no text of {self.format} can be checked as {one.type}; "
+            f"schema: column {column.name}: a text of {self.format} can't be checked as {column.type}; "
             "read it as STRING, and cast it in the transform"
         )
 
@@ -362,37 +388,44 @@ def _casting(read: str, kind: str, fits: Callable[[str, str], str] | None = None
 
 
 def plain_text(type: str) -> str:
-    """The type, with STRING for CHAR and VARCHAR."""
+    """Return the type with STRING in place of CHAR and VARCHAR."""
     return re.sub(r"\b(VAR)?CHAR ?\([0-9 ]+\)", "STRING", type, flags=re.IGNORECASE)
 
 
-def _inner(one: Field, type: str) -> Field:
-    """What an array or a map holds, with the name that messages have for it."""
-    return Field(one.name, plain(type))
+def decimal_of(type: str) -> tuple[int, int] | None:
+    """Return precision and scale of a decimal type; None for other types."""
+    match = _DECIMAL.fullmatch(type)
+    return (int(match[1] or 10), int(match[2] or 0)) if match else None
 
 
-def _member(row: str, one: Field) -> str:
-    return f"{row}.{quote_name(one.name)}"
+def _inner(column: Field, type: str) -> Field:
+    """Return an array's or map's element as a field, under the column's name for messages."""
+    return Field(column.name, plain(type))
 
 
-#: Of decimals in JSON: an exponent that Java writes out in digits, for minutes; in quotes also what it takes for a
-#: sign that groups digits, U+2019.
+def _member(row: str, column: Field) -> str:
+    return f"{row}.{quote_name(column.name)}"
+
+
+#: JSON numbers whose exponent makes Java write out digits for minutes; in quotes also U+2019, which Java accepts as a
+#: grouping character.
 _EXPONENT = "[0-9.][eE][-+]?[0-9]{5}"
 _QUOTED = rf'"[-+0-9.eE\u2019]*([eE][-+]?[0-9]{{5}}|\u2019)[-+0-9.eE\u2019]*{chr(92) * 4}?"'
 
 
 def strange_decimal(text: str, quoted: str) -> str:
-    """A condition: `text` has such a number outside of quotes, or `quoted` in quotes."""
+    """Return a condition that `text` has such a number outside quotes, or `quoted` inside quotes."""
     outside = rf"""regexp_replace({text}, '"[^"{chr(92) * 4}]*+({chr(92) * 4}.[^"{chr(92) * 4}]*+)*+"', '')"""
     return f"({outside} RLIKE '{_EXPONENT}' OR {quoted} RLIKE '{_QUOTED}')"
 
 
 def tame_json(schema: str, text: str, options: str) -> str:
-    """The text of a JSON record; one that is malformed, where `schema` has decimals and a number is strange."""
-    names = [f"{quote_name(one.name)} STRING, " for one in fields_of(schema) if has_decimals(one.type)]
+    """Return a JSON record's text, made malformed where `schema` has decimals and a number would take minutes to
+    parse."""
+    names = [f"{quote_name(column.name)} STRING, " for column in fields_of(schema) if has_decimals(column.type)]
     if not names:
         return text
-    # by their names, as other texts may look like such numbers; only of lines that may have some
+    # parse the decimals by name, as other texts may look like such numbers; only in lines that may contain some
     parsed = f"from_json({text}, {literal(''.join(names) + BAD + ' STRING')}, map({options}))"
     strange = f"{parsed}.{BAD} IS NOT NULL OR {strange_decimal(text, f'to_json({parsed})')}"
     may = f"contains({text}, '\u2019') OR contains({text}, '{chr(92) * 2}u') OR {text} RLIKE '[eE][-+]?[0-9]{{5}}'"
@@ -400,21 +433,24 @@ def tame_json(schema: str, text: str, options: str) -> str:
 
 
 def has_decimals(ddl: str) -> bool:
-    """Whether a type is a decimal, or holds some."""
+    """Return True if a type is or contains a decimal."""
     return re.search(r"\b(DECIMAL|DEC|NUMERIC)\b", ddl, re.IGNORECASE) is not None
 
 
 def has_more_json(text: str) -> str:
-    """Whether something stands behind the object of `text`: the parser doesn't look there. Nothing does where the first
-    brace that closes is the last character; only other texts are parsed once more. Nor may an escape stand for half a
-    character, which becomes `?`, nor the object have a key twice."""
+    """Return a condition that Spark's JSON parser would ignore or alter part of `text`.
+
+    That is text behind the object, half a surrogate pair written as an escape, which becomes `?`, or a repeated key.
+    If the first closing brace is the last character, nothing is behind the object; only other texts are parsed
+    again.
+    """
     closed = f"coalesce(locate('}}', {text}) = length({text}), false)"
-    found = f"""get(from_json(concat('[', {text}, ',"', md5({text}), '"]'), 'ARRAY<STRING>'), 1) = md5({text})"""
+    round_trip = f"""get(from_json(concat('[', {text}, ',"', md5({text}), '"]'), 'ARRAY<STRING>'), 1) = md5({text})"""
     pairs = r"(?i)\\\\ud[89ab][0-9a-f]{2}\\\\ud[c-f][0-9a-f]{2}"
     escaped = f"regexp_replace({text}, '{chr(92) * 8}', '')"  # two backslashes stand for one
-    half = rf"regexp_replace({escaped}, '{pairs}', '') RLIKE '(?i)\\\\ud[89a-f]'"
-    half = f"IF(contains({text}, '\\\\u'), {half}, false)"
-    # IF: what stands in one branch is computed only there, while Spark computes the hashes of an OR first
-    keys = f"array(json_object_keys({text}))"  # in a function of one argument it is computed once
-    twice = f"coalesce(exists({keys}, keys -> size(keys) <> size(array_distinct(keys))), false)"
-    return f"(IF({closed}, false, NOT coalesce({found}, false)) OR {half} OR {twice})"
+    half_character = rf"regexp_replace({escaped}, '{pairs}', '') RLIKE '(?i)\\\\ud[89a-f]'"
+    half_character = f"IF(contains({text}, '\\\\u'), {half_character}, false)"
+    # IF evaluates its branches lazily, while Spark would compute the hashes of an OR first
+    keys = f"array(json_object_keys({text}))"  # as a lambda's argument it is computed once
+    repeated_key = f"coalesce(exists({keys}, keys -> size(keys) <> size(array_distinct(keys))), false)"
+    return f"(IF({closed}, false, NOT coalesce({round_trip}, false)) OR {half_character} OR {repeated_key})"

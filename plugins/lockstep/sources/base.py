@@ -1,31 +1,133 @@
-"""What a source is: a frozen description that any process can open."""
+"""The interface of sources: `Source` describes an input, `OpenSource` is connected to it.
+
+To write a source, implement both:
+
+    @dataclass(frozen=True)
+    class MySource(Source):
+        path: str
+
+        identity = KeyedBy.CURSOR
+
+        def open(self, context): return OpenMySource(self.path)
+"""
 
 from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from lockstep.connections.names import Dataset
 from lockstep.definition.class_names import ClassNames, argument_as_json
-from lockstep.epoch import Claim, Json, KeyedBy
-from lockstep.errors import InvalidPipeline
-from lockstep.sources.open_source import OpenSource
+from lockstep.epoch import ChangedFile, Claim, Interval, Json, KeyedBy, Position
+from lockstep.errors import InvalidPipeline, SourceRefused
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 _log = logging.getLogger(__name__)
 
 
+class OpenSource(ABC):
+    """An input that one caller has opened. It decides where an epoch's range ends, and reads exactly that range again.
+
+    A range is the pair `start`, `end` of positions: `start` is the end of the epoch before (None for the first epoch),
+    `end` is what `latest` returned for this epoch. Positions are JSON values that only the source interprets; the plan
+    stores them. `read` and `check` may be called in other processes than `latest`, repeatedly, and years later.
+    """
+
+    def close(self) -> None:  # noqa: B027 - most sources have nothing to close
+        """Release all connections. Called also after errors."""
+
+    @abstractmethod
+    def latest(self, start: Position | None, interval: Interval | None) -> Position:
+        """Return where this epoch ends. Called when the epoch is planned, which freezes the result.
+
+        `interval` is the data interval of the run, if it has one. Raises `SourceNotReady` when an expected input isn't
+        there yet.
+        """
+
+    @abstractmethod
+    def read(self, spark: SparkSession, start: Position | None, end: Position) -> DataFrame:
+        """Return exactly the rows of the range: the same rows on every call, whatever has arrived since.
+
+        Raises `SourceChanged` when they can no longer be read. Never returns fewer rows instead.
+        """
+
+    def claims(self, start: Position | None, end: Position) -> Sequence[str | Claim]:
+        """Return the files of the range, each of which may belong to one epoch only. A path claims the whole file."""
+        return []
+
+    def check(self, start: Position | None, end: Position) -> None:  # noqa: B027
+        """Raise `SourceChanged` if the input of the range has changed. Called before the read and before the seal."""
+
+    def lacks(self, start: Position | None, end: Position) -> str | None:
+        """Describe input that belongs to the range but arrived after it was planned; None if there is none.
+
+        Such a range isn't sealed, and no later interval is planned until it is replanned or restated.
+        """
+        return None
+
+    def rows_planned(self, start: Position | None, end: Position) -> int | None:
+        """Return the number of rows counted at planning, all of which must be read; None if they weren't counted."""
+        return None
+
+    def rows_held(self, start: Position | None, end: Position) -> int | None:
+        """Return the number of rows that the input itself states, without reading them; None if it states none.
+
+        Reading fewer rows fails the epoch. Raises `SourceNotReady` if the input can't be reached.
+        """
+        return None
+
+    def bytes_planned(self, start: Position | None, end: Position) -> int | None:
+        """Return the approximate size of the range in bytes; None if unknown. Small epochs are staged without Spark."""
+        return None
+
+    def is_empty(self, start: Position | None, end: Position) -> bool:
+        """Return True if the range is known to have no rows; this saves the read."""
+        return False
+
+    def join(self, ends: Sequence[Position]) -> Position:
+        """Return the end of one range that covers several consecutive ranges, given by their `ends`.
+
+        Raises `SourceRefused` if they can't be read as one range.
+        """
+        raise SourceRefused("this source can't read several epochs' ranges as one")
+
+    # --- for `lockstep status` and monitoring ---
+
+    def late_files(self, start: Position | None, end: Position) -> Sequence[str]:
+        """Return paths of files, or places of records, that belong to the range but arrived later and aren't read."""
+        return []
+
+    def changed_files(self, start: Position | None, end: Position) -> Sequence[ChangedFile]:
+        """Return files of the range that have changed since, as far as a quick check shows."""
+        return []
+
+    def held_back_by(self, start: Position | None, end: Position) -> str | None:
+        """Describe what kept further rows out of the range when it was planned; None if nothing did."""
+        return None
+
+    def is_finished(self, start: Position | None, end: Position) -> bool:
+        """Return True if, by the source's definition, nothing can follow the range."""
+        return False
+
+    def report_published(self, start: Position | None, end: Position) -> None:  # noqa: B027
+        """Report to external monitoring that the range is visible in all sinks. May be called repeatedly, or never."""
+
+
 @dataclass(frozen=True)
 class SourceContext:
-    """What a source is opened with.
+    """What a source gets when it is opened.
 
-    `claimed` gives those paths that an epoch already owns, `claims` the last claim on each of them, by path,
-    `claimed_by_head` the paths of files that were claimed with such heads; a Spark driver can't ask that. `connections`
-    gives a DSN or URI by connection id; never log its values.
+    `pipeline` and `source` are names for messages. `claimed` returns those of the given paths that an epoch already
+    owns, `claims` the last claim on each of them by path, `claimed_by_head` the paths of files claimed with these
+    head digests; all three query the ledger, which is not available where rows are read. `connections` maps connection
+    ids to DSNs or URIs, which contain secrets: never log them.
     """
 
     pipeline: str
@@ -37,65 +139,58 @@ class SourceContext:
 
     @classmethod
     def for_reading(cls, pipeline: str, source: str, connections: Mapping[str, str]) -> SourceContext:
-        """Where frozen ranges are read: whoever reads has no ledger to ask."""
+        """Return the context for reading frozen ranges, without access to the ledger."""
 
         def claimed(paths: Iterable[str]) -> set[str]:
             raise InvalidPipeline(
-                f"pipeline {pipeline}: source {source} asks the ledger for its files while it is read"
+                f"pipeline {pipeline}: source {source} queries the ledger for its files while it is read"
             )
 
         return cls(pipeline, source, claimed, connections)
 
     def dsn(self, connection: str) -> str:
-        """What `connection` leads to. Raises `InvalidPipeline` when nobody gave it."""
-        found = self.connections.get(connection)
-        if found is None:
+        """Return the DSN or URI of the connection id `connection`. Raises `InvalidPipeline` if it wasn't given."""
+        dsn = self.connections.get(connection)
+        if dsn is None:
             raise InvalidPipeline(f"source {self.source}: no connection with the id {connection!r} was given")
-        return found
+        return dsn
 
 
 class Source(ABC):
-    """A resettable input, described: nothing here is connected to anything, and nothing changes once it is made. So two
-    pipelines, or two threads, may share one.
+    """The immutable description of a resettable input. It holds no connection, so pipelines and threads may share it.
 
-    A source is built from plain arguments, which `arguments()` gives back, so that the plan can say what was planned,
-    and any process can open that years later. Best it is a frozen dataclass:
-
-        @dataclass(frozen=True)
-        class MySource(Source):
-            place: str
-
-            identity = Identity.CURSOR
-
-            def open(self, context): return OpenMySource(self.place)
-
-    `open` returns what the roles work with, see `lockstep.sources.open_source` (bytewax: a Source builds its
-    partitions).
+    A source is built from plain arguments, which `arguments()` returns, so that a plan can store them and any process
+    can open the planned source later. A frozen dataclass needs to implement only `identity` and `open`.
     """
 
+    #: INTERVAL: a data interval determines what an epoch reads. CURSOR: an epoch continues where the last one ended.
     identity: KeyedBy
-    #: Arguments that say how rows are read, or how many at once, and neither from where nor which. Frozen ranges are
-    #: read with those of the deployed definition, where there is one: like the transform, they may be corrected until
-    #: the rows are sealed.
+    #: Names of the arguments that say how rows are read, or how many per epoch, but not which input. Frozen ranges are
+    #: read with the deployed definition's values of these: like the transform, they may be corrected until the seal.
     operational: ClassVar[frozenset[str]] = frozenset()
-    #: Whether each epoch reads all of it, and uses none of it up. Only `Snapshot` is like that.
+    #: True for sources that each epoch reads completely, without consuming anything. Only `Snapshot` is one.
     is_snapshot: ClassVar[bool] = False
 
     # --- identity ---
 
     def arguments(self) -> dict[str, Json]:
-        """The constructor's keyword arguments, JSON, without secrets; of a dataclass: its fields.
+        """Return the constructor's keyword arguments as JSON without secrets. The default returns a dataclass's fields.
 
-        Raises `InvalidPipeline` for what is no JSON.
+        Raises `InvalidPipeline` for a value that isn't JSON.
         """
         if not is_dataclass(self):
-            raise InvalidPipeline(f"{type(self).__name__} is no dataclass: say in `arguments` what it is made with")
-        whose = f"source of type {type(self).__name__}"
-        return {one.name: argument_as_json(self, one.name, whose) for one in fields(self) if one.init}
+            raise InvalidPipeline(
+                f"{type(self).__name__} is no dataclass: override `arguments` to return its arguments"
+            )
+        owner = f"source of type {type(self).__name__}"
+        return {item.name: argument_as_json(self, item.name, owner) for item in fields(self) if item.init}
 
     def spec(self) -> Json | None:
-        """What the plan freezes of this source. None if that can't be said: its arguments are no JSON, or its class
-        isn't one that other processes can import. Then what it has planned is read by the definition of the day."""
+        """Return what the plan stores of this source: its class and arguments.
+
+        None if its arguments aren't JSON or other processes can't import its class; its ranges are then read by the
+        current definition.
+        """
         cls = type(self)
         if "<locals>" in cls.__qualname__ or cls.__module__ == "__main__":
             return None
@@ -106,9 +201,9 @@ class Source(ABC):
 
     @staticmethod
     def from_spec(spec: Json, settings: Mapping[str, Json] = MappingProxyType({})) -> Source:
-        """Build the source that a plan froze, with these operational arguments; others in `settings` count for nothing.
+        """Build the source that a plan stored, with the operational arguments among `settings` in place of its own.
 
-        Raises `InvalidPipeline` if its class is gone or is no source, or if it doesn't take the arguments.
+        Raises `InvalidPipeline` if its class can't be imported, is no source, or doesn't accept the arguments.
         """
         cls = _NAMES.load(str(spec["type"]))
         if not (isinstance(cls, type) and issubclass(cls, Source)):
@@ -116,53 +211,63 @@ class Source(ABC):
         try:
             return cls.from_arguments(spec["arguments"], settings)
         except TypeError as error:
-            raise InvalidPipeline(f"{spec['type']} takes other arguments than the plan has: {error}") from error
+            raise InvalidPipeline(f"{spec['type']} doesn't accept the arguments that the plan has: {error}") from error
 
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Json], settings: Mapping[str, Json]) -> Source:
-        """Made with what `arguments()` has given, but for those of `settings` that are operational."""
+        """Build the source from `arguments()` of another one, with the operational arguments among `settings`."""
         operational = {name: value for name, value in settings.items() if name in cls.operational}
-        make: Any = cls
-        found: Source = make(**{**arguments, **operational})
-        return found
+        constructor: Any = cls
+        source: Source = constructor(**{**arguments, **operational})
+        return source
 
     def frozen_arguments(self) -> dict[str, Json] | None:
-        """Those that aren't operational; None if it has no spec."""
+        """Return the arguments that aren't operational; None for a source without a spec."""
         spec = self.spec()
         return spec and {name: value for name, value in spec["arguments"].items() if name not in self.operational}
 
     def reads_from(self) -> str:
-        """What is read, without secrets: by that another pipeline is told apart which goes by this one's name."""
+        """Return a secret-free description of what is read.
+
+        It is used to detect a different pipeline deployed under the same name.
+        """
         cls = type(self)
         return f"{cls.__module__}:{cls.__qualname__}"
 
     def datasets(self, connections: Mapping[str, str]) -> tuple[Dataset, ...]:
-        """What lineage calls the places that are read; none where they have no such name. Connects to nothing:
-        `connections` gives a DSN or URI by connection id."""
+        """Return the lineage names of what is read, if it has any. Connects to nothing.
+
+        `connections` maps connection ids to DSNs or URIs.
+        """
         return ()
 
     @property
     def connections(self) -> tuple[str, ...]:
-        """The ids of the connections that `open` asks for: a Spark driver of its own is given these and no other."""
+        """The ids of the connections that `open` uses: a separate Spark driver is given only these."""
         return ()
 
     @abstractmethod
     def open(self, context: SourceContext) -> OpenSource:
-        """For each role that has something to ask, and where the rows are read. What is returned is the caller's own,
-        and closed by it; an error leaves nothing open."""
+        """Return the opened source, which the caller closes. Must leave nothing open if it raises.
+
+        Called in each process that plans, checks or reads a range.
+        """
 
     def why_no_snapshot(self) -> str | None:
-        """Why it can't be read whole by each epoch, as `Snapshot` does; None: it can, by `open_snapshot`."""
+        """Return why each epoch can't read this source completely, as `Snapshot` does; None if `open_snapshot` can."""
         return "it has no way to read all that is there at once and to notice what changes of it (`open_snapshot`)"
 
     def open_snapshot(self, context: SourceContext) -> OpenSource:
-        """The same as `open`, for a `Snapshot`: `latest` freezes all that is there now, `read` gives exactly that or
-        raises `SourceChanged`, and nothing is claimed. `start` is None throughout."""
+        """Return the source opened for a `Snapshot`: like `open`, but each epoch reads everything.
+
+        `latest` freezes all rows that exist now, `read` returns exactly these or raises `SourceChanged`, and nothing is
+        claimed. `start` is always None.
+        """
         raise InvalidPipeline(f"source {context.source} can't be read whole: {self.why_no_snapshot()}")
 
     @contextmanager
     def opened(self, context: SourceContext) -> Iterator[OpenSource]:
-        """`open` now, `close` at the end."""
+        """Open the source, and close it on exit."""
         source = self.open(context)
         try:
             yield source
@@ -170,16 +275,69 @@ class Source(ABC):
             source.close()
 
 
-def planned_source(name: str, spec: Json | None, defined: Source | None) -> Source:
-    """The source as a plan froze it, with the operational arguments of the definition where that is of the same type.
+@dataclass(frozen=True, eq=False)
+class Snapshot(Source):
+    """All rows of `source` as they are at the first `begin` of each epoch: reference data to join a stream with.
 
-    The definition itself, where nothing else differs, and where the plan doesn't tell. Raises `InvalidPipeline` if
-    there is neither.
+    A pipeline also needs a source that divides its rows among epochs. A snapshot claims no files. Every attempt of an
+    epoch reads the same rows, or raises `SourceChanged`. Positions are those of `source`. Raises `InvalidPipeline` for
+    a source that can't guarantee that.
+    """
+
+    source: Source
+    identity: KeyedBy = field(init=False)  #: of `source`; INTERVAL: each interval reads other input
+    is_snapshot: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        what = f"a snapshot of {self.source.reads_from()}"
+        if (reason := self.source.why_no_snapshot()) is not None:
+            raise InvalidPipeline(f"{what} can't be taken: {reason}")
+        if self.source.spec() is None:
+            raise InvalidPipeline(
+                f"{what} can't be taken: no plan can store the source for other processes to open "
+                "(its class has to be importable, its arguments plain values)"
+            )
+        object.__setattr__(self, "identity", self.source.identity)
+
+    def arguments(self) -> dict[str, Json]:
+        return {"source": self.source.spec()}
+
+    @classmethod
+    def from_arguments(cls, arguments: Mapping[str, Json], settings: Mapping[str, Json]) -> Source:
+        planned, defined = arguments["source"], settings.get("source") or {}
+        same_type = defined.get("type") == planned["type"]
+        return cls(Source.from_spec(planned, defined["arguments"] if same_type else {}))
+
+    def frozen_arguments(self) -> dict[str, Json] | None:
+        return {"source": [type(self.source).__qualname__, self.source.frozen_arguments()]}
+
+    def reads_from(self) -> str:
+        return f"a snapshot of {self.source.reads_from()}"
+
+    def datasets(self, connections: Mapping[str, str]) -> tuple[Dataset, ...]:
+        return self.source.datasets(connections)
+
+    @property
+    def connections(self) -> tuple[str, ...]:
+        return self.source.connections
+
+    def why_no_snapshot(self) -> str | None:
+        return "it is one already"
+
+    def open(self, context: SourceContext) -> OpenSource:
+        return self.source.open_snapshot(context)
+
+
+def planned_source(name: str, spec: Json | None, defined: Source | None) -> Source:
+    """Return the source that a plan stored, with operational arguments of the definition if that has the same type.
+
+    Returns the definition itself if nothing else differs or the plan has no spec. Raises `InvalidPipeline` if there is
+    neither.
     """
     if spec is None and defined is not None:
         return defined
     if spec is None:
-        raise InvalidPipeline(f"source {name}: its plan doesn't say what it is: this needs the pipeline's definition")
+        raise InvalidPipeline(f"source {name}: its plan doesn't describe it: this needs the pipeline's definition")
     try:
         planned = Source.from_spec(spec)
     except InvalidPipeline as error:
@@ -191,11 +349,11 @@ def planned_source(name: str, spec: Json | None, defined: Source | None) -> Sour
         return planned
     if planned.frozen_arguments() == defined.frozen_arguments():
         return defined
-    _log.info("source %s is read where it was planned, and not as it is defined now: %s", name, planned.reads_from())
+    _log.info("source %s is read from %s, as planned, and not as it is defined now", name, planned.reads_from())
     try:
         return Source.from_spec(spec, defined.arguments())
-    except InvalidPipeline as error:  # of a definition that is another one in more than these
-        _log.warning("source %s is read as it was planned in every respect: %s", name, error)
+    except InvalidPipeline as error:  # the planned and the defined arguments don't go together
+        _log.warning("source %s is read with all arguments as it was planned: %s", name, error)
         return planned
 
 

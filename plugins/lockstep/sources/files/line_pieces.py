@@ -1,4 +1,4 @@
-"""Ranges of lines, read by Spark's Python workers. They get this module by value, with `lockstep.errors`."""
+"""Ranges of lines, read by Spark's Python workers, which get this module and `lockstep.errors` by value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from lockstep.errors import BadRecords, StageFailed
 from lockstep.observability.redaction import list_known
 
-#: Columns of what a worker gives Spark.
+#: Columns that a worker returns to Spark.
 VALUE, FILE = "value", "file"
 _PIECE = 32 << 20
 _FILES = 256  #: small files that one task reads
@@ -21,7 +21,7 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True)
 class Piece:
-    """The lines that begin in the bytes [start, end) of `path`. `first`: a line begins at `start` for certain."""
+    """The lines that begin in the bytes [start, end) of `path`. `first`: a line is known to begin at `start`."""
 
     path: str
     start: int
@@ -31,7 +31,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Header:
-    """What the first line of each CSV file must name, in this order; letters count alike."""
+    """The column names, in order and ignoring case, that the first line of each CSV file must contain."""
 
     columns: tuple[str, ...]
     separator: str
@@ -39,7 +39,8 @@ class Header:
 
 
 def tasks_of(ranges: Iterable[tuple[str, int, int]], size: int = _PIECE) -> list[list[Piece]]:
-    """(path, from, to) cut into pieces of at most `size` bytes, and those put together to tasks of about that."""
+    """Cut ranges (path, from, to) into pieces of at most `size` bytes, and group these into tasks of about that
+    size."""
     tasks: list[list[Piece]] = []
     room = 0
     for path, starts, ends in ranges:
@@ -56,7 +57,7 @@ def tasks_of(ranges: Iterable[tuple[str, int, int]], size: int = _PIECE) -> list
 def reader_of(
     tasks: Sequence[Sequence[Piece]], header: Header | None
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What `mapInArrow` calls with the numbers of tasks: it gives every line, and the file that it stands in."""
+    """Return the function for `mapInArrow` that maps numbers of tasks to lines, each with its file."""
 
     def read(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
@@ -69,13 +70,13 @@ def reader_of(
 
 def _batches(piece: Piece, header: Header | None) -> Iterator[pa.RecordBatch]:
     lines: list[bytes] = []
-    held = 0
+    size = 0
     for line in _lines(piece, header):
         lines.append(line)
-        held += len(line)
-        if len(lines) >= _BATCH_LINES or held >= _BATCH_BYTES:
+        size += len(line)
+        if len(lines) >= _BATCH_LINES or size >= _BATCH_BYTES:
             yield _batch(lines, piece.path)
-            lines, held = [], 0
+            lines, size = [], 0
     if lines:
         yield _batch(lines, piece.path)
 
@@ -84,12 +85,12 @@ def _lines(piece: Piece, header: Header | None) -> Iterator[bytes]:
     with open(piece.path, "rb") as file:  # noqa: PTH123 - a worker's hot path
         file.seek(piece.start if piece.first else piece.start - 1)
         place = piece.start
-        if not piece.first:  # whose line this byte ends, or is in, reads that line
+        if not piece.first:  # the piece of the byte before reads this line
             place += len(file.readline()) - 1
         while place < piece.end:
             line = file.readline()
             if not line.endswith(b"\n"):
-                raise StageFailed(f"{piece.path} is shorter than was planned, or a line ends elsewhere")
+                raise StageFailed(f"{piece.path} is shorter than planned, or its lines end elsewhere")
             text = line[:-2] if line.endswith(b"\r\n") else line[:-1]
             if place == 0:
                 text = text.removeprefix(_BOM)
@@ -104,23 +105,23 @@ def _lines(piece: Piece, header: Header | None) -> Iterator[bytes]:
 def _batch(lines: list[bytes], path: str) -> pa.RecordBatch:
     try:
         values = pa.array(lines, pa.binary()).cast(pa.string())
-    except pa.ArrowInvalid:  # as Java reads it
+    except pa.ArrowInvalid:  # decode like Java
         values = pa.array([line.decode("utf-8", "replace") for line in lines], pa.string())
     return pa.RecordBatch.from_arrays([values, pa.array([path] * len(lines), pa.string())], [VALUE, FILE])
 
 
 def header_names(text: str, separator: str, quote: str) -> list[str]:
-    """The names of columns in a CSV file's first line."""
+    """Return the column names in a CSV file's first line."""
     if len(separator) != 1:
         return [name.strip(quote) if quote else name for name in text.split(separator)]
     return next(csv.reader([text], delimiter=separator, quotechar=quote), []) if quote else text.split(separator)
 
 
 def _require_header(line: bytes, header: Header, path: str) -> None:
-    found = header_names(line.decode("utf-8", "replace"), header.separator, header.quote)
-    if [name.lower() for name in found] != [name.lower() for name in header.columns]:
+    names = header_names(line.decode("utf-8", "replace"), header.separator, header.quote)
+    if [name.lower() for name in names] != [name.lower() for name in header.columns]:
         raise BadRecords(
-            f"CSV header does not conform to the schema. Header: {list_known(found, header.columns)} "
+            f"CSV header does not conform to the schema. Header: {list_known(names, header.columns)} "
             f"Schema: {', '.join(header.columns)} CSV file: {path}; all lines of an "
-            "epoch must have the schema's columns: have the writer begin a new file where they change"
+            "epoch must have the schema's columns: have the writer start a new file when they change"
         )

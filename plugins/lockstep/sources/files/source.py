@@ -1,4 +1,4 @@
-"""Files as a source: those an interval's path template means, or those that are new in a watched folder."""
+"""Files as a source: those of an interval's path template, or those that are new in a watched folder."""
 
 from __future__ import annotations
 
@@ -16,19 +16,18 @@ from lockstep.epoch import KeyedBy
 from lockstep.errors import InvalidPipeline
 from lockstep.sources.base import Source, SourceContext
 from lockstep.sources.files._lines import require_lines
-from lockstep.sources.files._paths import interval_fields
-from lockstep.sources.files._schemes import file_system_of, is_mounted
-from lockstep.sources.files.open_source import OpenFileSource
-from lockstep.sources.files.snapshot import OpenFileSnapshot
+from lockstep.sources.files.file_systems import file_system_of, is_mounted
+from lockstep.sources.files.open_source import OpenFileSnapshot, OpenFileSource
+from lockstep.sources.files.paths import interval_fields
 from lockstep.sources.records import Reading
 
 Format = Literal["csv", "json", "parquet", "text"]
 _FORMATS = ("csv", "json", "parquet", "text")
 #: RFC 4180: a quote inside a quoted field is doubled. Spark's default, a backslash, calls such rows malformed.
 _CSV_DEFAULTS = {"header": "true", "escape": '"'}
-#: Nothing is NULL, and "" the empty text; for Spark both are NULL. No file has the text that means NULL then.
+#: An empty field is NULL, and "" the empty text; for Spark both are NULL. No file contains this nullValue.
 _CSV_EMPTY = {"emptyValue": "", "nullValue": "\ufdd0lockstep\ufdd0"}
-#: Options, in small letters, with which Spark would read other rows than the frozen files hold, or hide bad ones.
+#: Options, in lower case, with which Spark would read other rows than the frozen files', or hide malformed ones.
 _OURS = frozenset(
     {
         *("mode", "columnnameofcorruptrecord", "columnpruning", "enforceschema", "badrecordspath", "inferschema"),
@@ -41,25 +40,26 @@ _OURS = frozenset(
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FileSource(Source):
-    """Files on a mounted file system, where relative paths start at LOCKSTEP_HOME, or at the current folder; of HDFS,
-    `hdfs://cluster/path`; or objects of a store, `s3://bucket/prefix`, which `Address` understands; there `?` begins
-    its options and is no wildcard.
+    """Files on a mounted file system, on HDFS or in an object store.
 
-    `path` with {interval_start…} or {interval_end…} (str.format with datetimes in `timezone`; may hold `*`, `?`, `**`)
-    gives an interval source. Any other path is watched: a folder or pattern whose files each belong to one epoch, the
-    oldest first, whatever their names; a cursor source. Names that start with "." or "_", those of folders below a
-    wildcard, too, or end in .tmp, .inprogress or .crc are not there yet. A file that changes after an epoch took it is
-    not read again.
+    `path`: a mounted path, where relative paths start at LOCKSTEP_HOME or the current folder; `hdfs://cluster/path`; or
+    `s3://bucket/prefix` and the like (see `Address`), where `?` starts options and isn't a wildcard. With
+    {interval_start…} or {interval_end…} (str.format with datetimes in `timezone`; may contain `*`, `?`, `**`) it is an
+    interval source. Otherwise it is a cursor source that watches a folder or pattern: each file belongs to one epoch,
+    oldest first by time of change. Names, including folders below a wildcard, that start with "." or "_", or end in
+    .tmp, .inprogress or .crc, are ignored. A file that changes after an epoch read it isn't read again.
 
-    `schema`: Spark DDL; CSV headers must agree with it. `options`: Spark's reader options (CSV: `header` is true and
-    `escape` a double quote unless you say otherwise). `missing`: what an interval without a file means.
-    `spans`: the longest interval whose data one name of the path holds; unless given, the finest unit of time in it.
-    `on_bad_records`: a row that doesn't parse fails the epoch, or goes to quarantine beside the WAL. `hash`: also
-    freeze the files' sha256. `formerly`: what the watched folder was called when files of it were read, if that folder
-    isn't there any more under that name.
-    Positions are `{"files": [{"path", "size", "mtime_ns"[, "etag"][, "sha256"][, "known_as"]}, …], "roots"}`, the roots
-    being the folders that they are, or were, below; of an interval also `"expects"`: where its files were looked for;
-    growing files also have `"from"`, `"to"`, `"digest"`. Raises `InvalidPipeline`.
+    `schema`: Spark DDL; CSV headers must match it. `options`: Spark's reader options (CSV defaults: `header` true,
+    `escape` a double quote). `missing`: whether an interval without files is an error or empty. `spans`: the longest
+    interval that one name of the path covers; the default is the finest unit of time in it. `on_bad_records`: malformed
+    rows fail the epoch, or are quarantined beside the WAL. `grow`: read the lines that writers append to files. `once`:
+    read everything in one epoch, and nothing later. `hash`: also freeze the files' sha256. `formerly`: former paths of
+    the watched folder, under which files were read. `max_files_per_epoch`, `max_bytes_per_epoch`: limits for watched
+    folders.
+
+    Positions are `{"files": [{"path", "size", "mtime_ns"[, "etag"][, "sha256"][, "known_as"]}, …], "roots"}`; roots are
+    the present and former root folders. Those of intervals have `"expects"`, the pattern of the files; growing files
+    have `"from"`, `"to"`, `"digest"`. Raises `InvalidPipeline`.
     """
 
     path: str = field(kw_only=False)
@@ -86,7 +86,7 @@ class FileSource(Source):
     )
 
     def __post_init__(self) -> None:
-        file_system_of(self.path)  # before anything could repeat a path with a secret in it
+        file_system_of(self.path)  # first, as other errors could show a path with a secret
         formerly = (self.formerly,) if isinstance(self.formerly, str) else tuple(self.formerly)
         object.__setattr__(self, "formerly", formerly)
         fields = interval_fields(self.path)
@@ -95,13 +95,13 @@ class FileSource(Source):
         object.__setattr__(self, "identity", KeyedBy.INTERVAL if fields else KeyedBy.CURSOR)
         self._require_sound_reading()
         if self.timezone != "UTC" and not fields:
-            raise InvalidPipeline(f"source {self.path!r}: timezone is for paths with an interval; leave it away")
+            raise InvalidPipeline(f"source {self.path!r}: timezone is only for paths with an interval")
         try:
-            if self.timezone != "UTC":  # whose file isn't opened while a DAG is parsed
+            if self.timezone != "UTC":  # don't open a time zone file while a DAG is parsed
                 ZoneInfo(self.timezone)
         except (ZoneInfoNotFoundError, ValueError, OSError) as error:
             raise InvalidPipeline(
-                f"source {self.path!r}: timezone {self.timezone!r} isn't known here: say one like 'Europe/London'"
+                f"source {self.path!r}: unknown timezone {self.timezone!r}: use a name like 'Europe/London'"
             ) from error
         if self.missing not in ("error", "empty") or self.on_bad_records not in ("fail", "quarantine"):
             raise InvalidPipeline(
@@ -113,9 +113,9 @@ class FileSource(Source):
         if self.identity is KeyedBy.INTERVAL and caps != (None, None):
             raise InvalidPipeline(f"source {self.path!r}: an interval is read whole; caps are for watched folders")
         if isinstance(self.spans, int | float):
-            object.__setattr__(self, "spans", timedelta(seconds=self.spans))  # as a plan has it
+            object.__setattr__(self, "spans", timedelta(seconds=self.spans))  # seconds, as plans store it
         if self.spans is not None and (self.identity is KeyedBy.CURSOR or self.spans <= timedelta()):
-            raise InvalidPipeline(f"source {self.path!r}: spans is {self.spans}; it is a length of intervals")
+            raise InvalidPipeline(f"source {self.path!r}: spans is {self.spans}; it must be the length of an interval")
         self._require_sound_watch(caps)
 
     def _require_sound_watch(self, caps: tuple[int | None, int | None]) -> None:
@@ -125,7 +125,7 @@ class FileSource(Source):
             )
         if self.once and (self.grow or caps != (None, None)):
             raise InvalidPipeline(
-                f"source {self.path!r}: once takes everything in one epoch, and nothing later: leave caps and grow away"
+                f"source {self.path!r}: once reads everything in one epoch, and nothing later: don't set caps or grow"
             )
         for folder in self.formerly:
             file_system_of(folder)
@@ -133,48 +133,53 @@ class FileSource(Source):
             require_lines(self.path, self.reading)
         if self.grow and not is_mounted(self.path):
             raise InvalidPipeline(
-                f"source {self.path!r}: only files of mounted folders are followed as they grow (objects are "
-                "replaced): leave grow away, and have the writer put new files"
+                f"source {self.path!r}: grow requires a mounted folder (objects are replaced): don't set grow, and "
+                "have the writer create new files"
             )
 
     def _require_sound_reading(self) -> None:
         if self.format not in _FORMATS:
             raise InvalidPipeline(f"source {self.path!r}: format is {self.format!r}, must be one of {_FORMATS}")
-        if taken := sorted(name for name in self.options if name.lower() in _OURS):
-            raise InvalidPipeline(f"source {self.path!r}: options {taken} are Lockstep's: rows would be lost unseen")
+        if reserved := sorted(name for name in self.options if name.lower() in _OURS):
+            raise InvalidPipeline(f"source {self.path!r}: options {reserved} can't be set: rows would be lost silently")
         may_be_empty = self.identity is KeyedBy.CURSOR or self.missing == "empty"
         if self.schema is None and (self.format in ("csv", "json") or (self.format == "parquet" and may_be_empty)):
             raise InvalidPipeline(f"source {self.path!r}: give a schema (Spark DDL: 'id BIGINT, name STRING')")
         if self.schema is not None and self.format == "text":
-            raise InvalidPipeline(f"source {self.path!r}: text has one column, `value STRING`; leave the schema away")
-        quote, whole = self.reading.option("quote", '"'), self.reading.option("multiline", "false").lower() == "true"
-        if self.format == "csv" and whole and self.reading.option("escape", "") != quote:
+            raise InvalidPipeline(f"source {self.path!r}: text has one column, `value STRING`; don't set a schema")
+        quote, multi_line = (
+            self.reading.option("quote", '"'),
+            self.reading.option("multiline", "false").lower() == "true",
+        )
+        if self.format == "csv" and multi_line and self.reading.option("escape", "") != quote:
             raise InvalidPipeline(
                 f"source {self.path!r}: with multiLine, escape must be the quote, or rows could be lost"
             )
         if self.reading.marks:
-            _ = self.reading.strict.schema  # or what no text can be checked as is refused only by Spark's job
+            _ = self.reading.strict.schema  # refuses unsupported types here, not in Spark's job
 
     @property
     def reading(self) -> Reading:
         """How Spark reads the files."""
-        given = {name.lower() for name in self.options}
+        set_names = {name.lower() for name in self.options}
         defaults = _CSV_DEFAULTS | _CSV_EMPTY if self.format == "csv" else {}
-        options = {name: value for name, value in defaults.items() if name.lower() not in given} | dict(self.options)
+        options = {name: value for name, value in defaults.items() if name.lower() not in set_names} | dict(
+            self.options
+        )
         for name in options:
             if name.lower() in ("encoding", "charset"):
                 options[name] = charset_of(self.path, self.format, options[name])
-        if self.format == "json":  # UTF-8 as it is; said, Spark would give numbers as their doubles where it reads text
+        if self.format == "json":  # UTF-8 is the default; if set, Spark would convert numbers read as text to doubles
             options = {name: value for name, value in options.items() if name.lower() not in ("encoding", "charset")}
         return Reading(self.format, self.schema, options)
 
-    # --- what it is ---
+    # --- identity ---
 
     def reads_from(self) -> str:
         return f"files {self.path.partition('?')[0] if is_object_store(self.path) else self.path}"
 
     def datasets(self, connections: Mapping[str, str]) -> tuple[Dataset, ...]:
-        """The folder: what comes before the first part that is filled in, or stands for many names."""
+        """Return the folder: the path up to the first part with a field or wildcard."""
         place = self.path.partition("?")[0] if is_object_store(self.path) else self.path
         fixed = re.split(r"[{*?\[]", place, maxsplit=1)[0]
         folder = fixed if fixed == place else fixed.rpartition("/")[0]
@@ -182,9 +187,9 @@ class FileSource(Source):
 
     def why_no_snapshot(self) -> str | None:
         if (self.max_files_per_epoch, self.max_bytes_per_epoch) != (None, None):
-            return "a snapshot has all files that are there, and caps leave some of them away"
+            return "a snapshot has all existing files, and caps exclude some of them"
         if self.once or self.formerly:
-            return "once and formerly say which files were read before, and a snapshot has all that are there"
+            return "once and formerly say which files were read before, and a snapshot has all existing files"
         return None
 
     def open(self, context: SourceContext) -> OpenFileSource:
@@ -195,7 +200,7 @@ class FileSource(Source):
 
 
 def charset_of(where: str, format: str, encoding: str) -> str:
-    """What Java calls a codec of Python's, of one byte a character or UTF-8. Raises `InvalidPipeline`."""
+    """Return Java's name of a Python codec with one byte per character, or of UTF-8. Raises `InvalidPipeline`."""
     try:
         codec = codecs.lookup(encoding).name
     except LookupError:
@@ -208,7 +213,7 @@ def charset_of(where: str, format: str, encoding: str) -> str:
         }
     if codec not in java:
         raise InvalidPipeline(
-            f"source {where!r}: encoding {encoding!r} isn't read from {format}: convert the files to UTF-8, or say one "
-            f"of {', '.join(sorted(java))}"
+            f"source {where!r}: encoding {encoding!r} isn't supported for {format}: convert the files to UTF-8, or use "
+            f"one of {', '.join(sorted(java))}"
         )
     return java[codec]

@@ -1,165 +1,167 @@
-"""What the bytes of Kafka's keys and values are, as SQL expressions that decode them and tell what can't be decoded."""
+"""SQL expressions that decode Kafka's keys and values, and detect what can't be decoded."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
 from lockstep.definition.ddl import literal
+from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline
 from lockstep.sources._strict import Strict, has_more_json, plain_text, tame_json
-from lockstep.sources.kafka._avro_names import of_another_type, telling_names
 from lockstep.sources.records import BAD, JSON_LOCALE
 
-#: Behind the bytes stands their hash when they are decoded, as one field more: who doesn't find it there has read too
-#: little of them or too much, and bytes that are left over are as malformed as those that are missing.
+#: The hash of the bytes is appended to them and decoded as one more field. A decoder that doesn't find it has read too
+#: few or too many bytes, so that surplus bytes are detected like missing ones.
 _END = "_lockstep_end"
-#: Gives what stands in the bytes, a mapping by column, or raises.
+#: Returns a mapping by column of what the bytes contain, or raises.
 Function = Callable[[bytes], Any]
 _REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _PREFIX = 5  #: bytes
-_VALUE = "value"  #: what is in a record of two that carries the hash, where the bytes aren't a record
+_VALUE = "value"  #: field of a record that wraps the value and the hash, if the bytes aren't a record
 
 
-class Encoding(StrEnum):
-    """What the bytes of a key or a value are."""
+class PartEncoding(StrEnum):
+    """The encoding of a key or a value."""
 
     BYTES = "bytes"
     STRING = "string"  #: UTF-8
     JSON = "json"  #: one object
     AVRO = "avro"  #: binary, without a container; with a schema registry's prefix where there is one
-    FUNCTION = "module:function"  #: whatever a Python function makes of them
+    FUNCTION = "module:function"  #: decoded by a Python function
 
 
 @dataclass(frozen=True)
 class Decoding:
-    """One of a record's two parts. `schema`: Spark DDL for JSON and what a function gives, the writer's Avro schema as
-    JSON for Avro. `function`: its `module:name`. `writers`: of Avro in a schema registry's wire format, its schemas by
-    id; `schema` is the reader's then."""
+    """The decoding of a record's key or value.
+
+    `schema`: Spark DDL for JSON and functions; for Avro the writer's schema as JSON, or with a schema registry the
+    reader's. `function`: its `module:name`. `writers`: the registry's schemas by id.
+    """
 
     column: str
-    encoding: Encoding
+    encoding: PartEncoding
     schema: str
     function: str = ""
     writers: Mapping[int, str] | None = None
 
     @classmethod
     def of(cls, where: str, column: str, encoding: str, schema: str | None) -> Decoding:
-        """Raises `InvalidPipeline`."""
-        function = encoding if _REFERENCE.fullmatch(encoding) and encoding not in tuple(Encoding) else ""
-        kind = Encoding.FUNCTION if function else encoding
-        if kind not in tuple(Encoding) or (kind == Encoding.FUNCTION and not function):
-            raise InvalidPipeline(f"{where}: {column}={encoding!r} is none of {', '.join(Encoding)}")
-        needs = kind in (Encoding.JSON, Encoding.AVRO, Encoding.FUNCTION)
+        """Raise `InvalidPipeline` for an invalid encoding or schema."""
+        function = encoding if _REFERENCE.fullmatch(encoding) and encoding not in tuple(PartEncoding) else ""
+        kind = PartEncoding.FUNCTION if function else encoding
+        if kind not in tuple(PartEncoding) or (kind == PartEncoding.FUNCTION and not function):
+            raise InvalidPipeline(f"{where}: {column}={encoding!r} must be one of {', '.join(PartEncoding)}")
+        needs = kind in (PartEncoding.JSON, PartEncoding.AVRO, PartEncoding.FUNCTION)
         if needs != (schema is not None):
             raise InvalidPipeline(
                 f"{where}: {column}_schema goes with {column}='json' or 'avro', or with a function, and only with them"
             )
-        if kind == Encoding.AVRO:
+        if kind == PartEncoding.AVRO:
             _require_avro(where, column, schema or "")
         if function and plain_text(schema or "") != schema:
-            raise InvalidPipeline(f"{where}: {column}_schema: a function's texts have no checked length: say STRING")
-        if kind == Encoding.JSON:
-            _ = Strict(schema or "", "json").schema  # or a type that can't be checked is refused only by Spark's job
-        return cls(column, Encoding(kind), schema or "", function)
+            raise InvalidPipeline(f"{where}: {column}_schema: lengths of a function's texts aren't checked: use STRING")
+        if kind == PartEncoding.JSON:
+            _ = Strict(schema or "", "json").schema  # refuses unsupported types here, not in Spark's job
+        return cls(column, PartEncoding(kind), schema or "", function)
 
     @property
     def may_fail(self) -> bool:
-        return self.encoding is not Encoding.BYTES
+        return self.encoding is not PartEncoding.BYTES
 
     @property
     def added_field(self) -> str | None:
-        """The field of a decoded record that tells whether it was one, if there is such a field."""
+        """The field of a decoded record that shows whether decoding succeeded, if there is one."""
         match self.encoding:
-            case Encoding.JSON:
+            case PartEncoding.JSON:
                 return BAD
-            case Encoding.AVRO:
+            case PartEncoding.AVRO:
                 return _END
             case _:
                 return None
 
     @property
     def decode_sql(self) -> str:
-        """The part, decoded, with the `added_field`."""
+        """The decoded part, including the `added_field`."""
         match self.encoding:
-            case Encoding.BYTES:
+            case PartEncoding.BYTES:
                 return self.column
-            case Encoding.STRING:
+            case PartEncoding.STRING:
                 return self._text
-            case Encoding.JSON:
+            case PartEncoding.JSON:
                 options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": BAD, **JSON_LOCALE}
                 pairs = ", ".join(literal(text) for pair in options.items() for text in pair)
                 text = tame_json(self._strict.schema, self._text, pairs)
                 return f"from_json({text}, {literal(f'{self._strict.schema}, {BAD} STRING')}, map({pairs}))"
-            case Encoding.AVRO if self.writers is None:
+            case PartEncoding.AVRO if self.writers is None:
                 ended = f"concat({self.column}, unhex({self._hash}))"
                 return f"from_avro({ended}, {literal(_ended(self.schema))}, map('mode', 'PERMISSIVE'))"
-            case Encoding.AVRO:
+            case PartEncoding.AVRO:
                 return self._registered_sql
-            case Encoding.FUNCTION:
+            case PartEncoding.FUNCTION:
                 return f"{self.given}.found"
 
     def fault_sql(self, decoded: str) -> str:
-        """Whether the bytes aren't what they should be, as an SQL condition; no bytes are no fault."""
+        """Return an SQL condition that the bytes are malformed; no bytes aren't."""
         failed = f"({self.column} IS NOT NULL AND {decoded} IS NULL)"
         match self.encoding:
-            case Encoding.BYTES:
+            case PartEncoding.BYTES:
                 return "false"
-            case Encoding.STRING:
+            case PartEncoding.STRING:
                 return self._is_no_text
-            case Encoding.JSON:  # its parser puts a replacement in the place of what is no UTF-8
+            case PartEncoding.JSON:  # its parser replaces what isn't UTF-8
                 more = f"({self.column} IS NOT NULL AND {has_more_json(self._text)})"
                 wrong = f"{decoded}.{BAD} IS NOT NULL OR {failed} OR {self._is_no_text} OR {more}"
                 return f"({wrong} OR {self._strict.changed(decoded)})"
-            case Encoding.AVRO:
-                found, text = f"{decoded}.{_END} = unhex({self._hash})", f"to_json({decoded})"
-                if (wide := _widened(self.schema)) != json.loads(self.schema):
-                    found += f" AND {text} = to_json({replace(self, schema=json.dumps(wide)).decode_sql})"
+            case PartEncoding.AVRO:
+                matches, text = f"{decoded}.{_END} = unhex({self._hash})", f"to_json({decoded})"
+                if (widened := _widened(self.schema)) != json.loads(self.schema):
+                    matches += f" AND {text} = to_json({replace(self, schema=json.dumps(widened)).decode_sql})"
                 if '"string"' in self.schema or '"map"' in self.schema:
-                    found += f" AND NOT contains({text}, '\ufffd')"  # in the place of bytes that are no text
-                return f"({self.column} IS NOT NULL AND NOT coalesce({found}, false))"
-            case Encoding.FUNCTION:
+                    matches += f" AND NOT contains({text}, '\ufffd')"  # replaces bytes that aren't text
+                return f"({self.column} IS NOT NULL AND NOT coalesce({matches}, false))"
+            case PartEncoding.FUNCTION:
                 return f"({self.given}.why IS NOT NULL)"
 
     @cached_property
     def _others(self) -> dict[int, str]:
-        """The writers' schemas that are of another type than the reader's, by id: of what, in words."""
-        found = {id: of_another_type(writer, self.schema) for id, writer in (self.writers or {}).items()}
-        return {id: told for id, told in found.items() if told is not None}
+        """Writers' schemas of another type than the reader's, by id, with a description of their type."""
+        types = {id: of_another_type(writer, self.schema) for id, writer in (self.writers or {}).items()}
+        return {id: description for id, description in types.items() if description is not None}
 
     @property
     def _registered_sql(self) -> str:
-        """By the writer's schema, which the prefix names, as the reader's schema has it."""
-        alike = {id: writer for id, writer in (self.writers or {}).items() if id not in self._others}
+        """SQL that decodes by the writer's schema, which the prefix names, into the reader's schema."""
+        matching = {id: writer for id, writer in (self.writers or {}).items() if id not in self._others}
         reader = literal(_ended(self.schema))
         options = f"map('mode', 'PERMISSIVE', 'avroSchema', {reader})"
         body = f"concat(substring({self.column}, {_PREFIX + 1}), unhex({self._hash}))"
         cases = "".join(
-            f"WHEN '{_prefix(id)}' THEN from_avro({body}, {literal(_ended(written))}, {options}) "
-            for id, written in sorted((id, telling_names(writer, self.schema)) for id, writer in alike.items())
+            f"WHEN '{_prefix(id)}' THEN from_avro({body}, {literal(_ended(schema))}, {options}) "
+            for id, schema in sorted((id, with_reader_names(writer, self.schema)) for id, writer in matching.items())
         )
-        nothing = f"from_avro(CAST(NULL AS BINARY), {reader}, map('mode', 'PERMISSIVE'))"
-        return f"CASE {self._found_prefix} {cases}ELSE {nothing} END" if cases else nothing
+        null_record = f"from_avro(CAST(NULL AS BINARY), {reader}, map('mode', 'PERMISSIVE'))"
+        return f"CASE {self._found_prefix} {cases}ELSE {null_record} END" if cases else null_record
 
     @property
     def why_sql(self) -> str | None:
-        """What is wrong with the bytes, in words, where that can be told; null where they are no bytes."""
+        """SQL of what is wrong with the bytes, if that can be known; null if there are none."""
         if self.function:
             return f"{self.given}.why"
         if self.writers is None:
             return None
-        known = ", ".join(f"'{_prefix(id)}'" for id in sorted(self.writers)) or "''"
-        told = f"the {self.column} names no schema that the registry has for it"
-        others = "".join(
-            f"WHEN {self._found_prefix} = '{_prefix(id)}' THEN {literal(f'the {self.column} is a {found}')} "
-            for id, found in sorted(self._others.items())
+        prefixes = ", ".join(f"'{_prefix(id)}'" for id in sorted(self.writers)) or "''"
+        unknown = f"the {self.column} names no schema that the registry has for it"
+        mismatches = "".join(
+            f"WHEN {self._found_prefix} = '{_prefix(id)}' THEN {literal(f'the {self.column} is a {description}')} "
+            for id, description in sorted(self._others.items())
         )
-        return f"CASE WHEN {self._found_prefix} NOT IN ({known}) THEN '{told}' {others}END"
+        return f"CASE WHEN {self._found_prefix} NOT IN ({prefixes}) THEN '{unknown}' {mismatches}END"
 
     @property
     def _found_prefix(self) -> str:
@@ -167,12 +169,12 @@ class Decoding:
 
     @property
     def given(self) -> str:
-        """The column of what a function gives: STRUCT<found, why>."""
+        """The column of a function's result: STRUCT<found, why>."""
         return f"_lockstep_given_{self.column}"
 
     def cast_sql(self, decoded: str) -> str:
-        """What was decoded, with the types of the schema."""
-        return self._strict.fitted(decoded) if self.encoding is Encoding.JSON else decoded
+        """Return the decoded part with the types of the schema."""
+        return self._strict.fitted(decoded) if self.encoding is PartEncoding.JSON else decoded
 
     @cached_property
     def _strict(self) -> Strict:
@@ -180,8 +182,8 @@ class Decoding:
 
     @property
     def wrapper_field(self) -> str | None:
-        """The field of what was decoded that is all of it, if it had to be put into a record."""
-        wrapped = self.encoding is Encoding.AVRO and not _is_record(json.loads(self.schema))
+        """The field with the decoded value, if it had to be wrapped in a record."""
+        wrapped = self.encoding is PartEncoding.AVRO and not _is_record(json.loads(self.schema))
         return _VALUE if wrapped else None
 
     @property
@@ -190,7 +192,7 @@ class Decoding:
 
     @property
     def raw_sql(self) -> str:
-        """The bytes, as members of a struct: as text where they are text, else in base64."""
+        """The bytes as members of a struct: as text if they are valid UTF-8, else in base64."""
         text = f"IF({self._is_no_text}, NULL, {self._text}) AS {self.column}"
         return f"{text}, IF({self._is_no_text}, base64({self.column}), NULL) AS {self.column}_base64"
 
@@ -203,32 +205,30 @@ class Decoding:
         return f"NOT coalesce(is_valid_utf8({self._text}), true)"
 
 
-def reference_of(where: str, part: str, given: str | Function) -> str:
-    """What a definition says of a part, as a plan has it. Raises `InvalidPipeline` for a function without a name."""
-    if isinstance(given, str):
-        return given
-    found = f"{getattr(given, '__module__', None)}:{getattr(given, '__qualname__', None)}"
-    if not _REFERENCE.fullmatch(found) or found.startswith(("__main__:", "None:")):
+def reference_of(where: str, part: str, decoder: str | Function) -> str:
+    """Return a part's encoding as plans store it. Raises `InvalidPipeline` for a function without a name."""
+    if isinstance(decoder, str):
+        return decoder
+    reference = f"{getattr(decoder, '__module__', None)}:{getattr(decoder, '__qualname__', None)}"
+    if not _REFERENCE.fullmatch(reference) or reference.startswith(("__main__:", "None:")):
         raise InvalidPipeline(
-            f"{where}: {part} is {found}, which no other process can import: give a function that stands in a module"
+            f"{where}: {part} is {reference}, which other processes can't import: give a module's function"
         )
-    return found
+    return reference
 
 
 def _require_avro(where: str, name: str, schema: str) -> None:
     what = f"{where}: {name}_schema"
     try:
-        found = json.loads(schema)
+        parsed = json.loads(schema)
     except ValueError as error:
         raise InvalidPipeline(f"{what} is no JSON: {error}") from None
-    if isinstance(found, list):
-        raise InvalidPipeline(
-            f"{what} is to be one type, not a union: a record without a key or a value has null there"
-        )
+    if isinstance(parsed, list):
+        raise InvalidPipeline(f"{what} must be one type, not a union: a record without a key or a value has null there")
 
 
 def _prefix(id: int) -> str:
-    """The bytes in front of what was written by a registry's schema: 0, and its id."""
+    """Return the prefix of the registry's wire format in hex: 0, and the schema's id."""
     return f"{id:0{2 * _PREFIX}X}"
 
 
@@ -237,20 +237,170 @@ def _is_record(schema: Any) -> bool:
 
 
 def _widened(schema: str) -> Any:
-    """The schema with decimals of more than 18 digits: of others Spark takes the last 64 bits, whatever is before."""
+    """Return the schema with wide decimals of more than 18 digits: for others Spark ignores all but the last 64
+    bits."""
 
-    def widen(found: dict[str, Any]) -> dict[str, Any]:
-        size = found.get("size", 16)  # bytes, of a fixed type; eight are 18 digits
-        short = found.get("logicalType") == "decimal" and found.get("precision", 99) <= 18 and size > 8
-        return {**found, "precision": min(38, int((8 * size - 1) * 0.30103))} if short else found
+    def widen(type: dict[str, Any]) -> dict[str, Any]:
+        size = type.get("size", 16)  # bytes of a fixed type; eight hold 18 digits
+        short = type.get("logicalType") == "decimal" and type.get("precision", 99) <= 18 and size > 8
+        return {**type, "precision": min(38, int((8 * size - 1) * 0.30103))} if short else type
 
     return json.loads(schema, object_hook=widen)
 
 
 def _ended(schema: str) -> str:
-    """The schema of the bytes with their hash behind them."""
-    found = json.loads(schema)
-    if not _is_record(found):
-        found = {"type": "record", "name": "_lockstep_wrapped", "fields": [{"name": _VALUE, "type": found}]}
+    """Return the schema of the bytes followed by their hash."""
+    record = json.loads(schema)
+    if not _is_record(record):
+        record = {"type": "record", "name": "_lockstep_wrapped", "fields": [{"name": _VALUE, "type": record}]}
     end = {"name": _END, "type": {"type": "fixed", "name": "_lockstep_hash", "size": 16}}
-    return json.dumps({**found, "fields": [*found["fields"], end]})
+    return json.dumps({**record, "fields": [*record["fields"], end]})
+
+
+_PRIMITIVE = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+_NAMED = frozenset({"record", "error", "enum", "fixed"})
+_PARTS = {"array": "items", "map": "values"}
+_NOT_READ = ("aliases", "default")  #: attributes of a writer's schema that have no effect
+
+
+def of_another_type(writer: str, reader: str) -> str | None:
+    """Describe how the schemas' types differ, if one is a record and the other isn't the same record; else None.
+
+    By Avro's rules records, enums and fixed types match by name, or by an alias of the reader's. Its implementation
+    (1.12, `org.apache.avro.Resolver`) ignores names of records, and compares only the last part of others: where a
+    reader's fields have defaults, a record of any other type would be decoded.
+    """
+    written, read = _AvroSchema(writer), _AvroSchema(reader)
+    if not (written.is_record or read.is_record) or read.namesake(written, written.root, [read.root]) is not None:
+        return None
+    return f"{written.type_name}, and not {read.type_name}"
+
+
+def with_reader_names(writer: str, reader: str) -> str:
+    """Return the writer's schema, renamed so that Avro's resolution matches types exactly by name.
+
+    A named type gets the reader's name for it, or a unique one that matches nothing if the reader expects another type.
+    """
+    writer_schema, reader_schema = _AvroSchema(writer), _AvroSchema(reader)
+    return json.dumps(_Renaming(writer_schema, reader_schema).written(writer_schema.root, reader_schema.root))
+
+
+class _AvroSchema:
+    """A parsed schema. `types`: named types by full name. Aliases and references are full names, too."""
+
+    def __init__(self, text: str) -> None:
+        self.types: dict[str, Json] = {}
+        self.root = self._parse(json.loads(text), "")
+
+    @property
+    def is_record(self) -> bool:
+        return self._kind(self.root) == "record"
+
+    @property
+    def type_name(self) -> str:
+        """The type for messages."""
+        if isinstance(self.root, list):
+            return "union"
+        return self.root if isinstance(self.root, str) else str(self.root["type"])
+
+    def _kind(self, name: Json) -> str | None:
+        """Return the kind of a named type; None for others."""
+        return self.types[name]["type"] if isinstance(name, str) and name in self.types else None
+
+    def unit(self, schema: Json) -> tuple[Json, ...] | None:
+        """Return the unit of a number or bytes: the logical type, and a decimal's scale."""
+        type = self.types.get(schema) if isinstance(schema, str) else schema
+        return (kind, type.get("scale", 0)) if isinstance(type, dict) and (kind := type.get("logicalType")) else None
+
+    def namesake(self, writer: _AvroSchema, name: Json, branches: Sequence[Json]) -> str | None:
+        """Return which of the reader's types `branches` a writer's type is, by name or alias; None if none."""
+        kind = writer._kind(name)
+        candidates = [candidate for candidate in branches if kind is not None and self._kind(candidate) == kind]
+        return next(
+            (candidate for candidate in candidates if candidate == name),
+            next((candidate for candidate in candidates if name in self.types[candidate]["aliases"]), None),
+        )
+
+    def _parse(self, schema: Json, space: str) -> Json:
+        match schema:
+            case str():
+                full = _full_name(schema, space)
+                return schema if schema in _PRIMITIVE or full not in self.types else full
+            case list():
+                return [self._parse(branch, space) for branch in schema]
+            case {"type": str(kind), "name": str(name)} if kind in _NAMED:
+                own = schema.get("namespace")
+                return self._named(schema, _full_name(name, space if own is None else own))
+            case {"type": "array" | "map" as kind}:
+                return {**schema, _PARTS[kind]: self._parse(schema[_PARTS[kind]], space)}
+            case {"type": str(kind)} if kind in _PRIMITIVE:
+                return schema
+        return self._parse(schema["type"], space)
+
+    def _named(self, schema: Mapping[str, Json], full: str) -> str:
+        space = full.rpartition(".")[0]
+        aliases = [_full_name(alias, space) for alias in schema.get("aliases", ())]
+        type = self.types[full] = {**schema, "aliases": aliases}  # before its fields, which may refer to it
+        if "fields" in type:
+            type["fields"] = [{**member, "type": self._parse(member["type"], space)} for member in type["fields"]]
+        return full
+
+
+def _full_name(name: str, space: str) -> str:
+    return name if "." in name or not space else f"{space}.{name}"
+
+
+class _Renaming:
+    """Renames a writer's schema for a reader's. Each type is written once for each type that it is read as."""
+
+    def __init__(self, writer: _AvroSchema, reader: _AvroSchema) -> None:
+        self._writer, self._reader = writer, reader
+        self._names: dict[tuple[str, str | None], str] = {}
+        self._strange = 0
+
+    def written(self, writer: Json, reader: Json | None) -> Json:
+        """Return the renamed schema. `reader`: None if nothing is read of it, or nothing compatible."""
+        branches = reader if isinstance(reader, list) else [reader]
+        units = [unit for branch in branches if (unit := self._reader.unit(branch)) is not None]
+        if units and self._writer.unit(writer) not in (None, *units):
+            return self._nothing()  # Avro would mistake one unit for the other
+        match writer:
+            case list():
+                return [self.written(branch, reader) for branch in writer]
+            case str() if writer in self._writer.types:
+                if reader is None:
+                    return self._named(writer, None)
+                reader_name = self._reader.namesake(self._writer, writer, branches)
+                return self._nothing() if reader_name is None else self._named(writer, reader_name)
+            case {"type": "array" | "map" as kind}:
+                part = _PARTS[kind]
+                readers = (branch[part] for branch in branches if isinstance(branch, dict) and branch["type"] == kind)
+                return {**writer, part: self.written(writer[part], next(readers, None))}
+        return writer
+
+    def _nothing(self) -> Json:
+        """Return a type that matches nothing, so that decoding a value of it fails."""
+        self._strange += 1
+        return {"type": "fixed", "name": f"_lockstep_strange_{self._strange}", "namespace": "", "size": 1}
+
+    def _named(self, name: str, reader: str | None) -> Json:
+        if (written_name := self._names.get((name, reader))) is not None:
+            return written_name
+        full = f"_lockstep_skipped.{name}" if reader is None else reader
+        if full in self._names.values():  # another type already has this name of the reader's, by an alias
+            full = f"_lockstep_{len(self._names)}.{full}"
+        self._names[name, reader] = full
+        space, _, last = full.rpartition(".")
+        type = {key: value for key, value in self._writer.types[name].items() if key not in _NOT_READ}
+        type |= {"name": last, "namespace": space}
+        if "fields" in type:
+            reader_fields = self._reader.types[reader]["fields"] if reader is not None else []
+            type["fields"] = [self._field(field, reader_fields) for field in type["fields"]]
+        return type
+
+    def _field(self, field: Mapping[str, Json], reader_fields: Sequence[Mapping[str, Json]]) -> Json:
+        name = field["name"]
+        exact = (candidate["type"] for candidate in reader_fields if candidate["name"] == name)
+        alias = (candidate["type"] for candidate in reader_fields if name in candidate.get("aliases", ()))
+        attributes = {key: value for key, value in field.items() if key not in _NOT_READ}
+        return {**attributes, "type": self.written(field["type"], next(exact, next(alias, None)))}

@@ -1,4 +1,4 @@
-"""KafkaSource: topics as a source (Flink: KafkaSource)."""
+"""Kafka topics as a source."""
 
 from __future__ import annotations
 
@@ -16,38 +16,47 @@ from lockstep.epoch import Json, KeyedBy
 from lockstep.errors import InvalidPipeline, SourceRefused, SourceUnavailable
 from lockstep.sources.base import Source, SourceContext
 from lockstep.sources.kafka._decoding import Decoding, Function, reference_of
-from lockstep.sources.kafka._end_offsets import End, Ending, check_end
+from lockstep.sources.kafka._offsets import (
+    End,
+    Ending,
+    Start,
+    check_end,
+    check_start,
+    group_of,
+    start_from_json,
+    time_as_json,
+)
 from lockstep.sources.kafka._open_source import CursorKafkaSource, IntervalKafkaSource, OpenKafkaSource
-from lockstep.sources.kafka._start_offsets import Start, check_start, group_of, start_from_json, time_as_json
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class KafkaSource(Source):
     """Committed records of topics: `key`, `value`, `topic`, `partition`, `offset`, `timestamp`[, `headers`].
 
-    `topics`: one name, or several; or `pattern`, a regular expression of whole names. `connection`: the id of a
-    connection, see `lockstep.connections.kafka.connection.settings_of`. `start`, for the first epoch: "earliest",
-    "latest", a time, {topic: {partition: offset}}, where what isn't named starts at its oldest record; so do partitions
-    and topics that join later; or "group:" and the id of a consumer group, where that stands when the epoch is planned.
-    `offset_reset`: where partitions start then of which it has committed nothing, "none" refuses them. `end`: nothing
-    behind it is read, and later epochs are empty: "latest", which is as of the first epoch, a time, or {topic:
-    {partition: offset behind the last record}} (Flink: setBounded). `key`, `value`: "bytes", "string", "json" (with
-    `…_schema`, Spark DDL), "avro" (with `…_schema`, the Avro schema), or a function of the bytes, as it is or as
-    "module:name", that gives a mapping by the columns of `…_schema` (Spark DDL) or raises (Flink:
-    DeserializationSchema). `registry`: the id of a connection to a schema registry, whose wire format Avro has then;
-    `…_schema` is the reader's, and `subjects` are those of writers, where they aren't "<topic>-value" and
-    "<topic>-key". `on_bad_records`: "fail" or "quarantine" for what isn't that. `max_rows_per_epoch` counts
-    offsets. `headers`: read them too. `group`: a consumer group whose offsets follow what is published, for lag
-    monitors.
+    `topics`: one or several names; or `pattern`, a regular expression that must match whole names. `connection`: the id
+    of a connection, see `lockstep.connections.kafka.connection.settings_of`.
 
-    `by_interval=True`: an epoch has the records whose timestamps are in its interval, and begins `settle` after it; for
-    topics with message.timestamp.type=LogAppendTime, where a record can't come late.
+    `start`, for the first epoch: "earliest", "latest", a time, {topic: {partition: offset}}, or "group:" and a consumer
+    group's id, for the offsets that it has committed when the epoch is planned. Partitions that aren't named, and
+    partitions and topics that are added later, start at their oldest record. `offset_reset`: where partitions without
+    an offset of the group start; "none" refuses them. `end`: later records are never read, and later epochs are empty:
+    "latest" as of the first epoch, a time, or {topic: {partition: offset behind the last record}}.
 
-    A range ends before the oldest open transaction. Its records are read again, or an error says which are gone:
-    `OffsetsExpired`, `LogTruncated`, `TopicRecreated`. `accept_loss=("orders",)` takes up such a topic again, where
-    it was cut or where it now begins, or goes on without it. A topic that `topics` or `pattern` no longer means goes on
-    where it ended when it is back. Positions are {"cluster", "topics": {name: {"id", "leaders", "partitions": {number:
-    [first, end]}}}}, with "left", "bound" and "by_clock" where there are such.
+    `key`, `value`: "bytes", "string", "json" (with `…_schema`, Spark DDL), "avro" (with `…_schema`, the Avro schema),
+    or a function of the bytes, or its "module:name", that returns a mapping by the columns of `…_schema` (Spark DDL) or
+    raises. `registry`: the id of a connection to a schema registry; Avro then has its wire format, `…_schema` is the
+    reader's, and `subjects` are the writers' if they aren't "<topic>-value" and "<topic>-key". `on_bad_records`:
+    malformed records "fail" the epoch or go to "quarantine". `max_rows_per_epoch` counts offsets. `headers`: also read
+    headers. `group`: a consumer group that gets the published offsets, for lag monitors.
+
+    `by_interval=True`: an epoch has the records with timestamps in its interval, and begins `settle` after it; for
+    topics with message.timestamp.type=LogAppendTime, to which no record comes late.
+
+    A range ends before the oldest open transaction. Records that can't be read again are an error: `OffsetsExpired`,
+    `LogTruncated`, `TopicRecreated`. `accept_loss=("orders",)` resumes such a topic where it was cut or where it now
+    begins, or continues without it. A topic that `topics` or `pattern` stops matching is resumed where it ended once it
+    matches again. Positions are {"cluster", "topics": {name: {"id", "leaders", "partitions": {number: [first, end]}}}},
+    with "left", "bound" and "by_clock" if needed.
     """
 
     topics: str | tuple[str, ...] = field(default=(), kw_only=False)
@@ -93,7 +102,7 @@ class KafkaSource(Source):
         if bool(self.topics) == (self.pattern is not None):
             raise InvalidPipeline(f"{where}: give either topics or a pattern")
         if self.on_bad_records not in ("fail", "quarantine"):
-            raise InvalidPipeline(f"{where}: on_bad_records is 'fail' or 'quarantine'")
+            raise InvalidPipeline(f"{where}: on_bad_records must be 'fail' or 'quarantine'")
         if self.pattern is not None and not _is_expression(self.pattern):
             raise InvalidPipeline(f"{where}: the pattern {self.pattern!r} is no regular expression")
         if self.max_rows_per_epoch is not None and self.max_rows_per_epoch < 1:
@@ -109,7 +118,7 @@ class KafkaSource(Source):
         self._decodings(where)
 
     def _decodings(self, where: str) -> tuple[Decoding, Decoding]:
-        """Of keys and of values. Raises `InvalidPipeline`."""
+        """Return the decodings of keys and values. Raises `InvalidPipeline`."""
         key = Decoding.of(where, "key", str(self.key), self.key_schema)
         return key, Decoding.of(where, "value", str(self.value), self.value_schema)
 
@@ -119,10 +128,10 @@ class KafkaSource(Source):
 
     def arguments(self) -> dict[str, Json]:
         times = {"start": self.start, "end": self.end}
-        told = {name: time_as_json(time) for name, time in times.items() if isinstance(time, datetime)}
+        times_as_json = {name: time_as_json(time) for name, time in times.items() if isinstance(time, datetime)}
         plain: Any = {"start": "earliest", "end": None}
-        whole = replace(self, **{name: plain[name] for name in told}) if told else self
-        return {**super(KafkaSource, whole).arguments(), **told}
+        plain_source = replace(self, **{name: plain[name] for name in times_as_json}) if times_as_json else self
+        return {**super(KafkaSource, plain_source).arguments(), **times_as_json}
 
     def reads_from(self) -> str:
         return f"topics {self._selection} of connection {self.connection}"
@@ -132,15 +141,15 @@ class KafkaSource(Source):
         return (self.connection,) if self.registry is None else (self.connection, self.registry)
 
     def datasets(self, connections: Mapping[str, str]) -> tuple[Dataset, ...]:
-        """Of topics that are named; a pattern names none."""
-        given, where = connections[self.connection], f"source {self._selection}"
-        return tuple(dataset_of(given, topic, where) for topic in _tuple_of(self.topics))
+        """Return the named topics; none for a pattern."""
+        uri, where = connections[self.connection], f"source {self._selection}"
+        return tuple(dataset_of(uri, topic, where) for topic in _tuple_of(self.topics))
 
     def why_no_snapshot(self) -> str | None:
-        return "a topic's older records go, and what it has is no table: keep it as state (docs/state.md)"
+        return "a topic's older records go, and it is no table: keep its rows as state (docs/state.md)"
 
     def open(self, context: SourceContext) -> OpenKafkaSource:
-        """Raises `InvalidPipeline` for a connection that isn't given, or no good."""
+        """Raise `InvalidPipeline` for a connection that isn't given or is invalid."""
         where = f"source {context.source}"
         who = Asker(where, SourceUnavailable, SourceRefused)
         settings = entered_settings(context.dsn(self.connection), who)

@@ -1,4 +1,4 @@
-"""Rows out of MariaDB on a Spark worker. This module goes there by value, with `lockstep.errors`."""
+"""Rows out of MariaDB on a Spark worker, which gets this module and `lockstep.errors` by value."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from pymysql.cursors import SSCursor
 from lockstep.errors import BadRecords, StageFailed
 
 _BATCH = 20_000  #: rows
-#: What the text of values must not depend on; one state of the database for all that a session asks; every row of it,
-#: however long that takes.
+#: Makes the text of values independent of the server's settings, shows a session one state, and reads without limits.
 SETTINGS = (
     "SET SESSION sql_mode = '', time_zone = '+00:00', tx_isolation = 'REPEATABLE-READ', lock_wait_timeout = 10, "
     "sql_select_limit = 18446744073709551615, max_statement_time = 0, net_write_timeout = 300, wait_timeout = 300, "
@@ -24,16 +23,19 @@ SETTINGS = (
 )
 
 
-#: What pyarrow makes of text, a column at a time, and the driver would make of it a value at a time.
+#: Types that pyarrow converts from text by column, which is faster than the driver's conversion by value.
 _ARROWS = (FIELD_TYPE.DECIMAL, FIELD_TYPE.NEWDECIMAL, FIELD_TYPE.DATE, FIELD_TYPE.DATETIME, FIELD_TYPE.TIMESTAMP)
 _CONVERSIONS = {kind: convert for kind, convert in conversions.items() if kind not in _ARROWS}
 
 
 @dataclass(frozen=True)
 class SelectOut:
-    """Runs one query at a time. `arguments`: of the driver's connect, the password among them. `shown`: errors may
-    quote values; else `hint` is told in their place. `of_rows`: numbers of the server's errors that quote some; above
-    `servers` they are somebody's own."""
+    """Runs one query at a time on a worker.
+
+    `arguments`: of the driver's connect, including the password. `shown`: errors may quote values; otherwise they
+    contain `hint`. `of_rows`: numbers of the server's errors that quote values. Numbers above `servers` are
+    application-defined.
+    """
 
     arguments: Mapping[str, Any] = field(repr=False)
     schema: pa.Schema
@@ -43,8 +45,10 @@ class SelectOut:
     servers: int = field(default=0, repr=False)
 
     def __call__(self, query: str) -> Iterator[pa.RecordBatch]:
-        """The query's rows as batches of `schema`. Raises `BadRecords` or `StageFailed`, without the login in its
-        text, and without values of rows unless they may be shown."""
+        """Yield the query's rows as batches of `schema`.
+
+        Raises `BadRecords` or `StageFailed`, without the login, and without values of rows unless `shown`.
+        """
         try:
             connection = pymysql.connect(**self.arguments, charset="utf8mb4", cursorclass=SSCursor, conv=_CONVERSIONS)
             try:

@@ -1,4 +1,4 @@
-"""Where an epoch of a Postgres table may end, so that no row can come below it any more."""
+"""Columns of a Postgres table, and where an epoch may end so that no row can come below that any more."""
 
 from __future__ import annotations
 
@@ -8,17 +8,103 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Protocol
 
+import pyarrow as pa
 from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor
 
 from lockstep.errors import SourceChanged, SourceRefused
-from lockstep.sources.tables._postgres_columns import SourceColumn
 from lockstep.sources.tables.source import Span, TableSource, why_restarted, youth
 
+_MICROSECONDS = "(extract(epoch FROM {}) * 1000000)::bigint"
+_TEXT = "{}::text"
+
+#: type of pg_catalog → (expression, Arrow type)
+_EXACT: dict[str, tuple[str, pa.DataType]] = {
+    "bool": ("{}", pa.bool_()),
+    "int2": ("{}", pa.int16()),
+    "int4": ("{}", pa.int32()),
+    "int8": ("{}", pa.int64()),
+    "float4": ("{}", pa.float32()),
+    "float8": ("{}", pa.float64()),
+    "text": ("{}", pa.string()),
+    "varchar": ("{}", pa.string()),
+    "uuid": (_TEXT, pa.string()),
+    "json": (_TEXT, pa.string()),
+    "jsonb": (_TEXT, pa.string()),
+    "bytea": ("encode({}, 'hex')", pa.binary()),
+    "date": ("({} - date '1970-01-01')", pa.date32()),
+    "timestamp": (_MICROSECONDS, pa.timestamp("us")),
+    "timestamptz": (_MICROSECONDS, pa.timestamp("us", "UTC")),
+    "xid8": ("{}::text::bigint", pa.int64()),
+}
+
+#: type of pg_catalog → the values that its Arrow type can't hold
+_UNHELD = {
+    "numeric": "{} = 'NaN'",
+    "date": "NOT isfinite({})",
+    "timestamp": "NOT isfinite({}) OR {} > '294246-12-31'",
+    "timestamptz": "NOT isfinite({}) OR {} > '294246-12-31'",
+}
+
+COLUMNS = """
+    SELECT a.attname, CASE WHEN n.nspname = 'pg_catalog' THEN t.typname::text ELSE '' END, t.typtype::text,
+           format_type(a.atttypid, a.atttypmod), a.atttypmod, a.attnotnull
+    FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid JOIN pg_namespace n ON n.oid = t.typnamespace
+    WHERE a.attrelid = %s::bigint::oid AND a.attnum > 0 AND NOT a.attisdropped
+    ORDER BY a.attnum
+"""
+
+#: Each column's name and definition. The xmin of a catalog entry also shows a change that was reverted.
+SHAPES = """
+    SELECT a.attname, a.attnum, a.xmin::text, format_type(a.atttypid, a.atttypmod), pg_get_expr(d.adbin, d.adrelid),
+           (SELECT string_agg(concat_ws(' ', e.oid, e.xmin, e.enumlabel), ',' ORDER BY e.enumsortorder)
+            FROM pg_enum e WHERE e.enumtypid = a.atttypid)
+    FROM pg_attribute a
+    LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum AND a.attgenerated <> ''
+    WHERE a.attrelid = %s::bigint::oid AND a.attnum > 0 AND NOT a.attisdropped
+"""
+
+
+@dataclass(frozen=True)
+class PostgresColumn:
+    """A column as in pg_attribute. `kind`: pg_type.typtype, `e` for an enum; `modifier`: atttypmod."""
+
+    name: str
+    type_name: str
+    kind: str
+    type_text: str
+    modifier: int
+    not_null: bool
+
+    @property
+    def arrow(self) -> pa.DataType | None:
+        """The type that holds every value; None if Spark has none."""
+        if self.kind == "e":
+            return pa.string()
+        if self.type_name != "numeric":
+            return _EXACT[self.type_name][1] if self.type_name in _EXACT else None
+        if self.modifier < 0:
+            return None
+        precision, scale = (self.modifier - 4) >> 16 & 0xFFFF, ((self.modifier - 4 & 0x7FF) ^ 1024) - 1024
+        return pa.decimal128(precision, scale) if 0 <= scale <= precision <= 38 else None
+
+    def select(self, order_by: str) -> sql.Composable:
+        """Return the column as SQL with exact text.
+
+        A value that the Arrow type can't hold is returned with its row's `order_by`, as a text that is no valid value.
+        """
+        expression = _TEXT if self.kind == "e" else _EXACT.get(self.type_name, ("{}",))[0]
+        if self.type_name not in _UNHELD:
+            return sql.SQL(expression).format(sql.Identifier(self.name))
+        checked = f"CASE WHEN {_UNHELD[self.type_name]} THEN concat({{0}}, {{1}}, {{2}}) ELSE ({expression})::text END"
+        key = (sql.Literal(f" where {order_by} is "), sql.Identifier(order_by))
+        return sql.SQL(checked.replace("{}", "{0}")).format(sql.Identifier(self.name), *key)
+
+
 _log = logging.getLogger(__name__)
-_LONG = timedelta(minutes=1)  #: what a transaction may hold rows back without being named
+_LONG = timedelta(minutes=1)  #: how long a transaction may hold rows back without being reported
 VIEW = "v"  #: relkind
-VIEWS = (VIEW, "m")  #: relkinds; what can be said of their columns, their tables have to keep
+VIEWS = (VIEW, "m")  #: relkinds, whose columns' constraints aren't known
 _INTEGERS = ("int2", "int4", "int8")
 _MOMENTS = ("timestamp", "timestamptz")
 
@@ -58,26 +144,26 @@ _INDEXED = """
 """
 
 
-class Order(Protocol):
-    """How a column's values become ranges."""
+class RowOrder(Protocol):
+    """How an ordering column's values form ranges."""
 
     def within(self, span: Span) -> sql.Composable:
-        """The rows of the span, as a condition."""
+        """Return a condition for the rows of the span."""
 
     def end(self, cursor: Cursor, table: sql.Identifier, after: str | None) -> str | None:
-        """Where the longest range that starts at `after` ends; `after` if it would be empty."""
+        """Return the end of the longest range that starts at `after`; `after` if it would be empty."""
 
     def restarted(self, cursor: Cursor, table: sql.Identifier, oid: int, after: str) -> str | None:
-        """Why rows that come now may have numbers up to `after`; None if nothing says so."""
+        """Return why new rows may have numbers up to `after`; None if nothing indicates it."""
 
     def held_by(self, cursor: Cursor, table: sql.Identifier, after: str | None) -> str | None:
-        """What keeps rows behind `after` from being read for long."""
+        """Return what has long kept rows behind `after` from being read."""
 
     def capped(self, cursor: Cursor, table: sql.Identifier, span: Span, rows: int) -> str | None:
-        """Where a range of about `rows` rows ends that starts as `span` does."""
+        """Return the end of a range of about `rows` rows that starts as `span` does."""
 
 
-def require_usable(where: str, kind: str, column: SourceColumn) -> None:
+def require_usable(where: str, kind: str, column: PostgresColumn) -> None:
     """Raise `SourceRefused` unless `column` can order the table's rows. `kind`: pg_class.relkind."""
     if column.type_name not in ("xid8", *_INTEGERS, *_MOMENTS):
         raise SourceRefused(
@@ -92,21 +178,22 @@ def require_usable(where: str, kind: str, column: SourceColumn) -> None:
 
 
 def warn_unindexed(cursor: Cursor, where: str, oid: int, kind: str, column: str) -> None:
-    """Tell if the whole table is read each time."""
+    """Log a warning if every epoch reads the whole table."""
     if kind not in VIEWS and not _is_true(cursor, _INDEXED, (oid, column)):
         _log.warning("%s has no index that starts with %s: every epoch reads the whole table", where, column)
 
 
 @dataclass(frozen=True)
 class CommitOrder:
-    """By the number of the transaction that inserted a row: [after, upto). Below pg_snapshot_xmin all have ended."""
+    """Orders rows by the number of the inserting transaction: [after, upto). Those below pg_snapshot_xmin have
+    ended."""
 
     where: str
     column: str
 
     @classmethod
     def of(cls, cursor: Cursor, where: str, oid: int, kind: str, column: str) -> CommitOrder:
-        """Raises `SourceRefused` if nothing fills the column with the numbers of this server's transactions."""
+        """Raise `SourceRefused` if nothing fills the column with this server's transaction numbers."""
         if kind not in VIEWS and not _is_true(cursor, _FILLS_IT, {"oid": oid, "column": column}):
             raise SourceRefused(
                 f"{where}: column {column} has neither the default pg_current_xact_id() nor a trigger that could set "
@@ -120,21 +207,18 @@ class CommitOrder:
     def end(self, cursor: Cursor, table: sql.Identifier, after: str | None) -> str | None:
         cursor.execute(_HORIZON)
         horizon, following = _row(cursor)
-        self._require_own_numbers(cursor, table, following)
-        if after is not None and int(horizon) < int(after):
-            raise SourceChanged(
-                f"{self.where}: epochs have read up to transaction {after}, and the server is at {horizon}: it was "
-                "restored or reset, and new rows would be taken for old ones; pg_resetwal --epoch raises its numbers"
-            )
-        return horizon
-
-    def _require_own_numbers(self, cursor: Cursor, table: sql.Identifier, following: str) -> None:
         query = sql.SQL("SELECT EXISTS (SELECT FROM {} WHERE {} >= {}::text::xid8)")
         if _is_true(cursor, query.format(table, sql.Identifier(self.column), sql.Literal(following))):
             raise SourceRefused(
                 f"{self.where}: rows carry transaction numbers that this server has not reached ({following}): they "
-                f"were restored from another one; set column {self.column} anew"
+                f"were restored from another server; set column {self.column} again"
             )
+        if after is not None and int(horizon) < int(after):
+            raise SourceChanged(
+                f"{self.where}: epochs have read up to transaction {after}, and the server is at {horizon}: it was "
+                "restored or reset, and new rows would be mistaken for old ones; pg_resetwal --epoch raises its numbers"
+            )
+        return horizon
 
     def restarted(self, cursor: Cursor, table: sql.Identifier, oid: int, after: str) -> str | None:
         return None  # `end` compares with the server's own numbers
@@ -143,7 +227,7 @@ class CommitOrder:
         cursor.execute(_HOLDER)
         for holder, age in cursor.fetchall():
             if age is None:
-                return f"{holder}; GRANT pg_read_all_stats to the source's role tells for how long"
+                return f"{holder}; GRANT pg_read_all_stats to the source's role to see for how long"
             if age >= _LONG:
                 return f"{holder}, for {age}"
         return None
@@ -153,7 +237,7 @@ class CommitOrder:
         if beyond is None or first is None:
             return span.upto
         if beyond != first:
-            return beyond  # exclusive: the transaction that would be cut in two comes next time
+            return beyond  # exclusive: the transaction that would be split is left to the next epoch
         return self._nth(cursor, table, Span(str(int(first) + 1), span.upto), 0) or span.upto
 
     def _nth(self, cursor: Cursor, table: sql.Identifier, span: Span, offset: int) -> str | None:
@@ -162,21 +246,23 @@ class CommitOrder:
 
 @dataclass(frozen=True)
 class GrowingColumn:
-    """By a column that only grows: (after, upto], where every row is older than `young_for`. `clocked`: no row ahead
-    of the clock is read."""
+    """Orders rows by a growing column: (after, upto], where every row is older than `young_for`.
+
+    `clocked`: rows ahead of the clock aren't read.
+    """
 
     where: str
     source: TableSource
-    column: SourceColumn
+    column: PostgresColumn
     young_for: timedelta
     settled_by: str
     clocked: bool
 
     @classmethod
     def of(
-        cls, where: str, columns: Mapping[str, SourceColumn], source: TableSource, *, clocked: bool
+        cls, where: str, columns: Mapping[str, PostgresColumn], source: TableSource, *, clocked: bool
     ) -> GrowingColumn:
-        """Raises `SourceRefused` if it isn't said, or can't be seen, when a row has settled."""
+        """Raise `SourceRefused` if it isn't declared, or can't be determined, when a row has settled."""
         order_by, settle = source.order_by, source.settle
         column = columns[order_by]
         if settle is None:
@@ -188,7 +274,7 @@ class GrowingColumn:
         if settle and (by not in columns or columns[by].type_name != "timestamptz"):
             raise SourceRefused(
                 f"{where}: settled_by= has to name a timestamptz column, set by the server (a timestamp without time "
-                f"zone is the clock of whoever wrote it); is {by!r}"
+                f"zone depends on the writer's clock); is {by!r}"
             )
         clocked = clocked and column.type_name in _MOMENTS
         return cls(where, source, column, youth(settle, order_by, by), by, clocked)
@@ -208,12 +294,12 @@ class GrowingColumn:
 
     @property
     def _clock(self) -> sql.Composable:
-        """The server's clock as the column's type has it; local time may be 14 hours ahead of UTC."""
+        """The server's clock in the column's type; local time may be 14 hours ahead of UTC."""
         naive = "timezone('UTC', clock_timestamp()) + interval '14 hours'"
         return sql.SQL(naive if self.column.type_name == "timestamp" else "clock_timestamp()")
 
     def _clock_below(self, cursor: Cursor, value: str) -> str | None:
-        """The server's clock, if `value` is ahead of it by more than clocks differ."""
+        """Return the server's clock if `value` is ahead of it by more than the tolerance of a minute."""
         ahead = sql.SQL("SELECT clock_timestamp()::text WHERE {}::text::{} > {} + interval '1 minute'")
         cursor.execute(ahead.format(sql.Literal(value), sql.SQL(self.column.type_name), self._clock))
         row: tuple[str] | None = cursor.fetchone()
@@ -227,7 +313,7 @@ class GrowingColumn:
         return why_restarted(self.column.name, after, largest, self._following(cursor, oid))
 
     def _following(self, cursor: Cursor, oid: int) -> int | None:
-        """What the column's sequence gives next, if it has one that only grows and may be read."""
+        """Return the next number of the column's sequence, if it has one that only grows and is readable."""
         cursor.execute(_SEQUENCE, {"oid": oid, "column": self.column.name})
         for schema, name, increment in cursor.fetchall():
             cursor.execute(sql.SQL("SELECT last_value, is_called FROM {}").format(sql.Identifier(schema, name)))
@@ -236,7 +322,7 @@ class GrowingColumn:
         return None
 
     def held_by(self, cursor: Cursor, table: sql.Identifier, after: str | None) -> str | None:
-        """The first row whose moment is NULL, or one that the clock has yet to reach."""
+        """Describe the first row with a time that is NULL or ahead of the clock."""
         if not self.young_for:
             return None
         query = sql.SQL("SELECT {0}::text, {1}::text, clock_timestamp()::text FROM {2} WHERE {3} ORDER BY {0} LIMIT 1")
@@ -246,13 +332,13 @@ class GrowingColumn:
         return row and self.source.describe_unsettled(*row)
 
     def _younger(self, after: str | None, moment: sql.Composable) -> sql.Composable:
-        """The rows behind `after` that aren't known to be older, and that no person has accepted."""
+        """Return a condition for rows behind `after` that may be younger than `moment` and aren't accepted."""
         young = sql.SQL("{} AND ({} > {}) IS NOT FALSE AND {}::text <> ALL ({})")
         by, order = sql.Identifier(self.settled_by), sql.Identifier(self.column.name)
         return young.format(self.within(Span(after, None)), by, moment, order, sql.Literal(self.source.accepted_rows))
 
     def _settled(self, cursor: Cursor, table: sql.Identifier, after: str | None) -> sql.Composable:
-        """The rows below the first that is too young."""
+        """Return a condition for the rows below the first that is too young."""
         if not self.young_for:
             return sql.SQL("true")
         condition = self._younger(after, sql.SQL("now() - {}").format(sql.Literal(self.young_for)))
@@ -262,8 +348,8 @@ class GrowingColumn:
     def _last(self, cursor: Cursor, table: sql.Identifier, span: Span, condition: sql.Composable) -> str | None:
         query = sql.SQL("SELECT max({})::text FROM {} WHERE {} AND {}")
         cursor.execute(query.format(sql.Identifier(self.column.name), table, self.within(span), condition))
-        found: str | None = _row(cursor)[0]
-        return found
+        value: str | None = _row(cursor)[0]
+        return value
 
     def capped(self, cursor: Cursor, table: sql.Identifier, span: Span, rows: int) -> str | None:
         return _nth(cursor, table, self.column.name, self.within(span), rows - 1) or span.upto
@@ -272,7 +358,7 @@ class GrowingColumn:
 def _between(
     column: str, above: str, after: str | None, below: str, upto: str | None, type_name: str
 ) -> sql.Composable:
-    """`column` between two values given as text; None leaves an end open."""
+    """Return a condition for `column` between two values given as text; None leaves an end open."""
     statement = sql.SQL("{} {} {}::text::{}")
     ends = [
         statement.format(sql.Identifier(column), sql.SQL(sign), sql.Literal(value), sql.SQL(type_name))
@@ -285,8 +371,8 @@ def _between(
 def _nth(cursor: Cursor, table: sql.Identifier, column: str, condition: sql.Composable, offset: int) -> str | None:
     query = sql.SQL("SELECT {0}::text FROM {1} WHERE {2} ORDER BY {0} OFFSET {3} LIMIT 1")
     cursor.execute(query.format(sql.Identifier(column), table, condition, sql.Literal(offset)))
-    found = cursor.fetchone()
-    return found[0] if found else None
+    row = cursor.fetchone()
+    return row[0] if row else None
 
 
 def _is_true(cursor: Cursor, query: str | sql.Composable, parameters: Any = None) -> bool:
@@ -295,6 +381,6 @@ def _is_true(cursor: Cursor, query: str | sql.Composable, parameters: Any = None
 
 
 def _row(cursor: Cursor) -> tuple[str, ...]:
-    found: tuple[str, ...] | None = cursor.fetchone()
-    assert found is not None
-    return found
+    row: tuple[str, ...] | None = cursor.fetchone()
+    assert row is not None
+    return row

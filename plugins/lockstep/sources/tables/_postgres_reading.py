@@ -1,7 +1,7 @@
-"""Rows out of Postgres on a Spark worker: COPY sends CSV, pyarrow parses it, and nothing is lost on the way.
+"""Rows out of Postgres on a Spark worker: COPY sends CSV, and pyarrow parses it without loss.
 
-Moments travel as whole microseconds since 1970, bytes in hex, floats with their shortest exact digits. This module goes
-to the workers by value, with `lockstep.errors`: it imports nothing else of Lockstep.
+Times are sent as whole microseconds since 1970, bytes in hex, floats with their shortest exact digits. This module is
+shipped to the workers by value, with `lockstep.errors`; it imports nothing else of Lockstep.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _BLOCK = 16 << 20  #: bytes of CSV at a time, or as many as the longest row has
 _COLUMN = re.compile(r"CSV column #(\d+)")
 _UNHELD = re.compile(r"'(\S.* where .*)'")
 
-# for every session that reads or compares values: their text must not depend on the server's settings, and reading may
-# take longer than a role's limits; transaction_timeout came with Postgres 17
+#: For every session that reads or compares values: their text must not depend on the server's settings, and reading may
+#: take longer than a role's limits. transaction_timeout exists since Postgres 17.
 SETTINGS = """
     SET timezone = 'UTC'; SET datestyle = 'ISO'; SET extra_float_digits = 1; SET lock_timeout = '10s';
     SET statement_timeout = 0;
@@ -35,8 +35,11 @@ SETTINGS = """
 
 @dataclass(frozen=True)
 class CopyOut:
-    """Runs one query at a time. `dsn`: complete, with the password. `shown`: errors may quote values; else `hint` is
-    told in their place. `rowless`: classes of the server's errors that quote none."""
+    """Runs one query at a time on a worker.
+
+    `dsn`: complete, with the password. `shown`: errors may quote values; otherwise they contain `hint`. `rowless`:
+    classes of the server's errors that never quote values.
+    """
 
     dsn: str = field(repr=False)
     application: str
@@ -46,8 +49,10 @@ class CopyOut:
     rowless: tuple[str, ...] = field(default=(), repr=False)
 
     def __call__(self, query: str) -> Iterator[pa.RecordBatch]:
-        """The query's rows as batches of `schema`. Raises `BadRecords` or `StageFailed`, without the login in its
-        text, and without values of rows unless they may be shown."""
+        """Yield the query's rows as batches of `schema`.
+
+        Raises `BadRecords` or `StageFailed`, without the login, and without values of rows unless `shown`.
+        """
         with SpooledTemporaryFile(_IN_MEMORY) as file:
             longest = self._copy(query, file)
             if file.tell() == 0:
@@ -55,13 +60,16 @@ class CopyOut:
             file.seek(0)
             try:
                 for batch in csv.open_csv(file, **self._options(max(_BLOCK, longest))):
-                    yield self._finished(batch)
+                    arrays = [
+                        _finish(column, kind.type) for column, kind in zip(batch.columns, self.schema, strict=True)
+                    ]
+                    yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
             except (pa.ArrowInvalid, ValueError) as error:
                 raise BadRecords(f"UNREADABLE_VALUE: {self._unreadable(str(error))}") from None
 
     def _copy(self, query: str, file: Any) -> int:
-        """Writes the rows into `file`; returns the bytes of the longest."""
-        rows = _Rows(file)
+        """Write the rows into `file`. Returns the size of the longest row in bytes."""
+        rows = _RowFile(file)
         try:
             connection = psycopg2.connect(self.dsn, application_name=self.application, client_encoding="UTF8")
             try:
@@ -76,17 +84,17 @@ class CopyOut:
             raise failure(f"{sign}reading from Postgres: {self._refused(error)}") from None
         return rows.longest
 
-    def _unreadable(self, told: str) -> str:
-        found = _COLUMN.search(told)
-        column = self.schema.field(int(found[1])) if found else None
-        if column and (unheld := _UNHELD.search(told)):
+    def _unreadable(self, message: str) -> str:
+        column_match = _COLUMN.search(message)
+        column = self.schema.field(int(column_match[1])) if column_match else None
+        if column and (unheld := _UNHELD.search(message)):
             return f"column {column.name} is {unheld[1]}, and {column.type} can't hold it: read a view that casts it"
         where = f"column {column.name} has one that {column.type} can't hold" if column else "a row doesn't come out"
-        return f"{where}: {told}" if self.shown else f"{where} {self.hint}".rstrip()
+        return f"{where}: {message}" if self.shown else f"{where} {self.hint}".rstrip()
 
     def _refused(self, error: psycopg2.Error) -> str:
         code, text = error.pgcode, str(error)
-        raised = "RAISE" in (error.diag.context or "")  # in a person's own words, whatever its class is
+        raised = "RAISE" in (error.diag.context or "")  # RAISE may quote values in any class of error
         if not self.shown and code is not None and (raised or not code.startswith(self.rowless)):
             return f"the server can't give a row, by SQLSTATE {code} {self.hint}".rstrip()
         secrets = psycopg2.extensions.parse_dsn(self.dsn)
@@ -109,13 +117,9 @@ class CopyOut:
             ),
         }
 
-    def _finished(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        pairs = zip(batch.columns, self.schema, strict=True)
-        return pa.RecordBatch.from_arrays([_finish(column, kind.type) for column, kind in pairs], schema=self.schema)
 
-
-class _Rows:
-    """A file that COPY writes a row at a time to."""
+class _RowFile:
+    """A file that COPY writes to, one row per call."""
 
     def __init__(self, file: Any) -> None:
         self._file, self.longest = file, 0
@@ -126,7 +130,7 @@ class _Rows:
 
 
 def _carrier(dtype: pa.DataType) -> pa.DataType:
-    """What the CSV's text is parsed as."""
+    """Return the type that the CSV's text is parsed as."""
     if pa.types.is_binary(dtype):
         return pa.string()
     if pa.types.is_timestamp(dtype):

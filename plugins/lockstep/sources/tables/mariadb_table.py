@@ -1,4 +1,4 @@
-"""A MariaDB table as a source, by a column that only grows."""
+"""A MariaDB table as a source, by a growing column."""
 
 from __future__ import annotations
 
@@ -22,9 +22,89 @@ from lockstep.connections.names import Dataset
 from lockstep.errors import SOURCE_ERRORS, SourceRefused
 from lockstep.observability.redaction import HINT, rows_shown
 from lockstep.sources.base import SourceContext
-from lockstep.sources.tables._mariadb_columns import COLUMNS, INTEGERS, MOMENTS, SourceColumn, quoted
 from lockstep.sources.tables._mariadb_reading import SETTINGS, SelectOut
-from lockstep.sources.tables.source import OpenTableSource, Span, TableSession, TableSource, why_restarted, youth
+from lockstep.sources.tables.source import (
+    OpenTableSource,
+    Span,
+    TableSession,
+    TableSource,
+    schema_of,
+    select_columns,
+    why_restarted,
+    youth,
+)
+
+COLUMNS = """
+    SELECT column_name, data_type, column_type, numeric_precision, numeric_scale, is_nullable = 'YES'
+    FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = %s ORDER BY ordinal_position
+"""
+_SIGNED = {
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "mediumint": pa.int32(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+}
+_UNSIGNED = {
+    "tinyint": pa.int16(),
+    "smallint": pa.int32(),
+    "mediumint": pa.int32(),
+    "int": pa.int64(),
+    "bigint": pa.decimal128(20, 0),
+}
+_TEXTS = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set", "uuid")
+_BYTES = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")
+_OTHERS = {
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "date": pa.date32(),
+    "datetime": pa.timestamp("us"),
+    "timestamp": pa.timestamp("us", "UTC"),
+}
+INTEGERS = tuple(_SIGNED)
+MOMENTS = ("datetime", "timestamp")
+
+
+@dataclass(frozen=True)
+class MariaDbColumn:
+    """A column as in information_schema. `type_text`: including length, sign and so on."""
+
+    name: str
+    type_name: str
+    type_text: str
+    precision: int | None
+    scale: int | None
+    nullable: bool
+
+    @property
+    def arrow(self) -> pa.DataType | None:
+        """The type that holds every value; None if Spark has none."""
+        if self.type_name in INTEGERS:
+            return (_UNSIGNED if "unsigned" in self.type_text else _SIGNED)[self.type_name]
+        if self.type_name == "decimal":
+            return pa.decimal128(self.precision, self.scale) if (self.precision or 99) <= 38 else None
+        if self.type_name in _TEXTS:
+            return pa.string()
+        return pa.binary() if self.type_name in _BYTES else _OTHERS.get(self.type_name)
+
+    @property
+    def select(self) -> str:
+        """The column as SQL with exact text: that of a FLOAT has only six digits."""
+        return f"CAST({quoted(self.name)} AS DOUBLE)" if self.type_name == "float" else quoted(self.name)
+
+    def literal(self, value: str) -> str:
+        """Return `value`, in this column's text form, as SQL."""
+        if self.type_name in INTEGERS:
+            return str(int(value))
+        if not set(value) <= set("0123456789-:. "):
+            raise ValueError(f"{value!r} is no time")
+        return f"TIMESTAMP'{value}'"
+
+
+def quoted(name: str) -> str:
+    """Return a quoted identifier."""
+    return "`" + name.replace("`", "``") + "`"
+
 
 _log = logging.getLogger(__name__)
 _SERVER = "SELECT @@server_id, DATABASE()"
@@ -48,11 +128,12 @@ _INDEXED = """
 class MariaDbTableSource(TableSource):
     """The rows that came into a table since the last epoch; a cursor source.
 
-    `table`: its name in the database that `connection` leads to. `order_by`: an integer, DATETIME or TIMESTAMP column.
-    No transaction may take longer than `settle`: it may commit rows below the cursor, which are never read. An epoch
-    ends at rows older than that by the server's clock, judged by `settled_by`, a TIMESTAMP column, or than twice that
-    if it is another column than `order_by`; `timedelta(0)` if rows are committed in the order of the column.
-    The other settings are those of `PostgresTableSource`.
+    `table`: its name in the connection's database. `order_by`: an integer, DATETIME or TIMESTAMP column. No transaction
+    may take longer than `settle`: it may commit rows below the cursor, which are never read. An epoch ends at rows
+    older than that. Age is determined by the server's clock and `settled_by`, a TIMESTAMP column (default: `order_by`);
+    if it is another column, rows must be older than twice `settle`. `timedelta(0)` if rows are committed in the order
+    of the column. The other arguments are those of `PostgresTableSource`.
+
     Positions are `{"server", "order_by", "after", "upto"[, "rows"][, "held_by"]}`.
     """
 
@@ -60,7 +141,7 @@ class MariaDbTableSource(TableSource):
         return (dataset_of(self.connection, connections[self.connection], self.table),)
 
     def why_no_snapshot(self) -> str | None:
-        return "MariaDB tells nobody which version of a row it has, so updates of rows would go unnoticed"
+        return "MariaDB doesn't expose versions of rows, so updates would go unnoticed"
 
     def open(self, context: SourceContext) -> OpenTableSource:
         return OpenTableSource(self, context, partial(_session, self, context))
@@ -68,7 +149,7 @@ class MariaDbTableSource(TableSource):
 
 @contextmanager
 def _session(source: TableSource, context: SourceContext, *, durable: bool = False) -> Iterator[TableSession]:
-    """`durable` changes nothing: the server has written what is older than a second, and `settle` is longer."""
+    """Open a session. `durable` has no effect: the server writes within a second, and `settle` is longer."""
     where = f"source {context.source}: connection {source.connection}"
     dsn = context.dsn(source.connection)
     connection = None
@@ -76,36 +157,34 @@ def _session(source: TableSource, context: SourceContext, *, durable: bool = Fal
         connection, arguments = dial(source.connection, dsn, autocommit=False)
         with connection.cursor() as cursor:
             cursor.execute(SETTINGS)
-            cursor.execute(_CLOCK)  # before the snapshot: whoever had committed by then is in it
+            cursor.execute(_CLOCK)  # before the snapshot, which contains everything committed by then
             [(now,)] = cursor.fetchall()
             cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
-        yield _Session(source, context.source, connection, arguments, now)
+        yield _MariaDbSession(source, context.source, connection, arguments, now)
     except (pymysql.MySQLError, OSError) as error:
-        told = scrub_login(describe(error), source.connection, dsn)
-        raise SOURCE_ERRORS.of(classify(error))(f"{where}: {told}") from None
+        message = scrub_login(describe(error), source.connection, dsn)
+        raise SOURCE_ERRORS.of(classify(error))(f"{where}: {message}") from None
     finally:
         if connection is not None:
             connection.close()
 
 
 @dataclass
-class _Session:
+class _MariaDbSession:
     source: TableSource
-    name: str  #: by which the pipeline calls the source
+    name: str  #: of the source in the pipeline
     connection: pymysql.connections.Connection[Any]
     arguments: Mapping[str, Any]
-    now: str  #: the server's clock in UTC when its snapshot was taken, or a little before
+    now: str  #: the server's clock in UTC, just before its snapshot was taken
 
-    # --- what it is ---
+    # --- table and columns ---
 
     def server(self) -> str:
-        """By the id that somebody gave the server; the default one tells nothing apart."""
-        [(id, _)] = self._rows(_SERVER)
+        """Identify the server by its configured id; servers with the default id by server_uid."""
+        [(id, database)] = self._rows(_SERVER)
         uid = self._rows(_UID) if id == _DEFAULT_ID else []
-        return self._named(" ".join([str(id), *(f"({value})" for _, value in uid)]))
-
-    def _named(self, server: str) -> str:
-        return f"server {server}, database {self._rows(_SERVER)[0][1]}, table {self.source.table}"
+        server = " ".join([str(id), *(f"({value})" for _, value in uid)])
+        return f"server {server}, database {database}, table {self.source.table}"
 
     @cached_property
     def _where(self) -> str:
@@ -116,28 +195,20 @@ class _Session:
         return quoted(self.source.table)
 
     @cached_property
-    def _columns(self) -> dict[str, SourceColumn]:
-        return {row[0]: SourceColumn(*row) for row in self._rows(COLUMNS, self.source.table)}
+    def _columns(self) -> dict[str, MariaDbColumn]:
+        return {row[0]: MariaDbColumn(*row) for row in self._rows(COLUMNS, self.source.table)}
 
     @cached_property
-    def _chosen(self) -> list[SourceColumn]:
+    def _chosen(self) -> list[MariaDbColumn]:
         if not self._columns:
             raise SourceRefused(f"{self._where}: there is no such table, or the user may not read it")
-        names = self.source.columns or tuple(self._columns)
-        if missing := [name for name in names if name not in self._columns]:
-            raise SourceRefused(f"{self._where}: it has no columns {missing}; it has {list(self._columns)}")
-        return [self._columns[name] for name in names]
+        return select_columns(self._where, self.source.columns, self._columns)
 
     def schema(self) -> pa.Schema:
-        if unfit := [f"{column.name} ({column.type_text})" for column in self._chosen if column.arrow is None]:
-            raise SourceRefused(
-                f"{self._where}: no type of Spark holds every value of {', '.join(unfit)}: name the columns to read in "
-                "columns=, or read a view that casts them"
-            )
-        return pa.schema([(column.name, column.arrow) for column in self._chosen])
+        return schema_of(self._where, self._chosen)
 
     @cached_property
-    def _order(self) -> SourceColumn:
+    def _order(self) -> MariaDbColumn:
         name = self.source.order_by
         column = self._columns.get(name)
         if column is None:
@@ -154,22 +225,6 @@ class _Session:
     # --- ranges ---
 
     def _require_usable(self) -> None:
-        self._require_settling()
-        read_only, flush = self._rows(_GUARD)[0]
-        if read_only:
-            raise SourceRefused(f"{self._where}: the server is read_only: a replica may be behind; use the primary")
-        if flush != 1 and not self.source.settle:
-            raise SourceRefused(
-                f"{self._where}: innodb_flush_log_at_trx_commit = {flush}: a crash takes rows that epochs have read, "
-                "and gives their numbers away again; set it to 1, or settle= to some seconds"
-            )
-        [(engine, kind)] = self._rows(_ENGINE, self.source.table)
-        if kind == "BASE TABLE" and engine != "InnoDB":
-            raise SourceRefused(f"{self._where}: its engine is {engine}, which has no transactions; use InnoDB")
-        if kind == "BASE TABLE" and not self._rows(_INDEXED, self.source.table, self._order.name):
-            _log.warning("%s has no index that starts with %s: every epoch reads it all", self._where, self._order.name)
-
-    def _require_settling(self) -> None:
         settle, by = self.source.settle, self.source.settled_by or self._order.name
         if settle is None:
             raise SourceRefused(
@@ -180,6 +235,19 @@ class _Session:
             raise SourceRefused(
                 f"{self._where}: settled_by= has to name a TIMESTAMP column (a DATETIME has no time zone); is {by!r}"
             )
+        read_only, flush = self._rows(_GUARD)[0]
+        if read_only:
+            raise SourceRefused(f"{self._where}: the server is read_only: a replica may be behind; use the primary")
+        if flush != 1 and not self.source.settle:
+            raise SourceRefused(
+                f"{self._where}: innodb_flush_log_at_trx_commit = {flush}: a crash loses rows that epochs have read, "
+                "and their numbers are reused; set it to 1, or settle= to some seconds"
+            )
+        [(engine, kind)] = self._rows(_ENGINE, self.source.table)
+        if kind == "BASE TABLE" and engine != "InnoDB":
+            raise SourceRefused(f"{self._where}: its engine is {engine}, which has no transactions; use InnoDB")
+        if kind == "BASE TABLE" and not self._rows(_INDEXED, self.source.table, self._order.name):
+            _log.warning("%s has no index that starts with %s: every epoch reads it all", self._where, self._order.name)
 
     def upto(self, after: str | None) -> str | None:
         self._require_usable()
@@ -201,20 +269,20 @@ class _Session:
         if self._order.type_name not in INTEGERS:
             return f"the server's clock is at {self.now}" if self._is_ahead(after) else None
         [(largest,)] = self._rows(f"SELECT MAX({quoted(self._order.name)}) FROM {self._table}")  # noqa: S608
-        found = self._rows(_NEXT, self.source.table, self._order.name)
-        return why_restarted(self._order.name, after, largest, int(found[0][0] or 1) if found else None)
+        rows = self._rows(_NEXT, self.source.table, self._order.name)
+        return why_restarted(self._order.name, after, largest, int(rows[0][0] or 1) if rows else None)
 
     @property
     def _clock(self) -> str:
-        """The server's clock as the ordering column's type has it; local time may be 14 hours ahead of UTC."""
+        """The server's clock in the ordering column's type; local time may be 14 hours ahead of UTC."""
         return f"TIMESTAMP'{self.now}' + INTERVAL {14 if self._order.type_name == 'datetime' else 0} HOUR"
 
     def _is_ahead(self, value: str) -> bool:
-        """Whether the clock has yet to reach a moment, by more than clocks differ."""
+        """Return True if a time is ahead of the clock by more than the tolerance of a minute."""
         return bool(self._rows(f"SELECT {self._order.literal(value)} > {self._clock} + INTERVAL 1 MINUTE")[0][0])
 
     def held_by(self, after: str | None) -> str | None:
-        """The first row whose moment is NULL, or one that the clock has yet to reach."""
+        """Describe the first row with a time that is NULL or ahead of the clock."""
         if not self.source.settle:
             return None
         order, by = quoted(self._order.name), quoted(self.source.settled_by or self._order.name)
@@ -225,7 +293,7 @@ class _Session:
         return self.source.describe_unsettled(*rows[0]) if rows else None
 
     def _younger(self, after: str | None, moment: str) -> str:
-        """The rows behind `after` that aren't known to be older, and that no person has accepted."""
+        """Return a condition for rows behind `after` that may be younger than `moment` and aren't accepted."""
         order, by = quoted(self._order.name), quoted(self.source.settled_by or self._order.name)
         texts = ", ".join(self.connection.escape(text) for text in ("", *self.source.accepted_rows))
         young = f"({by} IS NULL OR {by} > {moment}) AND CAST({order} AS CHAR) NOT IN ({texts})"
@@ -236,7 +304,7 @@ class _Session:
         if not settle:
             return None
         young_for = youth(settle, self._order.name, self.source.settled_by or self._order.name)
-        age = (young_for + timedelta(seconds=1)) // timedelta(microseconds=1)  # a TIMESTAMP may have no fractions
+        age = (young_for + timedelta(seconds=1)) // timedelta(microseconds=1)  # a TIMESTAMP may lack fractions
         return self._nth(self._younger(after, f"TIMESTAMP'{self.now}' - INTERVAL {age} MICROSECOND"), 0)
 
     def _nth(self, condition: str, offset: int) -> str | None:
@@ -244,13 +312,13 @@ class _Session:
         query = (
             f"SELECT CAST({column} AS CHAR) FROM {self._table} WHERE {condition} ORDER BY {column} LIMIT {offset}, 1"  # noqa: S608
         )
-        found = self._rows(query)
-        return str(found[0][0]) if found else None
+        rows = self._rows(query)
+        return str(rows[0][0]) if rows else None
 
     def _within(self, span: Span) -> str:
         column, ends = quoted(self._order.name), ((">", span.after), ("<=", span.upto))
-        found = [f"{column} {sign} {self._order.literal(value)}" for sign, value in ends if value is not None]
-        return " AND ".join(found) or "TRUE"
+        conditions = [f"{column} {sign} {self._order.literal(value)}" for sign, value in ends if value is not None]
+        return " AND ".join(conditions) or "TRUE"
 
     def count(self, span: Span) -> int:
         if span.is_empty:
@@ -261,8 +329,8 @@ class _Session:
         column = quoted(self._order.name)
         tiles = f"SELECT {column} AS bound, NTILE({parts}) OVER (ORDER BY {column}) AS tile FROM {self._table}"  # noqa: S608
         tiles = f"{tiles} WHERE {self._within(span)}"
-        found = self._rows(f"SELECT CAST(MAX(bound) AS CHAR) FROM ({tiles}) AS t GROUP BY tile ORDER BY tile")  # noqa: S608
-        ends = dict.fromkeys(str(bound) for (bound,) in found)
+        rows = self._rows(f"SELECT CAST(MAX(bound) AS CHAR) FROM ({tiles}) AS t GROUP BY tile ORDER BY tile")  # noqa: S608
+        ends = dict.fromkeys(str(bound) for (bound,) in rows)
         bounds = [span.after, *(bound for bound in ends if bound not in (span.after, span.upto)), span.upto]
         return [Span(after, upto) for after, upto in pairwise(bounds)]
 
@@ -273,8 +341,7 @@ class _Session:
         return f"SELECT {selected} FROM {self._table} WHERE {self._within(span)}"  # noqa: S608
 
     def reader(self, schema: pa.Schema) -> Callable[[str], Iterator[pa.RecordBatch]]:
-        shown = rows_shown()
-        return SelectOut(self.arguments, schema, shown=shown, hint=HINT, of_rows=OF_ROWS, servers=SERVERS)
+        return SelectOut(self.arguments, schema, shown=rows_shown(), hint=HINT, of_rows=OF_ROWS, servers=SERVERS)
 
     def _rows(self, query: str, *parameters: Any) -> list[tuple[Any, ...]]:
         with self.connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""A Postgres table as a source, by commit order or by a column that only grows."""
+"""A Postgres table as a source, by commit order or by a growing column, and snapshots of it."""
 
 from __future__ import annotations
 
@@ -9,32 +9,78 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol, cast
 
+import psycopg2
 import pyarrow as pa
 from psycopg2 import sql
 from psycopg2.extensions import connection as Connection
 
-from lockstep.connections.names import Dataset, Relation
-from lockstep.connections.postgres.dsn import complete_dsn, dataset_of
+from lockstep.connections.dataset import Dataset
+from lockstep.connections.postgres.connection import dial
+from lockstep.connections.postgres.dsn import complete_dsn, dataset_of, require_dsn
+from lockstep.connections.postgres.errors import classify, describe
 from lockstep.connections.postgres.refusals import ROWLESS
-from lockstep.errors import SourceRefused
+from lockstep.connections.relation import Relation
+from lockstep.epoch import Interval, Json, Position
+from lockstep.errors import SOURCE_ERRORS, Failure, SourceChanged, SourceRefused
 from lockstep.observability.redaction import HINT, rows_shown
 from lockstep.sources.base import SourceContext
-from lockstep.sources.tables._postgres_columns import COLUMNS, SHAPES, SourceColumn
 from lockstep.sources.tables._postgres_order import (
+    COLUMNS,
+    SHAPES,
     VIEW,
     VIEWS,
     CommitOrder,
     GrowingColumn,
-    Order,
+    PostgresColumn,
+    RowOrder,
     require_usable,
     warn_unindexed,
 )
-from lockstep.sources.tables._postgres_reading import CopyOut
-from lockstep.sources.tables._postgres_session import snapshot
-from lockstep.sources.tables._postgres_snapshot import OpenTableSnapshot
-from lockstep.sources.tables.source import OpenTableSource, Span, TableSession, TableSource
+from lockstep.sources.tables._postgres_reading import SETTINGS, CopyOut
+from lockstep.sources.tables.source import (
+    OpenTableSource,
+    Span,
+    TableSession,
+    TableSource,
+    schema_of,
+    select_columns,
+    span_of,
+)
+
+#: A crash loses transactions that were committed with synchronous_commit = off, and the server reuses their numbers. A
+#: message in the WAL, and a commit that waits for it, make everything committed before it durable.
+_MAKE_DURABLE = "SET LOCAL synchronous_commit = on; SELECT pg_logical_emit_message(true, 'lockstep', '')"
+
+
+@contextmanager
+def snapshot(where: str, dsn: str, application: str, *, durable: bool) -> Iterator[Connection]:
+    """Open a transaction that sees one state of the database.
+
+    `durable`: what it saw survives a crash of the server once it has ended. `where` starts each message. Raises
+    `SourceUnavailable`, `SourceRefused`, `InvalidPipeline`, none of which contains a secret.
+    """
+    require_dsn(dsn, where)
+    replica = SourceRefused(
+        f"{where}: it leads to a replica (pg_is_in_recovery): only the primary knows the running transactions; "
+        "connect to the primary"
+    )
+    connection = None
+    try:
+        connection = dial(dsn, application, replica=replica, isolation="REPEATABLE READ", settings=SETTINGS)
+        with connection, connection.cursor() as cursor:
+            yield connection
+            if durable:
+                cursor.execute(_MAKE_DURABLE)
+    except psycopg2.Error as error:
+        failure = classify(error)
+        remedy = "; GRANT the role the missing privilege" if failure is Failure.DENIED else ""
+        raise SOURCE_ERRORS.of(failure)(f"{where}: {describe(error, dsn)}{remedy}") from None
+    finally:
+        if connection is not None:
+            connection.close()
+
 
 _TABLE = """
     SELECT c.oid::bigint, c.relkind::text, has_table_privilege(c.oid, 'SELECT'), row_security_active(c.oid)
@@ -52,16 +98,18 @@ _SERVER = """
 class PostgresTableSource(TableSource):
     """The rows that came into a table since the last epoch; a cursor source.
 
-    `table`: schema.table, a table, partitioned table or view. `connection`: id of the DSN. `order_by` of type xid8,
-    filled by `DEFAULT pg_current_xact_id()`: an epoch ends below the oldest transaction that still runs, so no commit
-    is ever too late. `order_by` of an integer or timestamp type: it ends at rows older than `settle`, longer than any
-    transaction takes, by the server's clock, judged by `settled_by`, a timestamptz column (default: `order_by` itself);
-    older than twice that if it is another column; `timedelta(0)` if rows are committed in its order.
+    `table`: schema.table, a table, partitioned table or view. `connection`: id of the DSN.
 
-    `columns`: what to read, all if empty. `max_rows_per_epoch`: about; a transaction's rows stay together.
-    `rows_per_partition`: about how many rows a Spark task reads. `verify_count`: count the range when it is planned,
-    and again before it is read and sealed. `accept`: what an error, or `held_by`, tells to say, once a person has
-    looked.
+    `order_by` of type xid8, filled by `DEFAULT pg_current_xact_id()`: an epoch ends below the oldest running
+    transaction, so no commit comes too late. `order_by` of an integer or timestamp type: an epoch ends at rows older
+    than `settle`, which must exceed the duration of any transaction. Age is determined by the server's clock and
+    `settled_by`, a timestamptz column (default: `order_by`); if it is another column, rows must be older than twice
+    `settle`. `timedelta(0)` if rows are committed in the order of the column.
+
+    `columns`: the columns to read; empty: all. `max_rows_per_epoch`: approximate limit; a transaction's rows stay
+    together. `rows_per_partition`: rows per Spark task. `verify_count`: count the rows at planning, and again before
+    the read and the seal. `accept`: confirmations, as quoted by an error message or by `held_by`.
+
     Positions are `{"server", "order_by", "after", "upto"[, "rows"][, "held_by"]}`.
     """
 
@@ -70,16 +118,16 @@ class PostgresTableSource(TableSource):
 
     def why_no_snapshot(self) -> str | None:
         if self.max_rows_per_epoch is not None:
-            return "a snapshot has all rows, and max_rows_per_epoch leaves some of them away"
+            return "a snapshot has all rows, and max_rows_per_epoch excludes some of them"
         if not self.verify_count:
-            return "with verify_count=False nobody would notice that rows have changed since it was planned"
+            return "with verify_count=False changes of rows since planning would go unnoticed"
         return None
 
     def open(self, context: SourceContext) -> OpenTableSource:
         return OpenTableSource(self, context, partial(_session, self, context))
 
     def open_snapshot(self, context: SourceContext) -> OpenTableSource:
-        """`settle` may be left away: what comes too late for one epoch is in the next one's snapshot."""
+        """Open a snapshot, for which `settle` is optional: late rows are in the next epoch's snapshot."""
         source = self if self.settle is not None else replace(self, settle=timedelta(0))
         return OpenTableSnapshot(source, context, partial(_session, source, context, whole=True))
 
@@ -91,18 +139,18 @@ def _session(
     where = f"source {context.source}: connection {source.connection}"
     application = f"lockstep {context.pipeline} {context.source}"
     with snapshot(where, context.dsn(source.connection), application, durable=durable) as connection:
-        yield _Session(source, context.source, connection, application, whole)
+        yield _PostgresSession(source, context.source, connection, application, whole)
 
 
 @dataclass
-class _Session:
+class _PostgresSession:
     source: TableSource
-    name: str  #: by which the pipeline calls the source
+    name: str  #: of the source in the pipeline
     connection: Connection
     application: str
-    whole: bool  #: each epoch reads all rows, so those ahead of the clock leave none unread
+    whole: bool  #: each epoch reads all rows, so rows ahead of the clock need no check
 
-    # --- what it is ---
+    # --- table and columns ---
 
     def server(self) -> str:
         return f"{self._rows(_SERVER)[0][0]}, table {self._oid}"
@@ -114,10 +162,10 @@ class _Session:
     @cached_property
     def _relation(self) -> tuple[sql.Identifier, int, str]:
         relation = Relation.parse(self.source.table, "public")
-        found = self._rows(_TABLE, relation.names)
-        if not found:
+        rows = self._rows(_TABLE, relation.names)
+        if not rows:
             raise SourceRefused(f"{self._where}: there is no such table or view")
-        oid, kind, may_select, row_security = found[0]
+        oid, kind, may_select, row_security = rows[0]
         if not may_select:
             raise SourceRefused(f"{self._where}: the role may not read it: GRANT SELECT")
         if row_security:
@@ -131,26 +179,18 @@ class _Session:
         return self._relation[1]
 
     @cached_property
-    def _columns(self) -> dict[str, SourceColumn]:
-        return {row[0]: SourceColumn(*row) for row in self._rows(COLUMNS, (self._oid,))}
+    def _columns(self) -> dict[str, PostgresColumn]:
+        return {row[0]: PostgresColumn(*row) for row in self._rows(COLUMNS, (self._oid,))}
 
     @cached_property
-    def _chosen(self) -> list[SourceColumn]:
-        names = self.source.columns or tuple(self._columns)
-        if missing := [name for name in names if name not in self._columns]:
-            raise SourceRefused(f"{self._where}: it has no columns {missing}; it has {list(self._columns)}")
-        return [self._columns[name] for name in names]
+    def _chosen(self) -> list[PostgresColumn]:
+        return select_columns(self._where, self.source.columns, self._columns)
 
     def schema(self) -> pa.Schema:
-        if unfit := [f"{column.name} ({column.type_text})" for column in self._chosen if column.arrow is None]:
-            raise SourceRefused(
-                f"{self._where}: no type of Spark holds every value of {', '.join(unfit)}: name the columns to read in "
-                "columns=, or read a view that casts them"
-            )
-        return pa.schema([(column.name, column.arrow) for column in self._chosen])
+        return schema_of(self._where, self._chosen)
 
     @cached_property
-    def _order(self) -> Order:
+    def _order(self) -> RowOrder:
         column = self._columns.get(self.source.order_by)
         if column is None:
             raise SourceRefused(f"{self._where}: it has no column {self.source.order_by}; it has {list(self._columns)}")
@@ -163,7 +203,13 @@ class _Session:
     # --- ranges ---
 
     def upto(self, after: str | None) -> str | None:
-        self._require_ordered()
+        column = sql.Identifier(self.source.order_by)
+        query = sql.SQL("SELECT FROM {} WHERE {} IS NULL LIMIT 1").format(self._relation[0], column)
+        if self._relation[2] in VIEWS and self._rows(query):  # a table's column is NOT NULL
+            raise SourceRefused(
+                f"{self._where}: rows of the view have NULL in {self.source.order_by} and would never be read: have "
+                "the view give them a value, or exclude them"
+            )
         with self.connection.cursor() as cursor:
             end = self._order.end(cursor, self._relation[0], after)
             warn_unindexed(cursor, self._where, self._oid, self._relation[2], self.source.order_by)
@@ -171,16 +217,6 @@ class _Session:
             if cap is None or end == after:
                 return end
             return self._order.capped(cursor, self._relation[0], Span(after, end), cap)
-
-    def _require_ordered(self) -> None:
-        """Raise `SourceRefused` for rows of a view without a place in the order; a table's column is NOT NULL."""
-        column = sql.Identifier(self.source.order_by)
-        query = sql.SQL("SELECT FROM {} WHERE {} IS NULL LIMIT 1").format(self._relation[0], column)
-        if self._relation[2] in VIEWS and self._rows(query):
-            raise SourceRefused(
-                f"{self._where}: rows of the view have NULL in {self.source.order_by} and would never be read: have "
-                "the view give them a value, or leave them out"
-            )
 
     def restarted(self, after: str) -> str | None:
         with self.connection.cursor() as cursor:
@@ -197,10 +233,10 @@ class _Session:
         return int(self._rows(query)[0][0])
 
     def versions(self, span: Span) -> str:
-        """A digest of which versions of its rows the span has. Raises `SourceRefused` for a view."""
+        """Return a digest of the versions of the span's rows. Raises `SourceRefused` for a view."""
         if self._relation[2] == VIEW:
             raise SourceRefused(
-                f"{self._where}: it is a view, and its rows have no versions by which a change would be noticed: take "
+                f"{self._where}: it is a view, whose rows have no versions that would show a change: take "
                 "snapshots of its tables, or of a materialized view"
             )
         if span.is_empty:
@@ -212,9 +248,9 @@ class _Session:
         return str(self._rows(query.format(column, self._relation[0], self._order.within(span)))[0][0])
 
     def shapes(self) -> dict[str, str]:
-        """By column a digest of what its values hang on beside the rows."""
-        found = self._rows(SHAPES, (self._oid,))
-        return {name: hashlib.sha256(repr(shape).encode()).hexdigest()[:16] for name, *shape in found}
+        """Return a digest by column of its definition, on which its values depend."""
+        rows = self._rows(SHAPES, (self._oid,))
+        return {name: hashlib.sha256(repr(shape).encode()).hexdigest()[:16] for name, *shape in rows}
 
     def split(self, span: Span, parts: int) -> list[Span]:
         statement = """
@@ -225,8 +261,8 @@ class _Session:
         """
         fractions = sql.Literal([part / parts for part in range(1, parts)])
         column, table = sql.Identifier(self.source.order_by), self._relation[0]
-        found = self._rows(sql.SQL(statement).format(fractions, column, table, self._order.within(span)))
-        bounds = [span.after, *(bound for (bound,) in found if bound not in (span.after, span.upto)), span.upto]
+        rows = self._rows(sql.SQL(statement).format(fractions, column, table, self._order.within(span)))
+        bounds = [span.after, *(bound for (bound,) in rows if bound not in (span.after, span.upto)), span.upto]
         return [Span(after, upto) for after, upto in pairwise(bounds)]
 
     # --- reading ---
@@ -245,3 +281,53 @@ class _Session:
         with self.connection.cursor() as cursor:
             cursor.execute(query, parameters or None)
             return cursor.fetchall()
+
+
+class VersionedSession(TableSession, Protocol):
+    """A session that identifies versions of rows."""
+
+    def versions(self, span: Span) -> str:
+        """Return a digest of the versions in the span. Raises `SourceRefused` where rows have none."""
+
+    def shapes(self) -> dict[str, str]:
+        """Return a digest by column of its definition, on which its values depend."""
+
+
+class OpenTableSnapshot(OpenTableSource):
+    """A Postgres table that each epoch reads completely. Positions also have `"versions"` and `"columns"`.
+
+    The plan freezes which versions of rows existed. Postgres gives each new version of a row its transaction's number,
+    `xmin`, and no transaction creates any once it has ended. So equal counts and equal digests of these numbers mean
+    equal versions, which existed all the time between two checks.
+
+    A version's values also depend on the table's definition: renaming an enum label or exchanging two columns' names
+    creates no new version. So the plan also freezes the columns' catalog entries.
+    """
+
+    def latest(self, start: Position | None, interval: Interval | None) -> Position:
+        return super().latest(None, None)
+
+    def _facts(self, session: TableSession, span: Span) -> dict[str, Json]:
+        versioned = cast(VersionedSession, session)
+        return {"rows": session.count(span), "versions": versioned.versions(span), "columns": versioned.shapes()}
+
+    def _require_same_rows(self, session: TableSession, end: Position) -> None:
+        now = self._facts(session, span_of(end))
+        columns: dict[str, str] = now.pop("columns")
+        if changed := self._changed(end["columns"], columns):
+            raise SourceChanged(
+                f"source {self._name}: columns {', '.join(changed)} of table {self._source.table} were renamed, added, "
+                "dropped or altered, or labels of their type were, since its snapshot was taken, which can't be read "
+                "any more: `lockstep replan` takes another one"
+            )
+        if now != {name: end[name] for name in now}:
+            raise SourceChanged(
+                f"source {self._name}: rows of table {self._source.table} were added, updated or deleted since its "
+                f"snapshot was taken ({end['rows']:,} rows then, {now['rows']:,} now), which can't be read any more: "
+                "`lockstep replan` takes another one"
+            )
+
+    def _changed(self, then: dict[str, str], now: dict[str, str]) -> list[str]:
+        """Return the changed columns among those read. The choice of columns may be corrected meanwhile."""
+        read = {*self._source.columns, self._source.order_by} if self._source.columns else {*then, *now}
+        return sorted(name for name in read if then.get(name) != now.get(name))

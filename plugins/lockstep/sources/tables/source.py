@@ -1,40 +1,40 @@
-"""A database's table as a source: each epoch takes the rows that came since the last one, in the order of a column.
+"""A database table as a source: each epoch reads the rows that came since the last one, in the order of a column.
 
-What makes it exact is where an epoch may end. A column that only grows isn't enough: a row with a smaller number can be
-committed after one with a larger number, and who reads up to the largest number never sees it. So an epoch ends where
-nothing can come any more: below the oldest running transaction, if the rows carry their transaction's number, else at
-rows that are older than the longest transaction is said to last.
+Exactness depends on where an epoch may end. A growing column isn't enough: a row with a smaller number may be committed
+after one with a larger number, and a reader up to the largest number would never see it. So an epoch ends where no row
+can come any more: below the oldest running transaction, if rows carry their transaction's number, else at rows older
+than the declared longest transaction.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
 import pyarrow as pa
 
 from lockstep.epoch import Interval, Json, KeyedBy, Position
 from lockstep.errors import InvalidPipeline, SourceChanged, SourceRefused
-from lockstep.sources.base import Source, SourceContext
-from lockstep.sources.open_source import OpenSource
+from lockstep.sources.base import OpenSource, Source, SourceContext
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _log = logging.getLogger(__name__)
-_MOST_PARTITIONS = 256
-_ROW_BYTES = 200  #: of a row whose size nobody knows
-HELD_BY = "held_by"  #: key of a position: who kept rows from being read when it was planned
+_MAX_PARTITIONS = 256
+_ROW_BYTES = 200  #: assumed size of a row
+HELD_BY = "held_by"  #: key of a position: what kept rows from being read when it was planned
 
 
 @dataclass(frozen=True)
 class Span:
-    """A range of the column, as the server writes its values; None: open at that end, or a table without rows."""
+    """A range of the column, in the server's notation of its values; None: open at that end, or a table without
+    rows."""
 
     after: str | None
     upto: str | None
@@ -45,17 +45,19 @@ class Span:
 
 
 def youth(settle: timedelta, order_by: str, settled_by: str) -> timedelta:
-    """Up to which age of a row those below it may be uncommitted, if no transaction lasts longer than `settle`.
+    """Return the age up to which rows below a row may be uncommitted, if no transaction takes longer than `settle`.
 
-    A moment may be that of its transaction's start, and a number that the transaction took later, up to one `settle`
-    later, says no more than that those below it were taken before: they have one `settle` more to be committed.
+    A time may be that of its transaction's start. If another column orders the rows, the transaction may have taken its
+    number up to one `settle` later, and transactions with smaller numbers have one more `settle` to commit.
     """
     return settle if order_by == settled_by else 2 * settle
 
 
 def why_restarted(column: str, after: str, largest: str | None, following: int | None) -> str | None:
-    """Why numbers up to `after` may be given again: the table has none so large any more, nor does the server give
-    larger ones next, where that can be asked (`following`). Rows that were read may have been deleted."""
+    """Return why numbers up to `after` may be given again: neither the table nor the server's next number is above it.
+
+    `following`: the next number, None if unknown. Rows that were read may have been deleted since.
+    """
     if largest is not None and int(largest) >= int(after):
         return None
     if following is not None:
@@ -63,40 +65,73 @@ def why_restarted(column: str, after: str, largest: str | None, following: int |
     return f"its largest {column} is {largest}" if largest is not None else None
 
 
+class TableColumn(Protocol):
+    """A column of a database table. `type_text`: its declared type."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def type_text(self) -> str: ...
+
+    @property
+    def arrow(self) -> pa.DataType | None: ...
+
+
+AnyColumn = TypeVar("AnyColumn", bound=TableColumn)
+
+
+def select_columns(where: str, names: Sequence[str], columns: Mapping[str, AnyColumn]) -> list[AnyColumn]:
+    """Return the named columns, all if `names` is empty. Raises `SourceRefused` for names that the table lacks."""
+    if missing := [name for name in names if name not in columns]:
+        raise SourceRefused(f"{where}: it has no columns {missing}; it has {list(columns)}")
+    return [columns[name] for name in names or columns]
+
+
+def schema_of(where: str, columns: Sequence[TableColumn]) -> pa.Schema:
+    """Return the columns' types. Raises `SourceRefused` naming the columns that Spark can't hold."""
+    if unfit := [f"{column.name} ({column.type_text})" for column in columns if column.arrow is None]:
+        raise SourceRefused(
+            f"{where}: no type of Spark holds every value of {', '.join(unfit)}: name the columns to read in "
+            "columns=, or read a view that casts them"
+        )
+    return pa.schema([(column.name, column.arrow) for column in columns])
+
+
 class TableSession(Protocol):
-    """One connection to the table's server, in one transaction that sees one state of it."""
+    """One connection to the table's server, in one transaction that sees one state."""
 
     def server(self) -> str:
-        """Which server, database and table this is: the same text as long as positions mean the same."""
+        """Return the server, database and table: the same text as long as positions keep their meaning."""
 
     def schema(self) -> pa.Schema:
-        """The types of the rows. Raises `SourceRefused` naming every column whose values would not come out exactly."""
+        """Return the rows' types. Raises `SourceRefused` naming the columns that can't be read exactly."""
 
     def restarted(self, after: str) -> str | None:
-        """Why rows that come now may have numbers up to `after`, which epochs have read; None if nothing says so."""
+        """Return why new rows may have numbers up to `after`, which epochs have read; None if nothing indicates it."""
 
     def upto(self, after: str | None) -> str | None:
-        """Where an epoch that starts at `after` ends; `after` if nothing has come that may be read."""
+        """Return where an epoch that starts at `after` ends; `after` if no readable rows have come."""
 
     def held_by(self, after: str | None) -> str | None:
-        """What keeps rows behind `after` from being read for long, if that can be known."""
+        """Return what has long kept rows behind `after` from being read, if known."""
 
     def count(self, span: Span) -> int:
-        """The rows of the span."""
+        """Return the number of rows in the span."""
 
     def split(self, span: Span, parts: int) -> list[Span]:
-        """The span in at most `parts` pieces of about as many rows."""
+        """Split the span into at most `parts` pieces with about equally many rows."""
 
     def query(self, span: Span) -> str:
-        """What the workers ask for, of `schema()`'s columns in their order."""
+        """Return the workers' query for `schema()`'s columns in their order."""
 
     def reader(self, schema: pa.Schema) -> Callable[[str], Iterator[pa.RecordBatch]]:
-        """Runs a query on a Spark worker. It goes there by value, with the login inside."""
+        """Return a function that runs a query on a Spark worker. It is shipped by value and contains the login."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TableSource(Source):
-    """What `PostgresTableSource` and `MariaDbTableSource` share; the settings are explained there.
+    """Common part of `PostgresTableSource` and `MariaDbTableSource`, which document the arguments.
 
     Positions are `{"server", "order_by", "after", "upto"[, "rows"][, "held_by"]}`.
     """
@@ -138,30 +173,30 @@ class TableSource(Source):
 
     @property
     def accepted_rows(self) -> list[str]:
-        """Values of `order_by`, of the rows that `accept` names."""
+        """The values of `order_by` of the rows that `accept` names."""
         prefix = f"{self.order_by} "
         return [text.removeprefix(prefix) for text in self.accept or () if text.startswith(prefix)]
 
     def describe_unsettled(self, row: str, value: str | None, now: str) -> str:
-        """What `held_by` reports of a row that no time lets settle."""
+        """Describe, for `held_by`, a row that never settles by waiting."""
         by = self.settled_by or self.order_by
         return (
             f"the row with {self.order_by} {row}: its {by} is {value or 'NULL'}, by the server's clock it is {now}, so "
-            f"neither it nor any row above it is read; UPDATE its {by}, or say accept={f'{self.order_by} {row}'!r} in "
-            "the source to take it for settled"
+            f"neither it nor any row above it is read; UPDATE its {by}, or give accept={f'{self.order_by} {row}'!r} in "
+            "the source to consider it settled"
         )
 
     def refuse_ahead(self, where: str, row: str, now: str) -> SourceRefused:
-        """The error for a row whose value of `order_by` the server's clock has yet to reach."""
+        """Return the error for a row with an `order_by` ahead of the server's clock."""
         return SourceRefused(
             f"{where}: the row with {self.order_by} {row} is ahead of the server's clock ({now}): an epoch that ended "
             f"there would leave every later row with a smaller {self.order_by} unread; correct its {self.order_by}, or "
-            f"say accept={f'{self.order_by} {row}'!r} in the source: rows ahead wait until the clock has reached them"
+            f"set accept={f'{self.order_by} {row}'!r} in the source: rows ahead wait until the clock has reached them"
         )
 
 
 class Connect(Protocol):
-    """A connection with one transaction. `durable`: at its end, what it has seen outlives a crash of the server.
+    """Opens a session with one transaction. `durable`: what it has seen survives a crash of the server.
 
     Raises `SourceUnavailable`, `SourceRefused`.
     """
@@ -170,7 +205,7 @@ class Connect(Protocol):
 
 
 class OpenTableSource(OpenSource):
-    """Asks the server, in one transaction a question."""
+    """Queries the server in one transaction per call."""
 
     def __init__(self, source: TableSource, context: SourceContext, session: Connect) -> None:
         self._source, self._name, self.session = source, context.source, session
@@ -178,7 +213,7 @@ class OpenTableSource(OpenSource):
     # --- planning ---
 
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
-        """Where this epoch ends. Raises `SourceRefused`, `SourceChanged`, `SourceUnavailable`."""
+        """Return where this epoch ends. Raises `SourceRefused`, `SourceChanged`, `SourceUnavailable`."""
         after = start["upto"] if start else None
         if start is not None:
             self._require_same_column(start)
@@ -203,7 +238,7 @@ class OpenTableSource(OpenSource):
             return position
 
     def _facts(self, session: TableSession, span: Span) -> dict[str, Json]:
-        """What a later look at the span is compared with, by key of the position."""
+        """Return facts about the span, by key of the position, that later checks compare."""
         return {"rows": session.count(span)} if self._source.verify_count else {}
 
     def _require_same(self, then: str, now: str, session: TableSession) -> None:
@@ -211,8 +246,8 @@ class OpenTableSource(OpenSource):
             return
         raise SourceChanged(
             f"source {self._name}: positions are of {then}, connection {self._source.connection} now leads to {now}: "
-            f"rows may be missing, or numbered anew; point it back, or if rows after the position are still those that "
-            f"no epoch has read, say accept={now!r}"
+            f"rows may be missing, or renumbered; restore the connection, or if rows after the position are still "
+            f"those that no epoch has read, set accept={now!r}"
         )
 
     def _require_not_restarted(self, after: str, server: str, session: TableSession) -> None:
@@ -223,8 +258,8 @@ class OpenTableSource(OpenSource):
         raise SourceChanged(
             f"source {self._name}: epochs have read table {self._source.table} up to {column} {after}, and "
             f"{why}: it was restored or emptied, or its newest rows were deleted; new rows with numbers up to that "
-            f"would never be read. Have the server go on above {after}, or give the source another name to read the "
-            f"table anew; if all rows that are still to come get larger numbers, say accept={accepted!r}"
+            f"would never be read. Have the server continue above {after}, or give the source another name to read the "
+            f"table again; if all future rows get larger numbers, set accept={accepted!r}"
         )
 
     @property
@@ -232,39 +267,39 @@ class OpenTableSource(OpenSource):
         return tuple(self._source.accept or ())
 
     def _require_same_column(self, position: Position) -> None:
-        """A position of a version that didn't tell the column is taken for one of the present column."""
+        """Raise `SourceChanged` if the position is of another column. Old positions don't have it."""
         if (then := position.get("order_by", self._source.order_by)) != self._source.order_by:
             raise SourceChanged(
                 f"source {self._name}: positions are of column {then}, order_by is now {self._source.order_by}, whose "
                 f"values mean other rows: set order_by={then!r} again, or give the source another name: by "
-                f"{self._source.order_by} it then starts anew, with all rows of the table"
+                f"{self._source.order_by} it then starts again, with all rows of the table"
             )
 
     # --- reading ---
 
     def check(self, start: Position | None, end: Position) -> None:
-        """Raise `SourceChanged` if the range is of another server or column, or has more or fewer rows than planned."""
+        """Raise `SourceChanged` if the range is of another server or column, or its number of rows has changed."""
         self._require_same_column(end)
         with self.session() as session:
             self._require_same(end["server"], session.server(), session)
             self._require_same_rows(session, end)
 
     def _require_same_rows(self, session: TableSession, end: Position) -> None:
-        if self._source.verify_count and (planned := end.get("rows")) is not None:
-            self._require_rows(planned, session.count(span_of(end)))
-
-    def _require_rows(self, planned: int, found: int) -> None:
-        if found < planned:
+        planned = end.get("rows")
+        if not self._source.verify_count or planned is None:
+            return
+        current = session.count(span_of(end))
+        if current < planned:
             raise SourceChanged(
                 f"source {self._name}: table {self._source.table} had {planned} rows of this range when the epoch was "
-                f"planned, and has {found}: rows were deleted, or moved by an update; `lockstep replan` plans anew, "
-                "verify_count=False in the source takes the epoch without them"
+                f"planned, and has {current}: rows were deleted, or moved by an update; `lockstep replan` plans again, "
+                "verify_count=False in the source reads the epoch without them"
             )
-        if found > planned:
+        if current > planned:
             raise SourceChanged(
                 f"source {self._name}: table {self._source.table} had {planned} rows of this range when the epoch was "
-                f"planned, and has {found}: rows came late, with a smaller {self._source.order_by}; `lockstep replan`, "
-                "or verify_count=False in the source, takes them; a larger settle waits for them"
+                f"planned, and has {current}: rows came late, with a smaller {self._source.order_by}; `lockstep "
+                "replan`, or verify_count=False in the source, reads them; a larger settle waits for them"
             )
 
     def join(self, ends: Sequence[Position]) -> Position:
@@ -272,7 +307,7 @@ class OpenTableSource(OpenSource):
             if (before["upto"], before["server"]) != (after["after"], after["server"]):
                 raise SourceRefused(f"source {self._name}: the ranges don't join at {after['after']}")
         joined: Position = {**ends[-1], "after": ends[0]["after"]}
-        counted = [one["rows"] for one in ends if "rows" in one]
+        counted = [end["rows"] for end in ends if "rows" in end]
         joined.pop("rows", None)
         return joined if len(counted) < len(ends) else {**joined, "rows": sum(counted)}
 
@@ -291,18 +326,18 @@ class OpenTableSource(OpenSource):
         return span_of(end).is_empty or (self._source.verify_count and end.get("rows") == 0)
 
     def read(self, spark: SparkSession, start: Position | None, end: Position) -> DataFrame:
-        """The rows of the frozen range, read by as many Spark tasks as `rows_per_partition` makes of it."""
+        """Read the rows of the frozen range with one Spark task per `rows_per_partition` rows."""
         from lockstep.spark.partitions import frame_of
 
         self._require_same_column(end)
         with self.session() as session:
             schema, span = session.schema(), span_of(end)
-            parts = min(-(-session.count(span) // self._source.rows_per_partition), _MOST_PARTITIONS)
+            parts = min(-(-session.count(span) // self._source.rows_per_partition), _MAX_PARTITIONS)
             spans = session.split(span, parts) if parts > 1 else [span] * parts
             queries = [session.query(part) for part in spans]
             return frame_of(spark, schema, queries, session.reader(schema))
 
 
 def span_of(end: Position) -> Span:
-    """What a position has frozen."""
+    """Return the span that a position froze."""
     return Span(end["after"], end["upto"])

@@ -1,4 +1,4 @@
-"""Which files a path means: an interval's template filled in, or what lies in a watched folder."""
+"""Files that a path stands for: an interval's template filled in, or the content of a watched folder."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from zoneinfo import ZoneInfo
 
 from lockstep.epoch import Interval
 from lockstep.errors import InvalidPipeline, SourceRefused
-from lockstep.sources.files._file_system import Entry, FileSystem
+from lockstep.sources.files.file_systems import FileSystem, FolderEntry, file_system_of
 
 FIELDS = frozenset({"interval_start", "interval_end"})
-#: The last one is what Hadoop copies under: Spark passes over it without a word.
+#: The last one is used by Hadoop's copies; Spark ignores it silently.
 _UNFINISHED = (".tmp", ".inprogress", ".crc", "._COPYING_")
-#: Directives of strftime from the finest to the coarsest, and the span of the moments that share a name.
+#: Directives of strftime, finest first, and the span of moments that share a name.
 _NAMED_SPANS = (
     ("fSsTcrX+", timedelta(seconds=1)),
     ("MR", timedelta(minutes=1)),
@@ -33,33 +33,39 @@ _NAMED_SPANS = (
 
 
 def interval_fields(path: str) -> set[str]:
-    """The fields that a path template uses. Raises `InvalidPipeline` for any but interval_start and interval_end."""
+    """Return the fields of a path template. Raises `InvalidPipeline` for any but interval_start and interval_end."""
     try:
-        found = {field for _, field, _, _ in string.Formatter().parse(path) if field is not None}
+        used = {field for _, field, _, _ in string.Formatter().parse(path) if field is not None}
     except ValueError as error:
-        raise InvalidPipeline(f"source path {path!r} is no template: {error}; double braces of names") from error
-    if found - FIELDS:
+        raise InvalidPipeline(f"source path {path!r} is no valid template: {error}; double literal braces") from error
+    if used - FIELDS:
         raise InvalidPipeline(
-            f"source path {path!r} uses {sorted(found - FIELDS)}; it may use {{interval_start}} and {{interval_end}}"
+            f"source path {path!r} uses {sorted(used - FIELDS)}; it may use {{interval_start}} and {{interval_end}}"
         )
-    return found
+    return used
 
 
-def span_of_name(path: str, given: timedelta | None) -> timedelta | None:
-    """The longest interval that a path template names by one name: `given`, or the finest unit of time in it. None if
-    that doesn't depend on the length: the template has both bounds by one unit, or no unit of time."""
-    named: dict[str, set[str]] = {}
+def span_of_name(path: str, declared: timedelta | None) -> timedelta | None:
+    """Return the longest interval that one name of the template stands for; None if names fit intervals of any length.
+
+    That is `declared`, or the finest unit of time in the template. Names fit any length if both bounds occur in the
+    same unit, or no unit of time occurs.
+    """
+    letters_by_field: dict[str, set[str]] = {}
     for _, field, spec, _ in string.Formatter().parse(path):
         if field is not None:
-            named.setdefault(field, set()).update(re.findall(r"%[-_0^#EO]*(.)", spec or "%s"))
-    spans = [next((span for each, span in _NAMED_SPANS if letters & set(each)), None) for letters in named.values()]
+            letters_by_field.setdefault(field, set()).update(re.findall(r"%[-_0^#EO]*(.)", spec or "%s"))
+    spans = [
+        next((span for directives, span in _NAMED_SPANS if letters & set(directives)), None)
+        for letters in letters_by_field.values()
+    ]
     if len(spans) == 2 and spans[0] == spans[1]:
         return None
-    return given or min(filter(None, spans), default=None)
+    return declared or min(filter(None, spans), default=None)
 
 
 def twin_of(path: str, interval: Interval, timezone: str) -> Interval | None:
-    """The interval that `path` has the same name for, as clocks of `timezone` are set back from one to the other."""
+    """Return another interval with the same name, because clocks of `timezone` are set back between the two."""
     for bound in (interval.start, interval.end):
         local = bound.astimezone(ZoneInfo(timezone))
         back = local.replace(fold=1).astimezone(UTC) - local.replace(fold=0).astimezone(UTC)
@@ -71,8 +77,11 @@ def twin_of(path: str, interval: Interval, timezone: str) -> Interval | None:
 
 
 def skipped_name(path: str, interval: Interval, timezone: str) -> str | None:
-    """The name of an instant within the interval that neither its start nor its end has; None if all have one of the
-    two. A day of 23 hours lies within 24 hours, and a February within a month of 31 days."""
+    """Return the name of an instant within the interval that is neither its start's nor its end's; None if there is
+    none.
+
+    A day of 23 hours lies within 24 hours, and a February within a month of 31 days.
+    """
     step = (interval.end - interval.start) / 24
     moments = [interval.start + step * number for number in range(24)] + [interval.end]
     names = [pattern_of(path, moment, timezone) for moment in moments]
@@ -80,44 +89,48 @@ def skipped_name(path: str, interval: Interval, timezone: str) -> str | None:
 
 
 def length_on_clocks(interval: Interval, timezone: str) -> timedelta:
-    """The interval's length as clocks of `timezone` show it: 24 hours of a day on which they are set back or forward;
-    never more than what elapses."""
+    """Return the interval's length as clocks of `timezone` show it, but at most the elapsed time.
+
+    A day on which clocks are set back or forward has 24 hours.
+    """
     start, end = (bound.astimezone(ZoneInfo(timezone)).replace(tzinfo=None) for bound in (interval.start, interval.end))
     return min(interval.end - interval.start, end - start)
 
 
 def pattern_of(path: str, interval: Interval | datetime | None = None, timezone: str = "UTC") -> str:
-    """Where `path` leads for an interval, or a moment, whose bounds are written as clocks of `timezone` show them."""
+    """Return `path` filled in with an interval's bounds, or a moment, in the time of `timezone`."""
     ends = dict.fromkeys(FIELDS, interval) if isinstance(interval, datetime) else {}
     if isinstance(interval, Interval):
         ends = {"interval_start": interval.start, "interval_end": interval.end}
     local = {name: end.astimezone(ZoneInfo(timezone)) for name, end in ends.items()}
     moments = {name: _Moment.combine(end.date(), end.timetz()).replace(fold=end.fold) for name, end in local.items()}
-    return path.format(**moments)  # `combine` loses fold, which tells two hours of one name apart
+    return path.format(**moments)  # `combine` loses fold, which distinguishes two hours with one name
 
 
 class _Moment(datetime):
-    """A time that any machine writes alike: the C library's `%Y` has no zeros before a smaller year, and its `%s`
-    goes by the time zone of the machine."""
+    """A time with platform-independent formats.
 
-    def __format__(self, form: str) -> str:
+    The C library's `%Y` doesn't pad years below 1000, and its `%s` depends on the machine's time zone.
+    """
+
+    def __format__(self, format_spec: str) -> str:
         parts = {"%Y": f"{self.year:04}", "%G": f"{self.isocalendar().year:04}", "%F": f"{self.year:04}-%m-%d"}
         parts["%s"] = str(int(self.timestamp()))
-        return super().__format__(re.sub("%.", lambda found: parts.get(found[0], found[0]), form))
+        return super().__format__(re.sub("%.", lambda match: parts.get(match[0], match[0]), format_spec))
 
 
 def pattern_of_all(path: str) -> str:
-    """A pattern of the files that `path` means for any interval."""
-    parts = string.Formatter().parse(path)
-    return "".join(text + ("" if field is None else _any(spec)) for text, field, spec, _ in parts)
-
-
-def _any(spec: str | None) -> str:
-    return "/".join(["*"] * ((spec or "").count("/") + 1))
+    """Return a glob pattern of the files for all intervals."""
+    pattern = ""
+    for text, field, spec, _ in string.Formatter().parse(path):
+        pattern += text
+        if field is not None:  # a format with slashes stands for several folders
+            pattern += "/".join(["*"] * ((spec or "").count("/") + 1))
+    return pattern
 
 
 def folder_of(where: str) -> str:
-    """The folder that all files of an absolute pattern lie in or below: as far as it has no wildcard."""
+    """Return the folder that contains all files of an absolute pattern: its longest prefix without wildcards."""
     if not glob.has_magic(where):
         return os.path.dirname(where) if os.path.isfile(where) else where  # noqa: PTH113, PTH120
     while glob.has_magic(where):
@@ -136,32 +149,33 @@ def require_readable(path: str) -> None:
 
 
 def files_at(files: FileSystem, where: str) -> list[str]:
-    """The finished files that a pattern means now, absolute and sorted. A folder means those in it, not below it."""
+    """Return the finished files that match a pattern now, absolute and sorted. A folder means the files directly in
+    it."""
     return sorted(set(each_file(files, where)))
 
 
 def each_file(files: FileSystem, where: str) -> Iterator[str]:
-    """The same as they are listed: in no order, one that two wildcards match perhaps twice. No list of all is made.
+    """Yield the same files unordered, possibly repeated if two wildcards match, without building a list.
 
-    What isn't there is nothing, but what can't be looked at may be anything: that raises `OSError`.
+    A missing path is treated as empty. A path that can't be examined raises `OSError`.
     """
-    there = list(files.at(where))
-    for entry in there:
+    entries = list(files.at(where))
+    for entry in entries:
         yield from _files_of(files, entry)
-    if not there and glob.has_magic(where):
+    if not entries and glob.has_magic(where):
         folder, name = os.path.split(where)
         if name == "**":
-            for one in _folders(files, where):
-                yield from _files_in(files, one)
+            for subfolder in _folders(files, where):
+                yield from _files_in(files, subfolder)
             return
-        for one in _folders(files, folder):
-            yield from _matching(files, one, name)
+        for subfolder in _folders(files, folder):
+            yield from _matching(files, subfolder, name)
 
 
 def _folders(files: FileSystem, pattern: str) -> Iterator[str]:
-    """Those that a pattern means; perhaps also what is no folder, or not there, where it names that without wildcards.
+    """Yield the folders that match a pattern; a pattern without wildcards is yielded unchecked.
 
-    Not by `glob`, which takes a folder that it may not read for an empty one.
+    Python's `glob` isn't used because it treats unreadable folders as empty.
     """
     if not glob.has_magic(pattern):
         yield pattern
@@ -178,7 +192,8 @@ def _folders(files: FileSystem, pattern: str) -> Iterator[str]:
 
 
 def _tree(files: FileSystem, folder: str, seen: set[str]) -> Iterator[str]:
-    """The folder and those below it. Links are followed, but no folder is entered twice: they may lead in a circle."""
+    """Yield the folder and all folders below it. Follows links, but enters no folder twice, as links may form a
+    circle."""
     if files.has_links:
         if (real := os.path.realpath(folder)) in seen:
             return
@@ -190,7 +205,7 @@ def _tree(files: FileSystem, folder: str, seen: set[str]) -> Iterator[str]:
 
 
 def _matching(files: FileSystem, folder: str, name: str) -> Iterator[str]:
-    """Files in `folder` whose names match, and files in its folders whose names match."""
+    """Yield matching files in `folder`, and all files in its matching subfolders."""
     if not glob.has_magic(name):
         for entry in files.at(os.path.join(folder, name)):  # noqa: PTH118
             yield from _files_of(files, entry)
@@ -199,24 +214,24 @@ def _matching(files: FileSystem, folder: str, name: str) -> Iterator[str]:
     for entry in files.entries(folder):
         if not matches(entry.name) or _is_hidden(entry.name):
             continue
-        if _is_folder(entry):  # known from the listing: no look at the file itself
+        if _is_folder(entry):  # known from the listing, without examining the file
             yield from _files_in(files, entry.path)
         elif is_finished(entry.name):
             yield entry.path
 
 
 def _matcher(name: str) -> Callable[[str], bool]:
-    """Whether a name is one that a wildcard means: a hidden one only if the wildcard is hidden, too."""
+    """Return a predicate for names that match a wildcard; hidden names match only hidden wildcards."""
     matches, hidden = re.compile(fnmatch.translate(name)).match, _is_hidden(name)
-    return lambda found: (hidden or not _is_hidden(found)) and matches(found) is not None
+    return lambda candidate: (hidden or not _is_hidden(candidate)) and matches(candidate) is not None
 
 
 def _is_hidden(name: str) -> bool:
-    """Whether Spark takes it for no data: what is being written has such names. `_column=value` is a partition."""
+    """Return True if Spark ignores the name, as it does for files being written. `_column=value` is a partition."""
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
-def _files_of(files: FileSystem, entry: Entry) -> Iterator[str]:
+def _files_of(files: FileSystem, entry: FolderEntry) -> Iterator[str]:
     if entry.is_dir():
         yield from _files_in(files, entry.path)
     elif is_finished(entry.name):
@@ -229,16 +244,25 @@ def _files_in(files: FileSystem, folder: str) -> Iterator[str]:
             yield entry.path
 
 
-def _is_folder(entry: Entry) -> bool:
+def _is_folder(entry: FolderEntry) -> bool:
     try:
         return entry.is_dir()
     except OSError as error:
-        if error.errno != errno.ELOOP:  # a link in a circle leads nowhere
+        if error.errno != errno.ELOOP:  # a circular link
             raise
         return False
 
 
 def is_finished(path: str) -> bool:
-    """False for names that writers, and Hadoop's readers, use for files that aren't there yet."""
+    """Return False for names that writers and Hadoop's readers use for unfinished files."""
     name = path.rpartition("/")[2]
     return not name.startswith((".", "_")) and not name.endswith(_UNFINISHED)
+
+
+def is_anything_at(place: str) -> bool:
+    """Return True if an absolute path or pattern matches a finished file now.
+
+    Raises `OSError`, `InvalidPipeline`, and errors of the file system.
+    """
+    files = file_system_of(place)
+    return next(each_file(files, files.place(place)), None) is not None
