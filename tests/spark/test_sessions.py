@@ -17,8 +17,8 @@ import pytest
 from lockstep import Pipeline, Sessions, files, run_epoch
 from lockstep.compute import sessions as folding
 from lockstep.compute._local_rows import VARIABLE
-from lockstep.compute._session_joining import join
 from lockstep.compute._watermarks import Watermark
+from lockstep.compute.sessions import join
 from lockstep.crash import CrashInjected
 from lockstep.errors import InvalidPipeline, Unbalanced
 from lockstep.sinks import FileSink, PostgresSink

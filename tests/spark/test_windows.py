@@ -14,12 +14,11 @@ import pytest
 
 from lockstep import Windows
 from lockstep.compute import windows as folding
-from lockstep.compute._balances import Balances, collecting_balances
-from lockstep.compute._lateness import Bounds
+from lockstep.compute._conservation import Balances, collecting_balances
 from lockstep.compute._local_rows import VARIABLE
 from lockstep.compute._watermarks import Watermark
-from lockstep.compute._window_columns import final_aggregate
 from lockstep.compute._window_merging import merge
+from lockstep.compute._window_sql import Bounds, final_aggregate
 from lockstep.definition.windows import Aggregate, Function
 from lockstep.errors import BadRecords, InvalidPipeline, PlanMismatch, Unbalanced
 from tests.spark.folding import AGGREGATES, SCHEMA, Epochs, Event, aggregates, batch, frame_of, rows_of

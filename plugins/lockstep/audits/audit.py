@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import ClassVar, Self
 
 from lockstep.audits.rule import Asked, Rule, asked_from_json
-from lockstep.definition.functions import describe_version
+from lockstep.definition.user_code import describe_version
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline
 

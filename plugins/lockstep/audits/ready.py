@@ -18,7 +18,7 @@ from lockstep.audits._matching import OWN_NAMES, differing, grouped
 from lockstep.audits._sql import Text, compose, identifier, literal
 from lockstep.audits.audit import Audit, Conserved, Function, Matches, Over, Query, RowCount, Steady, Volume
 from lockstep.audits.rule import Asked, Key, Newest, Rule, Value
-from lockstep.definition.functions import reference_to, remember_source
+from lockstep.definition.user_code import reference_to, remember_source
 from lockstep.errors import InvalidPipeline
 
 

@@ -15,14 +15,24 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from lockstep.compute._balances import Balance, CountedFrame, Part, register
-from lockstep.compute._inputs import ObservedFrame
-from lockstep.compute._lateness import AT, BEGAN, PANE, PARTITION, PASSES, ROWS, SEEN, keepable
+from lockstep.compute._conservation import Balance, Part, register
+from lockstep.compute._counting import CountedFrame, ObservedFrame
 from lockstep.compute._local_rows import LocalFrame, arrow_schema, collect_few, frame_of, remember
 from lockstep.compute._reading_once import note_read, require_kept
 from lockstep.compute._watermarks import BEGINNING, WHOLE, Watermark, partition_name
-from lockstep.compute._window_columns import partial_aggregates, require_types
 from lockstep.compute._window_merging import can_merge, folded_changes, folded_results, greatest_times
+from lockstep.compute._window_sql import (
+    AT,
+    BEGAN,
+    PANE,
+    PARTITION,
+    PASSES,
+    ROWS,
+    SEEN,
+    keepable,
+    partial_aggregates,
+    require_types,
+)
 from lockstep.definition.keyed_state import DELETED
 from lockstep.definition.windows import MISSED, WindowDefinition
 from lockstep.errors import BadRecords, InvalidPipeline

@@ -1,111 +1,116 @@
-"""One source's frozen range as a DataFrame that counts what flows through it."""
+"""One source's frozen range as a DataFrame that counts what flows through it, and its malformed records.
+
+Malformed records fail the epoch by file and line, or go to quarantine, counted. Why a record doesn't parse is asked of
+the parser that refused it: which column, which type, and never which value.
+
+`Blocks` checks that Spark planned to read text files by the sizes that the plan froze. To ask for a file's size has
+Spark copy each row; where the block of a row begins and how long it is costs next to nothing. Spark cuts a file into
+blocks of one length and a shorter last one, as `FilePartition.splitFiles` says. So a block that ends elsewhere than a
+frozen file does is as long as all others, or the last one of a file that Spark took for a shorter one. If that one is
+as long as all others, too, only the plan of the job tells: it is asked for files of other sizes, which Spark answers by
+its list of files, and opens none of those that have a frozen size.
+"""
 
 from __future__ import annotations
 
-import time
-import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast
+from itertools import groupby
+from typing import Any
 
-from pyspark.sql import DataFrame, Observation, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
 
-from lockstep.compute._conservation_sql import counts_of_source
-from lockstep.compute._whole_files import Blocks, count_of_sizes, counts_of_blocks, planned_size, unknown_size
+from lockstep.compute._conservation import counts_of_source
+from lockstep.compute._counting import ObservedFrame
 from lockstep.definition.conservation import Conservation
+from lockstep.definition.ddl import Field, fields_of, quote_name
 from lockstep.epoch import SourceRange
-from lockstep.errors import StageFailed
+from lockstep.errors import BadRecords, StageFailed
+from lockstep.sources._strict import plain_text
 from lockstep.sources.open_source import OpenSource
-from lockstep.sources.records import BAD, FILE, WHY, OpenRecordSource, Records
-from lockstep.spark._pyspark import allow_twice_observed, counted_in_driver
-from lockstep.spark.session import active, is_remote, release_later
+from lockstep.sources.records import BAD, FILE, WHY, OpenRecordSource, Reading, Records, lines_of, path_of
+from lockstep.wal.manifest import SourceCount
+from lockstep.wal.sealing import QUARANTINE
 
-_SECONDS = 5.0  #: a driver hears of its metrics from another thread, a moment after the job
+_SIZE, _END, _LONGEST = "size", "end", "longest"
+_FILE_SIZE = "_metadata.file_size"
+_LEAST_ODD, _MOST_ODD = "least_odd", "most_odd"  #: lengths of blocks that end where no frozen file does
+_MOST_SIZES = 1000  #: that are told one by one
 
 
-class _Told(dict[str, Any]):
-    """What a Connect client's observation is told; the client updates it once an execution."""
+def counts_of_blocks(records: Records) -> dict[str, str]:
+    """Aggregates over records as they are read; none where Spark doesn't go by sizes of its own."""
+    if not records.sizes:
+        return {}
+    length, end = "input_file_block_length()", "(input_file_block_start() + input_file_block_length())"
+    odd = f"CASE WHEN {end} NOT {_known(records.sizes)} THEN {length} END"
+    found = {_LEAST_ODD: f"min({odd})", _MOST_ODD: f"max({odd})"}
+    return {_LONGEST: f"max({length})", _END: f"max({end})", **found}
 
-    times = 0
 
-    def update(self, *arguments: Any, **values: Any) -> None:
-        self.times += 1
-        super().update(*arguments, **values)
+def count_of_sizes(records: Records) -> dict[str, str]:
+    """An aggregate for `unknown_size`, which costs a quarter of the job."""
+    if not records.sizes or "_metadata" in map(str.casefold, records.columns):
+        return {}
+    return {_SIZE: f"max(CASE WHEN {_FILE_SIZE} NOT {_known(records.sizes)} THEN {_FILE_SIZE} END)"}
+
+
+def planned_size(records: Records) -> int | None:
+    """The size of a file, as Spark plans to read it, that no frozen one has. A Connect server looks the files up anew
+    for that, unless it keeps plans."""
+    if not count_of_sizes(records):
+        return None
+    strange = records.frame.where(f"{_FILE_SIZE} NOT {_known(records.sizes)}")
+    [found] = strange.selectExpr(f"max({_FILE_SIZE}) AS {_SIZE}").collect()
+    return unknown_size(found.asDict())
+
+
+def unknown_size(counts: dict[str, Any]) -> int | None:
+    """Takes it out of what was counted: the size of a file, as Spark planned to read it, that no frozen one has."""
+    found = counts.pop(_SIZE, None)
+    return None if found is None else int(found)
 
 
 @dataclass(frozen=True)
-class ObservedFrame:
-    """A DataFrame whose rows are counted by the first action that reads it. `metric`: a name no other plan has."""
+class Blocks:
+    """What one job told of the blocks that it read, in bytes."""
 
-    frame: DataFrame
-    metric: str
-    observation: Observation
-    names: Sequence[str]  #: of what is counted
+    longest: int | None
+    end: int | None
+    odd: tuple[int | None, int | None]
 
     @classmethod
-    def of(cls, frame: DataFrame, **counts: str) -> ObservedFrame:
-        """`counts`: what to count, as SQL aggregates by name."""
-        metric = f"lockstep-{uuid.uuid4().hex}"
-        observation = Observation(metric)
-        columns = [F.expr(aggregate).alias(name) for name, aggregate in counts.items()]
-        if not is_remote(frame.sparkSession):
-            return cls(frame.observe(observation, *columns), metric, observation, tuple(counts))
-        from pyspark.sql.connect import dataframe, plan
+    def taken_from(cls, counts: dict[str, Any]) -> Blocks:
+        """Takes them out of what was counted."""
+        longest, end, least, most = (counts.pop(name, None) for name in (_LONGEST, _END, _LEAST_ODD, _MOST_ODD))
+        return cls(longest, end, (least, most))
 
-        allow_twice_observed()
-        # as DataFrame.observe, which asks the server first whether this is a stream
-        told, child = cast(Any, observation), cast(Any, frame)
-        told._result = _Told()
-        observed = dataframe.DataFrame(plan.CollectMetrics(child._plan, told, cast(Any, columns)), child._session)
-        return cls(cast(DataFrame, observed), metric, observation, tuple(counts))
+    def are_whole(self, sizes: Collection[int]) -> bool:
+        """Whether no file was taken for a shorter one. False also where these can't tell: besides what `may_be_whole`
+        says, several files are in blocks."""
+        return self.odd == (None, None) or (self.may_be_whole(sizes) and self._in_blocks(sizes) == 1)
 
-    @property
-    def executions(self) -> int:
-        """How many jobs have read the frame to their end, as far as a Connect client is told."""
-        return int(cast(Any, self.observation)._result.times)
+    def may_be_whole(self, sizes: Collection[int]) -> bool:
+        """Whether none was, but for a stale size of so many blocks. False also where these can't tell: a job stopped
+        early, a file in blocks stands beside one that can't be cut, no record begins in the largest file's last
+        block."""
+        return self.odd == (self.longest, self.longest) and self.end == max(sizes)
 
-    def counts(self) -> dict[str, int]:
-        """What was counted, in the order that was asked for; empty if no action has read the frame."""
-        remote = not isinstance(self.observation, Observation)
-        found = dict(self.observation.get) if remote else self._driver_counts()
-        return {name: found[name] for name in self.names if name in found}  # Spark 4.0 has an order of its own
+    def _in_blocks(self, sizes: Collection[int]) -> int:
+        return sum(size > (self.longest or 0) for size in sizes)
 
-    def _driver_counts(self) -> dict[str, int]:
-        # Observation.get would wait for ever for a frame that the optimizer cut out of the plan
-        done = cast(Any, self.observation)._jo.future()
-        deadline = time.monotonic() + _SECONDS
-        while not done.isCompleted() and time.monotonic() < deadline:
-            time.sleep(0.005)
-        return counted_in_driver(self.observation) if done.isCompleted() else {}
+    def are_cut_as(self, other: Blocks) -> bool:
+        """Whether all were cut by the length by which another job did, which went by the frozen sizes."""
+        least, most = self.odd
+        return least == most and self.odd == other.odd
 
-    def uses_in(self, frame: DataFrame) -> int:
-        """How often the plan of `frame` reads this one."""
-        if is_remote(frame.sparkSession):
-            from lockstep.compute._held_plan import relation_of
 
-            return int(relation_of(frame).SerializeToString().count(self.metric.encode()))
-        return int(frame._jdf.queryExecution().analyzed().toString().count(f"CollectMetrics {self.metric}"))
-
-    def read(self) -> None:
-        """Have all of it read, and nothing kept."""
-        self.frame.agg(F.count(F.lit(1))).collect()
-
-    def checkpoint(self) -> DataFrame:
-        """Run the plan now and keep its rows in Spark, at Spark Connect until the epoch is staged."""
-        if not is_remote(self.frame.sparkSession):
-            return self.frame.localCheckpoint(eager=True)
-        from pyspark.sql.connect import plan
-
-        # DataFrame.localCheckpoint of the Connect client doesn't hand the observations on
-        client, logical = self.frame.sparkSession.client, cast(Any, self.frame._plan)
-        command = plan.Checkpoint(child=logical, local=True, eager=True)
-        with active(self.frame.sparkSession):  # the client takes the session of the answer from there
-            _, properties, _ = client.execute_command(command.command(client), observations=logical.observations)
-        checkpoint = cast(DataFrame, properties["checkpoint_command_result"])
-        release_later(checkpoint)
-        return checkpoint
+def _known(sizes: Collection[int]) -> str:
+    known = sorted(set(sizes))
+    if len(known) > _MOST_SIZES:
+        return f"BETWEEN {known[0]}L AND {known[-1]}L"
+    return f"IN ({', '.join(f'{one}L' for one in known)})"
 
 
 @dataclass(frozen=True)
@@ -255,3 +260,75 @@ def _observe(
     # count_if would give each row one more column, and copy it for that
     bad = f"count(CASE WHEN {BAD} IS NOT NULL AND {records.every_column} THEN 1 END)"
     return ObservedFrame.of(records.frame, rows="count(1)", bad=bad, **more)
+
+
+_MAX_COLUMNS = 3
+
+
+def reasons_of(spark: SparkSession, reading: Reading, records: Sequence[str]) -> list[str]:
+    """A reason a record. Each is parsed again with all columns as text, then with one of them as what it should be."""
+    fields = fields_of(reading.schema or "")
+    tried = ", ".join(_fails(reading, fields, typed) for typed in (None, *fields))
+    frame = spark.createDataFrame(list(enumerate(records)), "number INT, value STRING")
+    found = {row["number"]: row["fails"] for row in frame.selectExpr("number", f"array({tried}) AS fails").collect()}
+    return [_reason(reading, fields, found[number]) for number in range(len(records))]
+
+
+def _fails(reading: Reading, fields: Sequence[Field], typed: Field | None) -> str:
+    columns = [f"{quote_name(field.name)} {plain_text(field.type) if field is typed else 'STRING'}" for field in fields]
+    parsed = reading.parser(", ".join(columns), "value")
+    return f"{parsed}.{BAD} IS NOT NULL"
+
+
+def _reason(reading: Reading, fields: Sequence[Field], fails: Sequence[bool]) -> str:
+    if fails[0]:
+        counted = f"another number of values than the schema's {len(fields)} columns"
+        return counted if reading.format == "csv" else "no JSON object"
+    failed = [field for field, wrong in zip(fields, fails[1:], strict=True) if wrong]
+    columns = [f"column {field.name} is no {field.type}" for field in failed]
+    more = f" and {len(columns) - _MAX_COLUMNS} more" if len(columns) > _MAX_COLUMNS else ""
+    return ", ".join(columns[:_MAX_COLUMNS]) + more if columns else "doesn't parse"
+
+
+_SHOWN = 10
+
+
+def settle(found: Input, count: SourceCount, folder: str) -> None:
+    """Quarantine the input's malformed records, `count.quarantined` of them, in the execution's `folder`.
+
+    Raises `BadRecords`, with the first ten by file, line, column and reason, if the source wants none in quarantine;
+    and what the source raises if it can't be said yet that they are malformed.
+    """
+    if count.quarantined == 0:
+        return
+    records = found.marked()
+    if records.confirm_bad is not None:
+        records.confirm_bad(records)
+    bad = records.bad()
+    if not found.quarantines:
+        raise BadRecords(_message(found.name, count, records, bad))
+    bad.write.mode("error").json(f"{folder}/{QUARANTINE}/{found.name}")
+
+
+def _message(source: str, count: SourceCount, records: Records, bad: DataFrame) -> str:
+    found = [row.asDict() for row in bad.limit(_SHOWN).collect()]
+    rows = [(path_of(row["file"]), row["record"]) for row in found]
+    reading = records.reading
+    why = reasons_of(bad.sparkSession, reading, [record for _, record in rows]) if reading else [""] * len(rows)
+    why = [row.get("why") or reason for row, reason in zip(found, why, strict=False)]
+    shown = "".join(f"\n  {place}{reason}" for place, reason in _by_place(rows, why))
+    more = f"\n  and {count.quarantined - len(rows)} more" if count.quarantined > len(rows) else ""
+    return (
+        f"source {source}: {count.quarantined} of {count.rows} records don't parse; nothing was sealed; correct the "
+        f"input, or say on_bad_records='quarantine', which keeps them:{shown}{more}"
+    )
+
+
+def _by_place(rows: Sequence[tuple[str, str]], why: Sequence[str]) -> Iterable[tuple[str, str]]:
+    reasons = [f": {reason}" if reason else "" for reason in why]
+    for path, group in groupby(sorted(zip(rows, reasons, strict=True)), key=lambda found: found[0][0]):
+        found = list(group)
+        lines = lines_of(path, [record for (_, record), _ in found])
+        told = zip(lines, (reason for _, reason in found), strict=True)
+        for line, reason in sorted(told, key=lambda one: one[0] or 0):
+            yield (f"{path}:{line}" if line is not None else path), reason

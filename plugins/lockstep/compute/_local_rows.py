@@ -12,8 +12,7 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
-from lockstep.compute._balances import CountedFrame
-from lockstep.compute._inputs import ObservedFrame
+from lockstep.compute._counting import CountedFrame, ObservedFrame
 from lockstep.errors import NotConfigured
 from lockstep.spark.session import is_remote
 

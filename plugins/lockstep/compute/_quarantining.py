@@ -1,23 +1,35 @@
-"""Rows that audits send to quarantine: taken out of an output as it is written, and written beside it.
+"""Rows that audits send to quarantine: taken out of an output as it is written, and written to a folder of their own.
 
 Each row is judged where the output's own job writes it, and counted there: how many offend, by which audit, and a sum
 of their hashes. If any do, a second job writes these, and these alone. It computes them once more, so it has to come to
-the same number and the same sum: what else it found would be a row that was lost, or stands in both places.
+the same number and the same sum: any other row would be lost, or in both places.
+
+`offends` is an audit's rule as a Spark condition: true of the rows that DuckDB finds by the audit's query.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DateType,
+    MapType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+    VariantType,
+)
 
 from lockstep.audits.audit import rules_by_output
-from lockstep.audits.rule import Rule
-from lockstep.compute._inputs import ObservedFrame
-from lockstep.compute._row_rules import offends
+from lockstep.audits.rule import Rule, Value
+from lockstep.compute._counting import ObservedFrame
 from lockstep.definition.ddl import quote_name
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline, StageFailed
@@ -25,6 +37,51 @@ from lockstep.wal.request import QuarantineCount
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+
+def offends(rule: Rule, frame: DataFrame, audit: str) -> Column:
+    """True of a row that offends; null or false of others. Raises `InvalidPipeline` for a column that isn't there."""
+    if rule.offence == "where":
+        return F.expr(f"({rule.condition})")
+    found = [field for field in frame.schema.fields if field.name.casefold() == (rule.column or "").casefold()]
+    if len(found) != 1:
+        raise InvalidPipeline(
+            f"audit {audit} looks at column {rule.column}, and the output has {len(found)} of that name; it has "
+            f"{', '.join(frame.columns)}: correct the transform, or the audit, and then `lockstep replan`"
+        )
+    [field] = found
+    column, kind = F.col(quote_name(field.name)), field.dataType
+    match rule.offence:
+        case "null":
+            return column.isNull()
+        case "not_in":
+            return ~_any([_compared(kind, column, value, lambda left, right: left == right) for value in rule.values])
+    bounds = []
+    if rule.at_least is not None:
+        bounds.append(_compared(kind, column, rule.at_least, lambda left, right: left < right))
+    if rule.at_most is not None:
+        bounds.append(_compared(kind, column, rule.at_most, lambda left, right: left > right))
+    return _any(bounds)
+
+
+def _any(conditions: list[Column]) -> Column:
+    return reduce(lambda left, right: left | right, conditions)
+
+
+def _compared(kind: DataType, column: Column, value: Value, compare: Callable[[Column, Column], Column]) -> Column:
+    """Times compare as instants, whatever the session's zone is: one without a zone is UTC's, and a date its start."""
+    if isinstance(value, date) and isinstance(kind, DateType | TimestampNTZType):
+        return compare(column.cast("timestamp_ntz"), F.lit(_naive(value).isoformat(sep=" ")).cast("timestamp_ntz"))
+    if isinstance(value, date) and isinstance(kind, TimestampType):
+        return compare(column, F.lit(_naive(value).replace(tzinfo=UTC)))
+    return compare(column, F.lit(value))
+
+
+def _naive(value: date) -> datetime:
+    if not isinstance(value, datetime):
+        return datetime.combine(value, time())
+    return value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+
 
 _MARK = "lockstep_offends"  #: while a job runs: a bit for each audit
 AUDITS = "lockstep_audits"  #: of a row in quarantine: the audits that it offends

@@ -24,10 +24,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from lockstep.compute._balances import CountedFrame
-from lockstep.compute._inputs import ObservedFrame
-from lockstep.compute._key_hash import buckets_of, can_hash
-from lockstep.compute._key_matching import among
+from lockstep.compute._counting import CountedFrame, ObservedFrame
+from lockstep.compute._key_hash import among, buckets_of, can_hash
 from lockstep.compute._local_rows import arrow_schema, collect_few, most_rows, note_written, remember, rows_in
 from lockstep.compute._reading_once import note_read
 from lockstep.compute.state import TIMES, StateRows, bucket_of, bucket_sql, quoted

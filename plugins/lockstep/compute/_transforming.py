@@ -1,4 +1,4 @@
-"""A pipeline's transform, called: what goes wrong in it is told by kind and place, without the trace around it.
+"""A pipeline's transform, called: checks of what it returns, and its errors by kind and place without the trace.
 
 The text of an error may quote a value of a row that the transform has looked at.
 """
@@ -7,15 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from lockstep.definition.functions import describe_place
+from lockstep.compute._conservation import Balances
+from lockstep.definition.user_code import describe_place
+from lockstep.definition.windows import ABSORBED
 from lockstep.errors import InvalidPipeline, LockstepError, StageFailed
 from lockstep.observability.redaction import cause, describe_raised
 from lockstep.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 
 T = TypeVar("T")
 #: what a mistake in the code raises, on every try again
@@ -105,3 +111,21 @@ def _suggest(known: Collection[str], wanted: object) -> str:
 def _kind_of(value: object) -> str:
     name = type(value).__name__
     return "None" if value is None else f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+def require_deletes(pipeline: Pipeline, outputs: Mapping[str, DataFrame], balances: Balances) -> None:
+    """Raises `InvalidPipeline` if a sink keeps one row a key of sessions, and would keep those that are no more."""
+    deaf = [
+        (sink.name, output)
+        for sink in pipeline.sinks
+        for output in sink.outputs
+        if output in outputs and sink.lacks_deletes(output)
+    ]
+    parts = [part for balance in balances.made.values() if balance.takes_back for part in balance.written]
+    for sink, output in deaf:
+        if any(part.what == "results" and part.counted.observed.uses_in(outputs[output]) for part in parts):
+            raise InvalidPipeline(
+                f"pipeline {pipeline.name}: sink {sink} upserts {output}, which holds sessions that may be absorbed by "
+                f'others: say deleted="{ABSORBED}" in the sink, or their rows would stay beside those of the sessions '
+                "that they are part of now"
+            )

@@ -1,4 +1,4 @@
-"""An epoch's panes merged with the windows before, in this process: what `windows.py` has Spark do with many.
+"""An epoch's panes merged with the windows before, in this process: which Spark does with many (`_window_sql`).
 
 Exact as Spark is: sums are made with 76 digits and must fit their declared type. Whatever this process isn't sure of it
 leaves to Spark (`Unsure`), which then gives the answer, or its own error.
@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from lockstep.compute._key_hash import can_hash
-from lockstep.compute._lateness import PANE, PARTITION, ROWS, SEEN, Bounds
 from lockstep.compute._local_rows import arrow_schema, most_rows
 from lockstep.compute._watermarks import Watermark
+from lockstep.compute._window_sql import PANE, PARTITION, ROWS, SEEN, Bounds
 from lockstep.definition.keyed_state import DELETED
 from lockstep.definition.windows import (
     DUE,
@@ -46,7 +46,7 @@ class Unsure(Exception):
 
 @dataclass(frozen=True)
 class Merged:
-    """Arrow tables with the columns of what `windows.py` makes: results and changes, both with the rows folded."""
+    """Arrow tables with the columns that `_window_sql` makes: results and changes, both with the rows folded."""
 
     results: pa.Table
     changes: pa.Table
@@ -178,10 +178,10 @@ def _results(
 ) -> pa.Table:
     told = merged.append_column(REVISION, emitted.cast(pa.int32()))
     told = told.set_column(told.schema.get_field_index(ROWS), ROWS, pc.if_else(gone, merged[ROWS], 0))
-    return shown(windows, told.filter(emits))
+    return result_table(windows, told.filter(emits))
 
 
-def shown(windows: WindowDefinition, told: pa.Table) -> pa.Table:
+def result_table(windows: WindowDefinition, told: pa.Table) -> pa.Table:
     """Windows as results show them, from the columns of the state, REVISION and ROWS."""
     types = {field.name: field.type for field in arrow_schema(struct_of(windows.schema))}
     return pa.table(
@@ -219,7 +219,7 @@ def _changes(
 
 
 def _final(one: Aggregate, told: pa.Table, kind: pa.DataType) -> pa.ChunkedArray | pa.Array:
-    """What a result shows, from what the state keeps; `_window_columns.final_aggregate` says it to Spark."""
+    """What a result shows, from what the state keeps; `_window_sql.final_aggregate` says it to Spark."""
     if one.function is not Function.AVG:
         return told[one.name]
     total, count = (told[name] for name in one.state_columns())

@@ -22,9 +22,8 @@ from lockstep.audits.calling import call, describe_kind, plain_rows, refuse, req
 from lockstep.audits.evaluate import SAMPLE
 from lockstep.audits.in_spark import Found
 from lockstep.audits.rule import Key, Newest, Rule
-from lockstep.compute._by_value import ship_ours, ship_package
-from lockstep.compute._file_reading import spread
-from lockstep.compute._row_rules import offends
+from lockstep.compute._executors import ship_ours, ship_package, spread
+from lockstep.compute._quarantining import offends
 from lockstep.definition.ddl import quote_name
 from lockstep.errors import AuditFailed, StageFailed
 from lockstep.observability.redaction import cause, describe_error

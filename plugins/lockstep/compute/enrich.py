@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark.sql.types import StringType, StructField, StructType
 
-from lockstep.compute._inputs import ObservedFrame
+from lockstep.compute._counting import ObservedFrame
 from lockstep.compute._lookups import Lookup
 from lockstep.errors import InvalidPipeline
 from lockstep.spark._pyspark import to_arrow_schema

@@ -1,17 +1,25 @@
-"""One epoch's fold into sessions: rows into panes, panes and the sessions before into those that they are now."""
+"""One epoch's fold into sessions: rows into panes, panes and the sessions before into the current sessions.
+
+A row that is no older than `forgotten` can't have a part in a session that was forgotten: that ended by then. An older
+row can, unless it is within a session that is kept, which no other session overlaps. So the sessions are those of one
+computation over all rows that were taken in.
+
+Few panes and sessions are joined in this process (`join`), many by Spark (`_pieces`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
-from lockstep.compute._balances import CountedFrame
+from lockstep.compute._counting import CountedFrame, ObservedFrame
 from lockstep.compute._folding import (
     Folded,
     Read,
@@ -23,25 +31,184 @@ from lockstep.compute._folding import (
     read_marks,
     read_rows,
 )
-from lockstep.compute._inputs import ObservedFrame
 from lockstep.compute._key_hash import buckets_of
-from lockstep.compute._lateness import AT, BEGAN, ROWS, SEEN, rows_with
 from lockstep.compute._local_rows import frame_of
 from lockstep.compute._reading_once import require_kept
-from lockstep.compute._session_bounds import SessionBounds
-from lockstep.compute._session_joining import SINCE, join, merge_sessions
-from lockstep.compute._spark_merging import FRESH, changes_of, combined, results_of, shown
-from lockstep.compute._window_merging import Unsure
+from lockstep.compute._watermarks import Watermark
+from lockstep.compute._window_merging import Merged, Unsure, merge, result_table
+from lockstep.compute._window_sql import (
+    AT,
+    BEGAN,
+    FRESH,
+    PASSES,
+    ROWS,
+    SEEN,
+    changes_of,
+    combined,
+    counts_of_any,
+    result_columns,
+    results_of,
+    rows_with,
+)
 from lockstep.compute.state import quoted
 from lockstep.definition.keyed_state import DELETED
-from lockstep.definition.sessions import ABSORBED, SessionDefinition
-from lockstep.definition.windows import DUE, EMITTED, END, REVISION, START, WindowDefinition
+from lockstep.definition.windows import (
+    ABSORBED,
+    DUE,
+    EMITTED,
+    END,
+    REVISION,
+    START,
+    SessionDefinition,
+    WindowDefinition,
+    micros,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from lockstep.compute._watermarks import Watermark
     from lockstep.compute.state import StateRows
+
+
+@dataclass(frozen=True)
+class SessionBounds:
+    """In µs: sessions that end by `closed` are closed, by `forgotten` forgotten."""
+
+    closed: int
+    forgotten: int
+    gap: int
+
+    @classmethod
+    def of(cls, windows: SessionDefinition, before: Watermark) -> SessionBounds:
+        return cls(before.bound, before.forgetting(windows).forgotten, micros(windows.gap))
+
+    @property
+    def pane(self) -> str:
+        """SQL for a row's pane: rows of one are less than the gap apart. Each time that may be late has its own."""
+        stretch = f"greatest({AT} - pmod({AT}, {self.gap}L), {self.forgotten}L)"
+        return f"CASE WHEN {AT} < {self.forgotten}L THEN {AT} ELSE {stretch} END"
+
+    @property
+    def doubtful(self) -> str:
+        """SQL for whether a row is late unless a session that is kept began by then."""
+        return f"({PASSES} AND {AT} < {self.forgotten}L)"
+
+    def counts(self, windows: SessionDefinition) -> dict[str, str]:
+        """What is counted of rows as they are read."""
+        return {**counts_of_any(windows), "missed": rows_with(self.doubtful)}
+
+
+SINCE = "_window_since"  #: of a key: where the earliest of its sessions that are kept began, in µs
+_TIME = pa.timestamp("us", "UTC")
+_NEVER = np.iinfo(np.int64).max
+
+Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
+Truths = np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+
+@dataclass(frozen=True)
+class Joined:
+    """`parts`: the panes that aren't late, each with the start of its session. `old`: the sessions before, each with
+    the start of the one that it is part of now. `absorbed`: those of them that begin otherwise now, as they were.
+
+    `late`: rows. `corrected`: rows of sessions that end where, or have a part that, was closed before. `since`: SINCE
+    of each key that has a session which is kept.
+    """
+
+    parts: pa.Table
+    old: pa.Table
+    absorbed: pa.Table
+    late: int
+    corrected: int
+    since: pa.Table
+
+
+def join(windows: SessionDefinition, bounds: SessionBounds, panes: pa.Table, old: pa.Table) -> Joined:
+    """`old`: as the state has them, all of the panes' keys and of some others."""
+    key, new = list(windows.key), len(panes)
+    starts, ends = (np.asarray(old[name].cast(pa.int64())) for name in (START, END))
+    first: Numbers = np.concatenate([np.asarray(panes[BEGAN]), starts])
+    last: Numbers = np.concatenate([np.asarray(panes[SEEN]), ends - bounds.gap])
+    whose = _numbers(panes, old, key)
+    fresh = np.arange(len(first)) < new
+    kept = ~fresh & (last + bounds.gap > bounds.forgotten)
+    since: Numbers = np.full(whose.max(initial=-1) + 1, _NEVER)
+    np.minimum.at(since, whose[kept], first[kept])
+    late = fresh & (first < bounds.forgotten) & (first < since[whose])
+    start, corrected = _starts(bounds, whose, first, last, fresh, np.flatnonzero(~late))
+    rows = np.asarray(panes[ROWS])
+    parts = panes.append_column(START, pa.array(start[:new])).append_column(END, pa.array(last[:new] + bounds.gap))
+    place = old.schema.get_field_index(START)
+    return Joined(
+        parts.filter(pa.array(~late[:new])),
+        old.set_column(place, old.schema.field(START), pa.array(start[new:]).cast(_TIME)),
+        old.filter(pa.array(start[new:] != starts)),
+        int(rows[late[:new]].sum()),
+        int(rows[corrected[:new]].sum()),
+        _since(old.select(key), whose[new:][kept[new:]], np.flatnonzero(kept[new:]), since),
+    )
+
+
+def merge_sessions(windows: SessionDefinition, joined: Joined, after: Watermark) -> Merged:
+    """Results and changes: of the sessions as they are now, and of those that they have absorbed.
+
+    Raises `Unsure`.
+    """
+    found = merge(windows, joined.parts, joined.old, after)
+    gone = joined.absorbed.append_column(ROWS, pa.array([0] * len(joined.absorbed), pa.int64()))
+    emitted = gone.append_column(REVISION, gone[EMITTED]).filter(pc.greater(gone[EMITTED], 0))
+    results = _with_absorbed(found.results, False)
+    deleted = gone.append_column(DELETED, pa.array([True] * len(gone), pa.bool_()))
+    return Merged(
+        pa.concat_tables([results, _with_absorbed(result_table(windows, emitted), True).cast(results.schema)]),
+        pa.concat_tables([found.changes, deleted.select(found.changes.column_names).cast(found.changes.schema)]),
+    )
+
+
+def _with_absorbed(results: pa.Table, absorbed: bool) -> pa.Table:
+    """Results with the column that says whether their sessions are part of others now."""
+    place = results.schema.get_field_index(ROWS)
+    return results.add_column(place, ABSORBED, pa.array([absorbed] * len(results), pa.bool_()))
+
+
+def _numbers(panes: pa.Table, old: pa.Table, key: Sequence[str]) -> Numbers:
+    """Of each row of both a number that says whose it is: alike for rows of one key."""
+    found: Numbers = np.zeros(len(panes) + len(old), np.int64)
+    for name in key:
+        column = pa.chunked_array([*panes[name].chunks, *old[name].chunks], panes[name].type)
+        codes = np.asarray(column.combine_chunks().dictionary_encode().indices).astype(np.int64)
+        _, found = np.unique(found * (codes.max(initial=0) + 1) + codes, return_inverse=True)
+    return found
+
+
+def _starts(
+    bounds: SessionBounds, whose: Numbers, first: Numbers, last: Numbers, fresh: Truths, stays: Numbers
+) -> tuple[Numbers, Truths]:
+    """Of each piece that `stays` where its session begins; and whether it is a pane that corrects one."""
+    order = stays[np.lexsort((first[stays], whose[stays]))]
+    key, begin, end = whose[order], first[order], last[order]
+    times, rank = np.unique(end, return_inverse=True)  # so that each key's greatest end so far is one running maximum
+    reach = times[np.maximum.accumulate(key * len(times) + rank) % max(1, len(times))]
+    begins: Truths = np.ones(len(order), bool)
+    begins[1:] = (key[1:] != key[:-1]) | (begin[1:] - reach[:-1] >= bounds.gap)
+    session = np.cumsum(begins) - 1
+    start: Numbers = np.zeros(len(first), np.int64)
+    start[order] = begin[begins][session]
+    until: Numbers = np.full(int(begins.sum()), -_NEVER)
+    np.maximum.at(until, session, end + bounds.gap)
+    closed = until <= bounds.closed
+    closed[session[~fresh[order] & (end + bounds.gap <= bounds.closed)]] = True
+    corrects: Truths = np.zeros(len(first), bool)
+    corrects[order] = fresh[order] & closed[session]
+    return start, corrects
+
+
+def _since(keys: pa.Table, whose: Numbers, kept: Numbers, since: Numbers) -> pa.Table:
+    """`whose`: of each of those of `keys` that are `kept`."""
+    numbers, places = np.unique(whose, return_index=True)
+    return keys.take(pa.array(kept[places])).append_column(SINCE, pa.array(since[numbers]))
+
 
 _KEY = "_window_key"
 #: of a piece: where it began itself; where those before it came to; whether it was closed when the epoch began
@@ -127,7 +294,7 @@ class _Fold:
         taken_back = absorbed.where(f"{EMITTED} > 0").withColumn(REVISION, F.col(EMITTED))
         results, changes = results_of(windows, merged, after), changes_of(windows, merged, after)
         counted = count_frames(
-            _told(results, False).unionByName(_told(shown(windows, taken_back, F.lit(0)), True)),
+            _told(results, False).unionByName(_told(result_columns(windows, taken_back, F.lit(0)), True)),
             changes.unionByName(absorbed.withColumn(DELETED, F.lit(True)).select(*changes.columns)),
         )
         kept = pieces.where(f"NOT {FRESH} AND {_end(bounds)} > {bounds.forgotten}L")

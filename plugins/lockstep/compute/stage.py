@@ -18,19 +18,16 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from lockstep.compute import _adoptable
-from lockstep.compute._bad_records import settle
-from lockstep.compute._balances import Balances, collecting_balances
-from lockstep.compute._by_value import ship_by_value
-from lockstep.compute._conserving import conserved
-from lockstep.compute._file_reading import read_in_executors
-from lockstep.compute._inputs import Input, ObservedFrame
+from lockstep.compute._conservation import Balances, collecting_balances, conserved
+from lockstep.compute._counting import ObservedFrame
+from lockstep.compute._executors import read_in_executors, ship_by_value
+from lockstep.compute._inputs import Input, settle
 from lockstep.compute._local_rows import ROOM, collect_plain, most_rows, note_written, remember, rows_in
 from lockstep.compute._quarantining import Quarantining
 from lockstep.compute._reading_once import ReadAgain, noting_reads
 from lockstep.compute._state_writing import StateWriter
-from lockstep.compute._taking_back import require_deletes
-from lockstep.compute._transforming import ByName, call_transform, require_frames, require_outputs
+from lockstep.compute._table_files import OPTIONS, adoptable, with_epoch
+from lockstep.compute._transforming import ByName, call_transform, require_deletes, require_frames, require_outputs
 from lockstep.compute.enrich import Enrichments, asked_once, collecting_enrichments
 from lockstep.compute.state import StateRows, states_of
 from lockstep.definition.windows import only_windows
@@ -514,10 +511,10 @@ def _write_away(folder: str, frame: DataFrame, output: str) -> int:
 def _write_at_home(frame: DataFrame, output: str, request: HomeRequest, epoch: int) -> int:
     path, home = f"{request.folder}/{output}", request.home
     if not home.partition_by and (held := rows_in(frame)) is not None:
-        JobFiles.at_home(home).write(path, _adoptable.with_epoch(held, output, home, epoch), for_queries=True)
+        JobFiles.at_home(home).write(path, with_epoch(held, output, home, epoch), for_queries=True)
         note_written(frame)
         return len(held)
-    return _count_written(_adoptable.adoptable(frame, output, home, epoch), path, _adoptable.OPTIONS)
+    return _count_written(adoptable(frame, output, home, epoch), path, OPTIONS)
 
 
 def _count_written(frame: DataFrame, path: str, options: Mapping[str, str]) -> int:

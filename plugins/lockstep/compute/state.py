@@ -13,10 +13,9 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, TimestampType
 
-from lockstep.compute._computing_once import compute_once
-from lockstep.compute._key_hash import buckets_of, can_hash
-from lockstep.compute._key_matching import among
+from lockstep.compute._key_hash import among, buckets_of, can_hash
 from lockstep.compute._local_rows import arrow_schema, collect_few, frame_of, most_rows
+from lockstep.compute._reading_once import compute_once
 from lockstep.definition.keyed_state import DELETED, KeyedState
 from lockstep.errors import InvalidPipeline, PlanMismatch
 from lockstep.spark.ddl import struct_of

@@ -25,17 +25,16 @@ from lockstep.compute._folding import (
     read_rows,
 )
 from lockstep.compute._key_hash import buckets_of
-from lockstep.compute._lateness import AT, ROWS, Bounds
 from lockstep.compute._local_rows import frame_of
 from lockstep.compute._reading_once import require_kept
-from lockstep.compute._spark_merging import FRESH, changes_of, combined, results_of
 from lockstep.compute._window_merging import Unsure, merge, spread
+from lockstep.compute._window_sql import AT, FRESH, ROWS, Bounds, changes_of, combined, results_of
 from lockstep.definition.windows import DUE, EMITTED, MISSED, START, SteppedDefinition, WindowDefinition, micros
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from lockstep.compute._balances import CountedFrame
+    from lockstep.compute._counting import CountedFrame
     from lockstep.compute._watermarks import Watermark
     from lockstep.compute.state import StateRows
 

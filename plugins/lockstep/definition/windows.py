@@ -1,4 +1,4 @@
-"""The definition of event-time windows: their columns, their times, and the state that they keep."""
+"""The definition of event-time windows and sessions: their columns, their times, and the state that they keep."""
 
 from __future__ import annotations
 
@@ -232,3 +232,37 @@ def _watermark_of(name: str) -> str:
 def micros(span: timedelta) -> int:
     """A time span in microseconds, Spark's own unit."""
     return span // _TICK
+
+
+ABSORBED = "absorbed"  #: column of the results: another session has taken this one in, or begins earlier now
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionDefinition(WindowDefinition):
+    """What `lockstep.compute.declared_windows.Sessions` is told: see there. Raises `InvalidPipeline`."""
+
+    lengths: ClassVar[tuple[str, ...]] = ("gap",)
+
+    gap: timedelta
+
+    @property
+    def span(self) -> timedelta:
+        return self.gap
+
+    @property
+    def found_by(self) -> Sequence[str]:
+        return self.key  # a row's session isn't known before those of its key are
+
+    @property
+    def own_columns(self) -> list[str]:
+        return [*super().own_columns, ABSORBED]
+
+    @property
+    def takes_back(self) -> bool:
+        """Whether a session that was emitted may be absorbed."""
+        return self.emit == "updates" or self.lateness > timedelta(0)
+
+    def _require_sound_times(self) -> None:
+        if self.gap <= timedelta(0):
+            raise self._refused(f"gap {self.gap} must be above 0")
+        super()._require_sound_times()

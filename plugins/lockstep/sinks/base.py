@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from lockstep.connections.dataset import Dataset
 from lockstep.connections.home import absolute
-from lockstep.definition.class_names import ClassNames, argument_as_json
+from lockstep.definition.user_code import ClassNames, argument_as_json
 from lockstep.epoch import Json, require_name
 from lockstep.errors import InvalidPipeline
 from lockstep.sinks.open_sink import OpenSink

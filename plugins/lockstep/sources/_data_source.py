@@ -88,7 +88,7 @@ class OpenDataSource(OpenSource):
 
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
         """Where the reader says that this epoch ends. Raises `SourceUnavailable` for whatever the reader raises."""
-        from lockstep.spark.stream_ranges import next_range, without
+        from lockstep.spark.python_readers import next_range, without
 
         source, before = self._source, start["end"] if start is not None else None
         options = self._options
@@ -117,7 +117,7 @@ class OpenDataSource(OpenSource):
 
         What the reader raises there comes as a `RuntimeError` without the values of `connection_options`.
         """
-        from lockstep.spark.stream_ranges import frame_of_range
+        from lockstep.spark.python_readers import frame_of_range
 
         source, between = self._source, (end["start"], end["end"])
         return frame_of_range(spark, source.data_source, self._options, source.schema, *between, self._secrets)

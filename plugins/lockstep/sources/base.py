@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from lockstep.connections.dataset import Dataset
-from lockstep.definition.class_names import ClassNames, argument_as_json
+from lockstep.definition.user_code import ClassNames, argument_as_json
 from lockstep.epoch import Claim, Json, KeyedBy
 from lockstep.errors import InvalidPipeline
 from lockstep.sources.open_source import OpenSource

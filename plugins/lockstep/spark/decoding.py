@@ -26,7 +26,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from lockstep.definition.ddl import literal
 from lockstep.errors import InvalidPipeline
 from lockstep.spark._pyspark import to_arrow_schema
-from lockstep.spark.partitions import ship
+from lockstep.spark.python_readers import ship
 
 FOUND, WHY = "found", "why"
 

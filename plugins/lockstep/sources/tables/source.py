@@ -292,7 +292,7 @@ class OpenTableSource(OpenSource):
 
     def read(self, spark: SparkSession, start: Position | None, end: Position) -> DataFrame:
         """The rows of the frozen range, read by as many Spark tasks as `rows_per_partition` makes of it."""
-        from lockstep.spark.partitions import frame_of
+        from lockstep.spark.python_readers import frame_of
 
         self._require_same_column(end)
         with self.session() as session:

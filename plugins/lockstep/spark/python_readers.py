@@ -1,8 +1,8 @@
-"""Streaming readers of Spark's Python data source API, asked for one frozen range at a time.
+"""DataFrames that Python functions read on Spark's workers: partitions, and ranges of streaming data sources.
 
-Spark's own engine asks a reader for an offset, writes it down, has it plan partitions up to there, and reads them. So
-does an epoch: `next_range` is the first half, while it is planned and without Spark; `frame_of_range` the second, as
-often as it takes, as a batch.
+Spark's own engine asks a streaming reader for an offset, writes it down, has it plan partitions up to there, and reads
+them. So does an epoch: `next_range` is the first half, while it is planned and without Spark; `frame_of_range` the
+second, as often as it takes, as a batch.
 """
 
 from __future__ import annotations
@@ -10,11 +10,14 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+import sys
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
+import pyarrow as pa
+from pyspark import cloudpickle
 from pyspark.errors import PySparkNotImplementedError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import (
@@ -25,8 +28,10 @@ from pyspark.sql.datasource import (
     InputPartition,
 )
 from pyspark.sql.datasource_internal import _streamReader
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from lockstep import errors
 from lockstep.errors import InvalidPipeline
 from lockstep.spark._pyspark import (
     ReadLimit,
@@ -38,7 +43,38 @@ from lockstep.spark._pyspark import (
     is_simple,
 )
 from lockstep.spark.ddl import struct_of
-from lockstep.spark.partitions import ship
+
+Read = Callable[[Any], Iterator[pa.RecordBatch]]
+
+
+def frame_of(spark: SparkSession, schema: pa.Schema, partitions: Sequence[Any], read: Read) -> DataFrame:
+    """The rows that `read` gives for each of `partitions`, batches of `schema`.
+
+    `read` travels by value, with its module if that is one of Lockstep's: a worker needs only what it imports. What it
+    holds, a login say, is in memory on its way: the pickled function goes over Spark's own connections, into no plan's
+    text, no log and no page.
+    """
+    ship(read)
+    parts = list(partitions)
+
+    def rows(indices: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in indices:
+            for index in batch.column(0).to_pylist():
+                yield from read(parts[index])
+
+    types = from_arrow_schema(schema, prefer_timestamp_ntz=True)
+    if not parts:
+        return spark.createDataFrame([], types)
+    return spark.range(0, len(parts), 1, len(parts)).mapInArrow(cast(Any, rows), types)
+
+
+def ship(found: object) -> None:
+    """Have Spark pickle what stands in `found`'s module by value, if that is a module of Lockstep, and its errors."""
+    module = sys.modules[found.__module__]
+    if module.__name__.startswith("lockstep."):
+        for ours in (module, errors):
+            cloudpickle.register_pickle_by_value(ours)  # type: ignore[no-untyped-call]
+
 
 Offset = dict[str, Any]
 _LIMITS = {"rows": ReadMaxRows, "files": ReadMaxFiles, "bytes": ReadMaxBytes}

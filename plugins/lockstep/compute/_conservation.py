@@ -1,0 +1,294 @@
+"""Counts that must agree before an epoch is sealed: rows in against what became of them, each counted where it happens.
+
+Rows in are counted as they are read, what became of them as it is written. A pipeline's conservation is proven by sums,
+which need no order. Rows with a key have sums of their hashes, too: the same number of rows with the same sum are the
+same rows, but for one chance in 2**64. As a text a key is hashed alike whatever type a transform gives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from lockstep.compute._counting import CountedFrame
+from lockstep.definition.conservation import QUARANTINED, UNACCOUNTED, Conservation
+from lockstep.definition.ddl import quote_name
+from lockstep.errors import InvalidPipeline, StageFailed, Unbalanced
+from lockstep.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+KEYS = ""  #: the term for sums of hashes; no reason and no output is called so
+UNMATCHED = "unmatched"
+
+
+def numbered(declared: Sequence[Conservation]) -> Iterator[tuple[int, Conservation]]:
+    """Each one, and what it says of a partner's rows, with a number by which its counts are known."""
+    every = (found for one in declared for found in (one, one.mirrored) if found is not None)
+    return enumerate(every)
+
+
+def name_of(number: int, term: str) -> str:
+    """What a count is called among those of one frame."""
+    return f"{number} {term}"
+
+
+def counts_of_source(declared: Sequence[Conservation], source: str, good: str | None = None) -> dict[str, str]:
+    """Aggregates, by name, over what is read of `source`. `good`: true of a row that goes in; None: every one does."""
+    found = {}
+    for number, one in numbered(declared):
+        if source not in one.sources:
+            continue
+        malformed = [(f"NOT ({good})", "0L")] if good else []
+        weight, reasons = _weight(one), list(one.dropped.items())
+        found[name_of(number, "in")] = _sum(malformed, weight)
+        for place, (reason, condition) in enumerate(reasons):
+            rules = [*malformed, *_any_rule(earlier for _, earlier in reasons[:place]), (f"({condition})", weight)]
+            found[name_of(number, reason)] = _sum(rules, "0L")
+        if one.key:
+            key = _hash(one.key.values(), weight if one.array else None)
+            found[name_of(number, KEYS)] = _sum([*malformed, *_any_rule(one.dropped.values())], key)
+    return found
+
+
+def counts_of_output(declared: Sequence[Conservation], output: str, offends: str | None = None) -> dict[str, str]:
+    """Aggregates, by name, over what is written of `output`. `offends`: true of a row that goes to quarantine."""
+    found = {}
+    for number, one in numbered(declared):
+        if output not in one.outputs:
+            continue
+        count = f"CAST({quote_name(one.count)} AS BIGINT)" if one.count is not None else None
+        found[name_of(number, output)] = _sum([], count) if count else "count(1)"
+        if offends:
+            found[name_of(number, output)] = _sum([(offends, "0L")], count or "1L")
+            found[name_of(number, QUARANTINED)] = _sum([(f"NOT ({offends})", "0L")], count or "1L")
+        if one.key:
+            found[name_of(number, KEYS)] = _sum([], _hash(map(quote_name, one.key), count))
+        if one.unmatched is not None:
+            found[name_of(number, UNMATCHED)] = f"count(CASE WHEN ({one.unmatched}) THEN 1 END)"
+    return found
+
+
+def _weight(one: Conservation) -> str:
+    """How many rows one row becomes."""
+    if one.array is None:
+        return "1L"
+    return f"CAST(greatest(coalesce(size({one.array}), 0), {int(one.outer)}) AS BIGINT)"
+
+
+def _any_rule(conditions: Iterable[str]) -> list[tuple[str, str]]:
+    """The rule that leaves out rows for which one of them is true."""
+    found = " OR ".join(f"({condition})" for condition in conditions)
+    return [(found, "0L")] if found else []
+
+
+def _sum(rules: Sequence[tuple[str, str]], otherwise: str) -> str:
+    cases = " ".join(f"WHEN {condition} THEN {value}" for condition, value in rules)
+    return f"coalesce(sum({f'CASE {cases} ELSE {otherwise} END' if cases else otherwise}), 0L)"
+
+
+def _hash(key: Iterable[str], times: str | None) -> str:
+    """As a decimal: a sum of more rows than a BIGINT counts still fits."""
+    told = ", ".join(f"({one}) IS NULL, CAST(({one}) AS STRING)" for one in key)
+    found = f"CAST(xxhash64({told}) AS DECIMAL(20, 0))"
+    return f"{found} * CAST({times} AS DECIMAL(18, 0))" if times else found
+
+
+@dataclass(frozen=True)
+class Part:
+    """A frame that must be written whole, and the counts that it adds to. `what`: as a message calls it.
+
+    `terms`: what it adds to, by what it counts that as; None: all that it counts, called alike.
+    """
+
+    what: str
+    counted: CountedFrame
+    terms: Mapping[str, str] | None = None
+
+    def counts(self) -> dict[str, int]:
+        """By term."""
+        found = self.counted.counts()
+        return found if self.terms is None else {term: int(found[name]) for term, name in self.terms.items()}
+
+
+_DETERMINISTIC = (
+    "Is what the transform does to the rows before deterministic, and does it write whole what it was handed?"
+)
+
+
+@dataclass(frozen=True)
+class Balance:
+    """`read`: counts of the rows when they were read: "in", those that were dropped for a reason (`left_out`), and
+    details; or what tells them once the rows were read.
+
+    `written` adds `terms`, which with `left_out` must make "in", and details. `absent`: of these there may be none.
+    `key`: the term, of what was read and of what was written, by which the same number of rows are the same rows.
+    `hint`: what to do about it. `audited`: what is at fault is sealed, and an audit holds the epoch for it.
+    `takes_back`: its results may say of a key that it goes.
+    """
+
+    name: str
+    read: Mapping[str, int] | Callable[[], Mapping[str, int]]
+    written: Sequence[Part]
+    terms: Sequence[str]
+    left_out: Sequence[str] = ("filtered",)
+    absent: Sequence[str] = ()
+    key: str | None = None
+    hint: str = _DETERMINISTIC
+    audited: bool = False
+    takes_back: bool = False
+
+    def settle_counts(self, frames: Collection[DataFrame]) -> dict[str, int]:
+        """The counts, after `frames` were written. Raises `InvalidPipeline` for a part that isn't among them.
+
+        Raises `Unbalanced` if rows in are not those that were accounted for, unless an audit tells of that.
+        """
+        read = dict(self.read() if callable(self.read) else self.read)
+        found = dict.fromkeys(self.terms, 0)
+        for part in self.written:
+            for term, rows in self._counts_of(part, frames).items():
+                found[term] = found.get(term, 0) + rows
+        keys = (read.pop(self.key), found.pop(self.key)) if self.key is not None else (0, 0)
+        counts = {**read, **found}
+        missing = counts["in"] - sum(counts[term] for term in (*self.terms, *self.left_out))
+        unwanted = next((term for term in self.absent if counts[term]), None)
+        if missing:
+            said = f", {abs(missing)} {'lost' if missing > 0 else 'too many'}"
+            return self._unbalanced(f"in must be {' + '.join([*self.terms, *self.left_out])}", counts, missing, said)
+        if keys[0] != keys[1]:
+            said = ", but other ones: some lost, some doubled"
+            return self._unbalanced("what goes in must come out", counts, 1, said)
+        if unwanted is not None:
+            return self._unbalanced(f"none may be {unwanted}", counts, counts[unwanted], "")
+        return counts
+
+    def _unbalanced(self, rule: str, counts: Mapping[str, int], rows: int, said: str) -> dict[str, int]:
+        """The counts with the rows that are at fault. Raises `Unbalanced` unless an audit is to tell of these."""
+        if self.audited:
+            return {**counts, UNACCOUNTED: abs(rows)}
+        told = ", ".join(f"{rows} {term}" for term, rows in counts.items())
+        raise Unbalanced(f"balance of {self.name}: {rule}, found {told}{said}; nothing was sealed. {self.hint}")
+
+    def _counts_of(self, part: Part, frames: Collection[DataFrame]) -> dict[str, int]:
+        if not any(part.counted.observed.uses_in(frame) for frame in frames):
+            raise InvalidPipeline(
+                f"balance of {self.name}: the transform doesn't return {part.what}: rows would be lost"
+            )
+        return part.counts()
+
+
+@dataclass
+class Balances:
+    """Those that one run of a transform makes. `sources`: what was counted of what was read, once it was."""
+
+    made: dict[str, Balance] = field(default_factory=dict)
+    sources: dict[str, Mapping[str, int]] = field(default_factory=dict)
+
+    def add(self, balance: Balance) -> None:
+        """Raises `InvalidPipeline` for a second one of a name."""
+        if balance.name in self.made:
+            raise InvalidPipeline(f"two folds into {balance.name}: give each windows a name, and fold once an epoch")
+        self.made[balance.name] = balance
+
+    def shares_parts(self, frames: Collection[DataFrame]) -> bool:
+        """Whether two of `frames` read one part: whichever is written first then counts it, so they go one by one."""
+        parts = [part for balance in self.made.values() for part in balance.written]
+        return any(sum(part.counted.observed.uses_in(frame) for frame in frames) > 1 for part in parts)
+
+    def settle_counts(self, frames: Collection[DataFrame]) -> dict[str, dict[str, int]]:
+        """The counts by name, after `frames` (outputs and state, as the transform returned them) were written.
+
+        Raises `Unbalanced`, `InvalidPipeline`.
+        """
+        return {name: balance.settle_counts(frames) for name, balance in self.made.items()}
+
+
+_made: ContextVar[Balances | None] = ContextVar("balances", default=None)
+
+
+@contextmanager
+def collecting_balances(balances: Balances) -> Iterator[None]:
+    """While this lasts, one run of a transform, `balances` is told of what must agree; it forgets an earlier run."""
+    balances.made.clear()
+    token = _made.set(balances)
+    try:
+        yield
+    finally:
+        _made.reset(token)
+
+
+def register(balance: Balance) -> Balance:
+    """Tell whoever runs the transform; outside of a stage nobody."""
+    if (balances := _made.get()) is not None:
+        balances.add(balance)
+    return balance
+
+
+_HINT = (
+    "Correct the transform, or what the pipeline says of its conservation, and run the epoch again: it waits as it was "
+    "planned"
+)
+
+
+def conserved(
+    pipeline: Pipeline,
+    outputs: Mapping[str, DataFrame],
+    balances: Balances,
+    audited: Collection[str] = (),
+    offends: Mapping[str, str] = MappingProxyType({}),
+) -> Mapping[str, DataFrame]:
+    """The outputs, counted as they are written, and a balance for each thing that the pipeline says of them; `audited`
+    are those of which audits tell what is at fault; `offends`: by output, true of a row that goes to quarantine."""
+    found = {name: counts_of_output(pipeline.conservation, name, offends.get(name)) for name in outputs}
+    counted = {name: _WrittenFrame.of(outputs[name], None, **counts) for name, counts in found.items() if counts}
+    for number, one in numbered(pipeline.conservation):
+        balances.add(
+            Balance(
+                name=one.name,
+                read=partial(_read_counts, balances, number, one),
+                written=[
+                    Part(f"output {name}", counted[name], _terms_of(number, one, name, name in offends))
+                    for name in one.outputs
+                ],
+                terms=(*one.outputs, *([QUARANTINED] if {*one.outputs} & {*offends} else [])),
+                left_out=tuple(one.dropped),
+                absent=(UNMATCHED,) if one.unmatched is not None and one.join != "left" else (),
+                key=KEYS if one.key else None,
+                hint=_HINT,
+                audited=set(one.outputs) <= set(audited),
+            )
+        )
+    return {name: counted[name].frame if name in counted else frame for name, frame in outputs.items()}
+
+
+@dataclass(frozen=True)
+class _WrittenFrame(CountedFrame):
+    """An output: nothing is counted but what is written."""
+
+    def counts(self) -> dict[str, int]:
+        if not (found := self.observed.counts()):
+            raise StageFailed("Spark wrote an output whose rows are to be conserved, and didn't say how many")
+        return found
+
+
+def _terms_of(number: int, one: Conservation, output: str, quarantines: bool) -> dict[str, str]:
+    terms = [
+        output,
+        *([QUARANTINED] if quarantines else []),
+        *([KEYS] if one.key else []),
+        *([UNMATCHED] if one.unmatched is not None else []),
+    ]
+    return {term: name_of(number, term) for term in terms}
+
+
+def _read_counts(balances: Balances, number: int, one: Conservation) -> dict[str, int]:
+    terms = ["in", *one.dropped, *([KEYS] if one.key else [])]
+    read = [balances.sources[source] for source in one.sources]
+    return {term: sum(int(counts[name_of(number, term)]) for counts in read) for term in terms}

@@ -1,0 +1,300 @@
+"""Windows as Spark's SQL: their aggregates, which of a row's windows are late, and panes merged with the windows
+before.
+
+An event is late by what earlier epochs have seen, as in Spark: neither the order of rows within an epoch nor the size
+of epochs makes a row late within its own. `_window_merging` does the merging of few rows in this process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from lockstep.compute._counting import CountedFrame
+from lockstep.compute._watermarks import BEGINNING, FIRST, LAST, Watermark
+from lockstep.definition.keyed_state import DELETED
+from lockstep.definition.windows import (
+    DUE,
+    EMITTED,
+    END,
+    MISSED,
+    REVISION,
+    START,
+    Aggregate,
+    Function,
+    SteppedDefinition,
+    WindowDefinition,
+    micros,
+)
+from lockstep.errors import InvalidPipeline
+from lockstep.spark.ddl import struct_of
+from lockstep.spark.session import require_ansi
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def partial_aggregates(one: Aggregate) -> list[Column]:
+    """What the state keeps, from rows."""
+    argument = F.lit(1) if one.argument == "*" else F.expr(one.argument)
+    kept = one.state_columns()
+    match one.function:
+        case Function.COUNT:
+            made = [F.count(argument)]
+        case Function.SUM:
+            made = [F.sum(argument.cast(one.type))]
+        case Function.MIN:
+            made = [F.min(argument)]
+        case Function.MAX:
+            made = [F.max(argument)]
+        case Function.AVG:
+            made = [F.sum(argument.cast(next(iter(kept.values())))), F.count(argument)]
+    return [column.cast(kind).alias(name) for column, (name, kind) in zip(made, kept.items(), strict=True)]
+
+
+def merged_aggregates(one: Aggregate) -> list[Column]:
+    """What the state keeps, from parts that keep the same."""
+    merge = {Function.MIN: F.min, Function.MAX: F.max}.get(one.function, F.sum)
+    return [merge(F.col(name)).cast(kind).alias(name) for name, kind in one.state_columns().items()]
+
+
+def final_aggregate(one: Aggregate) -> Column:
+    """What a result shows, from what the state keeps."""
+    if one.function is not Function.AVG:
+        return F.col(one.name)
+    total, count = (F.col(name) for name in one.state_columns())
+    found = struct_of(f"mean {one.type}").fields[0].dataType
+    rows = F.nullif(count, F.lit(0))
+    mean = _rounded_once(total, rows, found.scale) if isinstance(found, T.DecimalType) else total / rows
+    return mean.cast(one.type).alias(one.name)
+
+
+def _rounded_once(total: Column, rows: Column, scale: int) -> Column:
+    """total / rows, rounded half up to `scale` decimals. Spark divides to six at least: a cast would round again."""
+    if scale >= 6:
+        return total / rows
+    step = F.lit(Decimal(1).scaleb(-scale))
+    unit = (rows.cast("DECIMAL(20,0)") * step).cast(f"DECIMAL({20 + scale},{scale})")
+    rest = total % unit
+    up = F.when(F.abs(rest) * 2 >= unit, F.when(total < 0, -step).otherwise(step)).otherwise(F.lit(0))
+    return (total - rest) / rows + up
+
+
+def require_types(windows: WindowDefinition, frame: DataFrame, where: str | None) -> T.StructType:
+    """Refuse, before a row is read, what would be cut, rounded or read in a zone that nobody named; the frame's schema,
+    which is asked for on the way.
+
+    Raises `InvalidPipeline`, `SparkRefused`; Spark's own errors for expressions that it can't resolve.
+    """
+    require_ansi(frame.sparkSession, f"windows {windows.name}")
+    declared = {field.name: field.dataType for field in struct_of(windows.schema).fields}
+    folds = [one for one in windows.aggregate_columns() if one.argument != "*"]
+    asked = [F.col(_quoted(column)) for column in windows.key]
+    asked += [F.expr(text) for text in (windows.time, where or "true", *(one.argument for one in folds))]
+    every = frame.select("*", *(column.alias(f"c{number}") for number, column in enumerate(asked))).schema.fields
+    found = [field.dataType for field in every[-len(asked) :]]
+    keys, (time, condition), arguments = (
+        found[: len(windows.key)],
+        found[len(windows.key) : len(windows.key) + 2],
+        found[len(windows.key) + 2 :],
+    )
+    wrong = [
+        *_differing(zip(windows.key, keys, (declared[column] for column in windows.key), strict=True)),
+        *([f"time={windows.time!r} is {time.simpleString()}, not timestamp"] if time != T.TimestampType() else []),
+        *([f"where={where!r} is {condition.simpleString()}, not boolean"] if condition != T.BooleanType() else []),
+        *(text for one, kind in zip(folds, arguments, strict=True) if (text := _unfit(one, kind, declared[one.name]))),
+    ]
+    if wrong:
+        raise InvalidPipeline(f"windows {windows.name}: {'; '.join(wrong)}: cast in the expression, or declare it so")
+    return T.StructType(every[: -len(asked)])
+
+
+def _differing(columns: Iterable[tuple[str, T.DataType, T.DataType]]) -> list[str]:
+    return [
+        f"{name} is {found.simpleString()}, declared {declared.simpleString()}"
+        for name, found, declared in columns
+        if found != declared
+    ]
+
+
+def _unfit(one: Aggregate, found: T.DataType, declared: T.DataType) -> str | None:
+    """Why a value of type `found` may not go into this aggregate; sums that grow too large fail while they are made."""
+    match one.function:
+        case Function.COUNT:
+            fits = True
+        case Function.MIN | Function.MAX:
+            fits = found == declared
+        case Function.SUM | Function.AVG:
+            fits = _adds_exactly(found, declared)
+    text = f"{one.function}({one.argument}) reads {found.simpleString()}, {one.name} is {declared.simpleString()}"
+    return None if fits else text
+
+
+def _adds_exactly(found: T.DataType, total: T.DataType) -> bool:
+    if isinstance(total, T.DoubleType):
+        return isinstance(found, T.NumericType)
+    if isinstance(found, T.DecimalType):
+        return isinstance(total, T.DecimalType) and found.scale <= total.scale
+    return isinstance(found, T.IntegralType)
+
+
+def _quoted(column: str) -> str:
+    return f"`{column}`"
+
+
+#: Of a row, beside its own columns: whether it passes the condition; its event time and its pane's start, in µs.
+PASSES, AT, PANE = "_window_passes", "_window_at", "_window_pane"
+_START, _BACK = "_window_start", "_window_back"  # of a part: its window's start, and how far before its pane's that is
+#: Of a pane, where the watermark is one of partitions: which one its rows are of, and their greatest event time.
+PARTITION, SEEN = "_window_partition", "_window_seen"
+BEGAN = "_window_began"  #: of a pane of sessions: its rows' least event time; SEEN is the greatest
+ROWS = "_window_rows"  #: of a part of a window: the rows of which it is the newest window
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """In µs: windows that end by `closed` are closed, by `forgotten` forgotten.
+
+    `newest` and `oldest`: SQL for where a row's newest and oldest windows end.
+    """
+
+    closed: int
+    forgotten: int
+    size: int
+    step: int
+
+    @classmethod
+    def of(cls, windows: SteppedDefinition, before: Watermark) -> Bounds:
+        forgotten = before.forgetting(windows).forgotten
+        return cls(before.bound, forgotten, micros(windows.size), micros(windows.step))
+
+    @property
+    def newest(self) -> str:
+        return f"({PANE} + {self.size}L)"
+
+    @property
+    def oldest(self) -> str:
+        return f"({PANE} + {self.step}L)"
+
+    def last_by(self, bound: int) -> str:
+        """SQL for the greatest end of a row's windows that is at or before `bound`, if it is not before `oldest`."""
+        return f"least({self.newest}, {bound}L - pmod({bound}L - {self.newest}, {self.step}L))"
+
+    def missed_windows(self) -> str:
+        """SQL for how many of a row's windows were forgotten."""
+        return f"greatest(0L, ({self.last_by(self.forgotten)} - {self.oldest}) div {self.step}L + 1L)"
+
+    def counts(self, windows: WindowDefinition) -> dict[str, str]:
+        """What is counted of rows as they are read; corrected and partly_late are parts of folded."""
+        late = f"{self.newest} <= {self.forgotten}L"
+        last = self.last_by(self.closed)
+        return {
+            **counts_of_any(windows),
+            "corrected": rows_with(f"{last} > {self.forgotten}L AND {last} >= {self.oldest}"),
+            "partly_late": rows_with(f"{self.oldest} <= {self.forgotten}L AND NOT {late}"),
+            "missed": rows_with(f"{self.oldest} <= {self.forgotten}L"),
+        }
+
+    def expand(self, windows: WindowDefinition, panes: DataFrame) -> DataFrame:
+        """Parts of windows that aren't forgotten, from panes."""
+        parts = self._spread(windows, panes) if self.size > self.step else panes.withColumnRenamed(PANE, _START)
+        start, end = F.timestamp_micros(_START), F.timestamp_micros(F.col(_START) + self.size)
+        kept = parts.where(f"{_START} + {self.size}L > {self.forgotten}L")
+        return kept.withColumns({START: start, END: end}).drop(_START, PARTITION, SEEN)
+
+    def _spread(self, windows: WindowDefinition, panes: DataFrame) -> DataFrame:
+        """Each pane into its windows. A row counts for the newest of them, the last one to close."""
+        back = F.explode(F.expr(f"sequence(0L, {self.size - self.step}L, {self.step}L)"))
+        spread = panes.withColumn(_BACK, back).withColumn(_START, F.col(PANE) - F.col(_BACK))
+        own = F.sum(F.expr(f"CASE WHEN {_BACK} = 0 THEN {ROWS} ELSE 0L END")).alias(ROWS)
+        return spread.groupBy(*windows.key, _START).agg(
+            *(c for one in windows.aggregate_columns() for c in merged_aggregates(one)), own
+        )
+
+    def late(self, rows: DataFrame, columns: Sequence[str], some: bool) -> CountedFrame:
+        """The rows that missed windows; if there aren't `some`, nothing is read."""
+        panes = self.size // self.step
+        missed = [F.expr(self.missed_windows()).cast("int").alias(MISSED)] if panes > 1 else []
+        late = rows.where(f"{self.oldest} <= {self.forgotten}L" if some else "false")
+        found = late.select(*(F.col(f"`{name}`") for name in columns), *missed)
+        return CountedFrame.of(found, late=rows_with(f"{MISSED} = {panes}" if missed else "true"))
+
+
+def counts_of_any(windows: WindowDefinition) -> dict[str, str]:
+    """What is counted of rows as they are read, whatever kind of windows they are folded into."""
+    null = " OR ".join(f"`{column}` IS NULL" for column in windows.key)
+    return {
+        "in": "count(1)",
+        "filtered": rows_with(f"NOT {PASSES}"),
+        "untimed": rows_with(f"{PASSES} AND {AT} IS NULL"),
+        "unkeepable": rows_with(f"{PASSES} AND NOT ({keepable(windows)})"),
+        "keyless": rows_with(f"{PASSES} AND ({null})"),
+        "greatest": f"coalesce(max({AT}), {BEGINNING}L)",
+    }
+
+
+def keepable(windows: WindowDefinition) -> str:
+    """SQL for whether a row's event time is of the years 1 to 9999, and its windows are forgotten by their end."""
+    return f"{AT} BETWEEN {FIRST}L AND {LAST - micros(windows.span + windows.lateness)}L"
+
+
+def rows_with(condition: str) -> str:
+    """SQL that counts the rows of which the condition is true."""
+    return f"count(CASE WHEN {condition} THEN 1 END)"
+
+
+FRESH = "_window_fresh"  #: whether this epoch has rows of it
+
+
+def combined(windows: WindowDefinition, old: DataFrame, fresh: DataFrame, *more: Column) -> DataFrame:
+    """One row a key and start of a window. Both have the columns of the state but `due`, and ROWS, and FRESH."""
+    columns = [column for one in windows.aggregate_columns() for column in merged_aggregates(one)]
+    merged = old.unionByName(fresh).groupBy(*windows.key, START)
+    told = [F.max(column).alias(column) for column in (END, EMITTED, FRESH)]
+    return merged.agg(*told, *columns, F.sum(ROWS).alias(ROWS), *more)
+
+
+def results_of(windows: WindowDefinition, merged: DataFrame, after: Watermark) -> DataFrame:
+    """What is emitted of combined windows, with the rows of those that are forgotten at once."""
+    emitted = merged.where(_emits(windows, after)).withColumn(REVISION, F.expr(f"coalesce({EMITTED}, 0)"))
+    return result_columns(windows, emitted, F.expr(f"CASE WHEN {_is_gone(after)} THEN {ROWS} ELSE 0L END"))
+
+
+def result_columns(windows: WindowDefinition, emitted: DataFrame, rows: Column, *more: Column) -> DataFrame:
+    """Windows as results show them. `rows`: how many of them aren't counted anywhere else."""
+    finals = map(final_aggregate, windows.aggregate_columns())
+    return emitted.select(*windows.key, START, END, *finals, REVISION, *more, rows.alias(ROWS))
+
+
+def changes_of(windows: WindowDefinition, merged: DataFrame, after: Watermark) -> DataFrame:
+    """The windows' new state; one that comes and goes within the epoch never gets there, the results count it."""
+    emitted = f"coalesce({EMITTED}, 0) + CAST({_emits(windows, after)} AS INT)"
+    forgotten = F.timestamp_micros(F.unix_micros(END) + micros(windows.lateness))
+    due = F.when(F.col(EMITTED) == 0, F.col(END)).otherwise(forgotten) if windows.emit == "final" else forgotten
+    known = merged.where(f"NOT ({_is_gone(after)} AND {EMITTED} IS NULL)")
+    changes = (
+        known.withColumn(EMITTED, F.expr(emitted)).withColumn(DUE, due).withColumn(DELETED, F.expr(_is_gone(after)))
+    )
+    kept = [column for one in windows.aggregate_columns() for column in one.state_columns()]
+    return changes.select(*windows.key, START, END, *kept, EMITTED, DUE, DELETED, ROWS)
+
+
+def _is_closed(after: Watermark) -> str:
+    return f"unix_micros({END}) <= {after.bound}L"
+
+
+def _is_gone(after: Watermark) -> str:
+    return f"unix_micros({END}) <= {after.forgotten}L"
+
+
+def _emits(windows: WindowDefinition, after: Watermark) -> str:
+    """What was emitted once may be open again only if it is a session."""
+    if windows.emit == "updates":
+        return FRESH
+    emitted = f"coalesce({EMITTED}, 0)"
+    return f"(({_is_closed(after)} OR {emitted} > 0) AND ({FRESH} OR {emitted} = 0))"
