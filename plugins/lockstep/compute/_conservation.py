@@ -31,8 +31,7 @@ UNMATCHED = "unmatched"
 
 def numbered(declared: Sequence[Conservation]) -> Iterator[tuple[int, Conservation]]:
     """Each one, and what it says of a partner's rows, with a number by which its counts are known."""
-    every = (found for one in declared for found in (one, one.mirrored) if found is not None)
-    return enumerate(every)
+    return enumerate(rule for both in declared for rule in (both, both.mirrored) if rule is not None)
 
 
 def name_of(number: int, term: str) -> str:
@@ -42,51 +41,51 @@ def name_of(number: int, term: str) -> str:
 
 def counts_of_source(declared: Sequence[Conservation], source: str, good: str | None = None) -> dict[str, str]:
     """Aggregates, by name, over what is read of `source`. `good`: true of a row that goes in; None: every one does."""
-    found = {}
-    for number, one in numbered(declared):
-        if source not in one.sources:
+    counts = {}
+    for number, rule in numbered(declared):
+        if source not in rule.sources:
             continue
         malformed = [(f"NOT ({good})", "0L")] if good else []
-        weight, reasons = _weight(one), list(one.dropped.items())
-        found[name_of(number, "in")] = _sum(malformed, weight)
+        weight, reasons = _weight(rule), list(rule.dropped.items())
+        counts[name_of(number, "in")] = _sum(malformed, weight)
         for place, (reason, condition) in enumerate(reasons):
             rules = [*malformed, *_any_rule(earlier for _, earlier in reasons[:place]), (f"({condition})", weight)]
-            found[name_of(number, reason)] = _sum(rules, "0L")
-        if one.key:
-            key = _hash(one.key.values(), weight if one.array else None)
-            found[name_of(number, KEYS)] = _sum([*malformed, *_any_rule(one.dropped.values())], key)
-    return found
+            counts[name_of(number, reason)] = _sum(rules, "0L")
+        if rule.key:
+            key = _hash(rule.key.values(), weight if rule.array else None)
+            counts[name_of(number, KEYS)] = _sum([*malformed, *_any_rule(rule.dropped.values())], key)
+    return counts
 
 
 def counts_of_output(declared: Sequence[Conservation], output: str, offends: str | None = None) -> dict[str, str]:
     """Aggregates, by name, over what is written of `output`. `offends`: true of a row that goes to quarantine."""
-    found = {}
-    for number, one in numbered(declared):
-        if output not in one.outputs:
+    counts = {}
+    for number, rule in numbered(declared):
+        if output not in rule.outputs:
             continue
-        count = f"CAST({quote_name(one.count)} AS BIGINT)" if one.count is not None else None
-        found[name_of(number, output)] = _sum([], count) if count else "count(1)"
+        count = f"CAST({quote_name(rule.count)} AS BIGINT)" if rule.count is not None else None
+        counts[name_of(number, output)] = _sum([], count) if count else "count(1)"
         if offends:
-            found[name_of(number, output)] = _sum([(offends, "0L")], count or "1L")
-            found[name_of(number, QUARANTINED)] = _sum([(f"NOT ({offends})", "0L")], count or "1L")
-        if one.key:
-            found[name_of(number, KEYS)] = _sum([], _hash(map(quote_name, one.key), count))
-        if one.unmatched is not None:
-            found[name_of(number, UNMATCHED)] = f"count(CASE WHEN ({one.unmatched}) THEN 1 END)"
-    return found
+            counts[name_of(number, output)] = _sum([(offends, "0L")], count or "1L")
+            counts[name_of(number, QUARANTINED)] = _sum([(f"NOT ({offends})", "0L")], count or "1L")
+        if rule.key:
+            counts[name_of(number, KEYS)] = _sum([], _hash(map(quote_name, rule.key), count))
+        if rule.unmatched is not None:
+            counts[name_of(number, UNMATCHED)] = f"count(CASE WHEN ({rule.unmatched}) THEN 1 END)"
+    return counts
 
 
-def _weight(one: Conservation) -> str:
+def _weight(rule: Conservation) -> str:
     """How many rows one row becomes."""
-    if one.array is None:
+    if rule.array is None:
         return "1L"
-    return f"CAST(greatest(coalesce(size({one.array}), 0), {int(one.outer)}) AS BIGINT)"
+    return f"CAST(greatest(coalesce(size({rule.array}), 0), {int(rule.outer)}) AS BIGINT)"
 
 
 def _any_rule(conditions: Iterable[str]) -> list[tuple[str, str]]:
     """The rule that leaves out rows for which one of them is true."""
-    found = " OR ".join(f"({condition})" for condition in conditions)
-    return [(found, "0L")] if found else []
+    either = " OR ".join(f"({condition})" for condition in conditions)
+    return [(either, "0L")] if either else []
 
 
 def _sum(rules: Sequence[tuple[str, str]], otherwise: str) -> str:
@@ -96,9 +95,9 @@ def _sum(rules: Sequence[tuple[str, str]], otherwise: str) -> str:
 
 def _hash(key: Iterable[str], times: str | None) -> str:
     """As a decimal: a sum of more rows than a BIGINT counts still fits."""
-    told = ", ".join(f"({one}) IS NULL, CAST(({one}) AS STRING)" for one in key)
-    found = f"CAST(xxhash64({told}) AS DECIMAL(20, 0))"
-    return f"{found} * CAST({times} AS DECIMAL(18, 0))" if times else found
+    columns = ", ".join(f"({expression}) IS NULL, CAST(({expression}) AS STRING)" for expression in key)
+    hash_sql = f"CAST(xxhash64({columns}) AS DECIMAL(20, 0))"
+    return f"{hash_sql} * CAST({times} AS DECIMAL(18, 0))" if times else hash_sql
 
 
 @dataclass(frozen=True)
@@ -114,8 +113,8 @@ class Part:
 
     def counts(self) -> dict[str, int]:
         """By term."""
-        found = self.counted.counts()
-        return found if self.terms is None else {term: int(found[name]) for term, name in self.terms.items()}
+        counts = self.counted.counts()
+        return counts if self.terms is None else {term: int(counts[name]) for term, name in self.terms.items()}
 
 
 _DETERMINISTIC = (
@@ -151,30 +150,30 @@ class Balance:
         Raises `Unbalanced` if rows in are not those that were accounted for, unless an audit tells of that.
         """
         read = dict(self.read() if callable(self.read) else self.read)
-        found = dict.fromkeys(self.terms, 0)
+        written = dict.fromkeys(self.terms, 0)
         for part in self.written:
             for term, rows in self._counts_of(part, frames).items():
-                found[term] = found.get(term, 0) + rows
-        keys = (read.pop(self.key), found.pop(self.key)) if self.key is not None else (0, 0)
-        counts = {**read, **found}
+                written[term] = written.get(term, 0) + rows
+        keys = (read.pop(self.key), written.pop(self.key)) if self.key is not None else (0, 0)
+        counts = {**read, **written}
         missing = counts["in"] - sum(counts[term] for term in (*self.terms, *self.left_out))
         unwanted = next((term for term in self.absent if counts[term]), None)
         if missing:
-            said = f", {abs(missing)} {'lost' if missing > 0 else 'too many'}"
-            return self._unbalanced(f"in must be {' + '.join([*self.terms, *self.left_out])}", counts, missing, said)
+            remark = f", {abs(missing)} {'lost' if missing > 0 else 'too many'}"
+            return self._unbalanced(f"in must be {' + '.join([*self.terms, *self.left_out])}", counts, missing, remark)
         if keys[0] != keys[1]:
-            said = ", but other ones: some lost, some doubled"
-            return self._unbalanced("what goes in must come out", counts, 1, said)
+            remark = ", but other ones: some lost, some doubled"
+            return self._unbalanced("what goes in must come out", counts, 1, remark)
         if unwanted is not None:
             return self._unbalanced(f"none may be {unwanted}", counts, counts[unwanted], "")
         return counts
 
-    def _unbalanced(self, rule: str, counts: Mapping[str, int], rows: int, said: str) -> dict[str, int]:
+    def _unbalanced(self, rule: str, counts: Mapping[str, int], rows: int, remark: str) -> dict[str, int]:
         """The counts with the rows that are at fault. Raises `Unbalanced` unless an audit is to tell of these."""
         if self.audited:
             return {**counts, UNACCOUNTED: abs(rows)}
-        told = ", ".join(f"{rows} {term}" for term, rows in counts.items())
-        raise Unbalanced(f"balance of {self.name}: {rule}, found {told}{said}; nothing was sealed. {self.hint}")
+        summary = ", ".join(f"{rows} {term}" for term, rows in counts.items())
+        raise Unbalanced(f"balance of {self.name}: {rule}, found {summary}{remark}; nothing was sealed. {self.hint}")
 
     def _counts_of(self, part: Part, frames: Collection[DataFrame]) -> dict[str, int]:
         if not any(part.counted.observed.uses_in(frame) for frame in frames):
@@ -188,18 +187,18 @@ class Balance:
 class Balances:
     """Those that one run of a transform makes. `sources`: what was counted of what was read, once it was."""
 
-    made: dict[str, Balance] = field(default_factory=dict)
+    by_name: dict[str, Balance] = field(default_factory=dict)
     sources: dict[str, Mapping[str, int]] = field(default_factory=dict)
 
     def add(self, balance: Balance) -> None:
         """Raises `InvalidPipeline` for a second one of a name."""
-        if balance.name in self.made:
+        if balance.name in self.by_name:
             raise InvalidPipeline(f"two folds into {balance.name}: give each windows a name, and fold once an epoch")
-        self.made[balance.name] = balance
+        self.by_name[balance.name] = balance
 
     def shares_parts(self, frames: Collection[DataFrame]) -> bool:
         """Whether two of `frames` read one part: whichever is written first then counts it, so they go one by one."""
-        parts = [part for balance in self.made.values() for part in balance.written]
+        parts = [part for balance in self.by_name.values() for part in balance.written]
         return any(sum(part.counted.observed.uses_in(frame) for frame in frames) > 1 for part in parts)
 
     def settle_counts(self, frames: Collection[DataFrame]) -> dict[str, dict[str, int]]:
@@ -207,26 +206,26 @@ class Balances:
 
         Raises `Unbalanced`, `InvalidPipeline`.
         """
-        return {name: balance.settle_counts(frames) for name, balance in self.made.items()}
+        return {name: balance.settle_counts(frames) for name, balance in self.by_name.items()}
 
 
-_made: ContextVar[Balances | None] = ContextVar("balances", default=None)
+_collecting: ContextVar[Balances | None] = ContextVar("balances", default=None)
 
 
 @contextmanager
 def collecting_balances(balances: Balances) -> Iterator[None]:
     """While this lasts, one run of a transform, `balances` is told of what must agree; it forgets an earlier run."""
-    balances.made.clear()
-    token = _made.set(balances)
+    balances.by_name.clear()
+    token = _collecting.set(balances)
     try:
         yield
     finally:
-        _made.reset(token)
+        _collecting.reset(token)
 
 
 def register(balance: Balance) -> Balance:
     """Tell whoever runs the transform; outside of a stage nobody."""
-    if (balances := _made.get()) is not None:
+    if (balances := _collecting.get()) is not None:
         balances.add(balance)
     return balance
 
@@ -246,23 +245,23 @@ def conserved(
 ) -> Mapping[str, DataFrame]:
     """The outputs, counted as they are written, and a balance for each thing that the pipeline says of them; `audited`
     are those of which audits tell what is at fault; `offends`: by output, true of a row that goes to quarantine."""
-    found = {name: counts_of_output(pipeline.conservation, name, offends.get(name)) for name in outputs}
-    counted = {name: _WrittenFrame.of(outputs[name], None, **counts) for name, counts in found.items() if counts}
-    for number, one in numbered(pipeline.conservation):
+    aggregates = {name: counts_of_output(pipeline.conservation, name, offends.get(name)) for name in outputs}
+    counted = {name: _WrittenFrame.of(outputs[name], None, **counts) for name, counts in aggregates.items() if counts}
+    for number, rule in numbered(pipeline.conservation):
         balances.add(
             Balance(
-                name=one.name,
-                read=partial(_read_counts, balances, number, one),
+                name=rule.name,
+                read=partial(_read_counts, balances, number, rule),
                 written=[
-                    Part(f"output {name}", counted[name], _terms_of(number, one, name, name in offends))
-                    for name in one.outputs
+                    Part(f"output {name}", counted[name], _terms_of(number, rule, name, name in offends))
+                    for name in rule.outputs
                 ],
-                terms=(*one.outputs, *([QUARANTINED] if {*one.outputs} & {*offends} else [])),
-                left_out=tuple(one.dropped),
-                absent=(UNMATCHED,) if one.unmatched is not None and one.join != "left" else (),
-                key=KEYS if one.key else None,
+                terms=(*rule.outputs, *([QUARANTINED] if {*rule.outputs} & {*offends} else [])),
+                left_out=tuple(rule.dropped),
+                absent=(UNMATCHED,) if rule.unmatched is not None and rule.join != "left" else (),
+                key=KEYS if rule.key else None,
                 hint=_HINT,
-                audited=set(one.outputs) <= set(audited),
+                audited=set(rule.outputs) <= set(audited),
             )
         )
     return {name: counted[name].frame if name in counted else frame for name, frame in outputs.items()}
@@ -273,22 +272,22 @@ class _WrittenFrame(CountedFrame):
     """An output: nothing is counted but what is written."""
 
     def counts(self) -> dict[str, int]:
-        if not (found := self.observed.counts()):
+        if not (counts := self.observed.counts()):
             raise StageFailed("Spark wrote an output whose rows are to be conserved, and didn't say how many")
-        return found
+        return counts
 
 
-def _terms_of(number: int, one: Conservation, output: str, quarantines: bool) -> dict[str, str]:
+def _terms_of(number: int, rule: Conservation, output: str, quarantines: bool) -> dict[str, str]:
     terms = [
         output,
         *([QUARANTINED] if quarantines else []),
-        *([KEYS] if one.key else []),
-        *([UNMATCHED] if one.unmatched is not None else []),
+        *([KEYS] if rule.key else []),
+        *([UNMATCHED] if rule.unmatched is not None else []),
     ]
     return {term: name_of(number, term) for term in terms}
 
 
-def _read_counts(balances: Balances, number: int, one: Conservation) -> dict[str, int]:
-    terms = ["in", *one.dropped, *([KEYS] if one.key else [])]
-    read = [balances.sources[source] for source in one.sources]
+def _read_counts(balances: Balances, number: int, rule: Conservation) -> dict[str, int]:
+    terms = ["in", *rule.dropped, *([KEYS] if rule.key else [])]
+    read = [balances.sources[source] for source in rule.sources]
     return {term: sum(int(counts[name_of(number, term)]) for counts in read) for term in terms}

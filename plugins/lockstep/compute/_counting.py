@@ -17,7 +17,7 @@ from lockstep.spark.session import active, is_remote, release_later
 _SECONDS = 5.0  #: a driver hears of its metrics from another thread, a moment after the job
 
 
-class _Told(dict[str, Any]):
+class _ObservedCounts(dict[str, Any]):
     """What a Connect client's observation is told; the client updates it once an execution."""
 
     times = 0
@@ -48,9 +48,11 @@ class ObservedFrame:
 
         allow_twice_observed()
         # as DataFrame.observe, which asks the server first whether this is a stream
-        told, child = cast(Any, observation), cast(Any, frame)
-        told._result = _Told()
-        observed = dataframe.DataFrame(plan.CollectMetrics(child._plan, told, cast(Any, columns)), child._session)
+        client_observation, child = cast(Any, observation), cast(Any, frame)
+        client_observation._result = _ObservedCounts()
+        observed = dataframe.DataFrame(
+            plan.CollectMetrics(child._plan, client_observation, cast(Any, columns)), child._session
+        )
         return cls(cast(DataFrame, observed), metric, observation, tuple(counts))
 
     @property
@@ -61,8 +63,8 @@ class ObservedFrame:
     def counts(self) -> dict[str, int]:
         """What was counted, in the order that was asked for; empty if no action has read the frame."""
         remote = not isinstance(self.observation, Observation)
-        found = dict(self.observation.get) if remote else self._driver_counts()
-        return {name: found[name] for name in self.names if name in found}  # Spark 4.0 has an order of its own
+        counts = dict(self.observation.get) if remote else self._driver_counts()
+        return {name: counts[name] for name in self.names if name in counts}  # Spark 4.0 has an order of its own
 
     def _driver_counts(self) -> dict[str, int]:
         # Observation.get would wait for ever for a frame that the optimizer cut out of the plan
@@ -75,7 +77,7 @@ class ObservedFrame:
     def uses_in(self, frame: DataFrame) -> int:
         """How often the plan of `frame` reads this one."""
         if is_remote(frame.sparkSession):
-            from lockstep.compute._held_plan import relation_of
+            from lockstep.compute._local_plan import relation_of
 
             return int(relation_of(frame).SerializeToString().count(self.metric.encode()))
         return int(frame._jdf.queryExecution().analyzed().toString().count(f"CollectMetrics {self.metric}"))
@@ -104,26 +106,26 @@ class ObservedFrame:
 class CountedFrame:
     """A DataFrame whose rows the first action that reads it counts, as `aggregates` (SQL, by name) say.
 
-    `shown`: what a transform gets, without the column that is only counted by.
+    `visible`: what a transform gets, without the column that is only counted by.
     """
 
     frame: DataFrame
     observed: ObservedFrame
     plain: DataFrame
     aggregates: Mapping[str, str]
-    shown: DataFrame
+    visible: DataFrame
 
     @classmethod
     def of(cls, frame: DataFrame, hidden: str | None = None, /, **aggregates: str) -> CountedFrame:
         """`hidden`: the column that is only counted by."""
         observed = ObservedFrame.of(frame, **aggregates)
-        shown = observed.frame.drop(hidden) if hidden else observed.frame
-        return cls(observed.frame, observed, frame, aggregates, shown)
+        visible = observed.frame.drop(hidden) if hidden else observed.frame
+        return cls(observed.frame, observed, frame, aggregates, visible)
 
     def counts(self) -> dict[str, int]:
         """What was counted; counts now if the optimizer knew of no rows and cut the frame out of the plan."""
-        if found := self.observed.counts():
-            return found
+        if counts := self.observed.counts():
+            return counts
         columns = [F.expr(aggregate).alias(name) for name, aggregate in self.aggregates.items()]
         [row] = self.plain.agg(*columns).collect()
         return row.asDict()

@@ -96,26 +96,30 @@ def _sizes(storage: Storage, folder: str) -> dict[str, int]:
 
 
 def _read(spark: SparkSession, places: list[Place], listed: Mapping[int, Mapping[str, int]]) -> FoundFiles:
-    asked = [(place, name) for place, sizes in listed.items() for name in sizes]
+    listing = [(place, name) for place, sizes in listed.items() for name in sizes]
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:  # pickled by value, as it is no module's
         return read_files(places, batches)
 
     size = sum(size for sizes in listed.values() for size in sizes.values())
-    tasks = min(len(asked), _TASKS, max(_FEW, size // _TASK_BYTES))
-    told = spread(spark, asked, tasks).mapInArrow(read, TOLD).toArrow()
-    if errors := [error for error in told["error"].to_pylist() if error]:
-        _log.warning("the task reads %s of %s files: %s", len(errors), len(asked), errors[0])
-    found = (FoundFiles.from_json(json.loads(one)) for one in told["found"].to_pylist() if one)
-    return FoundFiles(chain.from_iterable(files.values() for files in found))
+    tasks = min(len(listing), _TASKS, max(_FEW, size // _TASK_BYTES))
+    answers = spread(spark, listing, tasks).mapInArrow(read, TOLD).toArrow()
+    if errors := [error for error in answers["error"].to_pylist() if error]:
+        _log.warning("the task reads %s of %s files: %s", len(errors), len(listing), errors[0])
+    digests = (FoundFiles.from_json(json.loads(text)) for text in answers["found"].to_pylist() if text)
+    return FoundFiles(chain.from_iterable(files.values() for files in digests))
 
 
-def spread(spark: SparkSession, asked: list[tuple[int, str]], tasks: int) -> DataFrame:
+def spread(spark: SparkSession, listing: list[tuple[int, str]], tasks: int) -> DataFrame:
     """A row for each file, as evenly spread over tasks as can be: a shuffle would put some files together by chance."""
-    columns = {"id": range(len(asked)), "place": [place for place, _ in asked], "name": [name for _, name in asked]}
+    columns = {
+        "id": range(len(listing)),
+        "place": [place for place, _ in listing],
+        "name": [name for _, name in listing],
+    }
     types = pa.schema([("id", pa.int64()), ("place", pa.int32()), ("name", pa.string())])
     files = frame_of(spark, pa.table({name: list(values) for name, values in columns.items()}, types))
-    spread = spark.range(0, len(asked), 1, tasks)
+    spread = spark.range(0, len(listing), 1, tasks)
     return spread.join(F.broadcast(files), "id").select("place", "name")
 
 

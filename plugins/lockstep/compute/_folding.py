@@ -66,24 +66,25 @@ class Folded:
 
 @dataclass(frozen=True)
 class Read:
-    """One epoch's rows, read and counted. `panes`: one row a key and pane; `found`: these in this process, if few."""
+    """One epoch's rows, read and counted. `panes`: one row a key and pane; `local_panes`: these in this process, if
+    few."""
 
     windows: WindowDefinition
-    kept: StateRows
+    rows_before: StateRows
     schema: StructType  #: of the rows as they came
     rows: DataFrame
     panes: DataFrame
-    found: pa.Table | None
+    local_panes: pa.Table | None
     counts: dict[str, int]
-    missed: int  #: rows that may be late
+    maybe_late: int  #: rows that may be late
     before: Watermark
     after: Watermark
 
     def folded(
-        self, results: CountedFrame, missed: CountedFrame, changes: CountedFrame, *, takes_back: bool = False
+        self, results: CountedFrame, maybe_late: CountedFrame, changes: CountedFrame, *, takes_back: bool = False
     ) -> Folded:
         """What the transform gets, with its balance. `takes_back`: the results may say of a key that it goes."""
-        written = [Part("results", results), Part("late", missed), Part("state", changes)]
+        written = [Part("results", results), Part("late", maybe_late), Part("state", changes)]
         balance = Balance(
             name=self.windows.name,
             read=self.counts,
@@ -91,7 +92,9 @@ class Read:
             terms=("folded", "late"),
             takes_back=takes_back,
         )
-        return Folded(results.shown, missed.shown, self._state(changes.shown), self.after.at, register(balance))
+        return Folded(
+            results.visible, maybe_late.visible, self._state(changes.visible), self.after.at, register(balance)
+        )
 
     def _state(self, changes: DataFrame) -> dict[str, DataFrame]:
         """The changes of both states."""
@@ -127,26 +130,26 @@ def read_rows(
 
     Raises `BadRecords` for rows that can't be in any window, `InvalidPipeline`.
     """
-    kept = state[windows.name]
+    rows_before = state[windows.name]
     schema = require_types(windows, frame, where)
     _require_free(windows, schema)
     rows = _with_event_time(windows, frame, where, pane)
     read = CountedFrame.of(rows, **counts)
     panes = panes_of(windows, read.frame)
-    found = collect_few(panes) if can_merge(windows) else None
-    if found is None:
+    local_panes = collect_few(panes) if can_merge(windows) else None
+    if local_panes is None:
         require_kept("the panes are too many for this process")
         panes = checkpointed(panes)
     else:
         note_read(panes)
-    told = _require_sound(windows, read)
-    after = before.advance(windows, _greatest(windows, panes, found, told.pop("greatest")))
-    return Read(windows, kept, schema, rows, panes, found, told, told.pop("missed"), before, after)
+    counted = _require_sound(windows, read)
+    after = before.advance(windows, _greatest(windows, panes, local_panes, counted.pop("greatest")))
+    return Read(windows, rows_before, schema, rows, panes, local_panes, counted, counted.pop("missed"), before, after)
 
 
 def add_up(windows: WindowDefinition, rows: DataFrame, *more: Column) -> DataFrame:
     """One row a key and pane, and, where the watermark is one of partitions, a partition."""
-    columns = [column for one in windows.aggregate_columns() for column in partial_aggregates(one)]
+    columns = [column for aggregate in windows.aggregate_columns() for column in partial_aggregates(aggregate)]
     columns += [F.count(F.lit(1)).alias(ROWS), *more]
     key: list[Column | str] = [*windows.key, PANE]
     if windows.partition is not None:
@@ -188,16 +191,16 @@ def checkpointed(frame: DataFrame) -> DataFrame:
 
 
 def _require_free(windows: WindowDefinition, schema: StructType) -> None:
-    if taken := {PASSES, AT, PANE, PARTITION, SEEN, BEGAN, ROWS, MISSED} & set(schema.names):
-        raise InvalidPipeline(f"windows {windows.name}: the rows have columns {sorted(taken)}, rename them")
+    if reserved := {PASSES, AT, PANE, PARTITION, SEEN, BEGAN, ROWS, MISSED} & set(schema.names):
+        raise InvalidPipeline(f"windows {windows.name}: the rows have columns {sorted(reserved)}, rename them")
 
 
 def _with_event_time(windows: WindowDefinition, frame: DataFrame, where: str | None, pane: str) -> DataFrame:
     """The rows with whether they pass, their event time and their pane, both in µs since 1970 UTC."""
     passes = F.coalesce(F.expr(where), F.lit(False)) if where else F.lit(True)
     at = F.when(F.col(PASSES), F.unix_micros(F.expr(windows.time)))
-    found = F.expr(f"CASE WHEN {keepable(windows)} THEN {pane} END")  # else it might overflow before it is refused
-    return frame.withColumn(PASSES, passes).withColumn(AT, at).withColumn(PANE, found)
+    pane_start = F.expr(f"CASE WHEN {keepable(windows)} THEN {pane} END")  # else it might overflow before it is refused
+    return frame.withColumn(PASSES, passes).withColumn(AT, at).withColumn(PANE, pane_start)
 
 
 def _require_sound(windows: WindowDefinition, read: CountedFrame) -> dict[str, int]:
@@ -218,13 +221,15 @@ def _require_sound(windows: WindowDefinition, read: CountedFrame) -> dict[str, i
     return counts
 
 
-def _greatest(windows: WindowDefinition, panes: DataFrame, found: pa.Table | None, greatest: int) -> dict[str, int]:
+def _greatest(
+    windows: WindowDefinition, panes: DataFrame, local_panes: pa.Table | None, greatest: int
+) -> dict[str, int]:
     """The greatest event time of each partition that had rows."""
     if greatest == BEGINNING:
         return {}
     if windows.partition is None:
         return {WHOLE: greatest}
-    if found is not None:
-        return greatest_times(found)
+    if local_panes is not None:
+        return greatest_times(local_panes)
     times = panes.groupBy(PARTITION).agg(F.max(SEEN).alias(SEEN))
     return {row[PARTITION]: row[SEEN] for row in times.collect()}

@@ -44,16 +44,16 @@ def counts_of_blocks(records: Records) -> dict[str, str]:
     if not records.sizes:
         return {}
     length, end = "input_file_block_length()", "(input_file_block_start() + input_file_block_length())"
-    odd = f"CASE WHEN {end} NOT {_known(records.sizes)} THEN {length} END"
-    found = {_LEAST_ODD: f"min({odd})", _MOST_ODD: f"max({odd})"}
-    return {_LONGEST: f"max({length})", _END: f"max({end})", **found}
+    odd = f"CASE WHEN {end} NOT {_size_condition(records.sizes)} THEN {length} END"
+    bounds = {_LEAST_ODD: f"min({odd})", _MOST_ODD: f"max({odd})"}
+    return {_LONGEST: f"max({length})", _END: f"max({end})", **bounds}
 
 
 def count_of_sizes(records: Records) -> dict[str, str]:
     """An aggregate for `unknown_size`, which costs a quarter of the job."""
     if not records.sizes or "_metadata" in map(str.casefold, records.columns):
         return {}
-    return {_SIZE: f"max(CASE WHEN {_FILE_SIZE} NOT {_known(records.sizes)} THEN {_FILE_SIZE} END)"}
+    return {_SIZE: f"max(CASE WHEN {_FILE_SIZE} NOT {_size_condition(records.sizes)} THEN {_FILE_SIZE} END)"}
 
 
 def planned_size(records: Records) -> int | None:
@@ -61,15 +61,15 @@ def planned_size(records: Records) -> int | None:
     for that, unless it keeps plans."""
     if not count_of_sizes(records):
         return None
-    strange = records.frame.where(f"{_FILE_SIZE} NOT {_known(records.sizes)}")
-    [found] = strange.selectExpr(f"max({_FILE_SIZE}) AS {_SIZE}").collect()
-    return unknown_size(found.asDict())
+    strange = records.frame.where(f"{_FILE_SIZE} NOT {_size_condition(records.sizes)}")
+    [row] = strange.selectExpr(f"max({_FILE_SIZE}) AS {_SIZE}").collect()
+    return unknown_size(row.asDict())
 
 
 def unknown_size(counts: dict[str, Any]) -> int | None:
     """Takes it out of what was counted: the size of a file, as Spark planned to read it, that no frozen one has."""
-    found = counts.pop(_SIZE, None)
-    return None if found is None else int(found)
+    size = counts.pop(_SIZE, None)
+    return None if size is None else int(size)
 
 
 @dataclass(frozen=True)
@@ -100,17 +100,17 @@ class Blocks:
     def _in_blocks(self, sizes: Collection[int]) -> int:
         return sum(size > (self.longest or 0) for size in sizes)
 
-    def are_cut_as(self, other: Blocks) -> bool:
+    def are_cut_as(self, reference: Blocks) -> bool:
         """Whether all were cut by the length by which another job did, which went by the frozen sizes."""
         least, most = self.odd
-        return least == most and self.odd == other.odd
+        return least == most and self.odd == reference.odd
 
 
-def _known(sizes: Collection[int]) -> str:
-    known = sorted(set(sizes))
-    if len(known) > _MOST_SIZES:
-        return f"BETWEEN {known[0]}L AND {known[-1]}L"
-    return f"IN ({', '.join(f'{one}L' for one in known)})"
+def _size_condition(sizes: Collection[int]) -> str:
+    distinct = sorted(set(sizes))
+    if len(distinct) > _MOST_SIZES:
+        return f"BETWEEN {distinct[0]}L AND {distinct[-1]}L"
+    return f"IN ({', '.join(f'{size}L' for size in distinct)})"
 
 
 @dataclass(frozen=True)
@@ -132,19 +132,19 @@ class Input:
         spark: SparkSession,
         name: str,
         source: OpenSource,
-        found: SourceRange,
+        frozen: SourceRange,
         declared: Sequence[Conservation] = (),
         *,
         sound: bool = False,
     ) -> Input:
         """Plan the read; nothing is read yet. `declared`: of which rows travel how. `sound`: by a job that fails at a
         malformed record, where that is cheaper and none goes to quarantine."""
-        records = (_sound_records(spark, source, found) if sound else None) or _records(spark, source, found)
-        if source.is_empty(found.start, found.end):
-            return cls(name, source, found, records, None, declared)
+        records = (_sound_records(spark, source, frozen) if sound else None) or _records(spark, source, frozen)
+        if source.is_empty(frozen.start, frozen.end):
+            return cls(name, source, frozen, records, None, declared)
         observed = _observe(records, name, declared)
         counted = replace(records, frame=observed.frame)
-        return cls(name, source, found, counted, observed, declared, planned=records)
+        return cls(name, source, frozen, counted, observed, declared, planned=records)
 
     @property
     def quarantines(self) -> bool:
@@ -184,11 +184,11 @@ class Input:
 
     def materialize_traceably(self) -> Input:
         """`kept`, such that `uses` can still tell who reads it."""
-        kept = self.materialize()
-        if kept.observed is None:
-            return kept
-        seen = ObservedFrame.of(kept.records.frame, rows="count(1)")
-        return replace(kept, records=replace(kept.records, frame=seen.frame), seen=seen)
+        materialized = self.materialize()
+        if materialized.observed is None:
+            return materialized
+        seen = ObservedFrame.of(materialized.records.frame, rows="count(1)")
+        return replace(materialized, records=replace(materialized.records, frame=seen.frame), seen=seen)
 
     def counts(self, spark: SparkSession) -> dict[str, int]:
         """Rows read, of them bad (malformed) ones, and what is counted for the pipeline's conservation; reads the range
@@ -196,26 +196,26 @@ class Input:
         whose file was read short. Raises `StageFailed` if Spark hasn't read the files to their end."""
         if self.observed is None:
             return dict.fromkeys(("rows", "bad", *counts_of_source(self.declared, self.name)), 0)
-        held = self.source.rows_held(self.range.start, self.range.end) or 0
+        expected = self.source.rows_held(self.range.start, self.range.end) or 0
         counts, sizes = self.observed.counts(), self.records.sizes
         blocks = Blocks.taken_from(counts)
-        all_held = bool(counts) and counts["rows"] >= held
+        all_held = bool(counts) and counts["rows"] >= expected
         if all_held and blocks.are_whole(sizes):
             return counts
         if self.planned is not None and (size := planned_size(self.planned)) is not None:
             raise StageFailed(self._told_of(f"a file as one of {size} bytes"))
         if all_held and blocks.may_be_whole(sizes):
             return counts
-        again, whole = self._read_again(spark)
-        if again["rows"] < held:
+        recount, whole = self._read_again(spark)
+        if recount["rows"] < expected:
             raise StageFailed(
-                f"source {self.name}: the footers of its files say {held} rows, and Spark read {again['rows']}; "
+                f"source {self.name}: the footers of its files say {expected} rows, and Spark read {recount['rows']}; "
                 "nothing was sealed"
             )
         alike = blocks.are_whole(sizes) or blocks.are_cut_as(whole)
-        if not alike and counts["rows"] != again["rows"]:  # as many rows were all of them, however they were cut
+        if not alike and counts["rows"] != recount["rows"]:  # as many rows were all of them, however they were cut
             raise StageFailed(self._told_of(f"files in blocks of {' to '.join(map(str, blocks.odd))} bytes"))
-        return counts if all_held else again
+        return counts if all_held else recount
 
     def _read_again(self, spark: SparkSession) -> tuple[dict[str, int], Blocks]:
         """By a job that asks for each file's size, too."""
@@ -235,16 +235,16 @@ class Input:
         )
 
 
-def _records(spark: SparkSession, source: OpenSource, found: SourceRange) -> Records:
+def _records(spark: SparkSession, source: OpenSource, frozen: SourceRange) -> Records:
     if isinstance(source, OpenRecordSource):
-        return source.read_records(spark, found.start, found.end)
-    return Records(source.read(spark, found.start, found.end), ())
+        return source.read_records(spark, frozen.start, frozen.end)
+    return Records(source.read(spark, frozen.start, frozen.end), ())
 
 
-def _sound_records(spark: SparkSession, source: OpenSource, found: SourceRange) -> Records | None:
+def _sound_records(spark: SparkSession, source: OpenSource, frozen: SourceRange) -> Records | None:
     if not isinstance(source, OpenRecordSource) or source.on_bad_records != "fail":
         return None
-    return source.read_sound(spark, found.start, found.end)
+    return source.read_sound(spark, frozen.start, frozen.end)
 
 
 def _observe(
@@ -270,8 +270,10 @@ def reasons_of(spark: SparkSession, reading: Reading, records: Sequence[str]) ->
     fields = fields_of(reading.schema or "")
     tried = ", ".join(_fails(reading, fields, typed) for typed in (None, *fields))
     frame = spark.createDataFrame(list(enumerate(records)), "number INT, value STRING")
-    found = {row["number"]: row["fails"] for row in frame.selectExpr("number", f"array({tried}) AS fails").collect()}
-    return [_reason(reading, fields, found[number]) for number in range(len(records))]
+    fails_by_number = {
+        row["number"]: row["fails"] for row in frame.selectExpr("number", f"array({tried}) AS fails").collect()
+    }
+    return [_reason(reading, fields, fails_by_number[number]) for number in range(len(records))]
 
 
 def _fails(reading: Reading, fields: Sequence[Field], typed: Field | None) -> str:
@@ -293,7 +295,7 @@ def _reason(reading: Reading, fields: Sequence[Field], fails: Sequence[bool]) ->
 _SHOWN = 10
 
 
-def settle(found: Input, count: SourceCount, folder: str) -> None:
+def settle(source_input: Input, count: SourceCount, folder: str) -> None:
     """Quarantine the input's malformed records, `count.quarantined` of them, in the execution's `folder`.
 
     Raises `BadRecords`, with the first ten by file, line, column and reason, if the source wants none in quarantine;
@@ -301,34 +303,34 @@ def settle(found: Input, count: SourceCount, folder: str) -> None:
     """
     if count.quarantined == 0:
         return
-    records = found.marked()
+    records = source_input.marked()
     if records.confirm_bad is not None:
         records.confirm_bad(records)
     bad = records.bad()
-    if not found.quarantines:
-        raise BadRecords(_message(found.name, count, records, bad))
-    bad.write.mode("error").json(f"{folder}/{QUARANTINE}/{found.name}")
+    if not source_input.quarantines:
+        raise BadRecords(_message(source_input.name, count, records, bad))
+    bad.write.mode("error").json(f"{folder}/{QUARANTINE}/{source_input.name}")
 
 
 def _message(source: str, count: SourceCount, records: Records, bad: DataFrame) -> str:
-    found = [row.asDict() for row in bad.limit(_SHOWN).collect()]
-    rows = [(path_of(row["file"]), row["record"]) for row in found]
+    bad_rows = [row.asDict() for row in bad.limit(_SHOWN).collect()]
+    rows = [(path_of(row["file"]), row["record"]) for row in bad_rows]
     reading = records.reading
     why = reasons_of(bad.sparkSession, reading, [record for _, record in rows]) if reading else [""] * len(rows)
-    why = [row.get("why") or reason for row, reason in zip(found, why, strict=False)]
-    shown = "".join(f"\n  {place}{reason}" for place, reason in _by_place(rows, why))
+    why = [row.get("why") or reason for row, reason in zip(bad_rows, why, strict=False)]
+    places = "".join(f"\n  {place}{reason}" for place, reason in _by_place(rows, why))
     more = f"\n  and {count.quarantined - len(rows)} more" if count.quarantined > len(rows) else ""
     return (
         f"source {source}: {count.quarantined} of {count.rows} records don't parse; nothing was sealed; correct the "
-        f"input, or say on_bad_records='quarantine', which keeps them:{shown}{more}"
+        f"input, or say on_bad_records='quarantine', which keeps them:{places}{more}"
     )
 
 
 def _by_place(rows: Sequence[tuple[str, str]], why: Sequence[str]) -> Iterable[tuple[str, str]]:
     reasons = [f": {reason}" if reason else "" for reason in why]
-    for path, group in groupby(sorted(zip(rows, reasons, strict=True)), key=lambda found: found[0][0]):
-        found = list(group)
-        lines = lines_of(path, [record for (_, record), _ in found])
-        told = zip(lines, (reason for _, reason in found), strict=True)
-        for line, reason in sorted(told, key=lambda one: one[0] or 0):
+    for path, group in groupby(sorted(zip(rows, reasons, strict=True)), key=lambda items: items[0][0]):
+        items = list(group)
+        lines = lines_of(path, [record for (_, record), _ in items])
+        numbered = zip(lines, (reason for _, reason in items), strict=True)
+        for line, reason in sorted(numbered, key=lambda pair: pair[0] or 0):
             yield (f"{path}:{line}" if line is not None else path), reason

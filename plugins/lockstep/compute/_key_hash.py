@@ -101,10 +101,10 @@ def _texts(column: pa.Array, seeds: Hashes) -> Hashes:
     hashes = seeds.copy()
     for length in np.unique(lengths):
         rows = np.flatnonzero(lengths == length)
-        found: Matrix = (
+        block: Matrix = (
             text[starts[rows][:, None] + np.arange(length)] if length else np.zeros((len(rows), 0), np.uint8)
         )
-        hashes[rows] = _bytes(found, seeds[rows])
+        hashes[rows] = _bytes(block, seeds[rows])
     return hashes
 
 
@@ -117,21 +117,21 @@ def _bytes(text: Matrix, seeds: Hashes) -> Hashes:
             words = [_read(text, at_byte + 8 * lane, 8) for lane in range(4)]
             lanes = [_rotated(lane + word * _P2, 31) * _P1 for lane, word in zip(lanes, words, strict=True)]
             at_byte += 32
-        found = _rotated(lanes[0], 1) + _rotated(lanes[1], 7) + _rotated(lanes[2], 12) + _rotated(lanes[3], 18)
+        hashes = _rotated(lanes[0], 1) + _rotated(lanes[1], 7) + _rotated(lanes[2], 12) + _rotated(lanes[3], 18)
         for lane in lanes:
-            found = (found ^ (_rotated(lane * _P2, 31) * _P1)) * _P1 + _P4
+            hashes = (hashes ^ (_rotated(lane * _P2, 31) * _P1)) * _P1 + _P4
     else:
-        found = seeds + _P5
-    found = found + np.uint64(length)
+        hashes = seeds + _P5
+    hashes = hashes + np.uint64(length)
     while at_byte + 8 <= length:
-        found = _long_word(found, _read(text, at_byte, 8))
+        hashes = _long_word(hashes, _read(text, at_byte, 8))
         at_byte += 8
     if at_byte + 4 <= length:
-        found = _word(found, _read(text, at_byte, 4))
+        hashes = _word(hashes, _read(text, at_byte, 4))
         at_byte += 4
     for place in range(at_byte, length):
-        found = _rotated(found ^ (text[:, place].astype(np.uint64) * _P5), 11) * _P1
-    return _final(found)
+        hashes = _rotated(hashes ^ (text[:, place].astype(np.uint64) * _P5), 11) * _P1
+    return _final(hashes)
 
 
 def _read(text: Matrix, start: int, width: int) -> Hashes:
@@ -160,12 +160,12 @@ def _rotated(words: Hashes, by: int) -> Hashes:
 _PLACE = "lockstep_place"
 
 
-def among(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> pa.ChunkedArray | pa.Array:
+def among(rows: pa.Table, lookup: pa.Table, key: Sequence[str]) -> pa.ChunkedArray | pa.Array:
     """Of each of `rows`, whether its key, which has no null, is one of `others`', under the same types."""
     if len(key) == 1:
-        return pc.is_in(rows[key[0]], others[key[0]].combine_chunks())
+        return pc.is_in(rows[key[0]], lookup[key[0]].combine_chunks())
     places = pa.array(np.arange(len(rows)))
-    found = rows.select(key).append_column(_PLACE, places).join(others.select(key), list(key), join_type="left semi")
+    matches = rows.select(key).append_column(_PLACE, places).join(lookup.select(key), list(key), join_type="left semi")
     mask = np.zeros(len(rows), dtype=bool)
-    mask[np.asarray(found[_PLACE])] = True
+    mask[np.asarray(matches[_PLACE])] = True
     return pa.array(mask)

@@ -41,7 +41,7 @@ class MemoryBudget:
         self._most, self._held, self._lock = most, 0, Lock()
 
     @contextmanager
-    def taken(self, outputs: int) -> Iterator[bool]:
+    def reserve(self, outputs: int) -> Iterator[bool]:
         """Until the block is left. False: others have it, and nothing is taken. An epoch alone gets it in any case."""
         with self._lock:
             fits = self._held == 0 or self._held + outputs <= self._most
@@ -53,15 +53,15 @@ class MemoryBudget:
                 self._held -= outputs if fits else 0
 
 
-ROOM = MemoryBudget()  #: the process's
+MEMORY_BUDGET = MemoryBudget()  #: the process's
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
     """As Spark hands such rows out, and as its files have them; every column may be null."""
     from lockstep.spark._pyspark import to_arrow_schema
 
-    found = to_arrow_schema(schema)
-    return pa.schema([pa.field(one.name, one.type) for one in found])
+    arrow = to_arrow_schema(schema)
+    return pa.schema([pa.field(column.name, column.type) for column in arrow])
 
 
 def collect_few(frame: DataFrame) -> pa.Table | None:
@@ -73,18 +73,18 @@ def collect_few(frame: DataFrame) -> pa.Table | None:
         return None
     if is_remote(frame.sparkSession):
         return _streamed(frame, most)
-    kept = ObservedFrame.of(frame, rows="count(1)")  # a driver's toArrow has no end
-    rows = kept.checkpoint()
-    if kept.counts().get("rows", 0) > most:
+    observed = ObservedFrame.of(frame, rows="count(1)")  # a driver's toArrow has no end
+    rows = observed.checkpoint()
+    if observed.counts().get("rows", 0) > most:
         return None
-    found = rows.toArrow()
-    return found.cast(arrow_schema(frame.schema)) if found.nbytes <= _BYTES else None
+    table = rows.toArrow()
+    return table.cast(arrow_schema(frame.schema)) if table.nbytes <= _BYTES else None
 
 
-def collect_plain(frame: DataFrame, most_bytes: int = _BYTES) -> pa.Table | None:
+def collect_plain(frame: DataFrame, max_bytes: int = _BYTES) -> pa.Table | None:
     """As `collect_few`, of an output that Spark's Parquet writer would take as it is, with the schema that its file
     would have; None for another one, before its job has begun. Only at Spark Connect."""
-    return _streamed(frame, most_rows(), _arrow_of_plain, most_bytes) if most_rows() > 0 else None
+    return _streamed(frame, most_rows(), _arrow_of_plain, max_bytes) if most_rows() > 0 else None
 
 
 def _arrow_of_plain(schema: StructType) -> pa.Schema | None:
@@ -95,17 +95,17 @@ def _arrow_of_plain(schema: StructType) -> pa.Schema | None:
     plain = (types.NumericType, types.BooleanType, types.StringType, types.BinaryType, *times)
     if not schema.fields or len({field.name.lower() for field in schema.fields}) < len(schema.fields):
         return None
-    if not all(isinstance(one.dataType, plain) for one in schema.fields):
+    if not all(isinstance(column.dataType, plain) for column in schema.fields):
         return None
-    found = zip(arrow_schema(schema), schema.fields, strict=True)
-    return pa.schema([one.with_nullable(field.nullable) for one, field in found])
+    columns = zip(arrow_schema(schema), schema.fields, strict=True)
+    return pa.schema([column.with_nullable(field.nullable) for column, field in columns])
 
 
 def _streamed(
     frame: DataFrame,
-    most: int,
+    max_rows: int,
     arrow_of: Callable[[StructType], pa.Schema | None] = arrow_schema,
-    most_bytes: int = _BYTES,
+    max_bytes: int = _BYTES,
 ) -> pa.Table | None:
     """`arrow_of` None: Spark has to do it."""
     client: Any = frame.sparkSession.client
@@ -121,18 +121,18 @@ def _streamed(
                     return None
                 continue
             parts.append(part)
-            if sum(len(one) for one in parts) > most or sum(one.nbytes for one in parts) > most_bytes:
+            if sum(len(batch) for batch in parts) > max_rows or sum(batch.nbytes for batch in parts) > max_bytes:
                 return None
     finally:
         stream.close()
     if schema is None and (schema := arrow_of(frame.schema)) is None:
         return None
-    return pa.concat_tables([one.cast(schema) for one in parts]) if parts else schema.empty_table()
+    return pa.concat_tables([batch.cast(schema) for batch in parts]) if parts else schema.empty_table()
 
 
 @dataclass(frozen=True)
 class LocalFrame(CountedFrame):
-    """A DataFrame over rows that this process has; where `shown` is handed back as it is, this process writes them."""
+    """A DataFrame over rows that this process has. Where `visible` is returned unchanged, this process writes them."""
 
     table: pa.Table
     count: Callable[[pa.Table], dict[str, int]]
@@ -149,11 +149,11 @@ class LocalFrame(CountedFrame):
     ) -> LocalFrame:
         """`aggregates` says in SQL what `count` says of Arrow: who writes the rows is asked."""
         counted = CountedFrame.of(frame_of(spark, table), hidden, **aggregates)
-        made = cls(**vars(counted), table=table, count=count)
-        kept = table.drop_columns([hidden]) if hidden else table
-        written = made._written  # what is kept of a frame must not know it, or it would stay for ever
-        _known[made.shown] = _Rows(kept, lambda: written.append(True))
-        return made
+        local = cls(**vars(counted), table=table, count=count)
+        visible_rows = table.drop_columns([hidden]) if hidden else table
+        written = local._written  # what is kept of a frame must not know it, or it would stay for ever
+        _tables[local.visible] = _Rows(visible_rows, lambda: written.append(True))
+        return local
 
     def counts(self) -> dict[str, int]:
         return self.count(self.table) if self._written else super().counts()
@@ -165,7 +165,7 @@ class _Rows:
     written: Callable[[], None]
 
 
-_known: WeakKeyDictionary[DataFrame, _Rows] = WeakKeyDictionary()
+_tables: WeakKeyDictionary[DataFrame, _Rows] = WeakKeyDictionary()
 
 
 def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
@@ -175,24 +175,24 @@ def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
     schema = from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
     if not is_remote(spark):
         return spark.createDataFrame(table, schema)
-    from lockstep.compute._held_plan import HeldRows
+    from lockstep.compute._local_plan import LocalRowsPlan
 
-    return HeldRows(spark, table, schema).frame()
+    return LocalRowsPlan(spark, table, schema).frame()
 
 
 def remember(frame: DataFrame, table: pa.Table) -> DataFrame:
     """`frame`, known to be these rows."""
-    _known[frame] = _Rows(table, lambda: None)
+    _tables[frame] = _Rows(table, lambda: None)
     return frame
 
 
 def rows_in(frame: DataFrame) -> pa.Table | None:
     """The rows of a frame that this process made of them, exactly this one; None for any other."""
-    found = _known.get(frame)
-    return found.table if found else None
+    entry = _tables.get(frame)
+    return entry.table if entry else None
 
 
 def note_written(frame: DataFrame) -> None:
     """This process has written what `rows_in` gave."""
-    if found := _known.get(frame):
-        found.written()
+    if entry := _tables.get(frame):
+        entry.written()

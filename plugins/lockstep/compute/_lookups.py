@@ -74,12 +74,12 @@ class Lookup:
         if self.client is None:
             yield partial(ask, ())
             return
-        made = self.client()
-        if hasattr(made, "__aenter__"):
-            async with made as client:
+        manager = self.client()
+        if hasattr(manager, "__aenter__"):
+            async with manager as client:
                 yield partial(ask, (client,))
         else:
-            with made as client:
+            with manager as client:
                 yield partial(ask, (client,))
 
     async def _enriched(self, batch: pa.RecordBatch, ask: Callable[[Any], Any]) -> pa.RecordBatch:
@@ -89,28 +89,28 @@ class Lookup:
             rows.setdefault(repr(tuple(key.values())), []).append(row)
         same = list(rows.values())
         answers = await self._answered([keys[group[0]] for group in same], ask)
-        found = [(row, answer) for number, answer in answers.items() for row in same[number]]
+        pairs = [(row, answer) for number, answer in answers.items() for row in same[number]]
         if self.ordered:
-            found.sort(key=lambda pair: pair[0])
+            pairs.sort(key=lambda pair: pair[0])
         else:
-            batch = batch.take(pa.array([row for row, _ in found], pa.int64()))
-        return self._join(batch, [answer for _, answer in found])
+            batch = batch.take(pa.array([row for row, _ in pairs], pa.int64()))
+        return self._join(batch, [answer for _, answer in pairs])
 
     async def _answered(self, keys: list[Key], ask: Callable[[Any], Any]) -> dict[int, Answer | Failure]:
         """Answers by the number of their key, in the order in which they came."""
         answers: dict[int, Answer | Failure] = {}
         free = asyncio.Semaphore(self.concurrency)
 
-        async def one(start: int) -> None:
+        async def answer_group(start: int) -> None:
             group = keys[start : start + (self.batch or 1)]
             async with free:
-                found = await self._persistent(ask, group)
-            answers.update(zip(range(start, start + len(group)), found, strict=True))
+                group_answers = await self._persistent(ask, group)
+            answers.update(zip(range(start, start + len(group)), group_answers, strict=True))
 
         try:
             async with asyncio.TaskGroup() as tasks:
                 for start in range(0, len(keys), self.batch or 1):
-                    tasks.create_task(one(start))
+                    tasks.create_task(answer_group(start))
         except BaseExceptionGroup as group:
             first = group.exceptions[0]
             raise first from first.__cause__  # the others were cancelled, or say the same
@@ -136,17 +136,17 @@ class Lookup:
         answers = [answer] if self.batch is None else list(answer)
         if len(answers) != len(group):
             raise StageFailed(f"{len(group)} keys were asked about, {len(answers)} answers came")
-        for one in answers:
-            if one is not None and (unknown := set(one) - set(self.answers.names)):
+        for values in answers:
+            if values is not None and (unknown := set(values) - set(self.answers.names)):
                 raise StageFailed(f"an answer has {sorted(unknown)}, which the schema doesn't have")
         return answers
 
-    def _join(self, batch: pa.RecordBatch, found: list[Answer | Failure]) -> pa.RecordBatch:
-        known = [answer if isinstance(answer, Mapping) else {} for answer in found]
-        columns = [pa.array([answer.get(one.name) for answer in known], one.type) for one in self.answers]
+    def _join(self, batch: pa.RecordBatch, answers: list[Answer | Failure]) -> pa.RecordBatch:
+        values = [answer if isinstance(answer, Mapping) else {} for answer in answers]
+        columns = [pa.array([answer.get(column.name) for answer in values], column.type) for column in self.answers]
         names = list(self.answers.names)
         if self.error is not None:
-            reasons = [answer.reason if isinstance(answer, Failure) else None for answer in found]
+            reasons = [answer.reason if isinstance(answer, Failure) else None for answer in answers]
             columns.append(pa.array(reasons, pa.string()))
             names.append(self.error)
         return pa.RecordBatch.from_arrays([*batch.columns, *columns], [*batch.schema.names, *names])
@@ -173,5 +173,5 @@ class Lookup:
 
 def _import(reference: str) -> Callable[..., Any]:
     module, _, name = reference.partition(":")
-    found: Callable[..., Any] = getattr(importlib.import_module(module), name)
-    return found
+    function: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    return function

@@ -43,24 +43,29 @@ def offends(rule: Rule, frame: DataFrame, audit: str) -> Column:
     """True of a row that offends; null or false of others. Raises `InvalidPipeline` for a column that isn't there."""
     if rule.offence == "where":
         return F.expr(f"({rule.condition})")
-    found = [field for field in frame.schema.fields if field.name.casefold() == (rule.column or "").casefold()]
-    if len(found) != 1:
+    matching = [field for field in frame.schema.fields if field.name.casefold() == (rule.column or "").casefold()]
+    if len(matching) != 1:
         raise InvalidPipeline(
-            f"audit {audit} looks at column {rule.column}, and the output has {len(found)} of that name; it has "
+            f"audit {audit} looks at column {rule.column}, and the output has {len(matching)} of that name; it has "
             f"{', '.join(frame.columns)}: correct the transform, or the audit, and then `lockstep replan`"
         )
-    [field] = found
+    [field] = matching
     column, kind = F.col(quote_name(field.name)), field.dataType
     match rule.offence:
         case "null":
             return column.isNull()
         case "not_in":
-            return ~_any([_compared(kind, column, value, lambda left, right: left == right) for value in rule.values])
+            return ~_any(
+                [
+                    _compared(kind, column, value, lambda value_left, value_right: value_left == value_right)
+                    for value in rule.values
+                ]
+            )
     bounds = []
     if rule.at_least is not None:
-        bounds.append(_compared(kind, column, rule.at_least, lambda left, right: left < right))
+        bounds.append(_compared(kind, column, rule.at_least, lambda value_left, value_right: value_left < value_right))
     if rule.at_most is not None:
-        bounds.append(_compared(kind, column, rule.at_most, lambda left, right: left > right))
+        bounds.append(_compared(kind, column, rule.at_most, lambda value_left, value_right: value_left > value_right))
     return _any(bounds)
 
 
@@ -118,7 +123,7 @@ class Quarantining:
     """What one execution sends to quarantine. `rules`: by output and by audit."""
 
     rules: Mapping[str, Mapping[str, Rule]]
-    _made: dict[str, _Marked] = field(default_factory=dict)
+    _marked: dict[str, _Marked] = field(default_factory=dict)
 
     @classmethod
     def of(cls, specs: Sequence[Json]) -> Quarantining:
@@ -132,32 +137,32 @@ class Quarantining:
 
     def mark(self, outputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
         """The transform's outputs, marked and counted as they are written; an earlier run of it is forgotten."""
-        self._made.clear()
-        self._made.update({name: _Marked.of(name, outputs[name], rules) for name, rules in self.rules.items()})
-        return {name: self._made[name].observed.frame if name in self._made else outputs[name] for name in outputs}
+        self._marked.clear()
+        self._marked.update({name: _Marked.of(name, outputs[name], rules) for name, rules in self.rules.items()})
+        return {name: self._marked[name].observed.frame if name in self._marked else outputs[name] for name in outputs}
 
     def keep(self, marked: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
         """The rows that stay, without the mark."""
         return {
-            name: frame.where(f"{_MARK} = 0").drop(_MARK) if name in self._made else frame
+            name: frame.where(f"{_MARK} = 0").drop(_MARK) if name in self._marked else frame
             for name, frame in marked.items()
         }
 
     def frames(self) -> dict[str, DataFrame]:
         """By output what a second job would read."""
-        return {name: made.away() for name, made in self._made.items()}
+        return {name: marked.away() for name, marked in self._marked.items()}
 
     def settle(self, written: Mapping[str, int], write: Callable[[DataFrame, str], int]) -> dict[str, QuarantineCount]:
         """Have the rows that offend written by `write`, after the outputs' jobs, which wrote `written` rows.
 
         Raises `StageFailed` unless each row stands in one of the two places.
         """
-        return {name: self._settle(name, made, written[name], write) for name, made in self._made.items()}
+        return {name: self._settle(name, marked, written[name], write) for name, marked in self._marked.items()}
 
     def _settle(
-        self, output: str, made: _Marked, written: int, write: Callable[[DataFrame, str], int]
+        self, output: str, marked: _Marked, written: int, write: Callable[[DataFrame, str], int]
     ) -> QuarantineCount:
-        counts = made.observed.counts()
+        counts = marked.observed.counts()
         if not counts:
             raise StageFailed(f"Spark wrote output {output}, and didn't say how many of its rows offend audits")
         rows = int(counts["away"])
@@ -166,36 +171,36 @@ class Quarantining:
                 f"output {output}: {counts['rows']} rows came, {written} were written and {rows} offend audits; "
                 "nothing was sealed"
             )
-        audits = {name: int(counts[f"audit {at}"]) for at, name in enumerate(made.rules)}
+        audits = {name: int(counts[f"audit {at}"]) for at, name in enumerate(marked.rules)}
         if rows:
-            again = ObservedFrame.of(made.away(), **_hashes(made.frame.drop(_MARK).schema))
-            gone = write(again.frame.drop(_MARK), output)
-            self._require_same(output, rows, counts, gone, again.counts())
+            again = ObservedFrame.of(marked.away(), **_hashes(marked.frame.drop(_MARK).schema))
+            moved = write(again.frame.drop(_MARK), output)
+            self._require_same(output, rows, counts, moved, again.counts())
         return QuarantineCount(rows, audits)
 
     def _require_same(
-        self, output: str, rows: int, counts: Mapping[str, Any], gone: int, again: Mapping[str, Any]
+        self, output: str, rows: int, counts: Mapping[str, Any], moved: int, again: Mapping[str, Any]
     ) -> None:
-        if (gone, again.get("hashes")) != (rows, counts["hashes"]):
+        if (moved, again.get("hashes")) != (rows, counts["hashes"]):
+            recount = f"they were {moved}" if moved != rows else "they were others"
             raise StageFailed(
-                f"output {output}: {rows} rows offend audits, and computed once more for quarantine "
-                f"{f'they were {gone}' if gone != rows else 'they were others'}; nothing was sealed. Is the transform "
-                "deterministic? Random numbers, the time, and the first of rows without an order are not"
+                f"output {output}: {rows} rows offend audits, and computed again for quarantine {recount}; nothing was "
+                "sealed. Is the transform deterministic? Random numbers, the time, and the first of rows without an "
+                "order are not"
             )
 
 
 def _require_names(output: str, frame: DataFrame, rules: Mapping[str, Rule]) -> None:
     if len(rules) > _MOST:
         raise InvalidPipeline(f"output {output}: {len(rules)} audits send rows to quarantine; {_MOST} may")
-    if taken := {_MARK, AUDITS} & {name.casefold() for name in frame.columns}:
-        raise InvalidPipeline(f"output {output}: its columns {sorted(taken)} are what quarantine calls its own: rename")
+    if reserved := {_MARK, AUDITS} & {name.casefold() for name in frame.columns}:
+        raise InvalidPipeline(
+            f"output {output}: its columns {sorted(reserved)} are what quarantine calls its own: rename"
+        )
 
 
 def _sum(bits: Sequence[Column]) -> Column:
-    total, *others = bits
-    for one in others:
-        total = total + one
-    return total
+    return reduce(lambda left, right: left + right, bits)
 
 
 def _counts(schema: StructType, audits: int) -> dict[str, str]:
@@ -207,13 +212,13 @@ def _counts(schema: StructType, audits: int) -> dict[str, str]:
 def _hashes(schema: StructType) -> dict[str, str]:
     """The sum of the hashes of those that offend: the same number of rows with the same sum are the same rows, but for
     one chance in 2**64."""
-    told = ", ".join(
+    columns = ", ".join(
         f"{name} IS NULL, {f'CAST({name} AS STRING)' if _has_map(field.dataType) else name}"
         for field in schema.fields
         for name in [quote_name(field.name)]
     )
-    one = f"CAST(xxhash64({_MARK}, {told}) AS DECIMAL(20, 0))"
-    return {"hashes": f"coalesce(sum(CASE WHEN {_MARK} <> 0 THEN {one} END), 0)"}
+    row_hash = f"CAST(xxhash64({_MARK}, {columns}) AS DECIMAL(20, 0))"
+    return {"hashes": f"coalesce(sum(CASE WHEN {_MARK} <> 0 THEN {row_hash} END), 0)"}
 
 
 def _has_map(kind: DataType) -> bool:

@@ -96,8 +96,8 @@ def compute_once(frame: DataFrame) -> pa.Table | None:
         return None
     if asks():
         require_kept("outside systems are asked once")
-    held = _computed(frame, aggregation)
-    return held if _selected_from(plan) is aggregation else _rows(frame)
+    table = _computed(frame, aggregation)
+    return table if _selected_from(plan) is aggregation else _rows(frame)
 
 
 def _aggregation(plan: Any) -> Any:
@@ -113,7 +113,9 @@ def _selected_from(plan: Any) -> Any:
     from pyspark.sql.connect import plan as plans
     from pyspark.sql.connect.expressions import ColumnReference
 
-    while isinstance(plan, plans.Project) and all(isinstance(one._expr, ColumnReference) for one in plan._columns):
+    while isinstance(plan, plans.Project) and all(
+        isinstance(column._expr, ColumnReference) for column in plan._columns
+    ):
         plan = plan._child
     return plan
 
@@ -121,7 +123,7 @@ def _selected_from(plan: Any) -> Any:
 def _computed(frame: DataFrame, plan: Any) -> pa.Table:
     from pyspark.sql.connect import dataframe
 
-    from lockstep.compute._held_plan import HeldRows
+    from lockstep.compute._local_plan import LocalRowsPlan
 
     if "held" in vars(plan):
         return cast(pa.Table, plan.held)
@@ -129,11 +131,11 @@ def _computed(frame: DataFrame, plan: Any) -> pa.Table:
     counted = ObservedFrame.of(before, rows="count(1)")
     table = _rows(counted.frame)
     note_computed(before)
-    if len(table) != (said := counted.counts().get("rows")):
-        raise StageFailed(f"Spark counted {said} rows that are looked up in the state and handed out {len(table)}")
-    held = HeldRows(frame.sparkSession, table, counted.frame.schema)
-    held._root_plan_id = plan._plan_id  # by which columns of the frame are found
-    plan.plan, plan.held = held.plan, table
+    if len(table) != (rows := counted.counts().get("rows")):
+        raise StageFailed(f"Spark counted {rows} rows that are looked up in the state and handed out {len(table)}")
+    local_plan = LocalRowsPlan(frame.sparkSession, table, counted.frame.schema)
+    local_plan._root_plan_id = plan._plan_id  # by which columns of the frame are found
+    plan.plan, plan.held = local_plan.plan, table
     return table
 
 

@@ -61,7 +61,7 @@ class StateWriter:
             changes = remember(self._before.read_files([]), arrow_schema(self._schema).empty_table())
         if changes is not None and (written := self._write_few(changes, folder, due)) is not None:
             return written
-        kept, touched = self._checkpoint(self._typed(self._before.read_files([]) if changes is None else changes))
+        checkpoint, touched = self._checkpoint(self._typed(self._before.read_files([]) if changes is None else changes))
         touched |= due
         if moves:
             touched = frozenset(range(self._declared.buckets))
@@ -72,24 +72,24 @@ class StateWriter:
             old = hashed.frame.select(*self._schema.names)
         else:
             old = self._before.read_files(self._before.files if moves else [])
-        standing = old.join(kept, list(self._declared.key), "left_anti").select(*self._schema.names)
-        counted = CountedFrame.of(self._by_key(kept), most=f"max({TIMES})", nulls=f"count_if({self._null})")
+        standing = old.join(checkpoint, list(self._declared.key), "left_anti").select(*self._schema.names)
+        counted = CountedFrame.of(self._by_key(checkpoint), most=f"max({TIMES})", nulls=f"count_if({self._null})")
         changed = counted.frame.where(f"NOT {DELETED}").select(*self._schema.names)
         observed = CountedFrame.of(standing.unionByName(changed), rows="count(1)")
         cut = observed.frame.withColumn(BUCKET, bucket_of(self._declared.found_by, self._declared.buckets))
         cut.repartition(F.col(BUCKET)).write.mode("error").options(**options).partitionBy(BUCKET).parquet(
             f"{folder}/{self._name}"
         )
-        found = counted.counts()
-        if (found["most"] or 0) > 1 or found["nulls"]:
-            self._refuse(kept)
+        totals = counted.counts()
+        if (totals["most"] or 0) > 1 or totals["nulls"]:
+            self._refuse(checkpoint)
         if hashed and hashed.counts()["strange"]:
             raise self._hashed_otherwise()
         return self._result(touched, observed.counts()["rows"])
 
     def _hashed_alike(self, buckets: Collection[int]) -> CountedFrame | None:
         """The rows of some buckets, with a count of those that this Spark would have put elsewhere; None if empty."""
-        files = [one for one in self._before.files if one[0].bucket in buckets]
+        files = [entry for entry in self._before.files if entry[0].bucket in buckets]
         if not files:
             return None
         here = bucket_sql(self._declared.found_by, self._declared.buckets)
@@ -112,8 +112,8 @@ class StateWriter:
     def _hashes(self) -> bool:
         """Whether this process may write, and finds the buckets of such keys."""
         arrow = arrow_schema(self._schema)
-        known = all(can_hash(arrow.field(name).type) for name in self._declared.key)
-        return self._before.store is not None and most_rows() > 0 and known
+        hashable = all(can_hash(arrow.field(name).type) for name in self._declared.key)
+        return self._before.store is not None and most_rows() > 0 and hashable
 
     def _write_few(self, changes: DataFrame, folder: str, due: frozenset[int]) -> WrittenState | None:
         """`write` in this process; None if the changes or the buckets that they touch are too many for it."""
@@ -174,11 +174,11 @@ class StateWriter:
     def _require_one_each(self, table: pa.Table) -> None:
         """Raises `StateRejected` for two rows of a key, or a null in one."""
         key = list(self._declared.key)
-        found = table.group_by(key).aggregate([([], "count_all")])
-        wrong = pc.greater(found["count_all"], 1)
+        groups = table.group_by(key).aggregate([([], "count_all")])
+        wrong = pc.greater(groups["count_all"], 1)
         for name in key:
-            wrong = pc.or_(wrong, pc.is_null(found[name]))
-        refused = found.filter(wrong).slice(0, 3).to_pylist()
+            wrong = pc.or_(wrong, pc.is_null(groups[name]))
+        refused = groups.filter(wrong).slice(0, 3).to_pylist()
         if refused:
             raise self._refused([([row[name] for name in key], row["count_all"]) for row in refused])
 
@@ -192,10 +192,10 @@ class StateWriter:
                 f"and, if need be, {DELETED}"
             )
         for field in self._schema.fields:
-            found = changes.schema[field.name].dataType
-            if _loses(found, field.dataType):
+            actual = changes.schema[field.name].dataType
+            if _loses(actual, field.dataType):
                 raise InvalidPipeline(
-                    f"state {self._name}: its changes have {field.name} as {found.simpleString()}, declared is "
+                    f"state {self._name}: its changes have {field.name} as {actual.simpleString()}, declared is "
                     f"{field.dataType.simpleString()}, which can't hold that: cast it in the transform, or declare it"
                 )
         deleted = F.coalesce(F.col(DELETED), F.lit(False)) if DELETED in changes.columns else F.lit(False)
@@ -209,26 +209,26 @@ class StateWriter:
         bucket = bucket_sql(self._declared.found_by, self._declared.buckets)
         # as text: Spark 4.0 can't tell a client of an observed array
         observed = ObservedFrame.of(typed, buckets=f"concat_ws(' ', collect_set(CAST({bucket} AS STRING)))")
-        kept = observed.checkpoint()
-        told: Any = observed.counts().get("buckets")
-        if told is not None:
-            return kept, frozenset(map(int, told.split()))
-        found = bucket_of(self._declared.found_by, self._declared.buckets).alias(BUCKET)  # Spark didn't say
-        return kept, frozenset(row[BUCKET] for row in kept.select(found).distinct().collect())
+        checkpoint = observed.checkpoint()
+        buckets: Any = observed.counts().get("buckets")
+        if buckets is not None:
+            return checkpoint, frozenset(map(int, buckets.split()))
+        bucket_column = bucket_of(self._declared.found_by, self._declared.buckets).alias(BUCKET)  # Spark didn't say
+        return checkpoint, frozenset(row[BUCKET] for row in checkpoint.select(bucket_column).distinct().collect())
 
-    def _by_key(self, kept: DataFrame) -> DataFrame:
+    def _by_key(self, changes: DataFrame) -> DataFrame:
         """One row a key, with the number of those that there were: more than one is refused afterwards."""
-        others = [name for name in (*self._schema.names, DELETED) if name not in self._declared.key]
-        return kept.groupBy(*self._declared.key).agg(
-            *(F.first(name).alias(name) for name in others), F.count(F.lit(1)).alias(TIMES)
+        columns = [name for name in (*self._schema.names, DELETED) if name not in self._declared.key]
+        return changes.groupBy(*self._declared.key).agg(
+            *(F.first(name).alias(name) for name in columns), F.count(F.lit(1)).alias(TIMES)
         )
 
     @property
     def _null(self) -> str:
         return " OR ".join(f"{quoted(column)} IS NULL" for column in self._declared.key)
 
-    def _refuse(self, kept: DataFrame) -> None:
-        wrong = self._by_key(kept).where(f"{TIMES} > 1 OR {self._null}").limit(3).collect()
+    def _refuse(self, changes: DataFrame) -> None:
+        wrong = self._by_key(changes).where(f"{TIMES} > 1 OR {self._null}").limit(3).collect()
         raise self._refused([([row[column] for column in self._declared.key], row[TIMES]) for row in wrong])
 
     def _hashed_otherwise(self) -> SparkRefused:
@@ -238,9 +238,9 @@ class StateWriter:
         )
 
     def _refused(self, wrong: list[tuple[list[Any], int]]) -> StateRejected:
-        shown = "; ".join(f"{key} ({times} rows)" for key, times in wrong)
+        keys = "; ".join(f"{key} ({times} rows)" for key, times in wrong)
         return StateRejected(
-            f"state {self._name}: a change is one row a key, and its key has no null; found {shown}; aggregate by "
+            f"state {self._name}: a change is one row a key, and its key has no null; found {keys}; aggregate by "
             f"{', '.join(self._declared.key)} in the transform"
         )
 
@@ -268,9 +268,9 @@ def _cut(table: pa.Table, buckets: np.ndarray[tuple[int], np.dtype[np.int64]]) -
         yield int(bucket), rows.slice(start, end - start)
 
 
-def _loses(found: DataType, declared: DataType) -> bool:
+def _loses(actual: DataType, declared: DataType) -> bool:
     """Whether a cast could change a value without an error; one that overflows is an error to Spark."""
-    match found, declared:
+    match actual, declared:
         case (NullType(), _):
             return False
         case (
@@ -282,6 +282,6 @@ def _loses(found: DataType, declared: DataType) -> bool:
         case (ByteType() | ShortType() | IntegerType(), DoubleType()):
             return False
         case (DecimalType(), DecimalType()):
-            return found.scale > declared.scale
+            return actual.scale > declared.scale
         case _:
-            return found.simpleString() != declared.simpleString()
+            return actual.simpleString() != declared.simpleString()

@@ -47,8 +47,8 @@ def by_partition(rows: DataFrame, output: str, partition_by: Sequence[str], file
     """
     types = {field.name: field.dataType for field in rows.schema}
     key = F.to_json(F.array(*(_value(text, types, output) for text in partition_by)))
-    kept = ObservedFrame.of(rows.withColumn(_KEY, key), rows="count(1)").checkpoint()
-    counts = {row[_KEY]: row["count"] for row in kept.groupBy(_KEY).count().limit(MOST_PARTITIONS + 1).collect()}
+    checkpoint = ObservedFrame.of(rows.withColumn(_KEY, key), rows="count(1)").checkpoint()
+    counts = {row[_KEY]: row["count"] for row in checkpoint.groupBy(_KEY).count().limit(MOST_PARTITIONS + 1).collect()}
     if len(counts) > MOST_PARTITIONS:
         _log.warning(
             "output %s: an epoch has rows of more than %s partitions by %s: its files are left as the transform makes "
@@ -58,29 +58,29 @@ def by_partition(rows: DataFrame, output: str, partition_by: Sequence[str], file
             MOST_PARTITIONS,
             ", ".join(partition_by),
         )
-        return kept.drop(_KEY)
-    wanted = files if files is not None else sum(counts.values()) // _ROWS
+        return checkpoint.drop(_KEY)
+    total_files = files if files is not None else sum(counts.values()) // _ROWS
     if len(counts) < 2:
-        return kept.drop(_KEY).coalesce(max(1, wanted))
-    return _moved(kept, types, counts, wanted)
+        return checkpoint.drop(_KEY).coalesce(max(1, total_files))
+    return _moved(checkpoint, types, counts, total_files)
 
 
-def _moved(kept: DataFrame, types: Mapping[str, DataType], counts: Mapping[str, int], files: int) -> DataFrame:
+def _moved(rows: DataFrame, types: Mapping[str, DataType], counts: Mapping[str, int], files: int) -> DataFrame:
     total, first, places = sum(counts.values()), 0, []
     for key in sorted(counts):
         own = max(1, files * counts[key] // total)
         places.append((key, first, own))
         first += own
-    known = kept.sparkSession.createDataFrame(places, f"{_KEY} STRING, {_FIRST} INT, {_FILES} INT")
+    ranges = rows.sparkSession.createDataFrame(places, f"{_KEY} STRING, {_FIRST} INT, {_FILES} INT")
     spread = F.xxhash64(*(_quoted(name) for name, type in types.items() if not isinstance(type, _UNHASHED)))
     place = F.coalesce(F.col(_FIRST) + F.pmod(spread, F.col(_FILES)), F.lit(0)).cast("int")
-    placed = kept.join(F.broadcast(known), _KEY, "left").repartitionById(first, place)
+    placed = rows.join(F.broadcast(ranges), _KEY, "left").repartitionById(first, place)
     return placed.select(*(_quoted(name) for name in types))
 
 
 def _value(text: str, types: Mapping[str, DataType], output: str) -> Column:
     """A text, or null, that is another one for each value of a partition field."""
-    time, name = found.groups() if (found := _TIME.fullmatch(text)) else ("", text)
+    time, name = match.groups() if (match := _TIME.fullmatch(text)) else ("", text)
     if name not in types:
         raise InvalidPipeline(
             f"output {output} has no column {name}, by which its table is partitioned: add it in the transform"
@@ -105,8 +105,8 @@ def _day(column: Column, type: DataType) -> Column:
 
 
 def _floor(instant: Column, micros: int) -> Column:
-    told = F.unix_micros(instant)
-    return told - F.pmod(told, F.lit(micros))
+    micros_of_instant = F.unix_micros(instant)
+    return micros_of_instant - F.pmod(micros_of_instant, F.lit(micros))
 
 
 def _quoted(name: str) -> Column:
@@ -144,7 +144,7 @@ def _numbered(frame: DataFrame, home: TableStaging) -> DataFrame:
     if not ids or any(isinstance(field.dataType, ArrayType | MapType | StructType) for field in fields):
         return frame
     metadata = {field.name: {**field.metadata, "parquet.field.id": ids[field.name]} for field in fields}
-    return frame.select(*(F.col(quote_name(name)).alias(name, metadata=told) for name, told in metadata.items()))
+    return frame.select(*(F.col(quote_name(name)).alias(name, metadata=values) for name, values in metadata.items()))
 
 
 def with_epoch(rows: pa.Table, output: str, home: TableStaging, epoch: int) -> pa.Table:
@@ -165,6 +165,6 @@ def require_no_epoch_column(columns: list[str], output: str, home: TableStaging)
 
 def _estimated_bytes(frame: DataFrame) -> int | None:
     """What Spark's optimizer believes that `frame` takes; None if it doesn't say."""
-    told = str(cast(Any, frame)._explain_string(mode="cost"))
-    found = _ESTIMATE.search(told.partition("Optimized Logical Plan")[2])
-    return int(float(found[1]) * 2 ** _UNITS[found[2] or ""]) if found else None
+    plan = str(cast(Any, frame)._explain_string(mode="cost"))
+    match = _ESTIMATE.search(plan.partition("Optimized Logical Plan")[2])
+    return int(float(match[1]) * 2 ** _UNITS[match[2] or ""]) if match else None

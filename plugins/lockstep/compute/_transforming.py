@@ -35,8 +35,8 @@ class _Unknown(KeyError):
 class ByName(dict[str, T]):
     """A transform's inputs, or its states: one that isn't there is refused with the names of those that are."""
 
-    def __init__(self, kind: str, found: Mapping[str, T]) -> None:
-        super().__init__(found)
+    def __init__(self, kind: str, values: Mapping[str, T]) -> None:
+        super().__init__(values)
         self.kind = kind
 
     def __missing__(self, name: object) -> T:
@@ -57,40 +57,40 @@ def call_transform(pipeline: Pipeline, *arguments: Mapping[str, Any]) -> Any:
         if isinstance(error, PySparkException) and not isinstance(error, _MISTAKES):
             raise  # Spark's answer to a query, which says more than the place where it was asked
         failure = InvalidPipeline if isinstance(error, _MISTAKES) else StageFailed
-        said, place = describe_raised(error, _kind_of_error(error)), describe_place(error, __file__)
-        raise failure(f"pipeline {pipeline.name}: its transform raises {said} ({place})") from cause(error, quotes=True)
+        kind, place = describe_raised(error, _kind_of_error(error)), describe_place(error, __file__)
+        raise failure(f"pipeline {pipeline.name}: its transform raises {kind} ({place})") from cause(error, quotes=True)
 
 
-def require_frames(pipeline: Pipeline, kind: str, found: object) -> Mapping[str, DataFrame]:
+def require_frames(pipeline: Pipeline, kind: str, frames: object) -> Mapping[str, DataFrame]:
     """`found` if it is DataFrames by name. Raises `InvalidPipeline`. `kind`: the name is one of what."""
     example = "{" + ", ".join(f"{name!r}: …" for name in pipeline.outputs) + "}" if kind == "output" else "{…}"
-    if not isinstance(found, Mapping):
+    if not isinstance(frames, Mapping):
         raise InvalidPipeline(
-            f"pipeline {pipeline.name}: its transform returns {_kind_of(found)}, expected are DataFrames by {kind}: "
+            f"pipeline {pipeline.name}: its transform returns {_kind_of(frames)}, expected are DataFrames by {kind}: "
             f"return {example}"
         )
-    for name, frame in found.items():
+    for name, frame in frames.items():
         if not isinstance(frame, DataFrame):
             raise InvalidPipeline(
                 f"pipeline {pipeline.name}: its transform returns {_kind_of(frame)} for the {kind} {name!r}, expected "
                 "is a DataFrame"
             )
-    return found
+    return frames
 
 
-def require_outputs(pipeline: Pipeline, epoch: int, planned: Collection[str], found: Collection[str]) -> None:
+def require_outputs(pipeline: Pipeline, epoch: int, planned: Collection[str], returned: Collection[str]) -> None:
     """Raise `InvalidPipeline` unless the transform returns exactly what the sinks take; the sinks are frozen."""
-    if set(planned) == set(found):
+    if set(planned) == set(returned):
         return
     lacking = [
         f"sink {sink.name} takes {output!r}, which it doesn't return"
         for sink in pipeline.sinks
         for output in sink.outputs
-        if output not in found
+        if output not in returned
     ]
-    idle = [f"no sink takes {output!r}" for output in found if output not in planned]
+    idle = [f"no sink takes {output!r}" for output in returned if output not in planned]
     raise InvalidPipeline(
-        f"pipeline {pipeline.name}: its transform returns the outputs {sorted(found)}, its sinks take "
+        f"pipeline {pipeline.name}: its transform returns the outputs {sorted(returned)}, its sinks take "
         f"{sorted(planned)}: {'; '.join([*lacking, *idle])}. Correct the transform and run the epoch again; or the "
         f"sinks, and then `lockstep replan {pipeline.name} {epoch} --reason 'other sinks'` before it is run again"
     )
@@ -102,10 +102,10 @@ def _kind_of_error(error: Exception) -> str:
     return " ".join(filter(None, (type(error).__name__, condition)))
 
 
-def _suggest(known: Collection[str], wanted: object) -> str:
-    close = get_close_matches(str(wanted), known, 1)
-    listed = "is " + ", ".join(map(repr, known)) if len(known) == 1 else "are " + ", ".join(map(repr, known))
-    return (listed if known else "is none") + (f"; did you mean {close[0]!r}?" if close and len(known) > 1 else "")
+def _suggest(names: Collection[str], name: object) -> str:
+    close = get_close_matches(str(name), names, 1)
+    listed = "is " + ", ".join(map(repr, names)) if len(names) == 1 else "are " + ", ".join(map(repr, names))
+    return (listed if names else "is none") + (f"; did you mean {close[0]!r}?" if close and len(names) > 1 else "")
 
 
 def _kind_of(value: object) -> str:
@@ -121,7 +121,7 @@ def require_deletes(pipeline: Pipeline, outputs: Mapping[str, DataFrame], balanc
         for output in sink.outputs
         if output in outputs and sink.lacks_deletes(output)
     ]
-    parts = [part for balance in balances.made.values() if balance.takes_back for part in balance.written]
+    parts = [part for balance in balances.by_name.values() if balance.takes_back for part in balance.written]
     for sink, output in deaf:
         if any(part.what == "results" and part.counted.observed.uses_in(outputs[output]) for part in parts):
             raise InvalidPipeline(

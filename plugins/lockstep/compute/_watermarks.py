@@ -65,19 +65,19 @@ class Watermark:
     @classmethod
     def read(cls, windows: WindowDefinition, state: StateRows) -> Watermark:
         """As the epoch before left it. Raises `PlanMismatch` if its windows were others."""
-        found = _kept(state)
-        if others := {row["definition"] for row in found} - {windows.definition()}:
+        rows = _read_rows(state)
+        if foreign := {row["definition"] for row in rows} - {windows.definition()}:
             raise PlanMismatch(
-                f"windows {windows.name}: the state holds windows of [{others.pop()}], the pipeline says "
+                f"windows {windows.name}: the state holds windows of [{foreign.pop()}], the pipeline says "
                 f"[{windows.definition()}]: give the new windows another name, or take the change back"
             )
         whole = windows.partition is None  # a definition that changed in this begins with new partitions
         seen = {
             row["partition"]: PartitionTime(row["seen"], row["idle"])
-            for row in found
+            for row in rows
             if (row["partition"] == WHOLE) == whole
         }
-        bound, forgotten = (max((row[name] for row in found), default=BEGINNING) for name in ("at", "forgotten"))
+        bound, forgotten = (max((row[name] for row in rows), default=BEGINNING) for name in ("at", "forgotten"))
         return cls(bound, seen, forgotten)
 
     @property
@@ -114,8 +114,8 @@ class Watermark:
 
     def rows(self, spark: SparkSession, windows: WindowDefinition) -> DataFrame:
         """The state's rows of it."""
-        told = self._told(windows)
-        return spark.createDataFrame(told, _SEEN).select(
+        values = self._told(windows)
+        return spark.createDataFrame(values, _SEEN).select(
             "partition",
             F.timestamp_micros("seen").alias("seen"),
             "idle",
@@ -142,19 +142,19 @@ class Watermark:
         ]
 
 
-def _kept(state: StateRows) -> list[dict[str, Any]]:
+def _read_rows(state: StateRows) -> list[dict[str, Any]]:
     """The state's rows, times in µs."""
     table = state.few()
     if table is None:
-        rows = state.rows()
+        frame = state.rows()
         times = [F.unix_micros(name).alias(name) for name in _TIMES]
-        found = [row.asDict() for row in rows.select("partition", "idle", "definition", *times).collect()]
+        read = [row.asDict() for row in frame.select("partition", "idle", "definition", *times).collect()]
     else:
-        micros = table.select(["partition", "idle", "definition"])
+        columns = table.select(["partition", "idle", "definition"])
         for name in _TIMES:
-            micros = micros.append_column(name, table[name].cast(pa.int64()))
-        found = micros.to_pylist()
+            columns = columns.append_column(name, table[name].cast(pa.int64()))
+        read = columns.to_pylist()
     return [
         {**row, "at": row["watermark"], "forgotten": BEGINNING if row["forgotten"] is None else row["forgotten"]}
-        for row in found
+        for row in read
     ]

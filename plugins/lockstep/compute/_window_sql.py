@@ -39,39 +39,39 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-def partial_aggregates(one: Aggregate) -> list[Column]:
+def partial_aggregates(aggregate: Aggregate) -> list[Column]:
     """What the state keeps, from rows."""
-    argument = F.lit(1) if one.argument == "*" else F.expr(one.argument)
-    kept = one.state_columns()
-    match one.function:
+    argument = F.lit(1) if aggregate.argument == "*" else F.expr(aggregate.argument)
+    types = aggregate.state_columns()
+    match aggregate.function:
         case Function.COUNT:
-            made = [F.count(argument)]
+            columns = [F.count(argument)]
         case Function.SUM:
-            made = [F.sum(argument.cast(one.type))]
+            columns = [F.sum(argument.cast(aggregate.type))]
         case Function.MIN:
-            made = [F.min(argument)]
+            columns = [F.min(argument)]
         case Function.MAX:
-            made = [F.max(argument)]
+            columns = [F.max(argument)]
         case Function.AVG:
-            made = [F.sum(argument.cast(next(iter(kept.values())))), F.count(argument)]
-    return [column.cast(kind).alias(name) for column, (name, kind) in zip(made, kept.items(), strict=True)]
+            columns = [F.sum(argument.cast(next(iter(types.values())))), F.count(argument)]
+    return [column.cast(kind).alias(name) for column, (name, kind) in zip(columns, types.items(), strict=True)]
 
 
-def merged_aggregates(one: Aggregate) -> list[Column]:
+def merged_aggregates(aggregate: Aggregate) -> list[Column]:
     """What the state keeps, from parts that keep the same."""
-    merge = {Function.MIN: F.min, Function.MAX: F.max}.get(one.function, F.sum)
-    return [merge(F.col(name)).cast(kind).alias(name) for name, kind in one.state_columns().items()]
+    merge = {Function.MIN: F.min, Function.MAX: F.max}.get(aggregate.function, F.sum)
+    return [merge(F.col(name)).cast(kind).alias(name) for name, kind in aggregate.state_columns().items()]
 
 
-def final_aggregate(one: Aggregate) -> Column:
+def final_aggregate(aggregate: Aggregate) -> Column:
     """What a result shows, from what the state keeps."""
-    if one.function is not Function.AVG:
-        return F.col(one.name)
-    total, count = (F.col(name) for name in one.state_columns())
-    found = struct_of(f"mean {one.type}").fields[0].dataType
+    if aggregate.function is not Function.AVG:
+        return F.col(aggregate.name)
+    total, count = (F.col(name) for name in aggregate.state_columns())
+    declared = struct_of(f"mean {aggregate.type}").fields[0].dataType
     rows = F.nullif(count, F.lit(0))
-    mean = _rounded_once(total, rows, found.scale) if isinstance(found, T.DecimalType) else total / rows
-    return mean.cast(one.type).alias(one.name)
+    mean = _rounded_once(total, rows, declared.scale) if isinstance(declared, T.DecimalType) else total / rows
+    return mean.cast(aggregate.type).alias(aggregate.name)
 
 
 def _rounded_once(total: Column, rows: Column, scale: int) -> Column:
@@ -93,54 +93,58 @@ def require_types(windows: WindowDefinition, frame: DataFrame, where: str | None
     """
     require_ansi(frame.sparkSession, f"windows {windows.name}")
     declared = {field.name: field.dataType for field in struct_of(windows.schema).fields}
-    folds = [one for one in windows.aggregate_columns() if one.argument != "*"]
-    asked = [F.col(_quoted(column)) for column in windows.key]
-    asked += [F.expr(text) for text in (windows.time, where or "true", *(one.argument for one in folds))]
-    every = frame.select("*", *(column.alias(f"c{number}") for number, column in enumerate(asked))).schema.fields
-    found = [field.dataType for field in every[-len(asked) :]]
+    folds = [aggregate for aggregate in windows.aggregate_columns() if aggregate.argument != "*"]
+    columns = [F.col(_quoted(column)) for column in windows.key]
+    columns += [F.expr(text) for text in (windows.time, where or "true", *(aggregate.argument for aggregate in folds))]
+    fields = frame.select("*", *(column.alias(f"c{number}") for number, column in enumerate(columns))).schema.fields
+    types = [field.dataType for field in fields[-len(columns) :]]
     keys, (time, condition), arguments = (
-        found[: len(windows.key)],
-        found[len(windows.key) : len(windows.key) + 2],
-        found[len(windows.key) + 2 :],
+        types[: len(windows.key)],
+        types[len(windows.key) : len(windows.key) + 2],
+        types[len(windows.key) + 2 :],
     )
     wrong = [
         *_differing(zip(windows.key, keys, (declared[column] for column in windows.key), strict=True)),
         *([f"time={windows.time!r} is {time.simpleString()}, not timestamp"] if time != T.TimestampType() else []),
         *([f"where={where!r} is {condition.simpleString()}, not boolean"] if condition != T.BooleanType() else []),
-        *(text for one, kind in zip(folds, arguments, strict=True) if (text := _unfit(one, kind, declared[one.name]))),
+        *(
+            text
+            for aggregate, kind in zip(folds, arguments, strict=True)
+            if (text := _unfit(aggregate, kind, declared[aggregate.name]))
+        ),
     ]
     if wrong:
         raise InvalidPipeline(f"windows {windows.name}: {'; '.join(wrong)}: cast in the expression, or declare it so")
-    return T.StructType(every[: -len(asked)])
+    return T.StructType(fields[: -len(columns)])
 
 
 def _differing(columns: Iterable[tuple[str, T.DataType, T.DataType]]) -> list[str]:
     return [
-        f"{name} is {found.simpleString()}, declared {declared.simpleString()}"
-        for name, found, declared in columns
-        if found != declared
+        f"{name} is {actual.simpleString()}, declared {declared.simpleString()}"
+        for name, actual, declared in columns
+        if actual != declared
     ]
 
 
-def _unfit(one: Aggregate, found: T.DataType, declared: T.DataType) -> str | None:
+def _unfit(aggregate: Aggregate, actual: T.DataType, declared: T.DataType) -> str | None:
     """Why a value of type `found` may not go into this aggregate; sums that grow too large fail while they are made."""
-    match one.function:
+    match aggregate.function:
         case Function.COUNT:
             fits = True
         case Function.MIN | Function.MAX:
-            fits = found == declared
+            fits = actual == declared
         case Function.SUM | Function.AVG:
-            fits = _adds_exactly(found, declared)
-    text = f"{one.function}({one.argument}) reads {found.simpleString()}, {one.name} is {declared.simpleString()}"
-    return None if fits else text
+            fits = _adds_exactly(actual, declared)
+    call = f"{aggregate.function}({aggregate.argument})"
+    return None if fits else f"{call} reads {actual.simpleString()}, {aggregate.name} is {declared.simpleString()}"
 
 
-def _adds_exactly(found: T.DataType, total: T.DataType) -> bool:
+def _adds_exactly(actual: T.DataType, total: T.DataType) -> bool:
     if isinstance(total, T.DoubleType):
-        return isinstance(found, T.NumericType)
-    if isinstance(found, T.DecimalType):
-        return isinstance(total, T.DecimalType) and found.scale <= total.scale
-    return isinstance(found, T.IntegralType)
+        return isinstance(actual, T.NumericType)
+    if isinstance(actual, T.DecimalType):
+        return isinstance(total, T.DecimalType) and actual.scale <= total.scale
+    return isinstance(actual, T.IntegralType)
 
 
 def _quoted(column: str) -> str:
@@ -204,8 +208,8 @@ class Bounds:
         """Parts of windows that aren't forgotten, from panes."""
         parts = self._spread(windows, panes) if self.size > self.step else panes.withColumnRenamed(PANE, _START)
         start, end = F.timestamp_micros(_START), F.timestamp_micros(F.col(_START) + self.size)
-        kept = parts.where(f"{_START} + {self.size}L > {self.forgotten}L")
-        return kept.withColumns({START: start, END: end}).drop(_START, PARTITION, SEEN)
+        remembered = parts.where(f"{_START} + {self.size}L > {self.forgotten}L")
+        return remembered.withColumns({START: start, END: end}).drop(_START, PARTITION, SEEN)
 
     def _spread(self, windows: WindowDefinition, panes: DataFrame) -> DataFrame:
         """Each pane into its windows. A row counts for the newest of them, the last one to close."""
@@ -213,7 +217,7 @@ class Bounds:
         spread = panes.withColumn(_BACK, back).withColumn(_START, F.col(PANE) - F.col(_BACK))
         own = F.sum(F.expr(f"CASE WHEN {_BACK} = 0 THEN {ROWS} ELSE 0L END")).alias(ROWS)
         return spread.groupBy(*windows.key, _START).agg(
-            *(c for one in windows.aggregate_columns() for c in merged_aggregates(one)), own
+            *(c for aggregate in windows.aggregate_columns() for c in merged_aggregates(aggregate)), own
         )
 
     def late(self, rows: DataFrame, columns: Sequence[str], some: bool) -> CountedFrame:
@@ -221,8 +225,8 @@ class Bounds:
         panes = self.size // self.step
         missed = [F.expr(self.missed_windows()).cast("int").alias(MISSED)] if panes > 1 else []
         late = rows.where(f"{self.oldest} <= {self.forgotten}L" if some else "false")
-        found = late.select(*(F.col(f"`{name}`") for name in columns), *missed)
-        return CountedFrame.of(found, late=rows_with(f"{MISSED} = {panes}" if missed else "true"))
+        selected = late.select(*(F.col(f"`{name}`") for name in columns), *missed)
+        return CountedFrame.of(selected, late=rows_with(f"{MISSED} = {panes}" if missed else "true"))
 
 
 def counts_of_any(windows: WindowDefinition) -> dict[str, str]:
@@ -253,10 +257,10 @@ FRESH = "_window_fresh"  #: whether this epoch has rows of it
 
 def combined(windows: WindowDefinition, old: DataFrame, fresh: DataFrame, *more: Column) -> DataFrame:
     """One row a key and start of a window. Both have the columns of the state but `due`, and ROWS, and FRESH."""
-    columns = [column for one in windows.aggregate_columns() for column in merged_aggregates(one)]
+    columns = [column for aggregate in windows.aggregate_columns() for column in merged_aggregates(aggregate)]
     merged = old.unionByName(fresh).groupBy(*windows.key, START)
-    told = [F.max(column).alias(column) for column in (END, EMITTED, FRESH)]
-    return merged.agg(*told, *columns, F.sum(ROWS).alias(ROWS), *more)
+    greatest = [F.max(column).alias(column) for column in (END, EMITTED, FRESH)]
+    return merged.agg(*greatest, *columns, F.sum(ROWS).alias(ROWS), *more)
 
 
 def results_of(windows: WindowDefinition, merged: DataFrame, after: Watermark) -> DataFrame:
@@ -276,12 +280,12 @@ def changes_of(windows: WindowDefinition, merged: DataFrame, after: Watermark) -
     emitted = f"coalesce({EMITTED}, 0) + CAST({_emits(windows, after)} AS INT)"
     forgotten = F.timestamp_micros(F.unix_micros(END) + micros(windows.lateness))
     due = F.when(F.col(EMITTED) == 0, F.col(END)).otherwise(forgotten) if windows.emit == "final" else forgotten
-    known = merged.where(f"NOT ({_is_gone(after)} AND {EMITTED} IS NULL)")
+    stored = merged.where(f"NOT ({_is_gone(after)} AND {EMITTED} IS NULL)")
     changes = (
-        known.withColumn(EMITTED, F.expr(emitted)).withColumn(DUE, due).withColumn(DELETED, F.expr(_is_gone(after)))
+        stored.withColumn(EMITTED, F.expr(emitted)).withColumn(DUE, due).withColumn(DELETED, F.expr(_is_gone(after)))
     )
-    kept = [column for one in windows.aggregate_columns() for column in one.state_columns()]
-    return changes.select(*windows.key, START, END, *kept, EMITTED, DUE, DELETED, ROWS)
+    state_columns = [column for aggregate in windows.aggregate_columns() for column in aggregate.state_columns()]
+    return changes.select(*windows.key, START, END, *state_columns, EMITTED, DUE, DELETED, ROWS)
 
 
 def _is_closed(after: Watermark) -> str:

@@ -58,15 +58,15 @@ class _Output:
 
     def ask(self, audits: Sequence[Query | Function], parameters: Mapping[str, object]) -> dict[str, Found]:
         """Raises `StageFailed` if another number of rows was read than was sealed, and whatever Spark does."""
-        found: dict[str, Found] = {}
-        queries = [one for one in audits if isinstance(one, Query)]
-        rules = {one.name: one.asked for one in queries if isinstance(one.asked, Rule)}
-        newest = {one.name: one.asked for one in queries if isinstance(one.asked, Newest)}
-        found |= self._judge(rules, newest, parameters)
+        results: dict[str, Found] = {}
+        queries = [audit for audit in audits if isinstance(audit, Query)]
+        rules = {audit.name: audit.asked for audit in queries if isinstance(audit.asked, Rule)}
+        newest = {audit.name: audit.asked for audit in queries if isinstance(audit.asked, Newest)}
+        results |= self._judge(rules, newest, parameters)
         for query in queries:
             if isinstance(query.asked, Key):
-                found[query.name] = self._twice(query.asked)
-        return found | {one.name: self._own(one) for one in audits if isinstance(one, Function)}
+                results[query.name] = self._twice(query.asked)
+        return results | {audit.name: self._own(audit) for audit in audits if isinstance(audit, Function)}
 
     def _own(self, audit: Function) -> Found:
         """By a function of the user's. Raises `AuditFailed`, and `StageFailed` for what Spark fails at as it runs."""
@@ -83,17 +83,19 @@ class _Output:
             if not isinstance(rows, DataFrame):
                 raise refuse(audit, f"{describe_kind(rows)}: give a DataFrame of the rows that offend")
             require_columns(audit, _types(rows, frame.columns), dict(_types(frame, frame.columns)))
-            [told] = rows.agg(F.count(F.lit(1)).alias("rows")).toArrow().to_pylist()
-            sample = plain_rows(rows.limit(SAMPLE).toArrow()) if told["rows"] else []
+            [counted] = rows.agg(F.count(F.lit(1)).alias("rows")).toArrow().to_pylist()
+            sample = plain_rows(rows.limit(SAMPLE).toArrow()) if counted["rows"] else []
         except AnalysisException as error:
-            said = " ".join(str(error).split("\n\nJVM stacktrace:")[0].split(";")[0].split())
-            raise AuditFailed(f"audit {audit.name}: {audit.function} fails: {said}; correct it, then replan") from None
+            reason = " ".join(str(error).split("\n\nJVM stacktrace:")[0].split(";")[0].split())
+            raise AuditFailed(
+                f"audit {audit.name}: {audit.function} fails: {reason}; correct it, then replan"
+            ) from None
         except PySparkException as error:  # it may quote a value
             raise StageFailed(
                 f"audit {audit.name}: Spark fails at what {audit.function} gives: {describe_error(error)}"
             ) from cause(error, quotes=True)
-        require_fewer(audit, int(told["rows"]), self._manifest.rows)
-        return int(told["rows"]), sample
+        require_fewer(audit, int(counted["rows"]), self._manifest.rows)
+        return int(counted["rows"]), sample
 
     def _judge(
         self, rules: Mapping[str, Rule], newest: Mapping[str, Newest], parameters: Mapping[str, object]
@@ -101,16 +103,18 @@ class _Output:
         """What is counted by one job over all rows."""
         if not rules and not newest:
             return {}
-        frame = self._frame([*(str(one.column) for one in rules.values()), *(one.column for one in newest.values())])
+        frame = self._frame(
+            [*(str(audit.column) for audit in rules.values()), *(audit.column for audit in newest.values())]
+        )
         counts = {name: F.count(F.when(offends(rule, frame, name), 1)) for name, rule in rules.items()}
-        counts |= {name: F.max(quote_name(one.column)) for name, one in newest.items()}
+        counts |= {name: F.max(quote_name(audit.column)) for name, audit in newest.items()}
         columns = [column.alias(f"audit {at}") for at, column in enumerate(counts.values())]
-        [told] = frame.agg(F.count(F.lit(1)).alias("rows"), *columns).toArrow().to_pylist()
-        if (rows := told["rows"]) != self._manifest.rows:
+        [counted] = frame.agg(F.count(F.lit(1)).alias("rows"), *columns).toArrow().to_pylist()
+        if (rows := counted["rows"]) != self._manifest.rows:
             raise StageFailed(f"Spark read {rows} of {self._manifest.rows} rows of output {self._manifest.name}")
-        answers = dict(zip(counts, [told[f"audit {at}"] for at in range(len(counts))], strict=True))
-        found = {name: self._rows(rule, name, int(answers[name])) for name, rule in rules.items()}
-        return found | {name: _stale(one, answers[name], parameters) for name, one in newest.items()}
+        answers = dict(zip(counts, [counted[f"audit {at}"] for at in range(len(counts))], strict=True))
+        results = {name: self._rows(rule, name, int(answers[name])) for name, rule in rules.items()}
+        return results | {name: _stale(audit, answers[name], parameters) for name, audit in newest.items()}
 
     def _rows(self, rule: Rule, name: str, count: int) -> Found:
         if not count:
@@ -121,15 +125,15 @@ class _Output:
     def _twice(self, key: Key) -> Found:
         columns = [quote_name(name) for name in key.columns]
         frame = self._frame(key.columns)
-        known = " AND ".join(f"{name} IS NOT NULL" for name in columns)
-        keys = frame.where(known).groupBy(*columns).agg(F.count(F.lit(1)).alias("times")).where("times > 1")
-        [told] = keys.agg(F.count(F.lit(1)).alias("keys")).toArrow().to_pylist()
-        return int(told["keys"]), plain_rows(keys.limit(SAMPLE).toArrow()) if told["keys"] else []
+        complete = " AND ".join(f"{name} IS NOT NULL" for name in columns)
+        keys = frame.where(complete).groupBy(*columns).agg(F.count(F.lit(1)).alias("times")).where("times > 1")
+        [counted] = keys.agg(F.count(F.lit(1)).alias("keys")).toArrow().to_pylist()
+        return int(counted["keys"]), plain_rows(keys.limit(SAMPLE).toArrow()) if counted["keys"] else []
 
     def _frame(self, columns: Sequence[str]) -> DataFrame:
         """The sealed rows, of these columns."""
-        wanted = {name.casefold() for name in columns}
-        fields = [field for field in self._manifest.schema if field.name.casefold() in wanted]
+        folded = {name.casefold() for name in columns}
+        fields = [field for field in self._manifest.schema if field.name.casefold() in folded]
         manifest, names = self._manifest, [field.name for field in fields]
         storage = from_hadoop_uri(self._wal.storage.uri_of("").rstrip("/"), self._wal.storage.options)
         folder = f"{self._wal.manifest.rows_in or self._wal.folder}/{manifest.name}"
@@ -143,17 +147,17 @@ class _Output:
         return spread(self._spark, files, max(1, min(len(files), _TASKS))).mapInArrow(read, schema)
 
 
-def _types(frame: DataFrame, known: Sequence[str]) -> list[tuple[str, object]]:
+def _types(frame: DataFrame, columns: Sequence[str]) -> list[tuple[str, object]]:
     """Of each column, by the name that the output has for it: Spark takes one in any case for it."""
-    names = {name.casefold(): name for name in known}
+    names = {name.casefold(): name for name in columns}
     return [(names.get(field.name.casefold(), field.name), field.dataType.simpleString()) for field in frame.schema]
 
 
-def _stale(asked: Newest, newest: Any, parameters: Mapping[str, object]) -> Found:
+def _stale(audit: Newest, newest: Any, parameters: Mapping[str, object]) -> Found:
     """As the query of `fresh_until` says it: one row, if the newest value isn't new enough."""
-    wanted = cast(datetime, parameters["interval_end"] or parameters["planned_at"]) - asked.within
+    oldest = cast(datetime, parameters["interval_end"] or parameters["planned_at"]) - audit.within
     if newest is None:
         return 1, [{"newest": None}]
     at = newest if isinstance(newest, datetime) else datetime.combine(newest, datetime.min.time())
     at = at.astimezone(UTC).replace(tzinfo=None) if at.tzinfo else at
-    return (1, [{"newest": newest}]) if at < wanted else (0, [])
+    return (1, [{"newest": newest}]) if at < oldest else (0, [])

@@ -68,66 +68,66 @@ def enrich(
         fails=on_failure == "fail",
         error=error,
     )
-    told = [StructField(error, StringType())] if error is not None else []
-    enriched = frame.mapInArrow(lookup.__call__, StructType([*frame.schema.fields, *answers.fields, *told]))
-    made = _made.get()
-    return enriched if made is None else made.add(enriched)
+    error_field = [StructField(error, StringType())] if error is not None else []
+    enriched = frame.mapInArrow(lookup.__call__, StructType([*frame.schema.fields, *answers.fields, *error_field]))
+    enrichments = _collecting.get()
+    return enriched if enrichments is None else enrichments.add(enriched)
 
 
 @dataclass
 class Enrichments:
-    """Those that one run of a transform makes, in order. `kept`: answers that are there already, by number."""
+    """Those that one run of a transform makes, in order. `checkpoints`: answers that are there already, by number."""
 
-    kept: Mapping[int, DataFrame] = field(default_factory=dict)
-    made: list[ObservedFrame] = field(default_factory=list)
+    checkpoints: Mapping[int, DataFrame] = field(default_factory=dict)
+    observed: list[ObservedFrame] = field(default_factory=list)
 
     def add(self, frame: DataFrame) -> DataFrame:
         observed = ObservedFrame.of(frame, rows="count(1)")
-        self.made.append(observed)
-        return self.kept.get(len(self.made) - 1, observed.frame)
+        self.observed.append(observed)
+        return self.checkpoints.get(len(self.observed) - 1, observed.frame)
 
     def first_shared(self, outputs: Collection[DataFrame]) -> int | None:
         """The first one that the outputs read more than once: each reader would ask, and may be told otherwise."""
-        for number, observed in enumerate(self.made):
-            if number not in self.kept and sum(map(observed.uses_in, outputs)) > 1:
+        for number, observed in enumerate(self.observed):
+            if number not in self.checkpoints and sum(map(observed.uses_in, outputs)) > 1:
                 return number
         return None
 
 
-_made: ContextVar[Enrichments | None] = ContextVar("enrichments", default=None)
+_collecting: ContextVar[Enrichments | None] = ContextVar("enrichments", default=None)
 
 
 @contextmanager
 def collecting_enrichments(enrichments: Enrichments) -> Iterator[None]:
     """While this lasts, `enrich` tells `enrichments` of what it makes."""
-    token = _made.set(enrichments)
+    token = _collecting.set(enrichments)
     try:
         yield
     finally:
-        _made.reset(token)
+        _collecting.reset(token)
 
 
 def asks() -> bool:
     """Whether the transform that is running has enriched anything by now."""
-    return (made := _made.get()) is not None and bool(made.made)
+    return (enrichments := _collecting.get()) is not None and bool(enrichments.observed)
 
 
 def asked_once(transform: Callable[[], Mapping[str, DataFrame]]) -> Mapping[str, DataFrame]:
     """The transform's outputs, with every enrichment that more than one reader needs run now, once, and kept."""
-    kept: dict[int, DataFrame] = {}
+    checkpoints: dict[int, DataFrame] = {}
     while True:
-        enrichments = Enrichments(kept)
+        enrichments = Enrichments(checkpoints)
         with collecting_enrichments(enrichments):
             outputs = transform()
         shared = enrichments.first_shared(outputs.values())
         if shared is None:
             return outputs
-        kept[shared] = enrichments.made[shared].checkpoint()
+        checkpoints[shared] = enrichments.observed[shared].checkpoint()
 
 
 def _schema_of(frame: DataFrame, schema: str) -> StructType:
-    found = frame.sparkSession.createDataFrame([], schema).schema
-    return StructType([StructField(one.name, one.dataType, nullable=True) for one in found.fields])
+    parsed = frame.sparkSession.createDataFrame([], schema).schema
+    return StructType([StructField(field.name, field.dataType, nullable=True) for field in parsed.fields])
 
 
 def _require_sound(

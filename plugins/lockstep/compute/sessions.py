@@ -130,13 +130,13 @@ def join(windows: SessionDefinition, bounds: SessionBounds, panes: pa.Table, old
     starts, ends = (np.asarray(old[name].cast(pa.int64())) for name in (START, END))
     first: Numbers = np.concatenate([np.asarray(panes[BEGAN]), starts])
     last: Numbers = np.concatenate([np.asarray(panes[SEEN]), ends - bounds.gap])
-    whose = _numbers(panes, old, key)
+    key_numbers = _numbers(panes, old, key)
     fresh = np.arange(len(first)) < new
-    kept = ~fresh & (last + bounds.gap > bounds.forgotten)
-    since: Numbers = np.full(whose.max(initial=-1) + 1, _NEVER)
-    np.minimum.at(since, whose[kept], first[kept])
-    late = fresh & (first < bounds.forgotten) & (first < since[whose])
-    start, corrected = _starts(bounds, whose, first, last, fresh, np.flatnonzero(~late))
+    remembered = ~fresh & (last + bounds.gap > bounds.forgotten)
+    since: Numbers = np.full(key_numbers.max(initial=-1) + 1, _NEVER)
+    np.minimum.at(since, key_numbers[remembered], first[remembered])
+    late = fresh & (first < bounds.forgotten) & (first < since[key_numbers])
+    start, corrected = _starts(bounds, key_numbers, first, last, fresh, np.flatnonzero(~late))
     rows = np.asarray(panes[ROWS])
     parts = panes.append_column(START, pa.array(start[:new])).append_column(END, pa.array(last[:new] + bounds.gap))
     place = old.schema.get_field_index(START)
@@ -146,7 +146,7 @@ def join(windows: SessionDefinition, bounds: SessionBounds, panes: pa.Table, old
         old.filter(pa.array(start[new:] != starts)),
         int(rows[late[:new]].sum()),
         int(rows[corrected[:new]].sum()),
-        _since(old.select(key), whose[new:][kept[new:]], np.flatnonzero(kept[new:]), since),
+        _since(old.select(key), key_numbers[new:][remembered[new:]], np.flatnonzero(remembered[new:]), since),
     )
 
 
@@ -155,14 +155,14 @@ def merge_sessions(windows: SessionDefinition, joined: Joined, after: Watermark)
 
     Raises `Unsure`.
     """
-    found = merge(windows, joined.parts, joined.old, after)
-    gone = joined.absorbed.append_column(ROWS, pa.array([0] * len(joined.absorbed), pa.int64()))
-    emitted = gone.append_column(REVISION, gone[EMITTED]).filter(pc.greater(gone[EMITTED], 0))
-    results = _with_absorbed(found.results, False)
-    deleted = gone.append_column(DELETED, pa.array([True] * len(gone), pa.bool_()))
+    merged = merge(windows, joined.parts, joined.old, after)
+    absorbed = joined.absorbed.append_column(ROWS, pa.array([0] * len(joined.absorbed), pa.int64()))
+    emitted = absorbed.append_column(REVISION, absorbed[EMITTED]).filter(pc.greater(absorbed[EMITTED], 0))
+    results = _with_absorbed(merged.results, False)
+    deleted = absorbed.append_column(DELETED, pa.array([True] * len(absorbed), pa.bool_()))
     return Merged(
         pa.concat_tables([results, _with_absorbed(result_table(windows, emitted), True).cast(results.schema)]),
-        pa.concat_tables([found.changes, deleted.select(found.changes.column_names).cast(found.changes.schema)]),
+        pa.concat_tables([merged.changes, deleted.select(merged.changes.column_names).cast(merged.changes.schema)]),
     )
 
 
@@ -174,20 +174,20 @@ def _with_absorbed(results: pa.Table, absorbed: bool) -> pa.Table:
 
 def _numbers(panes: pa.Table, old: pa.Table, key: Sequence[str]) -> Numbers:
     """Of each row of both a number that says whose it is: alike for rows of one key."""
-    found: Numbers = np.zeros(len(panes) + len(old), np.int64)
+    numbers: Numbers = np.zeros(len(panes) + len(old), np.int64)
     for name in key:
         column = pa.chunked_array([*panes[name].chunks, *old[name].chunks], panes[name].type)
         codes = np.asarray(column.combine_chunks().dictionary_encode().indices).astype(np.int64)
-        _, found = np.unique(found * (codes.max(initial=0) + 1) + codes, return_inverse=True)
-    return found
+        _, numbers = np.unique(numbers * (codes.max(initial=0) + 1) + codes, return_inverse=True)
+    return numbers
 
 
 def _starts(
-    bounds: SessionBounds, whose: Numbers, first: Numbers, last: Numbers, fresh: Truths, stays: Numbers
+    bounds: SessionBounds, key_numbers: Numbers, first: Numbers, last: Numbers, fresh: Truths, stays: Numbers
 ) -> tuple[Numbers, Truths]:
     """Of each piece that `stays` where its session begins; and whether it is a pane that corrects one."""
-    order = stays[np.lexsort((first[stays], whose[stays]))]
-    key, begin, end = whose[order], first[order], last[order]
+    order = stays[np.lexsort((first[stays], key_numbers[stays]))]
+    key, begin, end = key_numbers[order], first[order], last[order]
     times, rank = np.unique(end, return_inverse=True)  # so that each key's greatest end so far is one running maximum
     reach = times[np.maximum.accumulate(key * len(times) + rank) % max(1, len(times))]
     begins: Truths = np.ones(len(order), bool)
@@ -204,10 +204,10 @@ def _starts(
     return start, corrects
 
 
-def _since(keys: pa.Table, whose: Numbers, kept: Numbers, since: Numbers) -> pa.Table:
+def _since(keys: pa.Table, key_numbers: Numbers, rows: Numbers, since: Numbers) -> pa.Table:
     """`whose`: of each of those of `keys` that are `kept`."""
-    numbers, places = np.unique(whose, return_index=True)
-    return keys.take(pa.array(kept[places])).append_column(SINCE, pa.array(since[numbers]))
+    numbers, places = np.unique(key_numbers, return_index=True)
+    return keys.take(pa.array(rows[places])).append_column(SINCE, pa.array(since[numbers]))
 
 
 _KEY = "_window_key"
@@ -231,13 +231,13 @@ def fold(windows: SessionDefinition, frame: DataFrame, state: Mapping[str, State
     before = read_marks(windows, state)
     bounds = SessionBounds.of(windows, before)
     read = read_rows(windows, frame, state, where, before, bounds.pane, bounds.counts(windows), _panes)
-    found = _Fold(windows, read, bounds).merged()
-    if found.late:
+    merged = _Fold(windows, read, bounds).merged()
+    if merged.late:
         require_kept("rows are late, and shown")
-    read.counts["corrected"] = found.corrected
-    missed = None if found.late or read.found is None else none_late(read)
-    missed = missed or _late(windows, bounds, read, found)
-    return read.folded(found.results, missed, found.changes, takes_back=windows.takes_back)
+    read.counts["corrected"] = merged.corrected
+    missed = None if merged.late or read.local_panes is None else none_late(read)
+    missed = missed or _late(windows, bounds, read, merged)
+    return read.folded(merged.results, missed, merged.changes, takes_back=windows.takes_back)
 
 
 def _panes(windows: WindowDefinition, rows: DataFrame) -> DataFrame:
@@ -245,13 +245,13 @@ def _panes(windows: WindowDefinition, rows: DataFrame) -> DataFrame:
     return add_up(windows, rows, *times)
 
 
-def _late(windows: SessionDefinition, bounds: SessionBounds, read: Read, found: _Merged) -> CountedFrame:
+def _late(windows: SessionDefinition, bounds: SessionBounds, read: Read, merged: _Merged) -> CountedFrame:
     """The rows that are older than what was forgotten, and in no session that is kept."""
-    rows = read.rows.where(bounds.doubtful if found.late else "false")
-    if found.since is not None:
-        whose = [f"{_KEY}{number}" for number in range(len(windows.key))]
-        same = " AND ".join(f"{quoted(name)} = {other}" for name, other in zip(windows.key, whose, strict=True))
-        rows = rows.join(found.since.toDF(*whose, SINCE), F.expr(same), "left")
+    rows = read.rows.where(bounds.doubtful if merged.late else "false")
+    if merged.since is not None:
+        key_columns = [f"{_KEY}{number}" for number in range(len(windows.key))]
+        same = " AND ".join(f"{quoted(name)} = {column}" for name, column in zip(windows.key, key_columns, strict=True))
+        rows = rows.join(merged.since.toDF(*key_columns, SINCE), F.expr(same), "left")
         rows = rows.where(f"{SINCE} IS NULL OR {AT} < {SINCE}")
     return CountedFrame.of(rows.select(*map(quoted, read.schema.names)), late=rows_with("true"))
 
@@ -260,51 +260,59 @@ class _Fold:
     """One epoch's fold, once its rows have become panes."""
 
     def __init__(self, windows: SessionDefinition, read: Read, bounds: SessionBounds) -> None:
-        self.windows, self.read, self.bounds, self.kept, self.after = windows, read, bounds, read.kept, read.after
+        self.windows, self.read, self.bounds, self.rows_before, self.after = (
+            windows,
+            read,
+            bounds,
+            read.rows_before,
+            read.after,
+        )
 
     def merged(self) -> _Merged:
         """By this process where the panes and the state allow it."""
         panes = self.read.panes
-        if self.read.found is not None:
+        if self.read.local_panes is not None:
             with suppress(Unsure):
-                return self._merged_here(self.read.found)
-            panes = frame_of(self.kept.spark, self.read.found)
+                return self._merged_here(self.read.local_panes)
+            panes = frame_of(self.rows_before.spark, self.read.local_panes)
         return self._merged_by_spark(panes)
 
     def _merged_here(self, panes: pa.Table) -> _Merged:
         """Raises `Unsure`."""
-        declared, spark = self.kept.declared, self.kept.spark
+        declared, spark = self.rows_before.declared, self.rows_before.spark
         touched = set(map(int, np.unique(buckets_of(panes, declared.found_by, declared.buckets))))
-        old = self.kept.few(None if self.kept.moves else touched, self.after.at)
+        old = self.rows_before.few(None if self.rows_before.moves else touched, self.after.at)
         if old is None:
             raise Unsure("the sessions before are too many")
         joined = join(self.windows, self.bounds, panes, old)
-        found = merge_sessions(self.windows, joined, self.after)
+        merged = merge_sessions(self.windows, joined, self.after)
         since = frame_of(spark, joined.since) if joined.late and len(joined.since) else None
-        return _Merged(*count_local(spark, found.results, found.changes), joined.late, since, joined.corrected)
+        return _Merged(*count_local(spark, merged.results, merged.changes), joined.late, since, joined.corrected)
 
     def _merged_by_spark(self, panes: DataFrame) -> _Merged:
         windows, bounds, after = self.windows, self.bounds, self.after
-        old = self.kept.of(panes.select(*windows.key))
+        old = self.rows_before.of(panes.select(*windows.key))
         if after.at is not None:
-            old = old.unionByName(self.kept.until(after.at)).dropDuplicates([*windows.key, START])
+            old = old.unionByName(self.rows_before.until(after.at)).dropDuplicates([*windows.key, START])
         pieces = checkpointed(_pieces(windows, bounds, panes, old))
         merged, corrected = _counted(windows, bounds, pieces, after)
         absorbed = _absorbed(bounds, pieces)
         taken_back = absorbed.where(f"{EMITTED} > 0").withColumn(REVISION, F.col(EMITTED))
         results, changes = results_of(windows, merged, after), changes_of(windows, merged, after)
         counted = count_frames(
-            _told(results, False).unionByName(_told(result_columns(windows, taken_back, F.lit(0)), True)),
+            _with_absorbed_column(results, False).unionByName(
+                _with_absorbed_column(result_columns(windows, taken_back, F.lit(0)), True)
+            ),
             changes.unionByName(absorbed.withColumn(DELETED, F.lit(True)).select(*changes.columns)),
         )
-        kept = pieces.where(f"NOT {FRESH} AND {_end(bounds)} > {bounds.forgotten}L")
-        since = kept.groupBy(*windows.key).agg(F.min(_OWN).alias(SINCE))
-        return _Merged(*counted, self.read.missed, since, corrected)
+        remembered = pieces.where(f"NOT {FRESH} AND {_end(bounds)} > {bounds.forgotten}L")
+        since = remembered.groupBy(*windows.key).agg(F.min(_OWN).alias(SINCE))
+        return _Merged(*counted, self.read.maybe_late, since, corrected)
 
 
 def _pieces(windows: SessionDefinition, bounds: SessionBounds, panes: DataFrame, old: DataFrame) -> DataFrame:
     """Panes that aren't late and the sessions before, each with the start of the session that it is part of now."""
-    state = [column for one in windows.aggregate_columns() for column in one.state_columns()]
+    state = [column for aggregate in windows.aggregate_columns() for column in aggregate.state_columns()]
     columns = [*windows.key, *state, EMITTED, DUE, ROWS, _OWN, SEEN, FRESH]
     nothing = {EMITTED: F.lit(None).cast("int"), DUE: F.lit(None).cast("timestamp")}
     fresh = panes.withColumns({**nothing, _OWN: F.col(BEGAN), FRESH: F.lit(True)})
@@ -312,11 +320,11 @@ def _pieces(windows: SessionDefinition, bounds: SessionBounds, panes: DataFrame,
     before = old.withColumns({_OWN: F.unix_micros(START), SEEN: last, ROWS: none, FRESH: F.lit(False)})
     pieces = before.select(*columns).unionByName(fresh.select(*columns))
 
-    whose = f"PARTITION BY {', '.join(map(quoted, windows.key))}"
-    kept = f"NOT {FRESH} AND {_end(bounds)} > {bounds.forgotten}L"
-    pieces = pieces.withColumn(SINCE, F.expr(f"min(CASE WHEN {kept} THEN {_OWN} END) OVER ({whose})"))
+    partition = f"PARTITION BY {', '.join(map(quoted, windows.key))}"
+    remembered = f"NOT {FRESH} AND {_end(bounds)} > {bounds.forgotten}L"
+    pieces = pieces.withColumn(SINCE, F.expr(f"min(CASE WHEN {remembered} THEN {_OWN} END) OVER ({partition})"))
     late = f"{FRESH} AND {_OWN} < {bounds.forgotten}L AND ({SINCE} IS NULL OR {_OWN} < {SINCE})"
-    until = f"{whose} ORDER BY {_OWN} ROWS BETWEEN UNBOUNDED PRECEDING AND"
+    until = f"{partition} ORDER BY {_OWN} ROWS BETWEEN UNBOUNDED PRECEDING AND"
     pieces = pieces.where(f"NOT ({late})").withColumn(_REACH, F.expr(f"max({SEEN}) OVER ({until} 1 PRECEDING)"))
     begins = f"CASE WHEN {_REACH} IS NULL OR {_OWN} - {_REACH} >= {bounds.gap}L THEN {_OWN} END"
     start = F.timestamp_micros(F.expr(f"max({begins}) OVER ({until} CURRENT ROW)"))
@@ -327,8 +335,8 @@ def _pieces(windows: SessionDefinition, bounds: SessionBounds, panes: DataFrame,
 
 def _merged(windows: SessionDefinition, pieces: DataFrame, after: Watermark) -> DataFrame:
     """Each session that this epoch touches or that falls due, with what the epoch before left of it."""
-    told, more = pieces.drop(_OWN, SEEN), [F.max(name).alias(name) for name in (_CLOSED, DUE)]
-    merged = combined(windows, told.where(f"NOT {FRESH}"), told.where(FRESH), *more)
+    sessions, more = pieces.drop(_OWN, SEEN), [F.max(name).alias(name) for name in (_CLOSED, DUE)]
+    merged = combined(windows, sessions.where(f"NOT {FRESH}"), sessions.where(FRESH), *more)
     return merged.where(f"{FRESH} OR unix_micros({DUE}) <= {after.bound}L").drop(DUE)
 
 
@@ -352,7 +360,7 @@ def _absorbed(bounds: SessionBounds, pieces: DataFrame) -> DataFrame:
     return moved.withColumn(START, F.timestamp_micros(_OWN))
 
 
-def _told(results: DataFrame, absorbed: bool) -> DataFrame:
+def _with_absorbed_column(results: DataFrame, absorbed: bool) -> DataFrame:
     """Results with the column that says whether their sessions are part of others now."""
     columns = [name for name in results.columns if name != ROWS]
     return results.select(*columns, F.lit(absorbed).alias(ABSORBED), F.col(ROWS).cast("long").alias(ROWS))

@@ -22,7 +22,7 @@ from lockstep.compute._conservation import Balances, collecting_balances, conser
 from lockstep.compute._counting import ObservedFrame
 from lockstep.compute._executors import read_in_executors, ship_by_value
 from lockstep.compute._inputs import Input, settle
-from lockstep.compute._local_rows import ROOM, collect_plain, most_rows, note_written, remember, rows_in
+from lockstep.compute._local_rows import MEMORY_BUDGET, collect_plain, most_rows, note_written, remember, rows_in
 from lockstep.compute._quarantining import Quarantining
 from lockstep.compute._reading_once import ReadAgain, noting_reads
 from lockstep.compute._state_writing import StateWriter
@@ -141,16 +141,16 @@ def stage_epoch(
         releasing_checkpoints(spark),
         _checking_sources(sources, request),
         translate_errors(f"pipeline {pipeline.name}"),
-        ExitStack() as held,
+        ExitStack() as stack,
     ):
         files = JobFiles.of(request, options) if request.state or is_remote(spark) else None
         states = states_of(spark, pipeline.state, request.state, files if request.state else None, request.timestamp)
         balances, quarantining = Balances(), Quarantining.of(request.quarantine)
         plan_inputs = partial(_plan_inputs, spark, pipeline, request, sources, states, balances, quarantining)
         here = files is not None and files.storage.shows_files_whole and _fits_here(spark, request, sources)
-        here = here and held.enter_context(ROOM.taken(len(request.outputs)))
+        here = here and stack.enter_context(MEMORY_BUDGET.reserve(len(request.outputs)))
         inputs, frames = (_plan_held(spark, request, plan_inputs) if here else None) or plan_inputs(sound=False)
-        early = _count_inputs(spark, [found for found in inputs if found.quarantines], request, balances)
+        early = _count_inputs(spark, [source for source in inputs if source.quarantines], request, balances)
         _collect_changes(frames, states)
         writes = {
             name: partial(_write_at_home, frames.outputs[name], name, request.homes[name], request.epoch)
@@ -164,12 +164,12 @@ def stage_epoch(
         written = {
             name: StateWriter(state).write(frames.changes.get(name), folder, _WRITE) for name, state in states.items()
         }
-        late = _count_inputs(spark, [found for found in inputs if found.name not in early], request, balances)
+        late = _count_inputs(spark, [source for source in inputs if source.name not in early], request, balances)
         settled = balances.settle_counts(frames.by_name().values())
         away = quarantining.settle(rows, partial(_write_away, request.folder))
-        found = read_in_executors(spark, request, options)
+        digests = read_in_executors(spark, request, options)
         require_unchanged(spark, f"the transform of pipeline {pipeline.name}")
-    return StageResult(rows, {**early, **late}, pipeline.code_version(), written, settled, found, away)
+    return StageResult(rows, {**early, **late}, pipeline.code_version(), written, settled, digests, away)
 
 
 def _plan_held(
@@ -220,11 +220,11 @@ def _open_sources(
     with ExitStack() as stack:
         yield {
             name: stack.enter_context(
-                planned_source(name, found.spec, pipeline.sources[name]).opened(
+                planned_source(name, planned.spec, pipeline.sources[name]).opened(
                     SourceContext.for_reading(pipeline.name, name, connections)
                 )
             )
-            for name, found in request.sources.items()
+            for name, planned in request.sources.items()
         }
 
 
@@ -233,8 +233,8 @@ def _checking_sources(sources: Mapping[str, OpenSource], request: StageRequest) 
     """Check the frozen files before they are read, and when Spark has failed: a changed file explains most of that."""
 
     def check() -> None:
-        for name, found in request.sources.items():
-            sources[name].check(found.start, found.end)
+        for name, frozen in request.sources.items():
+            sources[name].check(frozen.start, frozen.end)
 
     check()
     try:
@@ -280,8 +280,8 @@ def _plan_inputs(
 ) -> tuple[list[Input], _Frames]:
     """`sound`: of records that are taken for sound; raises `_AsksOthers` if the outputs can't be had again."""
     planned = [
-        Input.plan(spark, name, sources[name], found, pipeline.conservation, sound=sound)
-        for name, found in request.sources.items()
+        Input.plan(spark, name, sources[name], frozen, pipeline.conservation, sound=sound)
+        for name, frozen in request.sources.items()
     ]
     if _may_read_once(spark, pipeline, request, sources):
         with suppress(ReadAgain):
@@ -289,28 +289,30 @@ def _plan_inputs(
         if not only_windows(pipeline.state):
             _keeping_inputs.add(_home(request))
     if states:  # its transform may run jobs on them, to find what it needs of the state
-        inputs = [found.materialize_traceably() for found in planned]
+        inputs = [source.materialize_traceably() for source in planned]
     else:
-        inputs = [found.materialize() if found.quarantines else found for found in planned]
+        inputs = [source.materialize() if source.quarantines else source for source in planned]
     enrichments = Enrichments()
     with collecting_enrichments(enrichments), collecting_balances(balances), noting_reads(once=False) as readings:
         frames = _transform(pipeline, request, inputs, states, balances, quarantining)  # plans; nothing is read yet
-    if sound and enrichments.made:
+    if sound and enrichments.observed:
         raise _AsksOthers
     every = frames.by_name().values()
-    uses = {found.name: found.uses([*every, *readings.frames]) for found in inputs if states or not found.quarantines}
+    uses = {
+        source.name: source.uses([*every, *readings.frames]) for source in inputs if states or not source.quarantines
+    }
     _require_used(pipeline, inputs, uses)
     twice = not states and any(count > 1 for count in uses.values())
     if not twice and enrichments.first_shared([*every, *quarantining.frames().values()]) is None:
-        return inputs, replace(frames, asks=bool(enrichments.made))
-    inputs = [found.materialize() if twice and uses.get(found.name, 0) > 1 else found for found in inputs]
+        return inputs, replace(frames, asks=bool(enrichments.observed))
+    inputs = [source.materialize() if twice and uses.get(source.name, 0) > 1 else source for source in inputs]
 
     def again() -> Mapping[str, DataFrame]:
         with collecting_balances(balances):
             frames = _transform(pipeline, request, inputs, states, balances, quarantining).by_name()
         return {**frames, **{f"{_AWAY}{name}": frame for name, frame in quarantining.frames().items()}}
 
-    return inputs, replace(_Frames.of(asked_once(again)), asks=bool(enrichments.made))
+    return inputs, replace(_Frames.of(asked_once(again)), asks=bool(enrichments.observed))
 
 
 def _may_read_once(
@@ -322,8 +324,8 @@ def _may_read_once(
         return False
     if only_windows(pipeline.state):
         return True
-    known = [sources[name].bytes_planned(found.start, found.end) or 0 for name, found in request.sources.items()]
-    few = sum(known) <= _SMALL or sum(version.rows for version in request.state.before.values()) <= _FEW_KEYS
+    sizes = [sources[name].bytes_planned(frozen.start, frozen.end) or 0 for name, frozen in request.sources.items()]
+    few = sum(sizes) <= _SMALL or sum(version.rows for version in request.state.before.values()) <= _FEW_KEYS
     return few and most_rows() > 0 and _home(request) not in _keeping_inputs
 
 
@@ -338,26 +340,26 @@ def _read_once(
     """The transform's frames, of inputs that one job is all that reads. Raises `ReadAgain` if it isn't."""
     if request.quarantine:
         raise ReadAgain("rows may go to quarantine")
-    if any(found.quarantines for found in planned):
+    if any(source.quarantines for source in planned):
         raise ReadAgain("records may go to quarantine")
     enrichments = Enrichments()
     with collecting_enrichments(enrichments), collecting_balances(balances), noting_reads(once=True) as readings:
         try:
             frames = _transform(pipeline, request, planned, states, balances, quarantining)
-            if not enrichments.made:
+            if not enrichments.observed:
                 _collect_changes(frames, states)
-            left = [frame for frame in frames.by_name().values() if rows_in(frame) is None]
+            frames_to_run = [frame for frame in frames.by_name().values() if rows_in(frame) is None]
             if readings.computed:
-                for frame in left:
+                for frame in frames_to_run:
                     assert frame.schema
         except AnalysisException as error:  # a column that is told by a frame of which only the rows are left
             raise ReadAgain("what is computed once can't be looked into") from error
-    every = [*left, *readings.frames]
+    every = [*frames_to_run, *readings.frames]
     if enrichments.first_shared(every) is not None:
         raise ReadAgain("outside systems are asked once")
-    for found in planned:
-        if found.observed and (found.uses(every), found.observed.executions) != (1, found.uses(readings.frames)):
-            raise ReadAgain(f"source {found.name} isn't read by one job alone")
+    for source in planned:
+        if source.observed and (source.uses(every), source.observed.executions) != (1, source.uses(readings.frames)):
+            raise ReadAgain(f"source {source.name} isn't read by one job alone")
     return frames
 
 
@@ -376,7 +378,7 @@ def _transform(
     balances: Balances,
     quarantining: Quarantining,
 ) -> _Frames:
-    frames = ByName("input", {found.name: found.frame for found in inputs})
+    frames = ByName("input", {source.name: source.frame for source in inputs})
     changes: Mapping[str, DataFrame] = {}
     if states:
         outputs, changes = _with_state(pipeline, frames, ByName("state", states))
@@ -396,10 +398,10 @@ def _with_state(
         case (outputs, changes):
             require_frames(pipeline, "output", outputs)
             require_frames(pipeline, "state", changes)
-        case found:
+        case returned:
             raise InvalidPipeline(
                 f"pipeline {pipeline.name} has state: its transform must return two mappings, the outputs and the "
-                f"changes of each state, and returns a {type(found).__name__}"
+                f"changes of each state, and returns a {type(returned).__name__}"
             )
     if unknown := sorted(set(changes) - set(states)):
         raise InvalidPipeline(
@@ -410,7 +412,7 @@ def _with_state(
 
 def _require_used(pipeline: Pipeline, inputs: list[Input], uses: Mapping[str, int]) -> None:
     """An input that no output reads would be consumed, and its rows lost."""
-    unused = [found.name for found in inputs if found.observed and uses.get(found.name, 1) == 0]
+    unused = [source.name for source in inputs if source.observed and uses.get(source.name, 1) == 0]
     if unused:
         raise InvalidPipeline(
             f"pipeline {pipeline.name}: no output reads the sources {unused}; use them in the transform, or drop them"
@@ -420,47 +422,47 @@ def _require_used(pipeline: Pipeline, inputs: list[Input], uses: Mapping[str, in
 def _count_inputs(
     spark: SparkSession, inputs: list[Input], request: StageRequest, balances: Balances
 ) -> dict[str, SourceCount]:
-    balances.sources.update({found.name: found.counts(spark) for found in inputs})
-    read = {found.name: balances.sources[found.name] for found in inputs}
-    counts = {name: SourceCount(one["rows"], one["bad"]) for name, one in read.items()}
-    for found in inputs:
-        settle(found, counts[found.name], request.folder)
+    balances.sources.update({source.name: source.counts(spark) for source in inputs})
+    read = {source.name: balances.sources[source.name] for source in inputs}
+    counts = {name: SourceCount(numbers["rows"], numbers["bad"]) for name, numbers in read.items()}
+    for source in inputs:
+        settle(source, counts[source.name], request.folder)
     return counts
 
 
 def _fits_here(spark: SparkSession, request: StageRequest, sources: Mapping[str, OpenSource]) -> bool:
     """Whether this process writes the outputs sooner than Spark, which starts a process for each folder and file that
     it makes on a local file system: as far as the sources know, before any row is read."""
-    left = request.state or request.homes or _home(request) in _left_to_spark
-    if not is_remote(spark) or most_rows() == 0 or left:
+    needs_spark = request.state or request.homes or _home(request) in _left_to_spark
+    if not is_remote(spark) or most_rows() == 0 or needs_spark:
         return False
-    planned = [sources[name].bytes_planned(found.start, found.end) for name, found in request.sources.items()]
-    known = [size for size in planned if size is not None]
-    return len(known) == len(planned) and sum(known) <= _SMALL
+    planned = [sources[name].bytes_planned(frozen.start, frozen.end) for name, frozen in request.sources.items()]
+    sizes = [size for size in planned if size is not None]
+    return len(sizes) == len(planned) and sum(sizes) <= _SMALL
 
 
 def _hold_rows(spark: SparkSession, token: int, outputs: Mapping[str, DataFrame]) -> bool:
     """Have this process hold the rows of every output; False if those of one are too many for it, or types Spark's."""
     calls = {name: partial(_collected, name, frame) for name, frame in outputs.items()}
-    found = {n: calls[n]() for n in calls} if len(calls) == 1 else _at_once(spark, token, calls)
-    held = {name: table for name, table in found.items() if table is not None}
-    for name, table in held.items():
+    collected = {n: calls[n]() for n in calls} if len(calls) == 1 else _at_once(spark, token, calls)
+    tables = {name: table for name, table in collected.items() if table is not None}
+    for name, table in tables.items():
         remember(outputs[name], table)
-    return len(held) == len(outputs)
+    return len(tables) == len(outputs)
 
 
 def _collected(output: str, frame: DataFrame) -> pa.Table | None:
     observed = ObservedFrame.of(frame, rows="count(1)")
     try:
-        found = collect_plain(observed.frame)
+        table = collect_plain(observed.frame)
     except Exception as error:
         if TOO_LARGE not in str(error):
             raise
         _log.info("output %s is too large to be handed out, and left to Spark: %s", output, error)
         return None
-    if found is not None and len(found) != (counted := observed.counts().get("rows")):
-        raise StageFailed(f"Spark counted {counted} rows of output {output} and handed out {len(found)}")
-    return found
+    if table is not None and len(table) != (counted := observed.counts().get("rows")):
+        raise StageFailed(f"Spark counted {counted} rows of output {output} and handed out {len(table)}")
+    return table
 
 
 def _at_once(spark: SparkSession, token: int, calls: Mapping[str, Callable[[], T]]) -> dict[str, T]:
@@ -473,13 +475,13 @@ def _at_once(spark: SparkSession, token: int, calls: Mapping[str, Callable[[], T
     with ThreadPoolExecutor(len(calls), "lockstep-write") as threads:
         rows = {name: threads.submit(tagged, call) for name, call in calls.items()}
         try:
-            for one in as_completed(rows.values()):
-                one.result()
+            for future in as_completed(rows.values()):
+                future.result()
         except BaseException:
             with suppress(Exception):  # what failed matters more
                 cancel(spark, token)
             raise
-    return {name: one.result() for name, one in rows.items()}
+    return {name: future.result() for name, future in rows.items()}
 
 
 def committing(spark: SparkSession) -> dict[str, str]:
@@ -495,12 +497,12 @@ def committing(spark: SparkSession) -> dict[str, str]:
 
 
 def _write(frame: DataFrame, path: str, files: JobFiles | None) -> int:
-    if files is not None and (held := rows_in(frame)) is not None:
+    if files is not None and (table := rows_in(frame)) is not None:
         if files.storage.shows_files_whole:
             files.create_folder(path)
-        files.write(path, held)
+        files.write(path, table)
         note_written(frame)
-        return len(held)
+        return len(table)
     return _count_written(frame, path, _WRITE)
 
 
@@ -510,10 +512,10 @@ def _write_away(folder: str, frame: DataFrame, output: str) -> int:
 
 def _write_at_home(frame: DataFrame, output: str, request: HomeRequest, epoch: int) -> int:
     path, home = f"{request.folder}/{output}", request.home
-    if not home.partition_by and (held := rows_in(frame)) is not None:
-        JobFiles.at_home(home).write(path, with_epoch(held, output, home, epoch), for_queries=True)
+    if not home.partition_by and (table := rows_in(frame)) is not None:
+        JobFiles.at_home(home).write(path, with_epoch(table, output, home, epoch), for_queries=True)
         note_written(frame)
-        return len(held)
+        return len(table)
     return _count_written(adoptable(frame, output, home, epoch), path, OPTIONS)
 
 

@@ -71,9 +71,9 @@ class StateRows:
     @classmethod
     def of_frame(cls, spark: SparkSession, declared: KeyedState, frame: DataFrame, name: str = "state") -> Self:
         """State that holds the rows of `frame`, for tests of a transform."""
-        made = cls(spark, name, declared)
-        made._frame = frame.select(made.schema.names)
-        return made
+        state = cls(spark, name, declared)
+        state._frame = frame.select(state.schema.names)
+        return state
 
     def rows(self) -> DataFrame:
         """Every row."""
@@ -90,38 +90,38 @@ class StateRows:
         Where `keys` is an aggregation with few rows it is computed at once, for all that reads it.
         """
         self._require_columns(keys)
-        if (held := compute_once(keys)) is not None and (matching := self._matching(held)) is not None:
+        if (local_keys := compute_once(keys)) is not None and (matching := self._matching(local_keys)) is not None:
             return frame_of(self.spark, matching)
         types = {field.name: field.dataType for field in self.schema.fields}
         # as they are declared: another type has another hash
-        wanted = keys.select(*(F.col(column).cast(types[column]).alias(column) for column in self.declared.found_by))
-        found = self._holding(wanted)
-        if found is self._local:  # a semi-join would sort both: it sends the keys around, never the few rows
-            found = wanted.distinct().join(F.broadcast(found), list(self.declared.found_by))
-            return found.select(*self.schema.names)
-        return found.join(wanted, list(self.declared.found_by), "left_semi").select(*self.schema.names)
+        lookup = keys.select(*(F.col(column).cast(types[column]).alias(column) for column in self.declared.found_by))
+        candidates = self._holding(lookup)
+        if candidates is self._local:  # a semi-join would sort both: it sends the keys around, never the few rows
+            candidates = lookup.distinct().join(F.broadcast(candidates), list(self.declared.found_by))
+            return candidates.select(*self.schema.names)
+        return candidates.join(lookup, list(self.declared.found_by), "left_semi").select(*self.schema.names)
 
-    def _holding(self, wanted: DataFrame) -> DataFrame:
+    def _holding(self, lookup: DataFrame) -> DataFrame:
         """Every row whose key is wanted, and others."""
         if self._before is None or self.moves or (self._before.bytes <= _SMALL and len(self.files) <= _FEW):
             return self.rows()
         number = bucket_of(self.declared.found_by, self._before.buckets).alias(BUCKET)
-        buckets = {row[BUCKET] for row in wanted.select(number).distinct().collect()}
+        buckets = {row[BUCKET] for row in lookup.select(number).distinct().collect()}
         return self.read_files([(file, uri) for file, uri in self.files if file.bucket in buckets])
 
-    def _matching(self, held: pa.Table) -> pa.Table | None:
+    def _matching(self, local_keys: pa.Table) -> pa.Table | None:
         """The rows whose key is among those of `held`; None where Spark has to find them."""
         key, schema = self.declared.found_by, arrow_schema(self.schema)
-        found = {name: held[name].type for name in key if name in held.column_names}
-        if found != {name: schema.field(name).type for name in key} or not all(map(can_hash, found.values())):
+        types = {name: local_keys[name].type for name in key if name in local_keys.column_names}
+        if types != {name: schema.field(name).type for name in key} or not all(map(can_hash, types.values())):
             return None
         if self._before is None or self.moves:
             old = self.few()
         else:
-            old = self.few(set(map(int, np.unique(buckets_of(held, key, self._before.buckets)))))
+            old = self.few(set(map(int, np.unique(buckets_of(local_keys, key, self._before.buckets)))))
         if old is None:
             return None
-        rows = old.filter(among(old, held, key))
+        rows = old.filter(among(old, local_keys, key))
         return rows if rows.nbytes <= _SENT_BYTES else None
 
     def few(self, buckets: Collection[int] | None = None, due: datetime | None = None) -> pa.Table | None:
@@ -132,42 +132,42 @@ class StateRows:
         """
         if self._frame is not None:
             return collect_few(self._frame.select(*self.schema.names))
-        found = self.few_by_bucket(buckets, due)
-        return None if found is None else pa.concat_tables([arrow_schema(self.schema).empty_table(), *found.values()])
+        tables = self.few_by_bucket(buckets, due)
+        return None if tables is None else pa.concat_tables([arrow_schema(self.schema).empty_table(), *tables.values()])
 
     def few_by_bucket(
         self, buckets: Collection[int] | None = None, due: datetime | None = None
     ) -> dict[int, pa.Table] | None:
         """As `few`, of a state that has files, each bucket's rows by its number; one without rows isn't there."""
         column = self.declared.expires
-        wanted = [
+        files = [
             (file, uri)
             for file, uri in self.files
             if buckets is None
             or file.bucket in buckets
             or (due is not None and column is not None and not _is_later(file, column, self._before, due))
         ]
-        if sum(file.rows for file, _ in wanted) > most_rows() or most_rows() == 0:
+        if sum(file.rows for file, _ in files) > most_rows() or most_rows() == 0:
             return None
-        if not wanted:
+        if not files:
             return {}
         if self.store is None:
             return None
-        self.read.update(file.bucket for file, _ in wanted)
-        missing = [(file, uri) for file, uri in wanted if file not in self._tables]
+        self.read.update(file.bucket for file, _ in files)
+        missing = [(file, uri) for file, uri in files if file not in self._tables]
         tables = self.store.read_state(missing, arrow_schema(self.schema))
         self._tables.update((file, table) for (file, _), table in zip(missing, tables, strict=True))
-        found: dict[int, list[pa.Table]] = {}
-        for file, _ in wanted:
-            found.setdefault(file.bucket, []).append(self._tables[file])
-        return {bucket: self._standing(pa.concat_tables(tables)) for bucket, tables in found.items()}
+        by_bucket: dict[int, list[pa.Table]] = {}
+        for file, _ in files:
+            by_bucket.setdefault(file.bucket, []).append(self._tables[file])
+        return {bucket: self._standing(pa.concat_tables(tables)) for bucket, tables in by_bucket.items()}
 
     def _standing(self, table: pa.Table) -> pa.Table:
         """The rows that haven't expired."""
         if self._expired_by is None:
             return table
-        gone = pc.less_equal(table[self.declared.expires], pa.scalar(self._expired_by, pa.timestamp("us", "UTC")))
-        return table.filter(pc.invert(pc.fill_null(gone, False)))
+        expired = pc.less_equal(table[self.declared.expires], pa.scalar(self._expired_by, pa.timestamp("us", "UTC")))
+        return table.filter(pc.invert(pc.fill_null(expired, False)))
 
     def due_buckets(self) -> frozenset[int]:
         """Those that this epoch should write anew because rows of them have expired, and for nothing else: the ones
@@ -228,8 +228,8 @@ def states_of(
     before = request.before if request else {}
     uris = request.uris if request else {}
     return {
-        name: StateRows(spark, name, one, before.get(name), uris.get(name, ()), store, now)
-        for name, one in declared.items()
+        name: StateRows(spark, name, state, before.get(name), uris.get(name, ()), store, now)
+        for name, state in declared.items()
     }
 
 
@@ -250,16 +250,16 @@ def quoted(column: str) -> str:
 
 def _schema_of(name: str, declared: KeyedState) -> StructType:
     schema = struct_of(declared.schema)
-    named = {field.name: field.dataType for field in schema.fields}
-    if odd := [column for column in named if not _COLUMN.fullmatch(column) or column.lower() in _OWN]:
+    types = {field.name: field.dataType for field in schema.fields}
+    if odd := [column for column in types if not _COLUMN.fullmatch(column) or column.lower() in _OWN]:
         raise InvalidPipeline(
             f"state {name}: no column may be called {odd}: letters, digits and _, and none of {', '.join(_OWN)}"
         )
-    if len({column.lower() for column in named}) < len(schema.fields):
+    if len({column.lower() for column in types}) < len(schema.fields):
         raise InvalidPipeline(f"state {name}: a column stands twice in {declared.schema!r}")
-    if missing := [column for column in declared.key if column not in named]:
+    if missing := [column for column in declared.key if column not in types]:
         raise InvalidPipeline(f"state {name}: its key's columns {missing} don't stand in {declared.schema!r}")
-    if declared.expires is not None and not isinstance(named.get(declared.expires), TimestampType):
+    if declared.expires is not None and not isinstance(types.get(declared.expires), TimestampType):
         raise InvalidPipeline(f"state {name}: expires={declared.expires!r} must be a column of type TIMESTAMP")
     return schema
 

@@ -48,10 +48,10 @@ def fold(windows: SteppedDefinition, frame: DataFrame, state: Mapping[str, State
     bounds = Bounds.of(windows, before)
     pane = f"{AT} - pmod({AT} - {micros(windows.offset)}L, {micros(windows.step)}L)"
     read = read_rows(windows, frame, state, where, before, pane, bounds.counts(windows), _panes)
-    if late := read.missed > 0:
+    if late := read.maybe_late > 0:
         require_kept("rows are late, and shown")
     results, changes = _Fold(windows, read, bounds).merged()
-    missed = None if late or read.found is None else _none_late(read, bounds)
+    missed = None if late or read.local_panes is None else _none_late(read, bounds)
     return read.folded(results, missed or bounds.late(read.rows, read.schema.names, late), changes)
 
 
@@ -63,42 +63,48 @@ class _Fold:
     """One epoch's fold, once its rows have become panes."""
 
     def __init__(self, windows: SteppedDefinition, read: Read, bounds: Bounds) -> None:
-        self.windows, self.read, self.bounds, self.kept, self.after = windows, read, bounds, read.kept, read.after
+        self.windows, self.read, self.bounds, self.rows_before, self.after = (
+            windows,
+            read,
+            bounds,
+            read.rows_before,
+            read.after,
+        )
 
     def merged(self) -> tuple[CountedFrame, CountedFrame]:
         """Results and changes of the state: by this process where the panes and the state allow it."""
         panes = self.read.panes
-        if self.read.found is not None:
+        if self.read.local_panes is not None:
             with suppress(Unsure):
-                return self._merged_here(self.read.found)
-            panes = frame_of(self.kept.spark, self.read.found)
+                return self._merged_here(self.read.local_panes)
+            panes = frame_of(self.rows_before.spark, self.read.local_panes)
         parts = checkpointed(self.bounds.expand(self.windows, panes))
-        merged = checkpointed(_merged(self.windows, self.kept, parts, self.after))
+        merged = checkpointed(_merged(self.windows, self.rows_before, parts, self.after))
         return count_frames(results_of(self.windows, merged, self.after), changes_of(self.windows, merged, self.after))
 
     def _merged_here(self, panes: pa.Table) -> tuple[CountedFrame, CountedFrame]:
         """Raises `Unsure`."""
         parts = spread(self.windows, self.bounds, panes)
-        declared = self.kept.declared
+        declared = self.rows_before.declared
         hashed = parts.set_column(parts.schema.get_field_index(START), START, parts[START].cast(_TIME))
         touched = {int(bucket) for bucket in np.unique(buckets_of(hashed, declared.found_by, declared.buckets))}
-        old = self.kept.few(None if self.kept.moves else touched, self.after.at)
+        old = self.rows_before.few(None if self.rows_before.moves else touched, self.after.at)
         if old is None:
             raise Unsure("the windows before are too many")
-        found = merge(self.windows, parts, old, self.after)
-        return count_local(self.kept.spark, found.results, found.changes)
+        merged = merge(self.windows, parts, old, self.after)
+        return count_local(self.rows_before.spark, merged.results, merged.changes)
 
 
 def _panes(windows: WindowDefinition, rows: DataFrame) -> DataFrame:
     return add_up(windows, rows)
 
 
-def _merged(windows: WindowDefinition, kept: StateRows, parts: DataFrame, after: Watermark) -> DataFrame:
+def _merged(windows: WindowDefinition, rows_before: StateRows, parts: DataFrame, after: Watermark) -> DataFrame:
     """Each window that this epoch touches or that falls due, with what the epoch before left of it."""
     key = [*windows.key, START]
-    old = kept.of(parts.select(*key))
+    old = rows_before.of(parts.select(*key))
     if after.at is not None:
-        old = old.unionByName(kept.until(after.at)).dropDuplicates(key)
+        old = old.unionByName(rows_before.until(after.at)).dropDuplicates(key)
     old = old.drop(DUE).withColumns({ROWS: F.lit(0).cast("long"), FRESH: F.lit(False)})
     fresh = parts.withColumns({EMITTED: F.lit(None).cast("int"), FRESH: F.lit(True)})
     return combined(windows, old, fresh)

@@ -50,22 +50,22 @@ class ClassNames:
         module, _, qualname = self.current(written).partition(":")
         try:
             with naming_extra(qualname):
-                found: Any = importlib.import_module(module)
+                loaded: Any = importlib.import_module(module)
             for part in qualname.split("."):
-                found = getattr(found, part)
+                loaded = getattr(loaded, part)
         except (ImportError, AttributeError) as error:
             raise InvalidPipeline(f"the plan's class {written} can't be imported: {error}") from error
-        return found
+        return loaded
 
 
-def argument_as_json(described: object, argument: str, whose: str) -> Json:
+def argument_as_json(described: object, argument: str, owner: str) -> Json:
     """An attribute as a plan has it. A duration is a number of seconds. Raises `InvalidPipeline` if it is no JSON."""
     value = getattr(described, argument)
     try:
         return json.loads(json.dumps(value, allow_nan=False, default=_plain))
     except (TypeError, ValueError) as error:
         raise InvalidPipeline(
-            f"{whose}: {argument} is {type(value).__name__}, which can't stand in a plan as JSON: give plain "
+            f"{owner}: {argument} is {type(value).__name__}, which can't stand in a plan as JSON: give plain "
             f"values, or have {type(described).__name__}.arguments say it otherwise ({error})"
         ) from error
 
@@ -96,20 +96,22 @@ class _Source:
             compiled, tree = InspectLoader.source_to_code(text, ""), ast.parse(text)
         except (ValueError, SyntaxError):
             return None
-        constants = {name: _told(value) for name, value in _constants(tree).items()}
+        constants = {name: _constant_text(value) for name, value in _constants(tree).items()}
         return cls(module.__spec__, hash_text(text), frozenset(map(_digest, _nested(compiled))), constants)
 
-    def made(self, module: ModuleType) -> bool:
+    def matches(self, module: ModuleType) -> bool:
         """Whether the module, as it lies in memory, comes from it."""
-        held = vars(module)
+        namespace = vars(module)
         return (
             self.spec is module.__spec__
-            and all(name in held and _told(held[name]) == told for name, told in self.constants.items())
+            and all(
+                name in namespace and _constant_text(namespace[name]) == text for name, text in self.constants.items()
+            )
             and all(_digest(function.__code__) in self.codes for function in _functions(module))
         )
 
 
-_found: dict[str, _Source] = {}
+_sources: dict[str, _Source] = {}
 
 
 def loaded_version(module: ModuleType) -> str | None:
@@ -118,17 +120,17 @@ def loaded_version(module: ModuleType) -> str | None:
     Where its file was edited before anybody asked: LIVE and a digest of the functions in memory and the plain values
     that they read, by which only processes of one minor version of Python agree. None where its source can't be read.
     """
-    found = _found.get(module.__name__)
-    if found is not None and found.made(module):
-        return found.version
+    source = _sources.get(module.__name__)
+    if source is not None and source.matches(module):
+        return source.version
     try:
-        found = _Source.of(module, inspect.getsource(module))
+        source = _Source.of(module, inspect.getsource(module))
     except (OSError, TypeError):
         return None
-    if found is None or not found.made(module):
+    if source is None or not source.matches(module):
         return LIVE + _live(module)
-    _found[module.__name__] = found
-    return found.version
+    _sources[module.__name__] = source
+    return source.version
 
 
 def hash_text(source: str) -> str:
@@ -137,33 +139,41 @@ def hash_text(source: str) -> str:
 
 
 def _live(module: ModuleType) -> str:
-    functions, held = list(_functions(module)), vars(module)
+    functions, namespace = list(_functions(module)), vars(module)
     codes = [code for function in functions for code in _nested(function.__code__)]
-    read = {name for code in codes for name in code.co_names if isinstance(held.get(name, ...), _PLAIN)}
-    read -= {one.argval for code in codes for one in get_instructions(code) if one.opname == "STORE_GLOBAL"}
-    told = [sorted({_digest(code) for code in codes}), sorted((name, _told(held[name])) for name in read)]
-    return hash_text(json.dumps(told))
+    read = {name for code in codes for name in code.co_names if isinstance(namespace.get(name, ...), _PLAIN)}
+    read -= {
+        instruction.argval
+        for code in codes
+        for instruction in get_instructions(code)
+        if instruction.opname == "STORE_GLOBAL"
+    }
+    parts = [
+        sorted({_digest(code) for code in codes}),
+        sorted((name, _constant_text(namespace[name])) for name in read),
+    ]
+    return hash_text(json.dumps(parts))
 
 
 def _functions(module: ModuleType) -> Iterator[FunctionType]:
     """Those that its file defines, in classes and behind decorators too."""
-    left: list[Any] = [*vars(module).values()]
+    remaining: list[Any] = [*vars(module).values()]
     seen: set[int] = set()
-    while left:
-        value = left.pop()
+    while remaining:
+        value = remaining.pop()
         if id(value) in seen:
             continue
         seen.add(id(value))
         if isinstance(value, FunctionType):
             if value.__code__.co_filename == module.__file__:
                 yield value
-            left.append(getattr(value, "__wrapped__", None))
+            remaining.append(getattr(value, "__wrapped__", None))
         elif isinstance(value, staticmethod | classmethod | functools._lru_cache_wrapper):
-            left.append(value.__wrapped__)
+            remaining.append(value.__wrapped__)
         elif isinstance(value, property):
-            left += [value.fget, value.fset, value.fdel]
+            remaining += [value.fget, value.fset, value.fdel]
         elif isinstance(value, type) and value.__module__ == module.__name__:
-            left += vars(value).values()
+            remaining += vars(value).values()
 
 
 def _nested(code: CodeType) -> Iterator[CodeType]:
@@ -177,17 +187,17 @@ def _digest(code: CodeType) -> str:
     """Of what it does, wherever it stands in its file."""
     counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
     names = (code.co_name, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
-    does = (code.co_code.hex(), code.co_exceptiontable.hex(), _told(code.co_consts))
+    does = (code.co_code.hex(), code.co_exceptiontable.hex(), _constant_text(code.co_consts))
     return hash_text(json.dumps([counts, names, does]))
 
 
-def _told(value: object) -> str:
+def _constant_text(value: object) -> str:
     """A constant as every process tells it; of anything else its type alone."""
     if isinstance(value, CodeType):
         return _digest(value)
     if isinstance(value, tuple | frozenset):
-        told = [_told(one) for one in value]
-        return f"{type(value).__name__}{sorted(told) if isinstance(value, frozenset) else told}"
+        items = [_constant_text(item) for item in value]
+        return f"{type(value).__name__}{sorted(items) if isinstance(value, frozenset) else items}"
     return repr(value) if isinstance(value, (*_PLAIN, type(...))) else f"<{type(value).__name__}>"
 
 
@@ -196,34 +206,34 @@ def _constants(tree: ast.Module) -> dict[str, object]:
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)]
     times = Counter(node.id for node in names)
     times.update(name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names)
-    found: dict[str, object] = {}
+    constants: dict[str, object] = {}
     for node in tree.body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             if isinstance(targets[0], ast.Name) and times[targets[0].id] == 1:
-                _take(found, targets[0].id, node.value)
-    return found
+                _take(constants, targets[0].id, node.value)
+    return constants
 
 
-def _take(found: dict[str, object], name: str, node: ast.expr) -> None:
+def _take(constants: dict[str, object], name: str, node: ast.expr) -> None:
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return
     if isinstance(value, (*_PLAIN, tuple)):
-        found[name] = value
+        constants[name] = value
 
 
 def import_function(reference: str) -> Callable[..., Any]:
     """The function that `module:function` names. Raises `InvalidPipeline`."""
     module, _, name = reference.partition(":")
     try:
-        found = getattr(importlib.import_module(module), name)
+        function = getattr(importlib.import_module(module), name)
     except Exception as error:  # a module's own code may raise anything
         raise InvalidPipeline(f"{reference} can't be imported: {error}; give module:function") from error
-    if not callable(found):
+    if not callable(function):
         raise InvalidPipeline(f"{reference} is no function")
-    return found  # type: ignore[no-any-return]
+    return function  # type: ignore[no-any-return]
 
 
 def reference_to(function: Callable[..., Any]) -> str:
@@ -261,7 +271,7 @@ def describe_version(reference: str) -> str:
     if not inspect.isfunction(function):
         raise InvalidPipeline(f"{reference} is {type(function).__name__}, and no function that is defined with def")
     modules = (inspect.getmodule(function), sys.modules[reference.partition(":")[0]])
-    versions = dict.fromkeys(loaded_version(one) if one is not None else None for one in modules)
+    versions = dict.fromkeys(loaded_version(module) if module is not None else None for module in modules)
     if None in versions:
         raise InvalidPipeline(f"nobody can tell whether {reference} has changed: its source can't be read")
     return "-".join(map(str, versions))

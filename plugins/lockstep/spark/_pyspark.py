@@ -127,7 +127,12 @@ def allow_twice_observed() -> None:
 
     def observations(self: Any) -> dict[str, Any]:
         children = (self._child, getattr(self, "right", None), getattr(self, "other", None))
-        return {name: one for child in children if child is not None for name, one in child.observations.items()}
+        return {
+            name: observation
+            for child in children
+            if child is not None
+            for name, observation in child.observations.items()
+        }
 
     for name in ("Join", "AsOfJoin", "LateralJoin", "SetOperation"):
         if kind := getattr(plan, name, None):

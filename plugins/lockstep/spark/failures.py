@@ -49,17 +49,17 @@ _HEADER = re.compile(
 
 def without_values(text: str) -> str:
     """A message of Spark's, with its stack traces or without. Conditions, SQLSTATEs, kinds, places stay."""
-    told = _CONDITION.sub(lambda found: " ".join([found[1], *_raised(found[2]), found[3]]), text)
-    told = _OF_WORKER.sub(lambda found: " ".join([found[1], *_raised(found[2])]), told)
-    told = _TRACE.sub(lambda trace: trace[0] if _is_ours(trace) else f"{trace['frames']}{trace['kind']}", told)
-    told = _HEADER.sub(_header, told)
-    return _JAVA.sub(lambda found: f"{found[1] or found[2]}…", told)
+    message = _CONDITION.sub(lambda match: " ".join([match[1], *_raised(match[2]), match[3]]), text)
+    message = _OF_WORKER.sub(lambda match: " ".join([match[1], *_raised(match[2])]), message)
+    message = _TRACE.sub(lambda trace: trace[0] if _is_ours(trace) else f"{trace['frames']}{trace['kind']}", message)
+    message = _HEADER.sub(_header, message)
+    return _JAVA.sub(lambda match: f"{match[1] or match[2]}…", message)
 
 
-def _header(found: re.Match[str]) -> str:
-    known = found[4].split(", ")
-    differs = f"{found[5]}{list_known([found[6]], known)}" if found[5] else ""
-    return f"{found[1]}{list_known(found[2].split(', '), known)}{found[3]}{found[4]}{differs}"
+def _header(match: re.Match[str]) -> str:
+    columns = match[4].split(", ")
+    differs = f"{match[5]}{list_known([match[6]], columns)}" if match[5] else ""
+    return f"{match[1]}{list_known(match[2].split(', '), columns)}{match[3]}{match[4]}{differs}"
 
 
 def _raised(words: str) -> list[str]:
@@ -91,9 +91,9 @@ def logging_at_debug() -> Iterator[None]:
 
 
 def _demote(record: logging.LogRecord) -> bool:
-    said = [record.getMessage(), *(traceback.format_exception(record.exc_info[1]) if record.exc_info else ())]
-    told = said if rows_shown() else map(without_values, said)
-    _log.debug("%s: %s", record.name, "\n".join(told))
+    parts = [record.getMessage(), *(traceback.format_exception(record.exc_info[1]) if record.exc_info else ())]
+    lines = parts if rows_shown() else map(without_values, parts)
+    _log.debug("%s: %s", record.name, "\n".join(lines))
     return False
 
 
@@ -134,12 +134,12 @@ def translate_errors(doing: str) -> Iterator[None]:
     except PySparkException as error:
         failure = BadRecords if any(sign in str(error) for sign in _MALFORMED) else StageFailed
         whole = str(error)
-        told = whole if rows_shown() else without_values(whole)
-        said = f"{doing}: {_first(told)} {_cause(told)}".rstrip()
+        safe = whole if rows_shown() else without_values(whole)
+        message = f"{doing}: {_first(safe)} {_cause(safe)}".rstrip()
         if any(sign in whole for sign in _HEADERS):
-            said = f"{said}; {OTHER_HEADER}"
-        quotes = told != whole
-        raise failure(with_hint(said) if quotes else said) from cause(error, quotes)
+            message = f"{message}; {OTHER_HEADER}"
+        quotes = safe != whole
+        raise failure(with_hint(message) if quotes else message) from cause(error, quotes)
 
 
 @contextmanager
@@ -157,17 +157,17 @@ def _naming_jars(doing: str) -> Iterator[None]:
         raise
 
 
-def _first(said: str) -> str:
+def _first(message: str) -> str:
     """The message up to the stack trace, which Spark Connect appends."""
-    return " ".join(said.split("\n\nJVM stacktrace:")[0].split("\n\tat ")[0].split())
+    return " ".join(message.split("\n\nJVM stacktrace:")[0].split("\n\tat ")[0].split())
 
 
 def _without_plan(error: BaseException) -> str:
     """An analysis ends in the plan that it was of; a syntax error in the place, which is of use."""
-    told = _first(str(error))
-    return re.sub(r"(; '|; \+- ).*", "", told) if isinstance(error, AnalysisException) else told
+    message = _first(str(error))
+    return re.sub(r"(; '|; \+- ).*", "", message) if isinstance(error, AnalysisException) else message
 
 
-def _cause(said: str) -> str:
-    causes = [" ".join(found.split()) for found in _CAUSE.findall(said)]
+def _cause(message: str) -> str:
+    causes = [" ".join(cause.split()) for cause in _CAUSE.findall(message)]
     return f"({causes[-1]})" if causes else ""

@@ -68,9 +68,9 @@ def frame_of(spark: SparkSession, schema: pa.Schema, partitions: Sequence[Any], 
     return spark.range(0, len(parts), 1, len(parts)).mapInArrow(cast(Any, rows), types)
 
 
-def ship(found: object) -> None:
+def ship(exported: object) -> None:
     """Have Spark pickle what stands in `found`'s module by value, if that is a module of Lockstep, and its errors."""
-    module = sys.modules[found.__module__]
+    module = sys.modules[exported.__module__]
     if module.__name__.startswith("lockstep."):
         for ours in (module, errors):
             cloudpickle.register_pickle_by_value(ours)  # type: ignore[no-untyped-call]
@@ -84,12 +84,12 @@ def load(reference: str) -> type[DataSource]:
     """The data source class `module:Class`. Raises `InvalidPipeline`."""
     module, _, name = reference.partition(":")
     try:
-        found = getattr(importlib.import_module(module), name) if module and name else None
+        cls = getattr(importlib.import_module(module), name) if module and name else None
     except (ImportError, AttributeError) as error:
         raise InvalidPipeline(f"data source {reference!r} can't be imported: {error}") from error
-    if not (isinstance(found, type) and issubclass(found, DataSource)):
+    if not (isinstance(cls, type) and issubclass(cls, DataSource)):
         raise InvalidPipeline(f"{reference!r} is no subclass of pyspark.sql.datasource.DataSource")
-    return found
+    return cls
 
 
 # --- planning --------------------------------------------------------------------------------------------------------

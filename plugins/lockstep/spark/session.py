@@ -45,7 +45,7 @@ def java_found() -> str:
     if program is None:
         return "found none: JAVA_HOME isn't set, and no java is on the PATH"
     try:
-        return f"found {program}: {_told_version(program) or 'it says nothing of its version'}"
+        return f"found {program}: {_version_line(program) or 'it says nothing of its version'}"
     except (OSError, subprocess.SubprocessError) as error:
         return f"{program} can't be run: {type(error).__name__}"
 
@@ -68,24 +68,24 @@ def _lacks_java() -> bool:
     if program is None:
         return True
     try:
-        found = re.search(r' version "(?:1\.)?(\d+)', _told_version(program) or "")
+        match = re.search(r' version "(?:1\.)?(\d+)', _version_line(program) or "")
     except OSError as error:
         return error.errno in _NO_PROGRAM
     except subprocess.SubprocessError:
         return False
-    return found is not None and int(found[1]) < _OLDEST_JAVA
+    return match is not None and int(match[1]) < _OLDEST_JAVA
 
 
-def _told_version(program: str) -> str | None:
+def _version_line(program: str) -> str | None:
     done = subprocess.run([program, "-version"], capture_output=True, text=True, check=False, timeout=_SECONDS)
-    said = (done.stderr or done.stdout).strip().splitlines()
+    lines = (done.stderr or done.stdout).strip().splitlines()
     # its first line may be what JAVA_TOOL_OPTIONS says, passwords included
-    return next((line for line in said if ' version "' in line), None)
+    return next((line for line in lines if ' version "' in line), None)
 
 
 def _bad_option() -> str | None:
     """Asks spark-submit for its version, by the options by which pyspark calls it: it then looks at these alone."""
-    options = [one for one in shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "")) if one != _SHELL]
+    options = [option for option in shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "")) if option != _SHELL]
     program = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent, "bin", "spark-submit")
     try:
         done = subprocess.run(
@@ -93,8 +93,8 @@ def _bad_option() -> str | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    found = _BAD_OPTION.search(done.stderr) if done.returncode else None
-    return f"its options are refused: {found[0]}" if found else None
+    match = _BAD_OPTION.search(done.stderr) if done.returncode else None
+    return f"its options are refused: {match[0]}" if match else None
 
 
 T = TypeVar("T")
@@ -185,8 +185,8 @@ def run_in_session(target: str | SparkSession, shared_as: str, work: Callable[[S
         except SessionTouched as touched:
             _log.info("a session of its own for %s, which changes it: %s", shared_as, touched)
             _touching.add(shared_as)
-        except _SessionGone as gone:
-            _log.info("a session of its own for %s: the shared one is gone: %s", shared_as, gone)
+        except _SessionGone as ended:
+            _log.info("a session of its own for %s: the shared one is gone: %s", shared_as, ended)
     return _run_in_own(target, work)
 
 

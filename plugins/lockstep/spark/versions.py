@@ -27,8 +27,8 @@ Line = tuple[int, int]
 
 def line_of(version: str) -> Line:
     """(4, 1) of "4.1.3", "4.1.0.dev2" and "4.1.0-amzn-1"; (0, 0) of what has no such numbers."""
-    found = re.match(r"(\d+)\.(\d+)", version)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+    match = re.match(r"(\d+)\.(\d+)", version)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
 def shown(line: Line) -> str:
@@ -81,21 +81,23 @@ def examine(folder: Path, version: str) -> list[str]:
     Raises `SparkRefused` of a version that isn't taken, and of a mixture of two lines.
     """
     remarks = require_taken(version, "pyspark")
-    found = {name: one for name in PACKAGES for one in Distribution.discover(name=name, path=[str(folder.parent)])}
-    numbers = {"pyspark's code": version, **{name: one.version for name, one in found.items()}}
+    packages = {
+        name: package for name in PACKAGES for package in Distribution.discover(name=name, path=[str(folder.parent)])
+    }
+    numbers = {"pyspark's code": version, **{name: package.version for name, package in packages.items()}}
     if len(set(numbers.values())) == 1:
         return remarks
-    keeps = found.get("pyspark", found.get("pyspark-client"))
+    keeps = packages.get("pyspark", packages.get("pyspark-client"))
     assert keeps is not None  # or there would be one number
     if _is_whole(keeps):
         return remarks
-    told = (
+    remark = (
         f"{folder} mixes {', '.join(f'{name} {number}' for name, number in numbers.items())}: they install into one "
         f"folder; pip install --force-reinstall --no-deps '{keeps.name}=={keeps.version}'"
     )
     if len(set(map(line_of, numbers.values()))) > 1:
-        raise SparkRefused(told)
-    return [*remarks, told]
+        raise SparkRefused(remark)
+    return [*remarks, remark]
 
 
 def _is_whole(package: Distribution) -> bool:
@@ -114,8 +116,8 @@ def _is_as_installed(file: PackagePath) -> bool:
 
 
 def _warn(remarks: list[str]) -> None:
-    for one in remarks:
-        _warn_once(one)
+    for remark in remarks:
+        _warn_once(remark)
 
 
 @cache

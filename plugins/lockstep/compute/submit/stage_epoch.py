@@ -131,14 +131,14 @@ def load(reference: str) -> Pipeline:
     """Import the pipeline `module:name`. Raises `InvalidPipeline`."""
     module, _, name = reference.partition(":")
     try:
-        found = getattr(importlib.import_module(module), name) if module and name else None
+        pipeline = getattr(importlib.import_module(module), name) if module and name else None
     except (ImportError, AttributeError) as error:
         raise InvalidPipeline(
             f"the Spark driver can't import pipeline {reference!r}: {error}; bring its package by --py-files"
         ) from error
-    if not isinstance(found, Pipeline):
+    if not isinstance(pipeline, Pipeline):
         raise InvalidPipeline(f"{reference!r} is no Pipeline")
-    return found
+    return pipeline
 
 
 if __name__ == "__main__":

@@ -16,20 +16,20 @@ from pyspark.sql.connect import dataframe
 from pyspark.sql.connect.plan import LogicalPlan
 from pyspark.sql.types import StructType
 
-_left_out: ContextVar[bool] = ContextVar("left_out", default=False)
+_rows_left_out: ContextVar[bool] = ContextVar("left_out", default=False)
 
 
 @contextmanager
-def leaving_rows_out() -> Iterator[None]:
+def without_rows() -> Iterator[None]:
     """While this lasts, plans are only looked at: nothing is sent."""
-    token = _left_out.set(True)
+    token = _rows_left_out.set(True)
     try:
         yield
     finally:
-        _left_out.reset(token)
+        _rows_left_out.reset(token)
 
 
-class HeldRows(LogicalPlan):
+class LocalRowsPlan(LogicalPlan):
     """`createDataFrame(table, schema)` of `spark`, when it is needed."""
 
     def __init__(self, spark: SparkSession, table: pa.Table, schema: StructType) -> None:
@@ -39,7 +39,7 @@ class HeldRows(LogicalPlan):
 
     def plan(self, session: Any) -> Any:
         relation = self._create_proto_relation()
-        if _left_out.get():
+        if _rows_left_out.get():
             relation.local_relation.schema = self._schema.json()
             return relation
         if self._sent is None:
@@ -52,13 +52,13 @@ class HeldRows(LogicalPlan):
 
     def frame(self) -> DataFrame:
         """The DataFrame of this plan."""
-        made = dataframe.DataFrame(self, cast(Any, self._spark))
-        made._cached_schema = self._schema
-        return cast(DataFrame, made)
+        frame = dataframe.DataFrame(self, cast(Any, self._spark))
+        frame._cached_schema = self._schema
+        return cast(DataFrame, frame)
 
 
 def relation_of(frame: DataFrame) -> Any:
     """What a Spark Connect client would send of the frame's plan, for who only looks at it."""
     plan: Any = cast(Any, frame)._plan
-    with leaving_rows_out():
+    with without_rows():
         return plan.plan(frame.sparkSession.client)
