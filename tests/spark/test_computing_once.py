@@ -176,7 +176,7 @@ def test_rows_that_get_lost_on_the_way_stop_the_epoch(
         return found.slice(1)
 
     monkeypatch.setattr(_reading_once, "collect_plain", losing)
-    with pytest.raises(StageFailed, match="counted 7 rows that are looked up in the state and handed out 6"):
+    with pytest.raises(StageFailed, match="counted 7 rows that are looked up in the state and returned 6"):
         _run(session, ledger_dsn, tmp_path, added_up)
 
 

@@ -186,7 +186,7 @@ def test_rows_that_get_lost_on_their_way_here_fail_the_epoch(
         return None if found is None else found.slice(1)
 
     monkeypatch.setattr(staging, "collect_plain", losing)
-    with pytest.raises(StageFailed, match="handed out 1"):
+    with pytest.raises(StageFailed, match="returned 1"):
         stage(session, tmp_path, pipeline_of(csv(tmp_path, TEXT), unchanged))
 
 

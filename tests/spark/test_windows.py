@@ -16,6 +16,7 @@ from lockstep import Windows
 from lockstep.compute import windows as folding
 from lockstep.compute._conservation import Balances, collecting_balances
 from lockstep.compute._local_rows import VARIABLE
+from lockstep.compute._local_rows import frame_of as table_frame
 from lockstep.compute._watermarks import Watermark
 from lockstep.compute._window_merging import merge
 from lockstep.compute._window_sql import Bounds, final_aggregate
@@ -279,7 +280,7 @@ def test_rows_that_get_lost_or_doubled_on_the_way_stop_the_epoch(
         with subtests.test(fault=fault.__name__), monkeypatch.context() as planted:
             epochs = Epochs(session, windows_of())
             before = Watermark().advance(epochs.windows, {"": 600 * 10**6})
-            epochs.state["windows_watermark"] = before.rows(session, epochs.windows)
+            epochs.state["windows_watermark"] = table_frame(session, before.table(epochs.windows))
             planted.setattr(place, name, fault)
             with pytest.raises(Unbalanced, match=rf"in must be folded \+ late \+ filtered, found 4 in, .* {told}"):
                 epochs.fold([("a", 1, 0, 0), ("b", 1, 700, 0), ("b", 2, 700, 0), ("c", 3, 700, 0)])

@@ -27,26 +27,38 @@ if TYPE_CHECKING:
 
 KEYS = ""  #: the term for sums of hashes; no reason and no output is called so
 UNMATCHED = "unmatched"
+_DETERMINISTIC = (
+    "Is what the transform does to the rows before deterministic, and does it write whole what it was handed?"
+)
+_collecting: ContextVar[Balances | None] = ContextVar("balances", default=None)
+_HINT = (
+    "Correct the transform, or what the pipeline says of its conservation, and run the epoch again: it waits as it was "
+    "planned"
+)
 
 
 def numbered(declared: Sequence[Conservation]) -> Iterator[tuple[int, Conservation]]:
-    """Each one, and what it says of a partner's rows, with a number by which its counts are known."""
+    """Number the declared rules, with the mirrored rule of a one-to-one join; the number is part of their counts'
+    names."""
     return enumerate(rule for both in declared for rule in (both, both.mirrored) if rule is not None)
 
 
 def name_of(number: int, term: str) -> str:
-    """What a count is called among those of one frame."""
+    """Name of a count within one frame."""
     return f"{number} {term}"
 
 
 def counts_of_source(declared: Sequence[Conservation], source: str, good: str | None = None) -> dict[str, str]:
-    """Aggregates, by name, over what is read of `source`. `good`: true of a row that goes in; None: every one does."""
+    """SQL aggregates by name over the rows read from `source`. `good`: SQL that is true of a row that goes in; None:
+    all."""
     counts = {}
     for number, rule in numbered(declared):
         if source not in rule.sources:
             continue
         malformed = [(f"NOT ({good})", "0L")] if good else []
-        weight, reasons = _weight(rule), list(rule.dropped.items())
+        weight, reasons = "1L", list(rule.dropped.items())  # weight: how many rows one row becomes
+        if rule.array is not None:
+            weight = f"CAST(greatest(coalesce(size({rule.array}), 0), {int(rule.outer)}) AS BIGINT)"
         counts[name_of(number, "in")] = _sum(malformed, weight)
         for place, (reason, condition) in enumerate(reasons):
             rules = [*malformed, *_any_rule(earlier for _, earlier in reasons[:place]), (f"({condition})", weight)]
@@ -58,7 +70,7 @@ def counts_of_source(declared: Sequence[Conservation], source: str, good: str | 
 
 
 def counts_of_output(declared: Sequence[Conservation], output: str, offends: str | None = None) -> dict[str, str]:
-    """Aggregates, by name, over what is written of `output`. `offends`: true of a row that goes to quarantine."""
+    """SQL aggregates by name over the rows of `output`. `offends`: SQL, true of a row that goes to quarantine."""
     counts = {}
     for number, rule in numbered(declared):
         if output not in rule.outputs:
@@ -75,15 +87,8 @@ def counts_of_output(declared: Sequence[Conservation], output: str, offends: str
     return counts
 
 
-def _weight(rule: Conservation) -> str:
-    """How many rows one row becomes."""
-    if rule.array is None:
-        return "1L"
-    return f"CAST(greatest(coalesce(size({rule.array}), 0), {int(rule.outer)}) AS BIGINT)"
-
-
 def _any_rule(conditions: Iterable[str]) -> list[tuple[str, str]]:
-    """The rule that leaves out rows for which one of them is true."""
+    """The case that counts 0 for rows of which one of `conditions` is true."""
     either = " OR ".join(f"({condition})" for condition in conditions)
     return [(either, "0L")] if either else []
 
@@ -94,7 +99,7 @@ def _sum(rules: Sequence[tuple[str, str]], otherwise: str) -> str:
 
 
 def _hash(key: Iterable[str], times: str | None) -> str:
-    """As a decimal: a sum of more rows than a BIGINT counts still fits."""
+    """A row's hash as a decimal, so that a sum over more rows than a BIGINT counts still fits."""
     columns = ", ".join(f"({expression}) IS NULL, CAST(({expression}) AS STRING)" for expression in key)
     hash_sql = f"CAST(xxhash64({columns}) AS DECIMAL(20, 0))"
     return f"{hash_sql} * CAST({times} AS DECIMAL(18, 0))" if times else hash_sql
@@ -102,9 +107,9 @@ def _hash(key: Iterable[str], times: str | None) -> str:
 
 @dataclass(frozen=True)
 class Part:
-    """A frame that must be written whole, and the counts that it adds to. `what`: as a message calls it.
+    """A frame that must be written completely, and the terms that it counts. `what`: its name in messages.
 
-    `terms`: what it adds to, by what it counts that as; None: all that it counts, called alike.
+    `terms`: names of its counts by term; None: each count is a term of the same name.
     """
 
     what: str
@@ -112,25 +117,20 @@ class Part:
     terms: Mapping[str, str] | None = None
 
     def counts(self) -> dict[str, int]:
-        """By term."""
+        """Counts by term."""
         counts = self.counted.counts()
         return counts if self.terms is None else {term: int(counts[name]) for term, name in self.terms.items()}
 
 
-_DETERMINISTIC = (
-    "Is what the transform does to the rows before deterministic, and does it write whole what it was handed?"
-)
-
-
 @dataclass(frozen=True)
 class Balance:
-    """`read`: counts of the rows when they were read: "in", those that were dropped for a reason (`left_out`), and
-    details; or what tells them once the rows were read.
+    """An equation between the rows read and the rows written.
 
-    `written` adds `terms`, which with `left_out` must make "in", and details. `absent`: of these there may be none.
-    `key`: the term, of what was read and of what was written, by which the same number of rows are the same rows.
-    `hint`: what to do about it. `audited`: what is at fault is sealed, and an audit holds the epoch for it.
-    `takes_back`: its results may say of a key that it goes.
+    `read`: counts of the rows read: "in", those dropped for a reason (`left_out`), and details; or a function that
+    returns them once the rows were read. `written`: frames whose counts are `terms`, which with `left_out` must add up
+    to "in", and details. `absent`: terms that must be 0. `key`: the term that must be equal on both sides, a sum of
+    hashes. `hint`: what to do about a difference. `audited`: a difference is sealed as a count, and an audit judges it.
+    `takes_back`: its results may delete keys.
     """
 
     name: str
@@ -145,14 +145,19 @@ class Balance:
     takes_back: bool = False
 
     def settle_counts(self, frames: Collection[DataFrame]) -> dict[str, int]:
-        """The counts, after `frames` were written. Raises `InvalidPipeline` for a part that isn't among them.
+        """Return the counts, after `frames` were written.
 
-        Raises `Unbalanced` if rows in are not those that were accounted for, unless an audit tells of that.
+        Raises `InvalidPipeline` for a part that isn't among them, `Unbalanced` if the counts differ, unless an audit
+        judges that.
         """
         read = dict(self.read() if callable(self.read) else self.read)
         written = dict.fromkeys(self.terms, 0)
         for part in self.written:
-            for term, rows in self._counts_of(part, frames).items():
+            if not any(part.counted.observed.uses_in(frame) for frame in frames):
+                raise InvalidPipeline(
+                    f"balance of {self.name}: the transform doesn't return {part.what}: rows would be lost"
+                )
+            for term, rows in part.counts().items():
                 written[term] = written.get(term, 0) + rows
         keys = (read.pop(self.key), written.pop(self.key)) if self.key is not None else (0, 0)
         counts = {**read, **written}
@@ -169,52 +174,42 @@ class Balance:
         return counts
 
     def _unbalanced(self, rule: str, counts: Mapping[str, int], rows: int, remark: str) -> dict[str, int]:
-        """The counts with the rows that are at fault. Raises `Unbalanced` unless an audit is to tell of these."""
+        """Return the counts with the number of unaccounted rows. Raises `Unbalanced` unless an audit judges them."""
         if self.audited:
             return {**counts, UNACCOUNTED: abs(rows)}
         summary = ", ".join(f"{rows} {term}" for term, rows in counts.items())
         raise Unbalanced(f"balance of {self.name}: {rule}, found {summary}{remark}; nothing was sealed. {self.hint}")
 
-    def _counts_of(self, part: Part, frames: Collection[DataFrame]) -> dict[str, int]:
-        if not any(part.counted.observed.uses_in(frame) for frame in frames):
-            raise InvalidPipeline(
-                f"balance of {self.name}: the transform doesn't return {part.what}: rows would be lost"
-            )
-        return part.counts()
-
 
 @dataclass
 class Balances:
-    """Those that one run of a transform makes. `sources`: what was counted of what was read, once it was."""
+    """Balances that one run of a transform registers. `sources`: counts of each source, once it was read."""
 
     by_name: dict[str, Balance] = field(default_factory=dict)
     sources: dict[str, Mapping[str, int]] = field(default_factory=dict)
 
     def add(self, balance: Balance) -> None:
-        """Raises `InvalidPipeline` for a second one of a name."""
+        """Register a balance. Raises `InvalidPipeline` for a second one of the same name."""
         if balance.name in self.by_name:
             raise InvalidPipeline(f"two folds into {balance.name}: give each windows a name, and fold once an epoch")
         self.by_name[balance.name] = balance
 
     def shares_parts(self, frames: Collection[DataFrame]) -> bool:
-        """Whether two of `frames` read one part: whichever is written first then counts it, so they go one by one."""
+        """True if two of `frames` read one part: the first to be written counts it, so they are written in turn."""
         parts = [part for balance in self.by_name.values() for part in balance.written]
         return any(sum(part.counted.observed.uses_in(frame) for frame in frames) > 1 for part in parts)
 
     def settle_counts(self, frames: Collection[DataFrame]) -> dict[str, dict[str, int]]:
-        """The counts by name, after `frames` (outputs and state, as the transform returned them) were written.
+        """Return the counts by name, after `frames` (outputs and state, as the transform returned them) were written.
 
         Raises `Unbalanced`, `InvalidPipeline`.
         """
         return {name: balance.settle_counts(frames) for name, balance in self.by_name.items()}
 
 
-_collecting: ContextVar[Balances | None] = ContextVar("balances", default=None)
-
-
 @contextmanager
 def collecting_balances(balances: Balances) -> Iterator[None]:
-    """While this lasts, one run of a transform, `balances` is told of what must agree; it forgets an earlier run."""
+    """Collect the balances that one run of a transform registers; those of an earlier run are dropped."""
     balances.by_name.clear()
     token = _collecting.set(balances)
     try:
@@ -224,16 +219,10 @@ def collecting_balances(balances: Balances) -> Iterator[None]:
 
 
 def register(balance: Balance) -> Balance:
-    """Tell whoever runs the transform; outside of a stage nobody."""
+    """Add the balance to those of the running transform, if one runs."""
     if (balances := _collecting.get()) is not None:
         balances.add(balance)
     return balance
-
-
-_HINT = (
-    "Correct the transform, or what the pipeline says of its conservation, and run the epoch again: it waits as it was "
-    "planned"
-)
 
 
 def conserved(
@@ -243,19 +232,28 @@ def conserved(
     audited: Collection[str] = (),
     offends: Mapping[str, str] = MappingProxyType({}),
 ) -> Mapping[str, DataFrame]:
-    """The outputs, counted as they are written, and a balance for each thing that the pipeline says of them; `audited`
-    are those of which audits tell what is at fault; `offends`: by output, true of a row that goes to quarantine."""
+    """Return the outputs, counted as they are written, and add a balance for each rule of the pipeline's conservation.
+
+    `audited`: outputs whose differences an audit judges. `offends`: by output, SQL that is true of a row that goes to
+    quarantine."""
     aggregates = {name: counts_of_output(pipeline.conservation, name, offends.get(name)) for name in outputs}
     counted = {name: _WrittenFrame.of(outputs[name], None, **counts) for name, counts in aggregates.items() if counts}
+
+    def part_of(output: str, number: int, rule: Conservation) -> Part:
+        terms = [
+            output,
+            *([QUARANTINED] if output in offends else []),
+            *([KEYS] if rule.key else []),
+            *([UNMATCHED] if rule.unmatched is not None else []),
+        ]
+        return Part(f"output {output}", counted[output], {term: name_of(number, term) for term in terms})
+
     for number, rule in numbered(pipeline.conservation):
         balances.add(
             Balance(
                 name=rule.name,
                 read=partial(_read_counts, balances, number, rule),
-                written=[
-                    Part(f"output {name}", counted[name], _terms_of(number, rule, name, name in offends))
-                    for name in rule.outputs
-                ],
+                written=[part_of(name, number, rule) for name in rule.outputs],
                 terms=(*rule.outputs, *([QUARANTINED] if {*rule.outputs} & {*offends} else [])),
                 left_out=tuple(rule.dropped),
                 absent=(UNMATCHED,) if rule.unmatched is not None and rule.join != "left" else (),
@@ -269,22 +267,12 @@ def conserved(
 
 @dataclass(frozen=True)
 class _WrittenFrame(CountedFrame):
-    """An output: nothing is counted but what is written."""
+    """An output, which only the write itself may count."""
 
     def counts(self) -> dict[str, int]:
         if not (counts := self.observed.counts()):
             raise StageFailed("Spark wrote an output whose rows are to be conserved, and didn't say how many")
         return counts
-
-
-def _terms_of(number: int, rule: Conservation, output: str, quarantines: bool) -> dict[str, str]:
-    terms = [
-        output,
-        *([QUARANTINED] if quarantines else []),
-        *([KEYS] if rule.key else []),
-        *([UNMATCHED] if rule.unmatched is not None else []),
-    ]
-    return {term: name_of(number, term) for term in terms}
 
 
 def _read_counts(balances: Balances, number: int, rule: Conservation) -> dict[str, int]:

@@ -18,7 +18,7 @@ _SECONDS = 5.0  #: a driver hears of its metrics from another thread, a moment a
 
 
 class _ObservedCounts(dict[str, Any]):
-    """What a Connect client's observation is told; the client updates it once an execution."""
+    """Metrics of a Connect client's observation; the client updates them once an execution."""
 
     times = 0
 
@@ -38,7 +38,7 @@ class ObservedFrame:
 
     @classmethod
     def of(cls, frame: DataFrame, **counts: str) -> ObservedFrame:
-        """`counts`: what to count, as SQL aggregates by name."""
+        """Observe `frame`. `counts`: SQL aggregates by name."""
         metric = f"lockstep-{uuid.uuid4().hex}"
         observation = Observation(metric)
         columns = [F.expr(aggregate).alias(name) for name, aggregate in counts.items()]
@@ -57,11 +57,11 @@ class ObservedFrame:
 
     @property
     def executions(self) -> int:
-        """How many jobs have read the frame to their end, as far as a Connect client is told."""
+        """Number of jobs that have read the frame completely, as far as a Connect client knows."""
         return int(cast(Any, self.observation)._result.times)
 
     def counts(self) -> dict[str, int]:
-        """What was counted, in the order that was asked for; empty if no action has read the frame."""
+        """Return the counts in their declared order; empty if no action has read the frame."""
         remote = not isinstance(self.observation, Observation)
         counts = dict(self.observation.get) if remote else self._driver_counts()
         return {name: counts[name] for name in self.names if name in counts}  # Spark 4.0 has an order of its own
@@ -75,7 +75,7 @@ class ObservedFrame:
         return counted_in_driver(self.observation) if done.isCompleted() else {}
 
     def uses_in(self, frame: DataFrame) -> int:
-        """How often the plan of `frame` reads this one."""
+        """Number of times that the plan of `frame` reads this frame."""
         if is_remote(frame.sparkSession):
             from lockstep.compute._local_plan import relation_of
 
@@ -83,7 +83,7 @@ class ObservedFrame:
         return int(frame._jdf.queryExecution().analyzed().toString().count(f"CollectMetrics {self.metric}"))
 
     def read(self) -> None:
-        """Have all of it read, and nothing kept."""
+        """Read all rows, and keep none."""
         self.frame.agg(F.count(F.lit(1))).collect()
 
     def checkpoint(self) -> DataFrame:
@@ -104,9 +104,9 @@ class ObservedFrame:
 
 @dataclass(frozen=True)
 class CountedFrame:
-    """A DataFrame whose rows the first action that reads it counts, as `aggregates` (SQL, by name) say.
+    """A DataFrame that counts `aggregates` (SQL by name) in the first action that reads it.
 
-    `visible`: what a transform gets, without the column that is only counted by.
+    `plain`: the frame without the observation. `visible`: what a transform gets, without the column that only counts.
     """
 
     frame: DataFrame
@@ -117,13 +117,13 @@ class CountedFrame:
 
     @classmethod
     def of(cls, frame: DataFrame, hidden: str | None = None, /, **aggregates: str) -> CountedFrame:
-        """`hidden`: the column that is only counted by."""
+        """Count `frame`. `hidden`: a column that only the aggregates use."""
         observed = ObservedFrame.of(frame, **aggregates)
         visible = observed.frame.drop(hidden) if hidden else observed.frame
         return cls(observed.frame, observed, frame, aggregates, visible)
 
     def counts(self) -> dict[str, int]:
-        """What was counted; counts now if the optimizer knew of no rows and cut the frame out of the plan."""
+        """Return the counts; runs a job if the optimizer removed the frame from the plan as empty."""
         if counts := self.observed.counts():
             return counts
         columns = [F.expr(aggregate).alias(name) for name, aggregate in self.aggregates.items()]

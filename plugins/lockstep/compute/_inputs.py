@@ -36,11 +36,13 @@ from lockstep.wal.sealing import QUARANTINE
 _SIZE, _END, _LONGEST = "size", "end", "longest"
 _FILE_SIZE = "_metadata.file_size"
 _LEAST_ODD, _MOST_ODD = "least_odd", "most_odd"  #: lengths of blocks that end where no frozen file does
-_MOST_SIZES = 1000  #: that are told one by one
+_MAX_SIZES = 1000  #: of one condition; of more sizes the least and the greatest
+_MAX_COLUMNS = 3  #: named in a message
+_MAX_RECORDS = 10  #: named in a message
 
 
 def counts_of_blocks(records: Records) -> dict[str, str]:
-    """Aggregates over records as they are read; none where Spark doesn't go by sizes of its own."""
+    """SQL aggregates by name over records as they are read; none where Spark doesn't rely on its own file sizes."""
     if not records.sizes:
         return {}
     length, end = "input_file_block_length()", "(input_file_block_start() + input_file_block_length())"
@@ -50,15 +52,15 @@ def counts_of_blocks(records: Records) -> dict[str, str]:
 
 
 def count_of_sizes(records: Records) -> dict[str, str]:
-    """An aggregate for `unknown_size`, which costs a quarter of the job."""
+    """The SQL aggregate that `unknown_size` takes, by name; it costs a quarter of the job."""
     if not records.sizes or "_metadata" in map(str.casefold, records.columns):
         return {}
     return {_SIZE: f"max(CASE WHEN {_FILE_SIZE} NOT {_size_condition(records.sizes)} THEN {_FILE_SIZE} END)"}
 
 
 def planned_size(records: Records) -> int | None:
-    """The size of a file, as Spark plans to read it, that no frozen one has. A Connect server looks the files up anew
-    for that, unless it keeps plans."""
+    """A file size that Spark plans to read and that no frozen file has. A Connect server lists the files again for
+    that, unless it caches plans."""
     if not count_of_sizes(records):
         return None
     strange = records.frame.where(f"{_FILE_SIZE} NOT {_size_condition(records.sizes)}")
@@ -67,14 +69,14 @@ def planned_size(records: Records) -> int | None:
 
 
 def unknown_size(counts: dict[str, Any]) -> int | None:
-    """Takes it out of what was counted: the size of a file, as Spark planned to read it, that no frozen one has."""
+    """Remove from `counts` the file size that Spark planned to read and that no frozen file has, and return it."""
     size = counts.pop(_SIZE, None)
     return None if size is None else int(size)
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """What one job told of the blocks that it read, in bytes."""
+    """Lengths and ends of the blocks that one job read, in bytes."""
 
     longest: int | None
     end: int | None
@@ -82,33 +84,32 @@ class Blocks:
 
     @classmethod
     def taken_from(cls, counts: dict[str, Any]) -> Blocks:
-        """Takes them out of what was counted."""
+        """Remove them from `counts`."""
         longest, end, least, most = (counts.pop(name, None) for name in (_LONGEST, _END, _LEAST_ODD, _MOST_ODD))
         return cls(longest, end, (least, most))
 
     def are_whole(self, sizes: Collection[int]) -> bool:
-        """Whether no file was taken for a shorter one. False also where these can't tell: besides what `may_be_whole`
-        says, several files are in blocks."""
-        return self.odd == (None, None) or (self.may_be_whole(sizes) and self._in_blocks(sizes) == 1)
+        """Return true if every file was read to its frozen end. False also if that is unknown: as in `may_be_whole`, or
+        if several files are in blocks."""
+        return self.odd == (None, None) or (
+            self.may_be_whole(sizes) and sum(size > (self.longest or 0) for size in sizes) == 1
+        )
 
     def may_be_whole(self, sizes: Collection[int]) -> bool:
-        """Whether none was, but for a stale size of so many blocks. False also where these can't tell: a job stopped
-        early, a file in blocks stands beside one that can't be cut, no record begins in the largest file's last
-        block."""
+        """Return true if every file was read to its end, unless a stale size is a whole number of blocks. False also if
+        that is unknown: the job stopped early, one file is in blocks and another can't be cut, or no record begins in
+        the largest file's last block."""
         return self.odd == (self.longest, self.longest) and self.end == max(sizes)
 
-    def _in_blocks(self, sizes: Collection[int]) -> int:
-        return sum(size > (self.longest or 0) for size in sizes)
-
     def are_cut_as(self, reference: Blocks) -> bool:
-        """Whether all were cut by the length by which another job did, which went by the frozen sizes."""
+        """Return true if all files were cut by the same length as by `reference`, a job that used the frozen sizes."""
         least, most = self.odd
         return least == most and self.odd == reference.odd
 
 
 def _size_condition(sizes: Collection[int]) -> str:
     distinct = sorted(set(sizes))
-    if len(distinct) > _MOST_SIZES:
+    if len(distinct) > _MAX_SIZES:
         return f"BETWEEN {distinct[0]}L AND {distinct[-1]}L"
     return f"IN ({', '.join(f'{size}L' for size in distinct)})"
 
@@ -123,8 +124,8 @@ class Input:
     records: Records
     observed: ObservedFrame | None
     declared: Sequence[Conservation] = ()
-    seen: ObservedFrame | None = None  #: whatever reads what was kept, if somebody has to know
-    planned: Records | None = None  #: as they are read, before anything is counted
+    seen: ObservedFrame | None = None  #: observes reads of the materialized rows
+    planned: Records | None = None  #: the records without counts
 
     @classmethod
     def plan(
@@ -137,9 +138,12 @@ class Input:
         *,
         sound: bool = False,
     ) -> Input:
-        """Plan the read; nothing is read yet. `declared`: of which rows travel how. `sound`: by a job that fails at a
-        malformed record, where that is cheaper and none goes to quarantine."""
-        records = (_sound_records(spark, source, frozen) if sound else None) or _records(spark, source, frozen)
+        """Plan the read without reading. `declared`: the pipeline's conservation. `sound`: use a job that fails at a
+        malformed record, where that is cheaper and no record goes to quarantine."""
+        records = None
+        if sound and isinstance(source, OpenRecordSource) and source.on_bad_records == "fail":
+            records = source.read_sound(spark, frozen.start, frozen.end)
+        records = records or _records(spark, source, frozen)
         if source.is_empty(frozen.start, frozen.end):
             return cls(name, source, frozen, records, None, declared)
         observed = _observe(records, name, declared)
@@ -148,32 +152,31 @@ class Input:
 
     @property
     def quarantines(self) -> bool:
-        """Whether malformed records go to quarantine."""
+        """True if malformed records go to quarantine."""
         marked = self.records.marked
         return marked and isinstance(self.source, OpenRecordSource) and self.source.on_bad_records == "quarantine"
 
     def marked(self) -> Records:
-        """The records with the malformed ones marked, also where no mark was asked for at first."""
+        """The records with the malformed ones marked, even if they were read as sound."""
         if not self.records.sound:
             return self.records
         return _records(self.records.frame.sparkSession, self.source, self.range)
 
     @cached_property
     def frame(self) -> DataFrame:
-        """What the transform gets: the rows that parse. It never sees the others, even where they fail the epoch."""
+        """The rows that parse, which the transform gets; never the others, even where they fail the epoch."""
         if not self.records.marked:
             return self.records.frame
-        return self.records.frame.where(f"{BAD} IS NULL").drop(
-            BAD, FILE, WHY
-        )  # who counts has read every column already
+        # the counts before it have read every column
+        return self.records.frame.where(f"{BAD} IS NULL").drop(BAD, FILE, WHY)
 
     def uses(self, outputs: Iterable[DataFrame]) -> int:
-        """How often the outputs' plans read this input."""
+        """Number of times that the outputs' plans read this input."""
         observed = self.seen or self.observed
         return sum(observed.uses_in(output) for output in outputs) if observed else 0
 
     def materialize(self) -> Input:
-        """Read the range now, once; whatever reads this input afterwards sees the same rows.
+        """Read the range now, once; every later read of this input sees the same rows.
 
         A local checkpoint and not `persist`: no other plan can match it, a dead client's copy goes with its session,
         and 3 M flights took three quarters of the time.
@@ -183,7 +186,7 @@ class Input:
         return replace(self, records=replace(self.records, frame=self.observed.checkpoint()))
 
     def materialize_traceably(self) -> Input:
-        """`kept`, such that `uses` can still tell who reads it."""
+        """As `materialize`, with reads of the materialized rows observed, so that `uses` counts them."""
         materialized = self.materialize()
         if materialized.observed is None:
             return materialized
@@ -191,9 +194,11 @@ class Input:
         return replace(materialized, records=replace(materialized.records, frame=seen.frame), seen=seen)
 
     def counts(self, spark: SparkSession) -> dict[str, int]:
-        """Rows read, of them bad (malformed) ones, and what is counted for the pipeline's conservation; reads the range
-        now if the optimizer found no need to, or the transform stopped before its end, or it has to be told from one
-        whose file was read short. Raises `StageFailed` if Spark hasn't read the files to their end."""
+        """Return the numbers of rows read and of bad (malformed) ones, and the counts for the pipeline's conservation.
+
+        Reads the range again if the optimizer skipped it, the transform stopped before its end, or the counts don't
+        show that the files were read to their end. Raises `StageFailed` if Spark hasn't read them to their end.
+        """
         if self.observed is None:
             return dict.fromkeys(("rows", "bad", *counts_of_source(self.declared, self.name)), 0)
         expected = self.source.rows_held(self.range.start, self.range.end) or 0
@@ -203,10 +208,16 @@ class Input:
         if all_held and blocks.are_whole(sizes):
             return counts
         if self.planned is not None and (size := planned_size(self.planned)) is not None:
-            raise StageFailed(self._told_of(f"a file as one of {size} bytes"))
+            raise self._stale_read(f"a file as one of {size} bytes")
         if all_held and blocks.may_be_whole(sizes):
             return counts
-        recount, whole = self._read_again(spark)
+        records = _records(spark, self.source, self.range)
+        observed = _observe(records, self.name, self.declared, count_of_sizes(records))
+        observed.read()
+        recount = observed.counts()
+        whole = Blocks.taken_from(recount)
+        if (size := unknown_size(recount)) is not None:
+            raise self._stale_read(f"a file as one of {size} bytes")
         if recount["rows"] < expected:
             raise StageFailed(
                 f"source {self.name}: the footers of its files say {expected} rows, and Spark read {recount['rows']}; "
@@ -214,24 +225,13 @@ class Input:
             )
         alike = blocks.are_whole(sizes) or blocks.are_cut_as(whole)
         if not alike and counts["rows"] != recount["rows"]:  # as many rows were all of them, however they were cut
-            raise StageFailed(self._told_of(f"files in blocks of {' to '.join(map(str, blocks.odd))} bytes"))
+            raise self._stale_read(f"files in blocks of {' to '.join(map(str, blocks.odd))} bytes")
         return counts if all_held else recount
 
-    def _read_again(self, spark: SparkSession) -> tuple[dict[str, int], Blocks]:
-        """By a job that asks for each file's size, too."""
-        records = _records(spark, self.source, self.range)
-        again = _observe(records, self.name, self.declared, count_of_sizes(records))
-        again.read()
-        counts = again.counts()
-        blocks = Blocks.taken_from(counts)
-        if (size := unknown_size(counts)) is not None:
-            raise StageFailed(self._told_of(f"a file as one of {size} bytes"))
-        return counts, blocks
-
-    def _told_of(self, what: str) -> str:
-        return (
-            f"source {self.name}: Spark read {what}, and no file that the plan froze is so: it goes by what it knew of "
-            "an earlier one; nothing was sealed"
+    def _stale_read(self, what: str) -> StageFailed:
+        return StageFailed(
+            f"source {self.name}: Spark read {what}, and no file that the plan froze is so: it used the size of an "
+            "earlier version of a file; nothing was sealed"
         )
 
 
@@ -239,12 +239,6 @@ def _records(spark: SparkSession, source: OpenSource, frozen: SourceRange) -> Re
     if isinstance(source, OpenRecordSource):
         return source.read_records(spark, frozen.start, frozen.end)
     return Records(source.read(spark, frozen.start, frozen.end), ())
-
-
-def _sound_records(spark: SparkSession, source: OpenSource, frozen: SourceRange) -> Records | None:
-    if not isinstance(source, OpenRecordSource) or source.on_bad_records != "fail":
-        return None
-    return source.read_sound(spark, frozen.start, frozen.end)
 
 
 def _observe(
@@ -262,24 +256,22 @@ def _observe(
     return ObservedFrame.of(records.frame, rows="count(1)", bad=bad, **more)
 
 
-_MAX_COLUMNS = 3
-
-
 def reasons_of(spark: SparkSession, reading: Reading, records: Sequence[str]) -> list[str]:
-    """A reason a record. Each is parsed again with all columns as text, then with one of them as what it should be."""
+    """Return one reason per record. Each is parsed again with all columns as text, then with one column as its type."""
     fields = fields_of(reading.schema or "")
-    tried = ", ".join(_fails(reading, fields, typed) for typed in (None, *fields))
+
+    def fails(typed: Field | None) -> str:
+        columns = ", ".join(
+            f"{quote_name(field.name)} {plain_text(field.type) if field is typed else 'STRING'}" for field in fields
+        )
+        return f"{reading.parser(columns, 'value')}.{BAD} IS NOT NULL"
+
+    tried = ", ".join(map(fails, (None, *fields)))
     frame = spark.createDataFrame(list(enumerate(records)), "number INT, value STRING")
     fails_by_number = {
         row["number"]: row["fails"] for row in frame.selectExpr("number", f"array({tried}) AS fails").collect()
     }
     return [_reason(reading, fields, fails_by_number[number]) for number in range(len(records))]
-
-
-def _fails(reading: Reading, fields: Sequence[Field], typed: Field | None) -> str:
-    columns = [f"{quote_name(field.name)} {plain_text(field.type) if field is typed else 'STRING'}" for field in fields]
-    parsed = reading.parser(", ".join(columns), "value")
-    return f"{parsed}.{BAD} IS NOT NULL"
 
 
 def _reason(reading: Reading, fields: Sequence[Field], fails: Sequence[bool]) -> str:
@@ -292,14 +284,11 @@ def _reason(reading: Reading, fields: Sequence[Field], fails: Sequence[bool]) ->
     return ", ".join(columns[:_MAX_COLUMNS]) + more if columns else "doesn't parse"
 
 
-_SHOWN = 10
-
-
 def settle(source_input: Input, count: SourceCount, folder: str) -> None:
-    """Quarantine the input's malformed records, `count.quarantined` of them, in the execution's `folder`.
+    """Write the input's malformed records, `count.quarantined` of them, to quarantine in the execution's `folder`.
 
-    Raises `BadRecords`, with the first ten by file, line, column and reason, if the source wants none in quarantine;
-    and what the source raises if it can't be said yet that they are malformed.
+    Raises `BadRecords` with the first ten by file, line, column and reason if the source has no quarantine, and what
+    the source raises if it can't confirm yet that they are malformed.
     """
     if count.quarantined == 0:
         return
@@ -313,7 +302,7 @@ def settle(source_input: Input, count: SourceCount, folder: str) -> None:
 
 
 def _message(source: str, count: SourceCount, records: Records, bad: DataFrame) -> str:
-    bad_rows = [row.asDict() for row in bad.limit(_SHOWN).collect()]
+    bad_rows = [row.asDict() for row in bad.limit(_MAX_RECORDS).collect()]
     rows = [(path_of(row["file"]), row["record"]) for row in bad_rows]
     reading = records.reading
     why = reasons_of(bad.sparkSession, reading, [record for _, record in rows]) if reading else [""] * len(rows)

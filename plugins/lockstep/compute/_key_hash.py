@@ -1,7 +1,7 @@
 """Spark's xxhash64 of columns, computed on Arrow's: the bucket in which a key's row is, without asking Spark.
 
-XXH64 (Yann Collet) over each value's bytes as Spark lays them out, the hash of a column the seed of the next, 42 the
-first; a null leaves the seed as it is. All rows of a column at once; texts by their length.
+XXH64 (Yann Collet) over each value's bytes as Spark lays them out. The hash of a column is the seed of the next, the
+first seed is 42; a null leaves the seed as it is. All rows of a column at once; texts by their length.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ _LONG = 18  #: digits of a decimal that Spark hashes as a number; longer ones as
 
 Hashes = np.ndarray[tuple[int], np.dtype[np.uint64]]
 Matrix = np.ndarray[tuple[int, int], np.dtype[np.uint8]]
+_PLACE = "lockstep_place"
 
 
 def can_hash(kind: pa.DataType) -> bool:
-    """Whether values of this type can be hashed here; floats, which have two zeros, and nested ones can't."""
+    """True if values of this type can be hashed here; not floats, which have two zeros, and not nested types."""
     return bool(
         at.is_boolean(kind)
         or at.is_signed_integer(kind)
@@ -109,7 +110,7 @@ def _texts(column: pa.Array, seeds: Hashes) -> Hashes:
 
 
 def _bytes(text: Matrix, seeds: Hashes) -> Hashes:
-    """XXH64 of texts of one length, a row each."""
+    """XXH64 of texts of one length, one per row."""
     length, at_byte = text.shape[1], 0
     if length >= 32:
         lanes = [seeds + _P1 + _P2, seeds + _P2, seeds.copy(), seeds - _P1]
@@ -157,11 +158,8 @@ def _rotated(words: Hashes, by: int) -> Hashes:
     return (words << np.uint64(by)) | (words >> np.uint64(64 - by))
 
 
-_PLACE = "lockstep_place"
-
-
 def among(rows: pa.Table, lookup: pa.Table, key: Sequence[str]) -> pa.ChunkedArray | pa.Array:
-    """Of each of `rows`, whether its key, which has no null, is one of `others`', under the same types."""
+    """A mask of the `rows` whose key is one of the keys of `lookup`. Keys have the same types in both, and no nulls."""
     if len(key) == 1:
         return pc.is_in(rows[key[0]], lookup[key[0]].combine_chunks())
     places = pa.array(np.arange(len(rows)))

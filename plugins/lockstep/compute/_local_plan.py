@@ -1,6 +1,6 @@
-"""The plan of a Connect DataFrame over rows that this process has: the server gets them once it is asked about them.
+"""The plan of a Connect DataFrame over rows in this process. The server gets the rows only when it runs the plan.
 
-Most such frames are written by this process, and nobody ever asks.
+Most such frames are written by this process, and never sent.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _rows_left_out: ContextVar[bool] = ContextVar("left_out", default=False)
 
 @contextmanager
 def without_rows() -> Iterator[None]:
-    """While this lasts, plans are only looked at: nothing is sent."""
+    """Build plans without their rows, for inspection: nothing is sent."""
     token = _rows_left_out.set(True)
     try:
         yield
@@ -30,7 +30,7 @@ def without_rows() -> Iterator[None]:
 
 
 class LocalRowsPlan(LogicalPlan):
-    """`createDataFrame(table, schema)` of `spark`, when it is needed."""
+    """`spark.createDataFrame(table, schema)`, called when the plan is first run."""
 
     def __init__(self, spark: SparkSession, table: pa.Table, schema: StructType) -> None:
         super().__init__(None)
@@ -47,7 +47,7 @@ class LocalRowsPlan(LogicalPlan):
         relation.repartition.input.CopyFrom(self._sent.plan(session))
         relation.repartition.num_partitions = 1  # else an aggregation of a few rows would shuffle them
         relation.repartition.shuffle = False
-        relation.common.plan_id = self._root_plan_id  # by which columns of the frame are found
+        relation.common.plan_id = self._root_plan_id  # columns of the frame refer to it
         return relation
 
     def frame(self) -> DataFrame:
@@ -58,7 +58,7 @@ class LocalRowsPlan(LogicalPlan):
 
 
 def relation_of(frame: DataFrame) -> Any:
-    """What a Spark Connect client would send of the frame's plan, for who only looks at it."""
+    """The frame's plan as a Spark Connect client would send it, without rows."""
     plan: Any = cast(Any, frame)._plan
     with without_rows():
         return plan.plan(frame.sparkSession.client)

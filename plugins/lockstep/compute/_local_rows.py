@@ -1,4 +1,4 @@
-"""Rows that this process holds as Arrow: few enough that a Spark job over them would cost more than they do."""
+"""Rows that this process holds as Arrow, where a Spark job over so few rows would cost more."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-VARIABLE = "LOCKSTEP_STATE_ROWS"  #: how many rows this process takes at once; 0: none, Spark does everything
+VARIABLE = "LOCKSTEP_STATE_ROWS"  #: rows that this process takes at once; 0: none, Spark does everything
 _ROWS = 1_000_000
 _BYTES = 64 << 20  #: of Arrow, however few rows they are
-_OUTPUTS = 8  #: that this process holds at once, for however many epochs it stages side by side: half a gigabyte
+_MAX_OUTPUTS = 8  #: that this process holds at once, over all epochs that it stages concurrently: half a gigabyte
 
 
 def most_rows() -> int:
-    """How many rows this process takes at once. Raises `NotConfigured`."""
+    """Number of rows that this process takes at once. Raises `NotConfigured`."""
     text = os.environ.get(VARIABLE, str(_ROWS))
     if not text.isdecimal():
         raise NotConfigured(f"{VARIABLE}={text!r} must be a whole number of rows; 0 leaves everything to Spark")
@@ -35,29 +35,31 @@ def most_rows() -> int:
 
 
 class MemoryBudget:
-    """Which outputs of epochs that are staged side by side this process holds: of each as much as it takes at once."""
+    """Limits the outputs whose rows this process holds at once, over epochs that are staged concurrently."""
 
-    def __init__(self, most: int = _OUTPUTS) -> None:
-        self._most, self._held, self._lock = most, 0, Lock()
+    def __init__(self, max_outputs: int = _MAX_OUTPUTS) -> None:
+        self._max_outputs, self._reserved, self._lock = max_outputs, 0, Lock()
 
     @contextmanager
     def reserve(self, outputs: int) -> Iterator[bool]:
-        """Until the block is left. False: others have it, and nothing is taken. An epoch alone gets it in any case."""
+        """Reserve `outputs` until the block ends. Yields false, and reserves nothing, if other epochs use the budget.
+
+        A single epoch gets its reservation in any case."""
         with self._lock:
-            fits = self._held == 0 or self._held + outputs <= self._most
-            self._held += outputs if fits else 0
+            fits = self._reserved == 0 or self._reserved + outputs <= self._max_outputs
+            self._reserved += outputs if fits else 0
         try:
             yield fits
         finally:
             with self._lock:
-                self._held -= outputs if fits else 0
+                self._reserved -= outputs if fits else 0
 
 
-MEMORY_BUDGET = MemoryBudget()  #: the process's
+MEMORY_BUDGET = MemoryBudget()  #: of this process
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """As Spark hands such rows out, and as its files have them; every column may be null."""
+    """The Arrow schema of such rows as Spark collects and writes them; every column is nullable."""
     from lockstep.spark._pyspark import to_arrow_schema
 
     arrow = to_arrow_schema(schema)
@@ -65,9 +67,10 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 
 
 def collect_few(frame: DataFrame) -> pa.Table | None:
-    """All rows of `frame`, by one job; None if there are more than this process takes, or their types aren't Arrow's.
+    """Collect all rows of `frame` by one job. None if they are more than this process takes, or have types unknown to
+    Arrow.
 
-    Of more no row is kept; on a Connect server the job is ended.
+    Then no row is kept, and on a Connect server the job is ended.
     """
     if (most := most_rows()) == 0:
         return None
@@ -82,13 +85,15 @@ def collect_few(frame: DataFrame) -> pa.Table | None:
 
 
 def collect_plain(frame: DataFrame, max_bytes: int = _BYTES) -> pa.Table | None:
-    """As `collect_few`, of an output that Spark's Parquet writer would take as it is, with the schema that its file
-    would have; None for another one, before its job has begun. Only at Spark Connect."""
+    """As `collect_few`, with the schema that Spark's Parquet file would have; only at Spark Connect.
+
+    None, before a job begins, for columns whose files differ by writer."""
     return _streamed(frame, most_rows(), _arrow_of_plain, max_bytes) if most_rows() > 0 else None
 
 
 def _arrow_of_plain(schema: StructType) -> pa.Schema | None:
-    """None unless files of these columns read alike whoever wrote them; and Spark refuses two columns of one name."""
+    """The schema of Spark's file, or None: nested columns depend on the writer, and Spark refuses two columns of one
+    name."""
     from pyspark.sql import types
 
     times = (types.DateType, types.TimestampType, types.TimestampNTZType)
@@ -107,7 +112,7 @@ def _streamed(
     arrow_of: Callable[[StructType], pa.Schema | None] = arrow_schema,
     max_bytes: int = _BYTES,
 ) -> pa.Table | None:
-    """`arrow_of` None: Spark has to do it."""
+    """Collect up to `max_rows` rows and `max_bytes`; None for more, or where `arrow_of` returns None."""
     client: Any = frame.sparkSession.client
     plan: Any = frame._plan
     schema: pa.Schema | None = None
@@ -116,7 +121,7 @@ def _streamed(
     try:
         for part in stream:
             if not isinstance(part, pa.Table):
-                cast(Any, frame)._cached_schema = part  # which else would be asked for
+                cast(Any, frame)._cached_schema = part  # saves a request for it
                 if (schema := arrow_of(part)) is None:
                     return None
                 continue
@@ -147,11 +152,11 @@ class LocalFrame(CountedFrame):
         count: Callable[[pa.Table], dict[str, int]],
         **aggregates: str,
     ) -> LocalFrame:
-        """`aggregates` says in SQL what `count` says of Arrow: who writes the rows is asked."""
+        """A frame over `table`. `aggregates` counts in Spark's SQL what `count` counts on Arrow in this process."""
         counted = CountedFrame.of(frame_of(spark, table), hidden, **aggregates)
         local = cls(**vars(counted), table=table, count=count)
         visible_rows = table.drop_columns([hidden]) if hidden else table
-        written = local._written  # what is kept of a frame must not know it, or it would stay for ever
+        written = local._written  # a value that refers to its key would keep the frame alive
         _tables[local.visible] = _Rows(visible_rows, lambda: written.append(True))
         return local
 
@@ -169,7 +174,7 @@ _tables: WeakKeyDictionary[DataFrame, _Rows] = WeakKeyDictionary()
 
 
 def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
-    """A DataFrame over these rows, and nothing that knows them again."""
+    """A DataFrame over these rows."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     schema = from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
@@ -181,18 +186,18 @@ def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
 
 
 def remember(frame: DataFrame, table: pa.Table) -> DataFrame:
-    """`frame`, known to be these rows."""
+    """Record that `frame` has exactly these rows, and return it."""
     _tables[frame] = _Rows(table, lambda: None)
     return frame
 
 
 def rows_in(frame: DataFrame) -> pa.Table | None:
-    """The rows of a frame that this process made of them, exactly this one; None for any other."""
+    """The rows of a frame that `remember` or `LocalFrame` recorded; None for any other object, even an equal frame."""
     entry = _tables.get(frame)
     return entry.table if entry else None
 
 
 def note_written(frame: DataFrame) -> None:
-    """This process has written what `rows_in` gave."""
+    """Record that this process has written the rows of `rows_in`."""
     if entry := _tables.get(frame):
         entry.written()

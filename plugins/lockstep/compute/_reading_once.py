@@ -24,28 +24,27 @@ from lockstep.errors import StageFailed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+_readings: ContextVar[Readings | None] = ContextVar("readings", default=None)
+_BYTES = 6 << 20  #: of Arrow: more would be sent back to Spark in more time than it takes to keep an input
 
 
 class ReadAgain(BaseException):
-    """The inputs have to be kept, and the transform called anew. No `Exception`: a transform must not catch it."""
+    """The inputs have to be kept, and the transform called again. Not an `Exception`: a transform must not catch it."""
 
 
 @dataclass
 class Readings:
-    """The frames that jobs of Lockstep's own have read while the transform ran. `once`: the inputs aren't kept.
-    `computed`: whether of some frame only the rows are left."""
+    """The frames that Lockstep's own jobs have read while the transform ran. `once`: the inputs aren't kept.
+    `computed`: the plan of some frame was replaced by its rows."""
 
     once: bool
     frames: list[DataFrame] = field(default_factory=list)
     computed: bool = False
 
 
-_readings: ContextVar[Readings | None] = ContextVar("readings", default=None)
-
-
 @contextmanager
 def noting_reads(*, once: bool) -> Iterator[Readings]:
-    """While this lasts, one run of a transform, it is noted what reads its inputs; `once`: they aren't kept."""
+    """Record the frames that jobs read during one run of a transform. `once`: its inputs aren't kept."""
     readings = Readings(once)
     token = _readings.set(readings)
     try:
@@ -55,39 +54,36 @@ def noting_reads(*, once: bool) -> Iterator[Readings]:
 
 
 def reads_once() -> bool:
-    """Whether the inputs aren't kept, so that whoever reads one should do so once."""
+    """True if the inputs aren't kept, so that each should be read once."""
     return (readings := _readings.get()) is not None and readings.once
 
 
 def note_read(frame: DataFrame) -> None:
-    """A job has read all of `frame`."""
+    """Record that a job has read all of `frame`."""
     if (readings := _readings.get()) is not None:
         readings.frames.append(frame)
 
 
 def note_computed(frame: DataFrame) -> None:
-    """A job has read all of `frame`, and nobody needs to again."""
+    """Record that a job has read all of `frame`, and that no other job needs to."""
     if (readings := _readings.get()) is not None:
         readings.frames.append(frame)
         readings.computed = True
 
 
 def require_kept(why: str) -> None:
-    """Somebody has to read the inputs a second time. Raises `ReadAgain` if they aren't kept."""
+    """Raise `ReadAgain` if the inputs aren't kept, as they are read a second time because of `why`."""
     if (readings := _readings.get()) is not None and readings.once:
         raise ReadAgain(why)
 
 
-_BYTES = 6 << 20  #: of Arrow: more would be sent back to Spark in more time than it takes to keep an input
-
-
 def compute_once(frame: DataFrame) -> pa.Table | None:
-    """The rows of `frame`, where inputs are read but once and it is made of an aggregation row by row: that is computed
-    by one job, and whatever reads it, or did before, gets these rows. Columns that `frame` leaves out may be there.
+    """Compute the aggregation that `frame` is made of, row by row, by one job; return the rows.
 
-    None, and nothing was done, of anything else: its rows may be as many as those that it reads.
-    Raises `ReadAgain` if they are many, or not flat, or if outside systems were asked for what is computed anew if
-    anything else reads the input; `StageFailed` if Spark counted others than it handed out.
+    Every plan with that aggregation, also one made before, gets these rows from then on. The result may have columns
+    that `frame` leaves out. None, with nothing done, if inputs are kept or `frame` is no such aggregation: it may have
+    as many rows as its input. Raises `ReadAgain` if the rows are many, or not flat, or if an enrichment was made, which
+    may be asked only once; `StageFailed` if Spark counted other rows than it returned.
     """
     if not reads_once():
         return None
@@ -109,7 +105,7 @@ def _aggregation(plan: Any) -> Any:
 
 
 def _selected_from(plan: Any) -> Any:
-    """Of what `plan` is a plain selection of columns."""
+    """The plan below `plan`'s plain selections of columns."""
     from pyspark.sql.connect import plan as plans
     from pyspark.sql.connect.expressions import ColumnReference
 
@@ -132,9 +128,9 @@ def _computed(frame: DataFrame, plan: Any) -> pa.Table:
     table = _rows(counted.frame)
     note_computed(before)
     if len(table) != (rows := counted.counts().get("rows")):
-        raise StageFailed(f"Spark counted {rows} rows that are looked up in the state and handed out {len(table)}")
+        raise StageFailed(f"Spark counted {rows} rows that are looked up in the state and returned {len(table)}")
     local_plan = LocalRowsPlan(frame.sparkSession, table, counted.frame.schema)
-    local_plan._root_plan_id = plan._plan_id  # by which columns of the frame are found
+    local_plan._root_plan_id = plan._plan_id  # columns of the frame refer to it
     plan.plan, plan.held = local_plan.plan, table
     return table
 
@@ -142,5 +138,5 @@ def _computed(frame: DataFrame, plan: Any) -> pa.Table:
 def _rows(frame: DataFrame) -> pa.Table:
     table = collect_plain(frame, _BYTES)
     if table is None:
-        require_kept("what is looked up in the state is too much for this process, or not flat")
+        require_kept("the keys that are looked up in the state are too many for this process, or not flat")
     return table

@@ -29,33 +29,41 @@ from lockstep.definition.ddl import quote_name
 from lockstep.errors import InvalidPipeline
 from lockstep.wal.table_staging import TableStaging, with_field_ids
 
-MOST_PARTITIONS = 1000  #: of one epoch, each a file at least
+MAX_PARTITIONS = 1000  #: of one epoch, each a file at least
 _TIME = re.compile(r"(year|month|day|hour)\((.+)\)")
 _KEY, _FIRST, _FILES = "__lockstep_partition", "__lockstep_first", "__lockstep_files"
-_ROWS = 5_000_000  #: of a file, where nobody knows how large they are
+_ROWS = 5_000_000  #: of a file, where their size is unknown
 _MICROS = {"day": 86_400_000_000, "hour": 3_600_000_000}
 _UNHASHED = (MapType, ArrayType, StructType)
 _log = logging.getLogger(__name__)
+FILE_BYTES = 128 << 20  #: of what is read, by Spark's own estimate: from twice as much on there are two files
+_MAX_FILES = 10_000  #: of an output; an estimate of more is taken as unknown
+_ESTIMATE = re.compile(r"sizeInBytes=([0-9.]+(?:E\+?[0-9]+)?) ([KMGTPE]i)?B")
+_UNITS = {"": 0, "Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+OPTIONS = {
+    "compression": "zstd",
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+}
 
 
 def by_partition(rows: DataFrame, output: str, partition_by: Sequence[str], files: int | None) -> DataFrame:
-    """`rows`, of which each of Spark's partitions will be a file with rows of one partition of the table. `files`: as
-    many as all of them should be, were they of one; None: nobody knows. `partition_by` as in `TableStaging`.
+    """Repartition `rows` so that each of Spark's partitions becomes a file with rows of one partition of the table.
 
-    Of more than `MOST_PARTITIONS` they stay where they are: the sink refuses a file of several. Raises
-    `InvalidPipeline` for a column that isn't there.
+    `files`: how many files all rows should fill; None: unknown. `partition_by`: as in `TableStaging`. Rows of more than
+    `MAX_PARTITIONS` partitions aren't moved; the sink then refuses a file with several. Raises `InvalidPipeline` for a
+    missing column.
     """
     types = {field.name: field.dataType for field in rows.schema}
     key = F.to_json(F.array(*(_value(text, types, output) for text in partition_by)))
     checkpoint = ObservedFrame.of(rows.withColumn(_KEY, key), rows="count(1)").checkpoint()
-    counts = {row[_KEY]: row["count"] for row in checkpoint.groupBy(_KEY).count().limit(MOST_PARTITIONS + 1).collect()}
-    if len(counts) > MOST_PARTITIONS:
+    counts = {row[_KEY]: row["count"] for row in checkpoint.groupBy(_KEY).count().limit(MAX_PARTITIONS + 1).collect()}
+    if len(counts) > MAX_PARTITIONS:
         _log.warning(
             "output %s: an epoch has rows of more than %s partitions by %s: its files are left as the transform makes "
             "them, and taken if each has rows of one; otherwise have the transform repartition by it, plan shorter "
             "epochs, or partition the table by less",
             output,
-            MOST_PARTITIONS,
+            MAX_PARTITIONS,
             ", ".join(partition_by),
         )
         return checkpoint.drop(_KEY)
@@ -79,7 +87,7 @@ def _moved(rows: DataFrame, types: Mapping[str, DataType], counts: Mapping[str, 
 
 
 def _value(text: str, types: Mapping[str, DataType], output: str) -> Column:
-    """A text, or null, that is another one for each value of a partition field."""
+    """A text, or null, that differs for each value of a partition field."""
     time, name = match.groups() if (match := _TIME.fullmatch(text)) else ("", text)
     if name not in types:
         raise InvalidPipeline(
@@ -98,7 +106,7 @@ def _value(text: str, types: Mapping[str, DataType], output: str) -> Column:
 
 
 def _day(column: Column, type: DataType) -> Column:
-    """As Iceberg has it: of an instant, in UTC."""
+    """The day as Iceberg defines it: for an instant, in UTC."""
     if not isinstance(type, TimestampType):
         return column.cast("date")
     return F.date_add(F.lit(date(1970, 1, 1)), F.round(_floor(column, _MICROS["day"]) / _MICROS["day"]).cast("int"))
@@ -113,21 +121,11 @@ def _quoted(name: str) -> Column:
     return F.col(f"`{name.replace('`', '``')}`")
 
 
-FILE_BYTES = 128 << 20  #: of what is read, by Spark's own estimate: from twice as much on there are two files
-_MAX_FILES = 10_000  #: of an output; an estimate that asks for more knows nothing
-_ESTIMATE = re.compile(r"sizeInBytes=([0-9.]+(?:E\+?[0-9]+)?) ([KMGTPE]i)?B")
-_UNITS = {"": 0, "Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
-OPTIONS = {
-    "compression": "zstd",
-    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-}
-
-
 def adoptable(frame: DataFrame, output: str, home: TableStaging, epoch: int) -> DataFrame:
-    """The rows with their epoch's column, in no more partitions than there should be files, each with rows of one
+    """Add the epoch's column to the rows, in no more Spark partitions than there should be files, each with rows of one
     partition of the table. Raises `InvalidPipeline`.
 
-    Of a table without partitions rows aren't moved: an epoch that is large by its estimate is written as it comes.
+    For a table without partitions rows aren't moved: a large epoch, by its estimate, is written as it is.
     """
     require_no_epoch_column(frame.columns, output, home)
     marked = frame.withColumn(home.epoch_column, F.lit(epoch).cast("long"))
@@ -139,7 +137,7 @@ def adoptable(frame: DataFrame, output: str, home: TableStaging, epoch: int) -> 
 
 
 def _numbered(frame: DataFrame, home: TableStaging) -> DataFrame:
-    """With the field ids that the files are to have."""
+    """Add the field ids of the table to the frame's columns."""
     ids, fields = home.ids_of(frame.columns), frame.schema.fields
     if not ids or any(isinstance(field.dataType, ArrayType | MapType | StructType) for field in fields):
         return frame
@@ -148,14 +146,14 @@ def _numbered(frame: DataFrame, home: TableStaging) -> DataFrame:
 
 
 def with_epoch(rows: pa.Table, output: str, home: TableStaging, epoch: int) -> pa.Table:
-    """The same of rows that this process holds."""
+    """Add the epoch's column and the table's field ids to rows in this process."""
     require_no_epoch_column(rows.column_names, output, home)
     marked = rows.append_column(home.epoch_column, pa.array([epoch], pa.int64()).take(pa.repeat(0, rows.num_rows)))
     return marked.cast(with_field_ids(marked.schema, home.ids_of(marked.column_names)))
 
 
 def require_no_epoch_column(columns: list[str], output: str, home: TableStaging) -> None:
-    """Raises `InvalidPipeline` for an output that has a column by that name."""
+    """Raise `InvalidPipeline` if the output has a column with the name of the epoch's column."""
     if home.epoch_column.lower() in map(str.lower, columns):
         raise InvalidPipeline(
             f"output {output} has a column {home.epoch_column}, which its table keeps for the epoch's number: drop or "
@@ -164,7 +162,7 @@ def require_no_epoch_column(columns: list[str], output: str, home: TableStaging)
 
 
 def _estimated_bytes(frame: DataFrame) -> int | None:
-    """What Spark's optimizer believes that `frame` takes; None if it doesn't say."""
+    """Size of `frame` as estimated by Spark's optimizer; None if it has no estimate."""
     plan = str(cast(Any, frame)._explain_string(mode="cost"))
     match = _ESTIMATE.search(plan.partition("Optimized Logical Plan")[2])
     return int(float(match[1]) * 2 ** _UNITS[match[2] or ""]) if match else None

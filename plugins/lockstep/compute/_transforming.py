@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-#: what a mistake in the code raises, on every try again
+#: errors that a mistake in the code raises, again on every retry
 _MISTAKES = (TypeError, NameError, AttributeError, LookupError, ImportError, AssertionError)
 
 
@@ -33,7 +33,7 @@ class _Unknown(KeyError):
 
 
 class ByName(dict[str, T]):
-    """A transform's inputs, or its states: one that isn't there is refused with the names of those that are."""
+    """A transform's inputs or states by name; the error for a missing one lists the names that exist."""
 
     def __init__(self, kind: str, values: Mapping[str, T]) -> None:
         super().__init__(values)
@@ -44,7 +44,8 @@ class ByName(dict[str, T]):
 
 
 def call_transform(pipeline: Pipeline, *arguments: Mapping[str, Any]) -> Any:
-    """What the transform returns. Raises `InvalidPipeline` for a mistake in it, `StageFailed` for what may pass."""
+    """Call the transform. Raises `InvalidPipeline` for a mistake in it, `StageFailed` for an error that a retry may
+    avoid."""
     try:
         return pipeline.transform(*arguments)
     except _Unknown as error:
@@ -55,7 +56,7 @@ def call_transform(pipeline: Pipeline, *arguments: Mapping[str, Any]) -> Any:
         raise
     except Exception as error:
         if isinstance(error, PySparkException) and not isinstance(error, _MISTAKES):
-            raise  # Spark's answer to a query, which says more than the place where it was asked
+            raise  # Spark's error is more precise than the place of the query
         failure = InvalidPipeline if isinstance(error, _MISTAKES) else StageFailed
         kind, place = describe_raised(error, _kind_of_error(error)), describe_place(error, __file__)
         raise failure(f"pipeline {pipeline.name}: its transform raises {kind} ({place})") from cause(error, quotes=True)
@@ -97,7 +98,7 @@ def require_outputs(pipeline: Pipeline, epoch: int, planned: Collection[str], re
 
 
 def _kind_of_error(error: Exception) -> str:
-    """Of pyspark's own also which one it is: its name for it quotes nothing."""
+    """The error's class, and for pyspark's errors the condition, which quotes no values."""
     condition = error.getCondition() if isinstance(error, PySparkException) else None
     return " ".join(filter(None, (type(error).__name__, condition)))
 
@@ -114,15 +115,15 @@ def _kind_of(value: object) -> str:
 
 
 def require_deletes(pipeline: Pipeline, outputs: Mapping[str, DataFrame], balances: Balances) -> None:
-    """Raises `InvalidPipeline` if a sink keeps one row a key of sessions, and would keep those that are no more."""
-    deaf = [
+    """Raise `InvalidPipeline` if a sink upserts sessions and can't delete those that later sessions absorb."""
+    without_deletes = [
         (sink.name, output)
         for sink in pipeline.sinks
         for output in sink.outputs
         if output in outputs and sink.lacks_deletes(output)
     ]
     parts = [part for balance in balances.by_name.values() if balance.takes_back for part in balance.written]
-    for sink, output in deaf:
+    for sink, output in without_deletes:
         if any(part.what == "results" and part.counted.observed.uses_in(outputs[output]) for part in parts):
             raise InvalidPipeline(
                 f"pipeline {pipeline.name}: sink {sink} upserts {output}, which holds sessions that may be absorbed by "

@@ -1,7 +1,7 @@
-"""An epoch's panes merged with the windows before, in this process: which Spark does with many (`_window_sql`).
+"""An epoch's few panes merged with the windows before, in this process; Spark merges many (`_window_sql`).
 
-Exact as Spark is: sums are made with 76 digits and must fit their declared type. Whatever this process isn't sure of it
-leaves to Spark (`Unsure`), which then gives the answer, or its own error.
+As exact as Spark: sums are made with 76 digits and must fit their declared type. What this process can't decide it
+leaves to Spark (`Unsure`), which returns the result, or its own error.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Merged:
 
 
 def can_merge(windows: WindowDefinition) -> bool:
-    """Whether these types are merged here alike: of floats neither keys nor least and greatest are."""
+    """True if this process merges these types as Spark does: not keys, minima and maxima of floats."""
     schema = arrow_schema(struct_of(windows.state()[windows.name].schema))
     if not all(can_hash(schema.field(name).type) for name in windows.key):
         return False
@@ -90,19 +90,19 @@ def spread(windows: WindowDefinition, bounds: Bounds, panes: pa.Table) -> pa.Tab
 
 
 def merge(windows: WindowDefinition, parts: pa.Table, old: pa.Table, after: Watermark) -> Merged:
-    """`parts` as `spread` gives them and `old` windows, some of which this epoch doesn't touch, as one of each.
+    """Merge `parts`, as from `spread`, with the `old` windows, of which this epoch may not touch some.
 
     Raises `Unsure`.
     """
     try:
-        merged = _grouped(windows, _fresh(windows, parts), _before(windows, old))
+        merged = _grouped(windows, parts, old)
         return _split(windows, merged, after)
     except pa.ArrowException as error:
         raise Unsure(str(error)) from error
 
 
 def _columns(windows: WindowDefinition) -> dict[str, tuple[Function, str]]:
-    """How the columns that the state keeps are put together, and their types as declared."""
+    """The merge function and the declared type of each column of the state."""
     return {
         name: (aggregate.function if aggregate.function in (Function.MIN, Function.MAX) else Function.SUM, kind)
         for aggregate in windows.aggregate_columns()
@@ -110,39 +110,28 @@ def _columns(windows: WindowDefinition) -> dict[str, tuple[Function, str]]:
     }
 
 
-def _fresh(windows: WindowDefinition, parts: pa.Table) -> pa.Table:
-    rows = len(parts)
-    return pa.table(
-        {
-            **{name: parts[name] for name in (*windows.key, START, END, *_columns(windows))},
-            EMITTED: pa.nulls(rows, pa.int32()),
-            DUE: pa.nulls(rows, pa.int64()),
-            ROWS: parts[ROWS],
-            _FRESH: pa.array([1] * rows, pa.int8()),
-        }
-    )
-
-
-def _before(windows: WindowDefinition, old: pa.Table) -> pa.Table:
-    rows = len(old)
-    times = {name: old[name].cast(pa.int64()) for name in (START, END, DUE)}
-    return pa.table(
-        {
-            **{name: old[name] for name in windows.key},
-            **{name: times[name] for name in (START, END)},
-            **{name: old[name] for name in (*_columns(windows), EMITTED)},
-            DUE: times[DUE],
-            ROWS: pa.array([0] * rows, pa.int64()),
-            _FRESH: pa.array([0] * rows, pa.int8()),
-        }
-    )
-
-
-def _grouped(windows: WindowDefinition, fresh: pa.Table, before: pa.Table) -> pa.Table:
-    """One row a key and window, sums exact."""
+def _grouped(windows: WindowDefinition, parts: pa.Table, old: pa.Table) -> pa.Table:
+    """One row per key and window, with exact sums."""
     key = [*windows.key, START]
     columns = _columns(windows)
-    table = pa.concat_tables([fresh.cast(before.schema), before])
+    fresh = {
+        **{name: parts[name] for name in (*key, END, *columns)},
+        EMITTED: pa.nulls(len(parts), pa.int32()),
+        DUE: pa.nulls(len(parts), pa.int64()),
+        ROWS: parts[ROWS],
+        _FRESH: pa.array([1] * len(parts), pa.int8()),
+    }
+    before = pa.table(
+        {
+            **{
+                name: old[name].cast(pa.int64()) if name in (START, END, DUE) else old[name]
+                for name in list(fresh)[:-2]
+            },
+            ROWS: pa.array([0] * len(old), pa.int64()),
+            _FRESH: pa.array([0] * len(old), pa.int8()),
+        }
+    )
+    table = pa.concat_tables([pa.table(fresh).cast(before.schema), before])
     kinds = {name: before.schema.field(name).type for name in columns}
     functions: list[tuple[str, str, pc.FunctionOptions | None]] = []
     for name, (function, _) in columns.items():
@@ -169,7 +158,7 @@ def _split(windows: WindowDefinition, merged: pa.Table, after: Watermark) -> Mer
     closed, forgotten = pc.less_equal(merged[END], after.bound), pc.less_equal(merged[END], after.forgotten)
     emits = fresh
     if windows.emit == "final":
-        none = pc.equal(emitted, 0)  # what was emitted once may be open again only if it is a session
+        none = pc.equal(emitted, 0)  # of emitted windows only sessions can be open again
         emits = pc.and_(pc.or_(closed, pc.invert(none)), pc.or_(fresh, none))
     return Merged(
         _results(windows, merged, emits, emitted, forgotten),
@@ -186,7 +175,7 @@ def _results(
 
 
 def result_table(windows: WindowDefinition, table: pa.Table) -> pa.Table:
-    """Windows as results show them, from the columns of the state, REVISION and ROWS."""
+    """Windows with the columns of the results, from the columns of the state, REVISION and ROWS."""
     types = {field.name: field.type for field in arrow_schema(struct_of(windows.schema))}
     return pa.table(
         {
@@ -226,7 +215,7 @@ def _changes(
 
 
 def _final(aggregate: Aggregate, table: pa.Table, kind: pa.DataType) -> pa.ChunkedArray | pa.Array:
-    """What a result shows, from what the state keeps; `_window_sql.final_aggregate` says it to Spark."""
+    """The column of the results, from the columns of the state, as `_window_sql.final_aggregate` in Spark."""
     if aggregate.function is not Function.AVG:
         return table[aggregate.name]
     total, count = (table[name] for name in aggregate.state_columns())
@@ -237,7 +226,7 @@ def _final(aggregate: Aggregate, table: pa.Table, kind: pa.DataType) -> pa.Chunk
 
 
 def _means(totals: Sequence[Decimal | None], counts: Sequence[int | None], scale: int) -> list[Decimal | None]:
-    """Each total / count, rounded half up to `scale` decimals, once."""
+    """total / count of each pair, rounded half up to `scale` decimals, once."""
     means: list[Decimal | None] = []
     for total, count in zip(totals, counts, strict=True):
         if total is None or count is None:

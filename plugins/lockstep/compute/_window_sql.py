@@ -7,7 +7,7 @@ of epochs makes a row late within its own. `_window_merging` does the merging of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -38,9 +38,18 @@ from lockstep.spark.session import require_ansi
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+#: columns added to a row: whether it passes the condition; its event time and its pane's start, in µs
+PASSES, AT, PANE = "_window_passes", "_window_at", "_window_pane"
+_START, _BACK = "_window_start", "_window_back"  # of a part: its window's start, and the distance to its pane's
+#: of a pane, if the watermark has partitions: its partition, and its greatest event time
+PARTITION, SEEN = "_window_partition", "_window_seen"
+BEGAN = "_window_began"  #: of a pane of sessions: its rows' least event time; SEEN is the greatest
+ROWS = "_window_rows"  #: of a part of a window: the number of rows whose newest window it is
+FRESH = "_window_fresh"  #: true if this epoch has rows of it
+
 
 def partial_aggregates(aggregate: Aggregate) -> list[Column]:
-    """What the state keeps, from rows."""
+    """The columns of the state, from rows."""
     argument = F.lit(1) if aggregate.argument == "*" else F.expr(aggregate.argument)
     types = aggregate.state_columns()
     match aggregate.function:
@@ -58,13 +67,13 @@ def partial_aggregates(aggregate: Aggregate) -> list[Column]:
 
 
 def merged_aggregates(aggregate: Aggregate) -> list[Column]:
-    """What the state keeps, from parts that keep the same."""
+    """The columns of the state, merged from parts with the same columns."""
     merge = {Function.MIN: F.min, Function.MAX: F.max}.get(aggregate.function, F.sum)
     return [merge(F.col(name)).cast(kind).alias(name) for name, kind in aggregate.state_columns().items()]
 
 
 def final_aggregate(aggregate: Aggregate) -> Column:
-    """What a result shows, from what the state keeps."""
+    """The column of the results, from the columns of the state."""
     if aggregate.function is not Function.AVG:
         return F.col(aggregate.name)
     total, count = (F.col(name) for name in aggregate.state_columns())
@@ -86,8 +95,8 @@ def _rounded_once(total: Column, rows: Column, scale: int) -> Column:
 
 
 def require_types(windows: WindowDefinition, frame: DataFrame, where: str | None) -> T.StructType:
-    """Refuse, before a row is read, what would be cut, rounded or read in a zone that nobody named; the frame's schema,
-    which is asked for on the way.
+    """Return the frame's schema. Refuse, before a row is read, expressions whose values would be cut, rounded or read
+    in an implicit time zone.
 
     Raises `InvalidPipeline`, `SparkRefused`; Spark's own errors for expressions that it can't resolve.
     """
@@ -104,7 +113,11 @@ def require_types(windows: WindowDefinition, frame: DataFrame, where: str | None
         types[len(windows.key) + 2 :],
     )
     wrong = [
-        *_differing(zip(windows.key, keys, (declared[column] for column in windows.key), strict=True)),
+        *(
+            f"{name} is {kind.simpleString()}, declared {declared[name].simpleString()}"
+            for name, kind in zip(windows.key, keys, strict=True)
+            if kind != declared[name]
+        ),
         *([f"time={windows.time!r} is {time.simpleString()}, not timestamp"] if time != T.TimestampType() else []),
         *([f"where={where!r} is {condition.simpleString()}, not boolean"] if condition != T.BooleanType() else []),
         *(
@@ -118,53 +131,33 @@ def require_types(windows: WindowDefinition, frame: DataFrame, where: str | None
     return T.StructType(fields[: -len(columns)])
 
 
-def _differing(columns: Iterable[tuple[str, T.DataType, T.DataType]]) -> list[str]:
-    return [
-        f"{name} is {actual.simpleString()}, declared {declared.simpleString()}"
-        for name, actual, declared in columns
-        if actual != declared
-    ]
-
-
 def _unfit(aggregate: Aggregate, actual: T.DataType, declared: T.DataType) -> str | None:
-    """Why a value of type `found` may not go into this aggregate; sums that grow too large fail while they are made."""
+    """Why values of type `actual` don't fit this aggregate, or None. Sums that grow too large fail at run time."""
     match aggregate.function:
         case Function.COUNT:
             fits = True
         case Function.MIN | Function.MAX:
             fits = actual == declared
         case Function.SUM | Function.AVG:
-            fits = _adds_exactly(actual, declared)
+            if isinstance(declared, T.DoubleType):
+                fits = isinstance(actual, T.NumericType)
+            elif isinstance(actual, T.DecimalType):
+                fits = isinstance(declared, T.DecimalType) and actual.scale <= declared.scale
+            else:
+                fits = isinstance(actual, T.IntegralType)
     call = f"{aggregate.function}({aggregate.argument})"
     return None if fits else f"{call} reads {actual.simpleString()}, {aggregate.name} is {declared.simpleString()}"
-
-
-def _adds_exactly(actual: T.DataType, total: T.DataType) -> bool:
-    if isinstance(total, T.DoubleType):
-        return isinstance(actual, T.NumericType)
-    if isinstance(actual, T.DecimalType):
-        return isinstance(total, T.DecimalType) and actual.scale <= total.scale
-    return isinstance(actual, T.IntegralType)
 
 
 def _quoted(column: str) -> str:
     return f"`{column}`"
 
 
-#: Of a row, beside its own columns: whether it passes the condition; its event time and its pane's start, in µs.
-PASSES, AT, PANE = "_window_passes", "_window_at", "_window_pane"
-_START, _BACK = "_window_start", "_window_back"  # of a part: its window's start, and how far before its pane's that is
-#: Of a pane, where the watermark is one of partitions: which one its rows are of, and their greatest event time.
-PARTITION, SEEN = "_window_partition", "_window_seen"
-BEGAN = "_window_began"  #: of a pane of sessions: its rows' least event time; SEEN is the greatest
-ROWS = "_window_rows"  #: of a part of a window: the rows of which it is the newest window
-
-
 @dataclass(frozen=True)
 class Bounds:
-    """In µs: windows that end by `closed` are closed, by `forgotten` forgotten.
+    """Times in µs: windows that end by `closed` are closed, by `forgotten` forgotten.
 
-    `newest` and `oldest`: SQL for where a row's newest and oldest windows end.
+    `newest` and `oldest`: SQL for the ends of a row's newest and oldest windows.
     """
 
     closed: int
@@ -190,11 +183,11 @@ class Bounds:
         return f"least({self.newest}, {bound}L - pmod({bound}L - {self.newest}, {self.step}L))"
 
     def missed_windows(self) -> str:
-        """SQL for how many of a row's windows were forgotten."""
+        """SQL for the number of a row's windows that were forgotten."""
         return f"greatest(0L, ({self.last_by(self.forgotten)} - {self.oldest}) div {self.step}L + 1L)"
 
     def counts(self, windows: WindowDefinition) -> dict[str, str]:
-        """What is counted of rows as they are read; corrected and partly_late are parts of folded."""
+        """SQL aggregates by name over rows as they are read; corrected and partly_late are parts of folded."""
         late = f"{self.newest} <= {self.forgotten}L"
         last = self.last_by(self.closed)
         return {
@@ -212,7 +205,7 @@ class Bounds:
         return remembered.withColumns({START: start, END: end}).drop(_START, PARTITION, SEEN)
 
     def _spread(self, windows: WindowDefinition, panes: DataFrame) -> DataFrame:
-        """Each pane into its windows. A row counts for the newest of them, the last one to close."""
+        """Copy each pane to its windows. A row counts for the newest of them, the last one to close."""
         back = F.explode(F.expr(f"sequence(0L, {self.size - self.step}L, {self.step}L)"))
         spread = panes.withColumn(_BACK, back).withColumn(_START, F.col(PANE) - F.col(_BACK))
         own = F.sum(F.expr(f"CASE WHEN {_BACK} = 0 THEN {ROWS} ELSE 0L END")).alias(ROWS)
@@ -221,7 +214,7 @@ class Bounds:
         )
 
     def late(self, rows: DataFrame, columns: Sequence[str], some: bool) -> CountedFrame:
-        """The rows that missed windows; if there aren't `some`, nothing is read."""
+        """The rows that missed windows. `some`: false if there are none, so that nothing is read."""
         panes = self.size // self.step
         missed = [F.expr(self.missed_windows()).cast("int").alias(MISSED)] if panes > 1 else []
         late = rows.where(f"{self.oldest} <= {self.forgotten}L" if some else "false")
@@ -230,7 +223,7 @@ class Bounds:
 
 
 def counts_of_any(windows: WindowDefinition) -> dict[str, str]:
-    """What is counted of rows as they are read, whatever kind of windows they are folded into."""
+    """SQL aggregates by name over rows as they are read, for any kind of windows."""
     null = " OR ".join(f"`{column}` IS NULL" for column in windows.key)
     return {
         "in": "count(1)",
@@ -243,20 +236,18 @@ def counts_of_any(windows: WindowDefinition) -> dict[str, str]:
 
 
 def keepable(windows: WindowDefinition) -> str:
-    """SQL for whether a row's event time is of the years 1 to 9999, and its windows are forgotten by their end."""
+    """SQL that is true if a row's event time, and the time when its windows are forgotten, are in the years 1 to 9999."""
     return f"{AT} BETWEEN {FIRST}L AND {LAST - micros(windows.span + windows.lateness)}L"
 
 
 def rows_with(condition: str) -> str:
-    """SQL that counts the rows of which the condition is true."""
+    """SQL that counts the rows for which the condition is true."""
     return f"count(CASE WHEN {condition} THEN 1 END)"
 
 
-FRESH = "_window_fresh"  #: whether this epoch has rows of it
-
-
 def combined(windows: WindowDefinition, old: DataFrame, fresh: DataFrame, *more: Column) -> DataFrame:
-    """One row a key and start of a window. Both have the columns of the state but `due`, and ROWS, and FRESH."""
+    """Merge to one row per key and window start. Both frames have the columns of the state but `due`, and ROWS and
+    FRESH."""
     columns = [column for aggregate in windows.aggregate_columns() for column in merged_aggregates(aggregate)]
     merged = old.unionByName(fresh).groupBy(*windows.key, START)
     greatest = [F.max(column).alias(column) for column in (END, EMITTED, FRESH)]
@@ -264,41 +255,40 @@ def combined(windows: WindowDefinition, old: DataFrame, fresh: DataFrame, *more:
 
 
 def results_of(windows: WindowDefinition, merged: DataFrame, after: Watermark) -> DataFrame:
-    """What is emitted of combined windows, with the rows of those that are forgotten at once."""
+    """The combined windows that are emitted; ROWS counts the rows of windows that are forgotten at once."""
     emitted = merged.where(_emits(windows, after)).withColumn(REVISION, F.expr(f"coalesce({EMITTED}, 0)"))
-    return result_columns(windows, emitted, F.expr(f"CASE WHEN {_is_gone(after)} THEN {ROWS} ELSE 0L END"))
+    return result_columns(windows, emitted, F.expr(f"CASE WHEN {_is_forgotten(after)} THEN {ROWS} ELSE 0L END"))
 
 
 def result_columns(windows: WindowDefinition, emitted: DataFrame, rows: Column, *more: Column) -> DataFrame:
-    """Windows as results show them. `rows`: how many of them aren't counted anywhere else."""
+    """Windows with the columns of the results. `rows`: the number of their rows that the state doesn't count."""
     finals = map(final_aggregate, windows.aggregate_columns())
     return emitted.select(*windows.key, START, END, *finals, REVISION, *more, rows.alias(ROWS))
 
 
 def changes_of(windows: WindowDefinition, merged: DataFrame, after: Watermark) -> DataFrame:
-    """The windows' new state; one that comes and goes within the epoch never gets there, the results count it."""
+    """The changes of state. A window that is created and forgotten within the epoch isn't among them; the results count
+    it."""
     emitted = f"coalesce({EMITTED}, 0) + CAST({_emits(windows, after)} AS INT)"
     forgotten = F.timestamp_micros(F.unix_micros(END) + micros(windows.lateness))
     due = F.when(F.col(EMITTED) == 0, F.col(END)).otherwise(forgotten) if windows.emit == "final" else forgotten
-    stored = merged.where(f"NOT ({_is_gone(after)} AND {EMITTED} IS NULL)")
+    stored = merged.where(f"NOT ({_is_forgotten(after)} AND {EMITTED} IS NULL)")
     changes = (
-        stored.withColumn(EMITTED, F.expr(emitted)).withColumn(DUE, due).withColumn(DELETED, F.expr(_is_gone(after)))
+        stored.withColumn(EMITTED, F.expr(emitted))
+        .withColumn(DUE, due)
+        .withColumn(DELETED, F.expr(_is_forgotten(after)))
     )
     state_columns = [column for aggregate in windows.aggregate_columns() for column in aggregate.state_columns()]
     return changes.select(*windows.key, START, END, *state_columns, EMITTED, DUE, DELETED, ROWS)
 
 
-def _is_closed(after: Watermark) -> str:
-    return f"unix_micros({END}) <= {after.bound}L"
-
-
-def _is_gone(after: Watermark) -> str:
+def _is_forgotten(after: Watermark) -> str:
     return f"unix_micros({END}) <= {after.forgotten}L"
 
 
 def _emits(windows: WindowDefinition, after: Watermark) -> str:
-    """What was emitted once may be open again only if it is a session."""
+    """SQL that is true of a window to emit. Of the emitted windows only sessions can be open again."""
     if windows.emit == "updates":
         return FRESH
     emitted = f"coalesce({EMITTED}, 0)"
-    return f"(({_is_closed(after)} OR {emitted} > 0) AND ({FRESH} OR {emitted} = 0))"
+    return f"((unix_micros({END}) <= {after.bound}L OR {emitted} > 0) AND ({FRESH} OR {emitted} = 0))"

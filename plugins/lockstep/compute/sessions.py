@@ -67,13 +67,21 @@ from lockstep.definition.windows import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from lockstep.compute._watermarks import Watermark
     from lockstep.compute.state import StateRows
+
+SINCE = "_window_since"  #: start of a key's earliest session that is kept, in µs
+_TIME = pa.timestamp("us", "UTC")
+_NEVER = np.iinfo(np.int64).max
+Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
+Truths = np.ndarray[tuple[int], np.dtype[np.bool_]]
+_KEY = "_window_key"
+#: of a piece: its own start; the greatest end before it; whether it was closed when the epoch began
+_OWN, _REACH, _CLOSED = "_window_own", "_window_reach", "_window_closed"
 
 
 @dataclass(frozen=True)
 class SessionBounds:
-    """In µs: sessions that end by `closed` are closed, by `forgotten` forgotten."""
+    """Times in µs: sessions that end by `closed` are closed, by `forgotten` forgotten."""
 
     closed: int
     forgotten: int
@@ -85,35 +93,28 @@ class SessionBounds:
 
     @property
     def pane(self) -> str:
-        """SQL for a row's pane: rows of one are less than the gap apart. Each time that may be late has its own."""
+        """SQL for a row's pane: its rows are less than the gap apart; each time that may be late is a pane of its own."""
         stretch = f"greatest({AT} - pmod({AT}, {self.gap}L), {self.forgotten}L)"
         return f"CASE WHEN {AT} < {self.forgotten}L THEN {AT} ELSE {stretch} END"
 
     @property
     def doubtful(self) -> str:
-        """SQL for whether a row is late unless a session that is kept began by then."""
+        """SQL that is true of a row that is late unless a session that is kept began before it."""
         return f"({PASSES} AND {AT} < {self.forgotten}L)"
 
     def counts(self, windows: SessionDefinition) -> dict[str, str]:
-        """What is counted of rows as they are read."""
+        """SQL aggregates by name over rows as they are read."""
         return {**counts_of_any(windows), "missed": rows_with(self.doubtful)}
-
-
-SINCE = "_window_since"  #: of a key: where the earliest of its sessions that are kept began, in µs
-_TIME = pa.timestamp("us", "UTC")
-_NEVER = np.iinfo(np.int64).max
-
-Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
-Truths = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True)
 class Joined:
-    """`parts`: the panes that aren't late, each with the start of its session. `old`: the sessions before, each with
-    the start of the one that it is part of now. `absorbed`: those of them that begin otherwise now, as they were.
+    """Panes joined with the sessions before.
 
-    `late`: rows. `corrected`: rows of sessions that end where, or have a part that, was closed before. `since`: SINCE
-    of each key that has a session which is kept.
+    `parts`: the panes that aren't late, each with the start of its session. `old`: the sessions before, each with the
+    start of its current session. `absorbed`: the sessions before that have another start now, as they were. `late`:
+    number of late rows. `corrected`: number of rows of sessions that were closed before, or have a part that was.
+    `since`: SINCE of each key with a session that is kept.
     """
 
     parts: pa.Table
@@ -125,7 +126,7 @@ class Joined:
 
 
 def join(windows: SessionDefinition, bounds: SessionBounds, panes: pa.Table, old: pa.Table) -> Joined:
-    """`old`: as the state has them, all of the panes' keys and of some others."""
+    """Join panes with the sessions before. `old`: rows of the state with all of the panes' keys, and others."""
     key, new = list(windows.key), len(panes)
     starts, ends = (np.asarray(old[name].cast(pa.int64())) for name in (START, END))
     first: Numbers = np.concatenate([np.asarray(panes[BEGAN]), starts])
@@ -151,7 +152,7 @@ def join(windows: SessionDefinition, bounds: SessionBounds, panes: pa.Table, old
 
 
 def merge_sessions(windows: SessionDefinition, joined: Joined, after: Watermark) -> Merged:
-    """Results and changes: of the sessions as they are now, and of those that they have absorbed.
+    """Results and changes of the current sessions, and of those that they have absorbed.
 
     Raises `Unsure`.
     """
@@ -167,13 +168,13 @@ def merge_sessions(windows: SessionDefinition, joined: Joined, after: Watermark)
 
 
 def _with_absorbed(results: pa.Table, absorbed: bool) -> pa.Table:
-    """Results with the column that says whether their sessions are part of others now."""
+    """Results with the column ABSORBED: true where the session is part of another one now."""
     place = results.schema.get_field_index(ROWS)
     return results.add_column(place, ABSORBED, pa.array([absorbed] * len(results), pa.bool_()))
 
 
 def _numbers(panes: pa.Table, old: pa.Table, key: Sequence[str]) -> Numbers:
-    """Of each row of both a number that says whose it is: alike for rows of one key."""
+    """A number for each row of `panes`, then of `old`: equal for rows with equal keys."""
     numbers: Numbers = np.zeros(len(panes) + len(old), np.int64)
     for name in key:
         column = pa.chunked_array([*panes[name].chunks, *old[name].chunks], panes[name].type)
@@ -185,10 +186,10 @@ def _numbers(panes: pa.Table, old: pa.Table, key: Sequence[str]) -> Numbers:
 def _starts(
     bounds: SessionBounds, key_numbers: Numbers, first: Numbers, last: Numbers, fresh: Truths, stays: Numbers
 ) -> tuple[Numbers, Truths]:
-    """Of each piece that `stays` where its session begins; and whether it is a pane that corrects one."""
+    """The start of each remaining piece's session, and whether the piece is a pane that corrects one."""
     order = stays[np.lexsort((first[stays], key_numbers[stays]))]
     key, begin, end = key_numbers[order], first[order], last[order]
-    times, rank = np.unique(end, return_inverse=True)  # so that each key's greatest end so far is one running maximum
+    times, rank = np.unique(end, return_inverse=True)  # makes each key's greatest end so far one running maximum
     reach = times[np.maximum.accumulate(key * len(times) + rank) % max(1, len(times))]
     begins: Truths = np.ones(len(order), bool)
     begins[1:] = (key[1:] != key[:-1]) | (begin[1:] - reach[:-1] >= bounds.gap)
@@ -205,19 +206,14 @@ def _starts(
 
 
 def _since(keys: pa.Table, key_numbers: Numbers, rows: Numbers, since: Numbers) -> pa.Table:
-    """`whose`: of each of those of `keys` that are `kept`."""
+    """Each key with its SINCE. `rows`: places in `keys` of the kept sessions, whose keys have the `key_numbers`."""
     numbers, places = np.unique(key_numbers, return_index=True)
     return keys.take(pa.array(rows[places])).append_column(SINCE, pa.array(since[numbers]))
 
 
-_KEY = "_window_key"
-#: of a piece: where it began itself; where those before it came to; whether it was closed when the epoch began
-_OWN, _REACH, _CLOSED = "_window_own", "_window_reach", "_window_closed"
-
-
 @dataclass(frozen=True)
 class _Merged:
-    """`late`: rows, or those that may be; `since`: SINCE of the keys that have one, None if none of them has."""
+    """`late`: number of rows that are late, or may be. `since`: SINCE of the keys that have it; None if no key has."""
 
     results: CountedFrame
     changes: CountedFrame
@@ -231,13 +227,13 @@ def fold(windows: SessionDefinition, frame: DataFrame, state: Mapping[str, State
     before = read_marks(windows, state)
     bounds = SessionBounds.of(windows, before)
     read = read_rows(windows, frame, state, where, before, bounds.pane, bounds.counts(windows), _panes)
-    merged = _Fold(windows, read, bounds).merged()
+    merged = _merge_panes(windows, bounds, read)
     if merged.late:
         require_kept("rows are late, and shown")
     read.counts["corrected"] = merged.corrected
-    missed = None if merged.late or read.local_panes is None else none_late(read)
-    missed = missed or _late(windows, bounds, read, merged)
-    return read.folded(merged.results, missed, merged.changes, takes_back=windows.takes_back)
+    no_rows = None if merged.late or read.local_panes is None else none_late(read)
+    late = no_rows or _late(windows, bounds, read, merged)
+    return read.folded(merged.results, late, merged.changes, takes_back=windows.takes_back)
 
 
 def _panes(windows: WindowDefinition, rows: DataFrame) -> DataFrame:
@@ -246,7 +242,7 @@ def _panes(windows: WindowDefinition, rows: DataFrame) -> DataFrame:
 
 
 def _late(windows: SessionDefinition, bounds: SessionBounds, read: Read, merged: _Merged) -> CountedFrame:
-    """The rows that are older than what was forgotten, and in no session that is kept."""
+    """The rows that are older than `forgotten`, and in no session that is kept."""
     rows = read.rows.where(bounds.doubtful if merged.late else "false")
     if merged.since is not None:
         key_columns = [f"{_KEY}{number}" for number in range(len(windows.key))]
@@ -256,62 +252,54 @@ def _late(windows: SessionDefinition, bounds: SessionBounds, read: Read, merged:
     return CountedFrame.of(rows.select(*map(quoted, read.schema.names)), late=rows_with("true"))
 
 
-class _Fold:
-    """One epoch's fold, once its rows have become panes."""
+def _merge_panes(windows: SessionDefinition, bounds: SessionBounds, read: Read) -> _Merged:
+    """Results and changes of the state: made by this process if the panes and the state are few, else by Spark."""
+    panes = read.panes
+    if read.local_panes is not None:
+        with suppress(Unsure):
+            return _merge_here(windows, bounds, read, read.local_panes)
+        panes = frame_of(read.rows_before.spark, read.local_panes)
+    return _merge_by_spark(windows, bounds, read, panes)
 
-    def __init__(self, windows: SessionDefinition, read: Read, bounds: SessionBounds) -> None:
-        self.windows, self.read, self.bounds, self.rows_before, self.after = (
-            windows,
-            read,
-            bounds,
-            read.rows_before,
-            read.after,
-        )
 
-    def merged(self) -> _Merged:
-        """By this process where the panes and the state allow it."""
-        panes = self.read.panes
-        if self.read.local_panes is not None:
-            with suppress(Unsure):
-                return self._merged_here(self.read.local_panes)
-            panes = frame_of(self.rows_before.spark, self.read.local_panes)
-        return self._merged_by_spark(panes)
+def _merge_here(windows: SessionDefinition, bounds: SessionBounds, read: Read, panes: pa.Table) -> _Merged:
+    """Results and changes, made by this process. Raises `Unsure` if Spark has to make them."""
+    before, after = read.rows_before, read.after
+    declared, spark = before.declared, before.spark
+    touched = set(map(int, np.unique(buckets_of(panes, declared.found_by, declared.buckets))))
+    old = before.few(None if before.moves else touched, after.at)
+    if old is None:
+        raise Unsure("the sessions before are too many")
+    joined = join(windows, bounds, panes, old)
+    merged = merge_sessions(windows, joined, after)
+    since = frame_of(spark, joined.since) if joined.late and len(joined.since) else None
+    return _Merged(*count_local(spark, merged.results, merged.changes), joined.late, since, joined.corrected)
 
-    def _merged_here(self, panes: pa.Table) -> _Merged:
-        """Raises `Unsure`."""
-        declared, spark = self.rows_before.declared, self.rows_before.spark
-        touched = set(map(int, np.unique(buckets_of(panes, declared.found_by, declared.buckets))))
-        old = self.rows_before.few(None if self.rows_before.moves else touched, self.after.at)
-        if old is None:
-            raise Unsure("the sessions before are too many")
-        joined = join(self.windows, self.bounds, panes, old)
-        merged = merge_sessions(self.windows, joined, self.after)
-        since = frame_of(spark, joined.since) if joined.late and len(joined.since) else None
-        return _Merged(*count_local(spark, merged.results, merged.changes), joined.late, since, joined.corrected)
 
-    def _merged_by_spark(self, panes: DataFrame) -> _Merged:
-        windows, bounds, after = self.windows, self.bounds, self.after
-        old = self.rows_before.of(panes.select(*windows.key))
-        if after.at is not None:
-            old = old.unionByName(self.rows_before.until(after.at)).dropDuplicates([*windows.key, START])
-        pieces = checkpointed(_pieces(windows, bounds, panes, old))
-        merged, corrected = _counted(windows, bounds, pieces, after)
-        absorbed = _absorbed(bounds, pieces)
-        taken_back = absorbed.where(f"{EMITTED} > 0").withColumn(REVISION, F.col(EMITTED))
-        results, changes = results_of(windows, merged, after), changes_of(windows, merged, after)
-        counted = count_frames(
-            _with_absorbed_column(results, False).unionByName(
-                _with_absorbed_column(result_columns(windows, taken_back, F.lit(0)), True)
-            ),
-            changes.unionByName(absorbed.withColumn(DELETED, F.lit(True)).select(*changes.columns)),
-        )
-        remembered = pieces.where(f"NOT {FRESH} AND {_end(bounds)} > {bounds.forgotten}L")
-        since = remembered.groupBy(*windows.key).agg(F.min(_OWN).alias(SINCE))
-        return _Merged(*counted, self.read.maybe_late, since, corrected)
+def _merge_by_spark(windows: SessionDefinition, bounds: SessionBounds, read: Read, panes: DataFrame) -> _Merged:
+    before, after = read.rows_before, read.after
+    old = before.of(panes.select(*windows.key))
+    if after.at is not None:
+        old = old.unionByName(before.until(after.at)).dropDuplicates([*windows.key, START])
+    pieces = checkpointed(_pieces(windows, bounds, panes, old))
+    merged, corrected = _combine_pieces(windows, bounds, pieces, after)
+    moved = pieces.where(f"NOT {FRESH} AND {_OWN} <> unix_micros({START})")
+    absorbed = moved.withColumn(START, F.timestamp_micros(_OWN))  # the sessions before that have another start now
+    taken_back = absorbed.where(f"{EMITTED} > 0").withColumn(REVISION, F.col(EMITTED))
+    results, changes = results_of(windows, merged, after), changes_of(windows, merged, after)
+    counted = count_frames(
+        _with_absorbed_column(results, False).unionByName(
+            _with_absorbed_column(result_columns(windows, taken_back, F.lit(0)), True)
+        ),
+        changes.unionByName(absorbed.withColumn(DELETED, F.lit(True)).select(*changes.columns)),
+    )
+    remembered = pieces.where(f"NOT {FRESH} AND {_end(bounds)} > {bounds.forgotten}L")
+    since = remembered.groupBy(*windows.key).agg(F.min(_OWN).alias(SINCE))
+    return _Merged(*counted, read.maybe_late, since, corrected)
 
 
 def _pieces(windows: SessionDefinition, bounds: SessionBounds, panes: DataFrame, old: DataFrame) -> DataFrame:
-    """Panes that aren't late and the sessions before, each with the start of the session that it is part of now."""
+    """Panes that aren't late and the sessions before, each with the start of its current session."""
     state = [column for aggregate in windows.aggregate_columns() for column in aggregate.state_columns()]
     columns = [*windows.key, *state, EMITTED, DUE, ROWS, _OWN, SEEN, FRESH]
     nothing = {EMITTED: F.lit(None).cast("int"), DUE: F.lit(None).cast("timestamp")}
@@ -333,35 +321,25 @@ def _pieces(windows: SessionDefinition, bounds: SessionBounds, panes: DataFrame,
     return pieces.withColumns({START: start, END: end, _CLOSED: closed}).drop(SINCE, _REACH)
 
 
-def _merged(windows: SessionDefinition, pieces: DataFrame, after: Watermark) -> DataFrame:
-    """Each session that this epoch touches or that falls due, with what the epoch before left of it."""
-    sessions, more = pieces.drop(_OWN, SEEN), [F.max(name).alias(name) for name in (_CLOSED, DUE)]
-    merged = combined(windows, sessions.where(f"NOT {FRESH}"), sessions.where(FRESH), *more)
-    return merged.where(f"{FRESH} OR unix_micros({DUE}) <= {after.bound}L").drop(DUE)
-
-
-def _counted(
+def _combine_pieces(
     windows: SessionDefinition, bounds: SessionBounds, pieces: DataFrame, after: Watermark
 ) -> tuple[DataFrame, int]:
-    """`_merged`, computed, and how many rows correct a session."""
+    """Each session that this epoch touches or that is due, computed; and the number of rows that correct one."""
+    sessions, more = pieces.drop(_OWN, SEEN), [F.max(name).alias(name) for name in (_CLOSED, DUE)]
+    combination = combined(windows, sessions.where(f"NOT {FRESH}"), sessions.where(FRESH), *more)
+    due = combination.where(f"{FRESH} OR unix_micros({DUE}) <= {after.bound}L").drop(DUE)
     closed = f"{_CLOSED} OR unix_micros({END}) <= {bounds.closed}L"
     counting = f"coalesce(sum(CASE WHEN {closed} THEN {ROWS} END), 0L)"
-    observed = ObservedFrame.of(_merged(windows, pieces, after), corrected=counting)
+    observed = ObservedFrame.of(due, corrected=counting)
     merged = observed.checkpoint()
     corrected = observed.counts().get("corrected")
-    if corrected is None:  # Spark didn't say
+    if corrected is None:  # Spark reported no metrics
         corrected = merged.agg(F.expr(counting)).collect()[0][0]
     return merged.drop(_CLOSED), corrected
 
 
-def _absorbed(bounds: SessionBounds, pieces: DataFrame) -> DataFrame:
-    """The sessions before that begin otherwise now, as they were."""
-    moved = pieces.where(f"NOT {FRESH} AND {_OWN} <> unix_micros({START})")
-    return moved.withColumn(START, F.timestamp_micros(_OWN))
-
-
 def _with_absorbed_column(results: DataFrame, absorbed: bool) -> DataFrame:
-    """Results with the column that says whether their sessions are part of others now."""
+    """Results with the column ABSORBED: true where the session is part of another one now."""
     columns = [name for name in results.columns if name != ROWS]
     return results.select(*columns, F.lit(absorbed).alias(ABSORBED), F.col(ROWS).cast("long").alias(ROWS))
 

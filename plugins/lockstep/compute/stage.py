@@ -458,10 +458,10 @@ def _collected(output: str, frame: DataFrame) -> pa.Table | None:
     except Exception as error:
         if TOO_LARGE not in str(error):
             raise
-        _log.info("output %s is too large to be handed out, and left to Spark: %s", output, error)
+        _log.info("output %s is too large to be collected, and left to Spark: %s", output, error)
         return None
     if table is not None and len(table) != (counted := observed.counts().get("rows")):
-        raise StageFailed(f"Spark counted {counted} rows of output {output} and handed out {len(table)}")
+        raise StageFailed(f"Spark counted {counted} rows of output {output} and returned {len(table)}")
     return table
 
 

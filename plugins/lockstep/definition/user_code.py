@@ -28,6 +28,10 @@ from lockstep.distribution import naming_extra
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline
 
+LIVE = "live:"  #: before the digest of what lies in memory, and comes from another source than its file's
+_PLAIN = (int, float, complex, str, bytes, bool, type(None))
+_sources: dict[str, _Source] = {}
+
 
 @dataclass(frozen=True)
 class ClassNames:
@@ -78,10 +82,6 @@ def _plain(value: object) -> Json:
     raise TypeError(f"{type(value).__name__} is no JSON")
 
 
-LIVE = "live:"  #: before the digest of what lies in memory, and comes from another source than its file's
-_PLAIN = (int, float, complex, str, bytes, bool, type(None))
-
-
 @dataclass(frozen=True)
 class _Source:
     spec: object  #: the module's own; to reload a module gives it another one
@@ -109,9 +109,6 @@ class _Source:
             )
             and all(_digest(function.__code__) in self.codes for function in _functions(module))
         )
-
-
-_sources: dict[str, _Source] = {}
 
 
 def loaded_version(module: ModuleType) -> str | None:

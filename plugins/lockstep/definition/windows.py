@@ -25,6 +25,7 @@ _MARKS = "partition STRING, seen TIMESTAMP, idle INT, watermark TIMESTAMP, forgo
 _MOST = 10_000  #: windows that a row can be in
 _ZERO, _TICK = timedelta(0), timedelta(microseconds=1)
 _LONGEST = timedelta(days=4000 * 366)  #: two of them fit between the years 1 and 9999
+ABSORBED = "absorbed"  #: column of the results: another session has taken this one in, or begins earlier now
 
 
 class Function(StrEnum):
@@ -245,9 +246,6 @@ def _watermark_of(name: str) -> str:
 def micros(span: timedelta) -> int:
     """A time span in microseconds, Spark's own unit."""
     return span // _TICK
-
-
-ABSORBED = "absorbed"  #: column of the results: another session has taken this one in, or begins earlier now
 
 
 @dataclass(frozen=True, kw_only=True)

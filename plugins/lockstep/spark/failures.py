@@ -45,6 +45,28 @@ _JAVA = re.compile(r"(For input string: )\"[^\n]*\"|(Text )'[^\n]*'(?= could not
 _HEADER = re.compile(
     r"(Header: )(.*?)(\s+Schema: )(.*?)(?:(\s+Expected: .*? but found: )(.*?))?(?=\s+CSV \w+: |\Z)", re.DOTALL
 )
+_LOGGERS = ("pyspark.sql.connect.logging", "DataFrameQueryContextLogger", "SQLQueryContextLogger")
+_log = logging.getLogger(__name__)
+_STACK = re.compile(r"\n\s*(at |JVM stacktrace:|\.\.\. \d+ more).*")
+#: How Spark tells that a file holds something else than the schema says; other read errors may pass.
+_MALFORMED = (
+    "CSV header does not conform",
+    "Number of column in CSV header is not equal",
+    "PARQUET_COLUMN_DATA_TYPE_MISMATCH",
+    "CANNOT_READ_FILE_FOOTER",
+    "UNREADABLE_VALUE",
+)
+_HEADERS = _MALFORMED[:2]
+OTHER_HEADER = (
+    "all files of an epoch must have the schema's columns: put the file into an epoch of its own (move it away, run "
+    "`lockstep replan`, change the schema, bring it back), or add the column to the older files and the schema"
+)
+#: How Spark tells that it lacks a jar, through Connect and in a driver, and the jar's name without its version.
+_LACKING = {
+    re.compile(r"Failed to find (?:the )?data source: kafka"): "spark-sql-kafka-0-10_2.13",
+    re.compile("AVRO_NOT_LOADED"): "spark-avro_2.13",
+}
+_CAUSE = re.compile(r"Caused by: [\w.$]+: (.*?)(?=\n\s*at |\Z)", re.DOTALL)
 
 
 def without_values(text: str) -> str:
@@ -73,10 +95,6 @@ def _is_ours(trace: re.Match[str]) -> bool:
     return trace["kind"].startswith(_OURS)
 
 
-_LOGGERS = ("pyspark.sql.connect.logging", "DataFrameQueryContextLogger", "SQLQueryContextLogger")
-_log = logging.getLogger(__name__)
-
-
 @contextmanager
 def logging_at_debug() -> Iterator[None]:
     """What pyspark logs meanwhile is logged here at DEBUG instead."""
@@ -95,28 +113,6 @@ def _demote(record: logging.LogRecord) -> bool:
     lines = parts if rows_shown() else map(without_values, parts)
     _log.debug("%s: %s", record.name, "\n".join(lines))
     return False
-
-
-_STACK = re.compile(r"\n\s*(at |JVM stacktrace:|\.\.\. \d+ more).*")
-#: How Spark tells that a file holds something else than the schema says; other read errors may pass.
-_MALFORMED = (
-    "CSV header does not conform",
-    "Number of column in CSV header is not equal",
-    "PARQUET_COLUMN_DATA_TYPE_MISMATCH",
-    "CANNOT_READ_FILE_FOOTER",
-    "UNREADABLE_VALUE",
-)
-_HEADERS = _MALFORMED[:2]
-OTHER_HEADER = (
-    "all files of an epoch must have the schema's columns: put the file into an epoch of its own (move it away, run "
-    "`lockstep replan`, change the schema, bring it back), or add the column to the older files and the schema"
-)
-#: How Spark tells that it lacks a jar, through Connect and in a driver, and the jar's name without its version.
-_LACKING = {
-    re.compile(r"Failed to find (?:the )?data source: kafka"): "spark-sql-kafka-0-10_2.13",
-    re.compile("AVRO_NOT_LOADED"): "spark-avro_2.13",
-}
-_CAUSE = re.compile(r"Caused by: [\w.$]+: (.*?)(?=\n\s*at |\Z)", re.DOTALL)
 
 
 @contextmanager

@@ -45,6 +45,8 @@ from lockstep.spark._pyspark import (
 from lockstep.spark.ddl import struct_of
 
 Read = Callable[[Any], Iterator[pa.RecordBatch]]
+Offset = dict[str, Any]
+_LIMITS = {"rows": ReadMaxRows, "files": ReadMaxFiles, "bytes": ReadMaxBytes}
 
 
 def frame_of(spark: SparkSession, schema: pa.Schema, partitions: Sequence[Any], read: Read) -> DataFrame:
@@ -74,10 +76,6 @@ def ship(exported: object) -> None:
     if module.__name__.startswith("lockstep."):
         for ours in (module, errors):
             cloudpickle.register_pickle_by_value(ours)  # type: ignore[no-untyped-call]
-
-
-Offset = dict[str, Any]
-_LIMITS = {"rows": ReadMaxRows, "files": ReadMaxFiles, "bytes": ReadMaxBytes}
 
 
 def load(reference: str) -> type[DataSource]:

@@ -37,6 +37,51 @@ _BAD_OPTION = re.compile(
     r"Not allowed to specify max heap|Invalid (?:maximum|initial) heap size|Too small (?:maximum|initial) heap)"
     r"(?: '?-[\w-]+)?"
 )
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+CONNECT_SECONDS = 10
+#: What a value of a file, of the WAL and of a type depends on: as by default, whatever a server or a transform says.
+_MEANING = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    "spark.sql.legacy.csv.enableDateTimeParsingFallback": "false",
+    "spark.sql.legacy.json.enableDateTimeParsingFallback": "false",
+    "spark.sql.legacy.json.allowEmptyString.enabled": "false",
+    "spark.sql.json.enableExactStringParsing": "true",
+    "spark.sql.legacy.codingErrorAction": "false",
+    "spark.sql.legacy.parquet.nanosAsLong": "false",
+    "spark.sql.parquet.binaryAsString": "false",
+    "spark.sql.parquet.int96AsTimestamp": "true",
+    "spark.sql.parquet.int96TimestampConversion": "false",
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+    "spark.sql.parquet.fieldId.read.enabled": "false",
+    "spark.sql.parquet.writeLegacyFormat": "false",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # Arrow reads the default as ns: PostgreSQL refuses it
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",  # a source's own option datetimeRebaseMode counts
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+}
+#: What the WAL and the counts rely on; the rest is the user's, ANSI mode stays as it is by default: on.
+REQUIRED = {
+    **_MEANING,
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # texts in a format that was said are that format, whole; and other encodings than Unicode's and Latin-1 are read
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    "spark.sql.legacy.javaCharsets": "true",
+    # a server gives a session the plan, with the sizes of its files, that it made for an equal request; every process
+    # counts its requests from 0, so one would read of a file that was corrected no more than the old one's length
+    "spark.connect.session.planCache.enabled": "false",
+}
+_CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
+#: How a server says that it has ended the session of an id, and takes no other of that id.
+_ENDED = ("SESSION_CLOSED", "SESSION_CHANGED", "SESSION_NOT_FOUND")
+_touching: set[str] = set()  #: names of shared sessions whose work changes its session
+#: ids of a stage's checkpoints at Spark Connect
+_checkpoints: ContextVar[list[str] | None] = ContextVar("checkpoints", default=None)
+_closers: dict[int, Callable[[], None]] = {}  # by the id of a session that they keep alive
 
 
 def java_found() -> str:
@@ -95,53 +140,6 @@ def _bad_option() -> str | None:
         return None
     match = _BAD_OPTION.search(done.stderr) if done.returncode else None
     return f"its options are refused: {match[0]}" if match else None
-
-
-T = TypeVar("T")
-_log = logging.getLogger(__name__)
-CONNECT_SECONDS = 10
-#: What a value of a file, of the WAL and of a type depends on: as by default, whatever a server or a transform says.
-_MEANING = {
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.timestampType": "TIMESTAMP_LTZ",
-    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
-    "spark.sql.legacy.csv.enableDateTimeParsingFallback": "false",
-    "spark.sql.legacy.json.enableDateTimeParsingFallback": "false",
-    "spark.sql.legacy.json.allowEmptyString.enabled": "false",
-    "spark.sql.json.enableExactStringParsing": "true",
-    "spark.sql.legacy.codingErrorAction": "false",
-    "spark.sql.legacy.parquet.nanosAsLong": "false",
-    "spark.sql.parquet.binaryAsString": "false",
-    "spark.sql.parquet.int96AsTimestamp": "true",
-    "spark.sql.parquet.int96TimestampConversion": "false",
-    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
-    "spark.sql.parquet.fieldId.read.enabled": "false",
-    "spark.sql.parquet.writeLegacyFormat": "false",
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # Arrow reads the default as ns: PostgreSQL refuses it
-    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",  # a source's own option datetimeRebaseMode counts
-    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
-    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
-    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
-}
-#: What the WAL and the counts rely on; the rest is the user's, ANSI mode stays as it is by default: on.
-REQUIRED = {
-    **_MEANING,
-    "spark.sql.parquet.compression.codec": "zstd",
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # texts in a format that was said are that format, whole; and other encodings than Unicode's and Latin-1 are read
-    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
-    "spark.sql.legacy.javaCharsets": "true",
-    # a server gives a session the plan, with the sizes of its files, that it made for an equal request; every process
-    # counts its requests from 0, so one would read of a file that was corrected no more than the old one's length
-    "spark.connect.session.planCache.enabled": "false",
-}
-_CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
-#: How a server says that it has ended the session of an id, and takes no other of that id.
-_ENDED = ("SESSION_CLOSED", "SESSION_CHANGED", "SESSION_NOT_FOUND")
-_touching: set[str] = set()  #: names of shared sessions whose work changes its session
-#: ids of a stage's checkpoints at Spark Connect
-_checkpoints: ContextVar[list[str] | None] = ContextVar("checkpoints", default=None)
-_closers: dict[int, Callable[[], None]] = {}  # by the id of a session that they keep alive
 
 
 def connect(target: str | SparkSession | None) -> SparkSession:
