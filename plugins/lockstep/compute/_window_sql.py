@@ -236,7 +236,8 @@ def counts_of_any(windows: WindowDefinition) -> dict[str, str]:
 
 
 def keepable(windows: WindowDefinition) -> str:
-    """SQL that is true if a row's event time, and the time when its windows are forgotten, are in the years 1 to 9999."""
+    """SQL that is true if a row's event time, and the time when its windows are forgotten, are in the years 1 to
+    9999."""
     return f"{AT} BETWEEN {FIRST}L AND {LAST - micros(windows.span + windows.lateness)}L"
 
 

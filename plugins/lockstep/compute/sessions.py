@@ -93,7 +93,8 @@ class SessionBounds:
 
     @property
     def pane(self) -> str:
-        """SQL for a row's pane: its rows are less than the gap apart; each time that may be late is a pane of its own."""
+        """SQL for a row's pane: its rows are less than the gap apart; each time that may be late is a pane of its
+        own."""
         stretch = f"greatest({AT} - pmod({AT}, {self.gap}L), {self.forgotten}L)"
         return f"CASE WHEN {AT} < {self.forgotten}L THEN {AT} ELSE {stretch} END"
 
