@@ -1,4 +1,4 @@
-"""How the next version of keyed state is written: the buckets in which a key changed, whole."""
+"""Writes the next version of keyed state: all rows of the buckets in which a key changed."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ _THREADS = 4
 
 
 class StateWriter:
-    """Makes of the version `before` and a transform's changes the next one."""
+    """Makes the next version from the version `before` and a transform's changes."""
 
     def __init__(self, before: StateRows) -> None:
         self._before, self._declared, self._schema, self._name = before, before.declared, before.schema, before.name
 
     def write(self, changes: DataFrame | None, folder: str, options: Mapping[str, str]) -> WrittenState:
-        """Write the buckets that `changes` touches, or of which rows have expired, to `folder`, whole; what became of
-        this state.
+        """Write the buckets that `changes` touches, or that have expired rows, to `folder`, with all of their rows;
+        return the written version.
 
         Raises `StateRejected` for two rows of a key or a null in one, `InvalidPipeline` for other columns.
         """
-        require_ansi(self._before.spark, f"state {self._name}")  # again: a transform may have set it
+        require_ansi(self._before.spark, f"state {self._name}")  # again, as a transform may have set it
         moves = self._before.moves
         due = self._before.due_buckets()
         if changes is None and not moves and not due:
@@ -88,7 +88,7 @@ class StateWriter:
         return self._result(touched, observed.counts()["rows"])
 
     def _hashed_alike(self, buckets: Collection[int]) -> CountedFrame | None:
-        """The rows of some buckets, with a count of those that this Spark would have put elsewhere; None if empty."""
+        """The rows of some buckets, with a count of those that this Spark puts into another bucket; None if empty."""
         files = [entry for entry in self._before.files if entry[0].bucket in buckets]
         if not files:
             return None
@@ -116,7 +116,7 @@ class StateWriter:
         return self._before.store is not None and most_rows() > 0 and hashable
 
     def _write_few(self, changes: DataFrame, folder: str, due: frozenset[int]) -> WrittenState | None:
-        """`write` in this process; None if the changes or the buckets that they touch are too many for it."""
+        """As `write`, in this process; None if the changes or the buckets that they touch are too many for it."""
         store = self._before.store
         if store is None or not self._hashes():
             return None
@@ -152,14 +152,14 @@ class StateWriter:
         return self._result(touched, rows)
 
     def _old(self, touched: Collection[int]) -> Mapping[int, pa.Table] | None:
-        """The rows before of each bucket that is written; None if they are too many for this process."""
+        """The rows before by bucket, for the buckets that are written; None if too many for this process."""
         if not self._before.moves:
             return self._before.few_by_bucket(touched)
         old = self._before.few()
         return None if old is None else dict(_cut(old, self._buckets(old)))
 
     def _after(self, bucket: int, old: pa.Table | None, changed: pa.Table) -> pa.Table:
-        """The rows of one bucket, once `changed` have taken their keys' places. Raises `SparkRefused`."""
+        """The rows of one bucket with `changed` applied. Raises `SparkRefused`."""
         key = self._declared.key
         new = changed.filter(pc.invert(changed[DELETED])).select(self._schema.names)
         if old is None:
@@ -172,7 +172,7 @@ class StateWriter:
         return buckets_of(table, self._declared.found_by, self._declared.buckets)
 
     def _require_one_each(self, table: pa.Table) -> None:
-        """Raises `StateRejected` for two rows of a key, or a null in one."""
+        """Raise `StateRejected` for two rows of a key, or a null in a key."""
         key = list(self._declared.key)
         groups = table.group_by(key).aggregate([([], "count_all")])
         wrong = pc.greater(groups["count_all"], 1)
@@ -183,7 +183,7 @@ class StateWriter:
             raise self._refused([([row[name] for name in key], row["count_all"]) for row in refused])
 
     def _typed(self, changes: DataFrame) -> DataFrame:
-        """The changes under the declared types."""
+        """The changes cast to the declared types."""
         names = {*self._schema.names, DELETED}
         wrong, missing = set(changes.columns) - names, set(self._schema.names) - set(changes.columns)
         if wrong or missing:
@@ -205,19 +205,21 @@ class StateWriter:
         )
 
     def _checkpoint(self, typed: DataFrame) -> tuple[DataFrame, frozenset[int]]:
-        """Typed changes, computed once; and the buckets that they touch."""
+        """Compute typed changes once; return them and the buckets that they touch."""
         bucket = bucket_sql(self._declared.found_by, self._declared.buckets)
-        # as text: Spark 4.0 can't tell a client of an observed array
+        # as text: Spark 4.0 can't return an observed array to a client
         observed = ObservedFrame.of(typed, buckets=f"concat_ws(' ', collect_set(CAST({bucket} AS STRING)))")
         checkpoint = observed.checkpoint()
         buckets: Any = observed.counts().get("buckets")
         if buckets is not None:
             return checkpoint, frozenset(map(int, buckets.split()))
-        bucket_column = bucket_of(self._declared.found_by, self._declared.buckets).alias(BUCKET)  # Spark didn't say
+        bucket_column = bucket_of(self._declared.found_by, self._declared.buckets).alias(
+            BUCKET
+        )  # Spark reported no metrics
         return checkpoint, frozenset(row[BUCKET] for row in checkpoint.select(bucket_column).distinct().collect())
 
     def _by_key(self, changes: DataFrame) -> DataFrame:
-        """One row a key, with the number of those that there were: more than one is refused afterwards."""
+        """One row per key, with the number of its rows: more than one is refused afterwards."""
         columns = [name for name in (*self._schema.names, DELETED) if name not in self._declared.key]
         return changes.groupBy(*self._declared.key).agg(
             *(F.first(name).alias(name) for name in columns), F.count(F.lit(1)).alias(TIMES)
@@ -233,14 +235,14 @@ class StateWriter:
 
     def _hashed_otherwise(self) -> SparkRefused:
         return SparkRefused(
-            f"state {self._name}: this Spark hashes keys otherwise than the one that wrote the epochs before: take "
-            "that one, or change the number of buckets, so that all of the state is written anew"
+            f"state {self._name}: this Spark hashes keys differently from the one that wrote the epochs before: use "
+            "that one, or change the number of buckets, so that all of the state is rewritten"
         )
 
     def _refused(self, wrong: list[tuple[list[Any], int]]) -> StateRejected:
         keys = "; ".join(f"{key} ({times} rows)" for key, times in wrong)
         return StateRejected(
-            f"state {self._name}: a change is one row a key, and its key has no null; found {keys}; aggregate by "
+            f"state {self._name}: changes need one row per key, and keys without nulls; found {keys}; aggregate by "
             f"{', '.join(self._declared.key)} in the transform"
         )
 
@@ -260,7 +262,7 @@ class StateWriter:
 
 
 def _cut(table: pa.Table, buckets: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Iterator[tuple[int, pa.Table]]:
-    """The rows of each bucket that has some."""
+    """The rows by bucket, without empty buckets."""
     order = np.argsort(buckets, kind="stable")
     rows, numbers = table.take(pa.array(order)), buckets[order]
     for bucket in np.unique(numbers):
@@ -269,7 +271,7 @@ def _cut(table: pa.Table, buckets: np.ndarray[tuple[int], np.dtype[np.int64]]) -
 
 
 def _loses(actual: DataType, declared: DataType) -> bool:
-    """Whether a cast could change a value without an error; one that overflows is an error to Spark."""
+    """True if a cast could change a value without an error. An overflow is an error in Spark."""
     match actual, declared:
         case (NullType(), _):
             return False

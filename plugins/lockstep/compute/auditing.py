@@ -1,8 +1,8 @@
-"""Audits of an output that Spark reads: each file's bytes are compared with the manifest where an executor parses them.
+"""Audits of an output by Spark: executors compare each file's bytes with the manifest before they parse them.
 
-What is found is what DuckDB finds by the audit's query, see `lockstep.audits.in_spark`. One job counts for all audits
-that judge row by row, one looks for keys that come twice, and rows that offend are fetched by one of their own.
-A function of a user's makes a query, which is counted.
+The result is that of the audit's query in DuckDB, see `lockstep.audits.in_spark`. One job counts for all audits that
+judge row by row, one job looks for duplicate keys, and one fetches samples of rows that offend. A user's function
+returns a query, which is counted.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from lockstep.wal.request import from_hadoop_uri
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_TASKS = 10_000
+_MAX_TASKS = 10_000
 
 
 def ask_spark(
@@ -45,7 +45,7 @@ def ask_spark(
     audits: Sequence[Query | Function],
     parameters: Mapping[str, object],
 ) -> dict[str, Found]:
-    """What audits find of one output, in a session of `target`: an `AskSpark`, but for the first argument."""
+    """Evaluate audits of one output in a session of `target`; with the first argument bound this is an `AskSpark`."""
     with session(target) as spark:
         return _Output(spark, wal, output).ask(audits, parameters)
 
@@ -57,7 +57,8 @@ class _Output:
         self._manifest = wal.manifest.outputs[output]
 
     def ask(self, audits: Sequence[Query | Function], parameters: Mapping[str, object]) -> dict[str, Found]:
-        """Raises `StageFailed` if another number of rows was read than was sealed, and whatever Spark does."""
+        """Evaluate the audits. Raises `StageFailed` if another number of rows was read than was sealed, and Spark's
+        errors."""
         results: dict[str, Found] = {}
         queries = [audit for audit in audits if isinstance(audit, Query)]
         rules = {audit.name: audit.asked for audit in queries if isinstance(audit.asked, Rule)}
@@ -69,7 +70,7 @@ class _Output:
         return results | {audit.name: self._own(audit) for audit in audits if isinstance(audit, Function)}
 
     def _own(self, audit: Function) -> Found:
-        """By a function of the user's. Raises `AuditFailed`, and `StageFailed` for what Spark fails at as it runs."""
+        """Evaluate a user's function. Raises `AuditFailed`, and `StageFailed` if Spark fails to run its query."""
         names = self._manifest.schema.names
         if len({name.casefold() for name in names}) < len(names):
             raise AuditFailed(
@@ -92,7 +93,7 @@ class _Output:
             ) from None
         except PySparkException as error:  # it may quote a value
             raise StageFailed(
-                f"audit {audit.name}: Spark fails at what {audit.function} gives: {describe_error(error)}"
+                f"audit {audit.name}: Spark fails to run the query of {audit.function}: {describe_error(error)}"
             ) from cause(error, quotes=True)
         require_fewer(audit, int(counted["rows"]), self._manifest.rows)
         return int(counted["rows"]), sample
@@ -100,7 +101,7 @@ class _Output:
     def _judge(
         self, rules: Mapping[str, Rule], newest: Mapping[str, Newest], parameters: Mapping[str, object]
     ) -> dict[str, Found]:
-        """What is counted by one job over all rows."""
+        """Evaluate row rules and freshness by one job over all rows."""
         if not rules and not newest:
             return {}
         frame = self._frame(
@@ -131,7 +132,7 @@ class _Output:
         return int(counted["keys"]), plain_rows(keys.limit(SAMPLE).toArrow()) if counted["keys"] else []
 
     def _frame(self, columns: Sequence[str]) -> DataFrame:
-        """The sealed rows, of these columns."""
+        """The sealed rows with these columns."""
         folded = {name.casefold() for name in columns}
         fields = [field for field in self._manifest.schema if field.name.casefold() in folded]
         manifest, names = self._manifest, [field.name for field in fields]
@@ -144,17 +145,17 @@ class _Output:
 
         files = [(at, file.path) for at, file in enumerate(manifest.files)]
         schema = from_arrow_schema(pa.schema(fields), prefer_timestamp_ntz=True)
-        return spread(self._spark, files, max(1, min(len(files), _TASKS))).mapInArrow(read, schema)
+        return spread(self._spark, files, max(1, min(len(files), _MAX_TASKS))).mapInArrow(read, schema)
 
 
 def _types(frame: DataFrame, columns: Sequence[str]) -> list[tuple[str, object]]:
-    """Of each column, by the name that the output has for it: Spark takes one in any case for it."""
+    """Names and types of the columns, named as in `columns`: Spark ignores the case of names."""
     names = {name.casefold(): name for name in columns}
     return [(names.get(field.name.casefold(), field.name), field.dataType.simpleString()) for field in frame.schema]
 
 
 def _stale(audit: Newest, newest: Any, parameters: Mapping[str, object]) -> Found:
-    """As the query of `fresh_until` says it: one row, if the newest value isn't new enough."""
+    """The result of the query of `fresh_until`: one row if the newest value isn't new enough."""
     oldest = cast(datetime, parameters["interval_end"] or parameters["planned_at"]) - audit.within
     if newest is None:
         return 1, [{"newest": None}]

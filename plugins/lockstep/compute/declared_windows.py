@@ -31,9 +31,8 @@ class Windows(SteppedDefinition):
     The watermark is the greatest event time of the epochs before, less `out_of_order`; with `partition` (column or SQL
     expression) the smallest of the partitions' greatest times, leaving out one that had no row for `idle_epochs`
     epochs that had some. A window is closed when the watermark reaches its end, and forgotten `lateness` later: until
-    then rows that come late correct it, afterwards they are late rows, also when `lateness` is raised. `emit`: "final"
-    emits a window when it closes, and again when it is corrected; "updates" emits each window that the epoch touched,
-    as it stands.
+    then late rows correct it, afterwards they go to `late`, also when `lateness` is raised. `emit`: "final"
+    emits a window when it closes, and again when it is corrected; "updates" emits each window that the epoch touched.
 
     `name`: of its state and of its balance; `buckets`: see `KeyedState`. Raises `InvalidPipeline`.
     """
@@ -54,14 +53,14 @@ class Windows(SteppedDefinition):
 class Sessions(SessionDefinition):
     """Rows folded into sessions by event time: those of a key that follow each other by less than `gap`.
 
-    A session is the window from its first row's time to its last one's plus `gap`. Rows that stand between two
-    sessions make one of them. All else is said as `Windows` has it: `schema`, `key`, `time`, `aggregates`; the
+    A session is the window from its first row's time to its last row's plus `gap`. Rows between two sessions join them.
+    The other arguments are those of `Windows`: `schema`, `key`, `time`, `aggregates`; the
     watermark by `out_of_order`, `partition`, `idle_epochs`; `lateness`, `emit`, `name`, `buckets`.
 
     A row is late if it is older than the watermark less `lateness`, and no session that is kept began before it. The
-    results have a boolean column `absorbed` besides: true where a session that was emitted before is part of another
-    one now, which begins at another time and is emitted in the same epoch. A sink that upserts them needs it as
-    `deleted="absorbed"`; not with `lateness` 0 and `emit` "final", where a session that is emitted never changes.
+    results also have a boolean column `absorbed`: true where a session that was emitted before is part of another
+    session now, which has another start and is emitted in the same epoch. A sink that upserts them needs
+    `deleted="absorbed"`, except with `lateness` 0 and `emit` "final", where a session that is emitted never changes.
     Raises `InvalidPipeline`.
     """
 

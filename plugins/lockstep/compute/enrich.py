@@ -1,6 +1,6 @@
-"""Columns from outside systems: what Flink's asynchronous I/O is for, inside a transform.
+"""Columns from outside systems within a transform, as Flink's asynchronous I/O.
 
-The answers land in the WAL with the rows. Publish, repair and verify read them there: nobody is asked again.
+The answers are sealed in the WAL with the rows. Publish, repair and verify read them there and send no request.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ def enrich(
     list of up to so many dicts, and returns as many answers. `client`: makes what each task opens first (an HTTP
     client, a connection; a context manager, plain or async) and gives the function as first argument.
 
-    Of one task `concurrency` questions are under way at a time, each for `timeout` seconds; a failed one is asked again
-    `retries` times after `backoff` s, doubled each time, with chance. One that fails for good fails the execution, or
-    with on_failure="null" has nulls, and why in the column `error` if that is given. Equal keys of up to 10,000 rows
-    that follow each other are asked about once. `ordered`: rows keep their places within a partition; else they come
-    as they are answered. Raises `InvalidPipeline`.
+    Each task has up to `concurrency` requests at a time, each with a timeout of `timeout` seconds. A failed request is
+    repeated `retries` times after `backoff` seconds, doubled each time, with jitter. If all fail, the execution fails,
+    or with on_failure="null" the columns are null and the column `error`, if given, has the reason. Equal keys among
+    10,000 consecutive rows are sent once. `ordered`: rows keep their order within a partition; else they are in the
+    order of the answers. Raises `InvalidPipeline`.
     """
     answers = _schema_of(frame, schema)
     new = [*answers.names, *([error] if error is not None else [])]
@@ -76,7 +76,8 @@ def enrich(
 
 @dataclass
 class Enrichments:
-    """Those that one run of a transform makes, in order. `checkpoints`: answers that are there already, by number."""
+    """The enrichments that one run of a transform makes, in order. `checkpoints`: answers of an earlier run, by
+    number."""
 
     checkpoints: Mapping[int, DataFrame] = field(default_factory=dict)
     observed: list[ObservedFrame] = field(default_factory=list)
@@ -87,7 +88,8 @@ class Enrichments:
         return self.checkpoints.get(len(self.observed) - 1, observed.frame)
 
     def first_shared(self, outputs: Collection[DataFrame]) -> int | None:
-        """The first one that the outputs read more than once: each reader would ask, and may be told otherwise."""
+        """Number of the first enrichment that the outputs read more than once: each read would send requests, and may
+        get other answers."""
         for number, observed in enumerate(self.observed):
             if number not in self.checkpoints and sum(map(observed.uses_in, outputs)) > 1:
                 return number
@@ -99,7 +101,7 @@ _collecting: ContextVar[Enrichments | None] = ContextVar("enrichments", default=
 
 @contextmanager
 def collecting_enrichments(enrichments: Enrichments) -> Iterator[None]:
-    """While this lasts, `enrich` tells `enrichments` of what it makes."""
+    """Collect what `enrich` makes in `enrichments`."""
     token = _collecting.set(enrichments)
     try:
         yield
@@ -108,12 +110,12 @@ def collecting_enrichments(enrichments: Enrichments) -> Iterator[None]:
 
 
 def asks() -> bool:
-    """Whether the transform that is running has enriched anything by now."""
+    """True if the running transform has called `enrich`."""
     return (enrichments := _collecting.get()) is not None and bool(enrichments.observed)
 
 
 def asked_once(transform: Callable[[], Mapping[str, DataFrame]]) -> Mapping[str, DataFrame]:
-    """The transform's outputs, with every enrichment that more than one reader needs run now, once, and kept."""
+    """The transform's outputs. Every enrichment with more than one reader runs now, once, and is kept."""
     checkpoints: dict[int, DataFrame] = {}
     while True:
         enrichments = Enrichments(checkpoints)
