@@ -37,6 +37,7 @@ from lockstep.wal.request import QuarantineCount
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
 _MARK = "lockstep_offends"  #: while a job runs: a bit for each audit
 AUDITS = "lockstep_audits"  #: column of quarantine: the audits that the row offends
 _MAX_AUDITS = 63  #: bits of a BIGINT without its sign

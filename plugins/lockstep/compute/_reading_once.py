@@ -24,6 +24,7 @@ from lockstep.errors import StageFailed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
 _readings: ContextVar[Readings | None] = ContextVar("readings", default=None)
 _BYTES = 6 << 20  #: of Arrow: more would be sent back to Spark in more time than it takes to keep an input
 

@@ -5,31 +5,34 @@ The text of an error may quote a value of a row that the transform has looked at
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from lockstep.compute._conservation import Balances
+from lockstep.compute._conservation import Balances, conserved
+from lockstep.compute._inputs import Input
+from lockstep.compute._quarantining import Quarantining
+from lockstep.compute._state_writing import StateWriter
+from lockstep.compute.state import StateRows
 from lockstep.definition.user_code import describe_place
 from lockstep.definition.windows import ABSORBED
 from lockstep.errors import InvalidPipeline, LockstepError, StageFailed
 from lockstep.observability.redaction import cause, describe_raised
 from lockstep.pipeline import Pipeline
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
+from lockstep.wal.request import StageRequest
 
 T = TypeVar("T")
+_STATE = "state:"  #: prefix of a state's frame among the frames by name
 #: errors that a mistake in the code raises, again on every retry
 _MISTAKES = (TypeError, NameError, AttributeError, LookupError, ImportError, AssertionError)
 
 
 class _Unknown(KeyError):
-    """The transform asked for a name that isn't there."""
+    """The transform reads a name that doesn't exist."""
 
 
 class ByName(dict[str, T]):
@@ -130,3 +133,75 @@ def require_deletes(pipeline: Pipeline, outputs: Mapping[str, DataFrame], balanc
                 f'others: say deleted="{ABSORBED}" in the sink, or their rows would stay beside those of the sessions '
                 "that they are part of now"
             )
+
+
+@dataclass(frozen=True)
+class Frames:
+    """The frames of one run of a transform: a DataFrame for each output, and for each state that changes."""
+
+    outputs: Mapping[str, DataFrame]
+    changes: Mapping[str, DataFrame]
+    asks: bool = False  #: true if it has enrichments, which may run only once
+
+    @classmethod
+    def of(cls, frames: Mapping[str, DataFrame]) -> Frames:
+        """The inverse of `by_name`."""
+        outputs = {name: frame for name, frame in frames.items() if ":" not in name}
+        states = {name: frame for name, frame in frames.items() if name.startswith(_STATE)}
+        return cls(outputs, {name.removeprefix(_STATE): frame for name, frame in states.items()})
+
+    def by_name(self) -> dict[str, DataFrame]:
+        """All frames, by names that are unique over outputs and states."""
+        return {**self.outputs, **{f"{_STATE}{name}": frame for name, frame in self.changes.items()}}
+
+    def collect_changes(self, states: Mapping[str, StateRows]) -> None:
+        """Compute frames that are both an output and changes of a state once, if they are small."""
+        for name, changes in self.changes.items():
+            if any(changes is output for output in self.outputs.values()):
+                StateWriter(states[name]).collect(changes)
+
+
+@dataclass(frozen=True)
+class TransformRun:
+    """A pipeline's transform in one execution, with what its runs register; only the last run counts."""
+
+    pipeline: Pipeline
+    request: StageRequest
+    states: Mapping[str, StateRows]
+    balances: Balances
+    quarantining: Quarantining
+
+    def frames(self, inputs: Sequence[Input]) -> Frames:
+        """Call the transform; return its outputs, counted as they are written, and its changes of state."""
+        pipeline = self.pipeline
+        frames = ByName("input", {source.name: source.frame for source in inputs})
+        changes: Mapping[str, DataFrame] = {}
+        if self.states:
+            outputs, changes = self._outputs_and_changes(frames)
+        else:
+            outputs = require_frames(pipeline, "output", call_transform(pipeline, frames))
+        require_outputs(pipeline, self.request.epoch, self.request.outputs, outputs)
+        require_deletes(pipeline, outputs, self.balances)
+        marked = self.quarantining.mark(outputs)
+        counted = conserved(pipeline, marked, self.balances, self.request.conserved, self.quarantining.offends)
+        return Frames(self.quarantining.keep(counted), changes)
+
+    def _outputs_and_changes(
+        self, frames: Mapping[str, DataFrame]
+    ) -> tuple[Mapping[str, DataFrame], Mapping[str, DataFrame]]:
+        pipeline = self.pipeline
+        match call_transform(pipeline, frames, ByName("state", self.states)):
+            case (outputs, changes):
+                require_frames(pipeline, "output", outputs)
+                require_frames(pipeline, "state", changes)
+            case returned:
+                raise InvalidPipeline(
+                    f"pipeline {pipeline.name} has state: its transform must return two mappings, the outputs and the "
+                    f"changes of each state, and returns a {type(returned).__name__}"
+                )
+        if unknown := sorted(set(changes) - set(self.states)):
+            raise InvalidPipeline(
+                f"pipeline {pipeline.name}: its transform returns changes of {unknown}, it declares "
+                f"{sorted(self.states)}"
+            )
+        return outputs, changes
