@@ -28,7 +28,7 @@ _DECIMAL = re.compile(r"DECIMAL\((\d+)(?:,(\d+))?\)")
 
 
 def struct_of(ddl: str) -> T.StructType:
-    """`name TYPE [NOT NULL] [COMMENT …], …` as a StructType. Raises `InvalidPipeline` for what it doesn't know."""
+    """`name TYPE [NOT NULL] [COMMENT …], …` as a StructType. Raises `InvalidPipeline` for unknown types."""
     return T.StructType([T.StructField(field.name, _type(field.type), not field.required) for field in fields_of(ddl)])
 
 

@@ -34,7 +34,6 @@ from pyspark.sql.types import StructType
 from lockstep import errors
 from lockstep.errors import InvalidPipeline
 from lockstep.spark._pyspark import (
-    ReadLimit,
     ReadMaxBytes,
     ReadMaxFiles,
     ReadMaxRows,
@@ -50,10 +49,10 @@ _LIMITS = {"rows": ReadMaxRows, "files": ReadMaxFiles, "bytes": ReadMaxBytes}
 
 
 def frame_of(spark: SparkSession, schema: pa.Schema, partitions: Sequence[Any], read: Read) -> DataFrame:
-    """The rows that `read` gives for each of `partitions`, batches of `schema`.
+    """The rows that `read` returns for each of `partitions`, as batches of `schema`.
 
     `read` travels by value, with its module if that is one of Lockstep's: a worker needs only what it imports. What it
-    holds, a login say, is in memory on its way: the pickled function goes over Spark's own connections, into no plan's
+    holds, such as a login, stays in memory: the pickled function goes over Spark's own connections, and into no plan's
     text, no log and no page.
     """
     ship(read)
@@ -71,7 +70,7 @@ def frame_of(spark: SparkSession, schema: pa.Schema, partitions: Sequence[Any], 
 
 
 def ship(exported: object) -> None:
-    """Have Spark pickle what stands in `found`'s module by value, if that is a module of Lockstep, and its errors."""
+    """Have Spark pickle `exported`'s module and `lockstep.errors` by value, if it is a module of Lockstep."""
     module = sys.modules[exported.__module__]
     if module.__name__.startswith("lockstep."):
         for ours in (module, errors):
@@ -96,7 +95,7 @@ def load(reference: str) -> type[DataSource]:
 def next_range(
     reference: str, options: Mapping[str, str], schema: str | None, start: Offset | None, limit: tuple[str, int] | None
 ) -> tuple[Offset, Offset]:
-    """Where the next range starts and ends: at `start`, or where the reader says that everything starts.
+    """Start and end of the next range: the start is `start`, or the reader's initial offset.
 
     `limit`: ("rows" | "files" | "bytes", how many), for a reader that takes limits; None: the reader's own default.
     Raises `InvalidPipeline`, and whatever the reader raises.
@@ -126,16 +125,11 @@ def _latest(reference: str, reader: DataSourceStreamReader, start: Offset, limit
         return end_of_simple(reader, start)
     if not takes_limits:
         return cast(Offset, cast(Any, reader).latestOffset())
-    return reader.latestOffset(start, _limit(limit) if limit else default_limit_of(reader))
-
-
-def _limit(limit: tuple[str, int]) -> ReadLimit:
-    kind, number = limit
-    return _LIMITS[kind](number)
+    return reader.latestOffset(start, _LIMITS[limit[0]](limit[1]) if limit else default_limit_of(reader))
 
 
 def _json(reference: str, offset: object) -> Offset:
-    """The offset as the reader gets it back: through JSON, as in Spark's own log."""
+    """The offset as the reader gets it back: converted through JSON, as in Spark's own log."""
     if not isinstance(offset, dict):
         raise InvalidPipeline(f"data source {reference} gave the offset {offset!r}; an offset is a dict")
     return cast(Offset, json.loads(json.dumps(offset)))
@@ -157,7 +151,7 @@ def frame_of_range(
     end: Offset,
     secrets: Sequence[str],
 ) -> DataFrame:
-    """The rows between two offsets, in the partitions that the reader plans now. No error tells one of `secrets`."""
+    """The rows between two offsets, in the partitions that the reader plans now. No error contains one of `secrets`."""
     source = load(reference)
     ship(source)
     ship(RangeReader)
@@ -176,7 +170,7 @@ def without(secrets: Sequence[str], text: str) -> str:
 
 @contextmanager
 def discreet(secrets: Sequence[str]) -> Iterator[None]:
-    """Raise whatever is raised as a `RuntimeError` whose text has none of `secrets`: Spark brings it into logs."""
+    """Replace any error by a `RuntimeError` whose text has none of `secrets`: Spark writes it to logs."""
     try:
         yield
     except Exception as error:
@@ -188,10 +182,10 @@ def discreet(secrets: Sequence[str]) -> Iterator[None]:
 def _frozen(
     source: type[DataSource], options: dict[str, str], start: Offset, end: Offset, secrets: Sequence[str] = ()
 ) -> type[DataSource]:
-    """A batch source of one range. The options stand in the class, which is pickled, and in no plan's text."""
+    """A batch source of one range. The options are in the class, which is pickled, and in no plan's text."""
     called = f"lockstep_{source.name()}_{uuid.uuid4().hex}"
 
-    class FrozenRange(DataSource):
+    class BatchRange(DataSource):
         @classmethod
         def name(cls) -> str:
             return called
@@ -205,17 +199,17 @@ def _frozen(
                 stream = _streamReader(source(cast(Any, CaseInsensitiveDict(options))), schema)
             return RangeReader(stream, start, end, secrets)
 
-    return FrozenRange
+    return BatchRange
 
 
 class RangeReader(DataSourceReader):
-    """The range of a streaming reader as a batch. What the reader raises is told without `secrets`."""
+    """The range of a streaming reader as a batch. The reader's errors are raised without `secrets`."""
 
     def __init__(self, reader: DataSourceStreamReader, start: Offset, end: Offset, secrets: Sequence[str] = ()) -> None:
         self._reader, self._start, self._end, self._secrets = reader, start, end, secrets
 
     def partitions(self) -> list[InputPartition]:
-        """What the streaming reader plans; of an empty range Spark wants a partition too."""
+        """The streaming reader's partitions; one without rows for an empty range, as Spark needs one."""
         with discreet(self._secrets):
             planned = [] if self._start == self._end else list(self._reader.partitions(self._start, self._end))
         return planned or [InputPartition(None)]
