@@ -27,8 +27,7 @@ from rich.console import Console
 from benchmarks import data
 from benchmarks.cpu import cpu_seconds
 from benchmarks.paths import DEPLOYMENT, START
-from lockstep.compute._by_value import ship_ours
-from lockstep.compute._file_reading import read_in_executors
+from lockstep.compute._executors import read_in_executors, ship_ours
 from lockstep.epoch import Interval
 from lockstep.sinks import DeltaSink
 from lockstep.sinks.values import SinkContext, SinkEpoch

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lockstep.airflow.dag import epoch_dag as epoch_dag
     from lockstep.airflow.recovery import recovery_dag as recovery_dag
     from lockstep.airflow.task_group import EpochTaskGroup as EpochTaskGroup
-    from lockstep.compute.declared_sessions import Sessions as Sessions
+    from lockstep.compute.declared_windows import Sessions as Sessions
     from lockstep.compute.declared_windows import Windows as Windows
     from lockstep.compute.enrich import enrich as enrich
     from lockstep.definition.conservation import rows_of as rows_of
@@ -36,7 +36,7 @@ _HOMES = {
     "Guarantee": "lockstep.sinks.values",
     "KeyedState": "lockstep.definition.keyed_state",
     "Pipeline": "lockstep.pipeline",
-    "Sessions": "lockstep.compute.declared_sessions",
+    "Sessions": "lockstep.compute.declared_windows",
     "Windows": "lockstep.compute.declared_windows",
     "__version__": "lockstep.distribution",
     "as_of": "lockstep.operations.as_of",

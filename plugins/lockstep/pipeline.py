@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeAlias
 
 from lockstep.audits.audit import Audit, Conserved, require_sound
 from lockstep.definition.conservation import Conservation, require_known
-from lockstep.definition.functions import hash_source
 from lockstep.definition.keyed_state import KeyedState
+from lockstep.definition.user_code import hash_source
 from lockstep.definition.wal_retention import WalRetention
 from lockstep.epoch import Json, KeyedBy, require_name
 from lockstep.errors import InvalidPipeline

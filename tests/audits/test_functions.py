@@ -282,7 +282,7 @@ def test_a_file_that_was_edited_before_anybody_looked_is_not_what_is_planned(
 
 LOOKS = """
 import importlib, pathlib, sys
-from lockstep.definition.functions import describe_version
+from lockstep.definition.user_code import describe_version
 module = importlib.import_module(sys.argv[1])
 if sys.argv[2]:
     pathlib.Path(module.__file__).write_text(sys.argv[2])

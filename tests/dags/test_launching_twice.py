@@ -181,7 +181,7 @@ def test_a_driver_goes_on_unless_its_request_was_gone_twice(monkeypatch: pytest.
     monkeypatch.setattr(os, "_exit", end)
     given_up: list[bool] = []
     with pytest.raises(Ended):
-        stage_epoch._end_when_unwanted("", threading.Event(), lambda: given_up.append(True))
+        stage_epoch._watch_request("", threading.Event(), lambda: given_up.append(True))
     assert seen == []
     assert given_up == [True]
 

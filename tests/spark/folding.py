@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lockstep import Sessions, Windows
-from lockstep.compute._inputs import ObservedFrame
+from lockstep.compute._counting import ObservedFrame
 from lockstep.compute.state import StateRows
 from lockstep.definition.keyed_state import DELETED
 

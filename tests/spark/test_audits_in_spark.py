@@ -250,7 +250,7 @@ def test_a_function_over_a_dataframe_that_fails_has_not_passed(
         (checks.adds_a_column, AuditFailed, r"doesn't have: why \(int\)"),
         (checks.counts, AuditFailed, "gives a int: give a DataFrame"),
         (checks.gives_nothing, AuditFailed, "gives None: give a DataFrame"),
-        (checks.casts, StageFailed, "Spark fails at what tests.audits.checks:casts gives: "),
+        (checks.casts, StageFailed, "Spark fails to run the query of tests.audits.checks:casts: "),
     ]
     for check, kind, said in failing:
         with subtests.test(said):

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from lockstep import KeyedState, Pipeline, files, run_epoch
-from lockstep.compute import _computing_once, stage
+from lockstep.compute import _reading_once, stage
 from lockstep.compute._inputs import Input
 from lockstep.compute._local_rows import VARIABLE, collect_plain
 from lockstep.errors import StageFailed
@@ -175,8 +175,8 @@ def test_rows_that_get_lost_on_the_way_stop_the_epoch(
         assert found is not None
         return found.slice(1)
 
-    monkeypatch.setattr(_computing_once, "collect_plain", losing)
-    with pytest.raises(StageFailed, match="counted 7 rows that are looked up in the state and handed out 6"):
+    monkeypatch.setattr(_reading_once, "collect_plain", losing)
+    with pytest.raises(StageFailed, match="counted 7 rows that are looked up in the state and returned 6"):
         _run(session, ledger_dsn, tmp_path, added_up)
 
 

@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 
 from lockstep import Pipeline, files, rows_of, run_epoch
 from lockstep.audits import conserved
-from lockstep.compute._balances import Balances
-from lockstep.compute._conservation_sql import counts_of_source
-from lockstep.compute._conserving import conserved as counted_outputs
-from lockstep.compute._inputs import ObservedFrame
+from lockstep.compute._conservation import Balances, counts_of_source
+from lockstep.compute._conservation import conserved as counted_outputs
+from lockstep.compute._counting import ObservedFrame
 from lockstep.compute._local_rows import VARIABLE
 from lockstep.definition.conservation import Conservation
 from lockstep.errors import EpochHeld, Unbalanced

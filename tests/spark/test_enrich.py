@@ -275,7 +275,7 @@ def test_an_async_function_waits_no_longer_than_its_timeout() -> None:
     settings = {"timeout": 0.05, "retries": 0, "fails": False, "error": "why"}
     rows = asked(lookup, ["a", "never", None], **settings)
     assert [row["tags"] for row in rows] == [["a"], None, None]
-    assert [row["why"] for row in rows] == [None, "no answer after 1 tries: nothing came within 0.05 s", None]
+    assert [row["why"] for row in rows] == [None, "no answer after 1 tries: no answer within 0.05 s", None]
 
 
 def test_rows_keep_their_places_or_come_as_they_are_answered() -> None:
@@ -305,7 +305,7 @@ def test_a_batch_of_keys_is_one_question() -> None:
     names = ["x" * number for number in range(5)]
     assert [row["price"] for row in asked(lookup, list(names), batch=2, concurrency=1)] == [0, 1, 2, 3, 4]
     assert questions == [2, 2, 1]
-    with pytest.raises(StageFailed, match=re.escape("2 keys were asked about, 0 answers came")):
+    with pytest.raises(StageFailed, match=re.escape("2 keys were sent, 0 answers received")):
         asked(lambda keys: [], list(names), batch=2, retries=0)
 
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from lockstep.compute._bad_records import settle
-from lockstep.compute._inputs import Input
+from lockstep.compute._inputs import Input, settle
 from lockstep.epoch import SourceRange
 from lockstep.errors import BadRecords, SourceRefused, SourceUnavailable
 from lockstep.sinks import KafkaSink

@@ -14,16 +14,15 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark import cloudpickle
 
-from lockstep.compute import _file_reading
-from lockstep.compute._by_value import ship_by_value, ship_ours
+from lockstep.compute import _executors
+from lockstep.compute._executors import ship_by_value, ship_ours
 from lockstep.compute.sequence import SequenceDataSource
 from lockstep.compute.stage import stage_epoch
 from lockstep.connections.object_store.store import require_own_threads
 from lockstep.sources.files.line_pieces import reader_of
 from lockstep.sources.tables._mariadb_reading import SelectOut
 from lockstep.sources.tables._postgres_reading import CopyOut
-from lockstep.spark.partitions import ship
-from lockstep.spark.stream_ranges import RangeReader, _frozen
+from lockstep.spark.python_readers import RangeReader, _frozen, ship
 from lockstep.wal._early_digests import EpochColumn
 from lockstep.wal.executor_reading import read_files
 from lockstep.wal.found_files import FoundFiles, Place, find_file
@@ -77,7 +76,7 @@ def cannot(*_: Any) -> Any:
 def test_executors_that_cannot_read_are_done_without(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(_file_reading, "read_files", cannot)
+    monkeypatch.setattr(_executors, "read_files", cannot)
     result, _ = staged(session, tmp_path, 0)
     assert result.files is None and result.rows == {"rows": 3, "names": 3}
     assert "no module named numpy" in caplog.text

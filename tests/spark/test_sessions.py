@@ -17,8 +17,9 @@ import pytest
 from lockstep import Pipeline, Sessions, files, run_epoch
 from lockstep.compute import sessions as folding
 from lockstep.compute._local_rows import VARIABLE
-from lockstep.compute._session_joining import join
+from lockstep.compute._local_rows import frame_of as table_frame
 from lockstep.compute._watermarks import Watermark
+from lockstep.compute.sessions import join
 from lockstep.crash import CrashInjected
 from lockstep.errors import InvalidPipeline, Unbalanced
 from lockstep.sinks import FileSink, PostgresSink
@@ -173,7 +174,7 @@ def test_rows_that_get_lost_on_the_way_stop_the_epoch(
     for name, fault in (("_panes", lossy), merging):
         epochs = Epochs(session, sessions_of())
         before = Watermark().advance(epochs.windows, {"": 600 * 10**6})
-        epochs.state["windows_watermark"] = before.rows(session, epochs.windows)
+        epochs.state["windows_watermark"] = table_frame(session, before.table(epochs.windows))
         with (
             monkeypatch.context() as planted,
             pytest.raises(Unbalanced, match=r"found 3 in, .* 1 folded, 1 late, 1 lost"),

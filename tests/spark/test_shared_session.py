@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql.connect.plan import LogicalPlan
 
-from lockstep.compute._inputs import ObservedFrame
+from lockstep.compute._counting import ObservedFrame
 from lockstep.compute._local_rows import VARIABLE
 from lockstep.compute.stage import launch_request
 from lockstep.errors import StageFailed

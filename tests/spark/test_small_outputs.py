@@ -140,14 +140,14 @@ def test_records_are_marked_only_where_some_is_malformed(
 def test_epochs_side_by_side_hold_no_more_than_there_is_room_for(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written_here: list[str]
 ) -> None:
-    monkeypatch.setattr(staging, "ROOM", room := MemoryBudget(2))
+    monkeypatch.setattr(staging, "MEMORY_BUDGET", budget := MemoryBudget(2))
     pipeline = pipeline_of(csv(tmp_path, TEXT))
-    with room.taken(2):
+    with budget.reserve(2):
         assert len(stage(session, tmp_path, pipeline).rows()) == 2
         assert not written_here
     assert len(stage(session, tmp_path, pipeline).rows()) == 2
     assert written_here == ["rows"]
-    with MemoryBudget(0).taken(1) as alone:
+    with MemoryBudget(0).reserve(1) as alone:
         assert alone
 
 
@@ -186,15 +186,15 @@ def test_rows_that_get_lost_on_their_way_here_fail_the_epoch(
         return None if found is None else found.slice(1)
 
     monkeypatch.setattr(staging, "collect_plain", losing)
-    with pytest.raises(StageFailed, match="handed out 1"):
+    with pytest.raises(StageFailed, match="returned 1"):
         stage(session, tmp_path, pipeline_of(csv(tmp_path, TEXT), unchanged))
 
 
 def test_rows_are_let_go_with_their_frame(session: SparkSession) -> None:
     """A process that moves many epochs would hold the rows of all."""
     made = LocalFrame.over(session, pa.table({"id": [1, 2]}), None, lambda rows: {"rows": len(rows)}, rows="count(1)")
-    assert rows_in(made.shown) == pa.table({"id": [1, 2]})
-    frame = weakref.ref(made.shown)
+    assert rows_in(made.visible) == pa.table({"id": [1, 2]})
+    frame = weakref.ref(made.visible)
     del made
     gc.collect()
     assert frame() is None

@@ -11,8 +11,8 @@ import pytest
 from pyiceberg.transforms import DayTransform, HourTransform, MonthTransform, YearTransform
 from pyiceberg.types import DateType, IcebergType, TimestampType, TimestamptzType
 
-from lockstep.compute import _splitting
-from lockstep.compute._splitting import by_partition
+from lockstep.compute import _table_files
+from lockstep.compute._table_files import by_partition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -129,7 +129,7 @@ def test_a_large_partition_is_several_files(spark: SparkSession) -> None:
 def test_an_epoch_of_too_many_partitions_is_left_as_the_transform_made_it(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(_splitting, "MOST_PARTITIONS", 3)
+    monkeypatch.setattr(_table_files, "MAX_PARTITIONS", 3)
     made = spark.range(0, 40, 1, 4).selectExpr("id", "id DIV 10 AS hour")
     left = by_partition(made, "rows", ["hour"], 1)
     assert left.columns == ["id", "hour"]

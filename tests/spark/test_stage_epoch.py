@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 
-from lockstep.compute._by_value import ship_by_value
+from lockstep.compute._executors import ship_by_value
 from lockstep.compute.stage import committing
 from lockstep.errors import BadRecords, InvalidPipeline, PlanMismatch, SourceChanged, SparkRefused, StageFailed
 from lockstep.sources import FileSource, SourceContext
@@ -289,7 +289,7 @@ def test_what_is_kept_for_two_outputs_is_released_at_the_end_and_by_no_finalizer
         kept.append(checkpoint._plan._relation_id)
         release_later(checkpoint)
 
-    monkeypatch.setattr("lockstep.compute._inputs.release_later", noting)
+    monkeypatch.setattr("lockstep.compute._counting.release_later", noting)
     staged = stage(session, tmp_path, pipeline_of(csv(tmp_path, GOOD), twice, ("rows", "rest")))
     assert [len(staged.rows(name)) for name in ("rows", "rest")] == [1, 1]
     gc.collect()

@@ -14,12 +14,12 @@ import pytest
 
 from lockstep import Windows
 from lockstep.compute import windows as folding
-from lockstep.compute._balances import Balances, collecting_balances
-from lockstep.compute._lateness import Bounds
+from lockstep.compute._conservation import Balances, collecting_balances
 from lockstep.compute._local_rows import VARIABLE
+from lockstep.compute._local_rows import frame_of as table_frame
 from lockstep.compute._watermarks import Watermark
-from lockstep.compute._window_columns import final_aggregate
 from lockstep.compute._window_merging import merge
+from lockstep.compute._window_sql import Bounds, final_aggregate
 from lockstep.definition.windows import Aggregate, Function
 from lockstep.errors import BadRecords, InvalidPipeline, PlanMismatch, Unbalanced
 from tests.spark.folding import AGGREGATES, SCHEMA, Epochs, Event, aggregates, batch, frame_of, rows_of
@@ -280,7 +280,7 @@ def test_rows_that_get_lost_or_doubled_on_the_way_stop_the_epoch(
         with subtests.test(fault=fault.__name__), monkeypatch.context() as planted:
             epochs = Epochs(session, windows_of())
             before = Watermark().advance(epochs.windows, {"": 600 * 10**6})
-            epochs.state["windows_watermark"] = before.rows(session, epochs.windows)
+            epochs.state["windows_watermark"] = table_frame(session, before.table(epochs.windows))
             planted.setattr(place, name, fault)
             with pytest.raises(Unbalanced, match=rf"in must be folded \+ late \+ filtered, found 4 in, .* {told}"):
                 epochs.fold([("a", 1, 0, 0), ("b", 1, 700, 0), ("b", 2, 700, 0), ("c", 3, 700, 0)])

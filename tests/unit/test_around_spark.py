@@ -14,8 +14,8 @@ from typing import NoReturn
 import pytest
 
 from lockstep.errors import SparkRefused
-from lockstep.spark._java import java_found, what_never_passes
-from lockstep.spark._quoted_values import without_values
+from lockstep.spark.failures import without_values
+from lockstep.spark.session import java_found, what_never_passes
 from lockstep.spark.versions import NEWEST, OLDEST, examine, require_server, require_taken, shown
 from stack.errors import JavaMissing
 from stack.java import find_java

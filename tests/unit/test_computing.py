@@ -13,13 +13,11 @@ import pyarrow as pa
 import pytest
 
 from lockstep import Sessions
-from lockstep.compute._key_hash import can_hash
-from lockstep.compute._key_matching import among
-from lockstep.compute._lateness import BEGAN, ROWS, SEEN
+from lockstep.compute._key_hash import among, can_hash
 from lockstep.compute._local_rows import arrow_schema
-from lockstep.compute._session_bounds import SessionBounds
-from lockstep.compute._session_joining import join, merge_sessions
 from lockstep.compute._watermarks import Watermark
+from lockstep.compute._window_sql import BEGAN, ROWS, SEEN
+from lockstep.compute.sessions import SessionBounds, join, merge_sessions
 from lockstep.definition.keyed_state import DELETED
 from lockstep.spark.ddl import struct_of
 from tests.sampling import Sampling

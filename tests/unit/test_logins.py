@@ -121,7 +121,7 @@ def say(message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(*arguments: object) -> None:
         raise ValueError(message)
 
-    monkeypatch.setattr("lockstep.spark.stream_ranges.next_range", failing)
+    monkeypatch.setattr("lockstep.spark.python_readers.next_range", failing)
 
 
 def test_a_staging_uri_with_a_login_is_refused_and_not_shown() -> None:

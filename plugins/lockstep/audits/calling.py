@@ -11,8 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from lockstep.audits.audit import Function
-from lockstep.definition.functions import describe_place, describe_version, import_function
-from lockstep.definition.loaded_source import LIVE
+from lockstep.definition.user_code import LIVE, describe_place, describe_version, import_function
 from lockstep.errors import AuditFailed, InvalidPipeline, Retryable
 from lockstep.observability.redaction import cause, describe_raised
 

@@ -1,4 +1,4 @@
-"""What folding into windows is, whatever kind they are of: rows read once as panes, and what a transform returns of it.
+"""Folding into windows of any kind: rows read once as panes, and the result for the transform.
 
 A pane holds rows that are in the same windows, so that they are added up once: Li et al., "No pane, no gain", SIGMOD
 Record 2005.
@@ -15,14 +15,24 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from lockstep.compute._balances import Balance, CountedFrame, Part, register
-from lockstep.compute._inputs import ObservedFrame
-from lockstep.compute._lateness import AT, BEGAN, PANE, PARTITION, PASSES, ROWS, SEEN, keepable
+from lockstep.compute._conservation import Balance, Part, register
+from lockstep.compute._counting import CountedFrame, ObservedFrame
 from lockstep.compute._local_rows import LocalFrame, arrow_schema, collect_few, frame_of, remember
 from lockstep.compute._reading_once import note_read, require_kept
 from lockstep.compute._watermarks import BEGINNING, WHOLE, Watermark, partition_name
-from lockstep.compute._window_columns import partial_aggregates, require_types
 from lockstep.compute._window_merging import can_merge, folded_changes, folded_results, greatest_times
+from lockstep.compute._window_sql import (
+    AT,
+    BEGAN,
+    PANE,
+    PARTITION,
+    PASSES,
+    ROWS,
+    SEEN,
+    keepable,
+    partial_aggregates,
+    require_types,
+)
 from lockstep.definition.keyed_state import DELETED
 from lockstep.definition.windows import MISSED, WindowDefinition
 from lockstep.errors import BadRecords, InvalidPipeline
@@ -39,12 +49,12 @@ _FOLDED_CHANGES = f"coalesce(sum(CASE WHEN NOT {DELETED} THEN {ROWS} END), 0L)"
 
 @dataclass(frozen=True)
 class Folded:
-    """What a transform returns of a fold: `results` and `late` as outputs, `state` as changes of state.
+    """The result of a fold, for the transform to return: `results` and `late` as outputs, `state` as changes of state.
 
     `results`: key, window_start, window_end, the aggregates, revision (INT: how often the window was emitted before);
-    of sessions absorbed (BOOLEAN). `late`: rows as they came, of windows that were forgotten already; of sliding
-    windows with `windows_missed` (INT): a row that missed some stands there, too. `watermark`: at the epoch's end;
-    None before the first event.
+    for sessions also absorbed (BOOLEAN). `late`: input rows of windows that were forgotten already; for sliding windows
+    also rows that missed only some windows, with `windows_missed` (INT). `watermark`: at the epoch's end; None before
+    the first event.
     """
 
     results: DataFrame
@@ -56,24 +66,25 @@ class Folded:
 
 @dataclass(frozen=True)
 class Read:
-    """One epoch's rows, read and counted. `panes`: one row a key and pane; `found`: these in this process, if few."""
+    """One epoch's rows, read and counted. `panes`: one row per key and pane; `local_panes`: the same in this process,
+    if few."""
 
     windows: WindowDefinition
-    kept: StateRows
-    schema: StructType  #: of the rows as they came
+    rows_before: StateRows
+    schema: StructType  #: of the input rows
     rows: DataFrame
     panes: DataFrame
-    found: pa.Table | None
+    local_panes: pa.Table | None
     counts: dict[str, int]
-    missed: int  #: rows that may be late
+    maybe_late: int  #: rows that may be late
     before: Watermark
     after: Watermark
 
     def folded(
-        self, results: CountedFrame, missed: CountedFrame, changes: CountedFrame, *, takes_back: bool = False
+        self, results: CountedFrame, late: CountedFrame, changes: CountedFrame, *, takes_back: bool = False
     ) -> Folded:
-        """What the transform gets, with its balance. `takes_back`: the results may say of a key that it goes."""
-        written = [Part("results", results), Part("late", missed), Part("state", changes)]
+        """The result for the transform; registers its balance. `takes_back`: the results may delete keys."""
+        written = [Part("results", results), Part("late", late), Part("state", changes)]
         balance = Balance(
             name=self.windows.name,
             read=self.counts,
@@ -81,10 +92,10 @@ class Read:
             terms=("folded", "late"),
             takes_back=takes_back,
         )
-        return Folded(results.shown, missed.shown, self._state(changes.shown), self.after.at, register(balance))
+        return Folded(results.visible, late.visible, self._state(changes.visible), self.after.at, register(balance))
 
     def _state(self, changes: DataFrame) -> dict[str, DataFrame]:
-        """The changes of both states."""
+        """Changes of both states: the windows' and the watermark's."""
         if self.after == self.before:
             return {self.windows.name: changes}
         table = self.after.table(self.windows)
@@ -113,30 +124,32 @@ def read_rows(
     counts: Mapping[str, str],
     panes_of: Callable[[WindowDefinition, DataFrame], DataFrame],
 ) -> Read:
-    """Read the rows of `frame`, by one job. `pane`: SQL for a row's pane; `counts`: what to count of the rows.
+    """Read the rows of `frame`, by one job. `pane`: SQL for a row's pane; `counts`: SQL aggregates over the rows by
+    name.
 
     Raises `BadRecords` for rows that can't be in any window, `InvalidPipeline`.
     """
-    kept = state[windows.name]
+    rows_before = state[windows.name]
     schema = require_types(windows, frame, where)
-    _require_free(windows, schema)
+    if reserved := {PASSES, AT, PANE, PARTITION, SEEN, BEGAN, ROWS, MISSED} & set(schema.names):
+        raise InvalidPipeline(f"windows {windows.name}: the rows have columns {sorted(reserved)}, rename them")
     rows = _with_event_time(windows, frame, where, pane)
     read = CountedFrame.of(rows, **counts)
     panes = panes_of(windows, read.frame)
-    found = collect_few(panes) if can_merge(windows) else None
-    if found is None:
+    local_panes = collect_few(panes) if can_merge(windows) else None
+    if local_panes is None:
         require_kept("the panes are too many for this process")
         panes = checkpointed(panes)
     else:
         note_read(panes)
-    told = _require_sound(windows, read)
-    after = before.advance(windows, _greatest(windows, panes, found, told.pop("greatest")))
-    return Read(windows, kept, schema, rows, panes, found, told, told.pop("missed"), before, after)
+    counted = _require_sound(windows, read)
+    after = before.advance(windows, _greatest(windows, panes, local_panes, counted.pop("greatest")))
+    return Read(windows, rows_before, schema, rows, panes, local_panes, counted, counted.pop("missed"), before, after)
 
 
 def add_up(windows: WindowDefinition, rows: DataFrame, *more: Column) -> DataFrame:
-    """One row a key and pane, and, where the watermark is one of partitions, a partition."""
-    columns = [column for one in windows.aggregate_columns() for column in partial_aggregates(one)]
+    """Aggregate to one row per key, pane and, if the watermark has partitions, partition."""
+    columns = [column for aggregate in windows.aggregate_columns() for column in partial_aggregates(aggregate)]
     columns += [F.count(F.lit(1)).alias(ROWS), *more]
     key: list[Column | str] = [*windows.key, PANE]
     if windows.partition is not None:
@@ -146,7 +159,7 @@ def add_up(windows: WindowDefinition, rows: DataFrame, *more: Column) -> DataFra
 
 
 def count_local(spark: SparkSession, results: pa.Table, changes: pa.Table) -> tuple[CountedFrame, CountedFrame]:
-    """Results and changes that this process has, each with the number of rows that were folded."""
+    """Count the folded rows of results and changes that this process holds."""
     return (
         LocalFrame.over(spark, results, ROWS, folded_results, folded=_FOLDED_RESULTS),
         LocalFrame.over(spark, changes, ROWS, folded_changes, folded=_FOLDED_CHANGES),
@@ -154,7 +167,7 @@ def count_local(spark: SparkSession, results: pa.Table, changes: pa.Table) -> tu
 
 
 def count_frames(results: DataFrame, changes: DataFrame) -> tuple[CountedFrame, CountedFrame]:
-    """The same of those that Spark makes."""
+    """Count the folded rows of results and changes that Spark makes."""
     return (
         CountedFrame.of(results, ROWS, folded=_FOLDED_RESULTS),
         CountedFrame.of(changes, ROWS, folded=_FOLDED_CHANGES),
@@ -162,7 +175,7 @@ def count_frames(results: DataFrame, changes: DataFrame) -> tuple[CountedFrame, 
 
 
 def none_late(read: Read, *more: pa.Field) -> CountedFrame | None:
-    """The late rows where there are none: no job has to find that out. None for types that Arrow doesn't have."""
+    """An empty frame of late rows, which needs no job. None for types that Arrow doesn't have."""
     try:
         table = arrow_schema(read.schema).empty_table()
     except PySparkException:
@@ -173,21 +186,16 @@ def none_late(read: Read, *more: pa.Field) -> CountedFrame | None:
 
 
 def checkpointed(frame: DataFrame) -> DataFrame:
-    """Computed now, once."""
+    """Compute the frame now, once."""
     return ObservedFrame.of(frame, rows="count(1)").checkpoint()
 
 
-def _require_free(windows: WindowDefinition, schema: StructType) -> None:
-    if taken := {PASSES, AT, PANE, PARTITION, SEEN, BEGAN, ROWS, MISSED} & set(schema.names):
-        raise InvalidPipeline(f"windows {windows.name}: the rows have columns {sorted(taken)}, rename them")
-
-
 def _with_event_time(windows: WindowDefinition, frame: DataFrame, where: str | None, pane: str) -> DataFrame:
-    """The rows with whether they pass, their event time and their pane, both in µs since 1970 UTC."""
+    """Add columns: whether the row passes `where`, its event time and its pane, both in µs since 1970 UTC."""
     passes = F.coalesce(F.expr(where), F.lit(False)) if where else F.lit(True)
     at = F.when(F.col(PASSES), F.unix_micros(F.expr(windows.time)))
-    found = F.expr(f"CASE WHEN {keepable(windows)} THEN {pane} END")  # else it might overflow before it is refused
-    return frame.withColumn(PASSES, passes).withColumn(AT, at).withColumn(PANE, found)
+    pane_start = F.expr(f"CASE WHEN {keepable(windows)} THEN {pane} END")  # else it might overflow before it is refused
+    return frame.withColumn(PASSES, passes).withColumn(AT, at).withColumn(PANE, pane_start)
 
 
 def _require_sound(windows: WindowDefinition, read: CountedFrame) -> dict[str, int]:
@@ -208,13 +216,15 @@ def _require_sound(windows: WindowDefinition, read: CountedFrame) -> dict[str, i
     return counts
 
 
-def _greatest(windows: WindowDefinition, panes: DataFrame, found: pa.Table | None, greatest: int) -> dict[str, int]:
+def _greatest(
+    windows: WindowDefinition, panes: DataFrame, local_panes: pa.Table | None, greatest: int
+) -> dict[str, int]:
     """The greatest event time of each partition that had rows."""
     if greatest == BEGINNING:
         return {}
     if windows.partition is None:
         return {WHOLE: greatest}
-    if found is not None:
-        return greatest_times(found)
+    if local_panes is not None:
+        return greatest_times(local_panes)
     times = panes.groupBy(PARTITION).agg(F.max(SEEN).alias(SEEN))
     return {row[PARTITION]: row[SEEN] for row in times.collect()}

@@ -1,111 +1,117 @@
-"""One source's frozen range as a DataFrame that counts what flows through it."""
+"""One source's frozen range as a DataFrame that counts what flows through it, and its malformed records.
+
+Malformed records fail the epoch by file and line, or go to quarantine, counted. Why a record doesn't parse is asked of
+the parser that refused it: which column, which type, and never which value.
+
+`Blocks` checks that Spark planned to read text files by the sizes that the plan froze. To ask for a file's size has
+Spark copy each row; where the block of a row begins and how long it is costs next to nothing. Spark cuts a file into
+blocks of one length and a shorter last one, as `FilePartition.splitFiles` says. So a block that ends elsewhere than a
+frozen file does is as long as all others, or the last one of a file that Spark took for a shorter one. If that one is
+as long as all others, too, only the plan of the job tells: it is asked for files of other sizes, which Spark answers by
+its list of files, and opens none of those that have a frozen size.
+"""
 
 from __future__ import annotations
 
-import time
-import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast
+from itertools import groupby
+from typing import Any
 
-from pyspark.sql import DataFrame, Observation, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
 
-from lockstep.compute._conservation_sql import counts_of_source
-from lockstep.compute._whole_files import Blocks, count_of_sizes, counts_of_blocks, planned_size, unknown_size
+from lockstep.compute._conservation import counts_of_source
+from lockstep.compute._counting import ObservedFrame
 from lockstep.definition.conservation import Conservation
+from lockstep.definition.ddl import Field, fields_of, quote_name
 from lockstep.epoch import SourceRange
-from lockstep.errors import StageFailed
-from lockstep.sources.base import OpenSource
-from lockstep.sources.records import BAD, FILE, WHY, OpenRecordSource, SourceRecords
-from lockstep.spark._pyspark import allow_twice_observed, counted_in_driver
-from lockstep.spark.session import active, is_remote, release_later
+from lockstep.errors import BadRecords, StageFailed
+from lockstep.sources._strict import plain_text
+from lockstep.sources.open_source import OpenSource
+from lockstep.sources.records import BAD, FILE, WHY, OpenRecordSource, Reading, Records, lines_of, path_of
+from lockstep.wal.manifest import SourceCount
+from lockstep.wal.sealing import QUARANTINE
 
-_SECONDS = 5.0  #: a driver hears of its metrics from another thread, a moment after the job
+_SIZE, _END, _LONGEST = "size", "end", "longest"
+_FILE_SIZE = "_metadata.file_size"
+_LEAST_ODD, _MOST_ODD = "least_odd", "most_odd"  #: lengths of blocks that end where no frozen file does
+_MAX_SIZES = 1000  #: of one condition; of more sizes the least and the greatest
+_MAX_COLUMNS = 3  #: named in a message
+_MAX_RECORDS = 10  #: named in a message
 
 
-class _Told(dict[str, Any]):
-    """What a Connect client's observation is told; the client updates it once an execution."""
+def counts_of_blocks(records: Records) -> dict[str, str]:
+    """SQL aggregates by name over records as they are read; none where Spark doesn't rely on its own file sizes."""
+    if not records.sizes:
+        return {}
+    length, end = "input_file_block_length()", "(input_file_block_start() + input_file_block_length())"
+    odd = f"CASE WHEN {end} NOT {_size_condition(records.sizes)} THEN {length} END"
+    bounds = {_LEAST_ODD: f"min({odd})", _MOST_ODD: f"max({odd})"}
+    return {_LONGEST: f"max({length})", _END: f"max({end})", **bounds}
 
-    times = 0
 
-    def update(self, *arguments: Any, **values: Any) -> None:
-        self.times += 1
-        super().update(*arguments, **values)
+def count_of_sizes(records: Records) -> dict[str, str]:
+    """The SQL aggregate that `unknown_size` takes, by name; it costs a quarter of the job."""
+    if not records.sizes or "_metadata" in map(str.casefold, records.columns):
+        return {}
+    return {_SIZE: f"max(CASE WHEN {_FILE_SIZE} NOT {_size_condition(records.sizes)} THEN {_FILE_SIZE} END)"}
+
+
+def planned_size(records: Records) -> int | None:
+    """A file size that Spark plans to read and that no frozen file has. A Connect server lists the files again for
+    that, unless it caches plans."""
+    if not count_of_sizes(records):
+        return None
+    strange = records.frame.where(f"{_FILE_SIZE} NOT {_size_condition(records.sizes)}")
+    [row] = strange.selectExpr(f"max({_FILE_SIZE}) AS {_SIZE}").collect()
+    return unknown_size(row.asDict())
+
+
+def unknown_size(counts: dict[str, Any]) -> int | None:
+    """Remove from `counts` the file size that Spark planned to read and that no frozen file has, and return it."""
+    size = counts.pop(_SIZE, None)
+    return None if size is None else int(size)
 
 
 @dataclass(frozen=True)
-class ObservedFrame:
-    """A DataFrame whose rows are counted by the first action that reads it. `metric`: a name no other plan has."""
+class Blocks:
+    """Lengths and ends of the blocks that one job read, in bytes."""
 
-    frame: DataFrame
-    metric: str
-    observation: Observation
-    names: Sequence[str]  #: of what is counted
+    longest: int | None
+    end: int | None
+    odd: tuple[int | None, int | None]
 
     @classmethod
-    def of(cls, frame: DataFrame, **counts: str) -> ObservedFrame:
-        """`counts`: what to count, as SQL aggregates by name."""
-        metric = f"lockstep-{uuid.uuid4().hex}"
-        observation = Observation(metric)
-        columns = [F.expr(aggregate).alias(name) for name, aggregate in counts.items()]
-        if not is_remote(frame.sparkSession):
-            return cls(frame.observe(observation, *columns), metric, observation, tuple(counts))
-        from pyspark.sql.connect import dataframe, plan
+    def taken_from(cls, counts: dict[str, Any]) -> Blocks:
+        """Remove them from `counts`."""
+        longest, end, least, most = (counts.pop(name, None) for name in (_LONGEST, _END, _LEAST_ODD, _MOST_ODD))
+        return cls(longest, end, (least, most))
 
-        allow_twice_observed()
-        # as DataFrame.observe, which asks the server first whether this is a stream
-        told, child = cast(Any, observation), cast(Any, frame)
-        told._result = _Told()
-        observed = dataframe.DataFrame(plan.CollectMetrics(child._plan, told, cast(Any, columns)), child._session)
-        return cls(cast(DataFrame, observed), metric, observation, tuple(counts))
+    def are_whole(self, sizes: Collection[int]) -> bool:
+        """Return true if every file was read to its frozen end. False also if that is unknown: as in `may_be_whole`, or
+        if several files are in blocks."""
+        return self.odd == (None, None) or (
+            self.may_be_whole(sizes) and sum(size > (self.longest or 0) for size in sizes) == 1
+        )
 
-    @property
-    def executions(self) -> int:
-        """How many jobs have read the frame to their end, as far as a Connect client is told."""
-        return int(cast(Any, self.observation)._result.times)
+    def may_be_whole(self, sizes: Collection[int]) -> bool:
+        """Return true if every file was read to its end, unless a stale size is a whole number of blocks. False also if
+        that is unknown: the job stopped early, one file is in blocks and another can't be cut, or no record begins in
+        the largest file's last block."""
+        return self.odd == (self.longest, self.longest) and self.end == max(sizes)
 
-    def counts(self) -> dict[str, int]:
-        """What was counted, in the order that was asked for; empty if no action has read the frame."""
-        remote = not isinstance(self.observation, Observation)
-        found = dict(self.observation.get) if remote else self._driver_counts()
-        return {name: found[name] for name in self.names if name in found}  # Spark 4.0 has an order of its own
+    def are_cut_as(self, reference: Blocks) -> bool:
+        """Return true if all files were cut by the same length as by `reference`, a job that used the frozen sizes."""
+        least, most = self.odd
+        return least == most and self.odd == reference.odd
 
-    def _driver_counts(self) -> dict[str, int]:
-        # Observation.get would wait for ever for a frame that the optimizer cut out of the plan
-        done = cast(Any, self.observation)._jo.future()
-        deadline = time.monotonic() + _SECONDS
-        while not done.isCompleted() and time.monotonic() < deadline:
-            time.sleep(0.005)
-        return counted_in_driver(self.observation) if done.isCompleted() else {}
 
-    def uses_in(self, frame: DataFrame) -> int:
-        """How often the plan of `frame` reads this one."""
-        if is_remote(frame.sparkSession):
-            from lockstep.compute._held_plan import relation_of
-
-            return int(relation_of(frame).SerializeToString().count(self.metric.encode()))
-        return int(frame._jdf.queryExecution().analyzed().toString().count(f"CollectMetrics {self.metric}"))
-
-    def read(self) -> None:
-        """Have all of it read, and nothing kept."""
-        self.frame.agg(F.count(F.lit(1))).collect()
-
-    def checkpoint(self) -> DataFrame:
-        """Run the plan now and keep its rows in Spark, at Spark Connect until the epoch is staged."""
-        if not is_remote(self.frame.sparkSession):
-            return self.frame.localCheckpoint(eager=True)
-        from pyspark.sql.connect import plan
-
-        # DataFrame.localCheckpoint of the Connect client doesn't hand the observations on
-        client, logical = self.frame.sparkSession.client, cast(Any, self.frame._plan)
-        command = plan.Checkpoint(child=logical, local=True, eager=True)
-        with active(self.frame.sparkSession):  # the client takes the session of the answer from there
-            _, properties, _ = client.execute_command(command.command(client), observations=logical.observations)
-        checkpoint = cast(DataFrame, properties["checkpoint_command_result"])
-        release_later(checkpoint)
-        return checkpoint
+def _size_condition(sizes: Collection[int]) -> str:
+    distinct = sorted(set(sizes))
+    if len(distinct) > _MAX_SIZES:
+        return f"BETWEEN {distinct[0]}L AND {distinct[-1]}L"
+    return f"IN ({', '.join(f'{size}L' for size in distinct)})"
 
 
 @dataclass(frozen=True)
@@ -118,8 +124,8 @@ class Input:
     records: SourceRecords
     observed: ObservedFrame | None
     declared: Sequence[Conservation] = ()
-    seen: ObservedFrame | None = None  #: whatever reads what was kept, if somebody has to know
-    planned: SourceRecords | None = None  #: as they are read, before anything is counted
+    seen: ObservedFrame | None = None  #: observes reads of the materialized rows
+    planned: Records | None = None  #: the records without counts
 
     @classmethod
     def plan(
@@ -127,48 +133,50 @@ class Input:
         spark: SparkSession,
         name: str,
         source: OpenSource,
-        found: SourceRange,
+        frozen: SourceRange,
         declared: Sequence[Conservation] = (),
         *,
         sound: bool = False,
     ) -> Input:
-        """Plan the read; nothing is read yet. `declared`: of which rows travel how. `sound`: by a job that fails at a
-        malformed record, where that is cheaper and none goes to quarantine."""
-        records = (_sound_records(spark, source, found) if sound else None) or _records(spark, source, found)
-        if source.is_empty(found.start, found.end):
-            return cls(name, source, found, records, None, declared)
+        """Plan the read without reading. `declared`: the pipeline's conservation. `sound`: use a job that fails at a
+        malformed record, where that is cheaper and no record goes to quarantine."""
+        records = None
+        if sound and isinstance(source, OpenRecordSource) and source.on_bad_records == "fail":
+            records = source.read_sound(spark, frozen.start, frozen.end)
+        records = records or _records(spark, source, frozen)
+        if source.is_empty(frozen.start, frozen.end):
+            return cls(name, source, frozen, records, None, declared)
         observed = _observe(records, name, declared)
         counted = replace(records, frame=observed.frame)
-        return cls(name, source, found, counted, observed, declared, planned=records)
+        return cls(name, source, frozen, counted, observed, declared, planned=records)
 
     @property
     def quarantines(self) -> bool:
-        """Whether malformed records go to quarantine."""
+        """True if malformed records go to quarantine."""
         marked = self.records.marked
         return marked and isinstance(self.source, OpenRecordSource) and self.source.on_bad_records == "quarantine"
 
-    def marked(self) -> SourceRecords:
-        """The records with the malformed ones marked, also where no mark was asked for at first."""
+    def marked(self) -> Records:
+        """The records with the malformed ones marked, even if they were read as sound."""
         if not self.records.sound:
             return self.records
         return _records(self.records.frame.sparkSession, self.source, self.range)
 
     @cached_property
     def frame(self) -> DataFrame:
-        """What the transform gets: the rows that parse. It never sees the others, even where they fail the epoch."""
+        """The rows that parse, which the transform gets; never the others, even where they fail the epoch."""
         if not self.records.marked:
             return self.records.frame
-        return self.records.frame.where(f"{BAD} IS NULL").drop(
-            BAD, FILE, WHY
-        )  # who counts has read every column already
+        # the counts before it have read every column
+        return self.records.frame.where(f"{BAD} IS NULL").drop(BAD, FILE, WHY)
 
     def uses(self, outputs: Iterable[DataFrame]) -> int:
-        """How often the outputs' plans read this input."""
+        """Number of times that the outputs' plans read this input."""
         observed = self.seen or self.observed
         return sum(observed.uses_in(output) for output in outputs) if observed else 0
 
     def materialize(self) -> Input:
-        """Read the range now, once; whatever reads this input afterwards sees the same rows.
+        """Read the range now, once; every later read of this input sees the same rows.
 
         A local checkpoint and not `persist`: no other plan can match it, a dead client's copy goes with its session,
         and 3 M flights took three quarters of the time.
@@ -178,68 +186,59 @@ class Input:
         return replace(self, records=replace(self.records, frame=self.observed.checkpoint()))
 
     def materialize_traceably(self) -> Input:
-        """`kept`, such that `uses` can still tell who reads it."""
-        kept = self.materialize()
-        if kept.observed is None:
-            return kept
-        seen = ObservedFrame.of(kept.records.frame, rows="count(1)")
-        return replace(kept, records=replace(kept.records, frame=seen.frame), seen=seen)
+        """As `materialize`, with reads of the materialized rows observed, so that `uses` counts them."""
+        materialized = self.materialize()
+        if materialized.observed is None:
+            return materialized
+        seen = ObservedFrame.of(materialized.records.frame, rows="count(1)")
+        return replace(materialized, records=replace(materialized.records, frame=seen.frame), seen=seen)
 
     def counts(self, spark: SparkSession) -> dict[str, int]:
-        """Rows read, of them bad (malformed) ones, and what is counted for the pipeline's conservation; reads the range
-        now if the optimizer found no need to, or the transform stopped before its end, or it has to be told from one
-        whose file was read short. Raises `StageFailed` if Spark hasn't read the files to their end."""
+        """Return the numbers of rows read and of bad (malformed) ones, and the counts for the pipeline's conservation.
+
+        Reads the range again if the optimizer skipped it, the transform stopped before its end, or the counts don't
+        show that the files were read to their end. Raises `StageFailed` if Spark hasn't read them to their end.
+        """
         if self.observed is None:
             return dict.fromkeys(("rows", "bad", *counts_of_source(self.declared, self.name)), 0)
-        held = self.source.rows_held(self.range.start, self.range.end) or 0
+        expected = self.source.rows_held(self.range.start, self.range.end) or 0
         counts, sizes = self.observed.counts(), self.records.sizes
         blocks = Blocks.taken_from(counts)
-        all_held = bool(counts) and counts["rows"] >= held
+        all_held = bool(counts) and counts["rows"] >= expected
         if all_held and blocks.are_whole(sizes):
             return counts
         if self.planned is not None and (size := planned_size(self.planned)) is not None:
-            raise StageFailed(self._told_of(f"a file as one of {size} bytes"))
+            raise self._stale_read(f"a file as one of {size} bytes")
         if all_held and blocks.may_be_whole(sizes):
             return counts
-        again, whole = self._read_again(spark)
-        if again["rows"] < held:
+        records = _records(spark, self.source, self.range)
+        observed = _observe(records, self.name, self.declared, count_of_sizes(records))
+        observed.read()
+        recount = observed.counts()
+        whole = Blocks.taken_from(recount)
+        if (size := unknown_size(recount)) is not None:
+            raise self._stale_read(f"a file as one of {size} bytes")
+        if recount["rows"] < expected:
             raise StageFailed(
-                f"source {self.name}: the footers of its files say {held} rows, and Spark read {again['rows']}; "
+                f"source {self.name}: the footers of its files say {expected} rows, and Spark read {recount['rows']}; "
                 "nothing was sealed"
             )
         alike = blocks.are_whole(sizes) or blocks.are_cut_as(whole)
-        if not alike and counts["rows"] != again["rows"]:  # as many rows were all of them, however they were cut
-            raise StageFailed(self._told_of(f"files in blocks of {' to '.join(map(str, blocks.odd))} bytes"))
-        return counts if all_held else again
+        if not alike and counts["rows"] != recount["rows"]:  # as many rows were all of them, however they were cut
+            raise self._stale_read(f"files in blocks of {' to '.join(map(str, blocks.odd))} bytes")
+        return counts if all_held else recount
 
-    def _read_again(self, spark: SparkSession) -> tuple[dict[str, int], Blocks]:
-        """By a job that asks for each file's size, too."""
-        records = _records(spark, self.source, self.range)
-        again = _observe(records, self.name, self.declared, count_of_sizes(records))
-        again.read()
-        counts = again.counts()
-        blocks = Blocks.taken_from(counts)
-        if (size := unknown_size(counts)) is not None:
-            raise StageFailed(self._told_of(f"a file as one of {size} bytes"))
-        return counts, blocks
-
-    def _told_of(self, what: str) -> str:
-        return (
-            f"source {self.name}: Spark read {what}, and no file that the plan froze is so: it goes by what it knew of "
-            "an earlier one; nothing was sealed"
+    def _stale_read(self, what: str) -> StageFailed:
+        return StageFailed(
+            f"source {self.name}: Spark read {what}, and no file that the plan froze is so: it used the size of an "
+            "earlier version of a file; nothing was sealed"
         )
 
 
-def _records(spark: SparkSession, source: OpenSource, found: SourceRange) -> SourceRecords:
+def _records(spark: SparkSession, source: OpenSource, frozen: SourceRange) -> Records:
     if isinstance(source, OpenRecordSource):
-        return source.read_records(spark, found.start, found.end)
-    return SourceRecords(source.read(spark, found.start, found.end), ())
-
-
-def _sound_records(spark: SparkSession, source: OpenSource, found: SourceRange) -> SourceRecords | None:
-    if not isinstance(source, OpenRecordSource) or source.on_bad_records != "fail":
-        return None
-    return source.read_sound(spark, found.start, found.end)
+        return source.read_records(spark, frozen.start, frozen.end)
+    return Records(source.read(spark, frozen.start, frozen.end), ())
 
 
 def _observe(
@@ -255,3 +254,72 @@ def _observe(
     # count_if would give each row one more column, and copy it for that
     bad = f"count(CASE WHEN {BAD} IS NOT NULL AND {records.every_column} THEN 1 END)"
     return ObservedFrame.of(records.frame, rows="count(1)", bad=bad, **more)
+
+
+def reasons_of(spark: SparkSession, reading: Reading, records: Sequence[str]) -> list[str]:
+    """Return one reason per record. Each is parsed again with all columns as text, then with one column as its type."""
+    fields = fields_of(reading.schema or "")
+
+    def fails(typed: Field | None) -> str:
+        columns = ", ".join(
+            f"{quote_name(field.name)} {plain_text(field.type) if field is typed else 'STRING'}" for field in fields
+        )
+        return f"{reading.parser(columns, 'value')}.{BAD} IS NOT NULL"
+
+    tried = ", ".join(map(fails, (None, *fields)))
+    frame = spark.createDataFrame(list(enumerate(records)), "number INT, value STRING")
+    fails_by_number = {
+        row["number"]: row["fails"] for row in frame.selectExpr("number", f"array({tried}) AS fails").collect()
+    }
+    return [_reason(reading, fields, fails_by_number[number]) for number in range(len(records))]
+
+
+def _reason(reading: Reading, fields: Sequence[Field], fails: Sequence[bool]) -> str:
+    if fails[0]:
+        counted = f"another number of values than the schema's {len(fields)} columns"
+        return counted if reading.format == "csv" else "no JSON object"
+    failed = [field for field, wrong in zip(fields, fails[1:], strict=True) if wrong]
+    columns = [f"column {field.name} is no {field.type}" for field in failed]
+    more = f" and {len(columns) - _MAX_COLUMNS} more" if len(columns) > _MAX_COLUMNS else ""
+    return ", ".join(columns[:_MAX_COLUMNS]) + more if columns else "doesn't parse"
+
+
+def settle(source_input: Input, count: SourceCount, folder: str) -> None:
+    """Write the input's malformed records, `count.quarantined` of them, to quarantine in the execution's `folder`.
+
+    Raises `BadRecords` with the first ten by file, line, column and reason if the source has no quarantine, and what
+    the source raises if it can't confirm yet that they are malformed.
+    """
+    if count.quarantined == 0:
+        return
+    records = source_input.marked()
+    if records.confirm_bad is not None:
+        records.confirm_bad(records)
+    bad = records.bad()
+    if not source_input.quarantines:
+        raise BadRecords(_message(source_input.name, count, records, bad))
+    bad.write.mode("error").json(f"{folder}/{QUARANTINE}/{source_input.name}")
+
+
+def _message(source: str, count: SourceCount, records: Records, bad: DataFrame) -> str:
+    bad_rows = [row.asDict() for row in bad.limit(_MAX_RECORDS).collect()]
+    rows = [(path_of(row["file"]), row["record"]) for row in bad_rows]
+    reading = records.reading
+    why = reasons_of(bad.sparkSession, reading, [record for _, record in rows]) if reading else [""] * len(rows)
+    why = [row.get("why") or reason for row, reason in zip(bad_rows, why, strict=False)]
+    places = "".join(f"\n  {place}{reason}" for place, reason in _by_place(rows, why))
+    more = f"\n  and {count.quarantined - len(rows)} more" if count.quarantined > len(rows) else ""
+    return (
+        f"source {source}: {count.quarantined} of {count.rows} records don't parse; nothing was sealed; correct the "
+        f"input, or say on_bad_records='quarantine', which keeps them:{places}{more}"
+    )
+
+
+def _by_place(rows: Sequence[tuple[str, str]], why: Sequence[str]) -> Iterable[tuple[str, str]]:
+    reasons = [f": {reason}" if reason else "" for reason in why]
+    for path, group in groupby(sorted(zip(rows, reasons, strict=True)), key=lambda items: items[0][0]):
+        items = list(group)
+        lines = lines_of(path, [record for (_, record), _ in items])
+        numbered = zip(lines, (reason for _, reason in items), strict=True)
+        for line, reason in sorted(numbered, key=lambda pair: pair[0] or 0):
+            yield (f"{path}:{line}" if line is not None else path), reason

@@ -1,7 +1,7 @@
 """Spark's xxhash64 of columns, computed on Arrow's: the bucket in which a key's row is, without asking Spark.
 
-XXH64 (Yann Collet) over each value's bytes as Spark lays them out, the hash of a column the seed of the next, 42 the
-first; a null leaves the seed as it is. All rows of a column at once; texts by their length.
+XXH64 (Yann Collet) over each value's bytes as Spark lays them out. The hash of a column is the seed of the next, the
+first seed is 42; a null leaves the seed as it is. All rows of a column at once; texts by their length.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as at
 
 _SEED = 42
@@ -27,10 +28,11 @@ _LONG = 18  #: digits of a decimal that Spark hashes as a number; longer ones as
 
 Hashes = np.ndarray[tuple[int], np.dtype[np.uint64]]
 Matrix = np.ndarray[tuple[int, int], np.dtype[np.uint8]]
+_PLACE = "lockstep_place"
 
 
 def can_hash(kind: pa.DataType) -> bool:
-    """Whether values of this type can be hashed here; floats, which have two zeros, and nested ones can't."""
+    """True if values of this type can be hashed here; not floats, which have two zeros, and not nested types."""
     return bool(
         at.is_boolean(kind)
         or at.is_signed_integer(kind)
@@ -100,15 +102,15 @@ def _texts(column: pa.Array, seeds: Hashes) -> Hashes:
     hashes = seeds.copy()
     for length in np.unique(lengths):
         rows = np.flatnonzero(lengths == length)
-        found: Matrix = (
+        block: Matrix = (
             text[starts[rows][:, None] + np.arange(length)] if length else np.zeros((len(rows), 0), np.uint8)
         )
-        hashes[rows] = _bytes(found, seeds[rows])
+        hashes[rows] = _bytes(block, seeds[rows])
     return hashes
 
 
 def _bytes(text: Matrix, seeds: Hashes) -> Hashes:
-    """XXH64 of texts of one length, a row each."""
+    """XXH64 of texts of one length, one per row."""
     length, at_byte = text.shape[1], 0
     if length >= 32:
         lanes = [seeds + _P1 + _P2, seeds + _P2, seeds.copy(), seeds - _P1]
@@ -116,21 +118,21 @@ def _bytes(text: Matrix, seeds: Hashes) -> Hashes:
             words = [_read(text, at_byte + 8 * lane, 8) for lane in range(4)]
             lanes = [_rotated(lane + word * _P2, 31) * _P1 for lane, word in zip(lanes, words, strict=True)]
             at_byte += 32
-        found = _rotated(lanes[0], 1) + _rotated(lanes[1], 7) + _rotated(lanes[2], 12) + _rotated(lanes[3], 18)
+        hashes = _rotated(lanes[0], 1) + _rotated(lanes[1], 7) + _rotated(lanes[2], 12) + _rotated(lanes[3], 18)
         for lane in lanes:
-            found = (found ^ (_rotated(lane * _P2, 31) * _P1)) * _P1 + _P4
+            hashes = (hashes ^ (_rotated(lane * _P2, 31) * _P1)) * _P1 + _P4
     else:
-        found = seeds + _P5
-    found = found + np.uint64(length)
+        hashes = seeds + _P5
+    hashes = hashes + np.uint64(length)
     while at_byte + 8 <= length:
-        found = _long_word(found, _read(text, at_byte, 8))
+        hashes = _long_word(hashes, _read(text, at_byte, 8))
         at_byte += 8
     if at_byte + 4 <= length:
-        found = _word(found, _read(text, at_byte, 4))
+        hashes = _word(hashes, _read(text, at_byte, 4))
         at_byte += 4
     for place in range(at_byte, length):
-        found = _rotated(found ^ (text[:, place].astype(np.uint64) * _P5), 11) * _P1
-    return _final(found)
+        hashes = _rotated(hashes ^ (text[:, place].astype(np.uint64) * _P5), 11) * _P1
+    return _final(hashes)
 
 
 def _read(text: Matrix, start: int, width: int) -> Hashes:
@@ -154,3 +156,14 @@ def _final(hashes: Hashes) -> Hashes:
 
 def _rotated(words: Hashes, by: int) -> Hashes:
     return (words << np.uint64(by)) | (words >> np.uint64(64 - by))
+
+
+def among(rows: pa.Table, lookup: pa.Table, key: Sequence[str]) -> pa.ChunkedArray | pa.Array:
+    """A mask of the `rows` whose key is one of the keys of `lookup`. Keys have the same types in both, and no nulls."""
+    if len(key) == 1:
+        return pc.is_in(rows[key[0]], lookup[key[0]].combine_chunks())
+    places = pa.array(np.arange(len(rows)))
+    matches = rows.select(key).append_column(_PLACE, places).join(lookup.select(key), list(key), join_type="left semi")
+    mask = np.zeros(len(rows), dtype=bool)
+    mask[np.asarray(matches[_PLACE])] = True
+    return pa.array(mask)

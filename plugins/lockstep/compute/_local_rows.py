@@ -1,4 +1,4 @@
-"""Rows that this process holds as Arrow: few enough that a Spark job over them would cost more than they do."""
+"""Rows that this process holds as Arrow, where a Spark job over so few rows would cost more."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
-from lockstep.compute._balances import CountedFrame
-from lockstep.compute._inputs import ObservedFrame
+from lockstep.compute._counting import CountedFrame, ObservedFrame
 from lockstep.errors import NotConfigured
 from lockstep.spark.session import is_remote
 
@@ -21,14 +20,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-VARIABLE = "LOCKSTEP_STATE_ROWS"  #: how many rows this process takes at once; 0: none, Spark does everything
+VARIABLE = "LOCKSTEP_STATE_ROWS"  #: rows that this process takes at once; 0: none, Spark does everything
 _ROWS = 1_000_000
 _BYTES = 64 << 20  #: of Arrow, however few rows they are
-_OUTPUTS = 8  #: that this process holds at once, for however many epochs it stages side by side: half a gigabyte
+_MAX_OUTPUTS = 8  #: that this process holds at once, over all epochs that it stages concurrently: half a gigabyte
 
 
 def most_rows() -> int:
-    """How many rows this process takes at once. Raises `NotConfigured`."""
+    """Number of rows that this process takes at once. Raises `NotConfigured`."""
     text = os.environ.get(VARIABLE, str(_ROWS))
     if not text.isdecimal():
         raise NotConfigured(f"{VARIABLE}={text!r} must be a whole number of rows; 0 leaves everything to Spark")
@@ -36,79 +35,84 @@ def most_rows() -> int:
 
 
 class MemoryBudget:
-    """Which outputs of epochs that are staged side by side this process holds: of each as much as it takes at once."""
+    """Limits the outputs whose rows this process holds at once, over epochs that are staged concurrently."""
 
-    def __init__(self, most: int = _OUTPUTS) -> None:
-        self._most, self._held, self._lock = most, 0, Lock()
+    def __init__(self, max_outputs: int = _MAX_OUTPUTS) -> None:
+        self._max_outputs, self._reserved, self._lock = max_outputs, 0, Lock()
 
     @contextmanager
-    def taken(self, outputs: int) -> Iterator[bool]:
-        """Until the block is left. False: others have it, and nothing is taken. An epoch alone gets it in any case."""
+    def reserve(self, outputs: int) -> Iterator[bool]:
+        """Reserve `outputs` until the block ends. Yields false, and reserves nothing, if other epochs use the budget.
+
+        A single epoch gets its reservation in any case."""
         with self._lock:
-            fits = self._held == 0 or self._held + outputs <= self._most
-            self._held += outputs if fits else 0
+            fits = self._reserved == 0 or self._reserved + outputs <= self._max_outputs
+            self._reserved += outputs if fits else 0
         try:
             yield fits
         finally:
             with self._lock:
-                self._held -= outputs if fits else 0
+                self._reserved -= outputs if fits else 0
 
 
-ROOM = MemoryBudget()  #: the process's
+MEMORY_BUDGET = MemoryBudget()  #: of this process
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """As Spark hands such rows out, and as its files have them; every column may be null."""
+    """The Arrow schema of such rows as Spark collects and writes them; every column is nullable."""
     from lockstep.spark._pyspark import to_arrow_schema
 
-    found = to_arrow_schema(schema)
-    return pa.schema([pa.field(one.name, one.type) for one in found])
+    arrow = to_arrow_schema(schema)
+    return pa.schema([pa.field(column.name, column.type) for column in arrow])
 
 
 def collect_few(frame: DataFrame) -> pa.Table | None:
-    """All rows of `frame`, by one job; None if there are more than this process takes, or their types aren't Arrow's.
+    """Collect all rows of `frame` by one job. None if they are more than this process takes, or have types unknown to
+    Arrow.
 
-    Of more no row is kept; on a Connect server the job is ended.
+    Then no row is kept, and on a Connect server the job is ended.
     """
     if (most := most_rows()) == 0:
         return None
     if is_remote(frame.sparkSession):
         return _streamed(frame, most)
-    kept = ObservedFrame.of(frame, rows="count(1)")  # a driver's toArrow has no end
-    rows = kept.checkpoint()
-    if kept.counts().get("rows", 0) > most:
+    observed = ObservedFrame.of(frame, rows="count(1)")  # a driver's toArrow has no end
+    rows = observed.checkpoint()
+    if observed.counts().get("rows", 0) > most:
         return None
-    found = rows.toArrow()
-    return found.cast(arrow_schema(frame.schema)) if found.nbytes <= _BYTES else None
+    table = rows.toArrow()
+    return table.cast(arrow_schema(frame.schema)) if table.nbytes <= _BYTES else None
 
 
-def collect_plain(frame: DataFrame, most_bytes: int = _BYTES) -> pa.Table | None:
-    """As `collect_few`, of an output that Spark's Parquet writer would take as it is, with the schema that its file
-    would have; None for another one, before its job has begun. Only at Spark Connect."""
-    return _streamed(frame, most_rows(), _arrow_of_plain, most_bytes) if most_rows() > 0 else None
+def collect_plain(frame: DataFrame, max_bytes: int = _BYTES) -> pa.Table | None:
+    """As `collect_few`, with the schema that Spark's Parquet file would have; only at Spark Connect.
+
+    None, before a job begins, for columns whose files differ by writer."""
+    return _streamed(frame, most_rows(), _arrow_of_plain, max_bytes) if most_rows() > 0 else None
 
 
 def _arrow_of_plain(schema: StructType) -> pa.Schema | None:
-    """None unless files of these columns read alike whoever wrote them; and Spark refuses two columns of one name."""
+    """The schema of Spark's file, or None: nested columns depend on the writer, and Spark refuses two columns of one
+    name."""
     from pyspark.sql import types
 
     times = (types.DateType, types.TimestampType, types.TimestampNTZType)
     plain = (types.NumericType, types.BooleanType, types.StringType, types.BinaryType, *times)
     if not schema.fields or len({field.name.lower() for field in schema.fields}) < len(schema.fields):
         return None
-    if not all(isinstance(one.dataType, plain) for one in schema.fields):
+    if not all(isinstance(column.dataType, plain) for column in schema.fields):
         return None
-    found = zip(arrow_schema(schema), schema.fields, strict=True)
-    return pa.schema([one.with_nullable(field.nullable) for one, field in found])
+    columns = zip(arrow_schema(schema), schema.fields, strict=True)
+    return pa.schema([column.with_nullable(field.nullable) for column, field in columns])
 
 
 def _streamed(
     frame: DataFrame,
-    most: int,
+    max_rows: int,
     arrow_of: Callable[[StructType], pa.Schema | None] = arrow_schema,
-    most_bytes: int = _BYTES,
+    max_bytes: int = _BYTES,
 ) -> pa.Table | None:
-    """`arrow_of` None: Spark has to do it."""
+    """Collect up to `max_rows` rows and `max_bytes`; None for more, or where `arrow_of` returns None."""
     client: Any = frame.sparkSession.client
     plan: Any = frame._plan
     schema: pa.Schema | None = None
@@ -117,23 +121,23 @@ def _streamed(
     try:
         for part in stream:
             if not isinstance(part, pa.Table):
-                cast(Any, frame)._cached_schema = part  # which else would be asked for
+                cast(Any, frame)._cached_schema = part  # saves a request for it
                 if (schema := arrow_of(part)) is None:
                     return None
                 continue
             parts.append(part)
-            if sum(len(one) for one in parts) > most or sum(one.nbytes for one in parts) > most_bytes:
+            if sum(len(batch) for batch in parts) > max_rows or sum(batch.nbytes for batch in parts) > max_bytes:
                 return None
     finally:
         stream.close()
     if schema is None and (schema := arrow_of(frame.schema)) is None:
         return None
-    return pa.concat_tables([one.cast(schema) for one in parts]) if parts else schema.empty_table()
+    return pa.concat_tables([batch.cast(schema) for batch in parts]) if parts else schema.empty_table()
 
 
 @dataclass(frozen=True)
 class LocalFrame(CountedFrame):
-    """A DataFrame over rows that this process has; where `shown` is handed back as it is, this process writes them."""
+    """A DataFrame over rows that this process has. Where `visible` is returned unchanged, this process writes them."""
 
     table: pa.Table
     count: Callable[[pa.Table], dict[str, int]]
@@ -148,13 +152,13 @@ class LocalFrame(CountedFrame):
         count: Callable[[pa.Table], dict[str, int]],
         **aggregates: str,
     ) -> LocalFrame:
-        """`aggregates` says in SQL what `count` says of Arrow: who writes the rows is asked."""
+        """A frame over `table`. `aggregates` counts in Spark's SQL what `count` counts on Arrow in this process."""
         counted = CountedFrame.of(frame_of(spark, table), hidden, **aggregates)
-        made = cls(**vars(counted), table=table, count=count)
-        kept = table.drop_columns([hidden]) if hidden else table
-        written = made._written  # what is kept of a frame must not know it, or it would stay for ever
-        _known[made.shown] = _Rows(kept, lambda: written.append(True))
-        return made
+        local = cls(**vars(counted), table=table, count=count)
+        visible_rows = table.drop_columns([hidden]) if hidden else table
+        written = local._written  # a value that refers to its key would keep the frame alive
+        _tables[local.visible] = _Rows(visible_rows, lambda: written.append(True))
+        return local
 
     def counts(self) -> dict[str, int]:
         return self.count(self.table) if self._written else super().counts()
@@ -166,34 +170,34 @@ class _Rows:
     written: Callable[[], None]
 
 
-_known: WeakKeyDictionary[DataFrame, _Rows] = WeakKeyDictionary()
+_tables: WeakKeyDictionary[DataFrame, _Rows] = WeakKeyDictionary()
 
 
 def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
-    """A DataFrame over these rows, and nothing that knows them again."""
+    """A DataFrame over these rows."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     schema = from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
     if not is_remote(spark):
         return spark.createDataFrame(table, schema)
-    from lockstep.compute._held_plan import HeldRows
+    from lockstep.compute._local_plan import LocalRowsPlan
 
-    return HeldRows(spark, table, schema).frame()
+    return LocalRowsPlan(spark, table, schema).frame()
 
 
 def remember(frame: DataFrame, table: pa.Table) -> DataFrame:
-    """`frame`, known to be these rows."""
-    _known[frame] = _Rows(table, lambda: None)
+    """Record that `frame` has exactly these rows, and return it."""
+    _tables[frame] = _Rows(table, lambda: None)
     return frame
 
 
 def rows_in(frame: DataFrame) -> pa.Table | None:
-    """The rows of a frame that this process made of them, exactly this one; None for any other."""
-    found = _known.get(frame)
-    return found.table if found else None
+    """The rows of a frame that `remember` or `LocalFrame` recorded; None for any other object, even an equal frame."""
+    entry = _tables.get(frame)
+    return entry.table if entry else None
 
 
 def note_written(frame: DataFrame) -> None:
-    """This process has written what `rows_in` gave."""
-    if found := _known.get(frame):
-        found.written()
+    """Record that this process has written the rows of `rows_in`."""
+    if entry := _tables.get(frame):
+        entry.written()

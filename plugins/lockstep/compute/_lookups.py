@@ -1,6 +1,6 @@
-"""Questions asked of an outside system, many at a time, in Spark's Python workers.
+"""Concurrent requests to an outside system, in Spark's Python workers.
 
-They get this module by value, and `lockstep.errors`: it imports nothing else of Lockstep, only pyarrow and tenacity.
+The workers get this module and `lockstep.errors` by value. So it imports only these, pyarrow and tenacity.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _LONGEST_WAIT = 30.0
 
 
 @dataclass(frozen=True)
-class Failure:
-    """Why a question has no answer."""
+class LookupFailure:
+    """The reason why a request has no answer."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Lookup:
-    """What `enrich` was asked for; see there. `answers`: the new columns, without `error`."""
+    """The arguments of `enrich`, and the function for the workers. `answers`: the new columns, without `error`."""
 
     function: Callable[..., Any] | str
     keys: tuple[str, ...]
@@ -50,7 +50,7 @@ class Lookup:
     error: str | None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """What `mapInArrow` calls, once a task."""
+        """Add the answers to the rows of one task; for `mapInArrow`."""
         with ExitStack() as stack:
             loop = stack.enter_context(closing(asyncio.new_event_loop()))
             pool = ThreadPoolExecutor(self.concurrency)
@@ -63,8 +63,11 @@ class Lookup:
 
     @asynccontextmanager
     async def _opened(self, pool: ThreadPoolExecutor) -> AsyncIterator[Callable[[Any], Any]]:
-        """The function to await, with its client; a plain function runs in the pool's threads."""
-        function = _import(self.function) if isinstance(self.function, str) else self.function
+        """Open the client; yields the function to await. A plain function runs in the pool's threads."""
+        function: Any = self.function
+        if isinstance(function, str):
+            module, _, name = function.partition(":")
+            function = getattr(importlib.import_module(module), name)
         waits = inspect.iscoroutinefunction(function)
 
         def ask(client: tuple[Any, ...], question: Any) -> Any:
@@ -74,49 +77,49 @@ class Lookup:
         if self.client is None:
             yield partial(ask, ())
             return
-        made = self.client()
-        if hasattr(made, "__aenter__"):
-            async with made as client:
+        manager = self.client()
+        if hasattr(manager, "__aenter__"):
+            async with manager as client:
                 yield partial(ask, (client,))
         else:
-            with made as client:
+            with manager as client:
                 yield partial(ask, (client,))
 
     async def _enriched(self, batch: pa.RecordBatch, ask: Callable[[Any], Any]) -> pa.RecordBatch:
         keys: list[Key] = batch.select(list(self.keys)).to_pylist()
-        rows: dict[str, list[int]] = {}  # equal keys are asked about once
+        rows: dict[str, list[int]] = {}  # equal keys are sent once
         for row, key in enumerate(keys):
             rows.setdefault(repr(tuple(key.values())), []).append(row)
         same = list(rows.values())
         answers = await self._answered([keys[group[0]] for group in same], ask)
-        found = [(row, answer) for number, answer in answers.items() for row in same[number]]
+        pairs = [(row, answer) for number, answer in answers.items() for row in same[number]]
         if self.ordered:
-            found.sort(key=lambda pair: pair[0])
+            pairs.sort(key=lambda pair: pair[0])
         else:
-            batch = batch.take(pa.array([row for row, _ in found], pa.int64()))
-        return self._join(batch, [answer for _, answer in found])
+            batch = batch.take(pa.array([row for row, _ in pairs], pa.int64()))
+        return self._join(batch, [answer for _, answer in pairs])
 
-    async def _answered(self, keys: list[Key], ask: Callable[[Any], Any]) -> dict[int, Answer | Failure]:
-        """Answers by the number of their key, in the order in which they came."""
-        answers: dict[int, Answer | Failure] = {}
+    async def _answered(self, keys: list[Key], ask: Callable[[Any], Any]) -> dict[int, Answer | LookupFailure]:
+        """Answers by the number of their key, in the order of arrival."""
+        answers: dict[int, Answer | LookupFailure] = {}
         free = asyncio.Semaphore(self.concurrency)
 
-        async def one(start: int) -> None:
+        async def answer_group(start: int) -> None:
             group = keys[start : start + (self.batch or 1)]
             async with free:
-                found = await self._persistent(ask, group)
-            answers.update(zip(range(start, start + len(group)), found, strict=True))
+                group_answers = await self._persistent(ask, group)
+            answers.update(zip(range(start, start + len(group)), group_answers, strict=True))
 
         try:
             async with asyncio.TaskGroup() as tasks:
                 for start in range(0, len(keys), self.batch or 1):
-                    tasks.create_task(one(start))
+                    tasks.create_task(answer_group(start))
         except BaseExceptionGroup as group:
             first = group.exceptions[0]
-            raise first from first.__cause__  # the others were cancelled, or say the same
+            raise first from first.__cause__  # the other tasks were cancelled, or failed alike
         return answers
 
-    async def _persistent(self, ask: Callable[[Any], Any], group: list[Key]) -> list[Answer | Failure]:
+    async def _persistent(self, ask: Callable[[Any], Any], group: list[Key]) -> list[Answer | LookupFailure]:
         tries = AsyncRetrying(
             stop=stop_after_attempt(self.retries + 1),
             wait=wait_random_exponential(multiplier=self.backoff, max=_LONGEST_WAIT),
@@ -128,39 +131,39 @@ class Lookup:
             tried = f"no answer after {self.retries + 1} tries"
             if self.fails:
                 raise StageFailed(f"enrich by {self.name}: {tried}: {self._name_kind(error)}") from error
-            return [Failure(f"{tried}: {self._describe(error)}")] * len(group)
+            return [LookupFailure(f"{tried}: {self._describe(error)}")] * len(group)
 
-    async def _once(self, ask: Callable[[Any], Any], group: list[Key]) -> list[Answer | Failure]:
+    async def _once(self, ask: Callable[[Any], Any], group: list[Key]) -> list[Answer | LookupFailure]:
         question = group[0] if self.batch is None else group
         answer = await asyncio.wait_for(ask(question), self.timeout)
         answers = [answer] if self.batch is None else list(answer)
         if len(answers) != len(group):
-            raise StageFailed(f"{len(group)} keys were asked about, {len(answers)} answers came")
-        for one in answers:
-            if one is not None and (unknown := set(one) - set(self.answers.names)):
+            raise StageFailed(f"{len(group)} keys were sent, {len(answers)} answers received")
+        for values in answers:
+            if values is not None and (unknown := set(values) - set(self.answers.names)):
                 raise StageFailed(f"an answer has {sorted(unknown)}, which the schema doesn't have")
         return answers
 
-    def _join(self, batch: pa.RecordBatch, found: list[Answer | Failure]) -> pa.RecordBatch:
-        known = [answer if isinstance(answer, Mapping) else {} for answer in found]
-        columns = [pa.array([answer.get(one.name) for answer in known], one.type) for one in self.answers]
+    def _join(self, batch: pa.RecordBatch, answers: list[Answer | LookupFailure]) -> pa.RecordBatch:
+        values = [answer if isinstance(answer, Mapping) else {} for answer in answers]
+        columns = [pa.array([answer.get(column.name) for answer in values], column.type) for column in self.answers]
         names = list(self.answers.names)
         if self.error is not None:
-            reasons = [answer.reason if isinstance(answer, Failure) else None for answer in found]
+            reasons = [answer.reason if isinstance(answer, LookupFailure) else None for answer in answers]
             columns.append(pa.array(reasons, pa.string()))
             names.append(self.error)
         return pa.RecordBatch.from_arrays([*batch.columns, *columns], [*batch.schema.names, *names])
 
     def _describe(self, error: Exception) -> str:
-        """For the column `error`, which is data."""
+        """The error for the column `error`, which is data and may quote values."""
         if isinstance(error, TimeoutError | StageFailed):
             return self._name_kind(error)
         return f"{type(error).__name__}: {error}"
 
     def _name_kind(self, error: Exception) -> str:
-        """For a message: an HTTP client's text has the URL, and that often the key."""
+        """The error for a message, without its text: an HTTP client's text has the URL, which often has the key."""
         if isinstance(error, TimeoutError):
-            return f"nothing came within {self.timeout} s"
+            return f"no answer within {self.timeout} s"
         if isinstance(error, StageFailed):
             return str(error)
         status = getattr(getattr(error, "response", None), "status_code", None)
@@ -169,9 +172,3 @@ class Lookup:
     @property
     def name(self) -> str:
         return self.function if isinstance(self.function, str) else getattr(self.function, "__qualname__", "a function")
-
-
-def _import(reference: str) -> Callable[..., Any]:
-    module, _, name = reference.partition(":")
-    found: Callable[..., Any] = getattr(importlib.import_module(module), name)
-    return found

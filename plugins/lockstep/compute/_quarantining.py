@@ -1,22 +1,35 @@
-"""Rows that audits send to quarantine: taken out of an output as it is written, and written beside it.
+"""Rows that audits send to quarantine: taken out of an output as it is written, and written to a folder of their own.
 
 Each row is judged where the output's own job writes it, and counted there: how many offend, by which audit, and a sum
 of their hashes. If any do, a second job writes these, and these alone. It computes them once more, so it has to come to
-the same number and the same sum: what else it found would be a row that was lost, or stands in both places.
+the same number and the same sum: any other row would be lost, or in both places.
+
+`offends` is an audit's rule as a Spark condition: true of the rows that DuckDB finds by the audit's query.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, date, datetime, time
+from functools import reduce
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DateType,
+    MapType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+    VariantType,
+)
 
-from lockstep.audits.audit import Rule, rules_by_output
-from lockstep.compute._inputs import ObservedFrame
-from lockstep.compute._row_rules import offends
+from lockstep.audits.audit import rules_by_output
+from lockstep.audits.rule import Rule, Value
+from lockstep.compute._counting import ObservedFrame
 from lockstep.definition.ddl import quote_name
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline, StageFailed
@@ -26,13 +39,62 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _MARK = "lockstep_offends"  #: while a job runs: a bit for each audit
-AUDITS = "lockstep_audits"  #: of a row in quarantine: the audits that it offends
-_MOST = 63  #: bits of a BIGINT without its sign
+AUDITS = "lockstep_audits"  #: column of quarantine: the audits that the row offends
+_MAX_AUDITS = 63  #: bits of a BIGINT without its sign
+
+
+def offends(rule: Rule, frame: DataFrame, audit: str) -> Column:
+    """A column that is true for rows that offend, else null or false. Raises `InvalidPipeline` for a missing column."""
+    if rule.offence == "where":
+        return F.expr(f"({rule.condition})")
+    matching = [field for field in frame.schema.fields if field.name.casefold() == (rule.column or "").casefold()]
+    if len(matching) != 1:
+        raise InvalidPipeline(
+            f"audit {audit} looks at column {rule.column}, and the output has {len(matching)} of that name; it has "
+            f"{', '.join(frame.columns)}: correct the transform, or the audit, and then `lockstep replan`"
+        )
+    [field] = matching
+    column, kind = F.col(quote_name(field.name)), field.dataType
+    match rule.offence:
+        case "null":
+            return column.isNull()
+        case "not_in":
+            return ~_any(
+                [
+                    _compared(kind, column, value, lambda value_left, value_right: value_left == value_right)
+                    for value in rule.values
+                ]
+            )
+    bounds = []
+    if rule.at_least is not None:
+        bounds.append(_compared(kind, column, rule.at_least, lambda value_left, value_right: value_left < value_right))
+    if rule.at_most is not None:
+        bounds.append(_compared(kind, column, rule.at_most, lambda value_left, value_right: value_left > value_right))
+    return _any(bounds)
+
+
+def _any(conditions: list[Column]) -> Column:
+    return reduce(lambda left, right: left | right, conditions)
+
+
+def _compared(kind: DataType, column: Column, value: Value, compare: Callable[[Column, Column], Column]) -> Column:
+    """Compare times as instants in any session zone: a time without a zone is in UTC, a date is its first instant."""
+    if isinstance(value, date) and isinstance(kind, DateType | TimestampNTZType):
+        return compare(column.cast("timestamp_ntz"), F.lit(_naive(value).isoformat(sep=" ")).cast("timestamp_ntz"))
+    if isinstance(value, date) and isinstance(kind, TimestampType):
+        return compare(column, F.lit(_naive(value).replace(tzinfo=UTC)))
+    return compare(column, F.lit(value))
+
+
+def _naive(value: date) -> datetime:
+    if not isinstance(value, datetime):
+        return datetime.combine(value, time())
+    return value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
 
 
 @dataclass(frozen=True)
 class _Marked:
-    """An output whose rows say which audits they offend; `observed` counts them."""
+    """An output with a column of the audits that each row offends; `observed` counts them."""
 
     frame: DataFrame
     rules: Mapping[str, Rule]
@@ -49,7 +111,7 @@ class _Marked:
         counts = {"rows": "count(1)", **_counts(frame.schema, len(rules))}
         return cls(marked, rules, frame.columns, ObservedFrame.of(marked, **counts))
 
-    def away(self) -> DataFrame:
+    def quarantined(self) -> DataFrame:
         """The rows that offend, with the names of the audits."""
         names = [F.when(F.col(_MARK).bitwiseAND(1 << at) != 0, F.lit(name)) for at, name in enumerate(self.rules)]
         return self.frame.where(f"{_MARK} <> 0").withColumn(AUDITS, F.concat_ws(", ", *names))
@@ -57,109 +119,106 @@ class _Marked:
 
 @dataclass(frozen=True)
 class Quarantining:
-    """What one execution sends to quarantine. `rules`: by output and by audit."""
+    """The rows that one execution sends to quarantine. `rules`: by output and by audit."""
 
     rules: Mapping[str, Mapping[str, Rule]]
-    _made: dict[str, _Marked] = field(default_factory=dict)
+    _marked: dict[str, _Marked] = field(default_factory=dict)
 
     @classmethod
     def of(cls, specs: Sequence[Json]) -> Quarantining:
-        """By the audits that the plan froze."""
+        """Read the rules from the audits that the plan froze."""
         return cls(rules_by_output(specs))
 
     @property
     def offends(self) -> Mapping[str, str]:
-        """By output, in SQL: true of a row that goes, as long as it is marked."""
+        """SQL by output that is true of a marked row that goes to quarantine."""
         return dict.fromkeys(self.rules, f"{_MARK} <> 0")
 
     def mark(self, outputs: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
-        """The transform's outputs, marked and counted as they are written; an earlier run of it is forgotten."""
-        self._made.clear()
-        self._made.update({name: _Marked.of(name, outputs[name], rules) for name, rules in self.rules.items()})
-        return {name: self._made[name].observed.frame if name in self._made else outputs[name] for name in outputs}
+        """Return the transform's outputs, marked, and counted as they are written; forgets an earlier run."""
+        self._marked.clear()
+        self._marked.update({name: _Marked.of(name, outputs[name], rules) for name, rules in self.rules.items()})
+        return {name: self._marked[name].observed.frame if name in self._marked else outputs[name] for name in outputs}
 
     def keep(self, marked: Mapping[str, DataFrame]) -> Mapping[str, DataFrame]:
-        """The rows that stay, without the mark."""
+        """Return the rows that stay in the outputs, without the mark."""
         return {
-            name: frame.where(f"{_MARK} = 0").drop(_MARK) if name in self._made else frame
+            name: frame.where(f"{_MARK} = 0").drop(_MARK) if name in self._marked else frame
             for name, frame in marked.items()
         }
 
     def frames(self) -> dict[str, DataFrame]:
-        """By output what a second job would read."""
-        return {name: made.away() for name, made in self._made.items()}
+        """Return the rows that a second job would write, by output."""
+        return {name: marked.quarantined() for name, marked in self._marked.items()}
 
     def settle(self, written: Mapping[str, int], write: Callable[[DataFrame, str], int]) -> dict[str, QuarantineCount]:
-        """Have the rows that offend written by `write`, after the outputs' jobs, which wrote `written` rows.
+        """Write the rows that offend by `write`, after the outputs' jobs, which wrote `written` rows.
 
-        Raises `StageFailed` unless each row stands in one of the two places.
+        Raises `StageFailed` unless each row is either in the output or in quarantine.
         """
-        return {name: self._settle(name, made, written[name], write) for name, made in self._made.items()}
+        return {name: self._settle(name, marked, written[name], write) for name, marked in self._marked.items()}
 
     def _settle(
-        self, output: str, made: _Marked, written: int, write: Callable[[DataFrame, str], int]
+        self, output: str, marked: _Marked, written: int, write: Callable[[DataFrame, str], int]
     ) -> QuarantineCount:
-        counts = made.observed.counts()
+        counts = marked.observed.counts()
         if not counts:
-            raise StageFailed(f"Spark wrote output {output}, and didn't say how many of its rows offend audits")
+            raise StageFailed(f"Spark wrote output {output} without counting the rows that offend audits")
         rows = int(counts["away"])
         if written + rows != counts["rows"]:
             raise StageFailed(
                 f"output {output}: {counts['rows']} rows came, {written} were written and {rows} offend audits; "
                 "nothing was sealed"
             )
-        audits = {name: int(counts[f"audit {at}"]) for at, name in enumerate(made.rules)}
+        audits = {name: int(counts[f"audit {at}"]) for at, name in enumerate(marked.rules)}
         if rows:
-            again = ObservedFrame.of(made.away(), **_hashes(made.frame.drop(_MARK).schema))
-            gone = write(again.frame.drop(_MARK), output)
-            self._require_same(output, rows, counts, gone, again.counts())
+            again = ObservedFrame.of(marked.quarantined(), **_hashes(marked.frame.drop(_MARK).schema))
+            moved = write(again.frame.drop(_MARK), output)
+            if (moved, again.counts().get("hashes")) != (rows, counts["hashes"]):
+                recount = f"they were {moved}" if moved != rows else "they were others"
+                raise StageFailed(
+                    f"output {output}: {rows} rows offend audits, and computed again for quarantine {recount}; "
+                    "nothing was sealed. Is the transform deterministic? Random numbers, the time, and the first row "
+                    "without an order are not"
+                )
         return QuarantineCount(rows, audits)
-
-    def _require_same(
-        self, output: str, rows: int, counts: Mapping[str, Any], gone: int, again: Mapping[str, Any]
-    ) -> None:
-        if (gone, again.get("hashes")) != (rows, counts["hashes"]):
-            raise StageFailed(
-                f"output {output}: {rows} rows offend audits, and computed once more for quarantine "
-                f"{f'they were {gone}' if gone != rows else 'they were others'}; nothing was sealed. Is the transform "
-                "deterministic? Random numbers, the time, and the first of rows without an order are not"
-            )
 
 
 def _require_names(output: str, frame: DataFrame, rules: Mapping[str, Rule]) -> None:
-    if len(rules) > _MOST:
-        raise InvalidPipeline(f"output {output}: {len(rules)} audits send rows to quarantine; {_MOST} may")
-    if taken := {_MARK, AUDITS} & {name.casefold() for name in frame.columns}:
-        raise InvalidPipeline(f"output {output}: its columns {sorted(taken)} are what quarantine calls its own: rename")
+    if len(rules) > _MAX_AUDITS:
+        raise InvalidPipeline(
+            f"output {output}: {len(rules)} audits send rows to quarantine; at most {_MAX_AUDITS} may"
+        )
+    if reserved := {_MARK, AUDITS} & {name.casefold() for name in frame.columns}:
+        raise InvalidPipeline(
+            f"output {output}: its columns {sorted(reserved)} are reserved for quarantine: rename them"
+        )
 
 
 def _sum(bits: Sequence[Column]) -> Column:
-    total, *others = bits
-    for one in others:
-        total = total + one
-    return total
+    return reduce(lambda left, right: left + right, bits)
 
 
 def _counts(schema: StructType, audits: int) -> dict[str, str]:
-    """Aggregates over marked rows, by name."""
+    """SQL aggregates by name over marked rows."""
     each = {f"audit {at}": f"count(CASE WHEN {_MARK} & {1 << at}L <> 0 THEN 1 END)" for at in range(audits)}
     return {"away": f"count(CASE WHEN {_MARK} <> 0 THEN 1 END)", **_hashes(schema), **each}
 
 
 def _hashes(schema: StructType) -> dict[str, str]:
-    """The sum of the hashes of those that offend: the same number of rows with the same sum are the same rows, but for
-    one chance in 2**64."""
-    told = ", ".join(
+    """The SQL sum of the hashes of rows that offend. The same number of rows with the same sum are the same rows, but
+    for one chance in 2**64."""
+    columns = ", ".join(
         f"{name} IS NULL, {f'CAST({name} AS STRING)' if _has_map(field.dataType) else name}"
         for field in schema.fields
         for name in [quote_name(field.name)]
     )
-    one = f"CAST(xxhash64({_MARK}, {told}) AS DECIMAL(20, 0))"
-    return {"hashes": f"coalesce(sum(CASE WHEN {_MARK} <> 0 THEN {one} END), 0)"}
+    row_hash = f"CAST(xxhash64({_MARK}, {columns}) AS DECIMAL(20, 0))"
+    return {"hashes": f"coalesce(sum(CASE WHEN {_MARK} <> 0 THEN {row_hash} END), 0)"}
 
 
 def _has_map(kind: DataType) -> bool:
-    """Whether a value of the type has no hash of its own."""
+    """True if the type contains maps or variants, which Spark can't hash."""
     match kind:
         case ArrayType():
             return _has_map(kind.elementType)

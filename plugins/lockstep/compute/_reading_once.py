@@ -1,7 +1,9 @@
-"""Whether an epoch's input may be read by the one job that adds it up, with nothing kept, and who has read it.
+"""An epoch's input read by one job only, with nothing kept, where that is all that the transform needs.
 
-A transform is called with inputs that nobody has read. What it does then tells whether one job is all that reads them;
-if not, it is called again with inputs that were read and kept.
+A transform is called with inputs that no job has read. What it does then shows whether one job reads them all; if not,
+it is called again with inputs that were read and kept. An aggregation with few rows that has several readers is
+computed once: as with `DataFrame.persist`, every plan that contains it gets its rows from then on, which this process
+has.
 """
 
 from __future__ import annotations
@@ -9,33 +11,41 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from copy import copy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
+
+import pyarrow as pa
+
+from lockstep.compute._counting import ObservedFrame
+from lockstep.compute._local_rows import collect_plain
+from lockstep.compute.enrich import asks
+from lockstep.errors import StageFailed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_readings: ContextVar[Readings | None] = ContextVar("readings", default=None)
+_BYTES = 6 << 20  #: of Arrow: more would be sent back to Spark in more time than it takes to keep an input
+
 
 class ReadAgain(BaseException):
-    """The inputs have to be kept, and the transform called anew. No `Exception`: a transform must not catch it."""
+    """The inputs have to be kept, and the transform called again. Not an `Exception`: a transform must not catch it."""
 
 
 @dataclass
 class Readings:
-    """The frames that jobs of Lockstep's own have read while the transform ran. `once`: the inputs aren't kept.
-    `computed`: whether of some frame only the rows are left."""
+    """The frames that Lockstep's own jobs have read while the transform ran. `once`: the inputs aren't kept.
+    `computed`: the plan of some frame was replaced by its rows."""
 
     once: bool
     frames: list[DataFrame] = field(default_factory=list)
     computed: bool = False
 
 
-_readings: ContextVar[Readings | None] = ContextVar("readings", default=None)
-
-
 @contextmanager
 def noting_reads(*, once: bool) -> Iterator[Readings]:
-    """While this lasts, one run of a transform, it is noted what reads its inputs; `once`: they aren't kept."""
+    """Record the frames that jobs read during one run of a transform. `once`: its inputs aren't kept."""
     readings = Readings(once)
     token = _readings.set(readings)
     try:
@@ -45,24 +55,89 @@ def noting_reads(*, once: bool) -> Iterator[Readings]:
 
 
 def reads_once() -> bool:
-    """Whether the inputs aren't kept, so that whoever reads one should do so once."""
+    """True if the inputs aren't kept, so that each should be read once."""
     return (readings := _readings.get()) is not None and readings.once
 
 
 def note_read(frame: DataFrame) -> None:
-    """A job has read all of `frame`."""
+    """Record that a job has read all of `frame`."""
     if (readings := _readings.get()) is not None:
         readings.frames.append(frame)
 
 
 def note_computed(frame: DataFrame) -> None:
-    """A job has read all of `frame`, and nobody needs to again."""
+    """Record that a job has read all of `frame`, and that no other job needs to."""
     if (readings := _readings.get()) is not None:
         readings.frames.append(frame)
         readings.computed = True
 
 
 def require_kept(why: str) -> None:
-    """Somebody has to read the inputs a second time. Raises `ReadAgain` if they aren't kept."""
+    """Raise `ReadAgain` if the inputs aren't kept, as they are read a second time because of `why`."""
     if (readings := _readings.get()) is not None and readings.once:
         raise ReadAgain(why)
+
+
+def compute_once(frame: DataFrame) -> pa.Table | None:
+    """Compute the aggregation that `frame` is made of, row by row, by one job; return the rows.
+
+    Every plan with that aggregation, also one made before, gets these rows from then on. The result may have columns
+    that `frame` leaves out. None, with nothing done, if inputs are kept or `frame` is no such aggregation: it may have
+    as many rows as its input. Raises `ReadAgain` if the rows are many, or not flat, or if an enrichment was made, which
+    may be asked only once; `StageFailed` if Spark counted other rows than it returned.
+    """
+    if not reads_once():
+        return None
+    plan: Any = cast(Any, frame)._plan
+    if (aggregation := _aggregation(plan)) is None:
+        return None
+    if asks():
+        require_kept("outside systems are asked once")
+    table = _computed(frame, aggregation)
+    return table if _selected_from(plan) is aggregation else _rows(frame)
+
+
+def _aggregation(plan: Any) -> Any:
+    from pyspark.sql.connect import plan as plans
+
+    while isinstance(plan, plans.Project | plans.WithColumns | plans.WithColumnsRenamed | plans.Filter | plans.Drop):
+        plan = plan._child
+    return plan if isinstance(plan, plans.Aggregate | plans.Deduplicate) else None
+
+
+def _selected_from(plan: Any) -> Any:
+    """The plan below `plan`'s plain selections of columns."""
+    from pyspark.sql.connect import plan as plans
+    from pyspark.sql.connect.expressions import ColumnReference
+
+    while isinstance(plan, plans.Project) and all(
+        isinstance(column._expr, ColumnReference) for column in plan._columns
+    ):
+        plan = plan._child
+    return plan
+
+
+def _computed(frame: DataFrame, plan: Any) -> pa.Table:
+    from pyspark.sql.connect import dataframe
+
+    from lockstep.compute._local_plan import LocalRowsPlan
+
+    if "held" in vars(plan):
+        return cast(pa.Table, plan.held)
+    before: Any = dataframe.DataFrame(copy(plan), cast(Any, frame)._session)
+    counted = ObservedFrame.of(before, rows="count(1)")
+    table = _rows(counted.frame)
+    note_computed(before)
+    if len(table) != (rows := counted.counts().get("rows")):
+        raise StageFailed(f"Spark counted {rows} rows that are looked up in the state and returned {len(table)}")
+    local_plan = LocalRowsPlan(frame.sparkSession, table, counted.frame.schema)
+    local_plan._root_plan_id = plan._plan_id  # columns of the frame refer to it
+    plan.plan, plan.held = local_plan.plan, table
+    return table
+
+
+def _rows(frame: DataFrame) -> pa.Table:
+    table = collect_plain(frame, _BYTES)
+    if table is None:
+        require_kept("the keys that are looked up in the state are too many for this process, or not flat")
+    return table

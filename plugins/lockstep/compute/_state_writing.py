@@ -1,4 +1,4 @@
-"""How the next version of keyed state is written: the buckets in which a key changed, whole."""
+"""Writes the next version of keyed state: all rows of the buckets in which a key changed."""
 
 from __future__ import annotations
 
@@ -24,10 +24,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from lockstep.compute._balances import CountedFrame
-from lockstep.compute._inputs import ObservedFrame
-from lockstep.compute._key_hash import buckets_of, can_hash
-from lockstep.compute._key_matching import among
+from lockstep.compute._counting import CountedFrame, ObservedFrame
+from lockstep.compute._key_hash import among, buckets_of, can_hash
 from lockstep.compute._local_rows import arrow_schema, collect_few, most_rows, note_written, remember, rows_in
 from lockstep.compute._reading_once import note_read
 from lockstep.compute.state import TIMES, StateRows, bucket_of, bucket_sql, quoted
@@ -43,18 +41,18 @@ _THREADS = 4
 
 
 class StateWriter:
-    """Makes of the version `before` and a transform's changes the next one."""
+    """Makes the next version from the version `before` and a transform's changes."""
 
     def __init__(self, before: StateRows) -> None:
         self._before, self._declared, self._schema, self._name = before, before.declared, before.schema, before.name
 
     def write(self, changes: DataFrame | None, folder: str, options: Mapping[str, str]) -> WrittenState:
-        """Write the buckets that `changes` touches, or of which rows have expired, to `folder`, whole; what became of
-        this state.
+        """Write the buckets that `changes` touches, or that have expired rows, to `folder`, with all of their rows;
+        return the written version.
 
         Raises `StateRejected` for two rows of a key or a null in one, `InvalidPipeline` for other columns.
         """
-        require_ansi(self._before.spark, f"state {self._name}")  # again: a transform may have set it
+        require_ansi(self._before.spark, f"state {self._name}")  # again, as a transform may have set it
         moves = self._before.moves
         due = self._before.due_buckets()
         if changes is None and not moves and not due:
@@ -63,7 +61,7 @@ class StateWriter:
             changes = remember(self._before.read_files([]), arrow_schema(self._schema).empty_table())
         if changes is not None and (written := self._write_few(changes, folder, due)) is not None:
             return written
-        kept, touched = self._checkpoint(self._typed(self._before.read_files([]) if changes is None else changes))
+        checkpoint, touched = self._checkpoint(self._typed(self._before.read_files([]) if changes is None else changes))
         touched |= due
         if moves:
             touched = frozenset(range(self._declared.buckets))
@@ -74,24 +72,24 @@ class StateWriter:
             old = hashed.frame.select(*self._schema.names)
         else:
             old = self._before.read_files(self._before.files if moves else [])
-        standing = old.join(kept, list(self._declared.key), "left_anti").select(*self._schema.names)
-        counted = CountedFrame.of(self._by_key(kept), most=f"max({TIMES})", nulls=f"count_if({self._null})")
+        standing = old.join(checkpoint, list(self._declared.key), "left_anti").select(*self._schema.names)
+        counted = CountedFrame.of(self._by_key(checkpoint), most=f"max({TIMES})", nulls=f"count_if({self._null})")
         changed = counted.frame.where(f"NOT {DELETED}").select(*self._schema.names)
         observed = CountedFrame.of(standing.unionByName(changed), rows="count(1)")
         cut = observed.frame.withColumn(BUCKET, bucket_of(self._declared.found_by, self._declared.buckets))
         cut.repartition(F.col(BUCKET)).write.mode("error").options(**options).partitionBy(BUCKET).parquet(
             f"{folder}/{self._name}"
         )
-        found = counted.counts()
-        if (found["most"] or 0) > 1 or found["nulls"]:
-            self._refuse(kept)
+        totals = counted.counts()
+        if (totals["most"] or 0) > 1 or totals["nulls"]:
+            self._refuse(checkpoint)
         if hashed and hashed.counts()["strange"]:
             raise self._hashed_otherwise()
         return self._result(touched, observed.counts()["rows"])
 
     def _hashed_alike(self, buckets: Collection[int]) -> CountedFrame | None:
-        """The rows of some buckets, with a count of those that this Spark would have put elsewhere; None if empty."""
-        files = [one for one in self._before.files if one[0].bucket in buckets]
+        """The rows of some buckets, with a count of those that this Spark puts into another bucket; None if empty."""
+        files = [entry for entry in self._before.files if entry[0].bucket in buckets]
         if not files:
             return None
         here = bucket_sql(self._declared.found_by, self._declared.buckets)
@@ -114,11 +112,11 @@ class StateWriter:
     def _hashes(self) -> bool:
         """Whether this process may write, and finds the buckets of such keys."""
         arrow = arrow_schema(self._schema)
-        known = all(can_hash(arrow.field(name).type) for name in self._declared.key)
-        return self._before.store is not None and most_rows() > 0 and known
+        hashable = all(can_hash(arrow.field(name).type) for name in self._declared.key)
+        return self._before.store is not None and most_rows() > 0 and hashable
 
     def _write_few(self, changes: DataFrame, folder: str, due: frozenset[int]) -> WrittenState | None:
-        """`write` in this process; None if the changes or the buckets that they touch are too many for it."""
+        """As `write`, in this process; None if the changes or the buckets that they touch are too many for it."""
         store = self._before.store
         if store is None or not self._hashes():
             return None
@@ -154,14 +152,14 @@ class StateWriter:
         return self._result(touched, rows)
 
     def _old(self, touched: Collection[int]) -> Mapping[int, pa.Table] | None:
-        """The rows before of each bucket that is written; None if they are too many for this process."""
+        """The rows before by bucket, for the buckets that are written; None if too many for this process."""
         if not self._before.moves:
             return self._before.few_by_bucket(touched)
         old = self._before.few()
         return None if old is None else dict(_cut(old, self._buckets(old)))
 
     def _after(self, bucket: int, old: pa.Table | None, changed: pa.Table) -> pa.Table:
-        """The rows of one bucket, once `changed` have taken their keys' places. Raises `SparkRefused`."""
+        """The rows of one bucket with `changed` applied. Raises `SparkRefused`."""
         key = self._declared.key
         new = changed.filter(pc.invert(changed[DELETED])).select(self._schema.names)
         if old is None:
@@ -174,18 +172,18 @@ class StateWriter:
         return buckets_of(table, self._declared.found_by, self._declared.buckets)
 
     def _require_one_each(self, table: pa.Table) -> None:
-        """Raises `StateRejected` for two rows of a key, or a null in one."""
+        """Raise `StateRejected` for two rows of a key, or a null in a key."""
         key = list(self._declared.key)
-        found = table.group_by(key).aggregate([([], "count_all")])
-        wrong = pc.greater(found["count_all"], 1)
+        groups = table.group_by(key).aggregate([([], "count_all")])
+        wrong = pc.greater(groups["count_all"], 1)
         for name in key:
-            wrong = pc.or_(wrong, pc.is_null(found[name]))
-        refused = found.filter(wrong).slice(0, 3).to_pylist()
+            wrong = pc.or_(wrong, pc.is_null(groups[name]))
+        refused = groups.filter(wrong).slice(0, 3).to_pylist()
         if refused:
             raise self._refused([([row[name] for name in key], row["count_all"]) for row in refused])
 
     def _typed(self, changes: DataFrame) -> DataFrame:
-        """The changes under the declared types."""
+        """The changes cast to the declared types."""
         names = {*self._schema.names, DELETED}
         wrong, missing = set(changes.columns) - names, set(self._schema.names) - set(changes.columns)
         if wrong or missing:
@@ -194,10 +192,10 @@ class StateWriter:
                 f"and, if need be, {DELETED}"
             )
         for field in self._schema.fields:
-            found = changes.schema[field.name].dataType
-            if _loses(found, field.dataType):
+            actual = changes.schema[field.name].dataType
+            if _loses(actual, field.dataType):
                 raise InvalidPipeline(
-                    f"state {self._name}: its changes have {field.name} as {found.simpleString()}, declared is "
+                    f"state {self._name}: its changes have {field.name} as {actual.simpleString()}, declared is "
                     f"{field.dataType.simpleString()}, which can't hold that: cast it in the transform, or declare it"
                 )
         deleted = F.coalesce(F.col(DELETED), F.lit(False)) if DELETED in changes.columns else F.lit(False)
@@ -207,42 +205,44 @@ class StateWriter:
         )
 
     def _checkpoint(self, typed: DataFrame) -> tuple[DataFrame, frozenset[int]]:
-        """Typed changes, computed once; and the buckets that they touch."""
+        """Compute typed changes once; return them and the buckets that they touch."""
         bucket = bucket_sql(self._declared.found_by, self._declared.buckets)
-        # as text: Spark 4.0 can't tell a client of an observed array
+        # as text: Spark 4.0 can't return an observed array to a client
         observed = ObservedFrame.of(typed, buckets=f"concat_ws(' ', collect_set(CAST({bucket} AS STRING)))")
-        kept = observed.checkpoint()
-        told: Any = observed.counts().get("buckets")
-        if told is not None:
-            return kept, frozenset(map(int, told.split()))
-        found = bucket_of(self._declared.found_by, self._declared.buckets).alias(BUCKET)  # Spark didn't say
-        return kept, frozenset(row[BUCKET] for row in kept.select(found).distinct().collect())
+        checkpoint = observed.checkpoint()
+        buckets: Any = observed.counts().get("buckets")
+        if buckets is not None:
+            return checkpoint, frozenset(map(int, buckets.split()))
+        bucket_column = bucket_of(self._declared.found_by, self._declared.buckets).alias(
+            BUCKET
+        )  # Spark reported no metrics
+        return checkpoint, frozenset(row[BUCKET] for row in checkpoint.select(bucket_column).distinct().collect())
 
-    def _by_key(self, kept: DataFrame) -> DataFrame:
-        """One row a key, with the number of those that there were: more than one is refused afterwards."""
-        others = [name for name in (*self._schema.names, DELETED) if name not in self._declared.key]
-        return kept.groupBy(*self._declared.key).agg(
-            *(F.first(name).alias(name) for name in others), F.count(F.lit(1)).alias(TIMES)
+    def _by_key(self, changes: DataFrame) -> DataFrame:
+        """One row per key, with the number of its rows: more than one is refused afterwards."""
+        columns = [name for name in (*self._schema.names, DELETED) if name not in self._declared.key]
+        return changes.groupBy(*self._declared.key).agg(
+            *(F.first(name).alias(name) for name in columns), F.count(F.lit(1)).alias(TIMES)
         )
 
     @property
     def _null(self) -> str:
         return " OR ".join(f"{quoted(column)} IS NULL" for column in self._declared.key)
 
-    def _refuse(self, kept: DataFrame) -> None:
-        wrong = self._by_key(kept).where(f"{TIMES} > 1 OR {self._null}").limit(3).collect()
+    def _refuse(self, changes: DataFrame) -> None:
+        wrong = self._by_key(changes).where(f"{TIMES} > 1 OR {self._null}").limit(3).collect()
         raise self._refused([([row[column] for column in self._declared.key], row[TIMES]) for row in wrong])
 
     def _hashed_otherwise(self) -> SparkRefused:
         return SparkRefused(
-            f"state {self._name}: this Spark hashes keys otherwise than the one that wrote the epochs before: take "
-            "that one, or change the number of buckets, so that all of the state is written anew"
+            f"state {self._name}: this Spark hashes keys differently from the one that wrote the epochs before: use "
+            "that one, or change the number of buckets, so that all of the state is rewritten"
         )
 
     def _refused(self, wrong: list[tuple[list[Any], int]]) -> StateRejected:
-        shown = "; ".join(f"{key} ({times} rows)" for key, times in wrong)
+        keys = "; ".join(f"{key} ({times} rows)" for key, times in wrong)
         return StateRejected(
-            f"state {self._name}: a change is one row a key, and its key has no null; found {shown}; aggregate by "
+            f"state {self._name}: changes need one row per key, and keys without nulls; found {keys}; aggregate by "
             f"{', '.join(self._declared.key)} in the transform"
         )
 
@@ -262,7 +262,7 @@ class StateWriter:
 
 
 def _cut(table: pa.Table, buckets: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Iterator[tuple[int, pa.Table]]:
-    """The rows of each bucket that has some."""
+    """The rows by bucket, without empty buckets."""
     order = np.argsort(buckets, kind="stable")
     rows, numbers = table.take(pa.array(order)), buckets[order]
     for bucket in np.unique(numbers):
@@ -270,9 +270,9 @@ def _cut(table: pa.Table, buckets: np.ndarray[tuple[int], np.dtype[np.int64]]) -
         yield int(bucket), rows.slice(start, end - start)
 
 
-def _loses(found: DataType, declared: DataType) -> bool:
-    """Whether a cast could change a value without an error; one that overflows is an error to Spark."""
-    match found, declared:
+def _loses(actual: DataType, declared: DataType) -> bool:
+    """True if a cast could change a value without an error. An overflow is an error in Spark."""
+    match actual, declared:
         case (NullType(), _):
             return False
         case (
@@ -284,6 +284,6 @@ def _loses(found: DataType, declared: DataType) -> bool:
         case (ByteType() | ShortType() | IntegerType(), DoubleType()):
             return False
         case (DecimalType(), DecimalType()):
-            return found.scale > declared.scale
+            return actual.scale > declared.scale
         case _:
-            return found.simpleString() != declared.simpleString()
+            return actual.simpleString() != declared.simpleString()

@@ -1,4 +1,4 @@
-"""How far event time has come: what earlier epochs have seen, and what this one adds to it. It never goes back."""
+"""The watermark of event time: from earlier epochs, advanced by this one. It never goes back."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from lockstep.definition.windows import WindowDefinition, micros
 from lockstep.errors import BadRecords, PlanMismatch
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column
 
     from lockstep.compute.state import StateRows
 
 BEGINNING = -(1 << 61)  #: before every event; Spark's arithmetic around it doesn't overflow
 WHOLE = ""  #: the one partition of windows that have no partition=
-_NULL, _VALUE = "null", "="  # how partitions are called: a value has the prefix, so it is neither WHOLE nor null
-_SEEN = "partition STRING, seen BIGINT, idle INT, watermark BIGINT, forgotten BIGINT, definition STRING"
+_NULL, _VALUE = "null", "="  # names of partitions: a value has the prefix, so it is neither WHOLE nor null
 _TIMES = ("seen", "watermark", "forgotten")
 _ARROW = pa.schema(
     [
@@ -39,13 +38,13 @@ FIRST, LAST = (micros(limit.replace(tzinfo=UTC) - _EPOCH) for limit in (datetime
 
 
 def partition_name(partition: str) -> Column:
-    """What the state calls the partition that this SQL expression gives."""
+    """The state's name of the partition that this SQL expression returns."""
     return F.coalesce(F.concat(F.lit(_VALUE), F.expr(partition).cast("string")), F.lit(_NULL))
 
 
 @dataclass(frozen=True)
 class PartitionTime:
-    """Of a partition: its greatest event time (µs since 1970 UTC), and how many epochs have gone by without it."""
+    """A partition's greatest event time (µs since 1970 UTC), and the number of epochs since it last had rows."""
 
     greatest: int
     idle: int = 0
@@ -55,7 +54,7 @@ class PartitionTime:
 class Watermark:
     """A window that ends at or before `bound` (µs since 1970 UTC) is closed, by `forgotten` forgotten.
 
-    `forgotten` is kept, for a lateness that is raised would bring back windows that were emitted and deleted.
+    `forgotten` is stored, as a raised lateness would otherwise bring back windows that were emitted and deleted.
     """
 
     bound: int = BEGINNING
@@ -64,20 +63,20 @@ class Watermark:
 
     @classmethod
     def read(cls, windows: WindowDefinition, state: StateRows) -> Watermark:
-        """As the epoch before left it. Raises `PlanMismatch` if its windows were others."""
-        found = _kept(state)
-        if others := {row["definition"] for row in found} - {windows.definition()}:
+        """Read the watermark of the epoch before. Raises `PlanMismatch` if its windows had another definition."""
+        rows = _read_rows(state)
+        if foreign := {row["definition"] for row in rows} - {windows.definition()}:
             raise PlanMismatch(
-                f"windows {windows.name}: the state holds windows of [{others.pop()}], the pipeline says "
+                f"windows {windows.name}: the state holds windows of [{foreign.pop()}], the pipeline says "
                 f"[{windows.definition()}]: give the new windows another name, or take the change back"
             )
-        whole = windows.partition is None  # a definition that changed in this begins with new partitions
+        whole = windows.partition is None  # changing this begins with new partitions
         seen = {
             row["partition"]: PartitionTime(row["seen"], row["idle"])
-            for row in found
+            for row in rows
             if (row["partition"] == WHOLE) == whole
         }
-        bound, forgotten = (max((row[name] for row in found), default=BEGINNING) for name in ("at", "forgotten"))
+        bound, forgotten = (max((row[name] for row in rows), default=BEGINNING) for name in ("at", "forgotten"))
         return cls(bound, seen, forgotten)
 
     @property
@@ -94,7 +93,7 @@ class Watermark:
             ) from error
 
     def advance(self, windows: WindowDefinition, greatest: Mapping[str, int]) -> Watermark:
-        """After an epoch in which these partitions had rows, up to these event times."""
+        """The watermark after an epoch. `greatest`: the greatest event time of each partition that had rows."""
         if not greatest:
             return self.forgetting(windows)
         before = self.partitions or {}
@@ -109,52 +108,36 @@ class Watermark:
         return Watermark(max(self.bound, slowest), {**missed, **came}, self.forgotten).forgetting(windows)
 
     def forgetting(self, windows: WindowDefinition) -> Watermark:
-        """With what these windows' lateness forgets by now; what was forgotten once stays so."""
+        """The watermark with `forgotten` advanced by the windows' lateness; it never goes back."""
         return replace(self, forgotten=max(self.forgotten, self.bound - micros(windows.lateness)))
 
-    def rows(self, spark: SparkSession, windows: WindowDefinition) -> DataFrame:
-        """The state's rows of it."""
-        told = self._told(windows)
-        return spark.createDataFrame(told, _SEEN).select(
-            "partition",
-            F.timestamp_micros("seen").alias("seen"),
-            "idle",
-            F.timestamp_micros("watermark").alias("watermark"),
-            F.timestamp_micros("forgotten").alias("forgotten"),
-            "definition",
-        )
-
     def table(self, windows: WindowDefinition) -> pa.Table:
-        """`rows` as Arrow."""
-        arrays = []
-        for place, field in enumerate(_ARROW):
-            values = [row[place] for row in self._told(windows)]
-            kind = pa.int64() if pa.types.is_timestamp(field.type) else field.type
-            arrays.append(pa.array(values, kind).cast(field.type))
-        return pa.table(arrays, _ARROW)
-
-    def _told(self, windows: WindowDefinition) -> list[tuple[str, int, int, int, int | None, str]]:
-        """Before the year 1 no window can have been forgotten."""
-        forgotten = self.forgotten if self.forgotten >= FIRST else None
-        return [
+        """The watermark as rows of the state."""
+        forgotten = self.forgotten if self.forgotten >= FIRST else None  # before the year 1 none is forgotten
+        rows = [
             (name, seen.greatest, seen.idle, self.bound, forgotten, windows.definition())
             for name, seen in sorted((self.partitions or {}).items())
         ]
+        arrays = []
+        for place, field in enumerate(_ARROW):
+            kind = pa.int64() if pa.types.is_timestamp(field.type) else field.type
+            arrays.append(pa.array([row[place] for row in rows], kind).cast(field.type))
+        return pa.table(arrays, _ARROW)
 
 
-def _kept(state: StateRows) -> list[dict[str, Any]]:
+def _read_rows(state: StateRows) -> list[dict[str, Any]]:
     """The state's rows, times in µs."""
     table = state.few()
     if table is None:
-        rows = state.rows()
+        frame = state.rows()
         times = [F.unix_micros(name).alias(name) for name in _TIMES]
-        found = [row.asDict() for row in rows.select("partition", "idle", "definition", *times).collect()]
+        read = [row.asDict() for row in frame.select("partition", "idle", "definition", *times).collect()]
     else:
-        micros = table.select(["partition", "idle", "definition"])
+        columns = table.select(["partition", "idle", "definition"])
         for name in _TIMES:
-            micros = micros.append_column(name, table[name].cast(pa.int64()))
-        found = micros.to_pylist()
+            columns = columns.append_column(name, table[name].cast(pa.int64()))
+        read = columns.to_pylist()
     return [
         {**row, "at": row["watermark"], "forgotten": BEGINNING if row["forgotten"] is None else row["forgotten"]}
-        for row in found
+        for row in read
     ]

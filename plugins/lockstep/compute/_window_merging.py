@@ -1,7 +1,7 @@
-"""An epoch's panes merged with the windows before, in this process: what `windows.py` has Spark do with many.
+"""An epoch's few panes merged with the windows before, in this process; Spark merges many (`_window_sql`).
 
-Exact as Spark is: sums are made with 76 digits and must fit their declared type. Whatever this process isn't sure of it
-leaves to Spark (`Unsure`), which then gives the answer, or its own error.
+As exact as Spark: sums are made with 76 digits and must fit their declared type. What this process can't decide it
+leaves to Spark (`Unsure`), which returns the result, or its own error.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from lockstep.compute._key_hash import can_hash
-from lockstep.compute._lateness import PANE, PARTITION, ROWS, SEEN, Bounds
 from lockstep.compute._local_rows import arrow_schema, most_rows
 from lockstep.compute._watermarks import Watermark
+from lockstep.compute._window_sql import PANE, PARTITION, ROWS, SEEN, Bounds
 from lockstep.definition.keyed_state import DELETED
 from lockstep.definition.windows import (
     DUE,
@@ -46,25 +46,29 @@ class Unsure(Exception):
 
 @dataclass(frozen=True)
 class Merged:
-    """Arrow tables with the columns of what `windows.py` makes: results and changes, both with the rows folded."""
+    """Arrow tables with the columns that `_window_sql` makes: results and changes, both with the rows folded."""
 
     results: pa.Table
     changes: pa.Table
 
 
 def can_merge(windows: WindowDefinition) -> bool:
-    """Whether these types are merged here alike: of floats neither keys nor least and greatest are."""
+    """True if this process merges these types as Spark does: not keys, minima and maxima of floats."""
     schema = arrow_schema(struct_of(windows.state()[windows.name].schema))
     if not all(can_hash(schema.field(name).type) for name in windows.key):
         return False
     ordered = (Function.MIN, Function.MAX)
-    return all(can_hash(schema.field(one.name).type) for one in windows.aggregate_columns() if one.function in ordered)
+    return all(
+        can_hash(schema.field(aggregate.name).type)
+        for aggregate in windows.aggregate_columns()
+        if aggregate.function in ordered
+    )
 
 
 def greatest_times(panes: pa.Table) -> dict[str, int]:
     """The greatest event time of each partition."""
-    found = panes.group_by([PARTITION]).aggregate([(SEEN, "max")])
-    return dict(zip(found[PARTITION].to_pylist(), found[f"{SEEN}_max"].to_pylist(), strict=True))
+    groups = panes.group_by([PARTITION]).aggregate([(SEEN, "max")])
+    return dict(zip(groups[PARTITION].to_pylist(), groups[f"{SEEN}_max"].to_pylist(), strict=True))
 
 
 def spread(windows: WindowDefinition, bounds: Bounds, panes: pa.Table) -> pa.Table:
@@ -86,120 +90,112 @@ def spread(windows: WindowDefinition, bounds: Bounds, panes: pa.Table) -> pa.Tab
 
 
 def merge(windows: WindowDefinition, parts: pa.Table, old: pa.Table, after: Watermark) -> Merged:
-    """`parts` as `spread` gives them and `old` windows, some of which this epoch doesn't touch, as one of each.
+    """Merge `parts`, as from `spread`, with the `old` windows, of which this epoch may not touch some.
 
     Raises `Unsure`.
     """
     try:
-        merged = _grouped(windows, _fresh(windows, parts), _before(windows, old))
-        return _made(windows, merged, after)
+        merged = _grouped(windows, parts, old)
+        return _split(windows, merged, after)
     except pa.ArrowException as error:
         raise Unsure(str(error)) from error
 
 
 def _columns(windows: WindowDefinition) -> dict[str, tuple[Function, str]]:
-    """How the columns that the state keeps are put together, and their types as declared."""
+    """The merge function and the declared type of each column of the state."""
     return {
-        name: (one.function if one.function in (Function.MIN, Function.MAX) else Function.SUM, kind)
-        for one in windows.aggregate_columns()
-        for name, kind in one.state_columns().items()
+        name: (aggregate.function if aggregate.function in (Function.MIN, Function.MAX) else Function.SUM, kind)
+        for aggregate in windows.aggregate_columns()
+        for name, kind in aggregate.state_columns().items()
     }
 
 
-def _fresh(windows: WindowDefinition, parts: pa.Table) -> pa.Table:
-    rows = len(parts)
-    return pa.table(
-        {
-            **{name: parts[name] for name in (*windows.key, START, END, *_columns(windows))},
-            EMITTED: pa.nulls(rows, pa.int32()),
-            DUE: pa.nulls(rows, pa.int64()),
-            ROWS: parts[ROWS],
-            _FRESH: pa.array([1] * rows, pa.int8()),
-        }
-    )
-
-
-def _before(windows: WindowDefinition, old: pa.Table) -> pa.Table:
-    rows = len(old)
-    times = {name: old[name].cast(pa.int64()) for name in (START, END, DUE)}
-    return pa.table(
-        {
-            **{name: old[name] for name in windows.key},
-            **{name: times[name] for name in (START, END)},
-            **{name: old[name] for name in (*_columns(windows), EMITTED)},
-            DUE: times[DUE],
-            ROWS: pa.array([0] * rows, pa.int64()),
-            _FRESH: pa.array([0] * rows, pa.int8()),
-        }
-    )
-
-
-def _grouped(windows: WindowDefinition, fresh: pa.Table, before: pa.Table) -> pa.Table:
-    """One row a key and window, sums exact."""
+def _grouped(windows: WindowDefinition, parts: pa.Table, old: pa.Table) -> pa.Table:
+    """One row per key and window, with exact sums."""
     key = [*windows.key, START]
     columns = _columns(windows)
-    table = pa.concat_tables([fresh.cast(before.schema), before])
+    fresh = {
+        **{name: parts[name] for name in (*key, END, *columns)},
+        EMITTED: pa.nulls(len(parts), pa.int32()),
+        DUE: pa.nulls(len(parts), pa.int64()),
+        ROWS: parts[ROWS],
+        _FRESH: pa.array([1] * len(parts), pa.int8()),
+    }
+    before = pa.table(
+        {
+            **{
+                name: old[name].cast(pa.int64()) if name in (START, END, DUE) else old[name]
+                for name in list(fresh)[:-2]
+            },
+            ROWS: pa.array([0] * len(old), pa.int64()),
+            _FRESH: pa.array([0] * len(old), pa.int8()),
+        }
+    )
+    table = pa.concat_tables([pa.table(fresh).cast(before.schema), before])
     kinds = {name: before.schema.field(name).type for name in columns}
-    asked: list[tuple[str, str, pc.FunctionOptions | None]] = []
+    functions: list[tuple[str, str, pc.FunctionOptions | None]] = []
     for name, (function, _) in columns.items():
         if function is Function.SUM and not at.is_floating(kinds[name]):
             scale = kinds[name].scale if at.is_decimal(kinds[name]) else 0
             wide = table[name].cast(pa.decimal256(_EXACT, scale))
             table = table.set_column(table.schema.get_field_index(name), name, wide)
-        asked.append((name, str(function), _VALUE))
-    asked += [(END, "max", _VALUE), (EMITTED, "max", _VALUE), (DUE, "max", _VALUE), (_FRESH, "max", _VALUE)]
-    found = table.group_by(key).aggregate([*asked, (ROWS, "sum", _VALUE)])
-    arrays = {name: found[name] for name in key}
-    for name, how, _ in [*asked, (ROWS, "sum", None)]:
-        arrays[name] = found[f"{name}_{how}"].cast(table.schema.field(name).type)
+        functions.append((name, str(function), _VALUE))
+    functions += [(END, "max", _VALUE), (EMITTED, "max", _VALUE), (DUE, "max", _VALUE), (_FRESH, "max", _VALUE)]
+    groups = table.group_by(key).aggregate([*functions, (ROWS, "sum", _VALUE)])
+    arrays = {name: groups[name] for name in key}
+    for name, how, _ in [*functions, (ROWS, "sum", None)]:
+        arrays[name] = groups[f"{name}_{how}"].cast(table.schema.field(name).type)
     for name, kind in kinds.items():
         arrays[name] = arrays[name].cast(kind)  # what doesn't fit is an error
     return pa.table(arrays)
 
 
-def _made(windows: WindowDefinition, merged: pa.Table, after: Watermark) -> Merged:
+def _split(windows: WindowDefinition, merged: pa.Table, after: Watermark) -> Merged:
     due = pc.fill_null(pc.less_equal(merged[DUE], after.bound), False)
     merged = merged.filter(pc.or_(pc.equal(merged[_FRESH], 1), due))
     fresh = pc.equal(merged[_FRESH], 1)
     emitted = pc.fill_null(merged[EMITTED], 0)
-    closed, gone = pc.less_equal(merged[END], after.bound), pc.less_equal(merged[END], after.forgotten)
+    closed, forgotten = pc.less_equal(merged[END], after.bound), pc.less_equal(merged[END], after.forgotten)
     emits = fresh
     if windows.emit == "final":
-        none = pc.equal(emitted, 0)  # what was emitted once may be open again only if it is a session
+        none = pc.equal(emitted, 0)  # of emitted windows only sessions can be open again
         emits = pc.and_(pc.or_(closed, pc.invert(none)), pc.or_(fresh, none))
     return Merged(
-        _results(windows, merged, emits, emitted, gone),
-        _changes(windows, merged, emits, emitted, gone),
+        _results(windows, merged, emits, emitted, forgotten),
+        _changes(windows, merged, emits, emitted, forgotten),
     )
 
 
 def _results(
-    windows: WindowDefinition, merged: pa.Table, emits: pa.Array, emitted: pa.Array, gone: pa.Array
+    windows: WindowDefinition, merged: pa.Table, emits: pa.Array, emitted: pa.Array, forgotten: pa.Array
 ) -> pa.Table:
-    told = merged.append_column(REVISION, emitted.cast(pa.int32()))
-    told = told.set_column(told.schema.get_field_index(ROWS), ROWS, pc.if_else(gone, merged[ROWS], 0))
-    return shown(windows, told.filter(emits))
+    table = merged.append_column(REVISION, emitted.cast(pa.int32()))
+    table = table.set_column(table.schema.get_field_index(ROWS), ROWS, pc.if_else(forgotten, merged[ROWS], 0))
+    return result_table(windows, table.filter(emits))
 
 
-def shown(windows: WindowDefinition, told: pa.Table) -> pa.Table:
-    """Windows as results show them, from the columns of the state, REVISION and ROWS."""
+def result_table(windows: WindowDefinition, table: pa.Table) -> pa.Table:
+    """Windows with the columns of the results, from the columns of the state, REVISION and ROWS."""
     types = {field.name: field.type for field in arrow_schema(struct_of(windows.schema))}
     return pa.table(
         {
-            **{name: told[name] for name in windows.key},
-            START: told[START].cast(_TIME),
-            END: told[END].cast(_TIME),
-            **{one.name: _final(one, told, types[one.name]) for one in windows.aggregate_columns()},
-            REVISION: told[REVISION],
-            ROWS: told[ROWS],
+            **{name: table[name] for name in windows.key},
+            START: table[START].cast(_TIME),
+            END: table[END].cast(_TIME),
+            **{
+                aggregate.name: _final(aggregate, table, types[aggregate.name])
+                for aggregate in windows.aggregate_columns()
+            },
+            REVISION: table[REVISION],
+            ROWS: table[ROWS],
         }
     )
 
 
 def _changes(
-    windows: WindowDefinition, merged: pa.Table, emits: pa.Array, emitted: pa.Array, gone: pa.Array
+    windows: WindowDefinition, merged: pa.Table, emits: pa.Array, emitted: pa.Array, forgotten: pa.Array
 ) -> pa.Table:
-    known = pc.invert(pc.and_(gone, pc.is_null(merged[EMITTED])))
+    stored = pc.invert(pc.and_(forgotten, pc.is_null(merged[EMITTED])))
     times = pc.add(emitted, emits.cast(pa.int32()))
     due = pc.add(merged[END], micros(windows.lateness))
     if windows.emit == "final":
@@ -212,17 +208,17 @@ def _changes(
             **{name: merged[name] for name in _columns(windows)},
             EMITTED: times.cast(pa.int32()),
             DUE: due.cast(_TIME),
-            DELETED: gone,
+            DELETED: forgotten,
             ROWS: merged[ROWS],
         }
-    ).filter(known)
+    ).filter(stored)
 
 
-def _final(one: Aggregate, told: pa.Table, kind: pa.DataType) -> pa.ChunkedArray | pa.Array:
-    """What a result shows, from what the state keeps; `_window_columns.final_aggregate` says it to Spark."""
-    if one.function is not Function.AVG:
-        return told[one.name]
-    total, count = (told[name] for name in one.state_columns())
+def _final(aggregate: Aggregate, table: pa.Table, kind: pa.DataType) -> pa.ChunkedArray | pa.Array:
+    """The column of the results, from the columns of the state, as `_window_sql.final_aggregate` in Spark."""
+    if aggregate.function is not Function.AVG:
+        return table[aggregate.name]
+    total, count = (table[name] for name in aggregate.state_columns())
     count = pc.if_else(pc.equal(count, 0), None, count)
     if at.is_floating(kind):
         return pc.divide(total.cast(pa.float64(), safe=False), count.cast(pa.float64(), safe=False)).cast(kind)
@@ -230,19 +226,19 @@ def _final(one: Aggregate, told: pa.Table, kind: pa.DataType) -> pa.ChunkedArray
 
 
 def _means(totals: Sequence[Decimal | None], counts: Sequence[int | None], scale: int) -> list[Decimal | None]:
-    """Each total / count, rounded half up to `scale` decimals, once."""
-    found: list[Decimal | None] = []
+    """total / count of each pair, rounded half up to `scale` decimals, once."""
+    means: list[Decimal | None] = []
     for total, count in zip(totals, counts, strict=True):
         if total is None or count is None:
-            found.append(None)
+            means.append(None)
             continue
         sign, digits, exponent = total.as_tuple()
         units = int("".join(map(str, digits))) * 10 ** (scale + int(exponent))
         mean = (2 * units + count) // (2 * count)
         if scale < _SPARK_SCALE and mean >= 10 ** (_WHOLE_DIGITS + scale):
             raise Unsure("Spark's quotient has no room for it")
-        found.append(Decimal((sign, tuple(map(int, str(mean))), -scale)))
-    return found
+        means.append(Decimal((sign, tuple(map(int, str(mean))), -scale)))
+    return means
 
 
 def folded_results(table: pa.Table) -> dict[str, int]:

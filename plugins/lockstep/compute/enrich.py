@@ -1,6 +1,6 @@
-"""Columns from outside systems: what Flink's asynchronous I/O is for, inside a transform.
+"""Columns from outside systems within a transform, as Flink's asynchronous I/O.
 
-The answers land in the WAL with the rows. Publish, repair and verify read them there: nobody is asked again.
+The answers are sealed in the WAL with the rows. Publish, repair and verify read them there and send no request.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark.sql.types import StringType, StructField, StructType
 
-from lockstep.compute._inputs import ObservedFrame
+from lockstep.compute._counting import ObservedFrame
 from lockstep.compute._lookups import Lookup
 from lockstep.errors import InvalidPipeline
 from lockstep.spark._pyspark import to_arrow_schema
@@ -45,11 +45,11 @@ def enrich(
     list of up to so many dicts, and returns as many answers. `client`: makes what each task opens first (an HTTP
     client, a connection; a context manager, plain or async) and gives the function as first argument.
 
-    Of one task `concurrency` questions are under way at a time, each for `timeout` seconds; a failed one is asked again
-    `retries` times after `backoff` s, doubled each time, with chance. One that fails for good fails the execution, or
-    with on_failure="null" has nulls, and why in the column `error` if that is given. Equal keys of up to 10,000 rows
-    that follow each other are asked about once. `ordered`: rows keep their places within a partition; else they come
-    as they are answered. Raises `InvalidPipeline`.
+    Each task has up to `concurrency` requests at a time, each with a timeout of `timeout` seconds. A failed request is
+    repeated `retries` times after `backoff` seconds, doubled each time, with jitter. If all fail, the execution fails,
+    or with on_failure="null" the columns are null and the column `error`, if given, has the reason. Equal keys among
+    10,000 consecutive rows are sent once. `ordered`: rows keep their order within a partition; else they are in the
+    order of the answers. Raises `InvalidPipeline`.
     """
     answers = _schema_of(frame, schema)
     new = [*answers.names, *([error] if error is not None else [])]
@@ -68,66 +68,68 @@ def enrich(
         fails=on_failure == "fail",
         error=error,
     )
-    told = [StructField(error, StringType())] if error is not None else []
-    enriched = frame.mapInArrow(lookup.__call__, StructType([*frame.schema.fields, *answers.fields, *told]))
-    made = _made.get()
-    return enriched if made is None else made.add(enriched)
+    error_field = [StructField(error, StringType())] if error is not None else []
+    enriched = frame.mapInArrow(lookup.__call__, StructType([*frame.schema.fields, *answers.fields, *error_field]))
+    enrichments = _collecting.get()
+    return enriched if enrichments is None else enrichments.add(enriched)
 
 
 @dataclass
 class Enrichments:
-    """Those that one run of a transform makes, in order. `kept`: answers that are there already, by number."""
+    """The enrichments that one run of a transform makes, in order. `checkpoints`: answers of an earlier run, by
+    number."""
 
-    kept: Mapping[int, DataFrame] = field(default_factory=dict)
-    made: list[ObservedFrame] = field(default_factory=list)
+    checkpoints: Mapping[int, DataFrame] = field(default_factory=dict)
+    observed: list[ObservedFrame] = field(default_factory=list)
 
     def add(self, frame: DataFrame) -> DataFrame:
         observed = ObservedFrame.of(frame, rows="count(1)")
-        self.made.append(observed)
-        return self.kept.get(len(self.made) - 1, observed.frame)
+        self.observed.append(observed)
+        return self.checkpoints.get(len(self.observed) - 1, observed.frame)
 
     def first_shared(self, outputs: Collection[DataFrame]) -> int | None:
-        """The first one that the outputs read more than once: each reader would ask, and may be told otherwise."""
-        for number, observed in enumerate(self.made):
-            if number not in self.kept and sum(map(observed.uses_in, outputs)) > 1:
+        """Number of the first enrichment that the outputs read more than once: each read would send requests, and may
+        get other answers."""
+        for number, observed in enumerate(self.observed):
+            if number not in self.checkpoints and sum(map(observed.uses_in, outputs)) > 1:
                 return number
         return None
 
 
-_made: ContextVar[Enrichments | None] = ContextVar("enrichments", default=None)
+_collecting: ContextVar[Enrichments | None] = ContextVar("enrichments", default=None)
 
 
 @contextmanager
 def collecting_enrichments(enrichments: Enrichments) -> Iterator[None]:
-    """While this lasts, `enrich` tells `enrichments` of what it makes."""
-    token = _made.set(enrichments)
+    """Collect what `enrich` makes in `enrichments`."""
+    token = _collecting.set(enrichments)
     try:
         yield
     finally:
-        _made.reset(token)
+        _collecting.reset(token)
 
 
 def asks() -> bool:
-    """Whether the transform that is running has enriched anything by now."""
-    return (made := _made.get()) is not None and bool(made.made)
+    """True if the running transform has called `enrich`."""
+    return (enrichments := _collecting.get()) is not None and bool(enrichments.observed)
 
 
 def asked_once(transform: Callable[[], Mapping[str, DataFrame]]) -> Mapping[str, DataFrame]:
-    """The transform's outputs, with every enrichment that more than one reader needs run now, once, and kept."""
-    kept: dict[int, DataFrame] = {}
+    """The transform's outputs. Every enrichment with more than one reader runs now, once, and is kept."""
+    checkpoints: dict[int, DataFrame] = {}
     while True:
-        enrichments = Enrichments(kept)
+        enrichments = Enrichments(checkpoints)
         with collecting_enrichments(enrichments):
             outputs = transform()
         shared = enrichments.first_shared(outputs.values())
         if shared is None:
             return outputs
-        kept[shared] = enrichments.made[shared].checkpoint()
+        checkpoints[shared] = enrichments.observed[shared].checkpoint()
 
 
 def _schema_of(frame: DataFrame, schema: str) -> StructType:
-    found = frame.sparkSession.createDataFrame([], schema).schema
-    return StructType([StructField(one.name, one.dataType, nullable=True) for one in found.fields])
+    parsed = frame.sparkSession.createDataFrame([], schema).schema
+    return StructType([StructField(field.name, field.dataType, nullable=True) for field in parsed.fields])
 
 
 def _require_sound(

@@ -1,5 +1,4 @@
-"""A counter as a streaming data source: the smallest one that keeps what a source has to keep. It goes to Spark's
-workers by value."""
+"""A counter as a streaming data source, the smallest example of one. It is sent to Spark's workers by value."""
 
 from __future__ import annotations
 
@@ -51,9 +50,9 @@ class SequenceReader(DataSourceStreamReader):
         return {"next": self._first}
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        if (most := getattr(limit, "max_rows", None)) is not None:  # not every Spark has a class of these
-            wanted = start["next"] + most
-            return {"next": wanted if self._last is None else min(wanted, max(self._last, start["next"]))}
+        if (max_rows := getattr(limit, "max_rows", None)) is not None:  # older Sparks lack the class
+            end = start["next"] + max_rows
+            return {"next": end if self._last is None else min(end, max(self._last, start["next"]))}
         if vars(limit) or self._last is None:
             raise ValueError("a sequence without a last number is read by a number of rows at a time")
         return {"next": max(self._last, start["next"])}

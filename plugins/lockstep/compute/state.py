@@ -1,4 +1,4 @@
-"""Keyed state as a transform sees it: the rows that the epoch before left."""
+"""Keyed state as a transform sees it: the rows after the epoch before."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, TimestampType
 
-from lockstep.compute._computing_once import compute_once
-from lockstep.compute._key_hash import buckets_of, can_hash
-from lockstep.compute._key_matching import among
+from lockstep.compute._key_hash import among, buckets_of, can_hash
 from lockstep.compute._local_rows import arrow_schema, collect_few, frame_of, most_rows
+from lockstep.compute._reading_once import compute_once
 from lockstep.definition.keyed_state import DELETED, KeyedState
 from lockstep.errors import InvalidPipeline, PlanMismatch
 from lockstep.spark.ddl import struct_of
@@ -29,21 +28,21 @@ from lockstep.wal.state_staging import BUCKET
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-TIMES = "lockstep_times"  #: how many rows of a key a transform returned
+TIMES = "lockstep_times"  #: number of rows that a transform returned for a key
 _OWN = (DELETED, BUCKET, TIMES)
 _COLUMN = re.compile(r"[A-Za-z_]\w*")
-_SMALL = 8 << 20  #: bytes of a state that is sooner read than asked which parts of it matter
-_SENT = 20_000  #: rows of a state that are sooner sent to Spark than read by it
-_SENT_BYTES = 8 << 20  #: of Arrow that may be sent there
-_SWEPT = 16  #: an epoch sweeps one bucket in so many of what has expired
-_FEW = 32  #: files of such a state: to open each of many costs more than to ask
+_SMALL = 8 << 20  #: bytes of a state that is faster to read than to find the needed parts
+_SENT_ROWS = 20_000  #: of a state that are faster to send to Spark than to read there
+_SENT_BYTES = 8 << 20  #: of Arrow that may be sent to Spark
+_SWEPT = 16  #: an epoch frees expired rows of one bucket in so many
+_FEW_FILES = 32  #: of such a state: opening each of many costs more than finding the needed ones
 
 
 class StateRows:
-    """One declared state as the epoch before left it: empty in the first epoch.
+    """One declared state after the epoch before; empty in the first epoch.
 
-    Every call reads files that never change, so a transform that runs again sees the same rows. What was read is
-    compared with the manifest before the epoch is sealed.
+    Every call reads files that never change, so a transform that runs again sees the same rows. The files that were
+    read are compared with the manifest before the epoch is sealed.
     """
 
     def __init__(
@@ -60,119 +59,118 @@ class StateRows:
         self.spark, self.name, self.declared = spark, name, declared
         self.schema = _schema_of(name, declared)
         self._before = _require_readable(name, declared, self.schema, before)
-        self._expired_by = now if declared.self_expiring else None  #: whatever expires by then nobody sees
+        self._expired_by = now if declared.self_expiring else None  #: rows that expire by then are invisible
         #: of the version before, each with its URI
         self.files = list(zip(before.files, uris, strict=True)) if before else []
         self._frame: DataFrame | None = None
         self._local: DataFrame | None = None  #: all rows, where they are few
         self.store = store if store is not None and all(store.holds(uri) for uri in uris) else None
-        self.read: set[int] = set()  #: buckets of the version before that somebody asked for
-        self._tables: dict[StateFile, pa.Table] = {}  #: what this process has read
+        self.read: set[int] = set()  #: buckets of the version before that were read
+        self._tables: dict[StateFile, pa.Table] = {}  #: files that this process has read
 
     @classmethod
     def of_frame(cls, spark: SparkSession, declared: KeyedState, frame: DataFrame, name: str = "state") -> Self:
-        """State that holds the rows of `frame`, for tests of a transform."""
-        made = cls(spark, name, declared)
-        made._frame = frame.select(made.schema.names)
-        return made
+        """A state with the rows of `frame`, for tests of a transform."""
+        state = cls(spark, name, declared)
+        state._frame = frame.select(state.schema.names)
+        return state
 
     def rows(self) -> DataFrame:
         """Every row."""
-        if self._local is None and self._frame is None and sum(file.rows for file, _ in self.files) <= _SENT:
+        if self._local is None and self._frame is None and sum(file.rows for file, _ in self.files) <= _SENT_ROWS:
             table = self.few()
             self._local = frame_of(self.spark, table) if table is not None else None
         return self.read_files(self.files) if self._local is None else self._local
 
     def of(self, keys: DataFrame) -> DataFrame:
-        """The rows whose key is among `keys`, a frame with at least the key's columns (where the state is declared with
-        `found_by`: with those); repeated ones do no harm.
+        """The rows whose key is among `keys`, a frame with at least the key's columns (those of `found_by` if
+        declared). Keys may repeat.
 
-        Of a large state only the buckets of these keys are read. To learn which, a small job on `keys` runs at once.
-        Where `keys` is an aggregation with few rows it is computed at once, for all that reads it.
+        Of a large state only the buckets of these keys are read; a small job on `keys` runs at once to find them. If
+        `keys` is an aggregation with few rows, it is computed at once, and every other read of it gets these rows.
         """
         self._require_columns(keys)
-        if (held := compute_once(keys)) is not None and (matching := self._matching(held)) is not None:
+        if (local_keys := compute_once(keys)) is not None and (matching := self._matching(local_keys)) is not None:
             return frame_of(self.spark, matching)
         types = {field.name: field.dataType for field in self.schema.fields}
-        # as they are declared: another type has another hash
-        wanted = keys.select(*(F.col(column).cast(types[column]).alias(column) for column in self.declared.found_by))
-        found = self._holding(wanted)
-        if found is self._local:  # a semi-join would sort both: it sends the keys around, never the few rows
-            found = wanted.distinct().join(F.broadcast(found), list(self.declared.found_by))
-            return found.select(*self.schema.names)
-        return found.join(wanted, list(self.declared.found_by), "left_semi").select(*self.schema.names)
+        # cast to the declared types, as another type has another hash
+        lookup = keys.select(*(F.col(column).cast(types[column]).alias(column) for column in self.declared.found_by))
+        candidates = self._holding(lookup)
+        if candidates is self._local:  # a semi-join would sort both and shuffle the keys, not the few rows
+            candidates = lookup.distinct().join(F.broadcast(candidates), list(self.declared.found_by))
+            return candidates.select(*self.schema.names)
+        return candidates.join(lookup, list(self.declared.found_by), "left_semi").select(*self.schema.names)
 
-    def _holding(self, wanted: DataFrame) -> DataFrame:
-        """Every row whose key is wanted, and others."""
-        if self._before is None or self.moves or (self._before.bytes <= _SMALL and len(self.files) <= _FEW):
+    def _holding(self, lookup: DataFrame) -> DataFrame:
+        """A superset of the rows whose key is in `lookup`."""
+        if self._before is None or self.moves or (self._before.bytes <= _SMALL and len(self.files) <= _FEW_FILES):
             return self.rows()
         number = bucket_of(self.declared.found_by, self._before.buckets).alias(BUCKET)
-        buckets = {row[BUCKET] for row in wanted.select(number).distinct().collect()}
+        buckets = {row[BUCKET] for row in lookup.select(number).distinct().collect()}
         return self.read_files([(file, uri) for file, uri in self.files if file.bucket in buckets])
 
-    def _matching(self, held: pa.Table) -> pa.Table | None:
-        """The rows whose key is among those of `held`; None where Spark has to find them."""
+    def _matching(self, local_keys: pa.Table) -> pa.Table | None:
+        """The rows whose key is among those of `local_keys`; None if Spark has to find them."""
         key, schema = self.declared.found_by, arrow_schema(self.schema)
-        found = {name: held[name].type for name in key if name in held.column_names}
-        if found != {name: schema.field(name).type for name in key} or not all(map(can_hash, found.values())):
+        types = {name: local_keys[name].type for name in key if name in local_keys.column_names}
+        if types != {name: schema.field(name).type for name in key} or not all(map(can_hash, types.values())):
             return None
         if self._before is None or self.moves:
             old = self.few()
         else:
-            old = self.few(set(map(int, np.unique(buckets_of(held, key, self._before.buckets)))))
+            old = self.few(set(map(int, np.unique(buckets_of(local_keys, key, self._before.buckets)))))
         if old is None:
             return None
-        rows = old.filter(among(old, held, key))
+        rows = old.filter(among(old, local_keys, key))
         return rows if rows.nbytes <= _SENT_BYTES else None
 
     def few(self, buckets: Collection[int] | None = None, due: datetime | None = None) -> pa.Table | None:
-        """The rows of some buckets (None: of all), and of those that hold some that expire by `due`, as Arrow.
+        """The rows of some buckets (None: of all), and of buckets with rows that expire by `due`, as Arrow.
 
         None if they are more than this process takes, or if it can't read them. Raises `WalCorrupt` for a file that
-        isn't as it was sealed.
+        differs from its sealed version.
         """
         if self._frame is not None:
             return collect_few(self._frame.select(*self.schema.names))
-        found = self.few_by_bucket(buckets, due)
-        return None if found is None else pa.concat_tables([arrow_schema(self.schema).empty_table(), *found.values()])
+        tables = self.few_by_bucket(buckets, due)
+        return None if tables is None else pa.concat_tables([arrow_schema(self.schema).empty_table(), *tables.values()])
 
     def few_by_bucket(
         self, buckets: Collection[int] | None = None, due: datetime | None = None
     ) -> dict[int, pa.Table] | None:
-        """As `few`, of a state that has files, each bucket's rows by its number; one without rows isn't there."""
+        """As `few`, for a state with files: the rows by bucket, without empty buckets."""
         column = self.declared.expires
-        wanted = [
+        files = [
             (file, uri)
             for file, uri in self.files
             if buckets is None
             or file.bucket in buckets
             or (due is not None and column is not None and not _is_later(file, column, self._before, due))
         ]
-        if sum(file.rows for file, _ in wanted) > most_rows() or most_rows() == 0:
+        if sum(file.rows for file, _ in files) > most_rows() or most_rows() == 0:
             return None
-        if not wanted:
+        if not files:
             return {}
         if self.store is None:
             return None
-        self.read.update(file.bucket for file, _ in wanted)
-        missing = [(file, uri) for file, uri in wanted if file not in self._tables]
+        self.read.update(file.bucket for file, _ in files)
+        missing = [(file, uri) for file, uri in files if file not in self._tables]
         tables = self.store.read_state(missing, arrow_schema(self.schema))
         self._tables.update((file, table) for (file, _), table in zip(missing, tables, strict=True))
-        found: dict[int, list[pa.Table]] = {}
-        for file, _ in wanted:
-            found.setdefault(file.bucket, []).append(self._tables[file])
-        return {bucket: self._standing(pa.concat_tables(tables)) for bucket, tables in found.items()}
+        by_bucket: dict[int, list[pa.Table]] = {}
+        for file, _ in files:
+            by_bucket.setdefault(file.bucket, []).append(self._tables[file])
+        return {bucket: self._unexpired(pa.concat_tables(tables)) for bucket, tables in by_bucket.items()}
 
-    def _standing(self, table: pa.Table) -> pa.Table:
-        """The rows that haven't expired."""
+    def _unexpired(self, table: pa.Table) -> pa.Table:
+        """The rows of `table` that haven't expired."""
         if self._expired_by is None:
             return table
-        gone = pc.less_equal(table[self.declared.expires], pa.scalar(self._expired_by, pa.timestamp("us", "UTC")))
-        return table.filter(pc.invert(pc.fill_null(gone, False)))
+        expired = pc.less_equal(table[self.declared.expires], pa.scalar(self._expired_by, pa.timestamp("us", "UTC")))
+        return table.filter(pc.invert(pc.fill_null(expired, False)))
 
     def due_buckets(self) -> frozenset[int]:
-        """Those that this epoch should write anew because rows of them have expired, and for nothing else: the ones
-        that wait longest, one in `_SWEPT` of all."""
+        """Buckets to rewrite only to free expired rows: up to one in `_SWEPT`, those with the earliest expiry."""
         bound, column = self._expired_by, self.declared.expires
         if bound is None or column is None or self._before is None or self.moves:
             return frozenset()
@@ -180,11 +178,13 @@ class StateRows:
         for file, _ in self.files:
             if file.earliest is not None and not _is_later(file, column, self._before, bound):
                 waiting[file.bucket] = min(file.earliest, waiting.get(file.bucket, file.earliest))
-        most = -(-self._before.buckets // _SWEPT)
-        return frozenset(sorted(waiting, key=lambda bucket: (datetime.fromisoformat(waiting[bucket]), bucket))[:most])
+        max_buckets = -(-self._before.buckets // _SWEPT)
+        return frozenset(
+            sorted(waiting, key=lambda bucket: (datetime.fromisoformat(waiting[bucket]), bucket))[:max_buckets]
+        )
 
     def until(self, bound: datetime) -> DataFrame:
-        """The rows whose `expires` is at or before `bound`, an aware time; parts that have none aren't read."""
+        """The rows whose `expires` is at or before `bound`, an aware time. Parts without such rows aren't read."""
         column = self.declared.expires
         if column is None:
             raise InvalidPipeline(f"state {self.name} has no column by which its rows expire: declare expires=")
@@ -195,13 +195,13 @@ class StateRows:
 
     @property
     def moves(self) -> bool:
-        """Whether the next version is written anew, all of it: it is cut, or looked through, otherwise than before."""
+        """True if the next version is rewritten completely, because buckets, `expires` or `found_by` changed."""
         before, declared = self._before, self.declared
         cut = (declared.buckets, declared.expires, declared.found_by)
         return before is not None and (before.buckets, before.expires, before.found_by) != cut
 
     def read_files(self, files: list[tuple[StateFile, str]]) -> DataFrame:
-        """The rows of some files, noted as read."""
+        """The rows of some files; records their buckets as read."""
         if self._frame is not None:
             return self._frame
         if not files:
@@ -224,18 +224,18 @@ def states_of(
     store: JobFiles | None = None,
     now: datetime | None = None,
 ) -> dict[str, StateRows]:
-    """The states that a transform gets, by name. `store`: by which this process reads their files. `now`: when the
-    epoch was planned."""
+    """The states that a transform gets, by name. `store`: reads their files in this process. `now`: time when the epoch
+    was planned."""
     before = request.before if request else {}
     uris = request.uris if request else {}
     return {
-        name: StateRows(spark, name, one, before.get(name), uris.get(name, ()), store, now)
-        for name, one in declared.items()
+        name: StateRows(spark, name, state, before.get(name), uris.get(name, ()), store, now)
+        for name, state in declared.items()
     }
 
 
 def bucket_of(key: Collection[str], buckets: int) -> Column:
-    """The bucket of a row: Spark's xxhash64 of the key's columns, modulo their number."""
+    """The bucket of a row: Spark's xxhash64 of the key's columns, modulo `buckets`."""
     return F.expr(bucket_sql(key, buckets))
 
 
@@ -245,22 +245,22 @@ def bucket_sql(key: Collection[str], buckets: int) -> str:
 
 
 def quoted(column: str) -> str:
-    """A column's name as SQL takes it, also if it is a word of SQL."""
+    """A column's name quoted for Spark's SQL."""
     return "`" + column.replace("`", "``") + "`"
 
 
 def _schema_of(name: str, declared: KeyedState) -> StructType:
     schema = struct_of(declared.schema)
-    named = {field.name: field.dataType for field in schema.fields}
-    if odd := [column for column in named if not _COLUMN.fullmatch(column) or column.lower() in _OWN]:
+    types = {field.name: field.dataType for field in schema.fields}
+    if odd := [column for column in types if not _COLUMN.fullmatch(column) or column.lower() in _OWN]:
         raise InvalidPipeline(
             f"state {name}: no column may be called {odd}: letters, digits and _, and none of {', '.join(_OWN)}"
         )
-    if len({column.lower() for column in named}) < len(schema.fields):
-        raise InvalidPipeline(f"state {name}: a column stands twice in {declared.schema!r}")
-    if missing := [column for column in declared.key if column not in named]:
-        raise InvalidPipeline(f"state {name}: its key's columns {missing} don't stand in {declared.schema!r}")
-    if declared.expires is not None and not isinstance(named.get(declared.expires), TimestampType):
+    if len({column.lower() for column in types}) < len(schema.fields):
+        raise InvalidPipeline(f"state {name}: a column is declared twice in {declared.schema!r}")
+    if missing := [column for column in declared.key if column not in types]:
+        raise InvalidPipeline(f"state {name}: its key's columns {missing} aren't in {declared.schema!r}")
+    if declared.expires is not None and not isinstance(types.get(declared.expires), TimestampType):
         raise InvalidPipeline(f"state {name}: expires={declared.expires!r} must be a column of type TIMESTAMP")
     return schema
 
@@ -268,7 +268,7 @@ def _schema_of(name: str, declared: KeyedState) -> StructType:
 def _require_readable(
     name: str, declared: KeyedState, schema: StructType, before: StateVersion | None
 ) -> StateVersion | None:
-    """Columns may be added; whatever else differs would be read as something it isn't."""
+    """Return `before`. Raises `PlanMismatch` if more differs from its schema than added columns."""
     if before is None:
         return None
     was, now = struct_of(before.schema), {field.name: field.dataType for field in schema.fields}
@@ -283,12 +283,12 @@ def _require_readable(
 
 
 def _is_later(file: StateFile, column: str, before: StateVersion | None, bound: datetime) -> bool:
-    """Whether the file is known to have no row that expires by `bound`."""
+    """True if the file is known to have no row that expires by `bound`."""
     if before is None or before.expires != column:
         return False
     return file.earliest is None or datetime.fromisoformat(file.earliest) > bound
 
 
 def _literal(uri: str) -> str:
-    """The URI with what Hadoop would take for a pattern escaped."""
+    """The URI with Hadoop's pattern characters escaped."""
     return "".join(f"\\{character}" if character in "*?[]{}\\" else character for character in uri)

@@ -1,6 +1,6 @@
-"""One epoch's fold: rows into panes, panes into windows, windows into what the epoch before left of them.
+"""One epoch's fold into windows: rows into panes, panes into windows, merged with the windows before.
 
-A pane is the stretch between two starts of windows: its rows belong to the same windows.
+A pane is the time between two starts of windows: its rows belong to the same windows.
 """
 
 from __future__ import annotations
@@ -25,17 +25,16 @@ from lockstep.compute._folding import (
     read_rows,
 )
 from lockstep.compute._key_hash import buckets_of
-from lockstep.compute._lateness import AT, ROWS, Bounds
 from lockstep.compute._local_rows import frame_of
 from lockstep.compute._reading_once import require_kept
-from lockstep.compute._spark_merging import FRESH, changes_of, combined, results_of
 from lockstep.compute._window_merging import Unsure, merge, spread
+from lockstep.compute._window_sql import AT, FRESH, ROWS, Bounds, changes_of, combined, results_of
 from lockstep.definition.windows import DUE, EMITTED, MISSED, START, SteppedDefinition, WindowDefinition, micros
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from lockstep.compute._balances import CountedFrame
+    from lockstep.compute._counting import CountedFrame
     from lockstep.compute._watermarks import Watermark
     from lockstep.compute.state import StateRows
 
@@ -49,57 +48,52 @@ def fold(windows: SteppedDefinition, frame: DataFrame, state: Mapping[str, State
     bounds = Bounds.of(windows, before)
     pane = f"{AT} - pmod({AT} - {micros(windows.offset)}L, {micros(windows.step)}L)"
     read = read_rows(windows, frame, state, where, before, pane, bounds.counts(windows), _panes)
-    if late := read.missed > 0:
+    late = read.maybe_late > 0
+    if late:
         require_kept("rows are late, and shown")
-    results, changes = _Fold(windows, read, bounds).merged()
-    missed = None if late or read.found is None else _none_late(read, bounds)
-    return read.folded(results, missed or bounds.late(read.rows, read.schema.names, late), changes)
-
-
-def _none_late(read: Read, bounds: Bounds) -> CountedFrame | None:
-    return none_late(read, *([_MISSED] if bounds.size > bounds.step else []))
-
-
-class _Fold:
-    """One epoch's fold, once its rows have become panes."""
-
-    def __init__(self, windows: SteppedDefinition, read: Read, bounds: Bounds) -> None:
-        self.windows, self.read, self.bounds, self.kept, self.after = windows, read, bounds, read.kept, read.after
-
-    def merged(self) -> tuple[CountedFrame, CountedFrame]:
-        """Results and changes of the state: by this process where the panes and the state allow it."""
-        panes = self.read.panes
-        if self.read.found is not None:
-            with suppress(Unsure):
-                return self._merged_here(self.read.found)
-            panes = frame_of(self.kept.spark, self.read.found)
-        parts = checkpointed(self.bounds.expand(self.windows, panes))
-        merged = checkpointed(_merged(self.windows, self.kept, parts, self.after))
-        return count_frames(results_of(self.windows, merged, self.after), changes_of(self.windows, merged, self.after))
-
-    def _merged_here(self, panes: pa.Table) -> tuple[CountedFrame, CountedFrame]:
-        """Raises `Unsure`."""
-        parts = spread(self.windows, self.bounds, panes)
-        declared = self.kept.declared
-        hashed = parts.set_column(parts.schema.get_field_index(START), START, parts[START].cast(_TIME))
-        touched = {int(bucket) for bucket in np.unique(buckets_of(hashed, declared.found_by, declared.buckets))}
-        old = self.kept.few(None if self.kept.moves else touched, self.after.at)
-        if old is None:
-            raise Unsure("the windows before are too many")
-        found = merge(self.windows, parts, old, self.after)
-        return count_local(self.kept.spark, found.results, found.changes)
+    results, changes = _merge_panes(windows, bounds, read)
+    no_rows = None
+    if not late and read.local_panes is not None:
+        no_rows = none_late(read, *([_MISSED] if bounds.size > bounds.step else []))
+    return read.folded(results, no_rows or bounds.late(read.rows, read.schema.names, late), changes)
 
 
 def _panes(windows: WindowDefinition, rows: DataFrame) -> DataFrame:
     return add_up(windows, rows)
 
 
-def _merged(windows: WindowDefinition, kept: StateRows, parts: DataFrame, after: Watermark) -> DataFrame:
-    """Each window that this epoch touches or that falls due, with what the epoch before left of it."""
+def _merge_panes(windows: SteppedDefinition, bounds: Bounds, read: Read) -> tuple[CountedFrame, CountedFrame]:
+    """Results and changes of the state: made by this process if the panes and the state are few, else by Spark."""
+    before, after, panes = read.rows_before, read.after, read.panes
+    if read.local_panes is not None:
+        with suppress(Unsure):
+            return _merge_here(windows, bounds, before, read.local_panes, after)
+        panes = frame_of(before.spark, read.local_panes)
+    parts = checkpointed(bounds.expand(windows, panes))
+    merged = checkpointed(_merged(windows, before, parts, after))
+    return count_frames(results_of(windows, merged, after), changes_of(windows, merged, after))
+
+
+def _merge_here(
+    windows: SteppedDefinition, bounds: Bounds, before: StateRows, panes: pa.Table, after: Watermark
+) -> tuple[CountedFrame, CountedFrame]:
+    """Results and changes of the state, made by this process. Raises `Unsure` if Spark has to make them."""
+    parts, declared = spread(windows, bounds, panes), before.declared
+    hashed = parts.set_column(parts.schema.get_field_index(START), START, parts[START].cast(_TIME))
+    touched = {int(bucket) for bucket in np.unique(buckets_of(hashed, declared.found_by, declared.buckets))}
+    old = before.few(None if before.moves else touched, after.at)
+    if old is None:
+        raise Unsure("the windows before are too many")
+    merged = merge(windows, parts, old, after)
+    return count_local(before.spark, merged.results, merged.changes)
+
+
+def _merged(windows: WindowDefinition, before: StateRows, parts: DataFrame, after: Watermark) -> DataFrame:
+    """Each window that this epoch touches or that is due, with its rows of the epoch before."""
     key = [*windows.key, START]
-    old = kept.of(parts.select(*key))
+    old = before.of(parts.select(*key))
     if after.at is not None:
-        old = old.unionByName(kept.until(after.at)).dropDuplicates(key)
+        old = old.unionByName(before.until(after.at)).dropDuplicates(key)
     old = old.drop(DUE).withColumns({ROWS: F.lit(0).cast("long"), FRESH: F.lit(False)})
     fresh = parts.withColumns({EMITTED: F.lit(None).cast("int"), FRESH: F.lit(True)})
     return combined(windows, old, fresh)

@@ -128,28 +128,28 @@ def require_known(
 ) -> None:
     """Raise `InvalidPipeline` for one that isn't complete, or speaks of what the pipeline doesn't have."""
     names: set[str] = set()
-    for one in declared:
-        if not one.outputs:
-            raise InvalidPipeline(f"pipeline {pipeline}: {one} doesn't say where they go: end it with .into(output)")
-        partner = [one.partner] if one.partner is not None else []
-        if unknown := sorted({*one.sources, *partner} - {*sources}):
-            raise InvalidPipeline(f"pipeline {pipeline}: {one} speaks of sources {unknown}, it has {sorted(sources)}")
-        if unknown := sorted({*one.outputs} - {*outputs}):
-            raise InvalidPipeline(f"pipeline {pipeline}: {one} speaks of outputs {unknown}, it has {sorted(outputs)}")
-        for found in (one, one.mirrored):
-            if found is not None and found.name in names:
-                raise InvalidPipeline(f"pipeline {pipeline}: {found} is declared twice")
-            names.update([found.name] if found is not None else [])
+    for rule in declared:
+        if not rule.outputs:
+            raise InvalidPipeline(f"pipeline {pipeline}: {rule} doesn't say where they go: end it with .into(output)")
+        partner = [rule.partner] if rule.partner is not None else []
+        if unknown := sorted({*rule.sources, *partner} - {*sources}):
+            raise InvalidPipeline(f"pipeline {pipeline}: {rule} speaks of sources {unknown}, it has {sorted(sources)}")
+        if unknown := sorted({*rule.outputs} - {*outputs}):
+            raise InvalidPipeline(f"pipeline {pipeline}: {rule} speaks of outputs {unknown}, it has {sorted(outputs)}")
+        for named_rule in (rule, rule.mirrored):
+            if named_rule is not None and named_rule.name in names:
+                raise InvalidPipeline(f"pipeline {pipeline}: {named_rule} is declared twice")
+            names.update([named_rule.name] if named_rule is not None else [])
 
 
-def _columns(of: Conservation, given: Columns) -> Mapping[str, str]:
-    match given:
+def _columns(of: Conservation, columns: Columns) -> Mapping[str, str]:
+    match columns:
         case str():
-            found = {given: quote_name(given)}
+            expressions = {columns: quote_name(columns)}
         case Mapping():
-            found = dict(given)
+            expressions = dict(columns)
         case _:
-            found = {name: quote_name(name) for name in given}
-    if not found:
+            expressions = {name: quote_name(name) for name in columns}
+    if not expressions:
         raise InvalidPipeline(f"{of}: name at least one column by which its rows are told apart")
-    return found
+    return expressions

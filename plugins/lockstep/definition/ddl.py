@@ -42,8 +42,8 @@ def fields_of(ddl: str) -> list[Field]:
 
 def split_nested(type: str) -> tuple[str, str] | None:
     """ARRAY, MAP or STRUCT, and what stands in its brackets; None for other types."""
-    found = _NESTED.fullmatch(type)
-    return (found[1].upper(), found[2]) if found else None
+    match = _NESTED.fullmatch(type)
+    return (match[1].upper(), match[2]) if match else None
 
 
 def plain(type: str) -> str:
@@ -87,9 +87,9 @@ def split(text: str) -> list[str]:
 
 
 def _field(text: str) -> Field:
-    found = _FIELD.fullmatch(text)
-    if found is None:
+    match = _FIELD.fullmatch(text)
+    if match is None:
         raise InvalidPipeline(f"schema: {text.strip()!r} is no column of Spark's DDL: write name TYPE")
-    name = found["name"]
+    name = match["name"]
     name = name[1:-1].replace("``", "`") if name.startswith("`") else name
-    return Field(name, plain(found["type"]), found["required"] is not None, found["comment"] or "")
+    return Field(name, plain(match["type"]), match["required"] is not None, match["comment"] or "")

@@ -1,4 +1,4 @@
-"""The definition of event-time windows: their columns, their times, and the state that they keep."""
+"""The definition of event-time windows and sessions: their columns, their times, and the state that they keep."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ _MARKS = "partition STRING, seen TIMESTAMP, idle INT, watermark TIMESTAMP, forgo
 _MOST = 10_000  #: windows that a row can be in
 _ZERO, _TICK = timedelta(0), timedelta(microseconds=1)
 _LONGEST = timedelta(days=4000 * 366)  #: two of them fit between the years 1 and 9999
+ABSORBED = "absorbed"  #: column of the results: another session has taken this one in, or begins earlier now
 
 
 class Function(StrEnum):
@@ -118,9 +119,13 @@ class WindowDefinition(ABC):
     def state(self) -> dict[str, KeyedState]:
         """What the pipeline declares: the open and the kept windows, and the watermark."""
         types = self.columns()
-        kept = [f"{column} {kind}" for one in self.aggregate_columns() for column, kind in one.state_columns().items()]
+        state_columns = [
+            f"{column} {kind}"
+            for aggregate in self.aggregate_columns()
+            for column, kind in aggregate.state_columns().items()
+        ]
         fields = [*(f"{column} {types[column]}" for column in self.key), f"{START} TIMESTAMP", f"{END} TIMESTAMP"]
-        fields += [*kept, f"{EMITTED} INT", f"{DUE} TIMESTAMP"]
+        fields += [*state_columns, f"{EMITTED} INT", f"{DUE} TIMESTAMP"]
         return {
             self.name: KeyedState(", ".join(fields), [*self.key, START], self.buckets, DUE, self.found_by),
             self.watermark_name: KeyedState(_MARKS, ["partition"], 1),
@@ -135,7 +140,11 @@ class WindowDefinition(ABC):
         """What must not change while windows of it are kept."""
         times = [f"{name} {getattr(self, name)}" for name in self.lengths]
         return "; ".join(
-            [*times, f"emit {self.emit}", *(f"{one.name} {one.function}" for one in self.aggregate_columns())]
+            [
+                *times,
+                f"emit {self.emit}",
+                *(f"{aggregate.name} {aggregate.function}" for aggregate in self.aggregate_columns()),
+            ]
         )
 
     def _aggregate(self, name: str, text: str, kind: str) -> Aggregate:
@@ -143,25 +152,27 @@ class WindowDefinition(ABC):
         functions = list(Function)
         if call is None or call[1].lower() not in functions or re.match(r"\s*DISTINCT\b", call[2], re.I):
             raise self._refused(f"aggregate {name}={text!r} must be one of {', '.join(functions)} over an expression")
-        one = Aggregate(name, Function(call[1].lower()), call[2].strip(), kind)
-        if (one.argument == "*" and one.function is not Function.COUNT) or not one.argument:
+        aggregate = Aggregate(name, Function(call[1].lower()), call[2].strip(), kind)
+        if (aggregate.argument == "*" and aggregate.function is not Function.COUNT) or not aggregate.argument:
             raise self._refused(f"aggregate {name}={text!r}: only count takes *")
-        self._require_fit(one)
-        return one
+        self._require_fit(aggregate)
+        return aggregate
 
-    def _require_fit(self, one: Aggregate) -> None:
-        decimal = _DECIMAL.fullmatch(one.type) is not None
-        match one.function:
+    def _require_fit(self, aggregate: Aggregate) -> None:
+        decimal = _DECIMAL.fullmatch(aggregate.type) is not None
+        match aggregate.function:
             case Function.COUNT:
-                fits, wanted = one.type == "BIGINT", "BIGINT"
+                fits, expected = aggregate.type == "BIGINT", "BIGINT"
             case Function.SUM:
-                fits, wanted = one.type in ("BIGINT", "DOUBLE") or decimal, "BIGINT, DECIMAL(p,s) or DOUBLE"
+                fits, expected = aggregate.type in ("BIGINT", "DOUBLE") or decimal, "BIGINT, DECIMAL(p,s) or DOUBLE"
             case Function.AVG:
-                fits, wanted = one.type == "DOUBLE" or decimal, "DECIMAL(p,s) or DOUBLE"
+                fits, expected = aggregate.type == "DOUBLE" or decimal, "DECIMAL(p,s) or DOUBLE"
             case Function.MIN | Function.MAX:
                 return
         if not fits:
-            raise self._refused(f"{one.name} is a {one.function}: declare it {wanted}, not {one.type}")
+            raise self._refused(
+                f"{aggregate.name} is a {aggregate.function}: declare it {expected}, not {aggregate.type}"
+            )
 
     def _require_sound_columns(self) -> None:
         declared = set(self.columns())
@@ -170,10 +181,13 @@ class WindowDefinition(ABC):
                 f"schema names {sorted(declared)}: it must name each column of the key {list(self.key)} and each "
                 f"aggregate {list(self.aggregates)}, at least one of both, and nothing else"
             )
-        kept = [
-            column for one in self.aggregate_columns() if one.function is Function.AVG for column in one.state_columns()
+        state_columns = [
+            column
+            for aggregate in self.aggregate_columns()
+            if aggregate.function is Function.AVG
+            for column in aggregate.state_columns()
         ]
-        counted = Counter(name.lower() for name in [*self.key, *self.aggregates, *self.own_columns, *kept])
+        counted = Counter(name.lower() for name in [*self.key, *self.aggregates, *self.own_columns, *state_columns])
         if twice := [name for name, count in counted.items() if count > 1]:
             raise self._refused(f"the columns {twice} stand twice, or are the windows' own: take other names")
 
@@ -221,7 +235,7 @@ class SteppedDefinition(WindowDefinition):
 
 def only_windows(state: Mapping[str, KeyedState]) -> bool:
     """Whether these states, at least one, look like windows and their watermarks alone."""
-    marks = {name for name, one in state.items() if one.schema == _MARKS}
+    marks = {name for name, declared in state.items() if declared.schema == _MARKS}
     return bool(state) and {_watermark_of(name) for name in set(state) - marks} == marks
 
 
@@ -232,3 +246,34 @@ def _watermark_of(name: str) -> str:
 def micros(span: timedelta) -> int:
     """A time span in microseconds, Spark's own unit."""
     return span // _TICK
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionDefinition(WindowDefinition):
+    """What `lockstep.compute.declared_windows.Sessions` is told: see there. Raises `InvalidPipeline`."""
+
+    lengths: ClassVar[tuple[str, ...]] = ("gap",)
+
+    gap: timedelta
+
+    @property
+    def span(self) -> timedelta:
+        return self.gap
+
+    @property
+    def found_by(self) -> Sequence[str]:
+        return self.key  # a row's session isn't known before those of its key are
+
+    @property
+    def own_columns(self) -> list[str]:
+        return [*super().own_columns, ABSORBED]
+
+    @property
+    def takes_back(self) -> bool:
+        """Whether a session that was emitted may be absorbed."""
+        return self.emit == "updates" or self.lateness > timedelta(0)
+
+    def _require_sound_times(self) -> None:
+        if self.gap <= timedelta(0):
+            raise self._refused(f"gap {self.gap} must be above 0")
+        super()._require_sound_times()

@@ -117,7 +117,7 @@ class OpenDataSource(OpenSource):
 
         Errors of the reader are raised there as `RuntimeError` without the values of `connection_options`.
         """
-        from lockstep.spark.stream_ranges import frame_of_range
+        from lockstep.spark.python_readers import frame_of_range
 
         source, between = self._source, (end["start"], end["end"])
         return frame_of_range(spark, source.data_source, self._options, source.schema, *between, self._secrets)

@@ -1,8 +1,8 @@
-"""What the supported versions of pyspark have in different places, or one of them lacks: the only place that knows.
+"""Differences between the supported versions of pyspark; only this module depends on them.
 
 Types are those of the version that requirements.txt locks. 4.2 brought read limits of streaming data sources, and a
-client of Spark Connect that keeps count of what it still releases. Before, Arrow had timestamps in UTC by a flag, and
-a frame that is observed could be read only once in a plan. 4.1 has a driver told of a frame that its optimizer cut out.
+client of Spark Connect that counts its pending releases. Before, Arrow had timestamps in UTC by a flag, and a plan
+could read an observed frame only once. Since 4.1 a driver learns of an observed frame that its optimizer removed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ else:
         )
 
         HAS_READ_LIMITS = True
-    except ImportError:  # 4.0 and 4.1: no reader of others takes one, and ours goes by its attributes
+    except ImportError:  # 4.0 and 4.1: only our own reader takes one, by its attributes
         from dataclasses import dataclass
 
         class ReadLimit:
@@ -83,18 +83,18 @@ __all__ = [
 ]
 
 
-_one_at_a_time = Lock()  #: gathers a pool's threads, or two would each hold some
+_one_at_a_time = Lock()  #: for gathering a pool's threads: two gatherings would each hold some
 
 
 def to_arrow_schema(schema: StructType) -> pa.Schema:
-    """What Spark makes of `schema`, its timestamps in UTC."""
+    """Spark's Arrow schema of `schema`, with timestamps in UTC."""
     if "timezone" in inspect.signature(types.to_arrow_schema).parameters:
         return types.to_arrow_schema(schema, timezone="UTC")
     return cast(Any, types).to_arrow_schema(schema)
 
 
 def release_checkpoints(client: Any, relations: Iterable[str], seconds: float) -> None:
-    """Let the server forget checkpoints by their ids, as far as it answers within `seconds` each."""
+    """Release checkpoints at the server by their ids, waiting up to `seconds` for each."""
     with suppress(Exception):  # they go with the session otherwise
         for relation in relations:
             request = client._execute_plan_request_with_metadata()
@@ -104,7 +104,7 @@ def release_checkpoints(client: Any, relations: Iterable[str], seconds: float) -
 
 
 def await_releases(client: Any, seconds: float) -> None:
-    """Wait until a client of Spark Connect has sent what tells the server that results were read, or has begun to."""
+    """Wait until a client of Spark Connect has sent, or begun to send, its releases of results to the server."""
     if hasattr(client, "_release_futures"):
         wait(set(client._release_futures), seconds)
         return
@@ -119,15 +119,20 @@ def await_releases(client: Any, seconds: float) -> None:
 
 @cache
 def allow_twice_observed() -> None:
-    """Before 4.2 a client of Spark Connect can't run a plan that reads an observed frame by two ways, as a join of it
-    with itself: to the call that gathers who observes, one name comes twice. Here it may."""
+    """Let a client of Spark Connect before 4.2 run a plan that reads an observed frame twice, such as a self-join: its
+    call that gathers observations fails on a name that occurs twice."""
     if HAS_READ_LIMITS:
         return
     from pyspark.sql.connect import plan
 
     def observations(self: Any) -> dict[str, Any]:
         children = (self._child, getattr(self, "right", None), getattr(self, "other", None))
-        return {name: one for child in children if child is not None for name, one in child.observations.items()}
+        return {
+            name: observation
+            for child in children
+            if child is not None
+            for name, observation in child.observations.items()
+        }
 
     for name in ("Join", "AsOfJoin", "LateralJoin", "SetOperation"):
         if kind := getattr(plan, name, None):
@@ -135,20 +140,20 @@ def allow_twice_observed() -> None:
 
 
 def counted_in_driver(observation: Observation) -> dict[str, Any]:
-    """What a driver was told of an observation that is complete; empty if the optimizer cut its frame out of the plan.
-    Before 4.1 that one is never complete."""
+    """The driver's metrics of a complete observation; empty if the optimizer removed its frame from the plan. Before
+    4.1 such an observation is never complete."""
     if line_of(pyspark.__version__) >= (4, 1) and cast(Any, observation)._jo.getRow().schema() is None:
         return {}
     return dict(observation.get)
 
 
 def requests_of(pb2: Any, *names: str) -> tuple[type[Any], ...]:
-    """Those of the requests of Spark Connect's protocol that this version has."""
+    """The request classes of Spark Connect's protocol among `names` that this version has."""
     return tuple(getattr(pb2, name) for name in names if hasattr(pb2, name))
 
 
 def set_all(spark: SparkSession, settings: Mapping[str, str]) -> None:
-    """Set them at a Spark Connect server, by one call to it where the client can."""
+    """Apply settings at a Spark Connect server, in one call where the client supports it."""
     conf = cast(Any, spark.conf)
     if hasattr(conf, "_set_all"):
         conf._set_all(dict(settings), silent=False)
@@ -158,17 +163,17 @@ def set_all(spark: SparkSession, settings: Mapping[str, str]) -> None:
 
 
 def is_simple(reader: DataSourceStreamReader) -> bool:
-    """Whether it was made of a `simpleStreamReader`, which finds the end of a range by reading it."""
+    """True for a reader made of a `simpleStreamReader`, which finds the end of a range by reading it."""
     return isinstance(reader, _SimpleStreamReaderWrapper)
 
 
 def end_of_simple(reader: DataSourceStreamReader, start: dict[str, Any]) -> dict[str, Any]:
-    """Where the range ends that starts at `start`; for what `is_simple`."""
+    """The end of the range that starts at `start`; for readers that are `is_simple`."""
     if HAS_READ_LIMITS:
         return reader.latestOffset(start, ReadAllAvailable())
     return cast("dict[str, Any]", cast(Any, reader).simple_reader.read(start)[1])
 
 
 def default_limit_of(reader: DataSourceStreamReader) -> ReadLimit:
-    """The reader's own; all there is, where readers have none."""
+    """The reader's default limit; no limit in versions whose readers have none."""
     return reader.getDefaultReadLimit() if HAS_READ_LIMITS else ReadAllAvailable()

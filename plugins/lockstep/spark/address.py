@@ -1,4 +1,4 @@
-"""Where a Spark Connect server listens, read from its URL without repeating any of it: it may hold a token."""
+"""Host and port of a Spark Connect URL. Errors quote nothing of the URL, as it may hold a token."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def listens_at(url: str) -> tuple[str, int]:
 
 @contextmanager
 def reading_address() -> Iterator[None]:
-    """Python and pyspark quote what they can't read: a token behind a missing slash, one that ends in `==`. Raises
-    `NotConfigured` in place of their `ValueError`."""
+    """Raise `NotConfigured` in place of the `ValueError` of Python and pyspark, which quotes the unreadable part: a
+    token behind a missing slash, a token that ends in `==`."""
     try:
         yield
     except ValueError:
         raise NotConfigured(
             "the address of Spark Connect can't be read (it isn't shown, it may hold a token); expected "
-            "sc://host:port/;token=…, with what a value has of = and ; percent-encoded (%3D, %3B)"
+            "sc://host:port/;token=…, with = and ; in values percent-encoded (%3D, %3B)"
         ) from None

@@ -9,7 +9,7 @@ from pyspark.sql import types as T
 from lockstep.definition.ddl import fields_of, plain, split, split_nested
 from lockstep.errors import InvalidPipeline
 
-_NAMED: dict[str, T.DataType] = {
+_SIMPLE_TYPES: dict[str, T.DataType] = {
     "BOOLEAN": T.BooleanType(),
     "TINYINT": T.ByteType(),
     "SMALLINT": T.ShortType(),
@@ -28,8 +28,8 @@ _DECIMAL = re.compile(r"DECIMAL\((\d+)(?:,(\d+))?\)")
 
 
 def struct_of(ddl: str) -> T.StructType:
-    """`name TYPE [NOT NULL] [COMMENT …], …` as a StructType. Raises `InvalidPipeline` for what it doesn't know."""
-    return T.StructType([T.StructField(found.name, _type(found.type), not found.required) for found in fields_of(ddl)])
+    """`name TYPE [NOT NULL] [COMMENT …], …` as a StructType. Raises `InvalidPipeline` for unknown types."""
+    return T.StructType([T.StructField(field.name, _type(field.type), not field.required) for field in fields_of(ddl)])
 
 
 def _type(text: str) -> T.DataType:
@@ -40,11 +40,11 @@ def _type(text: str) -> T.DataType:
             return T.ArrayType(_type(inside))
         case ("MAP", inside) if len(pair := split(inside)) == 2:
             return T.MapType(_type(pair[0]), _type(pair[1]))
-    named = plain(text)
-    if decimal := _DECIMAL.fullmatch(named):
+    name = plain(text)
+    if decimal := _DECIMAL.fullmatch(name):
         return T.DecimalType(int(decimal[1]), int(decimal[2] or 0))
-    if (found := _NAMED.get(named)) is None:
+    if (simple := _SIMPLE_TYPES.get(name)) is None:
         raise InvalidPipeline(
             f"schema: type {text.strip()!r} can't be read without Spark: have schema() give a StructType"
         )
-    return found
+    return simple

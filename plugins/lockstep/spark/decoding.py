@@ -26,7 +26,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from lockstep.definition.ddl import literal
 from lockstep.errors import InvalidPipeline
 from lockstep.spark._pyspark import to_arrow_schema
-from lockstep.spark.partitions import ship
+from lockstep.spark.python_readers import ship
 
 FOUND, WHY = "found", "why"
 
@@ -52,14 +52,14 @@ def load_function(where: str, reference: str) -> Callable[[bytes], Any]:
     """What `module:name` is. Raises `InvalidPipeline`."""
     module, _, name = reference.partition(":")
     try:
-        found: Any = importlib.import_module(module)
+        function: Any = importlib.import_module(module)
         for part in name.split("."):
-            found = getattr(found, part)
+            function = getattr(function, part)
     except (ImportError, AttributeError) as error:
         raise InvalidPipeline(f"{where}: {reference} can't be imported: {error}") from error
-    if not callable(found):
-        raise InvalidPipeline(f"{where}: {reference} is a {type(found).__name__}, not a function")
-    return cast("Callable[[bytes], Any]", found)
+    if not callable(function):
+        raise InvalidPipeline(f"{where}: {reference} is a {type(function).__name__}, not a function")
+    return cast("Callable[[bytes], Any]", function)
 
 
 def with_decoded(frame: DataFrame, decoders: Sequence[Decoder]) -> DataFrame:
@@ -92,10 +92,10 @@ def with_decoded(frame: DataFrame, decoders: Sequence[Decoder]) -> DataFrame:
 
 def _type_of(frame: DataFrame, decoder: Decoder) -> StructType:
     """Of a row: as `from_json` has it, where every column may be null."""
-    found = frame.sparkSession.range(0).selectExpr(f"from_json('', {literal(decoder.schema)}) AS {FOUND}").schema
-    kind = found[FOUND].dataType
+    schema = frame.sparkSession.range(0).selectExpr(f"from_json('', {literal(decoder.schema)}) AS {FOUND}").schema
+    kind = schema[FOUND].dataType
     try:
-        to_arrow_schema(found)
+        to_arrow_schema(schema)
     except Exception as error:
         raise InvalidPipeline(f"{decoder.name}: Python can't give {decoder.schema}: {error}") from error
     return cast(StructType, kind)
@@ -134,31 +134,31 @@ def _decode(
     whys: list[str | None] = []
     for value in values:
         row, why = (None, None) if value is None else _call(value, name, function)
-        if row is not None and (strange := next((one for one, good in fits if not good(row.get(one))), None)):
-            why = _misfit(name, row, kind.field(strange))
+        if row is not None and (misfitting := next((column for column, fit in fits if not fit(row.get(column))), None)):
+            why = _misfit(name, row, kind.field(misfitting))
             row = None
         rows.append(row)
         whys.append(why)
     try:
-        found = pa.array(rows, kind)
+        structs = pa.array(rows, kind)
     except _MISFITS:
         for number, row in enumerate(rows):
             if row is not None and (field := _unfitting(row, kind)) is not None:
                 rows[number], whys[number] = None, _misfit(name, row, field)
-        found = pa.array(rows, kind)
-    return pa.StructArray.from_arrays([found, pa.array(whys, pa.string())], fields=[type.field(0), type.field(1)])
+        structs = pa.array(rows, kind)
+    return pa.StructArray.from_arrays([structs, pa.array(whys, pa.string())], fields=[type.field(0), type.field(1)])
 
 
 def _call(value: bytes, name: str, function: Callable[[bytes], Any]) -> tuple[dict[str, Any] | None, str | None]:
     try:
-        found = function(value)
-        if found is None or isinstance(found, Mapping):
-            return (None if found is None else dict(found)), None
+        decoded = function(value)
+        if decoded is None or isinstance(decoded, Mapping):
+            return (None if decoded is None else dict(decoded)), None
     except Exception as error:  # whatever somebody's code raises; its text may have the record in it
         if _says_nothing_of_the_record(error):
             raise
         return None, f"{name} raised {error.__class__.__name__}"
-    return None, f"{name} gave a {found.__class__.__name__}, and no mapping"
+    return None, f"{name} gave a {decoded.__class__.__name__}, and no mapping"
 
 
 #: Of connections and timeouts. `ssl` and `socket` have kinds of their own, and some come by their number alone.
@@ -179,7 +179,7 @@ def _says_nothing_of_the_record(error: BaseException) -> bool:
     """
     if isinstance(error, MemoryError | ImportError) or (isinstance(error, OSError) and not _is_of_data(error)):
         return True
-    return any(_is_of_connection(one) for one in _causes(error))
+    return any(_is_of_connection(cause) for cause in _causes(error))
 
 
 def _is_of_data(error: OSError) -> bool:
@@ -198,12 +198,16 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error]
     while waiting:
-        one = waiting.pop()
-        if one is None or id(one) in seen:
+        exception = waiting.pop()
+        if exception is None or id(exception) in seen:
             continue
-        seen.add(id(one))
-        yield one
-        waiting += [one.__cause__, one.__context__, *(one.exceptions if isinstance(one, BaseExceptionGroup) else ())]
+        seen.add(id(exception))
+        yield exception
+        waiting += [
+            exception.__cause__,
+            exception.__context__,
+            *(exception.exceptions if isinstance(exception, BaseExceptionGroup) else ()),
+        ]
 
 
 def _misfit(name: str, row: Mapping[str, Any], field: pa.Field) -> str:
@@ -234,7 +238,7 @@ def _judge_fields(kind: pa.StructType) -> list[tuple[str, _Fits]]:
 def _judge_value(kind: pa.DataType) -> _Fits:
     if pa.types.is_struct(kind):
         columns = _judge_fields(kind)
-        return lambda value: isinstance(value, Mapping) and all(fits(value.get(one)) for one, fits in columns)
+        return lambda value: isinstance(value, Mapping) and all(fits(value.get(name)) for name, fits in columns)
     if pa.types.is_map(kind):
         of_key, of_item = _judge(kind.key_type), _judge(kind.item_type)
         return lambda value: isinstance(value, Mapping) and all(of_key(k) and of_item(v) for k, v in value.items())
@@ -255,12 +259,12 @@ def _judge_value(kind: pa.DataType) -> _Fits:
         return lambda value: isinstance(value, date) and not isinstance(value, datetime)
     classes: Any = {pa.types.is_boolean: bool, pa.types.is_string: str, pa.types.is_binary: (bytes, bytearray)}
     classes |= {pa.types.is_timestamp: datetime, pa.types.is_time: time, pa.types.is_duration: timedelta}
-    wanted = next((wanted for is_of, wanted in classes.items() if is_of(kind)), object)
+    accepted = next((accepted for is_of, accepted in classes.items() if is_of(kind)), object)
     if not pa.types.is_temporal(kind):
-        return lambda value: isinstance(value, wanted)
+        return lambda value: isinstance(value, accepted)
     # Arrow drops pandas' nanoseconds, and a zone that the type doesn't have
     lost = ("nanosecond", "nanoseconds") if getattr(kind, "tz", None) else ("nanosecond", "nanoseconds", "tzinfo")
-    return lambda value: isinstance(value, wanted) and not any(getattr(value, one, None) for one in lost)
+    return lambda value: isinstance(value, accepted) and not any(getattr(value, name, None) for name in lost)
 
 
 def _is_number(value: Any, kind: type) -> bool:

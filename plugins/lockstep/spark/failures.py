@@ -1,19 +1,52 @@
-"""From what Spark throws to what a caller can act on."""
+"""Spark's errors and log lines as errors that a caller can act on, without values of rows.
+
+A message of Spark's ends in its SQLSTATE. Class 22 ("data exception" in ISO/IEC 9075-2) and 23 are about values, KD000
+quotes a line, and 38, 39 and P0001 carry the text of a user's function or query. All other classes are about files,
+memory, plans. Spark 4.0 reports what a function raises without a condition or a state, by its trace alone. What
+Lockstep raises on a worker is of `lockstep.errors`, quotes no values, and stays.
+"""
 
 from __future__ import annotations
 
+import logging
 import re
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pyspark
 from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.logger import PySparkLogger
 
+from lockstep import errors
 from lockstep.errors import BadRecords, InvalidPipeline, LockstepError, SparkRefused, StageFailed
-from lockstep.observability.redaction import cause, rows_shown, with_hint
-from lockstep.spark._foreign_logs import logging_at_debug
-from lockstep.spark._quoted_values import without_values
+from lockstep.observability.redaction import cause, list_known, rows_shown, with_hint
 
+#: [CONDITION] words about a value. SQLSTATE: 22018
+_CONDITION = re.compile(
+    r"(\[[A-Z][A-Z0-9_.]+\]) ((?:(?!SQLSTATE: ).)*?)(SQLSTATE: (?:(?:22|23|38|39)[0-9A-Z]{3}|P0001|KD000))", re.DOTALL
+)
+#: Spark 4.0's error of a function, as a client has it, and as Java has.
+_OF_WORKER = re.compile(
+    r"(An exception was thrown from the Python worker\.|PythonException:)(?: Please see the stack trace below\.)?\s"
+    r"Traceback \(most recent call last\):(.*?)(?=\n\tat |\n\n\w+ stacktrace:|\Z)",
+    re.DOTALL,
+)
+#: The end of a trace of Python's: its first frame, then the error's kind and its text.
+_TRACE = re.compile(
+    r'(?P<frames>\n *(?P<place>File "[^\n]+)\n(?: [^\n]*\n)*)(?P<kind>[A-Za-z_][\w.]*): '
+    r"(?P<words>(?:(?!\n\s*at |\n\n).)*)",
+    re.DOTALL,
+)
+_OURS = f"{errors.__name__}."
+#: Java's own words where no condition of Spark's stands before them.
+_JAVA = re.compile(r"(For input string: )\"[^\n]*\"|(Text )'[^\n]*'(?= could not be parsed)")
+#: What Spark says of a CSV file's first line: its names, the schema's, and the first that differ.
+_HEADER = re.compile(
+    r"(Header: )(.*?)(\s+Schema: )(.*?)(?:(\s+Expected: .*? but found: )(.*?))?(?=\s+CSV \w+: |\Z)", re.DOTALL
+)
+_LOGGERS = ("pyspark.sql.connect.logging", "DataFrameQueryContextLogger", "SQLQueryContextLogger")
+_log = logging.getLogger(__name__)
 _STACK = re.compile(r"\n\s*(at |JVM stacktrace:|\.\.\. \d+ more).*")
 #: How Spark tells that a file holds something else than the schema says; other read errors may pass.
 _MALFORMED = (
@@ -36,6 +69,52 @@ _LACKING = {
 _CAUSE = re.compile(r"Caused by: [\w.$]+: (.*?)(?=\n\s*at |\Z)", re.DOTALL)
 
 
+def without_values(text: str) -> str:
+    """A message of Spark's, with its stack traces or without. Conditions, SQLSTATEs, kinds, places stay."""
+    message = _CONDITION.sub(lambda match: " ".join([match[1], *_raised(match[2]), match[3]]), text)
+    message = _OF_WORKER.sub(lambda match: " ".join([match[1], *_raised(match[2])]), message)
+    message = _TRACE.sub(lambda trace: trace[0] if _is_ours(trace) else f"{trace['frames']}{trace['kind']}", message)
+    message = _HEADER.sub(_header, message)
+    return _JAVA.sub(lambda match: f"{match[1] or match[2]}…", message)
+
+
+def _header(match: re.Match[str]) -> str:
+    columns = match[4].split(", ")
+    differs = f"{match[5]}{list_known([match[6]], columns)}" if match[5] else ""
+    return f"{match[1]}{list_known(match[2].split(', '), columns)}{match[3]}{match[4]}{differs}"
+
+
+def _raised(words: str) -> list[str]:
+    """What Lockstep says, or where in Python it came up."""
+    traces = list(_TRACE.finditer(words))
+    ours = [trace["words"].strip() for trace in traces if _is_ours(trace)]
+    return ours[-1:] or [f"{trace['kind']} ({trace['place']})." for trace in traces]
+
+
+def _is_ours(trace: re.Match[str]) -> bool:
+    return trace["kind"].startswith(_OURS)
+
+
+@contextmanager
+def logging_at_debug() -> Iterator[None]:
+    """What pyspark logs meanwhile is logged here at DEBUG instead."""
+    loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
+    for logger in loggers:
+        logger.addFilter(_demote)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(_demote)
+
+
+def _demote(record: logging.LogRecord) -> bool:
+    parts = [record.getMessage(), *(traceback.format_exception(record.exc_info[1]) if record.exc_info else ())]
+    lines = parts if rows_shown() else map(without_values, parts)
+    _log.debug("%s: %s", record.name, "\n".join(lines))
+    return False
+
+
 @contextmanager
 def translate_errors(doing: str) -> Iterator[None]:
     """Raise Spark's errors as `SparkRefused`, `InvalidPipeline`, `BadRecords` or `StageFailed`, without the stacks."""
@@ -51,12 +130,12 @@ def translate_errors(doing: str) -> Iterator[None]:
     except PySparkException as error:
         failure = BadRecords if any(sign in str(error) for sign in _MALFORMED) else StageFailed
         whole = str(error)
-        told = whole if rows_shown() else without_values(whole)
-        said = f"{doing}: {_first(told)} {_cause(told)}".rstrip()
+        safe = whole if rows_shown() else without_values(whole)
+        message = f"{doing}: {_first(safe)} {_cause(safe)}".rstrip()
         if any(sign in whole for sign in _HEADERS):
-            said = f"{said}; {OTHER_HEADER}"
-        quotes = told != whole
-        raise failure(with_hint(said) if quotes else said) from cause(error, quotes)
+            message = f"{message}; {OTHER_HEADER}"
+        quotes = safe != whole
+        raise failure(with_hint(message) if quotes else message) from cause(error, quotes)
 
 
 @contextmanager
@@ -74,17 +153,17 @@ def _naming_jars(doing: str) -> Iterator[None]:
         raise
 
 
-def _first(said: str) -> str:
+def _first(message: str) -> str:
     """The message up to the stack trace, which Spark Connect appends."""
-    return " ".join(said.split("\n\nJVM stacktrace:")[0].split("\n\tat ")[0].split())
+    return " ".join(message.split("\n\nJVM stacktrace:")[0].split("\n\tat ")[0].split())
 
 
 def _without_plan(error: BaseException) -> str:
     """An analysis ends in the plan that it was of; a syntax error in the place, which is of use."""
-    told = _first(str(error))
-    return re.sub(r"(; '|; \+- ).*", "", told) if isinstance(error, AnalysisException) else told
+    message = _first(str(error))
+    return re.sub(r"(; '|; \+- ).*", "", message) if isinstance(error, AnalysisException) else message
 
 
-def _cause(said: str) -> str:
-    causes = [" ".join(found.split()) for found in _CAUSE.findall(said)]
+def _cause(message: str) -> str:
+    causes = [" ".join(cause.split()) for cause in _CAUSE.findall(message)]
     return f"({causes[-1]})" if causes else ""

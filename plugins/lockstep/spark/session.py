@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import logging
 import os
+import re
+import shlex
+import shutil
 import socket
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -18,11 +23,20 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from lockstep.errors import SparkRefused, SparkUnavailable
-from lockstep.spark import _java as java
 from lockstep.spark._pyspark import release_checkpoints, set_all
 from lockstep.spark.address import listens_at
 from lockstep.spark.versions import require_code, require_server
 
+_OLDEST_JAVA = 17
+_SECONDS = 60
+_NO_PROGRAM = (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ENOEXEC)  #: other ones pass, such as no memory to fork
+_SHELL = "pyspark-shell"  #: in place of an application
+#: How spark-submit, its configuration or Java say that an option has no meaning. What follows may be a password.
+_BAD_OPTION = re.compile(
+    r"(?:Unrecognized (?:VM )?option:?|Missing argument for option|Invalid argument to|Invalid properties file|"
+    r"Not allowed to specify max heap|Invalid (?:maximum|initial) heap size|Too small (?:maximum|initial) heap)"
+    r"(?: '?-[\w-]+)?"
+)
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 CONNECT_SECONDS = 10
@@ -70,6 +84,64 @@ _checkpoints: ContextVar[list[str] | None] = ContextVar("checkpoints", default=N
 _closers: dict[int, Callable[[], None]] = {}  # by the id of a session that they keep alive
 
 
+def java_found() -> str:
+    """The program and the version that it tells of itself, in a few words."""
+    program = _program()
+    if program is None:
+        return "found none: JAVA_HOME isn't set, and no java is on the PATH"
+    try:
+        return f"found {program}: {_version_line(program) or 'it says nothing of its version'}"
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"{program} can't be run: {type(error).__name__}"
+
+
+def what_never_passes() -> str | None:
+    """Why it won't start next time either: no Java, too old a one, an option without a meaning. None where that may
+    pass: packages that couldn't be fetched, a port, memory, whatever isn't known."""
+    if _lacks_java():
+        return f"Java {_OLDEST_JAVA} or newer is needed, as Spark 4 is compiled for it, {java_found()}"
+    return _bad_option()
+
+
+def _program() -> str | None:
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home, "bin", "java")) if home else shutil.which("java")
+
+
+def _lacks_java() -> bool:
+    program = _program()
+    if program is None:
+        return True
+    try:
+        match = re.search(r' version "(?:1\.)?(\d+)', _version_line(program) or "")
+    except OSError as error:
+        return error.errno in _NO_PROGRAM
+    except subprocess.SubprocessError:
+        return False
+    return match is not None and int(match[1]) < _OLDEST_JAVA
+
+
+def _version_line(program: str) -> str | None:
+    done = subprocess.run([program, "-version"], capture_output=True, text=True, check=False, timeout=_SECONDS)
+    lines = (done.stderr or done.stdout).strip().splitlines()
+    # its first line may be what JAVA_TOOL_OPTIONS says, passwords included
+    return next((line for line in lines if ' version "' in line), None)
+
+
+def _bad_option() -> str | None:
+    """Asks spark-submit for its version, by the options by which pyspark calls it: it then looks at these alone."""
+    options = [option for option in shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "")) if option != _SHELL]
+    program = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent, "bin", "spark-submit")
+    try:
+        done = subprocess.run(
+            [program, *options, "--version"], capture_output=True, text=True, check=False, timeout=_SECONDS
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    match = _BAD_OPTION.search(done.stderr) if done.returncode else None
+    return f"its options are refused: {match[0]}" if match else None
+
+
 def connect(target: str | SparkSession | None) -> SparkSession:
     """A session with the required settings; on one that is handed in they are set for good.
 
@@ -111,8 +183,8 @@ def run_in_session(target: str | SparkSession, shared_as: str, work: Callable[[S
         except SessionTouched as touched:
             _log.info("a session of its own for %s, which changes it: %s", shared_as, touched)
             _touching.add(shared_as)
-        except _SessionGone as gone:
-            _log.info("a session of its own for %s: the shared one is gone: %s", shared_as, gone)
+        except _SessionGone as ended:
+            _log.info("a session of its own for %s: the shared one is gone: %s", shared_as, ended)
     return _run_in_own(target, work)
 
 
@@ -240,10 +312,10 @@ def _session(target: str | None) -> SparkSession:
     except PySparkException as error:
         if "JAVA_GATEWAY_EXITED" not in str(error):
             raise
-        if (never := java.what_never_passes()) is not None:
+        if (never := what_never_passes()) is not None:
             raise SparkRefused(f"Spark's Java didn't start; {never}") from error
         raise SparkUnavailable(
-            f"Spark's Java didn't start, {java.java_found()}; what it printed tells why: packages that can't be "
+            f"Spark's Java didn't start, {java_found()}; what it printed tells why: packages that can't be "
             "fetched now, a port, memory"
         ) from error
 

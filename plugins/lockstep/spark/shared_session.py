@@ -168,8 +168,8 @@ class _Guard(  # grpc has no types
         if isinstance(request, pb2.ExecutePlanRequest):
             return _change_of_plan(request.plan)
         if isinstance(request, pb2.AnalyzePlanRequest):
-            asked = request.WhichOneof("analyze") or ""
-            return asked if asked in ("persist", "unpersist") else ""
+            analysis = request.WhichOneof("analyze") or ""
+            return analysis if analysis in ("persist", "unpersist") else ""
         if isinstance(request, pb2.ConfigRequest):
             return self._change_of_settings(request.operation)
         if isinstance(request, pb2.ArtifactStatusesRequest):
@@ -178,11 +178,11 @@ class _Guard(  # grpc has no types
 
     def _change_of_artifacts(self, uploads: Sequence[Any]) -> str:
         """Rows of a local frame are found by their hash, so that they can only be these rows; nothing else is."""
-        self._uploaded += sum(one.ByteSize() for one in uploads)
+        self._uploaded += sum(upload.ByteSize() for upload in uploads)
         if self._uploaded > UPLOADED:
             return "rows of local frames, too many to keep"
-        names = [artifact.name for one in uploads for artifact in one.batch.artifacts]
-        names += [one.begin_chunk.name for one in uploads if one.HasField("begin_chunk")]
+        names = [artifact.name for upload in uploads for artifact in upload.batch.artifacts]
+        names += [upload.begin_chunk.name for upload in uploads if upload.HasField("begin_chunk")]
         return "" if all(name.startswith("cache/") for name in names) else f"artifacts {', '.join(names)}"
 
     def _change_of_settings(self, operation: pb2.ConfigRequest.Operation) -> str:
@@ -206,8 +206,8 @@ def _change_of_plan(plan: pb2.Plan) -> str:
         return f"a {kind}"
     command = plan.command.WhichOneof("command_type") or "unknown command"
     if command == "sql_command":
-        said = plan.command.sql_command
-        query = said.input.sql.query if said.input.WhichOneof("rel_type") == "sql" else said.sql
+        statement = plan.command.sql_command
+        query = statement.input.sql.query if statement.input.WhichOneof("rel_type") == "sql" else statement.sql
         return "" if _QUERY.match(query) else "a statement of SQL"
     return "" if command in _COMMANDS else command
 

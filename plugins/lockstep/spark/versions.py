@@ -1,7 +1,7 @@
-"""Which versions of Spark are taken, and what is said of the others. Imports no pyspark: who has none may ask, too.
+"""The supported versions of Spark. Imports no pyspark, so that processes without it can check, too.
 
-Any patch release of a line is taken. A line that is newer than what the tests ran with is taken with a warning: what
-Lockstep uses of it that isn't public may have moved, and then fails by name, before anything is sealed.
+Any patch release of a line is supported. A line newer than the tested ones is accepted with a warning: private API that
+Lockstep uses may have moved, and then fails by name, before anything is sealed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pathlib import Path
 
 from lockstep.errors import SparkRefused
 
-OLDEST = (4, 0)  #: Spark 3 lacks most of what the roles ask for
-NEWEST = (4, 3)  #: that the tests ran with: docs/versions.md
+OLDEST = (4, 0)  #: Spark 3 lacks most of what the roles need
+NEWEST = (4, 3)  #: tested: docs/versions.md
 _OLDER = "Spark 3 has no data sources in Python and no checkpoints at Spark Connect"
 PACKAGES = ("pyspark", "pyspark-client")
 _log = logging.getLogger(__name__)
@@ -27,8 +27,8 @@ Line = tuple[int, int]
 
 def line_of(version: str) -> Line:
     """(4, 1) of "4.1.3", "4.1.0.dev2" and "4.1.0-amzn-1"; (0, 0) of what has no such numbers."""
-    found = re.match(r"(\d+)\.(\d+)", version)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+    match = re.match(r"(\d+)\.(\d+)", version)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
 def shown(line: Line) -> str:
@@ -36,15 +36,15 @@ def shown(line: Line) -> str:
 
 
 def is_taken(version: str) -> bool:
-    """Whether it is used, with a warning or without."""
+    """True if the version is supported, possibly with a warning."""
     return OLDEST <= line_of(version) < (OLDEST[0] + 1, 0)
 
 
 def require_taken(version: str, what: str) -> list[str]:
-    """Raise `SparkRefused` of a version that isn't taken, named `what`; what is to be said of one that is."""
+    """Return warnings about the version of `what`. Raises `SparkRefused` for an unsupported one."""
     if not is_taken(version):
         older = line_of(version) < OLDEST
-        why = _OLDER if older else "another major version may move whatever Lockstep stands on"
+        why = _OLDER if older else "another major version may change what Lockstep depends on"
         raise SparkRefused(
             f"{what} is Spark {version}: {shown(OLDEST)} or newer is needed, and of {OLDEST[0]}.x; {why}"
         )
@@ -54,8 +54,8 @@ def require_taken(version: str, what: str) -> list[str]:
 
 
 def require_server(server: str, client: str) -> None:
-    """Raise `SparkRefused` of a Spark Connect server that isn't taken, and of one of an older line than its client's:
-    at a server of 4.1 a client of 4.2 can't so much as make a DataFrame of its own rows."""
+    """Raise `SparkRefused` for a Spark Connect server that isn't supported, or is of an older line than its client:
+    with a server of 4.1 a client of 4.2 can't even make a DataFrame from its own rows."""
     remarks = require_taken(server, "the Spark Connect server")
     if line_of(server) < line_of(client):
         line = shown(line_of(server))
@@ -69,37 +69,39 @@ def require_server(server: str, client: str) -> None:
 
 @cache
 def require_code(folder: Path, version: str) -> None:
-    """As `examine`; warns of its remarks, once."""
+    """As `examine`; logs its warnings, once."""
     _warn(examine(folder, version))
 
 
 def examine(folder: Path, version: str) -> list[str]:
-    """What is to be said of pyspark as it is imported from `folder`, which says that it is `version`.
+    """Return warnings about pyspark as imported from `folder` with `version`.
 
-    pyspark-client installs into the same folder, and whoever came last has overwritten the other's files. That is only
-    worth a remark between patch releases of a line, and nothing if all of one release has come last.
-    Raises `SparkRefused` of a version that isn't taken, and of a mixture of two lines.
+    pyspark-client installs into the same folder, where the later package overwrites files of the earlier. A mixture of
+    patch releases is a warning, unless all files are of the package that was installed last.
+    Raises `SparkRefused` for an unsupported version, and for a mixture of two lines.
     """
     remarks = require_taken(version, "pyspark")
-    found = {name: one for name in PACKAGES for one in Distribution.discover(name=name, path=[str(folder.parent)])}
-    numbers = {"pyspark's code": version, **{name: one.version for name, one in found.items()}}
+    packages = {
+        name: package for name in PACKAGES for package in Distribution.discover(name=name, path=[str(folder.parent)])
+    }
+    numbers = {"pyspark's code": version, **{name: package.version for name, package in packages.items()}}
     if len(set(numbers.values())) == 1:
         return remarks
-    keeps = found.get("pyspark", found.get("pyspark-client"))
+    keeps = packages.get("pyspark", packages.get("pyspark-client"))
     assert keeps is not None  # or there would be one number
     if _is_whole(keeps):
         return remarks
-    told = (
+    remark = (
         f"{folder} mixes {', '.join(f'{name} {number}' for name, number in numbers.items())}: they install into one "
         f"folder; pip install --force-reinstall --no-deps '{keeps.name}=={keeps.version}'"
     )
     if len(set(map(line_of, numbers.values()))) > 1:
-        raise SparkRefused(told)
-    return [*remarks, told]
+        raise SparkRefused(remark)
+    return [*remarks, remark]
 
 
 def _is_whole(package: Distribution) -> bool:
-    """Whether every module that it brought is still as it brought it."""
+    """True if every module of the package is as it was installed."""
     modules = [file for file in package.files or () if file.suffix == ".py" and file.hash]
     return bool(modules) and all(map(_is_as_installed, modules))
 
@@ -114,8 +116,8 @@ def _is_as_installed(file: PackagePath) -> bool:
 
 
 def _warn(remarks: list[str]) -> None:
-    for one in remarks:
-        _warn_once(one)
+    for remark in remarks:
+        _warn_once(remark)
 
 
 @cache

@@ -1,21 +1,21 @@
-"""The one Spark application, for every pipeline: stage what a request asks for.
+"""The Spark application of every pipeline: stage one epoch by a request.
 
     spark-submit --py-files … stage_epoch.py --request file:///…/_request.json
 
 The file is that of the installed package, `lockstep/compute/submit/stage_epoch.py`, or `spark_apps/stage_epoch.py` of a
 checkout.
 
-A driver whose request goes meanwhile ends: its attempt is void, and nobody will seal what it writes. So a job that was
-left to itself ends, too, of which nobody knows the id.
+The driver ends if its request is deleted while it runs: its attempt is void, and its output will not be sealed. So a
+job whose id was lost ends, too.
 
-It needs no ledger. What its sources' connections lead to comes from its environment, under the names that the command
-line uses. The master, and everything else of Spark, comes from spark-submit.
+It needs no ledger. Its sources' connections come from its environment, under the names that the command line uses. The
+master, and all other settings of Spark, come from spark-submit.
 
-Without spark-submit it may be a client of Spark Connect, as a job of its own:
+Without spark-submit it can be a client of Spark Connect, as a separate job:
 
     SPARK_REMOTE=sc://… python -m lockstep.compute.submit.stage_epoch --request …
 
-One that is ended, by SIGTERM or because its request is gone, has the server end what still runs there for it.
+If it is ended, by SIGTERM or because its request is gone, it has the server cancel its operations.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from lockstep.wal.request import read_request, stands, write_error
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LOOK_SECONDS = 5.0  #: between looks at whether the request still stands
-GIVE_UP_SECONDS = 10.0  #: for a server to hear that nobody wants what runs there
+LOOK_SECONDS = 5.0  #: between checks that the request still exists
+GIVE_UP_SECONDS = 10.0  #: for the server to cancel operations
 _OF_SPARK_SUBMIT = "PYSPARK_GATEWAY_PORT"  #: where pyspark finds the driver that spark-submit has started
 
 
@@ -62,10 +62,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _session() -> Iterator[SparkSession]:
-    """Of the driver that spark-submit has started; else, where SPARK_REMOTE leads to a server, of a client of that."""
+    """The session of spark-submit's driver; without that, if SPARK_REMOTE is set, of a client of that server."""
     remote = os.environ.get("SPARK_REMOTE")
     if remote and _OF_SPARK_SUBMIT not in os.environ:
-        # an exception, which closes the session on its way: the server then ends what runs in it
+        # the exception closes the session, so the server cancels its operations
         signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
         with session(remote) as spark:
             yield spark
@@ -79,49 +79,48 @@ def _session() -> Iterator[SparkSession]:
 
 
 def run(request_uri: str, spark: SparkSession) -> None:
-    """Stage what the request asks for, with the pipeline it names, as long as it stands. Raises what `stage_epoch`
-    raises."""
+    """Stage the request with the pipeline that it names, as long as the request exists. Raises as `stage_epoch`."""
     try:
         request = read_request(request_uri)
         pipeline = load(request.pipeline)
     except LockstepError as error:
         write_error(request_uri, error)
         raise
-    with _ending_when_unwanted(request_uri, partial(_give_up, spark, request.token)):
+    with _ending_without_request(request_uri, partial(_cancel, spark, request.token)):
         run_request(request_uri, spark, pipeline, EnvironmentConnections())
 
 
 @contextmanager
-def _ending_when_unwanted(request_uri: str, give_up: Callable[[], object]) -> Iterator[None]:
-    """Whether its request still stands is looked at from a thread, until the block is left."""
+def _ending_without_request(request_uri: str, give_up: Callable[[], object]) -> Iterator[None]:
+    """Check from a thread, until the block ends, that the request exists; end the process if not."""
     done = threading.Event()
     arguments = (request_uri, done, give_up)
-    threading.Thread(target=_end_when_unwanted, args=arguments, daemon=True, name="unwanted").start()
+    threading.Thread(target=_watch_request, args=arguments, daemon=True, name="unwanted").start()
     try:
         yield
     finally:
         done.set()
 
 
-def _end_when_unwanted(request_uri: str, done: threading.Event, give_up: Callable[[], object]) -> None:
+def _watch_request(request_uri: str, done: threading.Event, give_up: Callable[[], object]) -> None:
     missed = 0
-    while missed < 2:  # once may be a mount that was away for a moment
+    while missed < 2:  # once may be a mount that was briefly unavailable
         if done.wait(LOOK_SECONDS):
             return
         try:
             missed = 0 if stands(request_uri) else missed + 1
-        except (LockstepError, OSError):  # who knows: it goes on
+        except (LockstepError, OSError):  # unknown: go on
             missed = 0
     if not done.is_set():
-        print("the request of this job is gone, as its attempt is void: it ends", file=sys.stderr, flush=True)
+        print("the request of this job was deleted, as its attempt is void: the job ends", file=sys.stderr, flush=True)
         giving_up = threading.Thread(target=give_up, daemon=True)
         giving_up.start()
         giving_up.join(GIVE_UP_SECONDS)
-        os._exit(1)  # from a thread nothing else ends a process; spark-submit ends the application with it
+        os._exit(1)  # nothing else ends a process from a thread; spark-submit then ends the application
 
 
-def _give_up(spark: SparkSession, token: int) -> None:
-    """A driver's own work ends with it, that of a client would go on at its server."""
+def _cancel(spark: SparkSession, token: int) -> None:
+    """Cancel a client's operations, which would go on at its server; a driver's end with the driver."""
     if is_remote(spark):
         with suppress(Exception):
             cancel(spark, token)
@@ -131,14 +130,14 @@ def load(reference: str) -> Pipeline:
     """Import the pipeline `module:name`. Raises `InvalidPipeline`."""
     module, _, name = reference.partition(":")
     try:
-        found = getattr(importlib.import_module(module), name) if module and name else None
+        pipeline = getattr(importlib.import_module(module), name) if module and name else None
     except (ImportError, AttributeError) as error:
         raise InvalidPipeline(
             f"the Spark driver can't import pipeline {reference!r}: {error}; bring its package by --py-files"
         ) from error
-    if not isinstance(found, Pipeline):
+    if not isinstance(pipeline, Pipeline):
         raise InvalidPipeline(f"{reference!r} is no Pipeline")
-    return found
+    return pipeline
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import ClassVar, TypeAlias
 
 import pyarrow as pa
 
-from lockstep.definition.functions import import_function, reference_to
+from lockstep.definition.user_code import import_function, reference_to
 from lockstep.epoch import Vote, require_name
 from lockstep.errors import InvalidPipeline, LockstepError, SinkRejected, SinkUnavailable
 from lockstep.observability.redaction import cause, describe_error

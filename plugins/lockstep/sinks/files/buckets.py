@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from lockstep.definition.functions import import_function
+from lockstep.definition.user_code import import_function
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline
 from lockstep.observability.redaction import cause, describe_raised

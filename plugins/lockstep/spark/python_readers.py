@@ -1,8 +1,8 @@
-"""Streaming readers of Spark's Python data source API, asked for one frozen range at a time.
+"""DataFrames that Python functions read on Spark's workers: partitions, and ranges of streaming data sources.
 
-Spark's own engine asks a reader for an offset, writes it down, has it plan partitions up to there, and reads them. So
-does an epoch: `next_range` is the first half, while it is planned and without Spark; `frame_of_range` the second, as
-often as it takes, as a batch.
+Spark's own engine asks a streaming reader for an offset, writes it down, has it plan partitions up to there, and reads
+them. So does an epoch: `next_range` is the first half, while it is planned and without Spark; `frame_of_range` the
+second, as often as it takes, as a batch.
 """
 
 from __future__ import annotations
@@ -10,11 +10,14 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+import sys
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
+import pyarrow as pa
+from pyspark import cloudpickle
 from pyspark.errors import PySparkNotImplementedError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import (
@@ -25,11 +28,12 @@ from pyspark.sql.datasource import (
     InputPartition,
 )
 from pyspark.sql.datasource_internal import _streamReader
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from lockstep import errors
 from lockstep.errors import InvalidPipeline
 from lockstep.spark._pyspark import (
-    ReadLimit,
     ReadMaxBytes,
     ReadMaxFiles,
     ReadMaxRows,
@@ -38,22 +42,51 @@ from lockstep.spark._pyspark import (
     is_simple,
 )
 from lockstep.spark.ddl import struct_of
-from lockstep.spark.partitions import ship
 
+Read = Callable[[Any], Iterator[pa.RecordBatch]]
 Offset = dict[str, Any]
 _LIMITS = {"rows": ReadMaxRows, "files": ReadMaxFiles, "bytes": ReadMaxBytes}
+
+
+def frame_of(spark: SparkSession, schema: pa.Schema, partitions: Sequence[Any], read: Read) -> DataFrame:
+    """The rows that `read` returns for each of `partitions`, as batches of `schema`.
+
+    `read` travels by value, with its module if that is one of Lockstep's: a worker needs only what it imports. What it
+    holds, such as a login, stays in memory: the pickled function goes over Spark's own connections, and into no plan's
+    text, no log and no page.
+    """
+    ship(read)
+    parts = list(partitions)
+
+    def rows(indices: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in indices:
+            for index in batch.column(0).to_pylist():
+                yield from read(parts[index])
+
+    types = from_arrow_schema(schema, prefer_timestamp_ntz=True)
+    if not parts:
+        return spark.createDataFrame([], types)
+    return spark.range(0, len(parts), 1, len(parts)).mapInArrow(cast(Any, rows), types)
+
+
+def ship(exported: object) -> None:
+    """Have Spark pickle `exported`'s module and `lockstep.errors` by value, if it is a module of Lockstep."""
+    module = sys.modules[exported.__module__]
+    if module.__name__.startswith("lockstep."):
+        for ours in (module, errors):
+            cloudpickle.register_pickle_by_value(ours)  # type: ignore[no-untyped-call]
 
 
 def load(reference: str) -> type[DataSource]:
     """The data source class `module:Class`. Raises `InvalidPipeline`."""
     module, _, name = reference.partition(":")
     try:
-        found = getattr(importlib.import_module(module), name) if module and name else None
+        cls = getattr(importlib.import_module(module), name) if module and name else None
     except (ImportError, AttributeError) as error:
         raise InvalidPipeline(f"data source {reference!r} can't be imported: {error}") from error
-    if not (isinstance(found, type) and issubclass(found, DataSource)):
+    if not (isinstance(cls, type) and issubclass(cls, DataSource)):
         raise InvalidPipeline(f"{reference!r} is no subclass of pyspark.sql.datasource.DataSource")
-    return found
+    return cls
 
 
 # --- planning --------------------------------------------------------------------------------------------------------
@@ -62,7 +95,7 @@ def load(reference: str) -> type[DataSource]:
 def next_range(
     reference: str, options: Mapping[str, str], schema: str | None, start: Offset | None, limit: tuple[str, int] | None
 ) -> tuple[Offset, Offset]:
-    """Where the next range starts and ends: at `start`, or where the reader says that everything starts.
+    """Start and end of the next range: the start is `start`, or the reader's initial offset.
 
     `limit`: ("rows" | "files" | "bytes", how many), for a reader that takes limits; None: the reader's own default.
     Raises `InvalidPipeline`, and whatever the reader raises.
@@ -92,16 +125,11 @@ def _latest(reference: str, reader: DataSourceStreamReader, start: Offset, limit
         return end_of_simple(reader, start)
     if not takes_limits:
         return cast(Offset, cast(Any, reader).latestOffset())
-    return reader.latestOffset(start, _limit(limit) if limit else default_limit_of(reader))
-
-
-def _limit(limit: tuple[str, int]) -> ReadLimit:
-    kind, number = limit
-    return _LIMITS[kind](number)
+    return reader.latestOffset(start, _LIMITS[limit[0]](limit[1]) if limit else default_limit_of(reader))
 
 
 def _json(reference: str, offset: object) -> Offset:
-    """The offset as the reader gets it back: through JSON, as in Spark's own log."""
+    """The offset as the reader gets it back: converted through JSON, as in Spark's own log."""
     if not isinstance(offset, dict):
         raise InvalidPipeline(f"data source {reference} gave the offset {offset!r}; an offset is a dict")
     return cast(Offset, json.loads(json.dumps(offset)))
@@ -123,7 +151,7 @@ def frame_of_range(
     end: Offset,
     secrets: Sequence[str],
 ) -> DataFrame:
-    """The rows between two offsets, in the partitions that the reader plans now. No error tells one of `secrets`."""
+    """The rows between two offsets, in the partitions that the reader plans now. No error contains one of `secrets`."""
     source = load(reference)
     ship(source)
     ship(RangeReader)
@@ -142,7 +170,7 @@ def without(secrets: Sequence[str], text: str) -> str:
 
 @contextmanager
 def discreet(secrets: Sequence[str]) -> Iterator[None]:
-    """Raise whatever is raised as a `RuntimeError` whose text has none of `secrets`: Spark brings it into logs."""
+    """Replace any error by a `RuntimeError` whose text has none of `secrets`: Spark writes it to logs."""
     try:
         yield
     except Exception as error:
@@ -154,10 +182,10 @@ def discreet(secrets: Sequence[str]) -> Iterator[None]:
 def _frozen(
     source: type[DataSource], options: dict[str, str], start: Offset, end: Offset, secrets: Sequence[str] = ()
 ) -> type[DataSource]:
-    """A batch source of one range. The options stand in the class, which is pickled, and in no plan's text."""
+    """A batch source of one range. The options are in the class, which is pickled, and in no plan's text."""
     called = f"lockstep_{source.name()}_{uuid.uuid4().hex}"
 
-    class FrozenRange(DataSource):
+    class BatchRange(DataSource):
         @classmethod
         def name(cls) -> str:
             return called
@@ -171,17 +199,17 @@ def _frozen(
                 stream = _streamReader(source(cast(Any, CaseInsensitiveDict(options))), schema)
             return RangeReader(stream, start, end, secrets)
 
-    return FrozenRange
+    return BatchRange
 
 
 class RangeReader(DataSourceReader):
-    """The range of a streaming reader as a batch. What the reader raises is told without `secrets`."""
+    """The range of a streaming reader as a batch. The reader's errors are raised without `secrets`."""
 
     def __init__(self, reader: DataSourceStreamReader, start: Offset, end: Offset, secrets: Sequence[str] = ()) -> None:
         self._reader, self._start, self._end, self._secrets = reader, start, end, secrets
 
     def partitions(self) -> list[InputPartition]:
-        """What the streaming reader plans; of an empty range Spark wants a partition too."""
+        """The streaming reader's partitions; one without rows for an empty range, as Spark needs one."""
         with discreet(self._secrets):
             planned = [] if self._start == self._end else list(self._reader.partitions(self._start, self._end))
         return planned or [InputPartition(None)]

@@ -1,6 +1,6 @@
-"""The plan of a Connect DataFrame over rows that this process has: the server gets them once it is asked about them.
+"""The plan of a Connect DataFrame over rows in this process. The server gets the rows only when it runs the plan.
 
-Most such frames are written by this process, and nobody ever asks.
+Most such frames are written by this process, and never sent.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from pyspark.sql.connect import dataframe
 from pyspark.sql.connect.plan import LogicalPlan
 from pyspark.sql.types import StructType
 
-_left_out: ContextVar[bool] = ContextVar("left_out", default=False)
+_rows_left_out: ContextVar[bool] = ContextVar("left_out", default=False)
 
 
 @contextmanager
-def leaving_rows_out() -> Iterator[None]:
-    """While this lasts, plans are only looked at: nothing is sent."""
-    token = _left_out.set(True)
+def without_rows() -> Iterator[None]:
+    """Build plans without their rows, for inspection: nothing is sent."""
+    token = _rows_left_out.set(True)
     try:
         yield
     finally:
-        _left_out.reset(token)
+        _rows_left_out.reset(token)
 
 
-class HeldRows(LogicalPlan):
-    """`createDataFrame(table, schema)` of `spark`, when it is needed."""
+class LocalRowsPlan(LogicalPlan):
+    """`spark.createDataFrame(table, schema)`, called when the plan is first run."""
 
     def __init__(self, spark: SparkSession, table: pa.Table, schema: StructType) -> None:
         super().__init__(None)
@@ -39,7 +39,7 @@ class HeldRows(LogicalPlan):
 
     def plan(self, session: Any) -> Any:
         relation = self._create_proto_relation()
-        if _left_out.get():
+        if _rows_left_out.get():
             relation.local_relation.schema = self._schema.json()
             return relation
         if self._sent is None:
@@ -47,18 +47,18 @@ class HeldRows(LogicalPlan):
         relation.repartition.input.CopyFrom(self._sent.plan(session))
         relation.repartition.num_partitions = 1  # else an aggregation of a few rows would shuffle them
         relation.repartition.shuffle = False
-        relation.common.plan_id = self._root_plan_id  # by which columns of the frame are found
+        relation.common.plan_id = self._root_plan_id  # columns of the frame refer to it
         return relation
 
     def frame(self) -> DataFrame:
         """The DataFrame of this plan."""
-        made = dataframe.DataFrame(self, cast(Any, self._spark))
-        made._cached_schema = self._schema
-        return cast(DataFrame, made)
+        frame = dataframe.DataFrame(self, cast(Any, self._spark))
+        frame._cached_schema = self._schema
+        return cast(DataFrame, frame)
 
 
 def relation_of(frame: DataFrame) -> Any:
-    """What a Spark Connect client would send of the frame's plan, for who only looks at it."""
+    """The frame's plan as a Spark Connect client would send it, without rows."""
     plan: Any = cast(Any, frame)._plan
-    with leaving_rows_out():
+    with without_rows():
         return plan.plan(frame.sparkSession.client)
