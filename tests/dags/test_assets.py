@@ -375,8 +375,8 @@ def test_recovery_tells_of_every_sink_but_one_whose_events_cannot_be_read_and_sa
 def test_the_task_that_tells_succeeds_and_the_one_behind_it_fails_with_what_it_could_not_tell(
     airflow_api: Airflow, ledger: Ledger
 ) -> None:
+    from lockstep.airflow.dag import recovery_dag
     from lockstep.airflow.operators import EmitAssetEventsOperator, FailOnUnemittedEvents
-    from lockstep.airflow.recovery import recovery_dag
     from lockstep.errors import RecoveryIncomplete
 
     shown(ledger)

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from psycopg2.extensions import parse_dsn
 
-from lockstep.airflow._shipping import ship
+from lockstep.airflow._launching import ship
 from lockstep.epoch import SourceRange
 from lockstep.errors import NotConfigured, StageFailed
 from lockstep.pipeline import Pipeline

@@ -114,7 +114,7 @@ def test_terminal_errors_end_the_retries_and_others_do_not(monkeypatch: pytest.M
 
 
 def test_arguments_of_the_user_win(dag: DAG) -> None:
-    from lockstep.airflow._waiting import PATIENCE
+    from lockstep.airflow._base_operator import PATIENCE
 
     mine: Any = {"dag_id": "other", "default_args": {"owner": "sales", "retries": 1}, "max_active_runs": 2}
     mine |= {"catchup": True, "max_wait": timedelta(hours=9), "params": {"mine": 1}}

@@ -26,9 +26,9 @@ def dag(**arguments: Any) -> Any:
 
 
 def cut(span: Interval, schedule: str | timedelta = "@daily", most: int = 7) -> list[Interval]:
-    from lockstep.airflow import _intervals as intervals
+    from lockstep.airflow import _run_conf
 
-    return intervals.cut(ORDERS, span, schedule, most)
+    return _run_conf.cut(ORDERS, span, schedule, most)
 
 
 def days(first: float, last: float) -> Interval:

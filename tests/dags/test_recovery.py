@@ -54,7 +54,7 @@ def recover(of: str = FLIGHTS, **params: object) -> None:
 def test_what_is_stuck_is_looked_for_when_all_was_recovered_and_rounds_may_overlap() -> None:
     from airflow.sdk import TriggerRule
 
-    from lockstep.airflow.recovery import recovery_dag
+    from lockstep.airflow.dag import recovery_dag
 
     dag = recovery_dag()
     for name in ("nothing_stuck", "tell"):
@@ -202,7 +202,7 @@ def begun_by(ledger: Ledger, task: str, number: int = 1) -> Epoch:
 
 
 def comes(ledger: Ledger, epoch: Epoch, answers: Any) -> str | None:
-    from lockstep.airflow._coming import what_comes
+    from lockstep.airflow._actors import what_comes
 
     with closing(Report(ledger._connection.dsn)) as report:
         return what_comes(epoch, report, cast("Context", {"ti": answers}))

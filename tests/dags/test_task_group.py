@@ -355,10 +355,10 @@ def test_each_pipeline_of_a_run_has_a_row_of_its_own_and_epoch_dag_s_stays_the_r
 
 
 def test_a_conf_names_whose_rows_it_would_replace_or_is_refused_before_anything_begins() -> None:
-    from lockstep.airflow.restating import reason_of
+    from lockstep.airflow._run_conf import read_restate_reason
 
     def reason(given: Any) -> str | None:
-        return reason_of(context_of(lockstep_restate=given), "orders", ["orders", "returns"])
+        return read_restate_reason(context_of(lockstep_restate=given), "orders", ["orders", "returns"])
 
     assert reason(None) is reason({"returns": "late file"}) is None
     assert reason({"orders": " late file "}) == "late file"

@@ -190,7 +190,7 @@ def test_a_form_is_one_users_for_one_deed_for_a_while_by_post_and_from_here(
     ):
         assert browser(user).post(path, data={**form, "seal": given}).status_code == 403
     with monkeypatch.context() as patched:
-        patched.setattr("lockstep.airflow.ui._forms.VALID_SECONDS", -1)
+        patched.setattr("lockstep.airflow.ui._access.VALID_SECONDS", -1)
         refused = opened.post(ABORT, data=form)
         assert refused.status_code == 403 and "too old" in refused.text
     for path in (ABORT, VOID, RECOVER):
@@ -507,7 +507,7 @@ def test_what_shows_earlier_rows_again_is_replanned_by_a_run_that_asks_for_these
     ledger: Ledger, report: Report, triggered: list[dict[str, Any]]
 ) -> None:
     """Or begin would wait for it as for another run's, and each look plan it anew."""
-    from lockstep.airflow.ui._dag_actions import ERRANDS
+    from lockstep.airflow.ui._actions import ERRANDS
     from lockstep.airflow.ui.app import require_epoch
 
     new = ledger.plan_generation(cleaned(ledger, planned(ledger)), a_plan(), {}, RUN, "it was right before")

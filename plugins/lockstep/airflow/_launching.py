@@ -1,46 +1,176 @@
-"""How a task gets its job to Spark: through Spark Connect in this process, or, to stage, through spark-submit or a
-launcher of the user's.
+"""Runs the staging job on Spark: in this process through Spark Connect, through spark-submit, or through a user's
+launcher.
 
-All run the same staging code. Nothing is taken up again after a retry or a clear: each execution is a new job in a
-folder of its own, so the provider's durable resume, which would skip the job, is not used. `jobs` of a launcher are
-those that outlive the task's process, so that it may leave one to itself and come back.
+All run the same staging code. A retry or a cleared task doesn't resume an earlier job: each execution is a new job with
+a folder of its own, so the provider's durable resume, which would skip the job, is not used. `jobs` of a launcher are
+those that outlive the task's process; a deferrable task may leave such a job running and come back.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import os
 import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from airflow.sdk import Connection
 
 from lockstep.airflow._airflow import AirflowException
-from lockstep.airflow._base_operator import DriverLog
-from lockstep.airflow._cluster_jobs import KubernetesJobs, YarnJobs
-from lockstep.airflow._shipping import file_of, ship
 from lockstep.airflow.connections import AirflowConnections, connection
 from lockstep.audits.audit import Function, Query
 from lockstep.audits.in_spark import AskSpark, Found
 from lockstep.connections.environment import for_driver, variables_of
 from lockstep.epoch import SourceRange
-from lockstep.errors import NotConfigured, StageFailed
+from lockstep.errors import InvalidPipeline, NotConfigured, StageFailed
 from lockstep.launchers import Application, JobLauncher, JobState
 from lockstep.pipeline import Pipeline
 from lockstep.protocol.left_job import Jobs
 from lockstep.sources.base import planned_source
 from lockstep.wal.reading import SealedWal
 from lockstep.wal.request import StageRequest, read_error, read_request
+
+_log = logging.getLogger(__name__)
+_APPLICATION_ID = re.compile(r"application_\d+_\d+")
+_POD_NAME = "spark.kubernetes.driver.pod.name"
+MakeHook = Callable[[], Any]  #: of a SparkSubmitHook
+
+
+class YarnJobs:
+    """By the ResourceManager that the Connection's extra names. A handle is an application's id."""
+
+    submitting: ClassVar[dict[str, Any]] = {}
+
+    def __init__(self, make_hook: MakeHook) -> None:
+        self._make_hook = make_hook
+
+    @staticmethod
+    def settings(token: str) -> dict[str, str]:
+        return {
+            "spark.yarn.submit.waitAppCompletion": "false",
+            "spark.yarn.maxAppAttempts": "1",  # a folder is written once
+            "spark.yarn.tags": f"lockstep-{token}",
+        }
+
+    def find(self, submitted: Any, token: str) -> str | None:
+        """The handle of the job that a hook has handed in. Raises `StageFailed` when nobody can tell."""
+        told = str(submitted._yarn_application_id)  # the last word of the log that looked like one
+        return told if _APPLICATION_ID.fullmatch(told) else self._ask_for(f"lockstep-{token}")
+
+    def _ask_for(self, tag: str) -> str | None:
+        import requests
+
+        hook = self._make_hook()
+        page, login = f"{hook._get_yarn_rm_base_url()}/ws/v1/cluster/apps", hook._resolved_yarn_rm_auth
+        try:
+            answer = requests.get(page, {"applicationTags": tag}, auth=login, timeout=hook._HTTP_TIMEOUT)
+            answer.raise_for_status()
+            found = ((answer.json().get("apps") or {}).get("app")) or []
+            return str(found[0]["id"]) if found else None
+        except (requests.RequestException, ValueError) as error:  # whose text has the address, and what stands in it
+            raise StageFailed(
+                f"spark-submit told no id of its job, and YARN none by tag {tag}: {type(error).__name__}"
+            ) from None
+
+    def state(self, handle: str) -> JobState:
+        try:
+            found = self._make_hook().query_yarn_application_status(handle)
+        except RuntimeError as error:
+            return JobState.FAILED if "HTTP 404" in str(error) else _unknown(handle, error)
+        return {"SUCCEEDED": JobState.SUCCEEDED, "FAILED": JobState.FAILED}.get(found, JobState.RUNNING)
+
+    def cancel(self, handle: str) -> None:
+        self._make_hook()._kill_yarn_application(handle)
+
+
+class KubernetesJobs:
+    """By the cluster that the provider's client finds. A handle is the name of a driver's pod."""
+
+    submitting: ClassVar[dict[str, Any]] = {"track_driver_via_k8s_api": True}  # spark-submit doesn't wait
+
+    def __init__(self, make_hook: MakeHook) -> None:
+        self._make_hook = make_hook
+
+    @staticmethod
+    def settings(token: str) -> dict[str, str]:
+        return {_POD_NAME: f"lockstep-{token}-driver"}
+
+    def find(self, submitted: Any, token: str) -> str | None:
+        """The handle of the job that a hook has handed in."""
+        return str(submitted._conf[_POD_NAME])
+
+    def state(self, handle: str) -> JobState:
+        from airflow.providers.apache.spark.hooks.spark_submit import kube_client  # type: ignore[attr-defined]
+        from urllib3.exceptions import HTTPError
+
+        namespace = self._make_hook()._connection["namespace"]
+        try:
+            pod = kube_client.get_kube_client().read_namespaced_pod(handle, namespace)
+        except kube_client.ApiException as error:
+            return JobState.FAILED if error.status == 404 else _unknown(handle, error)
+        except HTTPError as error:  # no connection
+            return _unknown(handle, error)
+        return {"Succeeded": JobState.SUCCEEDED, "Failed": JobState.FAILED}.get(pod.status.phase, JobState.RUNNING)
+
+    def cancel(self, handle: str) -> None:
+        hook = self._make_hook()
+        hook._kubernetes_driver_pod = handle
+        hook._delete_driver_pod()
+
+
+def _unknown(handle: str, error: Exception) -> JobState:
+    _log.warning("nobody could tell how it stands with job %s: %s", handle, type(error).__name__)
+    return JobState.RUNNING
+
+
+_SHIPPED = frozenset({".py", ".sql"})
+
+
+def ship(packages: Iterable[str], folder: Path) -> Path:
+    """Zip top-level `packages` into `folder`. Raises `InvalidPipeline` for one that can't be found."""
+    archive = folder / "lockstep-code.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as target:
+        for package in dict.fromkeys(packages):
+            for file, name in _files(package):
+                target.write(file, name)
+    return archive
+
+
+def file_of(module: str) -> Path:
+    """The file that a module is loaded from. Raises `InvalidPipeline`."""
+    spec = importlib.util.find_spec(module)
+    if spec is None or spec.origin is None:
+        raise InvalidPipeline(f"module {module} can't be found: put its package's parent folder on PYTHONPATH")
+    return Path(spec.origin)
+
+
+def _files(package: str) -> Iterator[tuple[Path, str]]:
+    spec = importlib.util.find_spec(package)
+    if spec is None:
+        raise InvalidPipeline(f"package {package} can't be found: put its parent folder on PYTHONPATH")
+    if spec.submodule_search_locations is None:
+        path = file_of(package)
+        yield path, path.name
+        return
+    named: set[str] = set()  # of a package in several folders: what is imported is the first folder's
+    for location in map(Path, spec.submodule_search_locations):
+        for file in sorted(location.rglob("*")):
+            name = f"{package}/{file.relative_to(location).as_posix()}"
+            if file.suffix in _SHIPPED and file.is_file() and name not in named:
+                named.add(name)
+                yield file, name
+
 
 _log = logging.getLogger(__name__)
 APPLICATION = "lockstep.compute.submit.stage_epoch"
@@ -266,6 +396,20 @@ class SubmitLauncher:
         """Raise what the application wrote down before it died, if it got to."""
         with suppress(FileNotFoundError):
             raise read_error(request_uri)
+
+
+class DriverLog:
+    """A hook's logger, which takes the lines of the driver down to DEBUG: they come without arguments, the hook's own
+    (the command, the application's id) with some."""
+
+    def __init__(self, log: Any) -> None:
+        self._log = log
+
+    def info(self, event: str, *arguments: Any, **named: Any) -> None:
+        (self._log.info if arguments or named else self._log.debug)(event, *arguments, **named)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
 
 
 class ClusterJobs:

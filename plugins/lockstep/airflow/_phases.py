@@ -1,13 +1,16 @@
-"""The tasks that move a pipeline's epochs: begin → stage → prepare[sink…] → commit → publish[sink…] → cleanup, and
-abort beside it; audit before prepare where the pipeline has audits. They are made into the DAG or the group around.
+"""The tasks that move a pipeline's epochs: begin → stage → prepare[sink…] → commit → publish[sink…] → cleanup, with
+abort on failure, and audit before prepare if the pipeline has audits. They are added to the current DAG or task group.
 
-Airflow decides when a task runs, and only the ledger whether it counts: the tasks after `begin` run even where a person
-skipped what comes before them, and refuse by what the ledger says. `abort` fires on a failure before the commit, may
-run beside a living sibling, and leaves the run failed, because `cleanup`, the other leaf, never got to run.
+Airflow decides when a task runs, and only the ledger whether it counts: the tasks after `begin` run even if a user
+skipped those before them, and refuse by the ledger's state. `abort` fires on a failure before the commit, may run next
+to a running sibling, and leaves the run failed, because `cleanup`, the other leaf, never ran.
+
+Tasks are retried with growing pauses, except after errors that a retry can't fix.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -15,10 +18,9 @@ from typing import Any
 
 from airflow.sdk import Asset, BaseOperator, Label, TaskGroup, TriggerRule, WeightRule
 
-from lockstep.airflow._airflow import HAS_PARTITIONS
+from lockstep.airflow._airflow import HAS_PARTITIONS, TWOFOLD, growth_of, no_retry_of_terminal
+from lockstep.airflow._base_operator import PATIENCE
 from lockstep.airflow._launching import Submission
-from lockstep.airflow._retrying import longest_wait, require_hold
-from lockstep.airflow._waiting import PATIENCE
 from lockstep.airflow.assets import alias_of, inlets_of, partitions_of
 from lockstep.airflow.operators import (
     AbortOperator,
@@ -40,6 +42,45 @@ from lockstep.errors import InvalidPipeline
 from lockstep.launchers import JobLauncher
 from lockstep.pipeline import Pipeline
 from lockstep.protocol.pack import MOST
+
+RETRIES = 4
+FIRST_PAUSE = timedelta(seconds=5)
+LONGEST_PAUSE = timedelta(minutes=5)
+
+
+def retry_arguments() -> dict[str, Any]:
+    """Arguments of every Lockstep task; a DAG's own `default_args` come after them."""
+    return {
+        "retries": RETRIES,
+        "retry_delay": FIRST_PAUSE,
+        "max_retry_delay": LONGEST_PAUSE,
+        "retry_exponential_backoff": TWOFOLD,
+        **no_retry_of_terminal(),
+    }
+
+
+def longest_wait(task: BaseOperator) -> timedelta:
+    """What the pauses between a task's tries add up to at most: Airflow stretches each by up to its own length."""
+    longest = _seconds(task.max_retry_delay) if task.max_retry_delay is not None else math.inf
+    growth = growth_of(task)
+    pauses = (2 * _seconds(task.retry_delay) * growth ** min(retry, 40) for retry in range(task.retries or 0))
+    return timedelta(seconds=sum(min(pause, longest) for pause in pauses))
+
+
+def _seconds(delay: timedelta | float) -> float:
+    return delay.total_seconds() if isinstance(delay, timedelta) else delay
+
+
+def require_hold(pipeline: Pipeline, path: Iterable[BaseOperator]) -> None:
+    """Raise `InvalidPipeline` if recovery would void an attempt that is still being retried."""
+    needed = sum((longest_wait(task) for task in path), timedelta())
+    if pipeline.recovery_grace < needed:
+        raise InvalidPipeline(
+            f"pipeline {pipeline.name}: recovery_grace is {pipeline.recovery_grace}, but the retries "
+            f"before the commit may pause for {needed} in all: recovery would void living attempts. Set a longer "
+            "recovery_grace or fewer retries"
+        )
+
 
 NAMES = "pipelines"  #: id of the task before a mapped pack
 SPARK = "spark"  #: id of the Connection to Spark

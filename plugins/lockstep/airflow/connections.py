@@ -1,18 +1,134 @@
-"""What the roles need from Airflow's Connections, resolved when asked for and never while a DAG file is parsed."""
+"""Reads Airflow's Connections when a role needs them, never while a DAG file is parsed, and turns them into DSNs.
+
+A Connection may ask for a token in place of its password (RDS, Redshift, Azure), or for the keys of a role (S3), as
+Airflow's own hooks do. The hook of the Connection's provider gets them. Lockstep doesn't depend on these providers, and
+names the one that is missing.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any
 from urllib.parse import quote
 
 from airflow.sdk import Connection
 
-from lockstep.airflow import _tokens as tokens
 from lockstep.airflow._airflow import AirflowNotFoundException
 from lockstep.connections.login import Known, Login
-from lockstep.errors import NotConfigured
+from lockstep.errors import LoginUnavailable, NotConfigured
+
+TOKEN_SECONDS = 60.0  #: a token is used for, in which many connections may be opened; it lives for minutes
+
+#: {type of Connection: its hook, the name of whose argument is a Connection's id, and the package that brings it}
+_HOOKS = {
+    "postgres": ("airflow.providers.postgres.hooks.postgres", "PostgresHook", "apache-airflow-providers-postgres"),
+    "mysql": ("airflow.providers.mysql.hooks.mysql", "MySqlHook", "apache-airflow-providers-mysql"),
+}
+_AMAZON = ("airflow.providers.amazon.aws.hooks.base_aws", "apache-airflow-providers-amazon")
+_AZURE = ("airflow.providers.microsoft.azure.hooks.base_azure", "apache-airflow-providers-microsoft-azure")
+#: Of a Connection's extra, for these hooks alone.
+EXTRAS = frozenset(
+    {"iam", "aws_conn_id", "azure_conn_id", "redshift", "redshift-serverless", "cluster-identifier", "workgroup-name"}
+)
+
+
+#: Of an aws Connection's extra, what its keys are got by.
+_ROLES = ("role_arn", "profile_name")
+#: Of an aws Connection's extra, what says where the store is.
+_STORE = ("region_name", "endpoint_url")
+
+
+def asks_for_keys(found: Connection) -> bool:
+    """Whether an aws Connection names a role or a profile, or has no keys of its own: its hook takes the machine's."""
+    extra = found.extra_dejson
+    own = found.login or extra.get("aws_access_key_id")
+    return found.conn_type == "aws" and (not own or any(extra.get(name) for name in _ROLES))
+
+
+def with_keys(found: Connection) -> Connection:
+    """The same with the keys that its provider's hook gets, good for minutes, and only where the store is beside them.
+
+    Raises `NotConfigured` where the provider is missing, `LoginUnavailable` where no keys are had.
+    """
+    extra = found.extra_dejson
+    hook = _provided(*_AMAZON, found, "keys of a role").AwsBaseHook
+    try:
+        got = hook(found.conn_id, client_type="s3").get_credentials(extra.get("region_name"))
+    except Exception as error:  # of Amazon's client: any
+        raise _unavailable(found, "no keys were", error) from None
+    from airflow.sdk.log import mask_secret
+
+    for secret in filter(None, (got.secret_key, got.token)):
+        mask_secret(secret)
+    kept = {name: extra[name] for name in _STORE if extra.get(name)}
+    kept |= {"aws_session_token": got.token} if got.token else {}
+    return changed(found, login=got.access_key, password=got.secret_key, extra=json.dumps(kept) if kept else None)
+
+
+def asks_for_token(found: Connection) -> bool:
+    """By `iam`, as its hook reads it; `azure_conn_id` alone says so too, where there is no password."""
+    if found.conn_type not in _HOOKS:
+        return False
+    extra = found.extra_dejson
+    asked = str(extra.get("iam") or "").lower() not in ("", "false", "0", "no")
+    return asked or bool(extra.get("azure_conn_id") and not found.password)
+
+
+def with_token(found: Connection) -> Connection:
+    """The same with a token for its password, and with the login and the port that go with it.
+
+    Raises `NotConfigured` where a provider is missing, `LoginUnavailable` where no token is had.
+    """
+    module, name, package = _HOOKS[str(found.conn_type)]
+    azure = bool(found.extra_dejson.get("azure_conn_id"))
+    if azure and found.conn_type != "postgres":
+        raise NotConfigured(f"Connection {found.conn_id!r} has azure_conn_id, which only Postgres takes tokens by")
+    hook = getattr(_provided(module, package, found), name)
+    _provided(*(_AZURE if azure else _AMAZON), found)
+    try:
+        got = hook(**{hook.conn_name_attr: found.conn_id}).get_iam_token(found)
+    except Exception as error:  # of a cloud's own client: any
+        raise _unavailable(found, "no token was", error) from None
+    from airflow.sdk.log import mask_secret
+
+    login, token, port = got if len(got) == 3 else (found.login, *got)
+    mask_secret(token)
+    return changed(found, login=login, password=token, port=port)
+
+
+def without_extras(found: Connection) -> Connection:
+    """The same without what its extra says to a hook that gets"""
+    extra = found.extra_dejson
+    if found.conn_type not in _HOOKS or not EXTRAS & extra.keys():
+        return found
+    kept = {name: value for name, value in extra.items() if name not in EXTRAS}
+    return changed(found, extra=json.dumps(kept) if kept else None)
+
+
+def changed(found: Connection, **fields: Any) -> Connection:
+    """The same with other values of these fields."""
+    names = ("conn_id", "conn_type", "host", "schema", "login", "password", "port", "extra")
+    return Connection(**{**{name: getattr(found, name) for name in names}, **fields})
+
+
+def _provided(module: str, package: str, found: Connection, what: str = "a token in place of a password") -> Any:
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise NotConfigured(
+            f"Connection {found.conn_id!r} asks for {what}, and the package that gets it is "
+            f"missing ({error.name or module}): pip install {package}"
+        ) from error
+
+
+def _unavailable(found: Connection, what: str, error: Exception) -> LoginUnavailable:
+    told = (str(error).strip().splitlines() or [""])[0]
+    text = f"Connection {found.conn_id!r}: {what} had: {type(error).__name__}: {told}"
+    return LoginUnavailable(text.replace(found.password, "***") if found.password else text)
+
 
 LEDGER = "lockstep_ledger"  #: id of the Connection to the ledger's database
 STAGING = "lockstep_staging"  #: id of the Connection whose host, or extra `uri`, is the staging URI
@@ -67,10 +183,10 @@ def login(conn_id: str) -> str:
 def _known(found: Connection) -> Known:
     told = _plainly(found)
     place = (told.conn_type, told.host, told.port, told.schema, *map(told.extra_dejson.get, _PLACES))
-    if tokens.asks_for_token(told):
-        return Known(dsn_of(tokens.with_token(told)), place, tokens.SECONDS)
-    if tokens.asks_for_keys(told):
-        return Known(dsn_of(tokens.with_keys(told)), place, tokens.SECONDS)
+    if asks_for_token(told):
+        return Known(dsn_of(with_token(told)), place, TOKEN_SECONDS)
+    if asks_for_keys(told):
+        return Known(dsn_of(with_keys(told)), place, TOKEN_SECONDS)
     return Known(dsn_of(told), place)
 
 
@@ -103,7 +219,7 @@ def _require_readable(found: Connection) -> None:
 
 def dsn_of(found: Connection) -> str:
     """A libpq connection string for a Postgres Connection, a URL for a web or TCP one, else Airflow's own URI."""
-    found = tokens.without_extras(_plainly(found))
+    found = without_extras(_plainly(found))
     if found.conn_type in _URL_TYPES:
         return _url_of(found)
     if found.conn_type != "postgres":
@@ -146,7 +262,7 @@ def _plainly(found: Connection) -> Connection:
     if conn_type == found.conn_type:
         return found
     extra = {name: value for name, value in found.extra_dejson.items() if value not in (None, "")}
-    return tokens.changed(found, conn_type=conn_type, extra=json.dumps(extra) if extra else None)
+    return changed(found, conn_type=conn_type, extra=json.dumps(extra) if extra else None)
 
 
 def _url_of(found: Connection) -> str:

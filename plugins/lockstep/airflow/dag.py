@@ -1,24 +1,43 @@
-"""The DAG of a pipeline: the tasks of its phases, and nothing else. Into another DAG `EpochTaskGroup` puts them."""
+"""The DAGs: one that moves a pipeline's epochs, one that recovers all pipelines, and one that compacts their tables.
+`EpochTaskGroup` adds the tasks of a pipeline to another DAG."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, Param, TriggerRule
 from airflow.sdk.definitions._internal.contextmanager import DagContext  # nothing public names the DAG around a call
 
-from lockstep.airflow._intervals import makes_intervals, timetable_of
-from lockstep.airflow._phases import SPARK, Phases, describe, require_most
-from lockstep.airflow._retrying import retry_arguments
-from lockstep.airflow._waiting import PATIENCE
+from lockstep.airflow._airflow import CronTriggerTimetable
+from lockstep.airflow._base_operator import PATIENCE
+from lockstep.airflow._phases import SPARK, Phases, describe, require_most, retry_arguments
+from lockstep.airflow._run_conf import (
+    PIPELINE,
+    RECOVERY_GRACE,
+    RESOLVE_ENTRY,
+    RESOLVE_EPOCH,
+    RESOLVE_SINK,
+    makes_intervals,
+    timetable_of,
+)
 from lockstep.airflow.assets import asset_of
+from lockstep.airflow.operators import (
+    CompactOperator,
+    EmitAssetEventsOperator,
+    FailOnUnemittedEvents,
+    ListCompactableOperator,
+    ListPipelinesOperator,
+    RecoverOperator,
+    StuckEpochsCheck,
+)
 from lockstep.airflow.timetables import knows_its_bounds
 from lockstep.epoch import KeyedBy
 from lockstep.errors import InvalidPipeline
 from lockstep.launchers import JobLauncher
 from lockstep.pipeline import Pipeline
+from lockstep.sinks.compacting import MIN_FILES, TARGET_BYTES
 
 __all__ = ["OWNER", "TAG", "asset_of", "epoch_dag", "require_no_dag_around"]
 
@@ -122,3 +141,120 @@ def _runs_at_once(pipeline: Pipeline) -> int:
             return PARALLEL_INTERVALS
         case KeyedBy.CURSOR:
             return pipeline.max_in_flight
+
+
+ROUNDS_AT_ONCE = 4  #: runs of the recovery DAG, so that one slow pipeline doesn't delay the others
+RECOVERY_TAG = "lockstep recovery"  #: by which the pages find the DAG, whatever its id is
+_RECOVERY_PARAMS = {
+    RECOVERY_GRACE: Param(
+        None,
+        type=["null", "integer"],
+        minimum=0,
+        title="Recovery grace, in minutes",
+        description="Void undecided attempts that had no heartbeat for longer and have no unfinished task in Airflow. "
+        "Empty: the pipeline's own grace, by default two hours.",
+    ),
+    PIPELINE: Param(
+        None, type=["null", "string"], title="Pipeline", description="Recover this one alone. Empty: every pipeline."
+    ),
+    RESOLVE_EPOCH: Param(
+        None,
+        type=["null", "integer"],
+        title="Resolve: epoch",
+        description="Set by the page: first apply the resolution that a user has given for this epoch.",
+    ),
+    RESOLVE_SINK: Param(None, type=["null", "string"], title="Resolve: sink", description="The epoch's sink."),
+    RESOLVE_ENTRY: Param(
+        None, type=["null", "integer"], title="Resolve: entry", description="The history entry with the resolution."
+    ),
+}
+_RECOVERY_DOC = "Recovers every pipeline in the ledger, also those whose DAG is paused or deleted."
+_COMPACTION_DOC = "Compacts the tables that are made of epochs' files, of every pipeline in the ledger."
+
+
+def recovery_dag(dag_id: str = "lockstep_recovery", *, schedule: str = "*/5 * * * *", **dag_args: Any) -> DAG:
+    """The DAG that recovers every pipeline in the ledger, each in a task of its own. `dag_args` are Airflow's.
+
+    `recover` fails with the problems that remain, `nothing_stuck` with epochs that need a person. `tell` emits the
+    asset events that publishing tasks didn't get to emit, and `all_told` fails with those that couldn't be emitted.
+    There are no retries: the next run is one. While one `recover` takes long, later runs recover the other pipelines.
+    Raises `InvalidPipeline` inside another DAG.
+    """
+    require_no_dag_around("recovery_dag")
+    own = {
+        "schedule": CronTriggerTimetable(schedule, timezone="UTC"),
+        "start_date": datetime(2024, 1, 1, tzinfo=UTC),
+        "default_args": {"owner": OWNER, "retries": 0},
+        "params": _RECOVERY_PARAMS,
+        "doc_md": _RECOVERY_DOC,
+        "tags": {TAG, RECOVERY_TAG},
+        "max_active_runs": ROUNDS_AT_ONCE,
+        "catchup": False,
+        "is_paused_upon_creation": False,
+    }
+    with DAG(dag_id, **with_own(own, dag_args)) as dag:
+        pipelines = ListPipelinesOperator(task_id="pipelines", doc_md="Lists the pipelines in the ledger.")
+        recovered = RecoverOperator.partial(
+            task_id="recover",
+            doc_md="Publishes decided epochs, voids dead attempts, deletes what they left.",
+            map_index_template="{{ task.pipeline }}",
+        ).expand(pipeline=pipelines.output)
+        emitted = EmitAssetEventsOperator(
+            task_id="tell",
+            doc_md="Emits the asset events of published epochs that no publishing task emitted: after a recovery, a "
+            "worker's death, or a pack of which one epoch was given up.",
+            trigger_rule=TriggerRule.ALL_DONE,
+            max_active_tis_per_dag=1,  # two concurrent runs would both emit
+        )
+        recovered >> emitted
+        FailOnUnemittedEvents.partial(
+            task_id="all_told",
+            doc_md="Fails with the events that `tell` couldn't emit: `tell` itself has to succeed, or Airflow writes "
+            "none of its events. Skipped if there are none.",
+        ).expand(unemitted=emitted.output)
+        recovered >> StuckEpochsCheck(
+            task_id="nothing_stuck",
+            doc_md="Fails while `lockstep status` reports anything stuck, with one sentence and one command a "
+            "pipeline.",
+            trigger_rule=TriggerRule.ALL_DONE,
+        )
+    return dag
+
+
+def compaction_dag(
+    dag_id: str = "lockstep_compaction",
+    *,
+    schedule: str = "30 3 * * *",
+    target_bytes: int = TARGET_BYTES,
+    min_files: int = MIN_FILES,
+    expire: timedelta | None = None,
+    **dag_args: Any,
+) -> DAG:
+    """List the sinks of the pipelines that the ledger knows, then compact each table in a task of its own, two at once.
+
+    `target_bytes`: of a file, about; `min_files`: small ones that a partition needs before it is touched; `expire`:
+    also delete files that no version of so long ago, or later, consists of. `dag_args` are Airflow's. A task whose
+    table others changed meanwhile is tried again, twice.
+    """
+    require_no_dag_around("compaction_dag")
+    own = {
+        "schedule": CronTriggerTimetable(schedule, timezone="UTC"),
+        "start_date": datetime(2024, 1, 1, tzinfo=UTC),
+        "default_args": {"owner": OWNER, "retries": 2, "retry_delay": timedelta(minutes=10)},
+        "doc_md": _COMPACTION_DOC,
+        "tags": {TAG},
+        "max_active_runs": 1,
+        "catchup": False,
+        "max_active_tasks": 2,
+    }
+    with DAG(dag_id, **with_own(own, dag_args)) as dag:
+        tables = ListCompactableOperator(task_id="tables", doc_md="Asks the ledger which sinks have such tables.")
+        CompactOperator.partial(
+            task_id="compact",
+            target_bytes=target_bytes,
+            min_files=min_files,
+            expire=expire,
+            doc_md="Writes the small files of published epochs anew into few, by one commit of the table.",
+            map_index_template="{{ task.pipeline }}.{{ task.sink }}",
+        ).expand_kwargs(tables.output)
+    return dag

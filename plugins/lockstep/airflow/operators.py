@@ -13,22 +13,26 @@ from typing import Any
 from airflow.sdk import DAG, BaseOperator, Context
 from airflow.sdk.definitions.mappedoperator import MappedOperator
 
-from lockstep.airflow._actors import actor_of
+from lockstep.airflow._actors import actor_of, what_comes
 from lockstep.airflow._airflow import AirflowSkipException
-from lockstep.airflow._base_operator import LockstepOperator
-from lockstep.airflow._coming import what_comes
-from lockstep.airflow._conf import asked_of
-from lockstep.airflow._intervals import cut, interval_of
+from lockstep.airflow._base_operator import LockstepOperator, WaitingOperator, hold_meanwhile
 from lockstep.airflow._launching import Launcher, PackLauncher, asking, launcher
-from lockstep.airflow._lineage import note, wanted, with_parent_run
-from lockstep.airflow._metrics import count_rows, send_gauges, switched_on, timed
-from lockstep.airflow._waiting import WaitingOperator, hold_meanwhile
+from lockstep.airflow._run_conf import (
+    PIPELINE,
+    cut,
+    interval_of,
+    read_conf,
+    read_recovery_grace,
+    read_replan,
+    read_resolve_request,
+    refuse_replan,
+    refuse_restore,
+    with_restate_request,
+)
+from lockstep.airflow._telemetry import count_rows, note, send_gauges, switched_on, timed, wanted, with_parent_run
 from lockstep.airflow.assets import AssetEventEmitter, alias_of, inlets_of, outlets_of, rows_of
 from lockstep.airflow.connections import LEDGER, AirflowConnections, login, staging_uri
 from lockstep.airflow.page import EpochLink
-from lockstep.airflow.replanning import refuse_to_replan, replanned_by
-from lockstep.airflow.resolving import PIPELINE, asked_to_hold, asked_to_resolve
-from lockstep.airflow.restating import refuse_to_restore, with_wish
 from lockstep.epoch import Epoch, Interval, KeyedBy, RunKey
 from lockstep.errors import (
     EpochBusy,
@@ -171,9 +175,9 @@ class BeginOperator(EpochOperator):
         return super().perform(context)
 
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
-        run = with_wish(run, context, self.pipeline.name, self._moved())
+        run = with_restate_request(run, context, self.pipeline.name, self._moved())
         interval = self._interval(context)
-        why, number = replanned_by(context, self._moved())
+        why, number = read_replan(context, self._moved())
         if why is not None:
             replan_for(runtime, replace(run, interval=interval), why, number)
         return _summarize(begin(runtime, run, interval))
@@ -375,9 +379,9 @@ class PackOperator(EpochOperator):
         raise NotImplementedError("a pack has many runs")
 
     def _runs(self, context: Context) -> list[RunKey]:
-        run = with_wish(self._run(context), context, self.pipeline.name, self._moved())
-        refuse_to_restore(run)
-        refuse_to_replan(context, self._moved())
+        run = with_restate_request(self._run(context), context, self.pipeline.name, self._moved())
+        refuse_restore(run)
+        refuse_replan(context, self._moved())
         span = self._interval(context)
         if span is None:
             most = self.most if run.epoch is None else 1
@@ -463,7 +467,7 @@ class ListPipelinesOperator(LockstepOperator):
     def perform(self, context: Context) -> list[str]:
         dsn = login(LEDGER)
         migrate(dsn)
-        only = asked_of(context).get(PIPELINE)
+        only = read_conf(context).get(PIPELINE)
         with closing(Report(dsn)) as report:
             names = report.recoverable()
         if only not in (None, "", *names):
@@ -483,8 +487,8 @@ class RecoverOperator(LockstepOperator):
         self.pipeline = pipeline
 
     def perform(self, context: Context) -> dict[str, Any]:
-        recovery_grace, word = asked_to_hold(context), asked_to_resolve(self.pipeline, context)
-        by_schedule = recovery_grace is None and asked_of(context).get(PIPELINE) in (None, "")
+        recovery_grace, word = read_recovery_grace(context), read_resolve_request(self.pipeline, context)
+        by_schedule = recovery_grace is None and read_conf(context).get(PIPELINE) in (None, "")
         with open_runtime(self.pipeline, None, context) as runtime, runtime.ledger.recovering(self.pipeline) as alone:
             if by_schedule and not alone:
                 raise AirflowSkipException(f"another round is recovering pipeline {self.pipeline} at this moment")

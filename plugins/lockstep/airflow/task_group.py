@@ -13,10 +13,9 @@ from airflow.sdk.definitions._internal.contextmanager import (  # nothing public
 )
 
 from lockstep.airflow._airflow import documentation_of_group
-from lockstep.airflow._intervals import require_intervals
-from lockstep.airflow._phases import NAMES, SPARK, Phases, describe, map_packs
-from lockstep.airflow._retrying import retry_arguments
-from lockstep.airflow._waiting import PATIENCE
+from lockstep.airflow._base_operator import PATIENCE
+from lockstep.airflow._phases import NAMES, SPARK, Phases, describe, map_packs, retry_arguments
+from lockstep.airflow._run_conf import require_intervals
 from lockstep.airflow.operators import GroupEnd, pipelines_in
 from lockstep.epoch import KeyedBy
 from lockstep.errors import InvalidPipeline

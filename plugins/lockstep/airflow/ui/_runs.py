@@ -18,8 +18,8 @@ from airflow.utils.types import DagRunTriggeredByType, DagRunType
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
-from lockstep.airflow.recovery import RECOVERY_TAG
-from lockstep.airflow.ui._forms import FormRefused
+from lockstep.airflow.dag import RECOVERY_TAG
+from lockstep.airflow.ui._access import FormRefused
 from lockstep.epoch import Json, RunKey
 from lockstep.errors import NotConfigured
 

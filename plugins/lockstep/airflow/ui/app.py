@@ -25,29 +25,37 @@ from starlette.exceptions import HTTPException as AnyHTTPException
 
 from lockstep.airflow.connections import LEDGER, login
 from lockstep.airflow.page import MOUNT
-from lockstep.airflow.ui._access import Right, may, permitted
-from lockstep.airflow.ui._actions import ACTIONS, Action, commands
-from lockstep.airflow.ui._dag_actions import (
+from lockstep.airflow.ui._access import (
+    FormCutShort,
+    FormRefused,
+    Question,
+    Right,
+    may,
+    open_seal,
+    permitted,
+    require_reason,
+    require_same_origin,
+    require_unmoved,
+)
+from lockstep.airflow.ui._actions import (
+    ACTIONS,
     ERRANDS,
+    MOST_TOGETHER,
+    Action,
     DagAction,
+    Wish,
     choices_of_resolving,
+    commands,
     conf_of_recovery,
     conf_of_resolving,
     dag_of,
     effects_of_recovery,
     effects_of_resolving,
+    interval_between,
+    question_of_all,
+    refuse_range,
     refuse_resolving,
 )
-from lockstep.airflow.ui._forms import (
-    FormCutShort,
-    FormRefused,
-    Question,
-    open_seal,
-    require_reason,
-    require_same_origin,
-    require_unmoved,
-)
-from lockstep.airflow.ui._range import MOST_TOGETHER, Wish, interval_between, question_of_all, refuse_range
 from lockstep.airflow.ui._rendering import Links, render, timeline
 from lockstep.airflow.ui._runs import find_asked, number_of, recovery_dags, require_triggerable, trigger
 from lockstep.epoch import Epoch, Interval, RunKey

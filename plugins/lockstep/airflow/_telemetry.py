@@ -1,32 +1,99 @@
-"""What an epoch has read and shown, for Airflow's OpenLineage provider; without it nothing here is asked.
+"""What tasks report to other systems: metrics by Airflow's client, and datasets by its OpenLineage provider. Neither
+can fail an epoch.
 
-It is noted while the task runs: the provider asks in a process of its own, where neither the ledger nor Connections are
-at hand. So a START event has no datasets, as nobody knows by then which epoch it will be. A COMPLETE event of `begin`
-and `stage` has what is read, with the frozen ranges, one of `publish` what was read and what its sink shows, and every
-other the epoch.
+Metrics go to StatsD, Datadog or OpenTelemetry, as Airflow's section [metrics] says. A client without tags gets their
+values as parts of the name, in the order of the tags, as in Airflow's own old names.
+
+Lineage is collected while the task runs: the provider asks in another process, which has neither the ledger nor
+Connections. A START event therefore has no datasets, as the epoch isn't known yet. A COMPLETE event of `begin` and
+`stage` has the inputs with their frozen ranges, one of `publish` also what its sink shows, and every other one only the
+epoch.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from airflow.configuration import conf
 from airflow.sdk import Context
 
+from lockstep.airflow._airflow import Stats
 from lockstep.connections.dataset import Dataset
 from lockstep.epoch import Epoch, Json
 from lockstep.errors import LockstepError
+from lockstep.ledger.measures import GAUGES, measure
+from lockstep.ledger.report import Report
 from lockstep.protocol.runtime import Runtime
 from lockstep.sources.base import planned_source
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from openlineage.client.event_v2 import InputDataset, OutputDataset
+
+_log = logging.getLogger(__name__)
+_CLIENTS = ("statsd_on", "statsd_datadog_enabled", "otel_on")
+_WITH_TAGS = ("statsd_datadog_enabled", "statsd_influxdb_enabled", "otel_on")
+
+DURATION, FAILURES, ROWS = "lockstep.phase.duration", "lockstep.phase.failures", "lockstep.rows"
+
+
+def switched_on() -> bool:
+    """Whether there is anybody to send to."""
+    return any(conf.getboolean("metrics", name, fallback=False) for name in _CLIENTS)
+
+
+@contextmanager
+def timed(pipeline: str, phase: str, sink: str | None, waits: tuple[type[Exception], ...]) -> Iterator[None]:
+    """Send how long a phase took, or that it failed, by what kind of error; of what it `waits` for nothing."""
+    began, tags = time.monotonic(), {"pipeline": pipeline, "phase": phase, **({"sink": sink} if sink else {})}
+    try:
+        yield
+    except waits:
+        raise
+    except Exception as error:
+        _send(Stats.incr, FAILURES, 1, tags | {"error": type(error).__name__})
+        raise
+    _send(Stats.timing, DURATION, timedelta(seconds=time.monotonic() - began), tags)
+
+
+def count_rows(pipeline: str, sink: str, rows: Mapping[str, int]) -> None:
+    """Of outputs that a sink has come to show."""
+    for output, number in rows.items():
+        _send(Stats.incr, ROWS, number, {"pipeline": pipeline, "sink": sink, "output": output})
+
+
+def send_gauges(report: Report) -> None:
+    """All that is measured of every pipeline. Raises `LedgerUnavailable`, `LedgerRefused`."""
+    for one in measure(report) if switched_on() else ():
+        for gauge in GAUGES:
+            for labels, value in gauge.of(one):
+                tags = zip(("pipeline", *gauge.labels), (one.pipeline, *labels), strict=True)
+                _send(Stats.gauge, gauge.name.replace("_", ".", 1), value, dict(tags))
+
+
+def _send(send: Callable[..., object], name: str, value: float | timedelta, tags: Mapping[str, str]) -> None:
+    if not switched_on():
+        return
+    try:
+        send(_name(name, tags), value, tags=dict(tags))
+    except Exception:  # whatever a client does: an epoch doesn't fail for its metrics
+        _log.debug("a metric wasn't sent", exc_info=True)
+
+
+def _name(name: str, tags: Mapping[str, str]) -> str:
+    if any(conf.getboolean("metrics", one, fallback=False) for one in _WITH_TAGS):
+        return name
+    return ".".join([name, *(re.sub(r"[^A-Za-z0-9_-]", "_", value) for value in tags.values())])
+
 
 _log = logging.getLogger(__name__)
 _LONGEST = 4000  #: characters of a position in an event: that of ten thousand files is for the ledger
