@@ -19,7 +19,7 @@ import typer
 from typer.testing import Result
 
 from lockstep.audits import unique
-from lockstep.cli._commands import reported
+from lockstep.cli._app import reported
 from lockstep.cli._tables import show_rows
 from lockstep.connections.environment import RESERVED, EnvironmentConnections
 from lockstep.epoch import RunKey

@@ -1,35 +1,40 @@
-"""`lockstep`: look at epochs, and get stuck ones going again.
-
-The ledger, staging and each sink's connection come from options or from the environment: LOCKSTEP_LEDGER,
-LOCKSTEP_STAGING, and LOCKSTEP_<ID> for the connection of that id (LOCKSTEP_CONNECTION_<ID> where the short name means
-something else, such as LOCKSTEP_STAGING; passwords through PGPASSFILE). `lockstep env` prints
-them for the running stack. Exit codes: 0 done, 1 an error for a person, or `status` found something stuck, 2 wrong
-usage, 3 rows disagree, 75 try again later.
-"""
+"""The commands on epochs, pipelines, sinks and the ledger."""
 
 from __future__ import annotations
 
-import errno
-import importlib
 import json
-import logging
-import os
 import re
 import shlex
-import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import timedelta
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from traceback import TracebackException, extract_tb
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from lockstep.cli import stacks
+from lockstep.cli._app import (
+    DISAGREES_EXIT,
+    MAX_COUNT,
+    RETRYABLE_EXIT,
+    STUCK_EXIT,
+    DefinitionOption,
+    EpochArgument,
+    JsonOption,
+    LedgerOption,
+    PipelineArgument,
+    ReasonOption,
+    StagingOption,
+    app,
+    load_definition,
+    print_result,
+    reported,
+    require_line,
+    runtime_of,
+)
 from lockstep.cli._tables import (
     show_compaction,
     show_epochs,
@@ -42,24 +47,23 @@ from lockstep.cli._tables import (
     show_pruning,
     show_rebuilding,
     show_renumbering,
-    show_savepoint,
     show_verifications,
     showing_progress,
     visible,
 )
+from lockstep.cli.stacks import ENVIRONMENT, find
 from lockstep.connections.environment import EnvironmentConnections
 from lockstep.definition.wal_retention import RetainedWal
-from lockstep.distribution import __version__
 from lockstep.epoch import Epoch, SourceRange
-from lockstep.errors import IllegalTransition, InvalidPipeline, LockstepError, Retryable, UnknownEpoch
-from lockstep.ledger import Ledger
+from lockstep.errors import IllegalTransition, InvalidPipeline, UnknownEpoch
 from lockstep.ledger import migrate as migrate_ledger
 from lockstep.ledger.report import SHOWN, YOUNGEST, EpochStatus, PipelineStatus, Report, to_json
 from lockstep.ledger.retention import KEEP
 from lockstep.ledger.retention import prune as prune_history
-from lockstep.observability import log_context, suggestions
+from lockstep.observability import suggestions
 from lockstep.operations.compact import compact as compact_table
 from lockstep.operations.doctor import Finding, Severity, Surroundings, examine, mend
+from lockstep.operations.exporter import Exporter, as_text, registry_of, serve
 from lockstep.operations.override import clear_override
 from lockstep.operations.override import override as override_sink
 from lockstep.operations.rebuild import look as look_at_what_is_left
@@ -70,9 +74,6 @@ from lockstep.operations.replan import release as release_epoch
 from lockstep.operations.replan import replan as replan_epoch
 from lockstep.operations.replan import void as void_epoch
 from lockstep.operations.resolve import resolve as resolve_epoch
-from lockstep.operations.savepoint import export as export_savepoint
-from lockstep.operations.savepoint import start as start_from_savepoint
-from lockstep.operations.savepoint import summarize
 from lockstep.operations.verify import verify as verify_epoch
 from lockstep.pipeline import Pipeline
 from lockstep.protocol.abort import abort_epoch
@@ -88,65 +89,6 @@ from lockstep.sinks.compacting import MIN_FILES
 from lockstep.sources.base import Source, SourceContext, planned_source
 from lockstep.sources.open_source import OpenSource
 from lockstep.states import DECIDED, UNDECIDED, EpochState, Role
-from lockstep.wal.staging import Staging
-
-_log = logging.getLogger(__name__)
-
-app = typer.Typer(name="lockstep", help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False)
-savepoints = typer.Typer(help="Take a pipeline's positions and state out, or begin with them.", no_args_is_help=True)
-app.add_typer(savepoints, name="savepoint")
-
-TERMINAL_EXIT = STUCK_EXIT = 1
-DISAGREES_EXIT, RETRYABLE_EXIT = 3, 75  # 75: EX_TEMPFAIL of sysexits.h
-MOST = 1_000_000_000  #: of whatever is counted
-
-LedgerOption = Annotated[str, typer.Option("--ledger", envvar="LOCKSTEP_LEDGER", help="DSN of the ledger.")]
-StagingOption = Annotated[str, typer.Option("--staging", envvar="LOCKSTEP_STAGING", help="URI of staging storage.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-
-
-def require_line(reason: str | None) -> str | None:
-    """A reason that fits into a history that people read. Raises `typer.BadParameter`."""
-    if reason is not None and (not reason.strip() or not reason.isprintable() or len(reason) > 1000):
-        raise typer.BadParameter("it has to be one line of printable text, of at most 1,000 characters")
-    return reason
-
-
-ReasonOption = Annotated[str, typer.Option("--reason", callback=require_line, help="Why; kept in the history.")]
-PipelineArgument = Annotated[str, typer.Argument(help="Name of the pipeline.")]
-DefinitionOption = Annotated[
-    str | None, typer.Option(help="Where the pipeline is defined, module:name; default: spark_apps.<pipeline>.")
-]
-EpochArgument = Annotated[int, typer.Argument(help="Number of the epoch; see `lockstep status`.")]
-
-
-def print_version(asked: bool) -> None:
-    if asked:
-        typer.echo(f"lockstep {__version__}")
-        raise typer.Exit
-
-
-class LogFormat(StrEnum):
-    """How log lines come."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-@app.callback()
-def options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version, and end.")
-    ] = False,
-    log_format: Annotated[
-        LogFormat,
-        typer.Option(envvar=log_context.FORMAT, help="json: log lines, and errors, as JSON on stderr, with fields."),
-    ] = LogFormat.TEXT,
-) -> None:
-    if log_format is LogFormat.JSON:
-        log_context.log_json()
-    if not sys.stdout:  # it is closed: what is opened next would be file 1, and be given the answer
-        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
 
 
 class Word(StrEnum):
@@ -165,7 +107,7 @@ def status(
         int | None,
         typer.Option(
             min=1,
-            max=MOST,
+            max=MAX_COUNT,
             help=f"The youngest epochs of each pipeline; default: {YOUNGEST}, of many pipelines {SHOWN:,} in all.",
         ),
     ] = None,
@@ -181,7 +123,7 @@ def status(
             if pipeline is None:
                 raise typer.BadParameter("name the pipeline whose epoch it is", param_hint="--epoch")
             report.epoch(pipeline, epoch)  # raises for one that isn't there
-            print_found(as_json, report.history(pipeline, epoch), show_history)
+            print_result(as_json, report.history(pipeline, epoch), show_history)
             return
         found = (
             report.pipelines(limit=limit)
@@ -190,7 +132,7 @@ def status(
         )
         if found == [None]:
             raise UnknownEpoch(f"the ledger has no pipeline {pipeline!r}")
-        print_found(as_json, [with_input(one, report.find_claimed_paths) for one in found if one], show_epochs)
+        print_result(as_json, [with_input(one, report.find_claimed_paths) for one in found if one], show_epochs)
         if any(one.stuck for one in found if one):
             raise typer.Exit(STUCK_EXIT)
 
@@ -201,13 +143,13 @@ def verify(
     ledger: LedgerOption,
     staging: StagingOption,
     epoch: Annotated[int | None, typer.Argument(help="Number of one epoch; default: the youngest ones.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=MOST, help="How many of the youngest epochs.")] = 1000,
+    limit: Annotated[int, typer.Option(min=1, max=MAX_COUNT, help="How many of the youngest epochs.")] = 1000,
     as_json: JsonOption = False,
 ) -> None:
     """Read epochs back from their sinks; compare rows and digests with what was sealed. Exit code 3 if any differs."""
     with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
         found = [v for one in _decided(runtime, ledger, epoch, limit) for v in verify_epoch(runtime, one)]
-        print_found(as_json, found, show_verifications)
+        print_result(as_json, found, show_verifications)
         if not all(v.agrees for v in found):
             raise typer.Exit(DISAGREES_EXIT)
 
@@ -237,7 +179,7 @@ def doctor(
                 typer.echo(f"mended {mended}, once more:")
             found = _examined(around, pipeline, as_json)
         if as_json:
-            print_found(as_json, found, None)
+            print_result(as_json, found, None)
         if any(one.severity is Severity.BROKEN for one in found):
             raise typer.Exit(STUCK_EXIT)
 
@@ -273,9 +215,9 @@ def recover(
     as_json: JsonOption = False,
 ) -> None:
     """Publish decided epochs, void dead attempts, delete what they left. Exit code 75 if problems are left."""
-    if recovery_grace is not None and not 0 <= recovery_grace <= MOST:  # neither is true of nan
+    if recovery_grace is not None and not 0 <= recovery_grace <= MAX_COUNT:  # neither is true of nan
         raise typer.BadParameter(
-            f"{recovery_grace} is no number of seconds from 0 to {MOST:,}", param_hint="--recovery-grace"
+            f"{recovery_grace} is no number of seconds from 0 to {MAX_COUNT:,}", param_hint="--recovery-grace"
         )
     with reported(as_json):
         names = [pipeline] if pipeline else Report(ledger).recoverable()
@@ -284,7 +226,7 @@ def recover(
         for name in names:
             with runtime_of(name, ledger, staging) as runtime:
                 reports.append(recover_pipeline(runtime, max_wait))
-        print_found(as_json, reports, show_problems)
+        print_result(as_json, reports, show_problems)
         if any(report.problems for report in reports):
             raise typer.Exit(RETRYABLE_EXIT)
 
@@ -365,7 +307,7 @@ def renumber(
         defined = load_definition(pipeline, definition) if definition else _find_definition(pipeline)
         with runtime_of(pipeline, ledger, staging, defined) as runtime:
             found = renumber_pipeline(runtime, reason, unprotected=unprotected, lacking=lacking or ())
-        print_found(as_json, found, show_renumbering)
+        print_result(as_json, found, show_renumbering)
 
 
 @app.command(epilog="For instance: lockstep rebuild flights --agree --reason 'the disk of the ledger was lost'")
@@ -392,7 +334,7 @@ def rebuild(
         found = look_at_what_is_left(runtime, deployment)
         if agree and not found.refused:
             found = rebuild_pipeline(runtime, str(reason), deployment)
-        print_found(as_json, found.to_json() if as_json else found, partial(show_rebuilding, planned=plan))
+        print_result(as_json, found.to_json() if as_json else found, partial(show_rebuilding, planned=plan))
         if found.refused:
             raise typer.Exit(STUCK_EXIT)
 
@@ -443,7 +385,7 @@ def forget(
     """Stop listing a pipeline that never decided an epoch, such as a mistyped one. Its name stays taken."""
     with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
         report = forget_pipeline(runtime, reason)
-        print_found(as_json, report, show_forgotten)
+        print_result(as_json, report, show_forgotten)
         if report.problems:
             raise typer.Exit(RETRYABLE_EXIT)
 
@@ -480,7 +422,7 @@ def override(
         if sink is not None:
             _override(runtime, sink, settings or [], reason, clear)
         runtime.ledger.recovery_grace(pipeline)  # raises for one that isn't there
-        print_found(as_json, runtime.ledger.overrides(pipeline), show_overrides)
+        print_result(as_json, runtime.ledger.overrides(pipeline), show_overrides)
 
 
 def _override(runtime: Runtime, sink: str, settings: list[str], reason: str | None, clear: bool) -> None:
@@ -547,35 +489,7 @@ def compact(
                 dry_run=dry_run,
                 progress=progress,
             )
-        print_found(as_json, found, partial(show_compaction, planned=dry_run))
-
-
-@savepoints.command(epilog="For instance: lockstep savepoint export clicks --to /mnt/savepoints/clicks")
-def export(
-    pipeline: PipelineArgument,
-    to: Annotated[str, typer.Option("--to", help="Folder to write to: an absolute path, or a URI.")],
-    ledger: LedgerOption,
-    staging: StagingOption,
-    epoch: Annotated[int | None, typer.Option(help="Number of a decided epoch; default: the last one.")] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Copy the positions an epoch was read up to, and its state if it has any, to a folder of its own."""
-    with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
-        print_found(as_json, summarize(export_savepoint(runtime, to, epoch)), show_savepoint)
-
-
-@savepoints.command(epilog="For instance: lockstep savepoint start clicks --from /mnt/savepoints/clicks")
-def start(
-    pipeline: PipelineArgument,
-    source: Annotated[str, typer.Option("--from", help="Folder that holds a savepoint.")],
-    ledger: LedgerOption,
-    staging: StagingOption,
-    definition: DefinitionOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Have a pipeline that has no epoch yet go on where a savepoint ends."""
-    with reported(as_json), runtime_of(pipeline, ledger, staging, load_definition(pipeline, definition)) as runtime:
-        print_found(as_json, summarize(start_from_savepoint(runtime, source)), show_savepoint)
+        print_result(as_json, found, partial(show_compaction, planned=dry_run))
 
 
 @app.command(epilog="For instance: LOCKSTEP_LEDGER=postgresql://me@db/ledger lockstep migrate")
@@ -634,7 +548,7 @@ def env(
 ) -> None:
     """Print `export` lines for the running stack; no passwords in them. Use: eval "$(lockstep env)"."""
     with reported(as_json):
-        found: dict[str, str] = json.loads((stacks.find(home) / stacks.ENVIRONMENT).read_text())
+        found: dict[str, str] = json.loads((find(home) / ENVIRONMENT).read_text())
         exports = "\n".join(f"export {name}={shlex.quote(value)}" for name, value in found.items())
         typer.echo(json.dumps(found) if as_json else exports)
 
@@ -658,12 +572,6 @@ def duration_of(text: str) -> timedelta:
     if span is None or span.days > 36_500:
         raise typer.BadParameter(f"{text!r} is no time: say 7d or 12h", param_hint="--expire")
     return span
-
-
-@contextmanager
-def runtime_of(name: str, ledger: str, staging: str, definition: Pipeline | None = None) -> Iterator[Runtime]:
-    with closing(Ledger(ledger)) as opened:
-        yield Runtime(name, opened, Staging(staging), EnvironmentConnections(), definition)
 
 
 Claimed = Callable[[str, str, Iterable[str]], set[str]]  #: pipeline, source, paths → those that some epoch owns
@@ -703,63 +611,53 @@ def _decided(runtime: Runtime, ledger: str, epoch: int | None, limit: int) -> li
     return sorted((s.epoch for s in found.epochs if s.epoch.state in DECIDED), key=lambda one: one.id)
 
 
-def load_definition(pipeline: str, definition: str | None) -> Pipeline:
-    sys.path.insert(0, str(Path.cwd()))  # as `python -m` does: definitions stand in the checkout, not in site-packages
-    reference = definition or f"spark_apps.{pipeline}:pipeline"
-    module, _, name = reference.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), name or "pipeline")
-        if isinstance(found, Pipeline) and found.name == pipeline:
-            return found
-    except (LockstepError, KeyboardInterrupt):
-        raise
-    except BaseException as error:  # whatever a module may do
-        frames = [at for at in extract_tb(error.__traceback__)[1:] if not re.search("^<|/lib/python", at.filename)]
-        place = "".join(f" in {at.filename}, line {at.lineno}" for at in frames[-1:])
-        text = " ".join(str(TracebackException.from_exception(error)).split())  # even where `str(error)` raises
-        what = f"{type(error).__name__}: {text}{place}"
-        raise InvalidPipeline(f"{reference} can't be imported: {what}; say --definition module:name") from error
-    raise InvalidPipeline(f"{reference} is not pipeline {pipeline!r}")
-
-
 def _say(as_json: bool, done: str, epoch: Epoch) -> None:
     left = ""
     if epoch.state in UNDECIDED:
         left = "; its next run goes on with it"
     elif epoch.state is EpochState.COMMITTED:
         left = f"; {suggestions.recover(epoch.pipeline)} publishes it"
-    print_found(as_json, epoch, lambda one: typer.echo(visible(f"{done}: {one} is {one.state}{left}")))
+    print_result(as_json, epoch, lambda one: typer.echo(visible(f"{done}: {one} is {one.state}{left}")))
 
 
-def print_found(as_json: bool, value: Any, show: Any) -> None:
-    if as_json:
-        typer.echo(json.dumps(to_json(value), default=str))
-    else:
-        show(value)
+PORT = 9877
 
 
-@contextmanager
-def reported(as_json: bool) -> Iterator[None]:
-    """One line for an expected error, on stderr, and an exit code that tells whether to try again."""
-    try:
-        yield
-        sys.stdout.flush()
-    except LockstepError as error:
-        kind = type(error).__name__
+@app.command(epilog="For instance: lockstep exporter --once")
+def exporter(
+    ledger: LedgerOption,
+    host: Annotated[str, typer.Option(help="Address to listen at. There is no login: all who reach it can read.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0: any that is free.")] = PORT,
+    timeout: Annotated[
+        float,
+        typer.Option(min=0.1, max=3600, help="Seconds that a scrape waits for the ledger: fewer than Prometheus does."),
+    ] = 8.0,
+    once: Annotated[
+        bool, typer.Option("--once", help="Print it once, and end: for the node exporter's text files.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Serve metrics of pipelines to Prometheus at http://127.0.0.1:9877/metrics: epochs, ages, lag, what is stuck.
+
+    Reads the ledger and nothing else, at each scrape. With --json it prints the same once, as JSON. Exit code 75 if
+    --once finds the ledger away.
+    """
+    with reported(as_json):
+        asking = Exporter(ledger, timeout)
         if as_json:
-            typer.echo(json.dumps({"error": kind, "message": str(error)}), err=True)
-        elif log_context.logs_json():
-            _log.error("%s: %s", kind, error)
-        else:
-            typer.echo(visible(f"{kind}: {error}"), err=True)
-        raise typer.Exit(RETRYABLE_EXIT if isinstance(error, Retryable) else TERMINAL_EXIT) from error
-    except UnicodeEncodeError as error:  # of an argument's bytes Python makes half surrogate pairs; none is quoted
-        typer.echo(f"an argument or the answer has text that isn't {error.encoding}: set PYTHONUTF8=1", err=True)
-        raise typer.Exit(TERMINAL_EXIT) from error
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
-            raise
-        with suppress(OSError, ValueError):  # or the interpreter would try once more
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        typer.echo(f"the answer can't be written to the standard output: {error.strerror}", err=True)
-        raise typer.Exit(TERMINAL_EXIT) from error
+            print_result(True, asking.measure(), None)
+            return
+        registry = registry_of(asking)
+        if once:
+            typer.echo(as_text(registry), nl=False)
+            if asking.failure is not None:
+                raise asking.failure
+            return
+        try:
+            listening, thread = serve(registry, host, port)
+        except OSError as error:
+            raise typer.BadParameter(f"can't listen at {host}:{port}: {error.strerror or error}") from error
+        typer.echo(f"http://{host}:{listening}/metrics")
+        thread.join()

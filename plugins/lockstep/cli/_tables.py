@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,9 +18,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from lockstep.cli._row_lines import row_lines
 from lockstep.definition.wal_retention import RetainedWal
 from lockstep.epoch import EpochReport, Json, Outcome, Participant
+from lockstep.errors import SinkRejected
 from lockstep.ledger.report import EpochStatus, HistoryEntry, PipelineStatus
 from lockstep.ledger.retention import HistoryPart, Pruning
 from lockstep.ledger.settings import Override
@@ -36,6 +38,7 @@ from lockstep.operations.wal_log import WalLog
 from lockstep.protocol.planned_sinks import describe_redefined
 from lockstep.protocol.recover import RecoveryReport
 from lockstep.sinks.compacting import Compaction
+from lockstep.sinks.json_rows import json_objects, small_batches
 from lockstep.states import DECIDED, EpochState, ParticipantState
 
 _ROOMY = 100  #: columns of a terminal from which on outputs and sinks are named one by one
@@ -506,3 +509,24 @@ def _sinks(participants: Sequence[Participant], roomy: bool) -> str:
         return ", ".join(f"{one.sink} {at}" for one, at in zip(participants, standing, strict=True))
     furthest = max((one.state for one in participants), key=list(ParticipantState).index)
     return f"{sum(one.state is furthest for one in participants)} of {len(participants)} {furthest}"
+
+
+def row_lines(batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
+    """An object a row, as sinks of JSON write it. What they refuse is text: NaN, infinities, and what has no word."""
+    for batch in small_batches(iter(batches)):
+        try:
+            yield from (one.decode() for one in json_objects(batch, "the rows").to_pylist())
+        except SinkRejected:
+            for row in batch.to_pylist():
+                yield json.dumps(_plain(row), ensure_ascii=False, default=str, separators=(",", ":"))
+
+
+def _plain(value: Any) -> Json:
+    match value:
+        case float() if not math.isfinite(value):
+            return str(value)
+        case dict():
+            return {str(key): _plain(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_plain(item) for item in value]
+    return value

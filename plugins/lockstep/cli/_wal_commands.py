@@ -7,21 +7,20 @@ from typing import Annotated
 
 import typer
 
-from lockstep.cli._commands import (
+from lockstep.cli._app import (
     DISAGREES_EXIT,
-    MOST,
+    MAX_COUNT,
     EpochArgument,
     JsonOption,
     LedgerOption,
     PipelineArgument,
     StagingOption,
     app,
-    print_found,
+    print_result,
     reported,
     runtime_of,
 )
-from lockstep.cli._row_lines import row_lines
-from lockstep.cli._tables import show_diff, show_quarantine, show_rows, show_wals, showing_progress
+from lockstep.cli._tables import row_lines, show_diff, show_quarantine, show_rows, show_wals, showing_progress
 from lockstep.epoch import Json
 from lockstep.ledger.report import to_json
 from lockstep.operations.quarantine import find_quarantine, open_quarantined
@@ -33,7 +32,7 @@ wals = typer.Typer(help="Look into sealed WALs: of epochs under way, and those t
 app.add_typer(wals, name="wal")
 
 OutputArgument = Annotated[str, typer.Argument(help="Name of an output of the transform.")]
-LimitOption = Annotated[int, typer.Option(min=0, max=MOST, help="How many rows; 0: all.")]
+LimitOption = Annotated[int, typer.Option(min=0, max=MAX_COUNT, help="How many rows; 0: all.")]
 WhereOption = Annotated[str | None, typer.Option(help="SQL condition over the columns; needs the extra duckdb.")]
 
 
@@ -42,13 +41,13 @@ def list_(
     pipeline: PipelineArgument,
     ledger: LedgerOption,
     staging: StagingOption,
-    limit: Annotated[int, typer.Option(min=1, max=MOST, help="How many, the youngest epochs first.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, max=MAX_COUNT, help="How many, the youngest epochs first.")] = 100,
     as_json: JsonOption = False,
 ) -> None:
     """Name the sealed WALs that are there, with their rows and bytes, and how long they stay."""
     with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
         found = list_wals(runtime, limit)
-        print_found(as_json, _plain_log(found) if as_json else found, show_wals)
+        print_result(as_json, _plain_log(found) if as_json else found, show_wals)
 
 
 @wals.command(epilog="For instance: lockstep wal show flights 7 delays --where 'minutes > 60' --limit 5")
@@ -89,7 +88,7 @@ def quarantine(
         if output is None:
             found = find_quarantine(runtime, epoch)
             told = {"outputs": found.outputs, "sources": found.sources, "folder": found.folder}
-            print_found(as_json, {"epoch": epoch, **told} if as_json else found, show_quarantine)
+            print_result(as_json, {"epoch": epoch, **told} if as_json else found, show_quarantine)
             return
         batches = open_quarantined(runtime, epoch, output)
         rows = [] if batches is None else read_rows(batches, where, limit or None)
@@ -111,14 +110,14 @@ def diff(
     ledger: LedgerOption,
     staging: StagingOption,
     by: Annotated[list[str] | None, typer.Option(help="Column of a key; more than one: say it again.")] = None,
-    limit: Annotated[int, typer.Option(min=0, max=MOST, help="How many different rows are shown.")] = SHOWN,
+    limit: Annotated[int, typer.Option(min=0, max=MAX_COUNT, help="How many different rows are shown.")] = SHOWN,
     as_json: JsonOption = False,
 ) -> None:
     """Compare the sealed rows of two epochs, as multisets; by digest first. Exit code 3 if they differ."""
     with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
         with showing_progress("rows compared", hidden=as_json) as progress:
             found = diff_wals(runtime, first, second, output, by or (), limit, progress)
-        print_found(as_json, _plain_diff(found) if as_json else found, show_diff)
+        print_result(as_json, _plain_diff(found) if as_json else found, show_diff)
         if not found.equal:
             raise typer.Exit(DISAGREES_EXIT)
 

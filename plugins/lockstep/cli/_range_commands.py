@@ -1,4 +1,4 @@
-"""`lockstep restate`: have what is published read again, and its rows replaced."""
+"""Commands that replace or carry over what is published: `lockstep restate`, `restore` and `savepoint`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lockstep.cli._commands import (
+from lockstep.cli._app import (
     DefinitionOption,
     JsonOption,
     LedgerOption,
@@ -16,19 +16,34 @@ from lockstep.cli._commands import (
     StagingOption,
     app,
     load_definition,
-    print_found,
+    print_result,
     reported,
     runtime_of,
 )
-from lockstep.cli._tables import show_restatable, show_restated
+from lockstep.cli._tables import (
+    show_restatable,
+    show_restated,
+    show_restorable,
+    show_restored,
+    show_savepoint,
+)
 from lockstep.epoch import Input, Interval
 from lockstep.errors import InvalidPipeline
 from lockstep.ledger.report import Report
-from lockstep.operations.restate import find_restatable, plan
+from lockstep.operations.restate import find_restatable
+from lockstep.operations.restate import plan as plan_restate
 from lockstep.operations.restate import restate as restate_epochs
-from lockstep.operations.savepoint import find_after, put_back_state
+from lockstep.operations.restore import find_restorable
+from lockstep.operations.restore import plan as plan_restore
+from lockstep.operations.restore import restore as restore_epoch
+from lockstep.operations.savepoint import export as export_savepoint
+from lockstep.operations.savepoint import find_after, put_back_state, summarize
+from lockstep.operations.savepoint import start as start_from_savepoint
 from lockstep.protocol.pack import require_all_moved
 from lockstep.run import asking, in_process, report_of
+
+savepoints = typer.Typer(help="Take a pipeline's positions and state out, or begin with them.", no_args_is_help=True)
+app.add_typer(savepoints, name="savepoint")
 
 
 @app.command(epilog="For instance: lockstep restate flights --epoch 7 --reason 'a file was corrected' --plan")
@@ -75,8 +90,8 @@ def restate(
         with runtime_of(pipeline, ledger, staging, defined) as runtime:
             found = find_after(runtime, savepoint) if savepoint else find_restatable(runtime, epoch, interval)
             if dry_run:
-                planned = plan(runtime, Report(ledger), found, reads)
-                print_found(as_json, planned, show_restatable)
+                planned = plan_restate(runtime, Report(ledger), found, reads)
+                print_result(as_json, planned, show_restatable)
                 raise typer.Exit(any(one.refusals for one in planned))
             if spark is None:
                 raise InvalidPipeline("say where Spark is: --spark sc://host:port, or a master such as local[*]")
@@ -85,7 +100,7 @@ def restate(
             launch = in_process(defined, spark, runtime.connections)
             members = restate_epochs(runtime, found, reason, launch, jobs, request, reads, asking(spark))
             moved = [(one.epoch, one.already) for one in members if one.error is None and one.epoch is not None]
-            print_found(as_json, [report_of(runtime, *one) for one in moved], show_restated)
+            print_result(as_json, [report_of(runtime, *one) for one in moved], show_restated)
             require_all_moved(members)
 
 
@@ -104,3 +119,65 @@ def _moment(option: str, text: str) -> datetime:
         return datetime.fromisoformat(text)
     except ValueError as error:
         raise typer.BadParameter(f"{option} is {text!r}, no ISO 8601 date and time") from error
+
+
+@app.command(epilog="For instance: lockstep restore flights --epoch 7 --reason 'the corrected file was wrong' --plan")
+def restore(
+    pipeline: PipelineArgument,
+    ledger: LedgerOption,
+    staging: StagingOption,
+    reason: ReasonOption,
+    epoch: Annotated[int, typer.Option(help="Number of the epoch whose rows are to be shown again.")],
+    generation: Annotated[
+        int | None,
+        typer.Option(min=0, help="In place of that epoch's: rows of this generation of its range; 0: the original."),
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", "--plan", help="Only show what would be shown in place of what, and what refuses."),
+    ] = False,
+    definition: DefinitionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show an earlier generation's rows again in every sink, by one decision; from its kept WAL, without Spark.
+
+    Run again with the same reason it goes on with what it began. Exit code 1 if --plan finds that it would be refused.
+    """
+    with reported(as_json), runtime_of(pipeline, ledger, staging, load_definition(pipeline, definition)) as runtime:
+        current, wanted = find_restorable(runtime, epoch, generation)
+        if dry_run:
+            planned = plan_restore(runtime, current, wanted)
+            print_result(as_json, planned, show_restorable)
+            raise typer.Exit(bool(planned.refusals))
+        member = restore_epoch(runtime, current, wanted, reason)
+        require_all_moved([member])
+        assert member.epoch is not None
+        print_result(as_json, [report_of(runtime, member.epoch, member.already)], show_restored)
+
+
+@savepoints.command(epilog="For instance: lockstep savepoint export clicks --to /mnt/savepoints/clicks")
+def export(
+    pipeline: PipelineArgument,
+    to: Annotated[str, typer.Option("--to", help="Folder to write to: an absolute path, or a URI.")],
+    ledger: LedgerOption,
+    staging: StagingOption,
+    epoch: Annotated[int | None, typer.Option(help="Number of a decided epoch; default: the last one.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Copy the positions an epoch was read up to, and its state if it has any, to a folder of its own."""
+    with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
+        print_result(as_json, summarize(export_savepoint(runtime, to, epoch)), show_savepoint)
+
+
+@savepoints.command(epilog="For instance: lockstep savepoint start clicks --from /mnt/savepoints/clicks")
+def start(
+    pipeline: PipelineArgument,
+    source: Annotated[str, typer.Option("--from", help="Folder that holds a savepoint.")],
+    ledger: LedgerOption,
+    staging: StagingOption,
+    definition: DefinitionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Have a pipeline that has no epoch yet go on where a savepoint ends."""
+    with reported(as_json), runtime_of(pipeline, ledger, staging, load_definition(pipeline, definition)) as runtime:
+        print_result(as_json, summarize(start_from_savepoint(runtime, source)), show_savepoint)
