@@ -190,14 +190,14 @@ REFUSED: list[tuple[tuple[Any, ...], int, str]] = [
     ((), 2, "either --epoch"),
     (("--epoch", 1, "--from", "2013-01-01T00:00:00Z"), 2, "either --epoch"),
     (("--from", "2013-01-01T00:00:00Z"), 2, "go together"),
-    (("--from", "yesterday", "--to", "2013-01-02T00:00:00Z"), 2, "no ISO 8601"),
+    (("--from", "yesterday", "--to", "2013-01-02T00:00:00Z"), 2, "not an ISO 8601"),
     (("--from", "2013-01-01T00:00:00", "--to", "2013-01-02T00:00:00"), 1, "no time zone"),
     (("--from", "2013-01-01T12:00:00Z", "--to", "2013-01-03T00:00:00Z"), 1, "only a part of"),
     (("--from", "2014-01-01T00:00:00Z", "--to", "2014-01-02T00:00:00Z"), 1, "shows nothing of"),
     (("--epoch", 7), 1, "no epoch 7"),
     (("--epoch", 1, "--reason", " ", "--spark", "none"), 2, "one line of printable text"),
     (("--epoch", 1, "--request", " ", "--spark", "none"), 1, "a request's name"),
-    (("--epoch", 1), 1, "say where Spark is"),
+    (("--epoch", 1), 1, "no Spark is given"),
 ]
 
 

@@ -1,10 +1,11 @@
-"""`lockstep`: look at epochs, and get stuck ones going again.
+"""`lockstep`: shows epochs and repairs stuck ones.
 
 The ledger, staging and each sink's connection come from options or from the environment: LOCKSTEP_LEDGER,
-LOCKSTEP_STAGING, and LOCKSTEP_<ID> for the connection of that id (LOCKSTEP_CONNECTION_<ID> where the short name means
-something else, such as LOCKSTEP_STAGING; passwords through PGPASSFILE). `lockstep env` prints
-them for the running stack. Exit codes: 0 done, 1 an error for a person, or `status` found something stuck, 2 wrong
-usage, 3 rows disagree, 75 try again later.
+LOCKSTEP_STAGING, and LOCKSTEP_<ID> for the connection of that id (LOCKSTEP_CONNECTION_<ID> if the short name is
+taken, such as LOCKSTEP_STAGING; passwords through PGPASSFILE). `lockstep env` prints them for the running stack.
+
+Exit codes: 0 done, 1 an error that needs a person, or `status` found something stuck, 2 wrong usage, 3 rows differ,
+75 try again later.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ app = typer.Typer(name="lockstep", help=__doc__, no_args_is_help=True, pretty_ex
 
 TERMINAL_EXIT = STUCK_EXIT = 1
 DISAGREES_EXIT, RETRYABLE_EXIT = 3, 75  # 75: EX_TEMPFAIL of sysexits.h
-MAX_COUNT = 1_000_000_000  #: of whatever is counted
+MAX_COUNT = 1_000_000_000  #: for options that count
 
 LedgerOption = Annotated[str, typer.Option("--ledger", envvar="LOCKSTEP_LEDGER", help="DSN of the ledger.")]
 StagingOption = Annotated[str, typer.Option("--staging", envvar="LOCKSTEP_STAGING", help="URI of staging storage.")]
@@ -53,13 +54,13 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of 
 
 
 def require_line(reason: str | None) -> str | None:
-    """A reason that fits into a history that people read. Raises `typer.BadParameter`."""
+    """Return a reason that fits into the history. Raises `typer.BadParameter`."""
     if reason is not None and (not reason.strip() or not reason.isprintable() or len(reason) > 1000):
-        raise typer.BadParameter("it has to be one line of printable text, of at most 1,000 characters")
+        raise typer.BadParameter("it has to be one line of printable text of at most 1,000 characters")
     return reason
 
 
-ReasonOption = Annotated[str, typer.Option("--reason", callback=require_line, help="Why; kept in the history.")]
+ReasonOption = Annotated[str, typer.Option("--reason", callback=require_line, help="Why; stored in the history.")]
 PipelineArgument = Annotated[str, typer.Argument(help="Name of the pipeline.")]
 DefinitionOption = Annotated[
     str | None, typer.Option(help="Where the pipeline is defined, module:name; default: spark_apps.<pipeline>.")
@@ -67,14 +68,14 @@ DefinitionOption = Annotated[
 EpochArgument = Annotated[int, typer.Argument(help="Number of the epoch; see `lockstep status`.")]
 
 
-def print_version(asked: bool) -> None:
-    if asked:
+def print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"lockstep {__version__}")
         raise typer.Exit
 
 
 class LogFormat(StrEnum):
-    """How log lines come."""
+    """Format of log lines."""
 
     TEXT = "text"
     JSON = "json"
@@ -83,16 +84,16 @@ class LogFormat(StrEnum):
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version, and end.")
+        bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
     log_format: Annotated[
         LogFormat,
-        typer.Option(envvar=log_context.FORMAT, help="json: log lines, and errors, as JSON on stderr, with fields."),
+        typer.Option(envvar=log_context.FORMAT, help="json: log lines and errors as JSON on stderr, with fields."),
     ] = LogFormat.TEXT,
 ) -> None:
     if log_format is LogFormat.JSON:
         log_context.log_json()
-    if not sys.stdout:  # it is closed: what is opened next would be file 1, and be given the answer
+    if not sys.stdout:  # closed: the next file that is opened would become file 1 and receive the output
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
 
 
@@ -103,21 +104,21 @@ def runtime_of(name: str, ledger: str, staging: str, definition: Pipeline | None
 
 
 def load_definition(pipeline: str, definition: str | None) -> Pipeline:
-    sys.path.insert(0, str(Path.cwd()))  # as `python -m` does: definitions stand in the checkout, not in site-packages
+    sys.path.insert(0, str(Path.cwd()))  # as `python -m` does: definitions are in the checkout, not in site-packages
     reference = definition or f"spark_apps.{pipeline}:pipeline"
     module, _, name = reference.partition(":")
     try:
-        found = getattr(importlib.import_module(module), name or "pipeline")
-        if isinstance(found, Pipeline) and found.name == pipeline:
-            return found
+        pipeline_object = getattr(importlib.import_module(module), name or "pipeline")
+        if isinstance(pipeline_object, Pipeline) and pipeline_object.name == pipeline:
+            return pipeline_object
     except (LockstepError, KeyboardInterrupt):
         raise
-    except BaseException as error:  # whatever a module may do
+    except BaseException as error:  # importing a module can raise anything
         frames = [at for at in extract_tb(error.__traceback__)[1:] if not re.search("^<|/lib/python", at.filename)]
         place = "".join(f" in {at.filename}, line {at.lineno}" for at in frames[-1:])
-        text = " ".join(str(TracebackException.from_exception(error)).split())  # even where `str(error)` raises
+        text = " ".join(str(TracebackException.from_exception(error)).split())  # works even if `str(error)` raises
         what = f"{type(error).__name__}: {text}{place}"
-        raise InvalidPipeline(f"{reference} can't be imported: {what}; say --definition module:name") from error
+        raise InvalidPipeline(f"{reference} can't be imported: {what}; give --definition module:name") from error
     raise InvalidPipeline(f"{reference} is not pipeline {pipeline!r}")
 
 
@@ -130,7 +131,7 @@ def print_result(as_json: bool, value: Any, show: Any) -> None:
 
 @contextmanager
 def reported(as_json: bool) -> Iterator[None]:
-    """One line for an expected error, on stderr, and an exit code that tells whether to try again."""
+    """Print an expected error in one line on stderr, and exit with a code that says whether to try again."""
     try:
         yield
         sys.stdout.flush()
@@ -143,13 +144,13 @@ def reported(as_json: bool) -> Iterator[None]:
         else:
             typer.echo(visible(f"{kind}: {error}"), err=True)
         raise typer.Exit(RETRYABLE_EXIT if isinstance(error, Retryable) else TERMINAL_EXIT) from error
-    except UnicodeEncodeError as error:  # of an argument's bytes Python makes half surrogate pairs; none is quoted
-        typer.echo(f"an argument or the answer has text that isn't {error.encoding}: set PYTHONUTF8=1", err=True)
+    except UnicodeEncodeError as error:  # Python turns an argument's invalid bytes into surrogates
+        typer.echo(f"an argument or the output has text that isn't {error.encoding}: set PYTHONUTF8=1", err=True)
         raise typer.Exit(TERMINAL_EXIT) from error
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
             raise
-        with suppress(OSError, ValueError):  # or the interpreter would try once more
+        with suppress(OSError, ValueError):  # or the interpreter would flush again at exit
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        typer.echo(f"the answer can't be written to the standard output: {error.strerror}", err=True)
+        typer.echo(f"the output can't be written to stdout: {error.strerror}", err=True)
         raise typer.Exit(TERMINAL_EXIT) from error
