@@ -316,7 +316,7 @@ def test_renumber_knows_the_sinks_of_the_definition(
     world.run(RUN, next(world.days))
     command = ("renumber", "numbers", "--lacking", "later", "--reason", "it stays away")
     assert "numbers has no sink later, but files, warehouse; " in (refused := lockstep(*command)).stderr
-    assert "give --definition module:name" in refused.stderr
+    assert "say --definition module:name" in refused.stderr
     later = FileSink("later", output="numbers", path=str(world.folder / "later"))
     module: Any = ModuleType("spark_apps.numbers")
     module.pipeline = replace(world.pipeline, sinks=[*world.pipeline.sinks, later])

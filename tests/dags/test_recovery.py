@@ -202,10 +202,10 @@ def begun_by(ledger: Ledger, task: str, number: int = 1) -> Epoch:
 
 
 def comes(ledger: Ledger, epoch: Epoch, answers: Any) -> str | None:
-    from lockstep.airflow._actors import what_comes
+    from lockstep.airflow._actors import pending_tasks
 
     with closing(Report(ledger._connection.dsn)) as report:
-        return what_comes(epoch, report, cast("Context", {"ti": answers}))
+        return pending_tasks(epoch, report, cast("Context", {"ti": answers}))
 
 
 BETWEEN = {"begin": "success", "stage": "success", "prepare.delays": None, "publish.delays": None, "abort": "skipped"}

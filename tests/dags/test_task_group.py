@@ -245,7 +245,7 @@ def in_a_mapped_group() -> None:
         ({}, lambda: group(ORDERS, pack=3), "say pack=1"),
         ({}, lambda: group(ORDERS, map_shards=True), "no sink has more than one shard"),
         ({}, lambda: group(SHARDED, map_shards=True, pack=1), "leave one of them away"),
-        ({}, lambda: group(pipeline_of(Days(), recovery_grace=timedelta(minutes=1))), "hold is 0:01:00"),
+        ({}, lambda: group(pipeline_of(Days(), recovery_grace=timedelta(minutes=1))), "recovery_grace is 0:01:00"),
         ({}, lambda: mapped([], group_id="all"), "mapped over none"),
         ({}, lambda: mapped([ORDERS, ORDERS], group_id="all"), "orders more than once"),
         ({}, in_a_mapped_group, "is a mapped task group"),

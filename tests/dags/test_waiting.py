@@ -79,7 +79,7 @@ def no_ledger(monkeypatch: pytest.MonkeyPatch) -> list[timedelta]:
         yield None
 
     monkeypatch.setattr(operators, "open_runtime", opened)
-    monkeypatch.setattr(operators, "hold_meanwhile", lambda runtime, run, pause: kept.append(pause))
+    monkeypatch.setattr(operators, "keep_lease", lambda runtime, run, pause: kept.append(pause))
     return kept
 
 

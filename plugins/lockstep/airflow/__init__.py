@@ -16,9 +16,9 @@ def require_airflow() -> None:
     """Raise `PackageTooOld` of an Airflow without what is imported here, by its number instead of by a name that it
     lacks. None at all is left to the import."""
     with suppress(PackageNotFoundError):
-        if Version(found := version("apache-airflow")) < Version(OLDEST):
+        if Version(installed := version("apache-airflow")) < Version(OLDEST):
             raise PackageTooOld(
-                f"Airflow {found} is too old: {OLDEST} or newer is needed; older ones lack airflow.sdk, or what "
+                f"Airflow {installed} is too old: {OLDEST} or newer is needed; older ones lack airflow.sdk, or what "
                 "Lockstep's DAGs take from it",
                 name="airflow",
             )

@@ -36,10 +36,10 @@ class TaskActor:
     @classmethod
     def named(cls, actor: str) -> Self | None:
         """None: no task of Airflow's did it."""
-        found = _NAMED.fullmatch(actor)
-        if found is None:
+        match = _NAMED.fullmatch(actor)
+        if match is None:
             return None
-        return cls(found["dag"], found["run"], found["task"], int(found["map"]) if found["map"] else None)
+        return cls(match["dag"], match["run"], match["task"], int(match["map"]) if match["map"] else None)
 
 
 def actor_of(task: Any) -> str:
@@ -54,10 +54,10 @@ _BEYOND_A_PAUSE = frozenset({"queued", "running", "restarting"})  #: of a paused
 _log = logging.getLogger(__name__)
 
 
-def what_comes(epoch: Epoch, report: Report, context: Context) -> str | None:
+def pending_tasks(epoch: Epoch, report: Report, context: Context) -> str | None:
     """The tasks before the decision that haven't ended in the run of the epoch's attempt, for people; None if there are
     none, or no run of this Airflow began it. An Airflow that doesn't answer counts as one that has some."""
-    began = _begin_of(epoch, report)
+    began = _find_begin(epoch, report)
     if began is None:
         return None
     task: Any = context["ti"]
@@ -69,10 +69,14 @@ def what_comes(epoch: Epoch, report: Report, context: Context) -> str | None:
     return f"{', '.join(ahead)} of run {began.run_id} of DAG {began.dag_id}" if ahead else None
 
 
-def _begin_of(epoch: Epoch, report: Report) -> TaskActor | None:
+def _find_begin(epoch: Epoch, report: Report) -> TaskActor | None:
     """The task that opened the attempt; None where that was no task, or the attempt was voided since."""
-    own = [one for one in report.history(epoch.pipeline, epoch.id) if one.sink is None and one.attempt == epoch.attempt]
-    return TaskActor.named(own[0].actor) if own and own[0].role == Role.BEGIN else None
+    entries = [
+        entry
+        for entry in report.history(epoch.pipeline, epoch.id)
+        if entry.sink is None and entry.attempt == epoch.attempt
+    ]
+    return TaskActor.named(entries[0].actor) if entries and entries[0].role == Role.BEGIN else None
 
 
 def _unfinished(began: TaskActor, task: Any) -> list[str]:

@@ -120,12 +120,12 @@ __all__ = [
     "as_raised",
     "defers_by_default",
     "documentation_of_group",
+    "emit_events",
     "events_of",
     "growth_of",
     "is_over",
     "no_retry_of_terminal",
     "teams_of",
-    "tell",
     "width_of",
 ]
 
@@ -160,8 +160,8 @@ def defers_by_default() -> bool:
 
 def growth_of(task: Any) -> float:
     """By what each pause between a task's tries is longer than the one before; `TWOFOLD` is how to say 2."""
-    told = task.retry_exponential_backoff
-    return 2.0 if told and TWOFOLD is True else float(told or 1.0)
+    growth = task.retry_exponential_backoff
+    return 2.0 if growth and TWOFOLD is True else float(growth or 1.0)
 
 
 def documentation_of_group(markdown: str) -> dict[str, Any]:
@@ -204,24 +204,24 @@ class _Apart(AssetUniqueKey):
     __hash__ = object.__hash__
 
 
-def tell(task: BaseOperator, context: Context, events: Sequence[Event]) -> None:
+def emit_events(task: BaseOperator, context: Context, events: Sequence[Event]) -> None:
     """Have Airflow write these events, and no others, when the task has succeeded. What it does then goes by the task's
     outlets as they are at its end: it writes an event for each. In a run with a partition key Airflow gives that to
     every event without one, which then starts no DAG: these are left to the recovery DAG."""
     if getattr(context.get("dag_run"), "partition_key", None) is not None:
         events = [event for event in events if event.partition is not None]
-    task.outlets = list({outlet.name: outlet for outlet in (one.alias or one.asset for one in events)}.values())
-    begun: set[str] = set()
+    task.outlets = list({outlet.name: outlet for outlet in (event.alias or event.asset for event in events)}.values())
+    assets: set[str] = set()
     accessors: Any = context["outlet_events"] if events else None
     for event in events:
         if event.alias is not None:
             accessors[event.alias].add(event.asset, extra=event.extra)
             continue
         accessor = accessors[event.asset]
-        if event.asset.name in begun:
+        if event.asset.name in assets:
             key = _Apart(event.asset.name, event.asset.uri)
             accessor = accessors._dict[key] = OutletEventAccessor(key=key)
-        begun.add(event.asset.name)
+        assets.add(event.asset.name)
         accessor.extra = event.extra
         if event.partition is not None:
             accessor.add_partitions(event.partition)
@@ -232,41 +232,41 @@ def events_of(asset: Asset) -> Iterator[dict[str, Any]]:
     them; 3.1 tells all at once, the oldest first. Where one part ends and the next begins Airflow's own rows say, so
     nothing depends on what any clock shows. Raises `EventsUnread`."""
     in_parts = "limit" in comms.GetAssetEventByAsset.model_fields
-    most, before = _AT_ONCE, None
+    limit, before = _AT_ONCE, None
     while True:
         try:
-            found = _asked(
-                comms.GetAssetEventByAsset, name=asset.name, uri=asset.uri, before=before, limit=most, ascending=False
+            events = _ask_supervisor(
+                comms.GetAssetEventByAsset, name=asset.name, uri=asset.uri, before=before, limit=limit, ascending=False
             ).asset_events
         except Exception as error:  # of the api-server, the socket, or the answer's form: whichever each version has
-            told = (str(error).strip().splitlines() or [""])[0]
+            reason = (str(error).strip().splitlines() or [""])[0]
             raise EventsUnread(
-                f"Airflow's events of asset {asset.name} can't be read: {type(error).__name__}: {told}"
+                f"Airflow's events of asset {asset.name} can't be read: {type(error).__name__}: {reason}"
             ) from error
-        yield from (event.extra or {} for event in found)
-        if not in_parts or len(found) < most:
+        yield from (event.extra or {} for event in events)
+        if not in_parts or len(events) < limit:
             return
-        if found[-1].timestamp == before:  # the part was of one moment alone
-            most *= 2
-        before = found[-1].timestamp
+        if events[-1].timestamp == before:  # the part was of one moment alone
+            limit *= 2
+        before = events[-1].timestamp
 
 
 def is_over(dag_id: str, run_id: str) -> bool:
     """Whether a run has ended, or is gone."""
     try:
-        state = _asked(comms.GetDagRunState, dag_id=dag_id, run_id=run_id).state
+        state = _ask_supervisor(comms.GetDagRunState, dag_id=dag_id, run_id=run_id).state
     except Exception as unknown:  # whichever error each version has for it
         _log.debug("run %s of %s: %s", run_id, dag_id, unknown)
         return True
     return str(state) not in ("queued", "running")
 
 
-def _asked(question: Any, **said: Any) -> Any:
+def _ask_supervisor(message: Any, **arguments: Any) -> Any:
     """What the api-server answers to a task; what a version can't be told is left out."""
     from airflow.sdk.execution_time import task_runner  # has it while a task runs
 
-    known = {name: value for name, value in said.items() if name in question.model_fields}
-    answer = task_runner.SUPERVISOR_COMMS.send(question(**known))
+    supported = {name: value for name, value in arguments.items() if name in message.model_fields}
+    answer = task_runner.SUPERVISOR_COMMS.send(message(**supported))
     if isinstance(answer, comms.ErrorResponse):
         raise RuntimeError(f"Airflow answers {answer.error}")
     return answer
@@ -281,11 +281,11 @@ def one_at_a_time(decoder: Any) -> None:
     send, lock = decoder.send, threading.RLock()  # a signal's handler may ask in the midst of a question
 
     @wraps(send)
-    def alone(self: Any, *arguments: Any, **named: Any) -> Any:
+    def locked_send(self: Any, *arguments: Any, **keywords: Any) -> Any:
         with lock:
-            return send(self, *arguments, **named)
+            return send(self, *arguments, **keywords)
 
-    decoder.send = alone
+    decoder.send = locked_send
 
 
 one_at_a_time(comms.CommsDecoder)

@@ -39,9 +39,9 @@ class LockstepOperator(BaseOperator):
     """Airflow logs what is raised with every frame and every cause: of Lockstep's errors only the sentence is left."""
 
     def execute(self, context: Context) -> Any:
-        return self.tell(context)
+        return self.run_task(context)
 
-    def tell(self, context: Context) -> Any:
+    def run_task(self, context: Context) -> Any:
         """`execute` for a task that is resumed, which Airflow lets nobody call but itself."""
         try:
             return self.perform(context)
@@ -75,7 +75,7 @@ class LockstepOperator(BaseOperator):
 
 PATIENCE = timedelta(hours=2)
 _GRACE = timedelta(minutes=1)  #: how much later than a triggerer the scheduler wakes a task, if no triggerer has
-_PLACES = 20  #: for which a triggerer looks at once
+_MAX_PLACES = 20  #: for which a triggerer looks at once
 _log = logging.getLogger(__name__)
 
 
@@ -100,12 +100,12 @@ class WaitingOperator(LockstepOperator):
         self.max_wait = max_wait
         self.deferrable = defers_by_default() if deferrable is None else deferrable
         self._since: datetime | None = None
-        self._misled: frozenset[str] = frozenset()
+        self._ignored: frozenset[str] = frozenset()
 
-    def wait_for(self, missing: Sequence[Retryable], told: Retryable, context: Context) -> Wait:
+    def wait_for(self, missing: Sequence[Retryable], error: Retryable, context: Context) -> Wait:
         """How to wait for all of `missing`, of which `told` speaks. Raises `WaitedInVain`."""
-        places = [place for place in _places_of(missing) if place not in self._misled] if self.deferrable else []
-        return wait_after(told, self, context, self.max_wait, places=places[:_PLACES], since=self._since)
+        places = [place for place in _places_of(missing) if place not in self._ignored] if self.deferrable else []
+        return wait_after(error, self, context, self.max_wait, places=places[:_MAX_PLACES], since=self._since)
 
     def away(self, wait: Wait) -> BaseException:
         """What a task raises to be run again when there is reason to look again."""
@@ -119,15 +119,15 @@ class WaitingOperator(LockstepOperator):
         return TaskDeferred(
             trigger=trigger(wait.places, wait.since.isoformat(), until.isoformat(), every),
             method_name=self.look_again.__name__,
-            kwargs={"since": wait.since.isoformat(), "misled": sorted(self._misled)},
+            kwargs={"since": wait.since.isoformat(), "ignored": sorted(self._ignored)},
             timeout=wait.pause + _GRACE,
         )
 
-    def look_again(self, context: Context, since: str, misled: Sequence[str], event: Sequence[str] = ()) -> Any:
+    def look_again(self, context: Context, since: str, ignored: Sequence[str], event: Sequence[str] = ()) -> Any:
         """Where the triggerer has seen files, at the places `event`, a task that misses them all the same doesn't have
         it look there again: it would be woken at once, and again, and again."""
-        self._since, self._misled = datetime.fromisoformat(since), frozenset(misled) | frozenset(event or ())
-        return self.tell(context)
+        self._since, self._ignored = datetime.fromisoformat(since), frozenset(ignored) | frozenset(event or ())
+        return self.run_task(context)
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
         """A triggerer that lacks Lockstep, or is away, costs no try: the task looks, and waits on without it."""
@@ -135,7 +135,7 @@ class WaitingOperator(LockstepOperator):
             return super().resume_execution(next_method, next_kwargs, context)
         _log.warning("no triggerer has looked (%s): waiting without", (next_kwargs or {}).get("error"))
         self.deferrable = False
-        return self.tell(context)
+        return self.run_task(context)
 
 
 def wait_after(
@@ -159,20 +159,20 @@ def wait_after(
             f"waited {_rounded(waited)} in vain: {error}. Clear the run from begin to wait again; "
             f"epoch_dag(…, max_wait=timedelta(…)) waits longer"
         ) from error
-    least, most = _delta(task.retry_delay), _delta(task.max_retry_delay or task.retry_delay)
+    min_pause, max_pause = _delta(task.retry_delay), _delta(task.max_retry_delay or task.retry_delay)
     looks = "the triggerer looks for it, and this task again" if places else "looks again"
     if of_job:
-        pause = most if places else min(max(waited / 2, least), most)
+        pause = max_pause if places else min(max(waited / 2, min_pause), max_pause)
         ends = f"has waited for {_rounded(waited)}"
     else:
-        pause = max(waited / 2, most) if places else min(max(waited / 2, least), most)
+        pause = max(waited / 2, max_pause) if places else min(max(waited / 2, min_pause), max_pause)
         pause = min(pause, max_wait - waited)
         ends = f"gives up in {_rounded(max_wait - waited)}"
     _log.info("waiting, %s: %s; %s in %s, %s", type(error).__name__, error, looks, _rounded(pause), ends)
-    return Wait(began, pause, least, tuple(places), of_job)
+    return Wait(began, pause, min_pause, tuple(places), of_job)
 
 
-def hold_meanwhile(runtime: Runtime, run: RunKey, pause: timedelta) -> None:
+def keep_lease(runtime: Runtime, run: RunKey, pause: timedelta) -> None:
     """Keep the lease of the run's attempt, if it has opened one: an epoch that waits must not look abandoned."""
     attempt = runtime.ledger.find_run(run)
     if attempt is not None:
@@ -182,7 +182,7 @@ def hold_meanwhile(runtime: Runtime, run: RunKey, pause: timedelta) -> None:
 def _places_of(missing: Sequence[Retryable]) -> list[str]:
     """Where files are missing; nothing if one of `missing` is another matter, for which nobody can look."""
     seen = [error for error in missing if isinstance(error, (SourceNotReady, JobAtWork)) and error.places]
-    return list(dict.fromkeys(place for one in seen for place in one.places)) if len(seen) == len(missing) else []
+    return list(dict.fromkeys(place for error in seen for place in error.places)) if len(seen) == len(missing) else []
 
 
 def _first_look(context: Context) -> datetime:

@@ -65,8 +65,8 @@ class YarnJobs:
 
     def find(self, submitted: Any, token: str) -> str | None:
         """The handle of the job that a hook has handed in. Raises `StageFailed` when nobody can tell."""
-        told = str(submitted._yarn_application_id)  # the last word of the log that looked like one
-        return told if _APPLICATION_ID.fullmatch(told) else self._ask_for(f"lockstep-{token}")
+        application = str(submitted._yarn_application_id)  # the last word of the log that looked like one
+        return application if _APPLICATION_ID.fullmatch(application) else self._ask_for(f"lockstep-{token}")
 
     def _ask_for(self, tag: str) -> str | None:
         import requests
@@ -76,8 +76,8 @@ class YarnJobs:
         try:
             answer = requests.get(page, {"applicationTags": tag}, auth=login, timeout=hook._HTTP_TIMEOUT)
             answer.raise_for_status()
-            found = ((answer.json().get("apps") or {}).get("app")) or []
-            return str(found[0]["id"]) if found else None
+            applications = ((answer.json().get("apps") or {}).get("app")) or []
+            return str(applications[0]["id"]) if applications else None
         except (requests.RequestException, ValueError) as error:  # whose text has the address, and what stands in it
             raise StageFailed(
                 f"spark-submit told no id of its job, and YARN none by tag {tag}: {type(error).__name__}"
@@ -85,10 +85,10 @@ class YarnJobs:
 
     def state(self, handle: str) -> JobState:
         try:
-            found = self._make_hook().query_yarn_application_status(handle)
+            status = self._make_hook().query_yarn_application_status(handle)
         except RuntimeError as error:
             return JobState.FAILED if "HTTP 404" in str(error) else _unknown(handle, error)
-        return {"SUCCEEDED": JobState.SUCCEEDED, "FAILED": JobState.FAILED}.get(found, JobState.RUNNING)
+        return {"SUCCEEDED": JobState.SUCCEEDED, "FAILED": JobState.FAILED}.get(status, JobState.RUNNING)
 
     def cancel(self, handle: str) -> None:
         self._make_hook()._kill_yarn_application(handle)
@@ -163,12 +163,12 @@ def _files(package: str) -> Iterator[tuple[Path, str]]:
         path = file_of(package)
         yield path, path.name
         return
-    named: set[str] = set()  # of a package in several folders: what is imported is the first folder's
+    seen: set[str] = set()  # of a package in several folders: what is imported is the first folder's
     for location in map(Path, spec.submodule_search_locations):
         for file in sorted(location.rglob("*")):
             name = f"{package}/{file.relative_to(location).as_posix()}"
-            if file.suffix in _SHIPPED and file.is_file() and name not in named:
-                named.add(name)
+            if file.suffix in _SHIPPED and file.is_file() and name not in seen:
+                seen.add(name)
                 yield file, name
 
 
@@ -216,15 +216,17 @@ class Launcher(Protocol):
     def cancel(self) -> None: ...
 
 
-def launcher(pipeline: Pipeline, conn_id: str, submit: Mapping[str, Any], own: JobLauncher | None = None) -> Launcher:
+def launcher(
+    pipeline: Pipeline, conn_id: str, submit: Mapping[str, Any], job_launcher: JobLauncher | None = None
+) -> Launcher:
     """The launcher that the Connection asks for, or else the user's `own`. `submit`: further arguments of Airflow's
     SparkSubmitHook."""
-    if own is not None:
-        return OwnLauncher(pipeline, own)
-    found = connection(conn_id)
-    if _is_connect(found):
+    if job_launcher is not None:
+        return OwnLauncher(pipeline, job_launcher)
+    conn = connection(conn_id)
+    if _is_connect(conn):
         return ConnectLauncher(pipeline, conn_id)
-    return SubmitLauncher(pipeline, conn_id, found, submit)
+    return SubmitLauncher(pipeline, conn_id, conn, submit)
 
 
 def asking(conn_id: str) -> AskSpark:
@@ -242,8 +244,8 @@ def asking(conn_id: str) -> AskSpark:
     return ask
 
 
-def _is_connect(found: Connection) -> bool:
-    return found.conn_type in _CONNECT_TYPES or (found.host or "").startswith("sc://")
+def _is_connect(conn: Connection) -> bool:
+    return conn.conn_type in _CONNECT_TYPES or (conn.host or "").startswith("sc://")
 
 
 def _url(conn_id: str) -> str:
@@ -267,16 +269,16 @@ class PackLauncher:
         self._running: list[Launcher] = []
 
     def __call__(self, request_uri: str) -> None:
-        one = self._make()
-        self._running.append(one)
+        running = self._make()
+        self._running.append(running)
         try:
-            one(request_uri)
+            running(request_uri)
         finally:
-            self._running.remove(one)
+            self._running.remove(running)
 
     def cancel(self) -> None:
-        for one in list(self._running):
-            one.cancel()
+        for running in list(self._running):
+            running.cancel()
 
 
 class ConnectLauncher:
@@ -308,13 +310,13 @@ class ConnectLauncher:
 class SubmitLauncher:
     """spark-submit for `local[*]`, `spark://…`, `yarn` and `k8s://…`, by the provider's SparkSubmitHook."""
 
-    def __init__(self, pipeline: Pipeline, conn_id: str, found: Connection, submit: Mapping[str, Any]) -> None:
+    def __init__(self, pipeline: Pipeline, conn_id: str, conn: Connection, submit: Mapping[str, Any]) -> None:
         self.reference = pipeline.reference()
         self._sources = pipeline.sources
         self._conn_id = conn_id
-        self.master = _master_of(found)
+        self.master = _master_of(conn)
         self._arguments = dict(submit)
-        self._extra: Mapping[str, Any] = found.extra_dejson
+        self._extra: Mapping[str, Any] = conn.extra_dejson
         self._hook: Any = None
 
     @property
@@ -358,8 +360,8 @@ class SubmitLauncher:
     ) -> Any:
         self._application = self._arguments.get("application") or file_of(APPLICATION)
         code = [str(ship(_packages(self.reference), folder)), self._arguments.get("py_files", "")]
-        given = {"py_files": ",".join(filter(None, code)), "application_args": ["--request", request_uri]}
-        return self.make_hook(settings, **given, **tracking)
+        job_arguments = {"py_files": ",".join(filter(None, code)), "application_args": ["--request", request_uri]}
+        return self.make_hook(settings, **job_arguments, **tracking)
 
     def make_hook(self, settings: Mapping[str, str] = MappingProxyType({}), **arguments: Any) -> Any:
         """Of Airflow's, for the Connection, with the user's arguments and over them these."""
@@ -367,8 +369,8 @@ class SubmitLauncher:
 
         usual = {name: value for name, value in self._arguments.items() if name != "application"}
         conf = {**(_LOCAL_CONF if self.is_local else {}), **settings, **(usual.pop("conf", None) or {})}
-        named = {"name": f"lockstep {self.reference}", **usual, **arguments}
-        hook = SubmitHook(conn_id=self._conn_id, conf=conf, **named)
+        hook_arguments = {"name": f"lockstep {self.reference}", **usual, **arguments}
+        hook = SubmitHook(conn_id=self._conn_id, conf=conf, **hook_arguments)
         hook._log = DriverLog(hook.log)
         return hook
 
@@ -405,8 +407,8 @@ class DriverLog:
     def __init__(self, log: Any) -> None:
         self._log = log
 
-    def info(self, event: str, *arguments: Any, **named: Any) -> None:
-        (self._log.info if arguments or named else self._log.debug)(event, *arguments, **named)
+    def info(self, event: str, *arguments: Any, **keywords: Any) -> None:
+        (self._log.info if arguments or keywords else self._log.debug)(event, *arguments, **keywords)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._log, name)
@@ -497,8 +499,8 @@ def _packages(reference: str) -> tuple[str, ...]:
     return APPLICATION.partition(".")[0], reference.partition(":")[0].partition(".")[0]
 
 
-def _master_of(found: Connection) -> str:
+def _master_of(conn: Connection) -> str:
     """As SparkSubmitHook reads it: the scheme may stand in conn_type, the port may stand apart."""
-    host = found.host or ""
-    whole = found.conn_type == "spark" and ("://" in host or not found.port)
-    return (host if whole else f"{found.conn_type}://{host}") + (f":{found.port}" if found.port else "")
+    host = conn.host or ""
+    has_master = conn.conn_type == "spark" and ("://" in host or not conn.port)
+    return (host if has_master else f"{conn.conn_type}://{host}") + (f":{conn.port}" if conn.port else "")

@@ -71,7 +71,7 @@ def _seconds(delay: timedelta | float) -> float:
     return delay.total_seconds() if isinstance(delay, timedelta) else delay
 
 
-def require_hold(pipeline: Pipeline, path: Iterable[BaseOperator]) -> None:
+def require_recovery_grace(pipeline: Pipeline, path: Iterable[BaseOperator]) -> None:
     """Raise `InvalidPipeline` if recovery would void an attempt that is still being retried."""
     needed = sum((longest_wait(task) for task in path), timedelta())
     if pipeline.recovery_grace < needed:
@@ -103,13 +103,13 @@ _DOCS = {
 }
 
 
-_OF_SINKS = frozenset({"prepare", "publish", "publish_shards"})
+_SINK_PHASES = frozenset({"prepare", "publish", "publish_shards"})
 #: What a task of Lockstep's is made of, and no argument of the user's.
 _OWN = frozenset(
     {"alias", "dag", "launcher", "most", "of", "outlets", "part", "pipeline", "pipelines", "schedule", "shard"}
     | {"sink", "spark_conn_id", "spark_submit", "task_group", "task_id"}
 )
-_BY_RULE = _DOCS.keys() - {"begin", "pack"}  #: the tasks that run by a rule of Lockstep's
+_FIXED_RULE = _DOCS.keys() - {"begin", "pack"}  #: the tasks that run by a rule of Lockstep's
 
 
 @dataclass(frozen=True)
@@ -139,17 +139,19 @@ class Phases:
             self._phases(map_shards)
 
     def _phases(self, map_shards: bool) -> None:
-        begin = BeginOperator(**self._of("begin"))
-        stage = StageOperator(**self._spark, **self._of("stage"))
-        audits = [AuditOperator(spark_conn_id=self.spark_conn_id, **self._of("audit"))] if self.pipeline.audits else []
+        begin = BeginOperator(**self._args("begin"))
+        stage = StageOperator(**self._spark, **self._args("stage"))
+        audits = (
+            [AuditOperator(spark_conn_id=self.spark_conn_id, **self._args("audit"))] if self.pipeline.audits else []
+        )
         with TaskGroup("prepare", tooltip=_DOCS["prepare"]) as preparing:
-            prepared = [PrepareOperator(**self._of("prepare", sink.name)) for sink in self.pipeline.sinks]
-        commit = CommitOperator(**self._of("commit"))
+            prepared = [PrepareOperator(**self._args("prepare", sink.name)) for sink in self.pipeline.sinks]
+        commit = CommitOperator(**self._args("commit"))
         with TaskGroup("publish", tooltip=_DOCS["publish"]) as publishing:
-            published = {sink.name: PublishOperator(**self._of("publish", sink.name)) for sink in self.pipeline.sinks}
+            published = {sink.name: PublishOperator(**self._args("publish", sink.name)) for sink in self.pipeline.sinks}
         shards = self._map_shards(commit, published) if map_shards else []
-        cleanup = CleanupOperator(**self._of("cleanup"))
-        abort = AbortOperator(**self._of("abort"))
+        cleanup = CleanupOperator(**self._args("cleanup"))
+        abort = AbortOperator(**self._args("abort"))
 
         begin >> Label("a frozen range") >> stage
         for audit in audits:
@@ -159,33 +161,33 @@ class Phases:
         preparing >> Label("votes") >> commit >> Label("decided") >> publishing >> Label("shown") >> cleanup
         commit >> Label("a failure before the commit") >> abort
         [begin, stage, *audits, *prepared] >> abort  # for the same reason; said once, or the graph is full of it
-        require_hold(self.pipeline, [begin, stage, *audits, max(prepared, key=longest_wait), commit])
+        require_recovery_grace(self.pipeline, [begin, stage, *audits, max(prepared, key=longest_wait), commit])
         later = [stage, *audits, *prepared, commit, *published.values(), *shards, cleanup]
         _require_order_of_runs(self.pipeline, begin, later)
 
     def _pack(self, most: int, schedule: Any) -> None:
-        require_most(self.pipeline, most)
+        require_pack_size(self.pipeline, most)
         task = PackOperator(
             most=most,
             schedule=schedule,
             **self._spark,
-            **self._of("pack"),
+            **self._args("pack"),
         )
-        require_hold(self.pipeline, [task])
+        require_recovery_grace(self.pipeline, [task])
 
     def _map_shards(self, commit: CommitOperator, published: Mapping[str, PublishOperator]) -> list[Any]:
         """Before a sink's `publish`, which so may find that all is done, and does whatever isn't."""
-        made = []
+        tasks = []
         with TaskGroup("publish_shards", tooltip=_DOCS["publish_shards"]) as sending:
             for sink in self.pipeline.sinks:
                 if sink.shards > 1:
                     mapped = PublishShardOperator.partial(
-                        map_index_template="shard {{ task.shard }}", **self._of("publish_shards", sink.name)
+                        map_index_template="shard {{ task.shard }}", **self._args("publish_shards", sink.name)
                     ).expand(shard=list(range(sink.shards)))
                     mapped >> published[sink.name]
-                    made.append(mapped)
+                    tasks.append(mapped)
         commit >> Label("decided") >> sending
-        return made
+        return tasks
 
     def _require_shards(self, pack: int | None) -> None:
         if pack is not None:
@@ -205,7 +207,7 @@ class Phases:
         by = {"spark_conn_id": self.spark_conn_id, "spark_submit": self.spark_submit}
         return {**by, "launcher": self.launcher}
 
-    def _of(self, phase: str, sink: str | None = None) -> dict[str, Any]:
+    def _args(self, phase: str, sink: str | None = None) -> dict[str, Any]:
         """Arguments of a task."""
         own = {"pipeline": self.pipeline, "part": self.part, **({"sink": sink} if sink else {})}
         return {**_arguments(phase, self.max_wait, self.task_args, sink), **own}
@@ -225,12 +227,12 @@ def map_packs(
     require_task_args(pipelines, task_args)
     arguments = _arguments("pack", max_wait, task_args)
     rule = {"trigger_rule": arguments.pop("trigger_rule")} if "trigger_rule" in arguments else {}
-    names = MappedNamesOperator(task_id=NAMES, names=[one.name for one in pipelines], **rule)
+    names = MappedNamesOperator(task_id=NAMES, names=[pipeline.name for pipeline in pipelines], **rule)
     task: Any = MappedPackOperator.partial(
-        pipelines={one.name: one for one in pipelines},
+        pipelines={pipeline.name: pipeline for pipeline in pipelines},
         alias=alias,
-        inlets=[asset for one in pipelines for asset in inlets_of(one)],
-        outlets=[alias_of(alias), *(asset for one in pipelines for asset in _partitions_of(one))],
+        inlets=[asset for pipeline in pipelines for asset in inlets_of(pipeline)],
+        outlets=[alias_of(alias), *(asset for pipeline in pipelines for asset in _partitions_of(pipeline))],
         most=1,
         schedule=None,
         spark_conn_id=spark_conn_id,
@@ -239,8 +241,8 @@ def map_packs(
         map_index_template="{{ task.of }}",
         **arguments,
     ).expand(of=names.output)
-    for one in pipelines:
-        require_hold(one, [task])
+    for pipeline in pipelines:
+        require_recovery_grace(pipeline, [task])
 
 
 def describe(pipeline: Pipeline) -> str:
@@ -254,7 +256,7 @@ def describe(pipeline: Pipeline) -> str:
     )
 
 
-def require_most(pipeline: Pipeline, most: int) -> None:
+def require_pack_size(pipeline: Pipeline, most: int) -> None:
     if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MOST:
         raise InvalidPipeline(f"pipeline {pipeline.name}: pack is {most!r}; it has to be a number from 1 to {MOST}")
 
@@ -262,16 +264,16 @@ def require_most(pipeline: Pipeline, most: int) -> None:
 def require_task_args(pipelines: Iterable[Pipeline], task_args: Mapping[str, Mapping[str, Any]]) -> None:
     """Raise `InvalidPipeline` for a phase that there is not, and for arguments that are Lockstep's own."""
     sinks = {sink.name for one in pipelines for sink in one.sinks}
-    for place, given in task_args.items():
+    for place, arguments in task_args.items():
         phase, _, sink = place.partition(".")
-        if phase not in _DOCS or (sink and (phase not in _OF_SINKS or sink not in sinks)):
+        if phase not in _DOCS or (sink and (phase not in _SINK_PHASES or sink not in sinks)):
             raise InvalidPipeline(
                 f"task_args names {place!r}, which is neither a phase ({', '.join(_DOCS)}) nor one of a sink, such as "
                 f"'prepare.{min(sinks)}'"
             )
-        if own := sorted(_OWN & given.keys()):
+        if own := sorted(_OWN & arguments.keys()):
             raise InvalidPipeline(f"task_args[{place!r}] gives {', '.join(own)}, which Lockstep gives its tasks itself")
-        if phase in _BY_RULE and "trigger_rule" in given:
+        if phase in _FIXED_RULE and "trigger_rule" in arguments:
             raise InvalidPipeline(
                 f"task_args[{place!r}] gives a trigger_rule: {phase} runs by Lockstep's, so that what a person marked "
                 "is refused by what the ledger says. Only begin, or pack, may have another"
@@ -282,21 +284,21 @@ def _arguments(
     phase: str, max_wait: timedelta, task_args: Mapping[str, Mapping[str, Any]], sink: str | None = None
 ) -> dict[str, Any]:
     """Lockstep's, and over them the user's."""
-    found: dict[str, Any] = {"task_id": sink or phase, "doc_md": _DOCS[phase], "max_wait": max_wait}
+    arguments: dict[str, Any] = {"task_id": sink or phase, "doc_md": _DOCS[phase], "max_wait": max_wait}
     match phase:
         case "pack":
             pass
         case "begin":
-            found |= {"weight_rule": WeightRule.UPSTREAM}
+            arguments |= {"weight_rule": WeightRule.UPSTREAM}
         case "abort":
-            found |= {"weight_rule": WeightRule.UPSTREAM, "trigger_rule": TriggerRule.ONE_FAILED}
-            found |= {
+            arguments |= {"weight_rule": WeightRule.UPSTREAM, "trigger_rule": TriggerRule.ONE_FAILED}
+            arguments |= {
                 "task_display_name": "abort, after a failure"
             }  # in a good run the UI paints it pink: it's skipped
-            found |= {"depends_on_past": False, "wait_for_downstream": False}  # to give up needs nobody's leave
+            arguments |= {"depends_on_past": False, "wait_for_downstream": False}  # to give up needs nobody's leave
         case _:
-            found |= {"weight_rule": WeightRule.UPSTREAM, "trigger_rule": TriggerRule.NONE_FAILED}
-    return {**found, **task_args.get(phase, {}), **(task_args.get(f"{phase}.{sink}", {}) if sink else {})}
+            arguments |= {"weight_rule": WeightRule.UPSTREAM, "trigger_rule": TriggerRule.NONE_FAILED}
+    return {**arguments, **task_args.get(phase, {}), **(task_args.get(f"{phase}.{sink}", {}) if sink else {})}
 
 
 def _partitions_of(pipeline: Pipeline) -> list[Asset]:

@@ -46,7 +46,7 @@ _WITH_TAGS = ("statsd_datadog_enabled", "statsd_influxdb_enabled", "otel_on")
 DURATION, FAILURES, ROWS = "lockstep.phase.duration", "lockstep.phase.failures", "lockstep.rows"
 
 
-def switched_on() -> bool:
+def metrics_enabled() -> bool:
     """Whether there is anybody to send to."""
     return any(conf.getboolean("metrics", name, fallback=False) for name in _CLIENTS)
 
@@ -73,15 +73,15 @@ def count_rows(pipeline: str, sink: str, rows: Mapping[str, int]) -> None:
 
 def send_gauges(report: Report) -> None:
     """All that is measured of every pipeline. Raises `LedgerUnavailable`, `LedgerRefused`."""
-    for one in measure(report) if switched_on() else ():
+    for sample in measure(report) if metrics_enabled() else ():
         for gauge in GAUGES:
-            for labels, value in gauge.of(one):
-                tags = zip(("pipeline", *gauge.labels), (one.pipeline, *labels), strict=True)
+            for labels, value in gauge.of(sample):
+                tags = zip(("pipeline", *gauge.labels), (sample.pipeline, *labels), strict=True)
                 _send(Stats.gauge, gauge.name.replace("_", ".", 1), value, dict(tags))
 
 
 def _send(send: Callable[..., object], name: str, value: float | timedelta, tags: Mapping[str, str]) -> None:
-    if not switched_on():
+    if not metrics_enabled():
         return
     try:
         send(_name(name, tags), value, tags=dict(tags))
@@ -90,7 +90,7 @@ def _send(send: Callable[..., object], name: str, value: float | timedelta, tags
 
 
 def _name(name: str, tags: Mapping[str, str]) -> str:
-    if any(conf.getboolean("metrics", one, fallback=False) for one in _WITH_TAGS):
+    if any(conf.getboolean("metrics", setting, fallback=False) for setting in _WITH_TAGS):
         return name
     return ".".join([name, *(re.sub(r"[^A-Za-z0-9_-]", "_", value) for value in tags.values())])
 
@@ -100,7 +100,7 @@ _LONGEST = 4000  #: characters of a position in an event: that of ten thousand f
 
 
 @dataclass(frozen=True)
-class Read:
+class InputPlace:
     """A place that an epoch has read. `rows`: of its source, once they are counted; None where that has several."""
 
     place: Dataset
@@ -110,7 +110,7 @@ class Read:
 
 
 @dataclass(frozen=True)
-class Shown:
+class OutputPlace:
     """A place that shows an epoch. `rows`: of its output; None where that has several."""
 
     place: Dataset
@@ -124,11 +124,11 @@ class Lineage:
     """Of the epochs that a task has had in hand."""
 
     epochs: tuple[Epoch, ...] = ()
-    inputs: tuple[Read, ...] = ()
-    outputs: tuple[Shown, ...] = ()
+    inputs: tuple[InputPlace, ...] = ()
+    outputs: tuple[OutputPlace, ...] = ()
 
 
-def wanted() -> bool:
+def lineage_enabled() -> bool:
     """Whether the provider is there, and has somebody to tell."""
     try:
         from airflow.providers.openlineage import conf as settings
@@ -141,43 +141,43 @@ def wanted() -> bool:
         return False
 
 
-def note(
+def collect_lineage(
     runtime: Runtime, epochs: Iterable[Epoch], *, reads: bool = False, sinks: Sequence[str] = ()
 ) -> Lineage | None:
     """What these epochs have read, and what `sinks` show of them. None where nobody wants it, or where it can't be
     said: an epoch doesn't fail for its lineage."""
-    if not wanted():
+    if not lineage_enabled():
         return None
     try:
-        found = Lineage()
+        lineage = Lineage()
         for epoch in epochs:
             inputs = _inputs(epoch, _places(runtime, epoch)) if reads else ()
-            outputs = [shown for sink in sinks for shown in _outputs(runtime, epoch, sink)]
-            found = replace(
-                found,
-                epochs=(*found.epochs, epoch),
-                inputs=(*found.inputs, *inputs),
-                outputs=(*found.outputs, *outputs),
+            outputs = [place for sink in sinks for place in _outputs(runtime, epoch, sink)]
+            lineage = replace(
+                lineage,
+                epochs=(*lineage.epochs, epoch),
+                inputs=(*lineage.inputs, *inputs),
+                outputs=(*lineage.outputs, *outputs),
             )
-        return found
+        return lineage
     except Exception:
         _log.debug("no lineage is told", exc_info=True)
         return None
 
 
-def _inputs(epoch: Epoch, sources: Mapping[str, Sequence[Dataset]]) -> list[Read]:
+def _inputs(epoch: Epoch, sources: Mapping[str, Sequence[Dataset]]) -> list[InputPlace]:
     counts = (epoch.summary or {}).get("sources", {})
-    found = []
+    inputs = []
     for name, places in sources.items():
         planned = epoch.plan.sources[name]
         rows = counts.get(name, {}).get("rows") if len(places) == 1 else None
-        found += [Read(place, planned.start, planned.end, rows) for place in places]
-    return found
+        inputs += [InputPlace(place, planned.start, planned.end, rows) for place in places]
+    return inputs
 
 
 def _places(runtime: Runtime, epoch: Epoch) -> dict[str, Sequence[Dataset]]:
     """Of each source at least one."""
-    found: dict[str, Sequence[Dataset]] = {}
+    places_by_source: dict[str, Sequence[Dataset]] = {}
     for name, planned in epoch.plan.sources.items():
         defined = runtime.definition.sources.get(name) if runtime.definition else None
         try:
@@ -185,11 +185,11 @@ def _places(runtime: Runtime, epoch: Epoch) -> dict[str, Sequence[Dataset]]:
         except LockstepError as error:
             _log.debug("source %s has no name in lineage: %s", name, error)
             places = ()
-        found[name] = places or (Dataset(f"lockstep://{epoch.pipeline}", name),)
-    return found
+        places_by_source[name] = places or (Dataset(f"lockstep://{epoch.pipeline}", name),)
+    return places_by_source
 
 
-def _outputs(runtime: Runtime, epoch: Epoch, name: str) -> list[Shown]:
+def _outputs(runtime: Runtime, epoch: Epoch, name: str) -> list[OutputPlace]:
     if name not in epoch.plan.sinks:
         return []
     sink = runtime.sink_of(epoch, name)
@@ -199,13 +199,13 @@ def _outputs(runtime: Runtime, epoch: Epoch, name: str) -> list[Shown]:
         _log.debug("sink %s has no name in lineage: %s", name, error)
         places = {}
     counts, schemas = epoch.counted, _schemas(runtime, epoch)
-    found = []
+    outputs = []
     for output in sink.outputs:
-        told = places.get(output) or Dataset(f"lockstep://{epoch.pipeline}", f"{name}/{output}")
-        several = told if isinstance(told, tuple) else (told,)
+        dataset = places.get(output) or Dataset(f"lockstep://{epoch.pipeline}", f"{name}/{output}")
+        several = dataset if isinstance(dataset, tuple) else (dataset,)
         count = counts.get(output, {}) if len(several) == 1 else {}
-        found += [Shown(place, count.get("rows"), count.get("bytes"), schemas.get(output)) for place in several]
-    return found
+        outputs += [OutputPlace(place, count.get("rows"), count.get("bytes"), schemas.get(output)) for place in several]
+    return outputs
 
 
 def _schemas(runtime: Runtime, epoch: Epoch) -> Mapping[str, pa.Schema]:
@@ -223,31 +223,37 @@ def _schemas(runtime: Runtime, epoch: Epoch) -> Mapping[str, pa.Schema]:
 def with_parent_run(submit: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """Arguments of SparkSubmitHook, by which Spark's own listener names this task as its parent: where the provider's
     setting `spark_inject_parent_job_info` wants that, as for the provider's own operators."""
-    given = dict(submit)
+    arguments = dict(submit)
     if not conf.getboolean("openlineage", "spark_inject_parent_job_info", fallback=False):
-        return given
+        return arguments
     from airflow.providers.common.compat.openlineage.utils.spark import (
         inject_parent_job_information_into_spark_properties as inject,
     )
 
-    return {**given, "conf": inject(dict(given.get("conf") or {}), context)}
+    return {**arguments, "conf": inject(dict(arguments.get("conf") or {}), context)}
 
 
-def to_operator_lineage(found: Lineage | None) -> OperatorLineage[Any, Any]:
+def to_operator_lineage(lineage: Lineage | None) -> OperatorLineage[Any, Any]:
     """As the provider takes it."""
     from airflow.providers.openlineage.extractors import OperatorLineage
 
-    if found is None:
+    if lineage is None:
         return OperatorLineage()
     from lockstep.airflow._facets import EpochsFacet
 
-    facets = {"lockstep_epochs": EpochsFacet(epochs=[_told(epoch) for epoch in found.epochs])} if found.epochs else {}
+    facets = (
+        {"lockstep_epochs": EpochsFacet(epochs=[_epoch_facts(epoch) for epoch in lineage.epochs])}
+        if lineage.epochs
+        else {}
+    )
     return OperatorLineage(
-        inputs=[_input(one) for one in found.inputs], outputs=[_output(one) for one in found.outputs], run_facets=facets
+        inputs=[_input(place) for place in lineage.inputs],
+        outputs=[_output(place) for place in lineage.outputs],
+        run_facets=facets,
     )
 
 
-def _told(epoch: Epoch) -> dict[str, Any]:
+def _epoch_facts(epoch: Epoch) -> dict[str, Any]:
     span = epoch.interval
     return {
         "pipeline": epoch.pipeline,
@@ -260,7 +266,7 @@ def _told(epoch: Epoch) -> dict[str, Any]:
     }
 
 
-def _input(read: Read) -> InputDataset:
+def _input(read: InputPlace) -> InputDataset:
     from openlineage.client.event_v2 import InputDataset
     from openlineage.client.facet_v2 import input_statistics_input_dataset
 
@@ -272,18 +278,20 @@ def _input(read: Read) -> InputDataset:
     return InputDataset(namespace=read.place.namespace, name=read.place.name, inputFacets=facets)
 
 
-def _output(shown: Shown) -> OutputDataset:
+def _output(place: OutputPlace) -> OutputDataset:
     from openlineage.client.event_v2 import OutputDataset
     from openlineage.client.facet_v2 import output_statistics_output_dataset, schema_dataset
 
-    counted = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(rowCount=shown.rows, size=shown.size)
+    counted = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(rowCount=place.rows, size=place.size)
     facets: dict[str, Any] = {}
-    if shown.schema is not None:
-        columns = [schema_dataset.SchemaDatasetFacetFields(name=one.name, type=str(one.type)) for one in shown.schema]
+    if place.schema is not None:
+        columns = [
+            schema_dataset.SchemaDatasetFacetFields(name=column.name, type=str(column.type)) for column in place.schema
+        ]
         facets["schema"] = schema_dataset.SchemaDatasetFacet(fields=columns)
     return OutputDataset(
-        namespace=shown.place.namespace,
-        name=shown.place.name,
+        namespace=place.place.namespace,
+        name=place.place.name,
         facets=facets,
         outputFacets={"outputStatistics": counted},
     )

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, AssetAlias
 
-from lockstep.airflow._airflow import HAS_PARTITIONS, Event, events_of, is_over, tell
+from lockstep.airflow._airflow import HAS_PARTITIONS, Event, emit_events, events_of, is_over
 from lockstep.airflow.connections import LEDGER, login
 from lockstep.epoch import Epoch, Interval, Json, PendingAssetEvent, RunKey
 from lockstep.errors import EventsUnread, LedgerUnavailable, LockstepError
@@ -89,33 +89,33 @@ def missing_intervals(
     asks the ledger, by Airflow's Connection. Raises `IntervalMissing` for bounds that are none."""
     interval = Interval(start, end)
     with closing(Ledger(login(LEDGER))) as ledger:
-        shown = [
+        visible = [
             epoch.interval
             for epoch in ledger.current_epochs(pipeline, interval)
             if epoch.interval is not None and _is_shown(ledger, epoch, sink)
         ]
-    return list(_gaps(interval, shown))
+    return list(_gaps(interval, visible))
 
 
 def _is_shown(ledger: Ledger, epoch: Epoch, sink: str | None) -> bool:
     if sink is None or epoch.state not in (EpochState.COMMITTED, *SHOWN):
         return epoch.state in SHOWN
-    found = ledger.participants(epoch.pipeline, epoch.id).get(sink)
-    return found is not None and found.publication is not None
+    participant = ledger.participants(epoch.pipeline, epoch.id).get(sink)
+    return participant is not None and participant.publication is not None
 
 
-def _gaps(interval: Interval, shown: Sequence[Interval]) -> Iterator[tuple[datetime, datetime]]:
+def _gaps(interval: Interval, visible: Sequence[Interval]) -> Iterator[tuple[datetime, datetime]]:
     at = interval.start
-    for one in shown:
-        if at < one.start:
-            yield at, one.start
-        at = max(at, one.end)
+    for visible_interval in visible:
+        if at < visible_interval.start:
+            yield at, visible_interval.start
+        at = max(at, visible_interval.end)
     if at < interval.end:
         yield at, interval.end
 
 
 @dataclass(frozen=True)
-class _News:
+class _Unemitted:
     """An epoch in a sink that some assets don't know yet. `assets`: their names."""
 
     epoch: Epoch
@@ -131,17 +131,19 @@ class AssetEventEmitter:
     role: Role
     alias: AssetAlias | None = None
 
-    def tell_epoch(self, task: BaseOperator, context: Context, epoch: Epoch, sink: str) -> None:
+    def emit_epoch(self, task: BaseOperator, context: Context, epoch: Epoch, sink: str) -> None:
         """Of a run that moves one: its event, unless it is told, or has no part in the sink. What can't be looked up is
         left to the recovery DAG: the sink shows it, and that is all that the run has to do."""
-        news = self._news([epoch], sink)
-        tell(task, context, list(self._events(news)))
+        news = self._unemitted([epoch], sink)
+        emit_events(task, context, list(self._events(news)))
 
-    def tell_pack(self, task: BaseOperator, context: Context, epochs: Sequence[Epoch], sinks: Sequence[str]) -> None:
+    def emit_pack(self, task: BaseOperator, context: Context, epochs: Sequence[Epoch], sinks: Sequence[str]) -> None:
         """Of a run that moves many: of each sink one event for all, and one for each partition."""
-        tell(task, context, [one for sink in sinks for one in self._events(self._news(epochs, sink), pack=True)])
+        emit_events(
+            task, context, [event for sink in sinks for event in self._events(self._unemitted(epochs, sink), pack=True)]
+        )
 
-    def tell_left(self, task: BaseOperator, context: Context) -> list[str]:
+    def emit_pending(self, task: BaseOperator, context: Context) -> list[str]:
         """Of all pipelines what whoever has shown it didn't get to tell. Returns of which sinks that can't be done: the
         task has to succeed even so, or it tells nothing of the others. Raises `LedgerUnavailable`."""
         self.ledger.forget_replaced(self.role)
@@ -153,21 +155,21 @@ class AssetEventEmitter:
             by_sink.setdefault((row.pipeline, row.sink), []).append(row)
         for (pipeline, sink), rows in by_sink.items():
             try:
-                news = self._left(pipeline, sink, [row for row in rows if _turn_is_over(row, runs)])
+                news = self._left(pipeline, sink, [row for row in rows if _is_left_to_recovery(row, runs)])
                 events += list(self._events(news, pack=len(news) > 1))  # all of a sink's, or none
             except LedgerUnavailable:
                 raise
             except Exception as error:  # whatever it is: one pipeline's trouble isn't another's
-                told = str(error) if isinstance(error, LockstepError) else repr(error)
-                failures.append(f"pipeline {pipeline}: assets of sink {sink} weren't told: {told}")
+                reason = str(error) if isinstance(error, LockstepError) else repr(error)
+                failures.append(f"pipeline {pipeline}: assets of sink {sink} weren't told: {reason}")
                 _log.error("%s", failures[-1])
                 continue
-            for one in news:
-                _log.info("told of %s in %s", one.epoch, sink)
-        tell(task, context, events)
+            for event in news:
+                _log.info("told of %s in %s", event.epoch, sink)
+        emit_events(task, context, events)
         return failures
 
-    def _news(self, epochs: Sequence[Epoch], sink: str) -> list[_News]:
+    def _unemitted(self, epochs: Sequence[Epoch], sink: str) -> list[_Unemitted]:
         """What a run that has come to the end of these has to tell, by number."""
         if not epochs:
             return []
@@ -178,14 +180,14 @@ class AssetEventEmitter:
         every = frozenset(asset.name for asset in outlets_of(epochs[0].pipeline, [sink]))
         lacking = dict.fromkeys((row.epoch for row in mine), every)
         try:
-            lacking |= self._lacking([row for row in rows if row not in mine])
+            lacking |= self._missing_assets([row for row in rows if row not in mine])
         except EventsUnread as error:
             _log.warning("%s. What sink %s shows is left for the recovery DAG to tell", error, sink)
-        return [_News(by_id[number], sink, lacking[number]) for number in sorted(lacking)]
+        return [_Unemitted(by_id[number], sink, lacking[number]) for number in sorted(lacking)]
 
-    def _left(self, pipeline: str, sink: str, rows: Sequence[PendingAssetEvent]) -> list[_News]:
+    def _left(self, pipeline: str, sink: str, rows: Sequence[PendingAssetEvent]) -> list[_Unemitted]:
         """What nobody else will tell of a sink, oldest first."""
-        lacking = self._lacking(rows)
+        lacking = self._missing_assets(rows)
         late = {row.epoch for row in rows if row.epoch in lacking and (row.missed or timedelta()) >= PATIENCE}
         for number in sorted(late):
             unknown = " and ".join(sorted(lacking[number]))
@@ -198,62 +200,65 @@ class AssetEventEmitter:
             )
         if late:
             self.ledger.forget_pending_events(pipeline, sink, sorted(late), self.role)
-        left = [row.epoch for row in rows if row.epoch in lacking.keys() - late]
-        if left:
-            self.ledger.mark_missed(pipeline, sink, left, self.role)
-        return [_News(self.ledger.epoch(pipeline, number), sink, lacking[number]) for number in left]
+        numbers = [row.epoch for row in rows if row.epoch in lacking.keys() - late]
+        if numbers:
+            self.ledger.mark_missed(pipeline, sink, numbers, self.role)
+        return [_Unemitted(self.ledger.epoch(pipeline, number), sink, lacking[number]) for number in numbers]
 
-    def _lacking(self, rows: Sequence[PendingAssetEvent]) -> dict[int, frozenset[str]]:
+    def _missing_assets(self, rows: Sequence[PendingAssetEvent]) -> dict[int, frozenset[str]]:
         """{epoch: names of the assets that have no event of it} of one sink's rows; the ledger learns which all know.
         One may lack what the other has: of an asset that isn't active when a task ends Airflow writes no event. Raises
         `EventsUnread`."""
         if not rows:
             return {}
-        pipeline, sink, wanted = rows[0].pipeline, rows[0].sink, {row.epoch for row in rows}
-        known = {asset.name: _known(asset, wanted, self.ledger.deployment()) for asset in outlets_of(pipeline, [sink])}
-        lacking = {number: frozenset(name for name in known if number not in known[name]) for number in wanted}
-        for number in sorted(wanted):
+        pipeline, sink, numbers = rows[0].pipeline, rows[0].sink, {row.epoch for row in rows}
+        emitted = {
+            asset.name: _emitted_epochs(asset, numbers, self.ledger.deployment())
+            for asset in outlets_of(pipeline, [sink])
+        }
+        lacking = {number: frozenset(name for name in emitted if number not in emitted[name]) for number in numbers}
+        for number in sorted(numbers):
             if not lacking[number]:
                 self.ledger.mark_emitted(pipeline, number, [sink], self.role)
         return {number: names for number, names in lacking.items() if names}
 
-    def _events(self, news: Sequence[_News], pack: bool = False) -> Iterator[Event]:
+    def _events(self, news: Sequence[_Unemitted], pack: bool = False) -> Iterator[Event]:
         """Of one sink."""
         if not news:
             return
         pipeline, sink = news[0].epoch.pipeline, news[0].sink
-        facts = [(one, _facts(one.epoch, sink, self.ledger.deployment())) for one in news]
+        facts = [(event, _facts(event.epoch, sink, self.ledger.deployment())) for event in news]
         asset = asset_of(pipeline, sink)
-        if whole := [told for one, told in facts if asset.name in one.assets]:
-            yield Event(asset, _together(whole) if pack else whole[0], alias=self.alias)
+        if whole := [facts_of_epoch for event, facts_of_epoch in facts if asset.name in event.assets]:
+            yield Event(asset, _merge_facts(whole) if pack else whole[0], alias=self.alias)
         partitions = partitions_of(pipeline, sink)
-        for one, told in facts:
-            if partitions.name in one.assets:
-                yield Event(partitions, told, partition=partition_key(one.epoch))
+        for event, facts_of_epoch in facts:
+            if partitions.name in event.assets:
+                yield Event(partitions, facts_of_epoch, partition=partition_key(event.epoch))
 
 
-def _known(asset: Asset, wanted: set[int], deployment: str) -> set[int]:
+def _emitted_epochs(asset: Asset, numbers: set[int], deployment: str) -> set[int]:
     """Which of these the asset has an event of. Anybody may have written others, a ledger before this one too."""
-    known: set[int] = set()
+    emitted: set[int] = set()
     for extra in events_of(asset):
         if extra.get("deployment", deployment) != deployment:  # older events don't say it
             continue
         several = extra.get("epochs")
-        told = [extra.get("epoch"), *(several if isinstance(several, list) else ())]
-        known |= {number for number in told if isinstance(number, int) and number in wanted}
-        if known == wanted:
+        mentioned = [extra.get("epoch"), *(several if isinstance(several, list) else ())]
+        emitted |= {number for number in mentioned if isinstance(number, int) and number in numbers}
+        if emitted == numbers:
             break
-    return known
+    return emitted
 
 
-def _turn_is_over(row: PendingAssetEvent, known: dict[RunKey, bool]) -> bool:
+def _is_left_to_recovery(row: PendingAssetEvent, over_by_run: dict[RunKey, bool]) -> bool:
     """Whether no run that came to the epoch will tell it by itself."""
     if (row.age or TURN) >= TURN:
         return True
     for run in {run.whole for run in row.runs}:
-        if run not in known:
-            known[run] = is_over(run.dag_id, run.run_id)
-    return all(known[run.whole] for run in row.runs)
+        if run not in over_by_run:
+            over_by_run[run] = is_over(run.dag_id, run.run_id)
+    return all(over_by_run[run.whole] for run in row.runs)
 
 
 def _facts(epoch: Epoch, sink: str, deployment: str) -> dict[str, Json]:
@@ -289,16 +294,16 @@ def _replaced(epoch: Epoch) -> Json:
     return [epoch.generation.replaces, epoch.generation.through or epoch.generation.replaces]
 
 
-def _together(facts: Sequence[dict[str, Any]]) -> dict[str, Json]:
+def _merge_facts(facts: Sequence[dict[str, Any]]) -> dict[str, Json]:
     rows: dict[str, int] = {}
-    for one in facts:
-        for output, count in one["rows"].items():
+    for epoch_facts in facts:
+        for output, count in epoch_facts["rows"].items():
             rows[output] = rows.get(output, 0) + count
     first = facts[0]
     return {
         "pipeline": first["pipeline"],
         "sink": first["sink"],
         "deployment": first["deployment"],
-        "epochs": [one["epoch"] for one in facts],
+        "epochs": [epoch_facts["epoch"] for epoch_facts in facts],
         "rows": rows,
     }

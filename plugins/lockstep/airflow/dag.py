@@ -12,7 +12,7 @@ from airflow.sdk.definitions._internal.contextmanager import DagContext  # nothi
 
 from lockstep.airflow._airflow import CronTriggerTimetable
 from lockstep.airflow._base_operator import PATIENCE
-from lockstep.airflow._phases import SPARK, Phases, describe, require_most, retry_arguments
+from lockstep.airflow._phases import SPARK, Phases, describe, require_pack_size, retry_arguments
 from lockstep.airflow._run_conf import (
     PIPELINE,
     RECOVERY_GRACE,
@@ -108,7 +108,7 @@ def epoch_dag(
 
 
 def _require_pack(pipeline: Pipeline, pack: int, schedule: Any) -> None:
-    require_most(pipeline, pack)
+    require_pack_size(pipeline, pack)
     if pipeline.identity is KeyedBy.INTERVAL and not makes_intervals(pipeline, schedule):
         raise InvalidPipeline(
             f"pipeline {pipeline.name}: pack={pack} needs a schedule that is a cron string or a timedelta, which says "
@@ -117,10 +117,10 @@ def _require_pack(pipeline: Pipeline, pack: int, schedule: Any) -> None:
         )
 
 
-def with_own(own: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def with_own(own: Mapping[str, Any], dag_args: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of a DAG of Lockstep's, and over them a user's: `default_args`, `params` and `tags` are added to."""
-    both = {name: {**own.get(name, {}), **(given.get(name) or {})} for name in ("default_args", "params")}
-    return {**own, **given, **both, "tags": {*own["tags"], *(given.get("tags") or ())}}
+    both = {name: {**own.get(name, {}), **(dag_args.get(name) or {})} for name in ("default_args", "params")}
+    return {**own, **dag_args, **both, "tags": {*own["tags"], *(dag_args.get("tags") or ())}}
 
 
 def require_no_dag_around(function: str) -> None:

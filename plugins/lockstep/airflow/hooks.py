@@ -37,10 +37,10 @@ class LedgerHook(_Hook):
     def test_connection(self) -> tuple[bool, str]:
         try:
             with closing(self.get_conn()) as report:
-                found = len(report.recoverable())
+                count = len(report.recoverable())
         except LockstepError as error:
             return False, str(error)
-        return True, f"the ledger knows {found} pipeline{'' if found == 1 else 's'}"
+        return True, f"the ledger knows {count} pipeline{'' if count == 1 else 's'}"
 
 
 class StagingHook(_Hook):

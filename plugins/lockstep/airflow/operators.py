@@ -13,9 +13,9 @@ from typing import Any
 from airflow.sdk import DAG, BaseOperator, Context
 from airflow.sdk.definitions.mappedoperator import MappedOperator
 
-from lockstep.airflow._actors import actor_of, what_comes
+from lockstep.airflow._actors import actor_of, pending_tasks
 from lockstep.airflow._airflow import AirflowSkipException
-from lockstep.airflow._base_operator import LockstepOperator, WaitingOperator, hold_meanwhile
+from lockstep.airflow._base_operator import LockstepOperator, WaitingOperator, keep_lease
 from lockstep.airflow._launching import Launcher, PackLauncher, asking, launcher
 from lockstep.airflow._run_conf import (
     PIPELINE,
@@ -29,7 +29,15 @@ from lockstep.airflow._run_conf import (
     refuse_restore,
     with_restate_request,
 )
-from lockstep.airflow._telemetry import count_rows, note, send_gauges, switched_on, timed, wanted, with_parent_run
+from lockstep.airflow._telemetry import (
+    collect_lineage,
+    count_rows,
+    lineage_enabled,
+    metrics_enabled,
+    send_gauges,
+    timed,
+    with_parent_run,
+)
 from lockstep.airflow.assets import AssetEventEmitter, alias_of, inlets_of, outlets_of, rows_of
 from lockstep.airflow.connections import LEDGER, AirflowConnections, login, staging_uri
 from lockstep.airflow.page import EpochLink
@@ -101,22 +109,22 @@ class EpochOperator(WaitingOperator):
         self.part = part
 
     def perform(self, context: Context) -> dict[str, Any]:
-        if self._left_out(context):
+        if self._begin_was_skipped(context):
             raise AirflowSkipException("begin was skipped, as what comes before it was")
-        run = self._run(context, self._asked_for(context))
+        run = self._run(context, self._interval_or_none(context))
         with open_runtime(self.pipeline.name, self.pipeline, context) as runtime:
             try:
                 with timed(self.pipeline.name, self.phase, self.sink, (*self.awaited, UnknownEpoch)):
                     return self.act(runtime, run, context)
             except self.awaited as missing:
                 wait = self.wait_for([missing], missing, context)
-                hold_meanwhile(runtime, run, wait.pause)
+                keep_lease(runtime, run, wait.pause)
             finally:
-                self._note_lineage(runtime, run)
+                self._collect_lineage(runtime, run)
         raise self.away(wait)
 
-    def _note_lineage(self, runtime: Runtime, run: RunKey) -> None:
-        if not wanted():
+    def _collect_lineage(self, runtime: Runtime, run: RunKey) -> None:
+        if not lineage_enabled():
             return
         try:
             attempt = runtime.find_attempt(run)
@@ -124,35 +132,37 @@ class EpochOperator(WaitingOperator):
         except LockstepError:  # the task fails by it, or has failed
             return
         sinks = [self.sink] if self.sink is not None and self.phase == "publish" else []
-        self.lineage = note(runtime, epochs, reads=self.phase in _READING, sinks=sinks)
+        self.lineage = collect_lineage(runtime, epochs, reads=self.phase in _READING, sinks=sinks)
 
     def _run(self, context: Context, interval: Interval | None = None) -> RunKey:
         run = RunKey(context["ti"].dag_id, context["ti"].run_id, interval)
         return run.part(self.pipeline.name) if self.part else run
 
-    def _moved(self) -> dict[str, Pipeline]:
+    def _pipelines_of_dag(self) -> dict[str, Pipeline]:
         """Every pipeline of the DAG."""
         around: DAG | None = self.get_dag()
         return pipelines_in(around) if around is not None else {self.pipeline.name: self.pipeline}
 
     def _interval(self, context: Context) -> Interval | None:
-        others = [one for one in self._moved().values() if one.identity is KeyedBy.INTERVAL]
-        return interval_of(self.pipeline, context, alone=not others)
+        interval_pipelines = [
+            pipeline for pipeline in self._pipelines_of_dag().values() if pipeline.identity is KeyedBy.INTERVAL
+        ]
+        return interval_of(self.pipeline, context, alone=not interval_pipelines)
 
-    def _asked_for(self, context: Context) -> Interval | None:
+    def _interval_or_none(self, context: Context) -> Interval | None:
         """The run's interval, where it has a sound one: without, `begin` says what is missing."""
         try:
             return self._interval(context)
         except (IntervalMissing, InvalidPipeline):
             return None
 
-    def _left_out(self, context: Context) -> bool:
+    def _begin_was_skipped(self, context: Context) -> bool:
         """Whether `begin` was skipped since the run was cleared last, as by a branch that wasn't taken: the group moves
         nothing then, whatever an earlier try of the run has begun. Where nothing comes before `begin` a person has
         skipped it, and the ledger says what that comes to."""
         around: DAG | None = self.get_dag()
-        first = [task for task in operators_in(around) if isinstance(task, BeginOperator)] if around else []
-        begin = next((task for task in first if task.pipeline.name == self.pipeline.name), None)
+        begins = [task for task in operators_in(around) if isinstance(task, BeginOperator)] if around else []
+        begin = next((task for task in begins if task.pipeline.name == self.pipeline.name), None)
         if begin is None or begin.task_id == self.task_id or not begin.upstream_task_ids:
             return False
         ti = context["ti"]
@@ -175,9 +185,9 @@ class BeginOperator(EpochOperator):
         return super().perform(context)
 
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
-        run = with_restate_request(run, context, self.pipeline.name, self._moved())
+        run = with_restate_request(run, context, self.pipeline.name, self._pipelines_of_dag())
         interval = self._interval(context)
-        why, number = read_replan(context, self._moved())
+        why, number = read_replan(context, self._pipelines_of_dag())
         if why is not None:
             replan_for(runtime, replace(run, interval=interval), why, number)
         return _summarize(begin(runtime, run, interval))
@@ -232,7 +242,7 @@ class AuditOperator(EpochOperator):
         verdict = audit(runtime, run, asking(self.spark_conn_id))
         if verdict is None:
             return {"outcome": "planned without audits"}
-        offending = {one.name: one.offending for one in verdict.results}
+        offending = {result.name: result.offending for result in verdict.results}
         return {"outcome": verdict.outcome.value, "offending": offending}
 
 
@@ -271,13 +281,13 @@ class PublishOperator(EpochOperator):
         self.sink = sink
 
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
-        counted = not switched_on() or self._shows(runtime, run)
+        counted = not metrics_enabled() or self._shows(runtime, run)
         epoch = publish(runtime, run, self.sink)
-        told = {**_summarize(epoch), "sink": self.sink, "rows": rows_of(epoch, self._outputs)}
+        summary = {**_summarize(epoch), "sink": self.sink, "rows": rows_of(epoch, self._outputs)}
         if not counted:
-            count_rows(epoch.pipeline, self.sink, told["rows"])
-        AssetEventEmitter(runtime.ledger, Role.PUBLISH).tell_epoch(self, context, epoch, self.sink)
-        return told
+            count_rows(epoch.pipeline, self.sink, summary["rows"])
+        AssetEventEmitter(runtime.ledger, Role.PUBLISH).emit_epoch(self, context, epoch, self.sink)
+        return summary
 
     def _shows(self, runtime: Runtime, run: RunKey) -> bool:
         """Whether the ledger knows it: then its rows have been counted."""
@@ -357,10 +367,10 @@ class PackOperator(EpochOperator):
         submit = with_parent_run(self.spark_submit, context)
         self._launcher = PackLauncher(self.pipeline, self.spark_conn_id, submit, self.own_launcher)
         with open_runtime(self.pipeline.name, self.pipeline, context) as runtime:
-            found = self._launcher
+            jobs = self._launcher
             with timed(self.pipeline.name, self.phase, None, ()):
                 members = move_pack(
-                    runtime, runs, found, found.reference, found.jobs, ask_spark=asking(self.spark_conn_id)
+                    runtime, runs, jobs, jobs.reference, jobs.jobs, ask_spark=asking(self.spark_conn_id)
                 )
             self._observe(runtime, members)
             try:
@@ -372,34 +382,36 @@ class PackOperator(EpochOperator):
                     raise
                 raise self.away(self.wait_for(awaited, unfinished, context)) from None
             epochs = [member.epoch for member in members if member.epoch]
-            self._teller(runtime).tell_pack(self, context, epochs, _names_of_sinks(self.pipeline))
-        return {"pipeline": self.pipeline.name, "epochs": [_summarize(one.epoch) for one in members if one.epoch]}
+            self._emitter(runtime).emit_pack(self, context, epochs, _names_of_sinks(self.pipeline))
+        return {"pipeline": self.pipeline.name, "epochs": [_summarize(epoch) for epoch in epochs]}
 
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
         raise NotImplementedError("a pack has many runs")
 
     def _runs(self, context: Context) -> list[RunKey]:
-        run = with_restate_request(self._run(context), context, self.pipeline.name, self._moved())
+        run = with_restate_request(self._run(context), context, self.pipeline.name, self._pipelines_of_dag())
         refuse_restore(run)
-        refuse_replan(context, self._moved())
+        refuse_replan(context, self._pipelines_of_dag())
         span = self._interval(context)
         if span is None:
-            most = self.most if run.epoch is None else 1
-            return [run.member(None, number) for number in range(1, most + 1)]
+            count = self.most if run.epoch is None else 1
+            return [run.member(None, number) for number in range(1, count + 1)]
         if self.schedule is None:
             return [run.member(span, 0)]
-        return [run.member(one, 0) for one in cut(self.pipeline, span, self.schedule, self.most)]
+        return [run.member(interval, 0) for interval in cut(self.pipeline, span, self.schedule, self.most)]
 
     def _observe(self, runtime: Runtime, members: Sequence[Member]) -> None:
         """Count the rows that are shown since now, and note the lineage of all that is shown."""
-        done = [(one.epoch, one.already) for one in members if one.epoch is not None and one.error is None]
+        moved = [
+            (member.epoch, member.already) for member in members if member.epoch is not None and member.error is None
+        ]
         sinks = _names_of_sinks(self.pipeline)
-        self.lineage = note(runtime, [epoch for epoch, _ in done], reads=True, sinks=sinks)
-        for epoch in [epoch for epoch, already in done if not already]:
+        self.lineage = collect_lineage(runtime, [epoch for epoch, _ in moved], reads=True, sinks=sinks)
+        for epoch in [epoch for epoch, already in moved if not already]:
             for sink in self.pipeline.sinks:
                 count_rows(epoch.pipeline, sink.name, rows_of(epoch, sink.outputs))
 
-    def _teller(self, runtime: Runtime) -> AssetEventEmitter:
+    def _emitter(self, runtime: Runtime) -> AssetEventEmitter:
         return AssetEventEmitter(runtime.ledger, Role.PUBLISH)
 
     def on_kill(self) -> None:
@@ -422,7 +434,7 @@ class MappedPackOperator(PackOperator):
         self.of = of
         self.alias = alias
 
-    def _teller(self, runtime: Runtime) -> AssetEventEmitter:
+    def _emitter(self, runtime: Runtime) -> AssetEventEmitter:
         return AssetEventEmitter(runtime.ledger, Role.PUBLISH, alias_of(self.alias))
 
 
@@ -453,11 +465,11 @@ def operators_in(dag: DAG) -> list[EpochOperator]:
 
 def pipelines_in(dag: DAG) -> dict[str, Pipeline]:
     """{name: pipeline} of those that the DAG moves."""
-    found = {task.pipeline.name: task.pipeline for task in operators_in(dag)}
+    pipelines = {task.pipeline.name: task.pipeline for task in operators_in(dag)}
     for task in dag.tasks:
         if isinstance(task, MappedOperator) and issubclass(task.operator_class, MappedPackOperator):
-            found |= task.partial_kwargs["pipelines"]
-    return found
+            pipelines |= task.partial_kwargs["pipelines"]
+    return pipelines
 
 
 class ListPipelinesOperator(LockstepOperator):
@@ -498,7 +510,7 @@ class RecoverOperator(LockstepOperator):
                 except NothingAsked as done:  # by a try before this one, for instance: the rest of it is left to do
                     self.log.warning("%s", done)
             with closing(Report(login(LEDGER))) as history:
-                report = recover(runtime, recovery_grace, lambda epoch: what_comes(epoch, history, context))
+                report = recover(runtime, recovery_grace, lambda epoch: pending_tasks(epoch, history, context))
         if report.problems:
             raise RecoveryIncomplete(f"pipeline {self.pipeline}: " + "; ".join(report.problems))
         return {"finished": report.finished, "voided": report.voided, "swept": report.swept}
@@ -510,11 +522,11 @@ class ListCompactableOperator(LockstepOperator):
     def perform(self, context: Context) -> list[dict[str, str]]:
         with closing(Report(login(LEDGER))) as report:
             pipelines = report.recoverable()
-        found = []
+        sinks = []
         for pipeline in pipelines:
             with open_runtime(pipeline, None, context) as runtime:
-                found += [{"pipeline": pipeline, "sink": sink} for sink in compactable_sinks(runtime)]
-        return found
+                sinks += [{"pipeline": pipeline, "sink": sink} for sink in compactable_sinks(runtime)]
+        return sinks
 
 
 class CompactOperator(LockstepOperator):
@@ -539,17 +551,17 @@ class CompactOperator(LockstepOperator):
 
     def perform(self, context: Context) -> dict[str, Any]:
         with open_runtime(self.pipeline, None, context) as runtime:
-            found = compact(
+            compaction = compact(
                 runtime,
                 self.sink,
                 target_bytes=self.target_bytes,
                 min_files=self.min_files,
                 expire=self.expire,
-                progress=self._tell,
+                progress=self._log_progress,
             )
-        return asdict(found)
+        return asdict(compaction)
 
-    def _tell(self, done: int, of: int) -> None:
+    def _log_progress(self, done: int, of: int) -> None:
         self.log.info("%s of %s small files are written anew", done, of)
 
 
@@ -559,7 +571,7 @@ class EmitAssetEventsOperator(LockstepOperator):
 
     def perform(self, context: Context) -> list[str]:
         with closing(Ledger(login(LEDGER), actor_of(context["ti"]))) as ledger:
-            failures = AssetEventEmitter(ledger, Role.RECOVER).tell_left(self, context)
+            failures = AssetEventEmitter(ledger, Role.RECOVER).emit_pending(self, context)
         return ["\n".join(failures)] if failures else []
 
 
@@ -582,14 +594,14 @@ class StuckEpochsCheck(LockstepOperator):
         with closing(Report(login(LEDGER))) as report:
             pipelines = report.pipelines(limit=0)
             send_gauges(report)
-        for found in pipelines:
-            if found.holes:
-                first, more = found.holes[0], len(found.holes) - 1
-                others = f" and {more:,} more" if more else ""
+        for pipeline in pipelines:
+            if pipeline.holes:
+                first, more = pipeline.holes[0], len(pipeline.holes) - 1
+                rest = f" and {more:,} more" if more else ""
                 self.log.warning(
-                    "pipeline %s: no epoch for %s%s: %s", found.name, first, others, suggestions.fill(first)
+                    "pipeline %s: no epoch for %s%s: %s", pipeline.name, first, rest, suggestions.fill(first)
                 )
-        troubles = [trouble for found in pipelines if (trouble := found.trouble)]
+        troubles = [trouble for pipeline in pipelines if (trouble := pipeline.trouble)]
         if troubles:
             raise EpochsStuck("\n".join(troubles))
 

@@ -27,8 +27,8 @@ class EpochLink(BaseOperatorLink):
     name = "Epoch"
 
     def get_link(self, operator: Any, *, ti_key: Any) -> str:
-        asked = {"dag_id": ti_key.dag_id, "run_id": ti_key.run_id, "pipeline": operator.pipeline.name}
-        return f"{page_root()}/run?{urlencode(asked)}"
+        query = {"dag_id": ti_key.dag_id, "run_id": ti_key.run_id, "pipeline": operator.pipeline.name}
+        return f"{page_root()}/run?{urlencode(query)}"
 
 
 def page_root() -> str:

@@ -103,5 +103,5 @@ def _type(
 
 def _field(label: str, description: str, choices: list[str] | None = None) -> dict[str, Any]:
     """A text of the Connection's extra."""
-    given: dict[str, Any] = {"enum": [None, *choices]} if choices else {}
-    return {"label": label, "description": description, "schema": {"type": ["string", "null"], **given}}
+    schema: dict[str, Any] = {"enum": [None, *choices]} if choices else {}
+    return {"label": label, "description": description, "schema": {"type": ["string", "null"], **schema}}

@@ -22,7 +22,7 @@ from lockstep.errors import InvalidPipeline
 from lockstep.launchers import JobLauncher
 from lockstep.pipeline import Pipeline
 
-_MOVED = (
+_GROUP_END_DOC = (
     "Nothing to do, and never started. It fails with `cleanup`, so that the run fails if the epoch isn't moved, "
     "whatever rules the tasks behind the group run by. Of a group around this one it is the only end."
 )
@@ -63,11 +63,11 @@ class EpochTaskGroup(TaskGroup):
                 f"pipeline {pipeline.name}: pack={pack} in a task group, whose run is one interval and so one epoch: "
                 "say pack=1, or take epoch_dag(…, pack=…), whose schedule puts several intervals into a run"
             )
-        named = group_id or pipeline.name.replace(".", "_")  # Airflow has it that only a prefix ends in a dot
-        self._open([pipeline], named, default_args, {**documentation_of_group(describe(pipeline)), **group_args})
+        own_group_id = group_id or pipeline.name.replace(".", "_")  # Airflow has it that only a prefix ends in a dot
+        self._open([pipeline], own_group_id, default_args, {**documentation_of_group(describe(pipeline)), **group_args})
         with self.dag, self:  # of which tasks learn their DAG where it stands in an argument alone
             phases.make(pack=pack, map_shards=map_shards)
-            self._ends >> _moved()
+            self._ends >> _group_end()
 
     @classmethod
     def mapped(
@@ -87,10 +87,10 @@ class EpochTaskGroup(TaskGroup):
         Phases can't be mapped: the tasks of a mapped group are the same in each instance, and pipelines differ in their
         sinks and audits. For those make a group of each, in a loop.
         """
-        twice = {one.name for one in pipelines if sum(other.name == one.name for other in pipelines) > 1}
+        twice = {pipeline.name for pipeline in pipelines if sum(other.name == pipeline.name for other in pipelines) > 1}
         if twice or not pipelines:
-            named = f"{', '.join(sorted(twice))} more than once" if twice else "none"
-            raise InvalidPipeline(f"group {group_id} is mapped over {named}: give it pipelines of different names")
+            problem = f"{', '.join(sorted(twice))} more than once" if twice else "none"
+            raise InvalidPipeline(f"group {group_id} is mapped over {problem}: give it pipelines of different names")
         group = cls.__new__(cls)
         group._open(pipelines, group_id, default_args, group_args)
         with group.dag, group:
@@ -102,7 +102,7 @@ class EpochTaskGroup(TaskGroup):
                 max_wait=max_wait,
                 task_args=task_args or {},
             )
-            group._ends >> _moved()
+            group._ends >> _group_end()
         return group
 
     @property
@@ -163,7 +163,7 @@ class EpochTaskGroup(TaskGroup):
 EpochTaskGroup.__slots__ = TaskGroup.__slots__  # type: ignore[attr-defined]
 
 
-def _moved() -> GroupEnd:
+def _group_end() -> GroupEnd:
     """A leaf, which `cleanup` isn't where tasks stand behind the group: by its leaves a run fails. It is behind `abort`
     too, which a good run skips: as a leaf of a group around this one `abort` would have all skipped that follows."""
     bare: dict[str, Any] = {
@@ -171,7 +171,9 @@ def _moved() -> GroupEnd:
         "on_execute_callback": None,
         "on_success_callback": None,
     }  # or it would be started
-    return GroupEnd(task_id="moved", doc_md=_MOVED, trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS, **bare)
+    return GroupEnd(
+        task_id="moved", doc_md=_GROUP_END_DOC, trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS, **bare
+    )
 
 
 def _unbind(dag: DAG) -> None:

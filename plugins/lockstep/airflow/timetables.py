@@ -67,15 +67,13 @@ class _Intervals:
     ) -> DagRunInfo | None:
         bounds = [bound for bound in (self._last, restriction.latest) if bound is not None]
         bounded = restriction._replace(earliest=restriction.earliest or self._first, latest=min(bounds, default=None))
-        found = self._next(last_automated_data_interval, bounded)
-        return found and self._gather(found, bounded._replace(catchup=True))
+        run = self._next(last_automated_data_interval, bounded)
+        return run and self._gather(run, bounded._replace(catchup=True))
 
     def _next(self, last: DataInterval | None, restriction: TimeRestriction) -> DagRunInfo | None:
         inherited: Any = super()
-        found: DagRunInfo | None = inherited.next_dagrun_info(
-            last_automated_data_interval=last, restriction=restriction
-        )
-        return found
+        run: DagRunInfo | None = inherited.next_dagrun_info(last_automated_data_interval=last, restriction=restriction)
+        return run
 
     def _gather(self, first: DagRunInfo, restriction: TimeRestriction) -> DagRunInfo:
         """One run of what follows `first`, too, as far as that is over by now."""
@@ -90,8 +88,8 @@ class _Intervals:
     def next_run_info_from_dag_model(self, *, dag_model: DagModel) -> DagRunInfo | None:
         """What `next_dagrun_info` gave Airflow before it stored that."""
         inherited: Any = super()
-        found: DagRunInfo | None = inherited.next_run_info_from_dag_model(dag_model=dag_model)
-        return found and _Pack(found.run_after, _span_of(found))
+        run: DagRunInfo | None = inherited.next_run_info_from_dag_model(dag_model=dag_model)
+        return run and _Pack(run.run_after, _span_of(run))
 
     def run_info_from_dag_run(self, *, dag_run: DagRun) -> DagRunInfo:
         """Return the run from which Airflow computes the next. A manual run with a scheduled one's logical date counts
@@ -103,15 +101,15 @@ class _Intervals:
                 return _Pack.of(1, span.start, span.end)
         return run
 
-    def within(self, start: datetime, end: datetime, most: int) -> list[DataInterval]:
+    def within(self, start: datetime, end: datetime, max_intervals: int) -> list[DataInterval]:
         """The schedule's own intervals from `start` on that start before `end`, no more than `most`."""
         everything = TimeRestriction(instance(start), None, catchup=True)
-        found: list[DataInterval] = []
+        intervals: list[DataInterval] = []
         step = self._next(None, everything)
-        while step is not None and _span_of(step).start < end and len(found) < most:
-            found.append(_span_of(step))
-            step = self._next(found[-1], everything)
-        return found
+        while step is not None and _span_of(step).start < end and len(intervals) < max_intervals:
+            intervals.append(_span_of(step))
+            step = self._next(intervals[-1], everything)
+        return intervals
 
     def serialize(self) -> dict[str, Any]:
         inherited: Any = super()
@@ -121,9 +119,9 @@ class _Intervals:
     @classmethod
     def deserialize(cls, data: dict[str, Any]) -> Any:
         inherited: Any = super()
-        found: Any = inherited.deserialize(data).packing(data.get("pack", 1))
+        timetable: Any = inherited.deserialize(data).packing(data.get("pack", 1))
         first, last = (datetime.fromisoformat(data[name]) if name in data else None for name in ("first", "last"))
-        return _bound(found, first, last)
+        return _bound(timetable, first, last)
 
 
 def _span_of(run: DagRunInfo) -> DataInterval:
@@ -156,10 +154,10 @@ def intervals_of_schedule(
     schedule: str | timedelta, *, first: datetime | None = None, last: datetime | None = None, pack: int = 1
 ) -> Intervals:
     """A timetable of real data intervals in UTC, none of which starts before `first` or after `last`."""
-    found: Intervals = (
+    timetable: Intervals = (
         DeltaIntervals(schedule) if isinstance(schedule, timedelta) else CronIntervals(schedule, timezone="UTC")
     )
-    return _bound(found.packing(pack), first, last)
+    return _bound(timetable.packing(pack), first, last)
 
 
 def knows_its_bounds(timetable: Any) -> bool:
@@ -167,6 +165,6 @@ def knows_its_bounds(timetable: Any) -> bool:
     return timetable is None or isinstance(timetable, _Intervals)
 
 
-def _bound(found: Intervals, first: datetime | None, last: datetime | None) -> Intervals:
-    found = found if first is None else found.starting(first)
-    return found if last is None else found.ending(last)
+def _bound(timetable: Intervals, first: datetime | None, last: datetime | None) -> Intervals:
+    timetable = timetable if first is None else timetable.starting(first)
+    return timetable if last is None else timetable.ending(last)

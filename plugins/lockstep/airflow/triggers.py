@@ -39,10 +39,10 @@ class FilesTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         since, until = datetime.fromisoformat(self.since), datetime.fromisoformat(self.until)
-        while not (found := await self._look()) and (now := datetime.now(UTC)) < until:
+        while not (places := await self._look()) and (now := datetime.now(UTC)) < until:
             pause = max(self.every, _SHARE * (now - since).total_seconds())
             await asyncio.sleep(min(pause, (until - now).total_seconds()))
-        yield TriggerEvent(found)  # type: ignore[no-untyped-call]
+        yield TriggerEvent(places)  # type: ignore[no-untyped-call]
 
     async def _look(self) -> list[str]:
         try:

@@ -43,9 +43,9 @@ def may(user: BaseUser, right: Right, dag_ids: frozenset[str]) -> bool:
 
 def permitted(user: BaseUser, right: Right, pipelines: Mapping[str, frozenset[str]]) -> set[str]:
     """Those of `pipelines`, given with their DAGs, for which `may` is true."""
-    every = sorted({dag_id for dag_ids in pipelines.values() for dag_id in dag_ids})
-    teams = teams_of(every)
-    granted = {one for one in every if _is_granted(user, right, DagDetails(id=one, team_name=teams.get(one)))}
+    all_dags = sorted({dag_id for dag_ids in pipelines.values() for dag_id in dag_ids})
+    teams = teams_of(all_dags)
+    granted = {dag for dag in all_dags if _is_granted(user, right, DagDetails(id=dag, team_name=teams.get(dag)))}
     of_no_dag = not all(pipelines.values()) and _is_granted_everywhere(user, right)
     return {name for name, dag_ids in pipelines.items() if (dag_ids & granted if dag_ids else of_no_dag)}
 
@@ -67,7 +67,7 @@ def _is_granted(user: BaseUser, right: Right, details: DagDetails | None) -> boo
 
 
 VALID_SECONDS = 3600
-MOST_CHARACTERS = 500
+MAX_CHARACTERS = 500
 
 
 class FormRefused(Exception):
@@ -126,21 +126,21 @@ def require_same_origin(request: Request) -> None:
 def open_seal(question: Question, seal: str) -> Question:
     """As it was put, an hour ago at most, to the same user about the same deed. Raises `FormRefused` otherwise."""
     try:
-        asked = Question(*_serializer().loads(seal, max_age=VALID_SECONDS))
+        sealed = Question(*_serializer().loads(seal, max_age=VALID_SECONDS))
     except (BadSignature, TypeError):
         raise FormRefused("the form is too old, or was not made here: open it again") from None
-    if _deed(asked) != _deed(question):
+    if _subject(sealed) != _subject(question):
         raise FormRefused("the form was made for another deed, or for somebody else: open it here")
-    return asked
+    return sealed
 
 
-def _deed(question: Question) -> tuple[str, str, str, int]:
+def _subject(question: Question) -> tuple[str, str, str, int]:
     return question.user, question.action, question.pipeline, question.epoch
 
 
-def require_unmoved(asked: Question, question: Question) -> None:
+def require_unchanged(sealed: Question, question: Question) -> None:
     """Raises `FormRefused` unless just this is what would be asked now."""
-    if asked != question:
+    if sealed != question:
         raise FormRefused("it has moved since the form was shown: look again")
 
 
@@ -149,8 +149,8 @@ def require_reason(reason: str) -> str:
     reason = reason.strip()
     if not reason:
         raise FormRefused("say why: the reason is kept in the history")
-    if not reason.isprintable() or len(reason) > MOST_CHARACTERS:
-        raise FormRefused(f"the reason has to be one line of at most {MOST_CHARACTERS} characters")
+    if not reason.isprintable() or len(reason) > MAX_CHARACTERS:
+        raise FormRefused(f"the reason has to be one line of at most {MAX_CHARACTERS} characters")
     return reason
 
 
