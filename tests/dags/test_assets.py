@@ -251,11 +251,11 @@ def test_recovery_isnt_misled_by_events_of_a_ledger_before_this_one(airflow_api:
 def test_recovery_leaves_what_a_run_that_is_under_way_will_tell_until_its_turn_is_over(
     airflow_api: Airflow, ledger: Ledger
 ) -> None:
-    from lockstep.airflow.assets import TURN
+    from lockstep.airflow.assets import OWN_RUN_FIRST
 
     epoch = shown(ledger)
     assert emit_pending(airflow_api, ledger) == []
-    age(ledger, TURN)
+    age(ledger, OWN_RUN_FIRST)
     assert emit_pending(airflow_api, ledger)
     assert tell_one(airflow_api, ledger, epoch, actor="airflow:orders/first/publish.warehouse#1") == []
 
@@ -361,7 +361,8 @@ def test_recovery_tells_of_every_sink_but_one_whose_events_cannot_be_read_and_sa
     airflow_api.over.add("first")
     airflow_api.silent.add("orders/delays")
     failure = (
-        "pipeline orders: assets of sink delays weren't told: Airflow's events of asset orders/delays can't be read: "
+        "pipeline orders: the events of sink delays weren't emitted: "
+        "Airflow's events of asset orders/delays can't be read: "
         "RuntimeError: 500 Internal Server Error"
     )
     told = emit_pending(airflow_api, ledger, [failure])
@@ -370,7 +371,11 @@ def test_recovery_tells_of_every_sink_but_one_whose_events_cannot_be_read_and_sa
     airflow_api.silent.clear()
     with monkeypatch.context() as foreign:
         foreign.setattr(assets, "_facts", lambda epoch, sink, ledger: {}[sink])
-        emit_pending(airflow_api, ledger, ["pipeline orders: assets of sink delays weren't told: KeyError('delays')"])
+        emit_pending(
+            airflow_api,
+            ledger,
+            ["pipeline orders: the events of sink delays weren't emitted: KeyError('delays')"],
+        )
     assert {event["extra"]["sink"] for event in emit_pending(airflow_api, ledger)} == {"delays"}
 
 
@@ -387,7 +392,7 @@ def test_the_task_that_tells_succeeds_and_the_one_behind_it_fails_with_what_it_c
     acting = cast("Context", {**context(), "ti": ti})
     airflow_api.silent.add(ASSET)
     [sentence] = EmitAssetEventsOperator(task_id="tell").execute(acting)
-    with pytest.raises(RecoveryIncomplete, match="pipeline orders: assets of sink warehouse weren't told"):
+    with pytest.raises(RecoveryIncomplete, match="pipeline orders: the events of sink warehouse weren't emitted"):
         FailOnUnemittedEvents(task_id="all_told", unemitted=sentence).execute(acting)
     airflow_api.silent.clear()
     assert EmitAssetEventsOperator(task_id="tell").execute(acting) == [], "over which nothing is mapped"
@@ -404,7 +409,7 @@ def test_a_run_whose_sink_shows_the_epoch_succeeds_although_airflows_events_cann
     assert [one for one in tell_one(airflow_api, ledger, epoch, actor=third) if one["name"] == ASSET] == []
     told = emit_pack(airflow_api, ledger, [epoch, shown(ledger, 2, "first/2")], actor=third)
     assert [one["extra"]["epochs"] for one in told if one["name"] == ASSET] == [[2]]
-    assert "orders/warehouse can't be read" in caplog.text and "left for the recovery DAG" in caplog.text
+    assert "orders/warehouse can't be read" in caplog.text and "are left to the recovery DAG" in caplog.text
     assert 1 in {row.epoch for row in ledger.pending_events(NAME, [1])}
     airflow_api.silent.clear()
     airflow_api.over.add("first")
@@ -443,20 +448,20 @@ def test_what_airflow_knows_is_found_however_many_events_it_has_and_in_few_quest
 def test_news_stay_until_somebody_has_looked_and_go_with_a_line_when_airflow_takes_them_for_a_week_in_vain(
     airflow_api: Airflow, ledger: Ledger, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from lockstep.airflow.assets import PATIENCE
+    from lockstep.airflow.assets import GIVE_UP_AFTER
 
     shown(ledger)
     airflow_api.over.add("first")
     airflow_api.inactive |= {ASSET, PARTITIONS}
-    age(ledger, 10 * PATIENCE)
+    age(ledger, 10 * GIVE_UP_AFTER)
     airflow_api.silent.add(ASSET)
     assert len(teller(ledger, Role.RECOVER).emit_pending(task(), context())) == 1
     airflow_api.silent.clear()
-    age(ledger, PATIENCE)
+    age(ledger, GIVE_UP_AFTER)
     for _ in range(2):
         emit_pending(airflow_api, ledger)
         assert len(ledger.all_pending_events(9)) == 1
-    age(ledger, PATIENCE)
+    age(ledger, GIVE_UP_AFTER)
     airflow_api.silent.add(ASSET)
     assert len(teller(ledger, Role.RECOVER).emit_pending(task(), context())) == 1
     assert len(ledger.all_pending_events(9)) == 1, "who couldn't look lets go of nothing"
@@ -464,7 +469,7 @@ def test_news_stay_until_somebody_has_looked_and_go_with_a_line_when_airflow_tak
     assert "in vain" not in caplog.text
     emit_pending(airflow_api, ledger)
     assert ledger.all_pending_events(9) == []
-    assert "orders epoch 1: told in vain for 7 days, no asset orders/warehouse" in caplog.text
+    assert "orders epoch 1: no event for 7 days, as Airflow has no asset orders/warehouse" in caplog.text
 
 
 def age(ledger: Ledger, by: timedelta) -> None:

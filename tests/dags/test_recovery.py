@@ -264,7 +264,7 @@ def test_a_scheduled_round_leaves_a_pipeline_to_the_round_that_is_at_it_and_a_pe
     ledger.ensure_pipeline("clicks", KeyedBy.CURSOR)
     with ledger.recovering(FLIGHTS) as alone:
         assert alone
-        with pytest.raises(AirflowSkipException, match="another round is recovering pipeline flights"):
+        with pytest.raises(AirflowSkipException, match="another run is recovering pipeline flights"):
             recover()
         recover("clicks")
         recover(pipeline=FLIGHTS)

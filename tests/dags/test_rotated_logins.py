@@ -272,7 +272,7 @@ def test_a_service_that_gives_no_token_is_waited_for_and_named(
     account: Account, signed: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     account.connection(extra={**TOKENS, "aws_conn_id": "another"})
-    with pytest.raises(LoginUnavailable, match="'there': no token was had: AssertionError"):
+    with pytest.raises(LoginUnavailable, match="'there': no token could be obtained: AssertionError"):
         account.login()
 
 

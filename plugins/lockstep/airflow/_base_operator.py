@@ -36,53 +36,53 @@ _log = logging.getLogger(__name__)
 
 
 class LockstepOperator(BaseOperator):
-    """Airflow logs what is raised with every frame and every cause: of Lockstep's errors only the sentence is left."""
+    """Raises Lockstep's errors as one sentence. Airflow would log every frame and cause; they are logged at DEBUG."""
 
     def execute(self, context: Context) -> Any:
         return self.run_task(context)
 
     def run_task(self, context: Context) -> Any:
-        """`execute` for a task that is resumed, which Airflow lets nobody call but itself."""
+        """`execute` without the check that only Airflow calls it, for a resumed task."""
         try:
             return self.perform(context)
         except AirflowTaskTimeout:
             limit = self.execution_timeout
             raise AirflowTaskTimeout(f"ended at its execution_timeout, {limit}: its next try goes on") from None
         except LockstepError as error:
-            _log.debug("how it came to this", exc_info=True)
+            _log.debug("the task failed", exc_info=True)
             failure = error
-        raise as_raised(failure).with_traceback(None) from None  # out here nothing is chained to it
+        raise as_raised(failure).with_traceback(None) from None  # outside of `except`, so that nothing is chained to it
 
     @abstractmethod
     def perform(self, context: Context) -> Any:
-        """What the task does."""
+        """Do the task's work."""
 
     # --- asked by the OpenLineage provider, if there is one ---
 
     lineage: Lineage | None = None  #: what the task has noted of its epochs
 
     def get_openlineage_facets_on_start(self) -> OperatorLineage[Any, Any]:
-        """Which epoch it will be isn't known yet."""
+        """Return empty lineage, as the epoch isn't known yet."""
         return to_operator_lineage(None)
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any]:
         return to_operator_lineage(self.lineage)
 
     def get_openlineage_facets_on_failure(self, task_instance: Any) -> OperatorLineage[Any, Any]:
-        """Nothing is shown by what has failed, as far as anybody knows."""
+        """Return lineage without outputs."""
         return to_operator_lineage(replace(self.lineage, outputs=()) if self.lineage else None)
 
 
-PATIENCE = timedelta(hours=2)
-_GRACE = timedelta(minutes=1)  #: how much later than a triggerer the scheduler wakes a task, if no triggerer has
-_MAX_PLACES = 20  #: for which a triggerer looks at once
+MAX_WAIT = timedelta(hours=2)
+_GRACE = timedelta(minutes=1)  #: after which the scheduler wakes a task that the triggerer didn't
+_MAX_PLACES = 20  #: that a triggerer polls for one task
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Wait:
-    """`places`: where a triggerer looks for files meanwhile, or for the last word of a job; without any nobody looks
-    before the pause is over."""
+    """A pause before the next look. `places`: where a triggerer polls meanwhile for files, or for the end of a job; if
+    empty, nothing is polled before the pause is over."""
 
     since: datetime
     pause: timedelta
@@ -92,10 +92,10 @@ class Wait:
 
 
 class WaitingOperator(LockstepOperator):
-    """`max_wait`: how long it waits at most. `deferrable`: whether it may leave looking for files to the triggerer;
-    unless said, what `[operators] default_deferrable` says."""
+    """A task that can wait. `max_wait`: the longest wait in all. `deferrable`: polling may be left to the triggerer;
+    default: Airflow's `[operators] default_deferrable`."""
 
-    def __init__(self, *, max_wait: timedelta = PATIENCE, deferrable: bool | None = None, **arguments: Any) -> None:
+    def __init__(self, *, max_wait: timedelta = MAX_WAIT, deferrable: bool | None = None, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.max_wait = max_wait
         self.deferrable = defers_by_default() if deferrable is None else deferrable
@@ -103,12 +103,12 @@ class WaitingOperator(LockstepOperator):
         self._ignored: frozenset[str] = frozenset()
 
     def wait_for(self, missing: Sequence[Retryable], error: Retryable, context: Context) -> Wait:
-        """How to wait for all of `missing`, of which `told` speaks. Raises `WaitedInVain`."""
+        """How to wait for all of `missing`, with `error` for the log. Raises `WaitedInVain`."""
         places = [place for place in _places_of(missing) if place not in self._ignored] if self.deferrable else []
         return wait_after(error, self, context, self.max_wait, places=places[:_MAX_PLACES], since=self._since)
 
-    def away(self, wait: Wait) -> BaseException:
-        """What a task raises to be run again when there is reason to look again."""
+    def deferral(self, wait: Wait) -> BaseException:
+        """The exception to raise so that Airflow runs the task again later."""
         until = datetime.now(UTC) + wait.pause
         if not wait.places:
             return AirflowRescheduleException(until)  # type: ignore[no-untyped-call]
@@ -124,16 +124,16 @@ class WaitingOperator(LockstepOperator):
         )
 
     def look_again(self, context: Context, since: str, ignored: Sequence[str], event: Sequence[str] = ()) -> Any:
-        """Where the triggerer has seen files, at the places `event`, a task that misses them all the same doesn't have
-        it look there again: it would be woken at once, and again, and again."""
+        """Resume after the triggerer. Places in `event`, where it found files, are ignored for the rest of the wait: if
+        the task still misses them, polling there would wake it at once, again and again."""
         self._since, self._ignored = datetime.fromisoformat(since), frozenset(ignored) | frozenset(event or ())
         return self.run_task(context)
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
-        """A triggerer that lacks Lockstep, or is away, costs no try: the task looks, and waits on without it."""
+        """Continue without a triggerer if it failed or doesn't have Lockstep installed, without using up a retry."""
         if next_method == self.look_again.__name__:
             return super().resume_execution(next_method, next_kwargs, context)
-        _log.warning("no triggerer has looked (%s): waiting without", (next_kwargs or {}).get("error"))
+        _log.warning("the triggerer failed (%s): waiting without it", (next_kwargs or {}).get("error"))
         self.deferrable = False
         return self.run_task(context)
 
@@ -147,10 +147,12 @@ def wait_after(
     places: Sequence[str] = (),
     since: datetime | None = None,
 ) -> Wait:
-    """How long to wait for what `error` says is missing: half as long as this took so far, within the task's retry
-    delays; with `places`, for which somebody else looks, not shorter than the longest of these. Raises `WaitedInVain`
-    at the end of `max_wait`, which counts from the first look of this try, or `since`. A job that works is no such
-    wait: it takes as long as it takes, and is looked after within the longest of the delays."""
+    """How long to pause after `error`: half of the time waited so far, within the task's retry delays; with `places`,
+    which a triggerer polls, at least the longest delay.
+
+    Raises `WaitedInVain` after `max_wait` since the first look of this try, or `since`. Waiting for a running job has
+    no limit: it is polled at least once per longest delay.
+    """
     began = min(filter(None, [since, _first_look(context)]))
     waited = datetime.now(UTC) - began
     of_job = isinstance(error, JobAtWork)
@@ -160,7 +162,7 @@ def wait_after(
             f"epoch_dag(…, max_wait=timedelta(…)) waits longer"
         ) from error
     min_pause, max_pause = _delta(task.retry_delay), _delta(task.max_retry_delay or task.retry_delay)
-    looks = "the triggerer looks for it, and this task again" if places else "looks again"
+    looks = "the triggerer polls, this task looks again" if places else "looks again"
     if of_job:
         pause = max_pause if places else min(max(waited / 2, min_pause), max_pause)
         ends = f"has waited for {_rounded(waited)}"
@@ -173,14 +175,14 @@ def wait_after(
 
 
 def keep_lease(runtime: Runtime, run: RunKey, pause: timedelta) -> None:
-    """Keep the lease of the run's attempt, if it has opened one: an epoch that waits must not look abandoned."""
+    """Renew the lease of the run's attempt, if it has one: an epoch that waits must not look abandoned."""
     attempt = runtime.ledger.find_run(run)
     if attempt is not None:
         runtime.ledger.renew_lease(attempt, Role.BEGIN, meanwhile=pause)
 
 
 def _places_of(missing: Sequence[Retryable]) -> list[str]:
-    """Where files are missing; nothing if one of `missing` is another matter, for which nobody can look."""
+    """The places of missing files or jobs; empty if one of `missing` is something else, which can't be polled."""
     seen = [error for error in missing if isinstance(error, (SourceNotReady, JobAtWork)) and error.places]
     return list(dict.fromkeys(place for error in seen for place in error.places)) if len(seen) == len(missing) else []
 

@@ -19,7 +19,7 @@ from typing import Any
 from airflow.sdk import Asset, BaseOperator, Label, TaskGroup, TriggerRule, WeightRule
 
 from lockstep.airflow._airflow import HAS_PARTITIONS, TWOFOLD, growth_of, no_retry_of_terminal
-from lockstep.airflow._base_operator import PATIENCE
+from lockstep.airflow._base_operator import MAX_WAIT
 from lockstep.airflow._launching import Submission
 from lockstep.airflow.assets import alias_of, inlets_of, partitions_of
 from lockstep.airflow.operators import (
@@ -49,7 +49,7 @@ LONGEST_PAUSE = timedelta(minutes=5)
 
 
 def retry_arguments() -> dict[str, Any]:
-    """Arguments of every Lockstep task; a DAG's own `default_args` come after them."""
+    """Arguments of every Lockstep task; a DAG's own `default_args` override them."""
     return {
         "retries": RETRIES,
         "retry_delay": FIRST_PAUSE,
@@ -60,7 +60,7 @@ def retry_arguments() -> dict[str, Any]:
 
 
 def longest_wait(task: BaseOperator) -> timedelta:
-    """What the pauses between a task's tries add up to at most: Airflow stretches each by up to its own length."""
+    """Upper bound of the sum of the pauses between a task's tries: Airflow's jitter at most doubles each."""
     longest = _seconds(task.max_retry_delay) if task.max_retry_delay is not None else math.inf
     growth = growth_of(task)
     pauses = (2 * _seconds(task.retry_delay) * growth ** min(retry, 40) for retry in range(task.retries or 0))
@@ -77,7 +77,7 @@ def require_recovery_grace(pipeline: Pipeline, path: Iterable[BaseOperator]) -> 
     if pipeline.recovery_grace < needed:
         raise InvalidPipeline(
             f"pipeline {pipeline.name}: recovery_grace is {pipeline.recovery_grace}, but the retries "
-            f"before the commit may pause for {needed} in all: recovery would void living attempts. Set a longer "
+            f"before the commit may pause for {needed} in all: recovery would void live attempts. Set a longer "
             "recovery_grace or fewer retries"
         )
 
@@ -86,41 +86,41 @@ NAMES = "pipelines"  #: id of the task before a mapped pack
 SPARK = "spark"  #: id of the Connection to Spark
 
 _DOCS = {
-    "begin": "Freezes what this epoch reads and opens an attempt. What older attempts left is rolled back.",
+    "begin": "Freezes the input of this epoch and opens an attempt. Leftovers of older attempts are rolled back.",
     "stage": "Spark writes the epoch's output as files; this task then seals them. Clear it to stage again.",
-    "audit": "Asks the sealed rows what the plan froze. Where rows offend, the epoch is held: nothing of it is shown "
+    "audit": "Runs the plan's audits on the sealed rows. If rows offend, the epoch is held: nothing of it is shown "
     "unless a person releases it.",
-    "prepare": "The sink takes the sealed rows without showing them, then votes. Nothing is visible yet.",
-    "commit": "One row in the ledger: the decision. It counts the votes there; Airflow's task states don't matter.",
-    "publish": "The sink shows the epoch, once, however often this runs. Repeated until it has worked.",
-    "publish_shards": "One task instance a shard: sends its rows in a transaction of its own, side by side with the "
-    "others. `publish` then finds every shard's marker, and sends what is missing.",
+    "prepare": "The sink stores the sealed rows invisibly, then votes.",
+    "commit": "Writes the decision, one row in the ledger, if all votes are there; Airflow's task states don't matter.",
+    "publish": "Makes the epoch visible in the sink, once, however often this runs. Retried until it succeeds.",
+    "publish_shards": "One task instance for each shard: sends its rows in a transaction of its own, concurrently "
+    "with the others. `publish` then finds every shard's marker and sends what is missing.",
     "cleanup": "Deletes the staged files. Counts, digests and the manifest stay.",
-    "abort": "Skipped in a good run. Runs when a task before the commit failed: voids this attempt, rolls back what it "
-    "left. To try again, clear the run from `begin`.",
-    "pack": "Moves each epoch of the run from its source into every sink, many at once, each decided for itself. A "
-    "retry, or a clear, finds what is done and does the rest.",
+    "abort": "Skipped in a good run. Runs when a task before the commit failed: voids this attempt and rolls back what "
+    "it left. To try again, clear the run from `begin`.",
+    "pack": "Moves the epochs of the run from their source into every sink, concurrently, each with its own "
+    "decision. A retry or a clear finds what is done and does the rest.",
 }
 
 
 _SINK_PHASES = frozenset({"prepare", "publish", "publish_shards"})
-#: What a task of Lockstep's is made of, and no argument of the user's.
+#: arguments that Lockstep sets itself
 _OWN = frozenset(
     {"alias", "dag", "launcher", "most", "of", "outlets", "part", "pipeline", "pipelines", "schedule", "shard"}
     | {"sink", "spark_conn_id", "spark_submit", "task_group", "task_id"}
 )
-_FIXED_RULE = _DOCS.keys() - {"begin", "pack"}  #: the tasks that run by a rule of Lockstep's
+_FIXED_RULE = _DOCS.keys() - {"begin", "pack"}  #: phases whose trigger rule users can't change
 
 
 @dataclass(frozen=True)
 class Phases:
-    """How the tasks of a pipeline are made. `task_args`: {phase: arguments of its tasks}, or {"prepare.<sink>": …} for
-    those of one sink. `part`: the pipeline is one of those that the DAG moves. Raises `InvalidPipeline`."""
+    """Makes the tasks of a pipeline. `task_args`: {phase: arguments of its tasks}, or {"prepare.<sink>": …} for
+    those of one sink. `part`: the DAG may move several pipelines. Raises `InvalidPipeline`."""
 
     pipeline: Pipeline
     spark_conn_id: str = SPARK
     spark_submit: Mapping[str, Any] = field(default_factory=dict)
-    max_wait: timedelta = PATIENCE
+    max_wait: timedelta = MAX_WAIT
     task_args: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     part: bool = False
     launcher: JobLauncher | None = None
@@ -129,8 +129,8 @@ class Phases:
         require_task_args([self.pipeline], self.task_args)
 
     def make(self, *, pack: int | None = None, schedule: Any = None, map_shards: bool = False) -> None:
-        """A task for each phase; with `pack` one task for up to so many epochs, into which `schedule` cuts an interval
-        pipeline's run. `map_shards`: an instance for each shard of a sink that has several."""
+        """Make a task for each phase; with `pack` one task for up to that many epochs, into which `schedule` splits
+        an interval pipeline's run. `map_shards`: also a task instance for each shard of a sink that has several."""
         if map_shards:
             self._require_shards(pack)
         if pack is not None:
@@ -160,7 +160,7 @@ class Phases:
             stage >> Label("a sealed WAL") >> preparing
         preparing >> Label("votes") >> commit >> Label("decided") >> publishing >> Label("shown") >> cleanup
         commit >> Label("a failure before the commit") >> abort
-        [begin, stage, *audits, *prepared] >> abort  # for the same reason; said once, or the graph is full of it
+        [begin, stage, *audits, *prepared] >> abort  # without a label each, which would clutter the graph
         require_recovery_grace(self.pipeline, [begin, stage, *audits, max(prepared, key=longest_wait), commit])
         later = [stage, *audits, *prepared, commit, *published.values(), *shards, cleanup]
         _require_order_of_runs(self.pipeline, begin, later)
@@ -176,7 +176,7 @@ class Phases:
         require_recovery_grace(self.pipeline, [task])
 
     def _map_shards(self, commit: CommitOperator, published: Mapping[str, PublishOperator]) -> list[Any]:
-        """Before a sink's `publish`, which so may find that all is done, and does whatever isn't."""
+        """Make tasks that run before a sink's `publish`, which finds what they did and does the rest."""
         tasks = []
         with TaskGroup("publish_shards", tooltip=_DOCS["publish_shards"]) as sending:
             for sink in self.pipeline.sinks:
@@ -193,12 +193,12 @@ class Phases:
         if pack is not None:
             raise InvalidPipeline(
                 f"pipeline {self.pipeline.name}: pack={pack} moves epochs in one task, map_shards=True maps tasks of "
-                "one epoch: leave one of them away"
+                "one epoch: omit one of them"
             )
         if not any(sink.shards > 1 for sink in self.pipeline.sinks):
             raise InvalidPipeline(
                 f"pipeline {self.pipeline.name}: map_shards=True, but no sink has more than one shard: give a "
-                "KafkaSink shards=…, or leave map_shards away"
+                "KafkaSink shards=…, or omit map_shards"
             )
 
     @property
@@ -222,8 +222,9 @@ def map_packs(
     max_wait: timedelta,
     task_args: Mapping[str, Mapping[str, Any]],
 ) -> None:
-    """One mapped task, with an instance for each pipeline that moves an epoch of it. `alias`: of the asset events. The
-    task before it keeps the names for the run, so that a cleared instance has its pipeline whatever the file lists."""
+    """Make one mapped task with an instance for each pipeline, which moves an epoch of it. `alias`: of the asset
+    events. The task before it keeps the names for the run, so that a cleared instance finds its pipeline even if the
+    file's list has changed."""
     require_task_args(pipelines, task_args)
     arguments = _arguments("pack", max_wait, task_args)
     rule = {"trigger_rule": arguments.pop("trigger_rule")} if "trigger_rule" in arguments else {}
@@ -246,7 +247,7 @@ def map_packs(
 
 
 def describe(pipeline: Pipeline) -> str:
-    """For people, in Markdown."""
+    """Documentation of the DAG or group in Markdown."""
     rows = [f"| {sink.name} | {', '.join(sink.outputs)} | {sink.guarantee.value} |" for sink in pipeline.sinks]
     return (
         f"**{pipeline.name}** moves {', '.join(pipeline.sources)} in epochs, each by two-phase commit: retry, clear "
@@ -262,7 +263,7 @@ def require_pack_size(pipeline: Pipeline, most: int) -> None:
 
 
 def require_task_args(pipelines: Iterable[Pipeline], task_args: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise `InvalidPipeline` for a phase that there is not, and for arguments that are Lockstep's own."""
+    """Raise `InvalidPipeline` for an unknown phase, and for arguments that Lockstep sets itself."""
     sinks = {sink.name for one in pipelines for sink in one.sinks}
     for place, arguments in task_args.items():
         phase, _, sink = place.partition(".")
@@ -272,18 +273,18 @@ def require_task_args(pipelines: Iterable[Pipeline], task_args: Mapping[str, Map
                 f"'prepare.{min(sinks)}'"
             )
         if own := sorted(_OWN & arguments.keys()):
-            raise InvalidPipeline(f"task_args[{place!r}] gives {', '.join(own)}, which Lockstep gives its tasks itself")
+            raise InvalidPipeline(f"task_args[{place!r}] sets {', '.join(own)}, which Lockstep sets itself")
         if phase in _FIXED_RULE and "trigger_rule" in arguments:
             raise InvalidPipeline(
-                f"task_args[{place!r}] gives a trigger_rule: {phase} runs by Lockstep's, so that what a person marked "
-                "is refused by what the ledger says. Only begin, or pack, may have another"
+                f"task_args[{place!r}] sets a trigger_rule: {phase} needs Lockstep's, so that the ledger's state "
+                "refuses what a person marked by hand. Only begin, or pack, may have another"
             )
 
 
 def _arguments(
     phase: str, max_wait: timedelta, task_args: Mapping[str, Mapping[str, Any]], sink: str | None = None
 ) -> dict[str, Any]:
-    """Lockstep's, and over them the user's."""
+    """Lockstep's arguments of a task, overridden by the user's."""
     arguments: dict[str, Any] = {"task_id": sink or phase, "doc_md": _DOCS[phase], "max_wait": max_wait}
     match phase:
         case "pack":
@@ -294,8 +295,8 @@ def _arguments(
             arguments |= {"weight_rule": WeightRule.UPSTREAM, "trigger_rule": TriggerRule.ONE_FAILED}
             arguments |= {
                 "task_display_name": "abort, after a failure"
-            }  # in a good run the UI paints it pink: it's skipped
-            arguments |= {"depends_on_past": False, "wait_for_downstream": False}  # to give up needs nobody's leave
+            }  # the UI shows it in pink as skipped in a good run
+            arguments |= {"depends_on_past": False, "wait_for_downstream": False}  # an abort must not wait
         case _:
             arguments |= {"weight_rule": WeightRule.UPSTREAM, "trigger_rule": TriggerRule.NONE_FAILED}
     return {**arguments, **task_args.get(phase, {}), **(task_args.get(f"{phase}.{sink}", {}) if sink else {})}
@@ -306,8 +307,8 @@ def _partitions_of(pipeline: Pipeline) -> list[Asset]:
 
 
 def _require_order_of_runs(pipeline: Pipeline, begin: BaseOperator, later: Iterable[Any]) -> None:
-    """Raise `InvalidPipeline` where a task waits for the run before, and `begin` doesn't: epochs are numbered in the
-    order in which runs begin, and with the numbers crossed each run would wait for the other."""
+    """Raise `InvalidPipeline` if a task waits for the run before but `begin` doesn't: epochs are numbered in the
+    order in which runs begin; if numbers and runs cross, each run would wait for the other."""
     crossed = [task.task_id for task in later if task.depends_on_past]
     if crossed and not begin.depends_on_past:
         raise InvalidPipeline(

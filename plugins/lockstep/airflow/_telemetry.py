@@ -47,13 +47,13 @@ DURATION, FAILURES, ROWS = "lockstep.phase.duration", "lockstep.phase.failures",
 
 
 def metrics_enabled() -> bool:
-    """Whether there is anybody to send to."""
+    """Return whether Airflow's metrics are on."""
     return any(conf.getboolean("metrics", name, fallback=False) for name in _CLIENTS)
 
 
 @contextmanager
 def timed(pipeline: str, phase: str, sink: str | None, waits: tuple[type[Exception], ...]) -> Iterator[None]:
-    """Send how long a phase took, or that it failed, by what kind of error; of what it `waits` for nothing."""
+    """Send how long a phase took, or that it failed and by which class of error; nothing for an error in `waits`."""
     began, tags = time.monotonic(), {"pipeline": pipeline, "phase": phase, **({"sink": sink} if sink else {})}
     try:
         yield
@@ -66,7 +66,7 @@ def timed(pipeline: str, phase: str, sink: str | None, waits: tuple[type[Excepti
 
 
 def count_rows(pipeline: str, sink: str, rows: Mapping[str, int]) -> None:
-    """Of outputs that a sink has come to show."""
+    """Count the rows that a sink newly shows."""
     for output, number in rows.items():
         _send(Stats.incr, ROWS, number, {"pipeline": pipeline, "sink": sink, "output": output})
 
@@ -85,7 +85,7 @@ def _send(send: Callable[..., object], name: str, value: float | timedelta, tags
         return
     try:
         send(_name(name, tags), value, tags=dict(tags))
-    except Exception:  # whatever a client does: an epoch doesn't fail for its metrics
+    except Exception:  # a client may raise anything
         _log.debug("a metric wasn't sent", exc_info=True)
 
 
@@ -96,12 +96,12 @@ def _name(name: str, tags: Mapping[str, str]) -> str:
 
 
 _log = logging.getLogger(__name__)
-_LONGEST = 4000  #: characters of a position in an event: that of ten thousand files is for the ledger
+_LONGEST = 4000  #: characters of a position in an event; the ledger has longer ones
 
 
 @dataclass(frozen=True)
 class InputPlace:
-    """A place that an epoch has read. `rows`: of its source, once they are counted; None where that has several."""
+    """A place that an epoch read. `rows`: of its source, once counted; None if that has several places."""
 
     place: Dataset
     start: Json
@@ -111,7 +111,7 @@ class InputPlace:
 
 @dataclass(frozen=True)
 class OutputPlace:
-    """A place that shows an epoch. `rows`: of its output; None where that has several."""
+    """A place that shows an epoch. `rows`: of its output; None if that has several places."""
 
     place: Dataset
     rows: int | None
@@ -121,7 +121,7 @@ class OutputPlace:
 
 @dataclass(frozen=True)
 class Lineage:
-    """Of the epochs that a task has had in hand."""
+    """Lineage of the epochs that a task has moved."""
 
     epochs: tuple[Epoch, ...] = ()
     inputs: tuple[InputPlace, ...] = ()
@@ -129,23 +129,22 @@ class Lineage:
 
 
 def lineage_enabled() -> bool:
-    """Whether the provider is there, and has somebody to tell."""
+    """Return whether the OpenLineage provider is installed and enabled."""
     try:
         from airflow.providers.openlineage import conf as settings
 
         return not settings.is_disabled()
     except ImportError:
         return False
-    except Exception as error:  # a setting that can't be read: no epoch fails for its lineage
-        _log.warning("OpenLineage is told nothing: %s", type(error).__name__)
+    except Exception as error:  # an unreadable setting
+        _log.warning("no lineage is reported: %s", type(error).__name__)
         return False
 
 
 def collect_lineage(
     runtime: Runtime, epochs: Iterable[Epoch], *, reads: bool = False, sinks: Sequence[str] = ()
 ) -> Lineage | None:
-    """What these epochs have read, and what `sinks` show of them. None where nobody wants it, or where it can't be
-    said: an epoch doesn't fail for its lineage."""
+    """What these epochs have read, and what `sinks` show of them; None if lineage is off or can't be determined."""
     if not lineage_enabled():
         return None
     try:
@@ -161,7 +160,7 @@ def collect_lineage(
             )
         return lineage
     except Exception:
-        _log.debug("no lineage is told", exc_info=True)
+        _log.debug("no lineage is reported", exc_info=True)
         return None
 
 
@@ -176,14 +175,14 @@ def _inputs(epoch: Epoch, sources: Mapping[str, Sequence[Dataset]]) -> list[Inpu
 
 
 def _places(runtime: Runtime, epoch: Epoch) -> dict[str, Sequence[Dataset]]:
-    """Of each source at least one."""
+    """The places of each source, at least one."""
     places_by_source: dict[str, Sequence[Dataset]] = {}
     for name, planned in epoch.plan.sources.items():
         defined = runtime.definition.sources.get(name) if runtime.definition else None
         try:
             places = planned_source(name, planned.spec, defined).datasets(runtime.connections)
         except LockstepError as error:
-            _log.debug("source %s has no name in lineage: %s", name, error)
+            _log.debug("source %s has no dataset in lineage: %s", name, error)
             places = ()
         places_by_source[name] = places or (Dataset(f"lockstep://{epoch.pipeline}", name),)
     return places_by_source
@@ -196,7 +195,7 @@ def _outputs(runtime: Runtime, epoch: Epoch, name: str) -> list[OutputPlace]:
     try:
         places = sink.datasets(runtime.connections)
     except LockstepError as error:
-        _log.debug("sink %s has no name in lineage: %s", name, error)
+        _log.debug("sink %s has no dataset in lineage: %s", name, error)
         places = {}
     counts, schemas = epoch.counted, _schemas(runtime, epoch)
     outputs = []
@@ -209,20 +208,20 @@ def _outputs(runtime: Runtime, epoch: Epoch, name: str) -> list[OutputPlace]:
 
 
 def _schemas(runtime: Runtime, epoch: Epoch) -> Mapping[str, pa.Schema]:
-    """The sealed columns of each output; none once the WAL is gone."""
+    """The sealed schema of each output; empty once the WAL is deleted."""
     if epoch.wal is None:
         return {}
     try:
         manifest = runtime.staging.manifest(epoch.wal, epoch.manifest_hash or "")
     except (LockstepError, OSError) as error:
-        _log.debug("%s: its columns aren't told: %s", epoch, error)
+        _log.debug("%s: its columns aren't reported: %s", epoch, error)
         return {}
     return {name: output.schema for name, output in manifest.outputs.items()}
 
 
 def with_parent_run(submit: Mapping[str, Any], context: Context) -> dict[str, Any]:
-    """Arguments of SparkSubmitHook, by which Spark's own listener names this task as its parent: where the provider's
-    setting `spark_inject_parent_job_info` wants that, as for the provider's own operators."""
+    """Arguments of SparkSubmitHook that make this task the parent in Spark's own listener, if the provider's setting
+    `spark_inject_parent_job_info` is on."""
     arguments = dict(submit)
     if not conf.getboolean("openlineage", "spark_inject_parent_job_info", fallback=False):
         return arguments
@@ -234,7 +233,7 @@ def with_parent_run(submit: Mapping[str, Any], context: Context) -> dict[str, An
 
 
 def to_operator_lineage(lineage: Lineage | None) -> OperatorLineage[Any, Any]:
-    """As the provider takes it."""
+    """Convert to the provider's class."""
     from airflow.providers.openlineage.extractors import OperatorLineage
 
     if lineage is None:
@@ -298,6 +297,6 @@ def _output(place: OutputPlace) -> OutputDataset:
 
 
 def _position(value: Json) -> str:
-    """As JSON; of one that is too long only how long it is."""
+    """The value as JSON; if too long, only its length."""
     text = json.dumps(value, sort_keys=True)
     return text if len(text) <= _LONGEST else f"{len(text)} characters, in the ledger"

@@ -1,12 +1,13 @@
-"""What Airflow's assets are told of epochs: each once, by the task that shows it, or else by the recovery DAG.
+"""Asset events about epochs: each is emitted once, by the task that publishes the epoch or else by the recovery DAG.
 
-An event is written with the end of its task, in Airflow's database; what a sink shows is in the ledger. Nothing makes
-one transaction of the two, so the ledger's `pending_asset_event` lists the events that weren't seen in Airflow yet. A
-second attempt looks in Airflow first: the event is to Airflow what the marker is to a sink. Two attempts that look at
-the same moment may both emit, so consumers act on epoch and generation.
+Airflow writes an event to its database when the task ends; what a sink shows is in the ledger. The two don't share a
+transaction, so the ledger's `pending_asset_event` lists the events that haven't been seen in Airflow yet. A second
+attempt looks in Airflow first: the event is to Airflow what the marker is to a sink. Two concurrent attempts may
+both emit, so consumers act on epoch and generation.
 
-Airflow starts by the event of a partition only DAGs that go by partitions, and by any other event only those that
-don't: so a sink has two assets. Versions before 3.3, where a task can't name a partition, have the first alone.
+Airflow triggers by the event of a partition only DAGs with a partitioned timetable, and by any other event only
+those without one: so a sink has two assets. Versions before 3.3, where a task can't name a partition, have only the
+first.
 """
 
 from __future__ import annotations
@@ -34,38 +35,39 @@ if TYPE_CHECKING:
 
     from lockstep.pipeline import Pipeline
 
-#: The try that has shown an epoch tells it by itself, and whoever's run is under way may do so: after this others do.
-TURN = timedelta(hours=1)
-#: So long an asset may be unknown to Airflow, as that of a DAG that is broken, since somebody looked there first.
-PATIENCE = timedelta(days=7)
-_AT_ONCE = 1000  #: epochs of sinks in one round
+#: For this long the try that published an epoch, or its running DAG run, may emit the event; then recovery does.
+OWN_RUN_FIRST = timedelta(hours=1)
+#: For this long after the first look an asset may be missing in Airflow, for example while its DAG is broken.
+GIVE_UP_AFTER = timedelta(days=7)
+_BATCH = 1000  #: events in one run of recovery
 _log = logging.getLogger(__name__)
 
 
 def asset_of(pipeline: str, sink: str) -> Asset:
-    """What a pipeline publishes in a sink: an event whenever an epoch is shown there. For DAGs that go by assets."""
+    """The asset of a pipeline's sink: it gets an event whenever an epoch is published there. For DAGs that are
+    scheduled on assets."""
     return Asset(name=f"{pipeline}/{sink}", uri=f"lockstep://{pipeline}/{sink}", group="lockstep")
 
 
 def partitions_of(pipeline: str, sink: str) -> Asset:
-    """The same in partitions, of which each epoch is one, by `partition_key`. For DAGs that go by partitions, by a
-    `PartitionedAssetTimetable`; of Airflow 3.3 and later."""
+    """The partitioned asset of a pipeline's sink, with a partition for each epoch, by `partition_key`. For DAGs with
+    a `PartitionedAssetTimetable`; Airflow 3.3 and later."""
     return Asset(name=f"{pipeline}/{sink}:epochs", uri=f"lockstep://{pipeline}/{sink}/epochs", group="lockstep")
 
 
 def source_of(pipeline: str, source: str) -> Asset:
-    """What a pipeline reads: the inlet of the task that reads it."""
+    """The asset of what a pipeline reads: an inlet of the task that reads it."""
     return Asset(name=f"{pipeline}:{source}", uri=f"lockstep-source://{pipeline}/{source}", group="lockstep")
 
 
 def alias_of(name: str) -> AssetAlias:
-    """Through which a mapped task tells the assets of many pipelines."""
+    """The alias through which a mapped task emits events for the assets of many pipelines."""
     return AssetAlias(name=name, group="lockstep")
 
 
 def partition_key(epoch: Epoch) -> str:
-    """The start of its interval in UTC, as Airflow's own mappers read it; of a cursor's epoch the number. What takes
-    the place of an epoch has the key of that one."""
+    """Start of the interval in UTC, as Airflow's own mappers read it; for a cursor the epoch's number. A restated
+    epoch has the key of the original."""
     if epoch.interval is None:
         return str(epoch.root)
     return epoch.interval.start.replace(tzinfo=None).isoformat()
@@ -76,7 +78,7 @@ def inlets_of(pipeline: Pipeline) -> list[Asset]:
 
 
 def outlets_of(pipeline: str, sinks: Iterable[str]) -> list[Asset]:
-    """Every asset of these sinks."""
+    """All assets of these sinks."""
     kinds = (asset_of, partitions_of) if HAS_PARTITIONS else (asset_of,)
     return [kind(pipeline, sink) for sink in sinks for kind in kinds]
 
@@ -84,9 +86,9 @@ def outlets_of(pipeline: str, sinks: Iterable[str]) -> list[Asset]:
 def missing_intervals(
     pipeline: str, start: datetime, end: datetime, sink: str | None = None
 ) -> list[tuple[datetime, datetime]]:
-    """What of the time from `start` to `end`, both aware, `sink` doesn't show yet, or without it not every sink: its
-    bounds in UTC, by time; empty: all of it is there. For tasks and sensors of other DAGs, in any version of Airflow:
-    asks the ledger, by Airflow's Connection. Raises `IntervalMissing` for bounds that are none."""
+    """The parts of the time from `start` to `end`, both aware, that `sink` doesn't show yet, or without `sink` not
+    every sink: bounds in UTC, in order; empty if all is visible. For tasks and sensors of other DAGs in any version
+    of Airflow; reads the ledger through Airflow's Connection. Raises `IntervalMissing` for invalid bounds."""
     interval = Interval(start, end)
     with closing(Ledger(login(LEDGER))) as ledger:
         visible = [
@@ -105,18 +107,18 @@ def _is_shown(ledger: Ledger, epoch: Epoch, sink: str | None) -> bool:
 
 
 def _gaps(interval: Interval, visible: Sequence[Interval]) -> Iterator[tuple[datetime, datetime]]:
-    at = interval.start
+    start = interval.start
     for visible_interval in visible:
-        if at < visible_interval.start:
-            yield at, visible_interval.start
-        at = max(at, visible_interval.end)
-    if at < interval.end:
-        yield at, interval.end
+        if start < visible_interval.start:
+            yield start, visible_interval.start
+        start = max(start, visible_interval.end)
+    if start < interval.end:
+        yield start, interval.end
 
 
 @dataclass(frozen=True)
 class _Unemitted:
-    """An epoch in a sink that some assets don't know yet. `assets`: their names."""
+    """An epoch in a sink of which some assets have no event yet. `assets`: their names."""
 
     epoch: Epoch
     sink: str
@@ -125,77 +127,77 @@ class _Unemitted:
 
 @dataclass
 class AssetEventEmitter:
-    """Has a task tell what nobody has told. `alias`: through which it does so, if its assets aren't its own."""
+    """Emits pending asset events from a task. `alias`: the alias to use if the assets aren't outlets of the task."""
 
     ledger: Ledger
     role: Role
     alias: AssetAlias | None = None
 
     def emit_epoch(self, task: BaseOperator, context: Context, epoch: Epoch, sink: str) -> None:
-        """Of a run that moves one: its event, unless it is told, or has no part in the sink. What can't be looked up is
-        left to the recovery DAG: the sink shows it, and that is all that the run has to do."""
-        news = self._unemitted([epoch], sink)
-        emit_events(task, context, list(self._events(news)))
+        """Emit the event of a run that moves one epoch, unless it was emitted or the epoch has no part in the sink.
+        If Airflow can't be asked, the event is left to the recovery DAG: the run has done its work."""
+        unemitted = self._unemitted([epoch], sink)
+        emit_events(task, context, list(self._events(unemitted)))
 
     def emit_pack(self, task: BaseOperator, context: Context, epochs: Sequence[Epoch], sinks: Sequence[str]) -> None:
-        """Of a run that moves many: of each sink one event for all, and one for each partition."""
+        """Emit for each sink one event for all epochs, and one for each partition."""
         emit_events(
             task, context, [event for sink in sinks for event in self._events(self._unemitted(epochs, sink), pack=True)]
         )
 
     def emit_pending(self, task: BaseOperator, context: Context) -> list[str]:
-        """Of all pipelines what whoever has shown it didn't get to tell. Returns of which sinks that can't be done: the
-        task has to succeed even so, or it tells nothing of the others. Raises `LedgerUnavailable`."""
+        """Emit the events of all pipelines that publishing tasks didn't get to emit. Returns the failures by sink:
+        the task has to succeed all the same, or Airflow drops the other events. Raises `LedgerUnavailable`."""
         self.ledger.forget_replaced(self.role)
         events: list[Event] = []
         failures: list[str] = []
         runs: dict[RunKey, bool] = {}
         by_sink: dict[tuple[str, str], list[PendingAssetEvent]] = {}
-        for row in self.ledger.all_pending_events(_AT_ONCE):
+        for row in self.ledger.all_pending_events(_BATCH):
             by_sink.setdefault((row.pipeline, row.sink), []).append(row)
         for (pipeline, sink), rows in by_sink.items():
             try:
-                news = self._left(pipeline, sink, [row for row in rows if _is_left_to_recovery(row, runs)])
-                events += list(self._events(news, pack=len(news) > 1))  # all of a sink's, or none
+                unemitted = self._left_to_recovery(pipeline, sink, [row for row in rows if _is_abandoned(row, runs)])
+                events += list(self._events(unemitted, pack=len(unemitted) > 1))  # all of a sink or none
             except LedgerUnavailable:
                 raise
-            except Exception as error:  # whatever it is: one pipeline's trouble isn't another's
+            except Exception as error:  # one pipeline's failure must not stop the others
                 reason = str(error) if isinstance(error, LockstepError) else repr(error)
-                failures.append(f"pipeline {pipeline}: assets of sink {sink} weren't told: {reason}")
+                failures.append(f"pipeline {pipeline}: the events of sink {sink} weren't emitted: {reason}")
                 _log.error("%s", failures[-1])
                 continue
-            for event in news:
-                _log.info("told of %s in %s", event.epoch, sink)
+            for event in unemitted:
+                _log.info("emitted the event of %s in %s", event.epoch, sink)
         emit_events(task, context, events)
         return failures
 
     def _unemitted(self, epochs: Sequence[Epoch], sink: str) -> list[_Unemitted]:
-        """What a run that has come to the end of these has to tell, by number."""
+        """The events that a run which has published these epochs has to emit, by number."""
         if not epochs:
             return []
         by_id = {epoch.id: epoch for epoch in epochs}
         rows = [row for row in self.ledger.pending_events(epochs[0].pipeline, list(by_id)) if row.sink == sink]
-        turn = min(TURN, timedelta(seconds=monotonic() - self.ledger.opened_at))  # a run's id may come back
-        mine = [row for row in rows if row.shown_by == self.ledger.actor and (row.age or TURN) < turn]
+        turn = min(OWN_RUN_FIRST, timedelta(seconds=monotonic() - self.ledger.opened_at))  # a run's id may be reused
+        mine = [row for row in rows if row.shown_by == self.ledger.actor and (row.age or OWN_RUN_FIRST) < turn]
         every = frozenset(asset.name for asset in outlets_of(epochs[0].pipeline, [sink]))
         lacking = dict.fromkeys((row.epoch for row in mine), every)
         try:
             lacking |= self._missing_assets([row for row in rows if row not in mine])
         except EventsUnread as error:
-            _log.warning("%s. What sink %s shows is left for the recovery DAG to tell", error, sink)
+            _log.warning("%s. The events of sink %s are left to the recovery DAG", error, sink)
         return [_Unemitted(by_id[number], sink, lacking[number]) for number in sorted(lacking)]
 
-    def _left(self, pipeline: str, sink: str, rows: Sequence[PendingAssetEvent]) -> list[_Unemitted]:
-        """What nobody else will tell of a sink, oldest first."""
+    def _left_to_recovery(self, pipeline: str, sink: str, rows: Sequence[PendingAssetEvent]) -> list[_Unemitted]:
+        """The events of a sink that are left to recovery, oldest first."""
         lacking = self._missing_assets(rows)
-        late = {row.epoch for row in rows if row.epoch in lacking and (row.missed or timedelta()) >= PATIENCE}
+        late = {row.epoch for row in rows if row.epoch in lacking and (row.missed or timedelta()) >= GIVE_UP_AFTER}
         for number in sorted(late):
             unknown = " and ".join(sorted(lacking[number]))
             _log.warning(
-                "%s epoch %s: told in vain for %s days, no asset %s in Airflow",
+                "%s epoch %s: no event for %s days, as Airflow has no asset %s",
                 pipeline,
                 number,
-                PATIENCE.days,
+                GIVE_UP_AFTER.days,
                 unknown,
             )
         if late:
@@ -206,9 +208,9 @@ class AssetEventEmitter:
         return [_Unemitted(self.ledger.epoch(pipeline, number), sink, lacking[number]) for number in numbers]
 
     def _missing_assets(self, rows: Sequence[PendingAssetEvent]) -> dict[int, frozenset[str]]:
-        """{epoch: names of the assets that have no event of it} of one sink's rows; the ledger learns which all know.
-        One may lack what the other has: of an asset that isn't active when a task ends Airflow writes no event. Raises
-        `EventsUnread`."""
+        """{epoch: names of the assets without an event of it} for one sink's rows; marks the others in the ledger as
+        emitted. One asset may have an event that the other lacks: Airflow writes none for an asset that isn't active
+        when the task ends. Raises `EventsUnread`."""
         if not rows:
             return {}
         pipeline, sink, numbers = rows[0].pipeline, rows[0].sink, {row.epoch for row in rows}
@@ -222,12 +224,12 @@ class AssetEventEmitter:
                 self.ledger.mark_emitted(pipeline, number, [sink], self.role)
         return {number: names for number, names in lacking.items() if names}
 
-    def _events(self, news: Sequence[_Unemitted], pack: bool = False) -> Iterator[Event]:
-        """Of one sink."""
-        if not news:
+    def _events(self, unemitted: Sequence[_Unemitted], pack: bool = False) -> Iterator[Event]:
+        """The events of one sink."""
+        if not unemitted:
             return
-        pipeline, sink = news[0].epoch.pipeline, news[0].sink
-        facts = [(event, _facts(event.epoch, sink, self.ledger.deployment())) for event in news]
+        pipeline, sink = unemitted[0].epoch.pipeline, unemitted[0].sink
+        facts = [(event, _facts(event.epoch, sink, self.ledger.deployment())) for event in unemitted]
         asset = asset_of(pipeline, sink)
         if whole := [facts_of_epoch for event, facts_of_epoch in facts if asset.name in event.assets]:
             yield Event(asset, _merge_facts(whole) if pack else whole[0], alias=self.alias)
@@ -238,10 +240,11 @@ class AssetEventEmitter:
 
 
 def _emitted_epochs(asset: Asset, numbers: set[int], deployment: str) -> set[int]:
-    """Which of these the asset has an event of. Anybody may have written others, a ledger before this one too."""
+    """Which of these epochs the asset has an event of. Other events are ignored: any user or an earlier ledger may
+    have written them."""
     emitted: set[int] = set()
     for extra in events_of(asset):
-        if extra.get("deployment", deployment) != deployment:  # older events don't say it
+        if extra.get("deployment", deployment) != deployment:  # older events lack it
             continue
         several = extra.get("epochs")
         mentioned = [extra.get("epoch"), *(several if isinstance(several, list) else ())]
@@ -251,9 +254,9 @@ def _emitted_epochs(asset: Asset, numbers: set[int], deployment: str) -> set[int
     return emitted
 
 
-def _is_left_to_recovery(row: PendingAssetEvent, over_by_run: dict[RunKey, bool]) -> bool:
-    """Whether no run that came to the epoch will tell it by itself."""
-    if (row.age or TURN) >= TURN:
+def _is_abandoned(row: PendingAssetEvent, over_by_run: dict[RunKey, bool]) -> bool:
+    """Return whether no run that came to the epoch will emit its event."""
+    if (row.age or OWN_RUN_FIRST) >= OWN_RUN_FIRST:
         return True
     for run in {run.whole for run in row.runs}:
         if run not in over_by_run:
@@ -262,7 +265,7 @@ def _is_left_to_recovery(row: PendingAssetEvent, over_by_run: dict[RunKey, bool]
 
 
 def _facts(epoch: Epoch, sink: str, deployment: str) -> dict[str, Json]:
-    """What an event says of an epoch in a sink. `deployment`: of the ledger that numbers it."""
+    """Content of the event of an epoch in a sink. `deployment`: id of the ledger."""
     outputs = Sink.from_spec(epoch.plan.sinks[sink]).outputs
     return {
         "pipeline": epoch.pipeline,
@@ -279,7 +282,7 @@ def _facts(epoch: Epoch, sink: str, deployment: str) -> dict[str, Json]:
 
 
 def rows_of(epoch: Epoch, outputs: Iterable[str]) -> dict[str, int]:
-    """As the seal counted them, by output."""
+    """Sealed rows by output."""
     return _counts(epoch, outputs, "rows")
 
 
@@ -288,7 +291,7 @@ def _counts(epoch: Epoch, outputs: Iterable[str], what: str) -> dict[str, Any]:
 
 
 def _replaced(epoch: Epoch) -> Json:
-    """First and last epoch whose place it takes."""
+    """First and last epoch that it replaces."""
     if epoch.generation is None:
         return None
     return [epoch.generation.replaces, epoch.generation.through or epoch.generation.replaces]

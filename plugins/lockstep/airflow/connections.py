@@ -20,45 +20,47 @@ from lockstep.airflow._airflow import AirflowNotFoundException
 from lockstep.connections.login import Known, Login
 from lockstep.errors import LoginUnavailable, NotConfigured
 
-TOKEN_SECONDS = 60.0  #: a token is used for, in which many connections may be opened; it lives for minutes
+TOKEN_SECONDS = 60.0  #: for which a token is used; it is valid for minutes
 
-#: {type of Connection: its hook, the name of whose argument is a Connection's id, and the package that brings it}
+#: {type of Connection: module and name of its hook, and the package that contains it}
 _HOOKS = {
     "postgres": ("airflow.providers.postgres.hooks.postgres", "PostgresHook", "apache-airflow-providers-postgres"),
     "mysql": ("airflow.providers.mysql.hooks.mysql", "MySqlHook", "apache-airflow-providers-mysql"),
 }
 _AMAZON = ("airflow.providers.amazon.aws.hooks.base_aws", "apache-airflow-providers-amazon")
 _AZURE = ("airflow.providers.microsoft.azure.hooks.base_azure", "apache-airflow-providers-microsoft-azure")
-#: Of a Connection's extra, for these hooks alone.
+#: keys of a Connection's extra that only these hooks use
 EXTRAS = frozenset(
     {"iam", "aws_conn_id", "azure_conn_id", "redshift", "redshift-serverless", "cluster-identifier", "workgroup-name"}
 )
 
 
-#: Of an aws Connection's extra, what its keys are got by.
+#: keys of an aws Connection's extra that say how to get credentials
 _ROLES = ("role_arn", "profile_name")
-#: Of an aws Connection's extra, what says where the store is.
+#: keys of an aws Connection's extra that say where the store is
 _STORE = ("region_name", "endpoint_url")
 
 
 def asks_for_keys(conn: Connection) -> bool:
-    """Whether an aws Connection names a role or a profile, or has no keys of its own: its hook takes the machine's."""
+    """Return whether an aws Connection names a role or a profile, or has no keys, so that its hook uses the
+    machine's."""
     extra = conn.extra_dejson
     has_keys = conn.login or extra.get("aws_access_key_id")
     return conn.conn_type == "aws" and (not has_keys or any(extra.get(name) for name in _ROLES))
 
 
 def with_keys(conn: Connection) -> Connection:
-    """The same with the keys that its provider's hook gets, good for minutes, and only where the store is beside them.
+    """The Connection with the keys that its provider's hook returns, valid for minutes, and of the extra only what
+    says where the store is.
 
-    Raises `NotConfigured` where the provider is missing, `LoginUnavailable` where no keys are had.
+    Raises `NotConfigured` if the provider isn't installed, `LoginUnavailable` if it returns no keys.
     """
     extra = conn.extra_dejson
     hook = _provided(*_AMAZON, conn, "keys of a role").AwsBaseHook
     try:
         keys = hook(conn.conn_id, client_type="s3").get_credentials(extra.get("region_name"))
-    except Exception as error:  # of Amazon's client: any
-        raise _unavailable(conn, "no keys were", error) from None
+    except Exception as error:  # Amazon's client may raise anything
+        raise _unavailable(conn, "no keys could be obtained", error) from None
     from airflow.sdk.log import mask_secret
 
     for secret in filter(None, (keys.secret_key, keys.token)):
@@ -71,7 +73,8 @@ def with_keys(conn: Connection) -> Connection:
 
 
 def asks_for_token(conn: Connection) -> bool:
-    """By `iam`, as its hook reads it; `azure_conn_id` alone says so too, where there is no password."""
+    """Return whether the Connection asks for a token: by `iam`, or by `azure_conn_id` without a password, as its
+    hook reads them."""
     if conn.conn_type not in _HOOKS:
         return False
     extra = conn.extra_dejson
@@ -80,20 +83,20 @@ def asks_for_token(conn: Connection) -> bool:
 
 
 def with_token(conn: Connection) -> Connection:
-    """The same with a token for its password, and with the login and the port that go with it.
+    """The Connection with a token as its password, and with the login and the port that belong to it.
 
-    Raises `NotConfigured` where a provider is missing, `LoginUnavailable` where no token is had.
+    Raises `NotConfigured` if a provider isn't installed, `LoginUnavailable` if it returns no token.
     """
     module, name, package = _HOOKS[str(conn.conn_type)]
     azure = bool(conn.extra_dejson.get("azure_conn_id"))
     if azure and conn.conn_type != "postgres":
-        raise NotConfigured(f"Connection {conn.conn_id!r} has azure_conn_id, which only Postgres takes tokens by")
+        raise NotConfigured(f"Connection {conn.conn_id!r} has azure_conn_id, which only Postgres supports")
     hook = getattr(_provided(module, package, conn), name)
     _provided(*(_AZURE if azure else _AMAZON), conn)
     try:
         credentials = hook(**{hook.conn_name_attr: conn.conn_id}).get_iam_token(conn)
-    except Exception as error:  # of a cloud's own client: any
-        raise _unavailable(conn, "no token was", error) from None
+    except Exception as error:  # a cloud's client may raise anything
+        raise _unavailable(conn, "no token could be obtained", error) from None
     from airflow.sdk.log import mask_secret
 
     login, token, port = credentials if len(credentials) == 3 else (conn.login, *credentials)
@@ -102,7 +105,7 @@ def with_token(conn: Connection) -> Connection:
 
 
 def without_extras(conn: Connection) -> Connection:
-    """The same without what its extra says to a hook that gets"""
+    """The Connection without those keys of its extra that are for hooks that get tokens."""
     extra = conn.extra_dejson
     if conn.conn_type not in _HOOKS or not EXTRAS & extra.keys():
         return conn
@@ -111,7 +114,7 @@ def without_extras(conn: Connection) -> Connection:
 
 
 def changed(conn: Connection, **fields: Any) -> Connection:
-    """The same with other values of these fields."""
+    """A copy of the Connection with other values of these fields."""
     names = ("conn_id", "conn_type", "host", "schema", "login", "password", "port", "extra")
     return Connection(**{**{name: getattr(conn, name) for name in names}, **fields})
 
@@ -128,7 +131,7 @@ def _provided(module: str, package: str, conn: Connection, what: str = "a token 
 
 def _unavailable(conn: Connection, what: str, error: Exception) -> LoginUnavailable:
     reason = (str(error).strip().splitlines() or [""])[0]
-    text = f"Connection {conn.conn_id!r}: {what} had: {type(error).__name__}: {reason}"
+    text = f"Connection {conn.conn_id!r}: {what}: {type(error).__name__}: {reason}"
     return LoginUnavailable(text.replace(conn.password, "***") if conn.password else text)
 
 
@@ -136,7 +139,7 @@ LEDGER = "lockstep_ledger"  #: id of the Connection to the ledger's database
 STAGING = "lockstep_staging"  #: id of the Connection whose host, or extra `uri`, is the staging URI
 STAGING_VARIABLE = "LOCKSTEP_STAGING"
 
-#: Types of our own (`provider.py`), and of whose Connections they are a form.
+#: {our type of Connection (`provider.py`): the provider's type that it is a form of}
 _OWN_TYPES = {
     "lockstep_ledger": "postgres",
     "lockstep_kafka": "kafka",
@@ -144,13 +147,13 @@ _OWN_TYPES = {
     "lockstep_s3": "aws",
 }
 _SAME_TYPES = {"postgresql": "postgres", "mariadb": "mysql"}
-#: Of Connections that are asked for again where their login is refused: who connects there knows that it was.
+#: types of Connections that are read again if the server refuses their login
 _ROTATED = frozenset({"postgres", "mysql", "kafka"})
-#: What of an extra says where a Connection leads, and not who comes.
+#: keys of an extra that say where a Connection leads, not with which login
 _MAX_PLACES = ("bootstrap.servers", "endpoint_url", "service", "target_session_attrs", "unix_socket")
-_URL_TYPES = ("http", "https", "tcp")  #: of Connections that are a URL
+_URL_TYPES = ("http", "https", "tcp")  #: types of Connections that are a URL
 
-#: What a Connection's extra may say to libpq; the rest is for Airflow's own hooks.
+#: keys of a Connection's extra for libpq; others are for Airflow's hooks
 _LIBPQ_EXTRAS = frozenset(
     {"channel_binding", "connect_timeout", "krbsrvname", "options", "passfile", "require_auth", "service", "sslcert"}
     | {"sslcrl", "sslkey", "sslmode", "sslnegotiation", "sslrootcert", "target_session_attrs"}
@@ -158,7 +161,7 @@ _LIBPQ_EXTRAS = frozenset(
 
 
 class AirflowConnections(Mapping[str, str]):
-    """{connection id: DSN}: each is looked up when it is asked for. Raises what `login` raises."""
+    """{connection id: DSN}, each looked up on access. Raises what `login` raises."""
 
     def __getitem__(self, conn_id: str) -> str:
         return login(conn_id)
@@ -171,23 +174,20 @@ class AirflowConnections(Mapping[str, str]):
 
 
 def login(conn_id: str) -> str:
-    """The DSN of a Connection, a `Login` where a task that runs may outlive it: of databases and brokers, whose
-    passwords are rotated, and where a provider's hook got it. Raises `NotConfigured`, `LoginUnavailable`."""
+    """The DSN of a Connection. It is a `Login`, which can be renewed, if a running task may outlive it: for
+    databases and brokers, whose passwords are rotated, and for tokens and keys of a provider's hook. Raises
+    `NotConfigured`, `LoginUnavailable`."""
 
     def ask() -> Known:
-        return _resolve(connection(conn_id))  # a worker keeps none: Airflow asks the secrets backend each time
+        return _resolve(connection(conn_id))  # not cached: Airflow asks the secrets backend each time
 
     conn = connection(conn_id)
-    dsn_and_place = _resolve(conn)
-    return (
-        Login(dsn_and_place, ask)
-        if dsn_and_place.life is not None or _plain_type(conn) in _ROTATED
-        else dsn_and_place.dsn
-    )
+    known = _resolve(conn)
+    return Login(known, ask) if known.life is not None or _plain_type(conn) in _ROTATED else known.dsn
 
 
 def _resolve(conn: Connection) -> Known:
-    plain = _plainly(conn)
+    plain = _as_provider_type(conn)
     place = (plain.conn_type, plain.host, plain.port, plain.schema, *map(plain.extra_dejson.get, _MAX_PLACES))
     if asks_for_token(plain):
         return Known(dsn_of(with_token(plain)), place, TOKEN_SECONDS)
@@ -210,22 +210,22 @@ def connection(conn_id: str) -> Connection:
 
 
 def _require_readable(conn: Connection) -> None:
-    """Raise `NotConfigured` for an extra that Airflow's database would refuse; a variable and a secrets backend may
-    hold any, of which Airflow passes over what it can't read, and with it what that says of TLS."""
+    """Raise `NotConfigured` for an extra that isn't a JSON object. Airflow's database refuses one, but a variable or
+    a secrets backend may contain it; Airflow ignores it there, and with it any TLS settings."""
     try:
         readable = not conn.extra or isinstance(json.loads(conn.extra), dict)
     except ValueError:
         readable = False
     if not readable:
         raise NotConfigured(
-            f"Connection {conn.conn_id!r}: its extra is no JSON object (it isn't shown, it may hold a secret); "
+            f"Connection {conn.conn_id!r}: its extra isn't a JSON object (not shown, it may contain a secret); "
             'expected one such as {"sslmode": "verify-full"}, with double quotes'
         )
 
 
 def dsn_of(conn: Connection) -> str:
     """A libpq connection string for a Postgres Connection, a URL for a web or TCP one, else Airflow's own URI."""
-    conn = without_extras(_plainly(conn))
+    conn = without_extras(_as_provider_type(conn))
     if conn.conn_type in _URL_TYPES:
         return _url_of(conn)
     if conn.conn_type != "postgres":
@@ -242,19 +242,17 @@ def dsn_of(conn: Connection) -> str:
 
 
 def staging_uri() -> str:
-    """LOCKSTEP_STAGING, or else what the Connection `lockstep_staging` says. Raises `NotConfigured`."""
+    """LOCKSTEP_STAGING, or else the URI in the Connection `lockstep_staging`. Raises `NotConfigured`."""
     if uri := os.environ.get(STAGING_VARIABLE):
         return uri
     return staging_of(connection(STAGING))
 
 
 def staging_of(conn: Connection) -> str:
-    """The staging URI that a Connection names. Raises `NotConfigured`."""
+    """The staging URI in a Connection. Raises `NotConfigured`."""
     uri = conn.extra_dejson.get("uri") or conn.host
     if not uri:
-        raise NotConfigured(
-            f"Connection {conn.conn_id!r} names no place: put the staging URI (s3://…, /…) into its host"
-        )
+        raise NotConfigured(f"Connection {conn.conn_id!r} has no staging URI: put it (s3://…, /…) into its host")
     return str(uri)
 
 
@@ -262,8 +260,8 @@ def _plain_type(conn: Connection) -> str | None:
     return _OWN_TYPES.get(str(conn.conn_type)) or _SAME_TYPES.get(str(conn.conn_type), conn.conn_type)
 
 
-def _plainly(conn: Connection) -> Connection:
-    """The same as the type that it is a form of, without the fields of the form that were left empty."""
+def _as_provider_type(conn: Connection) -> Connection:
+    """The Connection as the provider's type that its own type is a form of, without the form's empty fields."""
     conn_type = _plain_type(conn)
     if conn_type == conn.conn_type:
         return conn
@@ -272,10 +270,9 @@ def _plainly(conn: Connection) -> Connection:
 
 
 def _url_of(conn: Connection) -> str:
-    """As its fields say it: the path stands in the schema, or behind the host, which may be a URL without login.
-
-    Airflow's own URI has every slash of a path percent-encoded, and the extra, which is for hooks, for its query.
-    """
+    """The URL in a Connection's fields: the path is in the schema, or after the host, which may be a URL without
+    login. Airflow's own URI percent-encodes the slashes of a path and uses the extra, which is for hooks, as the
+    query."""
     schema, host = conn.schema or "", conn.host or ""
     scheme, _, place = host.rpartition("://")
     scheme = scheme or (schema if schema in _URL_TYPES else str(conn.conn_type))
@@ -288,6 +285,6 @@ def _url_of(conn: Connection) -> str:
 
 
 def _quoted(value: str) -> str:
-    """A value of a libpq connection string; backslash escapes, as its manual says."""
+    """A value of a libpq connection string, escaped by backslashes."""
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"

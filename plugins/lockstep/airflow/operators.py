@@ -1,4 +1,5 @@
-"""One operator a role. Each opens the runtime, calls its role, closes; what it returns is for people to read."""
+"""One operator for each role: it opens the runtime, calls its role and closes. The returned value is for people to
+read."""
 
 from __future__ import annotations
 
@@ -82,7 +83,7 @@ from lockstep.protocol.stage import Leaving, stage
 from lockstep.states import ParticipantState, Role
 from lockstep.wal.staging import Staging
 
-_READING = ("begin", "stage", "publish")  #: phases whose lineage has what was read
+_READING = ("begin", "stage", "publish")  #: phases whose lineage has inputs
 
 
 @contextmanager
@@ -94,23 +95,23 @@ def open_runtime(name: str, definition: Pipeline | None, context: Context) -> It
 
 
 class EpochOperator(WaitingOperator):
-    """A task of one run's epoch. Which epoch and attempt that is, only the ledger says."""
+    """A task of one run's epoch. Only the ledger knows which epoch and attempt that is."""
 
     operator_extra_links = (EpochLink(),)
-    #: What passes when others have done their part: waited for, and no failure.
+    #: errors that pass when other tasks have done their part: waited for, not failures
     awaited: tuple[type[Retryable], ...] = (OutOfOrder, KeysHeld, PublishBusy)
     phase = ""  #: in metrics
     sink: str | None = None
 
     def __init__(self, *, pipeline: Pipeline, part: bool = False, **arguments: Any) -> None:
-        """`part`: the pipeline is one of those that the DAG moves, and its run has a row of its own in the ledger."""
+        """`part`: the DAG may move several pipelines, so this one's run has a row of its own in the ledger."""
         super().__init__(**arguments)
         self.pipeline = pipeline
         self.part = part
 
     def perform(self, context: Context) -> dict[str, Any]:
         if self._begin_was_skipped(context):
-            raise AirflowSkipException("begin was skipped, as what comes before it was")
+            raise AirflowSkipException("begin was skipped, because a task before it was")
         run = self._run(context, self._interval_or_none(context))
         with open_runtime(self.pipeline.name, self.pipeline, context) as runtime:
             try:
@@ -121,7 +122,7 @@ class EpochOperator(WaitingOperator):
                 keep_lease(runtime, run, wait.pause)
             finally:
                 self._collect_lineage(runtime, run)
-        raise self.away(wait)
+        raise self.deferral(wait)
 
     def _collect_lineage(self, runtime: Runtime, run: RunKey) -> None:
         if not lineage_enabled():
@@ -129,7 +130,7 @@ class EpochOperator(WaitingOperator):
         try:
             attempt = runtime.find_attempt(run)
             epochs = [runtime.epoch_of(attempt)] if attempt is not None else []
-        except LockstepError:  # the task fails by it, or has failed
+        except LockstepError:  # the task fails with it or has failed
             return
         sinks = [self.sink] if self.sink is not None and self.phase == "publish" else []
         self.lineage = collect_lineage(runtime, epochs, reads=self.phase in _READING, sinks=sinks)
@@ -139,7 +140,7 @@ class EpochOperator(WaitingOperator):
         return run.part(self.pipeline.name) if self.part else run
 
     def _pipelines_of_dag(self) -> dict[str, Pipeline]:
-        """Every pipeline of the DAG."""
+        """All pipelines that the DAG moves, by name."""
         around: DAG | None = self.get_dag()
         return pipelines_in(around) if around is not None else {self.pipeline.name: self.pipeline}
 
@@ -150,16 +151,16 @@ class EpochOperator(WaitingOperator):
         return interval_of(self.pipeline, context, alone=not interval_pipelines)
 
     def _interval_or_none(self, context: Context) -> Interval | None:
-        """The run's interval, where it has a sound one: without, `begin` says what is missing."""
+        """The run's interval, if it has a valid one; if not, `begin` reports what is wrong."""
         try:
             return self._interval(context)
         except (IntervalMissing, InvalidPipeline):
             return None
 
     def _begin_was_skipped(self, context: Context) -> bool:
-        """Whether `begin` was skipped since the run was cleared last, as by a branch that wasn't taken: the group moves
-        nothing then, whatever an earlier try of the run has begun. Where nothing comes before `begin` a person has
-        skipped it, and the ledger says what that comes to."""
+        """Return whether `begin` was skipped since the run was last cleared, as by a branch that wasn't taken: then
+        the group moves nothing, even if an earlier try of the run began an epoch. If nothing comes before `begin`, a
+        user skipped it, and the ledger decides."""
         around: DAG | None = self.get_dag()
         begins = [task for task in operators_in(around) if isinstance(task, BeginOperator)] if around else []
         begin = next((task for task in begins if task.pipeline.name == self.pipeline.name), None)
@@ -194,7 +195,7 @@ class BeginOperator(EpochOperator):
 
 
 class StageOperator(EpochOperator):
-    """Have Spark write the WAL, then seal it. Where Spark is, the Connection says when the task runs."""
+    """Have Spark write the WAL, then seal it. The Connection says at run time where Spark is."""
 
     phase = "stage"
     awaited = (*EpochOperator.awaited, JobAtWork)
@@ -222,15 +223,15 @@ class StageOperator(EpochOperator):
         return _summarize(stage(runtime, run, self._launcher, self._launcher.reference, leaving=leaving))
 
     def on_kill(self) -> None:
-        """End the Spark job: nobody will seal what it still writes. From a thread, because this is a signal handler and
-        the code that it interrupts may hold the client's locks."""
+        """Cancel the Spark job, as its output will never be sealed. In a thread, because this is a signal handler
+        and the interrupted code may hold the client's locks."""
         if self._launcher is not None:
             threading.Thread(target=self._launcher.cancel, daemon=True, name="cancel").start()
 
 
 class AuditOperator(EpochOperator):
-    """Ask the sealed WAL what the plan froze, before any sink takes part; of large outputs at Spark Connect, where the
-    Connection leads there."""
+    """Run the audits in the plan on the sealed WAL, before any sink takes part; for large outputs on Spark Connect,
+    if the Connection is to it."""
 
     phase = "audit"
 
@@ -262,7 +263,7 @@ class PrepareOperator(EpochOperator):
 
 
 class CommitOperator(EpochOperator):
-    """Decide, if every sink of the plan has voted."""
+    """Commit the epoch if every sink of the plan has voted."""
 
     phase = "commit"
 
@@ -271,7 +272,7 @@ class CommitOperator(EpochOperator):
 
 
 class PublishOperator(EpochOperator):
-    """Make the decided epoch visible in one sink, and tell Airflow's assets of it, unless they know."""
+    """Publish the committed epoch in one sink, and emit its asset event if it is missing."""
 
     phase = "publish"
     sink: str
@@ -290,7 +291,7 @@ class PublishOperator(EpochOperator):
         return summary
 
     def _shows(self, runtime: Runtime, run: RunKey) -> bool:
-        """Whether the ledger knows it: then its rows have been counted."""
+        """Return whether the sink has published the epoch before, so that its rows are counted already."""
         attempt = runtime.find_attempt(run)
         parts = runtime.ledger.participants(attempt.pipeline, attempt.epoch) if attempt is not None else {}
         return self.sink in parts and parts[self.sink].state is ParticipantState.PUBLISHED
@@ -301,7 +302,7 @@ class PublishOperator(EpochOperator):
 
 
 class PublishShardOperator(EpochOperator):
-    """Make one shard of the decided epoch visible in one sink; what `publish` finds then it needn't do."""
+    """Publish one shard of the committed epoch in one sink; `publish` finds it done."""
 
     phase = "publish_shard"
     sink: str
@@ -316,7 +317,7 @@ class PublishShardOperator(EpochOperator):
 
 
 class CleanupOperator(EpochOperator):
-    """Let go of the WAL once every sink has published."""
+    """Delete the WAL once every sink has published."""
 
     phase = "cleanup"
 
@@ -325,7 +326,7 @@ class CleanupOperator(EpochOperator):
 
 
 class AbortOperator(EpochOperator):
-    """Void this run's undecided attempt, roll back what it left. The run stays failed: `cleanup` never got to run."""
+    """Void this run's undecided attempt and roll back what it left. The run stays failed, as `cleanup` never ran."""
 
     phase = "abort"
 
@@ -335,8 +336,9 @@ class AbortOperator(EpochOperator):
 
 
 class PackOperator(EpochOperator):
-    """Move up to `most` epochs from begin to cleanup. Which they are the run says, for a cursor what there is to read;
-    a retry finds each of them again. `schedule`: what cuts an interval pipeline's run; None: it stays whole."""
+    """Move up to `most` epochs from begin to cleanup: of an interval pipeline those in the run's interval, of a
+    cursor as many as there is input for. A retry finds each of them again. `schedule`: splits an interval pipeline's
+    run; None: it is one epoch."""
 
     phase = "pack"
     awaited = BeginOperator.awaited
@@ -380,7 +382,7 @@ class PackOperator(EpochOperator):
                 awaited = [error for error in errors if isinstance(error, self.awaited)]
                 if len(awaited) < len(errors):
                     raise
-                raise self.away(self.wait_for(awaited, unfinished, context)) from None
+                raise self.deferral(self.wait_for(awaited, unfinished, context)) from None
             epochs = [member.epoch for member in members if member.epoch]
             self._emitter(runtime).emit_pack(self, context, epochs, _names_of_sinks(self.pipeline))
         return {"pipeline": self.pipeline.name, "epochs": [_summarize(epoch) for epoch in epochs]}
@@ -401,7 +403,7 @@ class PackOperator(EpochOperator):
         return [run.member(interval, 0) for interval in cut(self.pipeline, span, self.schedule, self.most)]
 
     def _observe(self, runtime: Runtime, members: Sequence[Member]) -> None:
-        """Count the rows that are shown since now, and note the lineage of all that is shown."""
+        """Count the newly published rows, and collect the lineage of all published epochs."""
         moved = [
             (member.epoch, member.already) for member in members if member.epoch is not None and member.error is None
         ]
@@ -415,21 +417,21 @@ class PackOperator(EpochOperator):
         return AssetEventEmitter(runtime.ledger, Role.PUBLISH)
 
     def on_kill(self) -> None:
-        """As of `StageOperator`, for every job under way."""
+        """Cancel all running jobs, as in `StageOperator`."""
         if self._launcher is not None:
             threading.Thread(target=self._launcher.cancel, daemon=True, name="cancel").start()
 
 
 class MappedPackOperator(PackOperator):
-    """The pack of one of many pipelines: `of` is the name of the one that this instance moves.
+    """The pack of one of many pipelines: the one called `of`.
 
-    Every instance has the same outlets: an alias, through which it tells its pipeline's assets, and everybody's
-    partitions, as no alias has any.
+    Every instance has the same outlets: an alias, through which it emits its pipeline's events, and the partitioned
+    assets of all pipelines, as an alias can't have partitions.
     """
 
     def __init__(self, *, pipelines: Mapping[str, Pipeline], of: str, alias: str, **arguments: Any) -> None:
         if of not in pipelines:
-            raise InvalidPipeline(f"pipeline {of} of this run is gone from the list of its mapped group: put it back")
+            raise InvalidPipeline(f"pipeline {of} of this run is missing from its mapped group: add it again")
         super().__init__(pipeline=pipelines[of], **arguments)
         self.of = of
         self.alias = alias
@@ -450,7 +452,7 @@ class MappedNamesOperator(LockstepOperator):
 
 
 class GroupEnd(BaseOperator):
-    """Does nothing, and never starts: the scheduler has it follow `cleanup`, and the run fails where that failed."""
+    """Does nothing and never starts: the scheduler lets it follow `cleanup`, so that the run fails if that failed."""
 
     inherits_from_empty_operator = True
 
@@ -459,12 +461,12 @@ class GroupEnd(BaseOperator):
 
 
 def operators_in(dag: DAG) -> list[EpochOperator]:
-    """Lockstep's tasks of a DAG that aren't mapped."""
+    """The unmapped Lockstep tasks of a DAG."""
     return [task for task in dag.tasks if isinstance(task, EpochOperator)]
 
 
 def pipelines_in(dag: DAG) -> dict[str, Pipeline]:
-    """{name: pipeline} of those that the DAG moves."""
+    """All pipelines that the DAG moves, by name."""
     pipelines = {task.pipeline.name: task.pipeline for task in operators_in(dag)}
     for task in dag.tasks:
         if isinstance(task, MappedOperator) and issubclass(task.operator_class, MappedPackOperator):
@@ -473,8 +475,8 @@ def pipelines_in(dag: DAG) -> dict[str, Pipeline]:
 
 
 class ListPipelinesOperator(LockstepOperator):
-    """The names of the pipelines that the ledger knows, whether their DAGs still exist or not; of the one that the run
-    asks for alone. Raises `UnknownEpoch` if the ledger doesn't have that."""
+    """Return the names of the pipelines in the ledger, whether their DAGs still exist or not, or only the one that
+    the run asks for. Raises `UnknownEpoch` if the ledger doesn't have that."""
 
     def perform(self, context: Context) -> list[str]:
         dsn = login(LEDGER)
@@ -490,24 +492,28 @@ class ListPipelinesOperator(LockstepOperator):
 
 
 class RecoverOperator(LockstepOperator):
-    """One round of recovery for a pipeline, by its name alone; before it, if the run says where, what a person has
-    asked for of a decided epoch in a sink. A scheduled round leaves the pipeline to one that is at it. Raises
-    `RecoveryIncomplete` with what is left."""
+    """Recover one pipeline, given its name only. If the run asks for it, first apply a user's resolution of a
+    committed epoch. A scheduled run skips a pipeline that another run is recovering. Raises `RecoveryIncomplete`
+    with the remaining problems."""
 
     def __init__(self, *, pipeline: str, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.pipeline = pipeline
 
     def perform(self, context: Context) -> dict[str, Any]:
-        recovery_grace, word = read_recovery_grace(context), read_resolve_request(self.pipeline, context)
+        recovery_grace = read_recovery_grace(context)
+        resolution = read_resolve_request(self.pipeline, context)
         by_schedule = recovery_grace is None and read_conf(context).get(PIPELINE) in (None, "")
-        with open_runtime(self.pipeline, None, context) as runtime, runtime.ledger.recovering(self.pipeline) as alone:
-            if by_schedule and not alone:
-                raise AirflowSkipException(f"another round is recovering pipeline {self.pipeline} at this moment")
-            if word is not None:
+        with (
+            open_runtime(self.pipeline, None, context) as runtime,
+            runtime.ledger.recovering(self.pipeline) as exclusive,
+        ):
+            if by_schedule and not exclusive:
+                raise AirflowSkipException(f"another run is recovering pipeline {self.pipeline}")
+            if resolution is not None:
                 try:
-                    resolve_as_asked(runtime, *word)
-                except NothingAsked as done:  # by a try before this one, for instance: the rest of it is left to do
+                    resolve_as_asked(runtime, *resolution)
+                except NothingAsked as done:  # for example by an earlier try: only the recovery remains
                     self.log.warning("%s", done)
             with closing(Report(login(LEDGER))) as history:
                 report = recover(runtime, recovery_grace, lambda epoch: pending_tasks(epoch, history, context))
@@ -517,7 +523,7 @@ class RecoverOperator(LockstepOperator):
 
 
 class ListCompactableOperator(LockstepOperator):
-    """Pipeline and name of every sink whose table `lockstep compact` takes."""
+    """Return pipeline and name of every sink whose table `lockstep compact` supports."""
 
     def perform(self, context: Context) -> list[dict[str, str]]:
         with closing(Report(login(LEDGER))) as report:
@@ -530,7 +536,7 @@ class ListCompactableOperator(LockstepOperator):
 
 
 class CompactOperator(LockstepOperator):
-    """Compact the table of one sink, by names alone."""
+    """Compact the table of one sink, given names only."""
 
     def __init__(
         self,
@@ -562,7 +568,7 @@ class CompactOperator(LockstepOperator):
         return asdict(compaction)
 
     def _log_progress(self, done: int, of: int) -> None:
-        self.log.info("%s of %s small files are written anew", done, of)
+        self.log.info("%s of %s small files are rewritten", done, of)
 
 
 class EmitAssetEventsOperator(LockstepOperator):
@@ -576,7 +582,8 @@ class EmitAssetEventsOperator(LockstepOperator):
 
 
 class FailOnUnemittedEvents(LockstepOperator):
-    """Fail with what `EmitAssetEventsOperator` couldn't tell. Mapped over that: without any there is no such task."""
+    """Fail with what `EmitAssetEventsOperator` couldn't emit. Mapped over its result: if that is empty there is no
+    such task."""
 
     def __init__(self, *, unemitted: str, **arguments: Any) -> None:
         super().__init__(**arguments)
@@ -587,8 +594,8 @@ class FailOnUnemittedEvents(LockstepOperator):
 
 
 class StuckEpochsCheck(LockstepOperator):
-    """Fail while any pipeline has an epoch that waits for a person, with one sentence a pipeline. Only the log tells of
-    intervals that have no epoch: somebody may have left them out on purpose."""
+    """Fail while any pipeline has an epoch that needs a person, with one sentence for each pipeline. Intervals
+    without an epoch are only logged: they may be left out on purpose."""
 
     def perform(self, context: Context) -> None:
         with closing(Report(login(LEDGER))) as report:

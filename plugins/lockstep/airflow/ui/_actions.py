@@ -252,8 +252,8 @@ def _effects_of_restoring(status: EpochStatus, report: Report) -> list[str]:
         f"The rows of epoch {epoch.id}, generation {_number(epoch)} of {_span(epoch.interval)}, would be shown again: "
         f"{_rows(status)}; in place of those of epoch {current.id}, generation {_number(current)}: "
         f"{_rows(report.epoch_status(current))}.",
-        f"A run of DAG {dag_of(status)} compares every file of its WAL{since}, with the manifest, and shows it as a new "
-        "epoch: no input is read, and Spark isn't asked.",
+        f"A run of DAG {dag_of(status)} compares every file of its WAL{since}, with the manifest, and shows "
+        "it as a new epoch: no input is read, and Spark isn't asked.",
         f"With its decision it takes the place of epoch {current.id} in every sink: readers see these rows or those.",
     ]
     if columns:

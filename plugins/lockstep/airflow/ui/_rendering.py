@@ -82,7 +82,7 @@ class Links:
 
     def task(self, actor: str) -> str | None:
         """Of the task that the history names, where a task did it."""
-        actor_task = TaskActor.named(actor)
+        actor_task = TaskActor.parse(actor)
         if actor_task is None:
             return None
         run = f"{self.dag(actor_task.dag_id)}/runs/{quote(actor_task.run_id, safe='')}"
