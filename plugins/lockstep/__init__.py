@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from lockstep.airflow.assets import asset_of as asset_of
     from lockstep.airflow.assets import missing_intervals as missing_intervals
     from lockstep.airflow.assets import partitions_of as partitions_of
-    from lockstep.airflow.compaction import compaction_dag as compaction_dag
+    from lockstep.airflow.dag import compaction_dag as compaction_dag
     from lockstep.airflow.dag import epoch_dag as epoch_dag
-    from lockstep.airflow.recovery import recovery_dag as recovery_dag
+    from lockstep.airflow.dag import recovery_dag as recovery_dag
     from lockstep.airflow.task_group import EpochTaskGroup as EpochTaskGroup
     from lockstep.compute.declared_windows import Sessions as Sessions
     from lockstep.compute.declared_windows import Windows as Windows
@@ -41,14 +41,14 @@ _HOMES = {
     "__version__": "lockstep.distribution",
     "as_of": "lockstep.operations.as_of",
     "asset_of": "lockstep.airflow.assets",
-    "compaction_dag": "lockstep.airflow.compaction",
+    "compaction_dag": "lockstep.airflow.dag",
     "enrich": "lockstep.compute.enrich",
     "epoch_dag": "lockstep.airflow.dag",
     "files": "lockstep.sinks.files",
     "missing_intervals": "lockstep.airflow.assets",
     "partitions_of": "lockstep.airflow.assets",
     "recover": "lockstep.run",
-    "recovery_dag": "lockstep.airflow.recovery",
+    "recovery_dag": "lockstep.airflow.dag",
     "rows_of": "lockstep.definition.conservation",
     "run_epoch": "lockstep.run",
     "run_epochs": "lockstep.run",

@@ -19,7 +19,7 @@ import typer
 from typer.testing import Result
 
 from lockstep.audits import unique
-from lockstep.cli._commands import reported
+from lockstep.cli._app import reported
 from lockstep.cli._tables import show_rows
 from lockstep.connections.environment import RESERVED, EnvironmentConnections
 from lockstep.epoch import RunKey
@@ -385,7 +385,7 @@ def test_an_output_that_is_full_is_one_sentence(world: World) -> None:
         with Path("/dev/full").open("w") as full:
             done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
         assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
-        assert "can't be written to the standard output: No space left on device" in done.stderr
+        assert "can't be written to stdout: No space left on device" in done.stderr
 
 
 @pytest.mark.fault("R7")
@@ -397,7 +397,7 @@ def test_a_closed_output_and_an_argument_that_is_no_utf_8_make_no_traceback(worl
     odd = lockstep("status", "a\udcff")
     assert (odd.exit_code, odd.stderr) == (
         1,
-        "an argument or the answer has text that isn't utf-8: set PYTHONUTF8=1\n",
+        "an argument or the output has text that isn't utf-8: set PYTHONUTF8=1\n",
     )
 
 

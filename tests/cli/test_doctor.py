@@ -91,7 +91,7 @@ def test_a_decided_epoch_that_nobody_publishes_is_told_with_the_command_and_fixe
     [stuck] = [one for one in amiss() if one["check"] == "epochs"]
     assert stuck["severity"] == "broken"
     assert stuck["command"] == "`lockstep recover numbers`"
-    assert "mended 1, once more:" in lockstep("doctor", "--fix").output
+    assert "fixed 1, checking again:" in lockstep("doctor", "--fix").output
     world.require_exactly_once(day)
     assert amiss() == []
 

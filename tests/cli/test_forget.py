@@ -149,7 +149,7 @@ def test_forgetting_goes_on_where_a_sink_could_not_be_reached(
         patched.setenv("LOCKSTEP_WAREHOUSE", "postgresql://postgres@127.0.0.1:1/nowhere")
         first = lockstep("forget", "nmbers", "--reason", "a typing error")
     assert first.exit_code == 75
-    assert "say the same again" in first.output
+    assert "run the same command again" in first.output
     again = lockstep("forget", "nmbers", "--reason", "a typing error")
     assert again.exit_code == 0, again.output
     world.require_tidy()

@@ -44,7 +44,7 @@ def test_a_plan_writes_nothing_and_agreeing_writes_it(lost: World, lockstep: Loc
     shown = lockstep("rebuild", "numbers", "--plan", *DEFINED)
     assert shown.exit_code == 0
     assert "3 epochs would be in the ledger, 2 of them shown by every sink" in shown.output
-    assert "half published: epoch 3; recovery has it shown in files" in shown.output
+    assert "half published: epoch 3; recovery publishes it in files" in shown.output
     assert "not proven: " in shown.output and "→ lockstep rebuild numbers --agree --reason …" in shown.output
     agreed = lockstep("rebuild", "numbers", "--agree", "--reason", "its disk is gone", *DEFINED)
     assert agreed.exit_code == 0, agreed.output

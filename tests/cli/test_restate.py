@@ -32,7 +32,7 @@ def definition(world: World, monkeypatch: pytest.MonkeyPatch) -> Any:
     module: Any = ModuleType("numbers_definition")
     module.pipeline = world.pipeline
     monkeypatch.setitem(sys.modules, "numbers_definition", module)
-    monkeypatch.setattr("lockstep.cli._restate_command.in_process", lambda *_: write_parquet)
+    monkeypatch.setattr("lockstep.cli._range_commands.in_process", lambda *_: write_parquet)
     return module
 
 
@@ -92,11 +92,11 @@ def test_days_are_restated_one_by_one_and_a_half_done_list_goes_on(
             raise StageFailed("a test")
         write_parquet(request_uri)
 
-    monkeypatch.setattr("lockstep.cli._restate_command.in_process", lambda *_: fails_on_the_second)
+    monkeypatch.setattr("lockstep.cli._range_commands.in_process", lambda *_: fails_on_the_second)
     half = lockstep("restate", "numbers", *bounds(days[0], days[2]), *SAID, "--spark", "none", "--jobs", 1)
     assert half.exit_code != 0
     assert [world.shown_in_warehouse(day) == right(day) for day in days] == [True, False, True]
-    monkeypatch.setattr("lockstep.cli._restate_command.in_process", lambda *_: write_parquet)
+    monkeypatch.setattr("lockstep.cli._range_commands.in_process", lambda *_: write_parquet)
     done = told(lockstep, *bounds(days[0], days[2]), "--spark", "none", "--jobs", 1)
     assert [one["already_published"] for one in done] == [True, False, True]
     for day in days:
@@ -138,13 +138,13 @@ def test_a_command_that_is_given_twice_at_a_time_takes_nothing_from_the_first_on
             write_parquet(request_uri)
 
         said = ("--epoch", epoch, "--spark", "none", *(("--request", named) if named else ()))
-        monkeypatch.setattr("lockstep.cli._restate_command.in_process", lambda *_, twice=given_twice: twice)
+        monkeypatch.setattr("lockstep.cli._range_commands.in_process", lambda *_, twice=given_twice: twice)
         [found] = told(lockstep, *said)
         assert (found["epoch"], found["already_published"]) == (2 + epoch, False)
         error = errors.pop()
         assert errors == [] and isinstance(error, EpochBusy) and "is held by run numbers__" in str(error)
         world.require_exactly_once(days[epoch - 1])
-        monkeypatch.setattr("lockstep.cli._restate_command.in_process", lambda *_: write_parquet)
+        monkeypatch.setattr("lockstep.cli._range_commands.in_process", lambda *_: write_parquet)
         [again] = told(lockstep, *said)
         assert (again["epoch"], again["already_published"]) == (2 + epoch, True)
 
@@ -161,7 +161,7 @@ def test_a_command_that_was_overtaken_leaves_the_attempt_of_who_overtook_it(
         attempts.append(begin(world.runtime(), second, interval_of(day)).attempt)
         write_parquet(request_uri)
 
-    monkeypatch.setattr("lockstep.cli._restate_command.in_process", lambda *_: overtaken)
+    monkeypatch.setattr("lockstep.cli._range_commands.in_process", lambda *_: overtaken)
     assert lockstep("restate", "numbers", "--epoch", 1, *SAID, "--spark", "none").exit_code != 0
     assert [world._looking.epoch("numbers", 2).attempt] == attempts
 
@@ -174,9 +174,9 @@ def test_a_command_whose_process_died_goes_on_once_its_lease_has_run_out(
     def dies(request_uri: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lockstep.cli._restate_command.in_process", lambda *_: dies)
+    monkeypatch.setattr("lockstep.cli._range_commands.in_process", lambda *_: dies)
     assert lockstep("restate", "numbers", "--epoch", 1, *SAID, "--spark", "none").exit_code != 0
-    monkeypatch.setattr("lockstep.cli._restate_command.in_process", lambda *_: write_parquet)
+    monkeypatch.setattr("lockstep.cli._range_commands.in_process", lambda *_: write_parquet)
     early = lockstep("restate", "numbers", "--epoch", 1, *SAID, "--spark", "none")
     assert early.exit_code == 75 and "is held by run" in early.output
     world.expire_leases()
@@ -190,14 +190,14 @@ REFUSED: list[tuple[tuple[Any, ...], int, str]] = [
     ((), 2, "either --epoch"),
     (("--epoch", 1, "--from", "2013-01-01T00:00:00Z"), 2, "either --epoch"),
     (("--from", "2013-01-01T00:00:00Z"), 2, "go together"),
-    (("--from", "yesterday", "--to", "2013-01-02T00:00:00Z"), 2, "no ISO 8601"),
+    (("--from", "yesterday", "--to", "2013-01-02T00:00:00Z"), 2, "not an ISO 8601"),
     (("--from", "2013-01-01T00:00:00", "--to", "2013-01-02T00:00:00"), 1, "no time zone"),
     (("--from", "2013-01-01T12:00:00Z", "--to", "2013-01-03T00:00:00Z"), 1, "only a part of"),
     (("--from", "2014-01-01T00:00:00Z", "--to", "2014-01-02T00:00:00Z"), 1, "shows nothing of"),
     (("--epoch", 7), 1, "no epoch 7"),
     (("--epoch", 1, "--reason", " ", "--spark", "none"), 2, "one line of printable text"),
     (("--epoch", 1, "--request", " ", "--spark", "none"), 1, "a request's name"),
-    (("--epoch", 1), 1, "say where Spark is"),
+    (("--epoch", 1), 1, "no Spark is given"),
 ]
 
 

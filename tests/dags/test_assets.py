@@ -136,19 +136,21 @@ def teller(ledger: Ledger, role: Role = Role.PUBLISH, actor: str | None = None, 
 
 def tell_one(airflow_api: Airflow, ledger: Ledger, epoch: Epoch, sink: str = SINK, **arguments: Any) -> list[Any]:
     made, around = task(), context()
-    teller(ledger, **arguments).tell_epoch(made, around, epoch, sink)
+    teller(ledger, **arguments).emit_epoch(made, around, epoch, sink)
     return airflow_api.end(made, around)
 
 
-def tell_left(airflow_api: Airflow, ledger: Ledger, failures: Sequence[str] = ()) -> list[Any]:
+def emit_pending(airflow_api: Airflow, ledger: Ledger, failures: Sequence[str] = ()) -> list[Any]:
     made, around = task(), context()
-    assert teller(ledger, Role.RECOVER, "airflow:lockstep_recovery/r/tell#1").tell_left(made, around) == list(failures)
+    assert teller(ledger, Role.RECOVER, "airflow:lockstep_recovery/r/tell#1").emit_pending(made, around) == list(
+        failures
+    )
     return airflow_api.end(made, around)
 
 
-def tell_pack(airflow_api: Airflow, ledger: Ledger, epochs: Sequence[Epoch], **arguments: Any) -> list[Any]:
+def emit_pack(airflow_api: Airflow, ledger: Ledger, epochs: Sequence[Epoch], **arguments: Any) -> list[Any]:
     made, around = task(), context()
-    teller(ledger, **arguments).tell_pack(made, around, epochs, [SINK])
+    teller(ledger, **arguments).emit_pack(made, around, epochs, [SINK])
     return airflow_api.end(made, around)
 
 
@@ -190,7 +192,7 @@ def test_a_try_that_died_before_its_end_has_its_epoch_told_by_the_next_one(
 ) -> None:
     epoch = shown(ledger)
     made, around = task(), context()
-    teller(ledger).tell_epoch(made, around, epoch, SINK)  # and never gets to its end
+    teller(ledger).emit_epoch(made, around, epoch, SINK)  # and never gets to its end
     assert tell_one(airflow_api, ledger, epoch, actor="airflow:orders/first/publish.warehouse#2")
     assert len(airflow_api.named(ASSET)) == 1
 
@@ -202,7 +204,7 @@ def test_a_run_that_was_deleted_and_comes_back_under_its_id_emits_no_event_twice
     epoch = shown(ledger)
     assert tell_one(airflow_api, ledger, epoch)
     with closing(Ledger(ledger._connection.dsn, ledger.actor)) as again:  # the same try of the same task
-        assert tell_one(airflow_api, again, epoch) == [] == tell_pack(airflow_api, again, [epoch])
+        assert tell_one(airflow_api, again, epoch) == [] == emit_pack(airflow_api, again, [epoch])
 
 
 @pytest.mark.fault("Q14")
@@ -211,10 +213,10 @@ def test_in_a_run_with_a_partition_key_the_event_that_would_get_it_is_left_to_th
 ) -> None:
     epoch, made = shown(ledger), task()
     around = cast("Context", {**context(), "dag_run": SimpleNamespace(partition_key="2026-01-01")})
-    teller(ledger).tell_epoch(made, around, epoch, SINK)
+    teller(ledger).emit_epoch(made, around, epoch, SINK)
     assert [event["name"] for event in airflow_api.end(made, around)] == [PARTITIONS] * partitioned()
     airflow_api.over.add("first")
-    assert [(event["name"], event["partition"]) for event in tell_left(airflow_api, ledger)] == [(ASSET, None)] + [
+    assert [(event["name"], event["partition"]) for event in emit_pending(airflow_api, ledger)] == [(ASSET, None)] + [
         (PARTITIONS, "2013-01-01T00:00:00")
     ] * (not partitioned())
 
@@ -238,23 +240,23 @@ def test_what_stands_in_place_of_an_epoch_is_one_new_event_of_the_same_partition
 def test_recovery_isnt_misled_by_events_of_a_ledger_before_this_one(airflow_api: Airflow, ledger: Ledger) -> None:
     airflow_api.over.add("first")
     shown(ledger)
-    for event in tell_left(airflow_api, ledger):
+    for event in emit_pending(airflow_api, ledger):
         event["extra"]["deployment"] = "of last year"
-    told = tell_left(airflow_api, ledger)
+    told = emit_pending(airflow_api, ledger)
     assert [event["extra"]["epoch"] for event in told if event["name"] == ASSET] == [1]
-    assert tell_left(airflow_api, ledger) == []
+    assert emit_pending(airflow_api, ledger) == []
     assert ledger.all_pending_events(10) == [], "it was found in Airflow"
 
 
 def test_recovery_leaves_what_a_run_that_is_under_way_will_tell_until_its_turn_is_over(
     airflow_api: Airflow, ledger: Ledger
 ) -> None:
-    from lockstep.airflow.assets import TURN
+    from lockstep.airflow.assets import OWN_RUN_FIRST
 
     epoch = shown(ledger)
-    assert tell_left(airflow_api, ledger) == []
-    age(ledger, TURN)
-    assert tell_left(airflow_api, ledger)
+    assert emit_pending(airflow_api, ledger) == []
+    age(ledger, OWN_RUN_FIRST)
+    assert emit_pending(airflow_api, ledger)
     assert tell_one(airflow_api, ledger, epoch, actor="airflow:orders/first/publish.warehouse#1") == []
 
 
@@ -265,7 +267,7 @@ def test_recovery_tells_each_epoch_that_a_pack_has_shown_whatever_became_of_the_
         shown(ledger, number, f"packed/{day(number).start.isoformat()}")
     ledger.void_epoch(NAME, begun(ledger, 4, "packed/4").id, "given up")
     airflow_api.over.add("packed")
-    tell_left(airflow_api, ledger)
+    emit_pending(airflow_api, ledger)
     [told] = airflow_api.named(ASSET)
     assert told["extra"]["epochs"] == [1, 2, 3] and told["extra"]["rows"] == {"flights": 21}
     found = [(event["partition"], event["extra"]["epoch"]) for event in airflow_api.named(PARTITIONS)]
@@ -276,11 +278,11 @@ def test_recovery_tells_each_epoch_that_a_pack_has_shown_whatever_became_of_the_
 def test_a_pack_tells_only_those_of_its_epochs_that_are_untold(airflow_api: Airflow, ledger: Ledger) -> None:
     first, second = (shown(ledger, number, f"packed/{number}") for number in (1, 2))
     tell_one(airflow_api, ledger, first)
-    tell_pack(airflow_api, ledger, [first, second], actor="airflow:orders/packed/pack#1")
+    emit_pack(airflow_api, ledger, [first, second], actor="airflow:orders/packed/pack#1")
     *_, last = airflow_api.named(ASSET)
     told = {"pipeline": NAME, "sink": SINK, "deployment": ledger.deployment()}
     assert last["extra"] == {**told, "epochs": [2], "rows": {"flights": 7}}
-    assert tell_pack(airflow_api, ledger, [first, second], actor="airflow:orders/packed/pack#2") == []
+    assert emit_pack(airflow_api, ledger, [first, second], actor="airflow:orders/packed/pack#2") == []
 
 
 def test_one_of_many_pipelines_is_told_through_the_alias_and_its_partitions_without(
@@ -289,7 +291,7 @@ def test_one_of_many_pipelines_is_told_through_the_alias_and_its_partitions_with
     from lockstep.airflow.assets import alias_of
 
     made, around = task(), context()
-    teller(ledger, alias=alias_of("lockstep.mine.all")).tell_pack(made, around, [shown(ledger)], [SINK])
+    teller(ledger, alias=alias_of("lockstep.mine.all")).emit_pack(made, around, [shown(ledger)], [SINK])
     partitions = [PARTITIONS] if partitioned() else []
     assert [outlet.name for outlet in made.outlets] == ["lockstep.mine.all", *partitions]
     told = airflow_api.end(made, around)
@@ -359,24 +361,29 @@ def test_recovery_tells_of_every_sink_but_one_whose_events_cannot_be_read_and_sa
     airflow_api.over.add("first")
     airflow_api.silent.add("orders/delays")
     failure = (
-        "pipeline orders: assets of sink delays weren't told: Airflow's events of asset orders/delays can't be read: "
+        "pipeline orders: the events of sink delays weren't emitted: "
+        "Airflow's events of asset orders/delays can't be read: "
         "RuntimeError: 500 Internal Server Error"
     )
-    told = tell_left(airflow_api, ledger, [failure])
+    told = emit_pending(airflow_api, ledger, [failure])
     assert {(event["extra"]["sink"], event["extra"]["epoch"]) for event in told} == {(SINK, 1)}
     assert failure in caplog.text
     airflow_api.silent.clear()
     with monkeypatch.context() as foreign:
         foreign.setattr(assets, "_facts", lambda epoch, sink, ledger: {}[sink])
-        tell_left(airflow_api, ledger, ["pipeline orders: assets of sink delays weren't told: KeyError('delays')"])
-    assert {event["extra"]["sink"] for event in tell_left(airflow_api, ledger)} == {"delays"}
+        emit_pending(
+            airflow_api,
+            ledger,
+            ["pipeline orders: the events of sink delays weren't emitted: KeyError('delays')"],
+        )
+    assert {event["extra"]["sink"] for event in emit_pending(airflow_api, ledger)} == {"delays"}
 
 
 def test_the_task_that_tells_succeeds_and_the_one_behind_it_fails_with_what_it_could_not_tell(
     airflow_api: Airflow, ledger: Ledger
 ) -> None:
+    from lockstep.airflow.dag import recovery_dag
     from lockstep.airflow.operators import EmitAssetEventsOperator, FailOnUnemittedEvents
-    from lockstep.airflow.recovery import recovery_dag
     from lockstep.errors import RecoveryIncomplete
 
     shown(ledger)
@@ -385,7 +392,7 @@ def test_the_task_that_tells_succeeds_and_the_one_behind_it_fails_with_what_it_c
     acting = cast("Context", {**context(), "ti": ti})
     airflow_api.silent.add(ASSET)
     [sentence] = EmitAssetEventsOperator(task_id="tell").execute(acting)
-    with pytest.raises(RecoveryIncomplete, match="pipeline orders: assets of sink warehouse weren't told"):
+    with pytest.raises(RecoveryIncomplete, match="pipeline orders: the events of sink warehouse weren't emitted"):
         FailOnUnemittedEvents(task_id="all_told", unemitted=sentence).execute(acting)
     airflow_api.silent.clear()
     assert EmitAssetEventsOperator(task_id="tell").execute(acting) == [], "over which nothing is mapped"
@@ -400,13 +407,13 @@ def test_a_run_whose_sink_shows_the_epoch_succeeds_although_airflows_events_cann
     airflow_api.silent.add(ASSET)
     ledger._connection.actor = third
     assert [one for one in tell_one(airflow_api, ledger, epoch, actor=third) if one["name"] == ASSET] == []
-    told = tell_pack(airflow_api, ledger, [epoch, shown(ledger, 2, "first/2")], actor=third)
+    told = emit_pack(airflow_api, ledger, [epoch, shown(ledger, 2, "first/2")], actor=third)
     assert [one["extra"]["epochs"] for one in told if one["name"] == ASSET] == [[2]]
-    assert "orders/warehouse can't be read" in caplog.text and "left for the recovery DAG" in caplog.text
+    assert "orders/warehouse can't be read" in caplog.text and "are left to the recovery DAG" in caplog.text
     assert 1 in {row.epoch for row in ledger.pending_events(NAME, [1])}
     airflow_api.silent.clear()
     airflow_api.over.add("first")
-    assert [one["extra"]["epoch"] for one in tell_left(airflow_api, ledger) if one["name"] == ASSET] == [1]
+    assert [one["extra"]["epoch"] for one in emit_pending(airflow_api, ledger) if one["name"] == ASSET] == [1]
 
 
 @pytest.mark.parametrize(
@@ -435,34 +442,34 @@ def test_what_airflow_knows_is_found_however_many_events_it_has_and_in_few_quest
     airflow_api.over |= {f"run {number}" for number in range(1, 12)}
     assert tell_one(airflow_api, ledger, epochs[-1], actor="airflow:orders/run 11/publish.warehouse#2") == []
     assert airflow_api.asked <= 2 * (1 + partitioned()) or len({one["at"] for one in airflow_api.events}) == 1
-    assert tell_left(airflow_api, ledger) == [] and ledger.all_pending_events(20) == []
+    assert emit_pending(airflow_api, ledger) == [] and ledger.all_pending_events(20) == []
 
 
 def test_news_stay_until_somebody_has_looked_and_go_with_a_line_when_airflow_takes_them_for_a_week_in_vain(
     airflow_api: Airflow, ledger: Ledger, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from lockstep.airflow.assets import PATIENCE
+    from lockstep.airflow.assets import GIVE_UP_AFTER
 
     shown(ledger)
     airflow_api.over.add("first")
     airflow_api.inactive |= {ASSET, PARTITIONS}
-    age(ledger, 10 * PATIENCE)
+    age(ledger, 10 * GIVE_UP_AFTER)
     airflow_api.silent.add(ASSET)
-    assert len(teller(ledger, Role.RECOVER).tell_left(task(), context())) == 1
+    assert len(teller(ledger, Role.RECOVER).emit_pending(task(), context())) == 1
     airflow_api.silent.clear()
-    age(ledger, PATIENCE)
+    age(ledger, GIVE_UP_AFTER)
     for _ in range(2):
-        tell_left(airflow_api, ledger)
+        emit_pending(airflow_api, ledger)
         assert len(ledger.all_pending_events(9)) == 1
-    age(ledger, PATIENCE)
+    age(ledger, GIVE_UP_AFTER)
     airflow_api.silent.add(ASSET)
-    assert len(teller(ledger, Role.RECOVER).tell_left(task(), context())) == 1
+    assert len(teller(ledger, Role.RECOVER).emit_pending(task(), context())) == 1
     assert len(ledger.all_pending_events(9)) == 1, "who couldn't look lets go of nothing"
     airflow_api.silent.clear()
     assert "in vain" not in caplog.text
-    tell_left(airflow_api, ledger)
+    emit_pending(airflow_api, ledger)
     assert ledger.all_pending_events(9) == []
-    assert "orders epoch 1: told in vain for 7 days, no asset orders/warehouse" in caplog.text
+    assert "orders epoch 1: no event for 7 days, as Airflow has no asset orders/warehouse" in caplog.text
 
 
 def age(ledger: Ledger, by: timedelta) -> None:

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from psycopg2.extensions import parse_dsn
 
-from lockstep.airflow._shipping import ship
+from lockstep.airflow._launching import ship
 from lockstep.epoch import SourceRange
 from lockstep.errors import NotConfigured, StageFailed
 from lockstep.pipeline import Pipeline
@@ -125,7 +125,7 @@ def test_an_extra_that_cant_be_read_is_refused_and_not_passed_over(
 ) -> None:
     fields = {"conn_type": "postgres", "host": "h", "extra": extra}
     monkeypatch.setenv("AIRFLOW_CONN_WAREHOUSE", json.dumps(fields))
-    with pytest.raises(NotConfigured, match="Connection 'warehouse': its extra is no JSON object") as refused:
+    with pytest.raises(NotConfigured, match="Connection 'warehouse': its extra isn.t a JSON object") as refused:
         connections["warehouse"]
     assert "hunter2" not in str(refused.value)
 
@@ -174,7 +174,7 @@ def test_spark_connect_is_understood_however_it_is_written_and_every_other_spark
         assert asked == [(_url("spark"), *audit)]
     else:
         assert isinstance(found, SubmitLauncher) and found.master == master
-        with pytest.raises(NotConfigured, match="no Spark Connect server"):
+        with pytest.raises(NotConfigured, match="to a Spark Connect server"):
             asking("spark")(*audit)
 
 

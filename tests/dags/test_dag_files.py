@@ -27,7 +27,7 @@ FILES = [CHECKOUT / "dags" / f"{name}.py" for name in SHIPPED]
 
 PARSE = """
 import json, sys, sysconfig
-import airflow.sdk, lockstep.airflow.recovery
+import airflow.sdk, lockstep.airflow.dag
 from importlib.machinery import SourceFileLoader
 code = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), sys.argv[1])
 touched = []

@@ -114,7 +114,7 @@ def test_terminal_errors_end_the_retries_and_others_do_not(monkeypatch: pytest.M
 
 
 def test_arguments_of_the_user_win(dag: DAG) -> None:
-    from lockstep.airflow._waiting import PATIENCE
+    from lockstep.airflow._base_operator import MAX_WAIT
 
     mine: Any = {"dag_id": "other", "default_args": {"owner": "sales", "retries": 1}, "max_active_runs": 2}
     mine |= {"catchup": True, "max_wait": timedelta(hours=9), "params": {"mine": 1}}
@@ -122,7 +122,7 @@ def test_arguments_of_the_user_win(dag: DAG) -> None:
     assert (given.dag_id, given.max_active_runs, given.catchup, set(given.params)) == ("other", 2, True, {"mine"})
     tasks: list[Any] = [*given.tasks, *dag.tasks]
     waits = {(task.owner, task.retries, task.max_wait) for task in tasks}
-    assert waits == {("sales", 1, timedelta(hours=9)), ("lockstep", dag.get_task("begin").retries, PATIENCE)}
+    assert waits == {("sales", 1, timedelta(hours=9)), ("lockstep", dag.get_task("begin").retries, MAX_WAIT)}
     assert epoch_dag(pipeline_of(Numbers())).max_active_runs == 3, "as many epochs at once as it allows"
 
 
@@ -332,7 +332,7 @@ def test_within_another_dag_it_is_refused_by_name_instead_of_adding_nothing(pars
     with DAG("other"), TaskGroup("group"), pytest.raises(InvalidPipeline, match="inside DAG other"):
         lockstep.epoch_dag(ORDERS)
     for make in (lockstep.recovery_dag, lockstep.compaction_dag):
-        with DAG("mine"), pytest.raises(InvalidPipeline, match=f"{make.__name__} stands inside DAG mine"):
+        with DAG("mine"), pytest.raises(InvalidPipeline, match=f"{make.__name__} is called inside DAG mine"):
             make()
     assert lockstep.epoch_dag(ORDERS).task_ids, "after a refusal Airflow makes DAGs as before"
 
@@ -360,5 +360,5 @@ def test_a_dag_takes_a_launcher_in_place_of_a_connection() -> None:
     assert isinstance(launcher(pipeline, "no such connection", {}, mine), OwnLauncher)
     packed: Any = epoch_dag(pipeline, schedule="@daily", launcher=mine, pack=3).get_task("pack")
     assert packed.own_launcher is mine and isinstance(PackLauncher(pipeline, "none", {}, mine)._make(), OwnLauncher)
-    with pytest.raises(InvalidPipeline, match="launcher, which Lockstep gives its tasks itself"):
+    with pytest.raises(InvalidPipeline, match="launcher, which Lockstep sets itself"):
         epoch_dag(pipeline, schedule="@daily", task_args={"stage": {"launcher": mine}})

@@ -26,9 +26,9 @@ def run(start: Any = None, end: Any = None, **context: Any) -> Context:
 
 
 def interval_of(pipeline: Pipeline, context: Context) -> Interval | None:
-    from lockstep.airflow import _intervals as intervals
+    from lockstep.airflow import _run_conf
 
-    return intervals.interval_of(pipeline, context)
+    return _run_conf.interval_of(pipeline, context)
 
 
 def test_params_count_more_than_the_data_interval_and_are_taken_in_their_own_time_zone() -> None:
@@ -214,7 +214,7 @@ def test_what_a_conf_asks_for_counts_where_airflow_keeps_it_out_of_the_params(mo
     from airflow.sdk import DAG, BaseOperator
     from airflow.sdk.definitions.param import process_params
 
-    from lockstep.airflow import replanning, resolving, restating
+    from lockstep.airflow import _run_conf
 
     monkeypatch.setenv("AIRFLOW__CORE__DAG_RUN_CONF_OVERRIDES_PARAMS", "False")
 
@@ -230,9 +230,9 @@ def test_what_a_conf_asks_for_counts_where_airflow_keeps_it_out_of_the_params(mo
     with pytest.raises(InvalidPipeline, match="its epochs are numbers"):
         interval_of(pipeline_of(Numbers()), triggered(**bounds))
     asked = triggered(**REQUESTED, lockstep_restore=7, lockstep_replaces=8)
-    found = restating.with_wish(RunKey("orders", "manual"), asked, "orders", ["orders"])
+    found = _run_conf.with_restate_request(RunKey("orders", "manual"), asked, "orders", ["orders"])
     assert (found.restate, found.restore, found.replaces) == ("a corrected file (request 2026-11)", 7, 8)
     asked = triggered(lockstep_replan="a sink came", lockstep_replan_epoch=7)
-    assert replanning.replanned_by(asked, ["orders"]) == ("a sink came", 7)
+    assert _run_conf.read_replan(asked, ["orders"]) == ("a sink came", 7)
     asked = triggered(pipeline="orders", resolve_epoch=7, resolve_sink="delays", resolve_word=40)
-    assert resolving.asked_to_resolve("orders", asked) == (7, "delays", 40)
+    assert _run_conf.read_resolve_request("orders", asked) == (7, "delays", 40)

@@ -147,7 +147,7 @@ def test_a_job_that_fails_says_why_by_what_it_has_left_and_one_that_is_cancelled
 
     failing = Scripted(states=[JobState.RUNNING, JobState.FAILED])
     job = OwnLauncher(pipeline, failing)
-    with pytest.raises(StageFailed, match="job 1 of Scripted failed without a word"):
+    with pytest.raises(StageFailed, match="job 1 of Scripted failed without a message"):
         stage(runtime, RUN, job, job.reference)
     assert failing.told[1:] == ["cancel job 1"]
 

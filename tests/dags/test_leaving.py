@@ -248,7 +248,7 @@ def test_spark_submit_hands_the_job_in_and_tells_by_what_id_it_is_known(
 def test_a_job_of_which_spark_submit_says_nothing_is_found_by_its_tag(
     monkeypatch: pytest.MonkeyPatch, manager: Any
 ) -> None:
-    from lockstep.airflow._cluster_jobs import YarnJobs
+    from lockstep.airflow._launching import YarnJobs
 
     extra = {"extra": {MANAGER: manager.address}}
     make_hook = launcher_to(monkeypatch, {**YARN, **extra}, CLUSTER).make_hook

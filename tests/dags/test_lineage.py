@@ -102,7 +102,7 @@ def test_a_start_names_no_epoch_and_every_operator_can_be_asked(observed: Observ
 
 def test_a_place_that_cannot_be_named_fails_no_task(observed: Observed, monkeypatch: pytest.MonkeyPatch) -> None:
     observed.decide()
-    monkeypatch.setattr("lockstep.airflow._lineage._schemas", lambda *_: 1 / 0)
+    monkeypatch.setattr("lockstep.airflow._telemetry._schemas", lambda *_: 1 / 0)
     found = told(observed.run("Publish", sink="warehouse"))
     assert found.outputs == []
     assert observed.world.shown_in_warehouse(DAY)
@@ -118,7 +118,7 @@ def test_sparks_own_lineage_gets_its_parent_where_the_provider_is_to_say_it(
 ) -> None:
     from airflow.providers.common.compat.openlineage.utils import spark
 
-    from lockstep.airflow._lineage import with_parent_run
+    from lockstep.airflow._telemetry import with_parent_run
 
     def inject(properties: dict[str, Any], context: Any) -> dict[str, Any]:
         return {**properties, "spark.openlineage.parentRunId": context["ti"]}

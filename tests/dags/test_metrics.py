@@ -48,9 +48,9 @@ def listening(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
 @pytest.fixture
 def received(listening: socket.socket, monkeypatch: pytest.MonkeyPatch) -> Received:
     """What was sent since the last call: on the loopback a packet is there once it is sent."""
-    from lockstep.airflow import _metrics
+    from lockstep.airflow import _telemetry
 
-    monkeypatch.setattr(_metrics, "Stats", statsd_client())
+    monkeypatch.setattr(_telemetry, "Stats", statsd_client())
     listening.setblocking(False)
 
     def receive() -> list[str]:
@@ -89,16 +89,16 @@ def test_each_phase_sends_how_long_it_took_by_pipeline_and_sink(observed: Observ
 def test_where_there_are_tags_the_name_stays_the_same_for_all(
     observed: Observed, received: Received, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lockstep.airflow import _metrics
+    from lockstep.airflow import _telemetry
 
     monkeypatch.setenv("AIRFLOW__METRICS__STATSD_INFLUXDB_ENABLED", "True")
-    monkeypatch.setattr(_metrics, "Stats", statsd_client())
+    monkeypatch.setattr(_telemetry, "Stats", statsd_client())
     observed.run("Begin")
     assert named(received()) == {"lockstep.phase.duration,pipeline=numbers,phase=begin"}
 
 
 def test_a_failure_is_counted_by_its_kind_and_raised_as_it_is(observed: Observed, received: Received) -> None:
-    from lockstep.airflow._metrics import timed
+    from lockstep.airflow._telemetry import timed
 
     observed.run("Begin")
     received()
@@ -111,7 +111,7 @@ def test_a_failure_is_counted_by_its_kind_and_raised_as_it_is(observed: Observed
 
 
 def test_the_gauges_are_those_that_the_exporter_has(observed: Observed, received: Received) -> None:
-    from lockstep.airflow._metrics import send_gauges
+    from lockstep.airflow._telemetry import send_gauges
 
     observed.world.run(RUN, DAY)
     with closing(Report(observed.world.ledger_dsn)) as report:
@@ -124,7 +124,7 @@ def test_the_gauges_are_those_that_the_exporter_has(observed: Observed, received
 
 
 def test_a_client_that_fails_fails_no_task(received: Received, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lockstep.airflow import _metrics
+    from lockstep.airflow import _telemetry
 
     class Broken:
         def __getattr__(self, name: str) -> Any:
@@ -133,20 +133,20 @@ def test_a_client_that_fails_fails_no_task(received: Received, monkeypatch: pyte
 
             return fail
 
-    monkeypatch.setattr(_metrics, "Stats", Broken())
-    with _metrics.timed("numbers", "begin", None, ()):
+    monkeypatch.setattr(_telemetry, "Stats", Broken())
+    with _telemetry.timed("numbers", "begin", None, ()):
         pass
-    with pytest.raises(SinkUnavailable), _metrics.timed("numbers", "begin", None, ()):
+    with pytest.raises(SinkUnavailable), _telemetry.timed("numbers", "begin", None, ()):
         raise SinkUnavailable("away")
 
 
 def test_nothing_is_sent_or_measured_where_nobody_listens(received: Received, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lockstep.airflow import _metrics
+    from lockstep.airflow import _telemetry
 
     monkeypatch.setenv("AIRFLOW__METRICS__STATSD_ON", "False")
-    with _metrics.timed("numbers", "begin", None, ()):
+    with _telemetry.timed("numbers", "begin", None, ()):
         pass
-    _metrics.send_gauges(Report("host=127.0.0.1 port=1 dbname=nowhere"))
+    _telemetry.send_gauges(Report("host=127.0.0.1 port=1 dbname=nowhere"))
     assert received() == []
 
 
@@ -206,7 +206,7 @@ def test_an_execution_timeout_is_one_sentence_too() -> None:
 
 
 def test_a_driver_s_lines_go_to_debug_and_the_hook_s_own_stay(caplog: pytest.LogCaptureFixture) -> None:
-    from lockstep.airflow._base_operator import DriverLog
+    from lockstep.airflow._launching import DriverLog
 
     log = DriverLog(logging.getLogger("hook"))
     with caplog.at_level(logging.DEBUG):

@@ -26,9 +26,9 @@ def dag(**arguments: Any) -> Any:
 
 
 def cut(span: Interval, schedule: str | timedelta = "@daily", most: int = 7) -> list[Interval]:
-    from lockstep.airflow import _intervals as intervals
+    from lockstep.airflow import _run_conf
 
-    return intervals.cut(ORDERS, span, schedule, most)
+    return _run_conf.cut(ORDERS, span, schedule, most)
 
 
 def days(first: float, last: float) -> Interval:
@@ -51,7 +51,7 @@ def test_what_is_no_size_of_a_pack_and_a_schedule_that_says_not_how_long_interva
     with pytest.raises(InvalidPipeline, match="a number from 1 to 10000"):
         dag(pack=pack)
     for schedule in (None, "@once", "@continuous"):
-        with pytest.raises(InvalidPipeline, match="which says what interval an epoch has"):
+        with pytest.raises(InvalidPipeline, match="which defines the epochs' intervals"):
             dag(schedule=schedule)
 
 

@@ -54,7 +54,7 @@ def recover(of: str = FLIGHTS, **params: object) -> None:
 def test_what_is_stuck_is_looked_for_when_all_was_recovered_and_rounds_may_overlap() -> None:
     from airflow.sdk import TriggerRule
 
-    from lockstep.airflow.recovery import recovery_dag
+    from lockstep.airflow.dag import recovery_dag
 
     dag = recovery_dag()
     for name in ("nothing_stuck", "tell"):
@@ -202,10 +202,10 @@ def begun_by(ledger: Ledger, task: str, number: int = 1) -> Epoch:
 
 
 def comes(ledger: Ledger, epoch: Epoch, answers: Any) -> str | None:
-    from lockstep.airflow._coming import what_comes
+    from lockstep.airflow._actors import pending_tasks
 
     with closing(Report(ledger._connection.dsn)) as report:
-        return what_comes(epoch, report, cast("Context", {"ti": answers}))
+        return pending_tasks(epoch, report, cast("Context", {"ti": answers}))
 
 
 BETWEEN = {"begin": "success", "stage": "success", "prepare.delays": None, "publish.delays": None, "abort": "skipped"}
@@ -264,7 +264,7 @@ def test_a_scheduled_round_leaves_a_pipeline_to_the_round_that_is_at_it_and_a_pe
     ledger.ensure_pipeline("clicks", KeyedBy.CURSOR)
     with ledger.recovering(FLIGHTS) as alone:
         assert alone
-        with pytest.raises(AirflowSkipException, match="another round is recovering pipeline flights"):
+        with pytest.raises(AirflowSkipException, match="another run is recovering pipeline flights"):
             recover()
         recover("clicks")
         recover(pipeline=FLIGHTS)

@@ -242,9 +242,9 @@ TOKENS = {"iam": True, "aws_conn_id": "cloud", "sslmode": "prefer"}
 def test_a_connection_that_asks_for_a_token_gets_one_by_its_hook_whenever_it_is_opened(
     conn_type: str, account: Account, signed: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lockstep.airflow import _tokens
+    from lockstep.airflow import connections
 
-    monkeypatch.setattr(_tokens, "SECONDS", 0.0)
+    monkeypatch.setattr(connections, "TOKEN_SECONDS", 0.0)
     signed.clear()
     account.connection(conn_type=conn_type, extra=TOKENS)
     login = account.login()
@@ -272,7 +272,7 @@ def test_a_service_that_gives_no_token_is_waited_for_and_named(
     account: Account, signed: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     account.connection(extra={**TOKENS, "aws_conn_id": "another"})
-    with pytest.raises(LoginUnavailable, match="'there': no token was had: AssertionError"):
+    with pytest.raises(LoginUnavailable, match="'there': no token could be obtained: AssertionError"):
         account.login()
 
 
@@ -340,13 +340,13 @@ def lent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, str | None]]:
 def test_keys_of_a_role_are_got_by_the_hook_and_again_before_they_end(
     s3_server: S3Server, lent: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lockstep.airflow import _tokens
+    from lockstep.airflow import connections
     from lockstep.airflow.connections import AirflowConnections
     from lockstep.connections.object_store import client
     from lockstep.connections.object_store.store import ObjectStore
 
     s3_server.start()
-    monkeypatch.setattr(_tokens, "SECONDS", 0.0)
+    monkeypatch.setattr(connections, "TOKEN_SECONDS", 0.0)
     monkeypatch.setattr(client, "_LIFE", timedelta(0))
     extra = {"role_arn": "arn:aws:iam::1:role/x", "region_name": "eu-west-1", "endpoint_url": s3_server.endpoint}
     fields = {"conn_type": "aws", "login": "base", "password": "hunter1", "extra": extra}

@@ -169,7 +169,7 @@ def test_arguments_reach_the_tasks_of_their_phase_and_of_their_sink() -> None:
         ({"stage.raw": {"pool": "x"}}, "names 'stage.raw'"),
         ({"stage": {"task_id": "x", "sink": "y"}}, "gives sink, task_id"),
         ({"publish": {"outlets": []}}, "gives outlets"),
-        ({"commit": {"trigger_rule": "all_done"}}, "gives a trigger_rule"),
+        ({"commit": {"trigger_rule": "all_done"}}, "sets a trigger_rule"),
     ],
 )
 def test_arguments_that_would_go_nowhere_or_break_the_protocol_are_refused(task_args: Any, why: str) -> None:
@@ -240,19 +240,19 @@ def in_a_mapped_group() -> None:
     "arguments, make, why",
     [
         ({"fail_fast": True}, lambda: group(ORDERS), "fail_fast"),
-        ({}, lambda: [group(ORDERS), group(ORDERS, group_id="again")], "is moved by DAG mine already"),
-        ({}, lambda: [mapped([ORDERS], group_id="all"), group(ORDERS)], "is moved by DAG mine already"),
-        ({}, lambda: group(ORDERS, pack=3), "say pack=1"),
+        ({}, lambda: [group(ORDERS), group(ORDERS, group_id="again")], "is already moved by DAG mine"),
+        ({}, lambda: [mapped([ORDERS], group_id="all"), group(ORDERS)], "is already moved by DAG mine"),
+        ({}, lambda: group(ORDERS, pack=3), "use pack=1"),
         ({}, lambda: group(ORDERS, map_shards=True), "no sink has more than one shard"),
-        ({}, lambda: group(SHARDED, map_shards=True, pack=1), "leave one of them away"),
-        ({}, lambda: group(pipeline_of(Days(), recovery_grace=timedelta(minutes=1))), "hold is 0:01:00"),
+        ({}, lambda: group(SHARDED, map_shards=True, pack=1), "omit one of them"),
+        ({}, lambda: group(pipeline_of(Days(), recovery_grace=timedelta(minutes=1))), "recovery_grace is 0:01:00"),
         ({}, lambda: mapped([], group_id="all"), "mapped over none"),
         ({}, lambda: mapped([ORDERS, ORDERS], group_id="all"), "orders more than once"),
         ({}, in_a_mapped_group, "is a mapped task group"),
     ],
 )
 def test_what_cant_go_well_is_refused_by_name(arguments: Any, make: Callable[[], object], why: str) -> None:
-    with pytest.raises(InvalidPipeline, match="stands in no DAG"):
+    with pytest.raises(InvalidPipeline, match="is in no DAG"):
         group(ORDERS)
     with dag_of(**arguments), pytest.raises(InvalidPipeline, match=re.escape(why)):
         make()
@@ -355,10 +355,10 @@ def test_each_pipeline_of_a_run_has_a_row_of_its_own_and_epoch_dag_s_stays_the_r
 
 
 def test_a_conf_names_whose_rows_it_would_replace_or_is_refused_before_anything_begins() -> None:
-    from lockstep.airflow.restating import reason_of
+    from lockstep.airflow._run_conf import read_restate_reason
 
     def reason(given: Any) -> str | None:
-        return reason_of(context_of(lockstep_restate=given), "orders", ["orders", "returns"])
+        return read_restate_reason(context_of(lockstep_restate=given), "orders", ["orders", "returns"])
 
     assert reason(None) is reason({"returns": "late file"}) is None
     assert reason({"orders": " late file "}) == "late file"

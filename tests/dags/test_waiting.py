@@ -46,7 +46,7 @@ HOURS = timedelta(hours=2)
 
 def missing(error: Retryable, *, at_begin: bool = False, **arguments: Any) -> EpochOperator:
     """A task that finds that something is missing, always; `at_begin`: the one that waits for input."""
-    from lockstep.airflow._retrying import retry_arguments
+    from lockstep.airflow._phases import retry_arguments
     from lockstep.airflow.operators import BeginOperator, EpochOperator
 
     class Missing(EpochOperator):
@@ -79,7 +79,7 @@ def no_ledger(monkeypatch: pytest.MonkeyPatch) -> list[timedelta]:
         yield None
 
     monkeypatch.setattr(operators, "open_runtime", opened)
-    monkeypatch.setattr(operators, "hold_meanwhile", lambda runtime, run, pause: kept.append(pause))
+    monkeypatch.setattr(operators, "keep_lease", lambda runtime, run, pause: kept.append(pause))
     return kept
 
 
@@ -104,7 +104,7 @@ def test_only_begin_waits_for_input_another_run_and_room(error: type[Retryable],
 
 
 def test_pauses_grow_up_to_the_longest_and_end_with_the_patience() -> None:
-    from lockstep.airflow._waiting import wait_after
+    from lockstep.airflow._base_operator import wait_after
 
     task = missing(MISSING)
 

@@ -593,7 +593,7 @@ def try_s3() -> None:
         for conn_type in ("aws", "lockstep_s3"):
             asked_for.clear()
             connection("there", conn_type=conn_type, login="AKIAIOSFODNN7EXAMPLE", password="hidden", extra=extra)
-            with patch("lockstep.airflow._tokens.SECONDS", 0.0):
+            with patch("lockstep.airflow.connections.TOKEN_SECONDS", 0.0):
                 found = Keys.of(AirflowConnections()["there"])
                 given = [found.credential() for _ in range(2)]
             assert [one["access_key_id"] for one in given] == ["key 2", "key 3"], given

@@ -121,7 +121,7 @@ def dags(application: FastAPI) -> None:
     from airflow.utils.db import synchronize_log_template
     from airflow.utils.session import create_session
 
-    from lockstep.airflow.recovery import recovery_dag
+    from lockstep.airflow.dag import recovery_dag
 
     with create_session() as session:
         synchronize_log_template(session=session)

@@ -24,7 +24,7 @@ EPOCH = f"/lockstep/pipelines/{FLIGHTS}/epochs/1"
 READ = [
     f"/lockstep/dag?dag_id={RUN.dag_id}",
     f"/lockstep/run?dag_id={RUN.dag_id}&run_id={RUN.run_id}",
-    f"/lockstep/asked?dag_id={RUN.dag_id}&run_id={ASKED}&pipeline={FLIGHTS}",
+    f"/lockstep/requested?dag_id={RUN.dag_id}&run_id={ASKED}&pipeline={FLIGHTS}",
     f"/lockstep/pipelines/{FLIGHTS}",
     EPOCH,
 ]
@@ -151,10 +151,10 @@ def test_a_ledger_that_hangs_takes_a_few_of_airflows_threads_and_no_more(
 ) -> None:
     from lockstep.airflow.ui import app
 
-    monkeypatch.setattr(app, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(app, "MAX_WAIT_SECONDS", 0.0)
     opened = browser("admin")
     with ExitStack() as hanging:
-        for _ in range(app.AT_ONCE):
+        for _ in range(app.MAX_CONCURRENT):
             hanging.enter_context(app.open_report())
         answer = opened.get(EPOCH)
         assert answer.status_code == 503 and "others are asking the ledger" in answer.text

@@ -190,7 +190,7 @@ def test_a_form_is_one_users_for_one_deed_for_a_while_by_post_and_from_here(
     ):
         assert browser(user).post(path, data={**form, "seal": given}).status_code == 403
     with monkeypatch.context() as patched:
-        patched.setattr("lockstep.airflow.ui._forms.VALID_SECONDS", -1)
+        patched.setattr("lockstep.airflow.ui._access.VALID_SECONDS", -1)
         refused = opened.post(ABORT, data=form)
         assert refused.status_code == 403 and "too old" in refused.text
     for path in (ABORT, VOID, RECOVER):
@@ -207,7 +207,7 @@ def may_trigger(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def led_to_a_run(browser: Browser, done: Any, user: str = "operator") -> str:
     """The page that a form's answer leads to; it may be loaded as often as one likes."""
-    assert done.status_code == 303 and done.headers["location"].startswith("/lockstep/asked?"), done.text
+    assert done.status_code == 303 and done.headers["location"].startswith("/lockstep/requested?"), done.text
     opened = browser(user)
     pages = [opened.get(done.headers["location"]) for _ in range(2)]
     assert [one.status_code for one in pages] == [200, 200]
@@ -284,12 +284,12 @@ def end(run_id: str) -> None:
 
 def test_two_who_ask_at_the_same_moment_get_one_run(ledger: Ledger, triggered: list[dict[str, Any]]) -> None:
     """Between the look for the run and the wish for it somebody else was quicker."""
-    from lockstep.airflow.ui._runs import find_asked, trigger
+    from lockstep.airflow.ui._runs import find_run, trigger
 
     run = RunKey("flights", "lockstep_restate__1")
     for user in ("first", "second"):
         trigger(run, {}, user, "why not")
-    asked = find_asked(run)
+    asked = find_run(run)
     assert asked is not None and asked.by == "first" and len(triggered) == 1
 
 
@@ -507,16 +507,16 @@ def test_what_shows_earlier_rows_again_is_replanned_by_a_run_that_asks_for_these
     ledger: Ledger, report: Report, triggered: list[dict[str, Any]]
 ) -> None:
     """Or begin would wait for it as for another run's, and each look plan it anew."""
-    from lockstep.airflow.ui._dag_actions import ERRANDS
+    from lockstep.airflow.ui._actions import DAG_ACTIONS
     from lockstep.airflow.ui.app import require_epoch
 
     new = ledger.plan_generation(cleaned(ledger, planned(ledger)), a_plan(), {}, RUN, "it was right before")
     assert new is not None and new.generation is not None
     found = require_epoch(report, FLIGHTS, new.id)
     found = replace(found, epoch=replace(found.epoch, generation=replace(new.generation, restores=1)))
-    told = " ".join(ERRANDS["replan"].effects(found, report))
+    told = " ".join(DAG_ACTIONS["replan"].effects(found, report))
     assert "the same rows, those of epoch 1" in told and "the files of" not in told
-    conf = ERRANDS["replan"].conf(found, report, "a sink came")
+    conf = DAG_ACTIONS["replan"].conf(found, report, "a sink came")
     assert (conf["lockstep_restore"], conf["lockstep_restate"]) == (1, "it was right before")
 
 

@@ -1,4 +1,4 @@
-"""DAGs, operators, and what Airflow finds of Lockstep. All of it needs Airflow: which one is looked at before that."""
+"""DAGs, operators and the plugin for Airflow. Everything here needs Airflow, so its version is checked first."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ OLDEST = "3.1"
 
 
 def require_airflow() -> None:
-    """Raise `PackageTooOld` of an Airflow without what is imported here, by its number instead of by a name that it
-    lacks. None at all is left to the import."""
+    """Raise `PackageTooOld` for an Airflow that lacks what is imported here, with its version instead of the missing
+    name. If Airflow isn't installed at all the import fails by itself."""
     with suppress(PackageNotFoundError):
-        if Version(found := version("apache-airflow")) < Version(OLDEST):
+        if Version(installed := version("apache-airflow")) < Version(OLDEST):
             raise PackageTooOld(
-                f"Airflow {found} is too old: {OLDEST} or newer is needed; older ones lack airflow.sdk, or what "
+                f"Airflow {installed} is too old: {OLDEST} or newer is needed; older ones lack airflow.sdk, or what "
                 "Lockstep's DAGs take from it",
                 name="airflow",
             )

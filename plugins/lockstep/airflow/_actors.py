@@ -1,17 +1,33 @@
-"""What the ledger calls a try of a task, in its history: who did it."""
+"""Task instances as actors in the ledger's history, and which tasks of an attempt's run are unfinished.
+
+A task that waits for a slot looks dead to the ledger. Only Airflow knows better, and a worker can't read its database:
+the recovering task asks through its supervisor. Safety doesn't depend on the answer: an attempt that is left alone has
+decided nothing.
+"""
 
 from __future__ import annotations
 
+import logging
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-_NAMED = re.compile(r"airflow:(?P<dag>[^/]+)/(?P<run>.+)/(?P<task>[^/[]+)(\[(?P<map>\d+)\])?#\d+")
+from lockstep.airflow._airflow import AirflowRuntimeError
+from lockstep.epoch import Epoch
+from lockstep.ledger.report import Report
+from lockstep.states import Role
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+_log = logging.getLogger(__name__)
+_PATTERN = re.compile(r"airflow:(?P<dag>[^/]+)/(?P<run>.+)/(?P<task>[^/[]+)(\[(?P<map>\d+)\])?#\d+")
 
 
 @dataclass(frozen=True)
 class TaskActor:
-    """A task of a run. `map_index`: of an instance of a mapped one, or None."""
+    """A task of a run. `map_index`: of an instance of a mapped task, or None."""
 
     dag_id: str
     run_id: str
@@ -19,15 +35,72 @@ class TaskActor:
     map_index: int | None = None
 
     @classmethod
-    def named(cls, actor: str) -> Self | None:
-        """None: no task of Airflow's did it."""
-        found = _NAMED.fullmatch(actor)
-        if found is None:
+    def parse(cls, actor: str) -> Self | None:
+        """Parse an actor of the history; None if it isn't a task of Airflow."""
+        match = _PATTERN.fullmatch(actor)
+        if match is None:
             return None
-        return cls(found["dag"], found["run"], found["task"], int(found["map"]) if found["map"] else None)
+        return cls(match["dag"], match["run"], match["task"], int(match["map"]) if match["map"] else None)
 
 
 def actor_of(task: Any) -> str:
-    """Of the try that runs, by its task instance."""
+    """The actor name of the running try of a task instance."""
     instance = f"[{task.map_index}]" if task.map_index is not None and task.map_index >= 0 else ""
     return f"airflow:{task.dag_id}/{task.run_id}/{task.task_id}{instance}#{task.try_number}"
+
+
+_BEFORE_THE_DECISION = r"(begin|stage|audit|prepare\..+|commit|abort|pack)"
+_ENDED = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
+_RUN_WHILE_PAUSED = frozenset({"queued", "running", "restarting"})  #: states that a paused DAG doesn't stop
+
+
+def pending_tasks(epoch: Epoch, report: Report, context: Context) -> str | None:
+    """The tasks before the decision that haven't ended in the run of the epoch's attempt, as text; None if there are
+    none, or no run of this Airflow began it. If Airflow doesn't answer, some are assumed."""
+    began = _find_begin(epoch, report)
+    if began is None:
+        return None
+    task: Any = context["ti"]
+    try:
+        ahead = _unfinished(began, task)
+    except AirflowRuntimeError as error:
+        _log.warning(
+            "Airflow doesn't report the unfinished tasks of run %s of DAG %s: %s", began.run_id, began.dag_id, error
+        )
+        return f"run {began.run_id} of DAG {began.dag_id}, whose tasks Airflow doesn't report"
+    return f"{', '.join(ahead)} of run {began.run_id} of DAG {began.dag_id}" if ahead else None
+
+
+def _find_begin(epoch: Epoch, report: Report) -> TaskActor | None:
+    """The task that opened the attempt; None if a person did, or the attempt was voided since."""
+    entries = [
+        entry
+        for entry in report.history(epoch.pipeline, epoch.id)
+        if entry.sink is None and entry.attempt == epoch.attempt
+    ]
+    return TaskActor.parse(entries[0].actor) if entries and entries[0].role == Role.BEGIN else None
+
+
+def _unfinished(began: TaskActor, task: Any) -> list[str]:
+    run = {"dag_id": began.dag_id, "run_ids": [began.run_id]}
+    if not task.get_dr_count(**run, states=["queued", "running"]):
+        return []
+    states = task.get_task_states(**run).get(began.run_id, {})
+    ahead = {name: states[name] for name in _tasks_of_epoch(began, states) if states[name] not in _ENDED}
+    if ahead and _is_paused(began.dag_id, task):
+        ahead = {name: state for name, state in ahead.items() if state in _RUN_WHILE_PAUSED}
+    return sorted(ahead)
+
+
+def _tasks_of_epoch(began: TaskActor, names: Iterable[str]) -> list[str]:
+    """Names of the tasks that move the same epoch: those of the task group, or the instance of a mapped pack."""
+    if began.map_index is not None:
+        return [name for name in names if name == f"{began.task_id}_{began.map_index}"]  # as Airflow reports it
+    group = began.task_id.rpartition(".")[0]
+    own = re.compile(re.escape(f"{group}." if group else "") + _BEFORE_THE_DECISION)
+    return [name for name in names if own.fullmatch(name)]
+
+
+def _is_paused(dag_id: str, task: Any) -> bool:
+    """Whether the DAG is paused; False for an Airflow that tasks can't ask."""
+    return bool(task.get_dag(dag_id).is_paused) if hasattr(task, "get_dag") else False

@@ -1,10 +1,9 @@
-"""What the supported versions of Airflow have in different places, or one of them lacks: the only place that knows.
+"""Differences between the supported versions of Airflow, all in this module.
 
-Types are those of the version that requirements.txt locks. 3.2 moved timetables and exceptions into `airflow.sdk`, and
-made a number of the flag for growing pauses. 3.3 brought retry policies, and before that only an `AirflowFailException`
-ends a task's tries; task groups with documentation; and partitions that a task names when it tells assets. The client
-of metrics moved into `airflow.sdk` with 3.2, which also gives events in parts, and locks a task's socket to its
-supervisor.
+Types are those of the version that requirements.txt locks. 3.2 moved timetables, exceptions and the client of metrics
+into `airflow.sdk`, made the flag for exponential backoff a number, returns events in parts, and locks a task's socket
+to its supervisor. 3.3 added retry policies (before, only an `AirflowFailException` ends a task's retries),
+documentation of task groups, and asset events with a partition.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Asset, AssetAlias, TaskGroup
 from airflow.sdk.definitions.asset import AssetUniqueKey
 from airflow.sdk.exceptions import AirflowRuntimeError
-from airflow.sdk.execution_time import comms  # nothing public asks for events of assets that are no inlets
+from airflow.sdk.execution_time import comms  # no public API for events of assets that are no inlets
 from airflow.sdk.execution_time.context import OutletEventAccessor
 
 from lockstep.errors import EventsUnread, LockstepError, Terminal
@@ -58,7 +57,7 @@ else:
             CronTriggerTimetable,
             DeltaTriggerTimetable,
         )
-        from airflow.sdk.definitions.timetables.assets import AssetTriggeredTimetable  # nothing public names it
+        from airflow.sdk.definitions.timetables.assets import AssetTriggeredTimetable  # no public name
         from airflow.sdk.exceptions import (
             AirflowException,
             AirflowFailException,
@@ -120,33 +119,34 @@ __all__ = [
     "as_raised",
     "defers_by_default",
     "documentation_of_group",
+    "emit_events",
     "events_of",
     "growth_of",
     "is_over",
     "no_retry_of_terminal",
     "teams_of",
-    "tell",
     "width_of",
 ]
 
 _log = logging.getLogger(__name__)
-_AT_ONCE = 500  #: events in an answer
-#: Whether a task may name the partition that an event is of: in 3.2 only a run has one.
+_PAGE = 500  #: events in a response
+#: A task can set the partition of an event; in 3.2 only a run has one.
 HAS_PARTITIONS = hasattr(OutletEventAccessor, "add_partitions")
 
 
 @cache
 def no_retry_of_terminal() -> Mapping[str, Any]:
-    """Arguments of a task that isn't tried again after a `Terminal`; none where only `as_raised` can say so."""
+    """Arguments of a task that isn't retried after a `Terminal`; empty where Airflow has no retry policies, see
+    `as_raised`."""
     if not HAS_RETRY_POLICIES:
         return {}
-    rule = RetryRule(exception=Terminal, action=RetryAction.FAIL, reason="trying again can't help")
+    rule = RetryRule(exception=Terminal, action=RetryAction.FAIL, reason="a retry can't help")
     return {"retry_policy": ExceptionRetryPolicy(rules=[rule])}
 
 
 def as_raised(error: LockstepError) -> Exception:
-    """`error`; where no retry policy tells by its class whether to try again, a `Terminal` becomes of a class that
-    Airflow doesn't try again, too. It stays what it was for callbacks."""
+    """The error to raise for `error`. Without retry policies, a `Terminal` gets a class that is also an
+    `AirflowFailException`, which Airflow doesn't retry. Callbacks still see its original class."""
     if not HAS_RETRY_POLICIES and isinstance(error, Terminal):
         kind = type(error)
         error.__class__ = type(kind.__name__, (kind, AirflowFailException), {"__module__": kind.__module__})
@@ -154,29 +154,29 @@ def as_raised(error: LockstepError) -> Exception:
 
 
 def defers_by_default() -> bool:
-    """Whether operators that can wait without a worker do, unless they are told otherwise."""
+    """The default of `deferrable`, from Airflow's configuration."""
     return bool(conf.getboolean("operators", "default_deferrable", fallback=False))
 
 
 def growth_of(task: Any) -> float:
-    """By what each pause between a task's tries is longer than the one before; `TWOFOLD` is how to say 2."""
-    told = task.retry_exponential_backoff
-    return 2.0 if told and TWOFOLD is True else float(told or 1.0)
+    """Factor by which each pause between a task's tries is longer than the last; `TWOFOLD` is how to set 2."""
+    growth = task.retry_exponential_backoff
+    return 2.0 if growth and TWOFOLD is True else float(growth or 1.0)
 
 
 def documentation_of_group(markdown: str) -> dict[str, Any]:
-    """Arguments of a task group."""
+    """Arguments that document a task group."""
     return {"doc_md": markdown} if "doc_md" in inspect.signature(TaskGroup.__init__).parameters else {}
 
 
 def width_of(timetable: CronTriggerTimetable | DeltaTriggerTimetable) -> Any:
-    """Of the data intervals that a trigger's timetable makes; a timedelta, as a rule of none."""
+    """Length of the data intervals that a trigger timetable makes, usually a timedelta of 0."""
     public = getattr(timetable, "interval", None)
     return getattr(timetable, "_interval", None) if public is None else public
 
 
 def teams_of(dag_ids: Sequence[str]) -> Mapping[str, str | None]:
-    """{DAG: its team}; in the api-server only, as it asks Airflow's database."""
+    """{DAG: its team}; only in the api-server, as it reads Airflow's database."""
     from airflow.models.dag import DagModel
 
     if not dag_ids:
@@ -188,7 +188,7 @@ def teams_of(dag_ids: Sequence[str]) -> Mapping[str, str | None]:
 
 @dataclass(frozen=True)
 class Event:
-    """Of an asset. `alias`: through which it is told; None: the task itself has the asset."""
+    """An asset event. `alias`: the alias through which it is emitted; None if the asset is an outlet of the task."""
 
     asset: Asset
     extra: dict[str, Any]
@@ -197,95 +197,95 @@ class Event:
 
 
 class _Apart(AssetUniqueKey):
-    """The key of an asset that is told of more than once, which Airflow otherwise keeps one event of."""
+    """Key of an asset in a task with several events of it, of which Airflow otherwise keeps only one."""
 
     __slots__ = ()
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
 
-def tell(task: BaseOperator, context: Context, events: Sequence[Event]) -> None:
-    """Have Airflow write these events, and no others, when the task has succeeded. What it does then goes by the task's
-    outlets as they are at its end: it writes an event for each. In a run with a partition key Airflow gives that to
-    every event without one, which then starts no DAG: these are left to the recovery DAG."""
+def emit_events(task: BaseOperator, context: Context, events: Sequence[Event]) -> None:
+    """Let Airflow write exactly these events when the task succeeds: it writes one for each of the task's outlets as
+    they are at its end. In a run with a partition key Airflow gives that key to every event without one, which then
+    triggers no DAG: such events are left to the recovery DAG."""
     if getattr(context.get("dag_run"), "partition_key", None) is not None:
         events = [event for event in events if event.partition is not None]
-    task.outlets = list({outlet.name: outlet for outlet in (one.alias or one.asset for one in events)}.values())
-    begun: set[str] = set()
+    task.outlets = list({outlet.name: outlet for outlet in (event.alias or event.asset for event in events)}.values())
+    assets: set[str] = set()
     accessors: Any = context["outlet_events"] if events else None
     for event in events:
         if event.alias is not None:
             accessors[event.alias].add(event.asset, extra=event.extra)
             continue
         accessor = accessors[event.asset]
-        if event.asset.name in begun:
+        if event.asset.name in assets:
             key = _Apart(event.asset.name, event.asset.uri)
             accessor = accessors._dict[key] = OutletEventAccessor(key=key)
-        begun.add(event.asset.name)
+        assets.add(event.asset.name)
         accessor.extra = event.extra
         if event.partition is not None:
             accessor.add_partitions(event.partition)
 
 
 def events_of(asset: Asset) -> Iterator[dict[str, Any]]:
-    """The `extra` of every event that Airflow has of the asset: the newest first, in parts, as far as somebody takes
-    them; 3.1 tells all at once, the oldest first. Where one part ends and the next begins Airflow's own rows say, so
-    nothing depends on what any clock shows. Raises `EventsUnread`."""
+    """Yield the `extra` of the asset's events: newest first and page by page; Airflow 3.1 returns all at once, oldest
+    first. Pages are delimited by Airflow's own timestamps, so no other clock matters. Raises `EventsUnread`."""
     in_parts = "limit" in comms.GetAssetEventByAsset.model_fields
-    most, before = _AT_ONCE, None
+    limit, before = _PAGE, None
     while True:
         try:
-            found = _asked(
-                comms.GetAssetEventByAsset, name=asset.name, uri=asset.uri, before=before, limit=most, ascending=False
+            events = _ask_supervisor(
+                comms.GetAssetEventByAsset, name=asset.name, uri=asset.uri, before=before, limit=limit, ascending=False
             ).asset_events
-        except Exception as error:  # of the api-server, the socket, or the answer's form: whichever each version has
-            told = (str(error).strip().splitlines() or [""])[0]
+        except Exception as error:  # of the api-server, the socket or the response's form; differs by version
+            reason = (str(error).strip().splitlines() or [""])[0]
             raise EventsUnread(
-                f"Airflow's events of asset {asset.name} can't be read: {type(error).__name__}: {told}"
+                f"Airflow's events of asset {asset.name} can't be read: {type(error).__name__}: {reason}"
             ) from error
-        yield from (event.extra or {} for event in found)
-        if not in_parts or len(found) < most:
+        yield from (event.extra or {} for event in events)
+        if not in_parts or len(events) < limit:
             return
-        if found[-1].timestamp == before:  # the part was of one moment alone
-            most *= 2
-        before = found[-1].timestamp
+        if events[-1].timestamp == before:  # the whole page has one timestamp
+            limit *= 2
+        before = events[-1].timestamp
 
 
 def is_over(dag_id: str, run_id: str) -> bool:
-    """Whether a run has ended, or is gone."""
+    """Return whether a run has ended or is gone."""
     try:
-        state = _asked(comms.GetDagRunState, dag_id=dag_id, run_id=run_id).state
-    except Exception as unknown:  # whichever error each version has for it
+        state = _ask_supervisor(comms.GetDagRunState, dag_id=dag_id, run_id=run_id).state
+    except Exception as unknown:  # differs by version
         _log.debug("run %s of %s: %s", run_id, dag_id, unknown)
         return True
     return str(state) not in ("queued", "running")
 
 
-def _asked(question: Any, **said: Any) -> Any:
-    """What the api-server answers to a task; what a version can't be told is left out."""
-    from airflow.sdk.execution_time import task_runner  # has it while a task runs
+def _ask_supervisor(message: Any, **arguments: Any) -> Any:
+    """Send a message to the api-server through the task's supervisor; leaves out arguments that this version doesn't
+    have."""
+    from airflow.sdk.execution_time import task_runner  # set while a task runs
 
-    known = {name: value for name, value in said.items() if name in question.model_fields}
-    answer = task_runner.SUPERVISOR_COMMS.send(question(**known))
+    supported = {name: value for name, value in arguments.items() if name in message.model_fields}
+    answer = task_runner.SUPERVISOR_COMMS.send(message(**supported))
     if isinstance(answer, comms.ErrorResponse):
-        raise RuntimeError(f"Airflow answers {answer.error}")
+        raise RuntimeError(f"Airflow returned {answer.error}")
     return answer
 
 
 def one_at_a_time(decoder: Any) -> None:
-    """Have a class of Airflow's send one question at a time, whichever threads ask: for a login again, for the jobs of
-    a pack, in a user's launcher, and Airflow itself where it masks a secret. Otherwise they get each other's answers.
-    Nothing is done where Airflow has a lock of its own."""
+    """Serialize the requests that `decoder` sends to the supervisor. Several threads send them: for renewed logins, the
+    jobs of a pack, a user's launcher, and Airflow's masking of secrets; without a lock they would get each other's
+    answers. Does nothing for an Airflow with a lock of its own."""
     if hasattr(decoder, "_thread_lock"):
         return
-    send, lock = decoder.send, threading.RLock()  # a signal's handler may ask in the midst of a question
+    send, lock = decoder.send, threading.RLock()  # a signal handler may interrupt a request
 
     @wraps(send)
-    def alone(self: Any, *arguments: Any, **named: Any) -> Any:
+    def locked_send(self: Any, *arguments: Any, **keywords: Any) -> Any:
         with lock:
-            return send(self, *arguments, **named)
+            return send(self, *arguments, **keywords)
 
-    decoder.send = alone
+    decoder.send = locked_send
 
 
 one_at_a_time(comms.CommsDecoder)

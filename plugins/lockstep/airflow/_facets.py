@@ -1,4 +1,4 @@
-"""What OpenLineage has no facets for. Imported by who has its client."""
+"""Lockstep's own facets for OpenLineage. Imported only where its client is installed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from openlineage.client.facet_v2 import InputDatasetFacet, RunFacet
 
 @define
 class RangeFacet(InputDatasetFacet):
-    """The frozen range that an epoch has read of its source: the source's positions, as JSON."""
+    """The frozen range that an epoch has read: positions of the source as JSON."""
 
     start: str
     end: str
@@ -18,6 +18,6 @@ class RangeFacet(InputDatasetFacet):
 
 @define
 class EpochsFacet(RunFacet):
-    """The epochs that a task has had in hand, each with pipeline, number, state, attempt, interval and manifest."""
+    """The epochs that a task has moved, each with pipeline, number, state, attempt, interval and manifest."""
 
     epochs: list[dict[str, Any]]

@@ -1,40 +1,39 @@
-"""How a task gets its job to Spark: through Spark Connect in this process, or, to stage, through spark-submit or a
-launcher of the user's.
+"""Runs the staging job on Spark: in this process through Spark Connect, through spark-submit, or through a user's
+launcher.
 
-All run the same staging code. Nothing is taken up again after a retry or a clear: each execution is a new job in a
-folder of its own, so the provider's durable resume, which would skip the job, is not used. `jobs` of a launcher are
-those that outlive the task's process, so that it may leave one to itself and come back.
+All run the same staging code. A retry or a cleared task doesn't resume an earlier job: each execution is a new job with
+a folder of its own, so the provider's durable resume, which would skip the job, is not used. `jobs` of a launcher are
+those that outlive the task's process; a deferrable task may leave such a job running and come back.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import os
 import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from airflow.sdk import Connection
 
 from lockstep.airflow._airflow import AirflowException
-from lockstep.airflow._base_operator import DriverLog
-from lockstep.airflow._cluster_jobs import KubernetesJobs, YarnJobs
-from lockstep.airflow._shipping import file_of, ship
 from lockstep.airflow.connections import AirflowConnections, connection
 from lockstep.audits.audit import Function, Query
 from lockstep.audits.evaluate import AskSpark, Found
 from lockstep.connections.environment import for_driver, variables_of
 from lockstep.epoch import SourceRange
-from lockstep.errors import NotConfigured, StageFailed
+from lockstep.errors import InvalidPipeline, NotConfigured, StageFailed
 from lockstep.launchers import Application, JobLauncher, JobState
 from lockstep.pipeline import Pipeline
 from lockstep.protocol.left_job import Jobs
@@ -43,12 +42,150 @@ from lockstep.wal.reading import SealedWal
 from lockstep.wal.request import StageRequest, read_error, read_request
 
 _log = logging.getLogger(__name__)
+_APPLICATION_ID = re.compile(r"application_\d+_\d+")
+_POD_NAME = "spark.kubernetes.driver.pod.name"
+MakeHook = Callable[[], Any]  #: makes a SparkSubmitHook
+
+
+class YarnJobs:
+    """Jobs of the ResourceManager that the Connection's extra names. A handle is an application's id.
+
+    Reports of a cluster about a job are hints that end a wait; without an answer the job counts as running. The job is
+    found by a tag with the execution's token, as the output of spark-submit depends on its logging.
+    """
+
+    submitting: ClassVar[dict[str, Any]] = {}
+
+    def __init__(self, make_hook: MakeHook) -> None:
+        self._make_hook = make_hook
+
+    @staticmethod
+    def settings(token: str) -> dict[str, str]:
+        return {
+            "spark.yarn.submit.waitAppCompletion": "false",
+            "spark.yarn.maxAppAttempts": "1",  # a folder is written once
+            "spark.yarn.tags": f"lockstep-{token}",
+        }
+
+    def find(self, submitted: Any, token: str) -> str | None:
+        """The handle of a job that a hook has submitted. Raises `StageFailed`."""
+        application = str(submitted._yarn_application_id)  # the last word in the log that looked like an id
+        return application if _APPLICATION_ID.fullmatch(application) else self._find_by_tag(f"lockstep-{token}")
+
+    def _find_by_tag(self, tag: str) -> str | None:
+        import requests
+
+        hook = self._make_hook()
+        page, login = f"{hook._get_yarn_rm_base_url()}/ws/v1/cluster/apps", hook._resolved_yarn_rm_auth
+        try:
+            answer = requests.get(page, {"applicationTags": tag}, auth=login, timeout=hook._HTTP_TIMEOUT)
+            answer.raise_for_status()
+            applications = ((answer.json().get("apps") or {}).get("app")) or []
+            return str(applications[0]["id"]) if applications else None
+        except (
+            requests.RequestException,
+            ValueError,
+        ) as error:  # its text may contain a login
+            raise StageFailed(
+                f"spark-submit printed no id of its job, and YARN has none with tag {tag}: {type(error).__name__}"
+            ) from None
+
+    def state(self, handle: str) -> JobState:
+        try:
+            status = self._make_hook().query_yarn_application_status(handle)
+        except RuntimeError as error:
+            return JobState.FAILED if "HTTP 404" in str(error) else _unknown(handle, error)
+        return {"SUCCEEDED": JobState.SUCCEEDED, "FAILED": JobState.FAILED}.get(status, JobState.RUNNING)
+
+    def cancel(self, handle: str) -> None:
+        self._make_hook()._kill_yarn_application(handle)
+
+
+class KubernetesJobs:
+    """Jobs of the cluster that the provider's client connects to. A handle is the name of a driver's pod."""
+
+    submitting: ClassVar[dict[str, Any]] = {"track_driver_via_k8s_api": True}  # makes spark-submit return at once
+
+    def __init__(self, make_hook: MakeHook) -> None:
+        self._make_hook = make_hook
+
+    @staticmethod
+    def settings(token: str) -> dict[str, str]:
+        return {_POD_NAME: f"lockstep-{token}-driver"}
+
+    def find(self, submitted: Any, token: str) -> str | None:
+        """The handle of a job that a hook has submitted."""
+        return str(submitted._conf[_POD_NAME])
+
+    def state(self, handle: str) -> JobState:
+        from airflow.providers.apache.spark.hooks.spark_submit import kube_client  # type: ignore[attr-defined]
+        from urllib3.exceptions import HTTPError
+
+        namespace = self._make_hook()._connection["namespace"]
+        try:
+            pod = kube_client.get_kube_client().read_namespaced_pod(handle, namespace)
+        except kube_client.ApiException as error:
+            return JobState.FAILED if error.status == 404 else _unknown(handle, error)
+        except HTTPError as error:  # no connection
+            return _unknown(handle, error)
+        return {"Succeeded": JobState.SUCCEEDED, "Failed": JobState.FAILED}.get(pod.status.phase, JobState.RUNNING)
+
+    def cancel(self, handle: str) -> None:
+        hook = self._make_hook()
+        hook._kubernetes_driver_pod = handle
+        hook._delete_driver_pod()
+
+
+def _unknown(handle: str, error: Exception) -> JobState:
+    _log.warning("the state of job %s is unknown: %s", handle, type(error).__name__)
+    return JobState.RUNNING
+
+
+_SHIPPED = frozenset({".py", ".sql"})
+
+
+def ship(packages: Iterable[str], folder: Path) -> Path:
+    """Zip top-level `packages` into `folder`, for --py-files. Raises `InvalidPipeline` for one that can't be found."""
+    archive = folder / "lockstep-code.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as target:
+        for package in dict.fromkeys(packages):
+            for file, name in _files(package):
+                target.write(file, name)
+    return archive
+
+
+def file_of(module: str) -> Path:
+    """The file that a module is loaded from. Raises `InvalidPipeline`."""
+    spec = importlib.util.find_spec(module)
+    if spec is None or spec.origin is None:
+        raise InvalidPipeline(f"module {module} can't be found: put its package's parent folder on PYTHONPATH")
+    return Path(spec.origin)
+
+
+def _files(package: str) -> Iterator[tuple[Path, str]]:
+    spec = importlib.util.find_spec(package)
+    if spec is None:
+        raise InvalidPipeline(f"package {package} can't be found: put its parent folder on PYTHONPATH")
+    if spec.submodule_search_locations is None:
+        path = file_of(package)
+        yield path, path.name
+        return
+    seen: set[str] = set()  # of a package in several folders the first one is imported
+    for location in map(Path, spec.submodule_search_locations):
+        for file in sorted(location.rglob("*")):
+            name = f"{package}/{file.relative_to(location).as_posix()}"
+            if file.suffix in _SHIPPED and file.is_file() and name not in seen:
+                seen.add(name)
+                yield file, name
+
+
+_log = logging.getLogger(__name__)
 APPLICATION = "lockstep.compute.submit.stage_epoch"
-POLL_SECONDS = 5.0  #: between looks at a job of a user's launcher
-_RESOURCE_MANAGER = "yarn_resourcemanager_webapp_address"  #: key of the Connection's extra, as the provider has it
+POLL_SECONDS = 5.0  #: between polls of a user's launcher
+_RESOURCE_MANAGER = "yarn_resourcemanager_webapp_address"  #: the provider's key of the Connection's extra
 _NAMESPACE = "spark.kubernetes.namespace"
 _CONNECT_TYPES = frozenset({"sc", "spark_connect"})
-#: A driver of our own machine needs no other address, and a web page for seconds nobody needs at all.
+#: A driver on this machine needs no other address, and for a few seconds no web UI.
 _LOCAL_CONF = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -58,8 +195,8 @@ _LOCAL_CONF = {
 
 @dataclass(frozen=True)
 class Submission(Mapping[str, Any]):
-    """Arguments of Airflow's SparkSubmitHook. Airflow stores the arguments of a mapped task with its DAG, where whoever
-    reads the DAG reads them: of what it can't serialise the text, and this one's has nothing in it."""
+    """Arguments of Airflow's SparkSubmitHook. Airflow stores the text of a mapped task's arguments with its DAG, where
+    anyone who can read the DAG can read them: the text of this class doesn't contain them."""
 
     arguments: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
@@ -86,25 +223,29 @@ class Launcher(Protocol):
     def cancel(self) -> None: ...
 
 
-def launcher(pipeline: Pipeline, conn_id: str, submit: Mapping[str, Any], own: JobLauncher | None = None) -> Launcher:
-    """The launcher that the Connection asks for, or else the user's `own`. `submit`: further arguments of Airflow's
+def launcher(
+    pipeline: Pipeline, conn_id: str, submit: Mapping[str, Any], job_launcher: JobLauncher | None = None
+) -> Launcher:
+    """The launcher for the Connection, or for the user's `job_launcher`. `submit`: further arguments of Airflow's
     SparkSubmitHook."""
-    if own is not None:
-        return OwnLauncher(pipeline, own)
-    found = connection(conn_id)
-    if _is_connect(found):
+    if job_launcher is not None:
+        return OwnLauncher(pipeline, job_launcher)
+    conn = connection(conn_id)
+    if _is_connect(conn):
         return ConnectLauncher(pipeline, conn_id)
-    return SubmitLauncher(pipeline, conn_id, found, submit)
+    return SubmitLauncher(pipeline, conn_id, conn, submit)
 
 
 def asking(conn_id: str) -> AskSpark:
-    """Asks audits of Spark Connect. Raises `NotConfigured`, when it asks, if the Connection is to another Spark."""
+    """A function that runs audits on Spark Connect; raises `NotConfigured` if the Connection is to another Spark."""
 
     def ask(
         wal: SealedWal, output: str, audits: Sequence[Query | Function], parameters: Mapping[str, object]
     ) -> Mapping[str, Found]:
         if not _is_connect(connection(conn_id)):
-            raise NotConfigured(f"Connection {conn_id} is to no Spark Connect server, and no other Spark asks audits")
+            raise NotConfigured(
+                f"Connection {conn_id} isn't to a Spark Connect server, and no other Spark can run audits"
+            )
         from lockstep.compute.auditing import ask_spark
 
         return ask_spark(_url(conn_id), wal, output, audits, parameters)
@@ -112,19 +253,19 @@ def asking(conn_id: str) -> AskSpark:
     return ask
 
 
-def _is_connect(found: Connection) -> bool:
-    return found.conn_type in _CONNECT_TYPES or (found.host or "").startswith("sc://")
+def _is_connect(conn: Connection) -> bool:
+    return conn.conn_type in _CONNECT_TYPES or (conn.host or "").startswith("sc://")
 
 
 def _url(conn_id: str) -> str:
-    """`sc://host:port/;…`; may hold a token, so it is for nobody's eyes."""
+    """`sc://host:port/;…`; may contain a token, so it must not be shown."""
     from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
 
     return str(SparkConnectHook(conn_id).get_connection_url())
 
 
 class PackLauncher:
-    """Jobs side by side, each by a launcher of its own."""
+    """Runs concurrent jobs, each by a launcher of its own."""
 
     def __init__(
         self, pipeline: Pipeline, conn_id: str, submit: Mapping[str, Any], own: JobLauncher | None = None
@@ -132,28 +273,28 @@ class PackLauncher:
         self._make = partial(launcher, pipeline, conn_id, submit, own)
         first = self._make()
         self.reference = first.reference
-        #: a driver of our own machine would take all of it, and those of a cluster are as many as it has room for
+        #: one driver on this machine uses all of it; a cluster limits the number of its drivers itself
         self.jobs = 1 if isinstance(first, SubmitLauncher) and first.is_local else None
         self._running: list[Launcher] = []
 
     def __call__(self, request_uri: str) -> None:
-        one = self._make()
-        self._running.append(one)
+        running = self._make()
+        self._running.append(running)
         try:
-            one(request_uri)
+            running(request_uri)
         finally:
-            self._running.remove(one)
+            self._running.remove(running)
 
     def cancel(self) -> None:
-        for one in list(self._running):
-            one.cancel()
+        for running in list(self._running):
+            running.cancel()
 
 
 class ConnectLauncher:
-    """Spark Connect: host `sc://…`, conn_type `sc` or `spark_connect`."""
+    """Stages through Spark Connect: host `sc://…`, conn_type `sc` or `spark_connect`."""
 
     reference = ""
-    jobs = None  # this process is the driver: what the transform asks and what is counted goes through it
+    jobs = None  # this process is the driver: results of the transform and counts pass through it
 
     def __init__(self, pipeline: Pipeline, conn_id: str) -> None:
         self._pipeline = pipeline
@@ -176,22 +317,23 @@ class ConnectLauncher:
 
 
 class SubmitLauncher:
-    """spark-submit for `local[*]`, `spark://…`, `yarn` and `k8s://…`, by the provider's SparkSubmitHook."""
+    """Stages through spark-submit, by the provider's SparkSubmitHook: for `local[*]`, `spark://…`, `yarn` and
+    `k8s://…`."""
 
-    def __init__(self, pipeline: Pipeline, conn_id: str, found: Connection, submit: Mapping[str, Any]) -> None:
+    def __init__(self, pipeline: Pipeline, conn_id: str, conn: Connection, submit: Mapping[str, Any]) -> None:
         self.reference = pipeline.reference()
         self._sources = pipeline.sources
         self._conn_id = conn_id
-        self.master = _master_of(found)
+        self.master = _master_of(conn)
         self._arguments = dict(submit)
-        self._extra: Mapping[str, Any] = found.extra_dejson
+        self._extra: Mapping[str, Any] = conn.extra_dejson
         self._hook: Any = None
 
     @property
     def jobs(self) -> Jobs | None:
-        """Those in cluster mode of whose end the cluster can be asked."""
+        """Jobs in cluster mode whose end the cluster can be asked for; else None."""
         mode = self._arguments.get("deploy_mode") or self._extra.get("deploy-mode")
-        if mode != "cluster" or "post_submit_commands" in self._arguments:  # which are for the end of the job
+        if mode != "cluster" or "post_submit_commands" in self._arguments:  # which have to run at the end of the job
             return None
         if self.master.startswith("yarn"):
             return ClusterJobs(self, YarnJobs) if self._extra.get(_RESOURCE_MANAGER) else None
@@ -202,16 +344,16 @@ class SubmitLauncher:
         self.submit(request_uri)
 
     def submit(self, request_uri: str, settings: Mapping[str, str] = MappingProxyType({}), **tracking: Any) -> Any:
-        """Run spark-submit until it ends, and return its hook: with the job, or, `tracking` it, once that is handed
-        in. `settings`: of Spark, unless the user says otherwise."""
+        """Run spark-submit until it ends, and return its hook. With `tracking` arguments it ends once the job is
+        submitted. `settings`: of Spark, unless the user sets them."""
         with tempfile.TemporaryDirectory(prefix="lockstep-") as folder:
-            hook = self._submitting(request_uri, Path(folder), settings, tracking)
+            hook = self._make_submit_hook(request_uri, Path(folder), settings, tracking)
             hook.environment = self._environment(read_request(request_uri).sources)
             self._hook = hook
             try:
                 self._hook.submit(str(self._application))
             except AirflowException as error:
-                self._raise_told(request_uri)
+                self._raise_written_error(request_uri)
                 _log.error("%s", error)  # with the driver's last lines
                 reason = (
                     re.sub(r"(?s)^Cannot execute: .*?\. (?=Error code is: )", "", str(error)).strip().split("\n")[0]
@@ -223,22 +365,22 @@ class SubmitLauncher:
         if self._hook is not None:
             self._hook.on_kill()
 
-    def _submitting(
+    def _make_submit_hook(
         self, request_uri: str, folder: Path, settings: Mapping[str, str], tracking: Mapping[str, Any]
     ) -> Any:
         self._application = self._arguments.get("application") or file_of(APPLICATION)
         code = [str(ship(_packages(self.reference), folder)), self._arguments.get("py_files", "")]
-        given = {"py_files": ",".join(filter(None, code)), "application_args": ["--request", request_uri]}
-        return self.make_hook(settings, **given, **tracking)
+        job_arguments = {"py_files": ",".join(filter(None, code)), "application_args": ["--request", request_uri]}
+        return self.make_hook(settings, **job_arguments, **tracking)
 
     def make_hook(self, settings: Mapping[str, str] = MappingProxyType({}), **arguments: Any) -> Any:
-        """Of Airflow's, for the Connection, with the user's arguments and over them these."""
+        """Airflow's hook for the Connection, with the user's arguments overridden by these."""
         from lockstep.airflow._submitting import SubmitHook
 
         usual = {name: value for name, value in self._arguments.items() if name != "application"}
         conf = {**(_LOCAL_CONF if self.is_local else {}), **settings, **(usual.pop("conf", None) or {})}
-        named = {"name": f"lockstep {self.reference}", **usual, **arguments}
-        hook = SubmitHook(conn_id=self._conn_id, conf=conf, **named)
+        hook_arguments = {"name": f"lockstep {self.reference}", **usual, **arguments}
+        hook = SubmitHook(conn_id=self._conn_id, conf=conf, **hook_arguments)
         hook._log = DriverLog(hook.log)
         return hook
 
@@ -247,11 +389,10 @@ class SubmitLauncher:
         return self.master.startswith("local")
 
     def _environment(self, ranges: Mapping[str, SourceRange]) -> dict[str, str]:
-        """spark-submit stands beside our Python; where driver and executors share its machine they share it too.
+        """Environment of spark-submit: our Python, also for executors on this machine.
 
-        A driver on this machine gets the sources' connections this way, under the names that the command line uses, and
-        no other login of the worker's; one in a cluster inherits nothing from here, and its pod or container has to
-        have them.
+        A driver on this machine gets the logins of the sources' Connections, under the command line's names, and no
+        other login of the worker. One in a cluster inherits nothing from here: its pod or container must have them.
         """
         here = str(Path(sys.executable).parent)
         environment = {**for_driver(os.environ), "PATH": os.pathsep.join([here, os.environ.get("PATH", "")])}
@@ -262,25 +403,39 @@ class SubmitLauncher:
             environment.setdefault("PYSPARK_PYTHON", sys.executable)
         return environment
 
-    def _raise_told(self, request_uri: str) -> None:
-        """Raise what the application wrote down before it died, if it got to."""
+    def _raise_written_error(self, request_uri: str) -> None:
+        """Raise the error that the application wrote before it died, if any."""
         with suppress(FileNotFoundError):
             raise read_error(request_uri)
 
 
-class ClusterJobs:
-    """Those of spark-submit that a cluster runs."""
+class DriverLog:
+    """A hook's logger that logs the driver's lines at DEBUG. They come without arguments; the hook's own lines (the
+    command, the application's id) have some."""
 
-    def __init__(self, submitting: SubmitLauncher, kind: type[YarnJobs | KubernetesJobs]) -> None:
-        self._submitting = submitting
-        self._cluster = kind(submitting.make_hook)
+    def __init__(self, log: Any) -> None:
+        self._log = log
+
+    def info(self, event: str, *arguments: Any, **keywords: Any) -> None:
+        (self._log.info if arguments or keywords else self._log.debug)(event, *arguments, **keywords)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+
+class ClusterJobs:
+    """Jobs of spark-submit that a cluster runs."""
+
+    def __init__(self, launcher: SubmitLauncher, kind: type[YarnJobs | KubernetesJobs]) -> None:
+        self._launcher = launcher
+        self._cluster = kind(launcher.make_hook)
 
     def launch(self, request_uri: str) -> str:
         token = token_of(read_request(request_uri))
-        submitted = self._submitting.submit(request_uri, self._cluster.settings(token), **self._cluster.submitting)
+        submitted = self._launcher.submit(request_uri, self._cluster.settings(token), **self._cluster.submitting)
         handle = self._cluster.find(submitted, token)
         if handle is None:
-            raise StageFailed("spark-submit has ended, and the cluster knows nothing of its job: see this task's log")
+            raise StageFailed("spark-submit has ended, and the cluster doesn't know its job: see this task's log")
         _log.info("launched job %s", handle)
         return handle
 
@@ -292,8 +447,8 @@ class ClusterJobs:
 
 
 class OwnLauncher:
-    """By a launcher of the user's, which is asked for the job's state until it has ended. No state is believed: a job
-    that succeeded has left a result, which the seal looks for."""
+    """Stages by the user's launcher, which is polled for the job's state. The state isn't trusted: the seal requires a
+    result."""
 
     def __init__(self, pipeline: Pipeline, jobs: JobLauncher) -> None:
         self.reference = pipeline.reference()
@@ -312,7 +467,7 @@ class OwnLauncher:
         if state is not JobState.SUCCEEDED:
             with suppress(FileNotFoundError):
                 raise read_error(request_uri)
-            raise StageFailed(f"job {handle} of {type(self._jobs).__name__} failed without a word: see its own log")
+            raise StageFailed(f"job {handle} of {type(self._jobs).__name__} failed without a message: see its own log")
 
     def launch(self, request_uri: str) -> str:
         with self._launched(request_uri) as handle:
@@ -320,7 +475,7 @@ class OwnLauncher:
 
     @contextmanager
     def _launched(self, request_uri: str) -> Iterator[str]:
-        """The job's handle; its files last as long as the block."""
+        """Yield the job's handle; its files exist until the block ends."""
         token = token_of(read_request(request_uri))
         with tempfile.TemporaryDirectory(prefix="lockstep-") as folder:
             code = ship(_packages(self.reference), Path(folder))
@@ -344,17 +499,17 @@ class OwnLauncher:
 
 
 def token_of(request: StageRequest) -> str:
-    """Of its execution alone: a ledger's tokens are other ledgers', too, and the folder has the deployment's id."""
+    """Token of one execution. The folder contains the deployment's id, as another ledger may have the same token."""
     return f"{sha256(request.folder.encode()).hexdigest()[:12]}-{request.token}"
 
 
 def _packages(reference: str) -> tuple[str, ...]:
-    """Top-level ones, that a driver of the pipeline imports."""
+    """Top-level packages that a driver of the pipeline imports."""
     return APPLICATION.partition(".")[0], reference.partition(":")[0].partition(".")[0]
 
 
-def _master_of(found: Connection) -> str:
-    """As SparkSubmitHook reads it: the scheme may stand in conn_type, the port may stand apart."""
-    host = found.host or ""
-    whole = found.conn_type == "spark" and ("://" in host or not found.port)
-    return (host if whole else f"{found.conn_type}://{host}") + (f":{found.port}" if found.port else "")
+def _master_of(conn: Connection) -> str:
+    """The master as SparkSubmitHook reads it: the scheme may be in conn_type, the port may be separate."""
+    host = conn.host or ""
+    has_master = conn.conn_type == "spark" and ("://" in host or not conn.port)
+    return (host if has_master else f"{conn.conn_type}://{host}") + (f":{conn.port}" if conn.port else "")

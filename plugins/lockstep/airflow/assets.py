@@ -1,12 +1,13 @@
-"""What Airflow's assets are told of epochs: each once, by the task that shows it, or else by the recovery DAG.
+"""Asset events about epochs: each is emitted once, by the task that publishes the epoch or else by the recovery DAG.
 
-An event is written with the end of its task, in Airflow's database; what a sink shows is in the ledger. Nothing makes
-one transaction of the two, so the ledger's `pending_asset_event` lists the events that weren't seen in Airflow yet. A
-second attempt looks in Airflow first: the event is to Airflow what the marker is to a sink. Two attempts that look at
-the same moment may both emit, so consumers act on epoch and generation.
+Airflow writes an event to its database when the task ends; what a sink shows is in the ledger. The two don't share a
+transaction, so the ledger's `pending_asset_event` lists the events that haven't been seen in Airflow yet. A second
+attempt looks in Airflow first: the event is to Airflow what the marker is to a sink. Two concurrent attempts may
+both emit, so consumers act on epoch and generation.
 
-Airflow starts by the event of a partition only DAGs that go by partitions, and by any other event only those that
-don't: so a sink has two assets. Versions before 3.3, where a task can't name a partition, have the first alone.
+Airflow triggers by the event of a partition only DAGs with a partitioned timetable, and by any other event only
+those without one: so a sink has two assets. Versions before 3.3, where a task can't name a partition, have only the
+first.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, AssetAlias
 
-from lockstep.airflow._airflow import HAS_PARTITIONS, Event, events_of, is_over, tell
+from lockstep.airflow._airflow import HAS_PARTITIONS, Event, emit_events, events_of, is_over
 from lockstep.airflow.connections import LEDGER, login
 from lockstep.epoch import Epoch, Interval, Json, PendingAssetEvent, RunKey
 from lockstep.errors import EventsUnread, LedgerUnavailable, LockstepError
@@ -34,38 +35,39 @@ if TYPE_CHECKING:
 
     from lockstep.pipeline import Pipeline
 
-#: The try that has shown an epoch tells it by itself, and whoever's run is under way may do so: after this others do.
-TURN = timedelta(hours=1)
-#: So long an asset may be unknown to Airflow, as that of a DAG that is broken, since somebody looked there first.
-PATIENCE = timedelta(days=7)
-_AT_ONCE = 1000  #: epochs of sinks in one round
+#: For this long the try that published an epoch, or its running DAG run, may emit the event; then recovery does.
+OWN_RUN_FIRST = timedelta(hours=1)
+#: For this long after the first look an asset may be missing in Airflow, for example while its DAG is broken.
+GIVE_UP_AFTER = timedelta(days=7)
+_BATCH = 1000  #: events in one run of recovery
 _log = logging.getLogger(__name__)
 
 
 def asset_of(pipeline: str, sink: str) -> Asset:
-    """What a pipeline publishes in a sink: an event whenever an epoch is shown there. For DAGs that go by assets."""
+    """The asset of a pipeline's sink: it gets an event whenever an epoch is published there. For DAGs that are
+    scheduled on assets."""
     return Asset(name=f"{pipeline}/{sink}", uri=f"lockstep://{pipeline}/{sink}", group="lockstep")
 
 
 def partitions_of(pipeline: str, sink: str) -> Asset:
-    """The same in partitions, of which each epoch is one, by `partition_key`. For DAGs that go by partitions, by a
-    `PartitionedAssetTimetable`; of Airflow 3.3 and later."""
+    """The partitioned asset of a pipeline's sink, with a partition for each epoch, by `partition_key`. For DAGs with
+    a `PartitionedAssetTimetable`; Airflow 3.3 and later."""
     return Asset(name=f"{pipeline}/{sink}:epochs", uri=f"lockstep://{pipeline}/{sink}/epochs", group="lockstep")
 
 
 def source_of(pipeline: str, source: str) -> Asset:
-    """What a pipeline reads: the inlet of the task that reads it."""
+    """The asset of what a pipeline reads: an inlet of the task that reads it."""
     return Asset(name=f"{pipeline}:{source}", uri=f"lockstep-source://{pipeline}/{source}", group="lockstep")
 
 
 def alias_of(name: str) -> AssetAlias:
-    """Through which a mapped task tells the assets of many pipelines."""
+    """The alias through which a mapped task emits events for the assets of many pipelines."""
     return AssetAlias(name=name, group="lockstep")
 
 
 def partition_key(epoch: Epoch) -> str:
-    """The start of its interval in UTC, as Airflow's own mappers read it; of a cursor's epoch the number. What takes
-    the place of an epoch has the key of that one."""
+    """Start of the interval in UTC, as Airflow's own mappers read it; for a cursor the epoch's number. A restated
+    epoch has the key of the original."""
     if epoch.interval is None:
         return str(epoch.root)
     return epoch.interval.start.replace(tzinfo=None).isoformat()
@@ -76,7 +78,7 @@ def inlets_of(pipeline: Pipeline) -> list[Asset]:
 
 
 def outlets_of(pipeline: str, sinks: Iterable[str]) -> list[Asset]:
-    """Every asset of these sinks."""
+    """All assets of these sinks."""
     kinds = (asset_of, partitions_of) if HAS_PARTITIONS else (asset_of,)
     return [kind(pipeline, sink) for sink in sinks for kind in kinds]
 
@@ -84,39 +86,39 @@ def outlets_of(pipeline: str, sinks: Iterable[str]) -> list[Asset]:
 def missing_intervals(
     pipeline: str, start: datetime, end: datetime, sink: str | None = None
 ) -> list[tuple[datetime, datetime]]:
-    """What of the time from `start` to `end`, both aware, `sink` doesn't show yet, or without it not every sink: its
-    bounds in UTC, by time; empty: all of it is there. For tasks and sensors of other DAGs, in any version of Airflow:
-    asks the ledger, by Airflow's Connection. Raises `IntervalMissing` for bounds that are none."""
+    """The parts of the time from `start` to `end`, both aware, that `sink` doesn't show yet, or without `sink` not
+    every sink: bounds in UTC, in order; empty if all is visible. For tasks and sensors of other DAGs in any version
+    of Airflow; reads the ledger through Airflow's Connection. Raises `IntervalMissing` for invalid bounds."""
     interval = Interval(start, end)
     with closing(Ledger(login(LEDGER))) as ledger:
-        shown = [
+        visible = [
             epoch.interval
             for epoch in ledger.current_epochs(pipeline, interval)
             if epoch.interval is not None and _is_shown(ledger, epoch, sink)
         ]
-    return list(_gaps(interval, shown))
+    return list(_gaps(interval, visible))
 
 
 def _is_shown(ledger: Ledger, epoch: Epoch, sink: str | None) -> bool:
     if sink is None or epoch.state not in (EpochState.COMMITTED, *SHOWN):
         return epoch.state in SHOWN
-    found = ledger.participants(epoch.pipeline, epoch.id).get(sink)
-    return found is not None and found.publication is not None
+    participant = ledger.participants(epoch.pipeline, epoch.id).get(sink)
+    return participant is not None and participant.publication is not None
 
 
-def _gaps(interval: Interval, shown: Sequence[Interval]) -> Iterator[tuple[datetime, datetime]]:
-    at = interval.start
-    for one in shown:
-        if at < one.start:
-            yield at, one.start
-        at = max(at, one.end)
-    if at < interval.end:
-        yield at, interval.end
+def _gaps(interval: Interval, visible: Sequence[Interval]) -> Iterator[tuple[datetime, datetime]]:
+    start = interval.start
+    for visible_interval in visible:
+        if start < visible_interval.start:
+            yield start, visible_interval.start
+        start = max(start, visible_interval.end)
+    if start < interval.end:
+        yield start, interval.end
 
 
 @dataclass(frozen=True)
-class _News:
-    """An epoch in a sink that some assets don't know yet. `assets`: their names."""
+class _Unemitted:
+    """An epoch in a sink of which some assets have no event yet. `assets`: their names."""
 
     epoch: Epoch
     sink: str
@@ -125,139 +127,145 @@ class _News:
 
 @dataclass
 class AssetEventEmitter:
-    """Has a task tell what nobody has told. `alias`: through which it does so, if its assets aren't its own."""
+    """Emits pending asset events from a task. `alias`: the alias to use if the assets aren't outlets of the task."""
 
     ledger: Ledger
     role: Role
     alias: AssetAlias | None = None
 
-    def tell_epoch(self, task: BaseOperator, context: Context, epoch: Epoch, sink: str) -> None:
-        """Of a run that moves one: its event, unless it is told, or has no part in the sink. What can't be looked up is
-        left to the recovery DAG: the sink shows it, and that is all that the run has to do."""
-        news = self._news([epoch], sink)
-        tell(task, context, list(self._events(news)))
+    def emit_epoch(self, task: BaseOperator, context: Context, epoch: Epoch, sink: str) -> None:
+        """Emit the event of a run that moves one epoch, unless it was emitted or the epoch has no part in the sink.
+        If Airflow can't be asked, the event is left to the recovery DAG: the run has done its work."""
+        unemitted = self._unemitted([epoch], sink)
+        emit_events(task, context, list(self._events(unemitted)))
 
-    def tell_pack(self, task: BaseOperator, context: Context, epochs: Sequence[Epoch], sinks: Sequence[str]) -> None:
-        """Of a run that moves many: of each sink one event for all, and one for each partition."""
-        tell(task, context, [one for sink in sinks for one in self._events(self._news(epochs, sink), pack=True)])
+    def emit_pack(self, task: BaseOperator, context: Context, epochs: Sequence[Epoch], sinks: Sequence[str]) -> None:
+        """Emit for each sink one event for all epochs, and one for each partition."""
+        emit_events(
+            task, context, [event for sink in sinks for event in self._events(self._unemitted(epochs, sink), pack=True)]
+        )
 
-    def tell_left(self, task: BaseOperator, context: Context) -> list[str]:
-        """Of all pipelines what whoever has shown it didn't get to tell. Returns of which sinks that can't be done: the
-        task has to succeed even so, or it tells nothing of the others. Raises `LedgerUnavailable`."""
+    def emit_pending(self, task: BaseOperator, context: Context) -> list[str]:
+        """Emit the events of all pipelines that publishing tasks didn't get to emit. Returns the failures by sink:
+        the task has to succeed all the same, or Airflow drops the other events. Raises `LedgerUnavailable`."""
         self.ledger.forget_replaced(self.role)
         events: list[Event] = []
         failures: list[str] = []
         runs: dict[RunKey, bool] = {}
         by_sink: dict[tuple[str, str], list[PendingAssetEvent]] = {}
-        for row in self.ledger.all_pending_events(_AT_ONCE):
+        for row in self.ledger.all_pending_events(_BATCH):
             by_sink.setdefault((row.pipeline, row.sink), []).append(row)
         for (pipeline, sink), rows in by_sink.items():
             try:
-                news = self._left(pipeline, sink, [row for row in rows if _turn_is_over(row, runs)])
-                events += list(self._events(news, pack=len(news) > 1))  # all of a sink's, or none
+                unemitted = self._left_to_recovery(pipeline, sink, [row for row in rows if _is_abandoned(row, runs)])
+                events += list(self._events(unemitted, pack=len(unemitted) > 1))  # all of a sink or none
             except LedgerUnavailable:
                 raise
-            except Exception as error:  # whatever it is: one pipeline's trouble isn't another's
-                told = str(error) if isinstance(error, LockstepError) else repr(error)
-                failures.append(f"pipeline {pipeline}: assets of sink {sink} weren't told: {told}")
+            except Exception as error:  # one pipeline's failure must not stop the others
+                reason = str(error) if isinstance(error, LockstepError) else repr(error)
+                failures.append(f"pipeline {pipeline}: the events of sink {sink} weren't emitted: {reason}")
                 _log.error("%s", failures[-1])
                 continue
-            for one in news:
-                _log.info("told of %s in %s", one.epoch, sink)
-        tell(task, context, events)
+            for event in unemitted:
+                _log.info("emitted the event of %s in %s", event.epoch, sink)
+        emit_events(task, context, events)
         return failures
 
-    def _news(self, epochs: Sequence[Epoch], sink: str) -> list[_News]:
-        """What a run that has come to the end of these has to tell, by number."""
+    def _unemitted(self, epochs: Sequence[Epoch], sink: str) -> list[_Unemitted]:
+        """The events that a run which has published these epochs has to emit, by number."""
         if not epochs:
             return []
         by_id = {epoch.id: epoch for epoch in epochs}
         rows = [row for row in self.ledger.pending_events(epochs[0].pipeline, list(by_id)) if row.sink == sink]
-        turn = min(TURN, timedelta(seconds=monotonic() - self.ledger.opened_at))  # a run's id may come back
-        mine = [row for row in rows if row.shown_by == self.ledger.actor and (row.age or TURN) < turn]
+        turn = min(OWN_RUN_FIRST, timedelta(seconds=monotonic() - self.ledger.opened_at))  # a run's id may be reused
+        mine = [row for row in rows if row.shown_by == self.ledger.actor and (row.age or OWN_RUN_FIRST) < turn]
         every = frozenset(asset.name for asset in outlets_of(epochs[0].pipeline, [sink]))
         lacking = dict.fromkeys((row.epoch for row in mine), every)
         try:
-            lacking |= self._lacking([row for row in rows if row not in mine])
+            lacking |= self._missing_assets([row for row in rows if row not in mine])
         except EventsUnread as error:
-            _log.warning("%s. What sink %s shows is left for the recovery DAG to tell", error, sink)
-        return [_News(by_id[number], sink, lacking[number]) for number in sorted(lacking)]
+            _log.warning("%s. The events of sink %s are left to the recovery DAG", error, sink)
+        return [_Unemitted(by_id[number], sink, lacking[number]) for number in sorted(lacking)]
 
-    def _left(self, pipeline: str, sink: str, rows: Sequence[PendingAssetEvent]) -> list[_News]:
-        """What nobody else will tell of a sink, oldest first."""
-        lacking = self._lacking(rows)
-        late = {row.epoch for row in rows if row.epoch in lacking and (row.missed or timedelta()) >= PATIENCE}
+    def _left_to_recovery(self, pipeline: str, sink: str, rows: Sequence[PendingAssetEvent]) -> list[_Unemitted]:
+        """The events of a sink that are left to recovery, oldest first."""
+        lacking = self._missing_assets(rows)
+        late = {row.epoch for row in rows if row.epoch in lacking and (row.missed or timedelta()) >= GIVE_UP_AFTER}
         for number in sorted(late):
             unknown = " and ".join(sorted(lacking[number]))
             _log.warning(
-                "%s epoch %s: told in vain for %s days, no asset %s in Airflow",
+                "%s epoch %s: no event for %s days, as Airflow has no asset %s",
                 pipeline,
                 number,
-                PATIENCE.days,
+                GIVE_UP_AFTER.days,
                 unknown,
             )
         if late:
             self.ledger.forget_pending_events(pipeline, sink, sorted(late), self.role)
-        left = [row.epoch for row in rows if row.epoch in lacking.keys() - late]
-        if left:
-            self.ledger.mark_missed(pipeline, sink, left, self.role)
-        return [_News(self.ledger.epoch(pipeline, number), sink, lacking[number]) for number in left]
+        numbers = [row.epoch for row in rows if row.epoch in lacking.keys() - late]
+        if numbers:
+            self.ledger.mark_missed(pipeline, sink, numbers, self.role)
+        return [_Unemitted(self.ledger.epoch(pipeline, number), sink, lacking[number]) for number in numbers]
 
-    def _lacking(self, rows: Sequence[PendingAssetEvent]) -> dict[int, frozenset[str]]:
-        """{epoch: names of the assets that have no event of it} of one sink's rows; the ledger learns which all know.
-        One may lack what the other has: of an asset that isn't active when a task ends Airflow writes no event. Raises
-        `EventsUnread`."""
+    def _missing_assets(self, rows: Sequence[PendingAssetEvent]) -> dict[int, frozenset[str]]:
+        """{epoch: names of the assets without an event of it} for one sink's rows; marks the others in the ledger as
+        emitted. One asset may have an event that the other lacks: Airflow writes none for an asset that isn't active
+        when the task ends. Raises `EventsUnread`."""
         if not rows:
             return {}
-        pipeline, sink, wanted = rows[0].pipeline, rows[0].sink, {row.epoch for row in rows}
-        known = {asset.name: _known(asset, wanted, self.ledger.deployment()) for asset in outlets_of(pipeline, [sink])}
-        lacking = {number: frozenset(name for name in known if number not in known[name]) for number in wanted}
-        for number in sorted(wanted):
+        pipeline, sink, numbers = rows[0].pipeline, rows[0].sink, {row.epoch for row in rows}
+        emitted = {
+            asset.name: _emitted_epochs(asset, numbers, self.ledger.deployment())
+            for asset in outlets_of(pipeline, [sink])
+        }
+        lacking = {number: frozenset(name for name in emitted if number not in emitted[name]) for number in numbers}
+        for number in sorted(numbers):
             if not lacking[number]:
                 self.ledger.mark_emitted(pipeline, number, [sink], self.role)
         return {number: names for number, names in lacking.items() if names}
 
-    def _events(self, news: Sequence[_News], pack: bool = False) -> Iterator[Event]:
-        """Of one sink."""
-        if not news:
+    def _events(self, unemitted: Sequence[_Unemitted], pack: bool = False) -> Iterator[Event]:
+        """The events of one sink."""
+        if not unemitted:
             return
-        pipeline, sink = news[0].epoch.pipeline, news[0].sink
-        facts = [(one, _facts(one.epoch, sink, self.ledger.deployment())) for one in news]
+        pipeline, sink = unemitted[0].epoch.pipeline, unemitted[0].sink
+        facts = [(event, _facts(event.epoch, sink, self.ledger.deployment())) for event in unemitted]
         asset = asset_of(pipeline, sink)
-        if whole := [told for one, told in facts if asset.name in one.assets]:
-            yield Event(asset, _together(whole) if pack else whole[0], alias=self.alias)
+        if whole := [facts_of_epoch for event, facts_of_epoch in facts if asset.name in event.assets]:
+            yield Event(asset, _merge_facts(whole) if pack else whole[0], alias=self.alias)
         partitions = partitions_of(pipeline, sink)
-        for one, told in facts:
-            if partitions.name in one.assets:
-                yield Event(partitions, told, partition=partition_key(one.epoch))
+        for event, facts_of_epoch in facts:
+            if partitions.name in event.assets:
+                yield Event(partitions, facts_of_epoch, partition=partition_key(event.epoch))
 
 
-def _known(asset: Asset, wanted: set[int], deployment: str) -> set[int]:
-    """Which of these the asset has an event of. Anybody may have written others, a ledger before this one too."""
-    known: set[int] = set()
+def _emitted_epochs(asset: Asset, numbers: set[int], deployment: str) -> set[int]:
+    """Which of these epochs the asset has an event of. Other events are ignored: any user or an earlier ledger may
+    have written them."""
+    emitted: set[int] = set()
     for extra in events_of(asset):
-        if extra.get("deployment", deployment) != deployment:  # older events don't say it
+        if extra.get("deployment", deployment) != deployment:  # older events lack it
             continue
         several = extra.get("epochs")
-        told = [extra.get("epoch"), *(several if isinstance(several, list) else ())]
-        known |= {number for number in told if isinstance(number, int) and number in wanted}
-        if known == wanted:
+        mentioned = [extra.get("epoch"), *(several if isinstance(several, list) else ())]
+        emitted |= {number for number in mentioned if isinstance(number, int) and number in numbers}
+        if emitted == numbers:
             break
-    return known
+    return emitted
 
 
-def _turn_is_over(row: PendingAssetEvent, known: dict[RunKey, bool]) -> bool:
-    """Whether no run that came to the epoch will tell it by itself."""
-    if (row.age or TURN) >= TURN:
+def _is_abandoned(row: PendingAssetEvent, over_by_run: dict[RunKey, bool]) -> bool:
+    """Return whether no run that came to the epoch will emit its event."""
+    if (row.age or OWN_RUN_FIRST) >= OWN_RUN_FIRST:
         return True
     for run in {run.whole for run in row.runs}:
-        if run not in known:
-            known[run] = is_over(run.dag_id, run.run_id)
-    return all(known[run.whole] for run in row.runs)
+        if run not in over_by_run:
+            over_by_run[run] = is_over(run.dag_id, run.run_id)
+    return all(over_by_run[run.whole] for run in row.runs)
 
 
 def _facts(epoch: Epoch, sink: str, deployment: str) -> dict[str, Json]:
-    """What an event says of an epoch in a sink. `deployment`: of the ledger that numbers it."""
+    """Content of the event of an epoch in a sink. `deployment`: id of the ledger."""
     outputs = Sink.from_spec(epoch.plan.sinks[sink]).outputs
     return {
         "pipeline": epoch.pipeline,
@@ -274,7 +282,7 @@ def _facts(epoch: Epoch, sink: str, deployment: str) -> dict[str, Json]:
 
 
 def rows_of(epoch: Epoch, outputs: Iterable[str]) -> dict[str, int]:
-    """As the seal counted them, by output."""
+    """Sealed rows by output."""
     return _counts(epoch, outputs, "rows")
 
 
@@ -283,22 +291,22 @@ def _counts(epoch: Epoch, outputs: Iterable[str], what: str) -> dict[str, Any]:
 
 
 def _replaced(epoch: Epoch) -> Json:
-    """First and last epoch whose place it takes."""
+    """First and last epoch that it replaces."""
     if epoch.generation is None:
         return None
     return [epoch.generation.replaces, epoch.generation.through or epoch.generation.replaces]
 
 
-def _together(facts: Sequence[dict[str, Any]]) -> dict[str, Json]:
+def _merge_facts(facts: Sequence[dict[str, Any]]) -> dict[str, Json]:
     rows: dict[str, int] = {}
-    for one in facts:
-        for output, count in one["rows"].items():
+    for epoch_facts in facts:
+        for output, count in epoch_facts["rows"].items():
             rows[output] = rows.get(output, 0) + count
     first = facts[0]
     return {
         "pipeline": first["pipeline"],
         "sink": first["sink"],
         "deployment": first["deployment"],
-        "epochs": [one["epoch"] for one in facts],
+        "epochs": [epoch_facts["epoch"] for epoch_facts in facts],
         "rows": rows,
     }

@@ -1,5 +1,5 @@
-"""A hook for each type of Connection that is Lockstep's own, so that Airflow has a form for it, and a test where one
-can be made. Tasks need no hook: roles are given what `connections.py` makes of a Connection."""
+"""A hook for each of Lockstep's types of Connections, so that Airflow has a form for it, and a connection test where
+one is possible. Tasks don't use hooks: roles get what `connections.py` makes of a Connection."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ class LedgerHook(_Hook):
     default_conn_name = LEDGER
 
     def get_conn(self) -> Report:
-        """What the ledger tells; close it. Raises `LedgerUnavailable`, `LedgerRefused`."""
+        """A reader of the ledger, to be closed by the caller. Raises `LedgerUnavailable`, `LedgerRefused`."""
         return Report(login(self.conn_id))
 
     def test_connection(self) -> tuple[bool, str]:
         try:
             with closing(self.get_conn()) as report:
-                found = len(report.recoverable())
+                count = len(report.recoverable())
         except LockstepError as error:
             return False, str(error)
-        return True, f"the ledger knows {found} pipeline{'' if found == 1 else 's'}"
+        return True, f"the ledger knows {count} pipeline{'' if count == 1 else 's'}"
 
 
 class StagingHook(_Hook):
-    """Where WALs are staged."""
+    """The place where WALs are staged."""
 
     conn_type = "lockstep_staging"
     hook_name = "Lockstep staging"
@@ -55,7 +55,7 @@ class StagingHook(_Hook):
         return Staging(staging_of(connection(self.conn_id)))
 
     def test_connection(self) -> tuple[bool, str]:
-        """A file is made, read and deleted there."""
+        """Create, read and delete a file there."""
         try:
             self.get_conn().try_out()
         except LockstepError as error:

@@ -1,4 +1,5 @@
-"""One operator a role. Each opens the runtime, calls its role, closes; what it returns is for people to read."""
+"""One operator for each role: it opens the runtime, calls its role and closes. The returned value is for people to
+read."""
 
 from __future__ import annotations
 
@@ -13,22 +14,34 @@ from typing import Any
 from airflow.sdk import DAG, BaseOperator, Context
 from airflow.sdk.definitions.mappedoperator import MappedOperator
 
-from lockstep.airflow._actors import actor_of
+from lockstep.airflow._actors import actor_of, pending_tasks
 from lockstep.airflow._airflow import AirflowSkipException
-from lockstep.airflow._base_operator import LockstepOperator
-from lockstep.airflow._coming import what_comes
-from lockstep.airflow._conf import asked_of
-from lockstep.airflow._intervals import cut, interval_of
+from lockstep.airflow._base_operator import LockstepOperator, WaitingOperator, keep_lease
 from lockstep.airflow._launching import Launcher, PackLauncher, asking, launcher
-from lockstep.airflow._lineage import note, wanted, with_parent_run
-from lockstep.airflow._metrics import count_rows, send_gauges, switched_on, timed
-from lockstep.airflow._waiting import WaitingOperator, hold_meanwhile
+from lockstep.airflow._run_conf import (
+    PIPELINE,
+    cut,
+    interval_of,
+    read_conf,
+    read_recovery_grace,
+    read_replan,
+    read_resolve_request,
+    refuse_replan,
+    refuse_restore,
+    with_restate_request,
+)
+from lockstep.airflow._telemetry import (
+    collect_lineage,
+    count_rows,
+    lineage_enabled,
+    metrics_enabled,
+    send_gauges,
+    timed,
+    with_parent_run,
+)
 from lockstep.airflow.assets import AssetEventEmitter, alias_of, inlets_of, outlets_of, rows_of
 from lockstep.airflow.connections import LEDGER, AirflowConnections, login, staging_uri
 from lockstep.airflow.page import EpochLink
-from lockstep.airflow.replanning import refuse_to_replan, replanned_by
-from lockstep.airflow.resolving import PIPELINE, asked_to_hold, asked_to_resolve
-from lockstep.airflow.restating import refuse_to_restore, with_wish
 from lockstep.epoch import Epoch, Interval, KeyedBy, RunKey
 from lockstep.errors import (
     EpochBusy,
@@ -71,7 +84,7 @@ from lockstep.protocol.stage import Leaving, stage
 from lockstep.states import ParticipantState, Role
 from lockstep.wal.staging import Staging
 
-_READING = ("begin", "stage", "publish")  #: phases whose lineage has what was read
+_READING = ("begin", "stage", "publish")  #: phases whose lineage has inputs
 
 
 @contextmanager
@@ -83,73 +96,75 @@ def open_runtime(name: str, definition: Pipeline | None, context: Context) -> It
 
 
 class EpochOperator(WaitingOperator):
-    """A task of one run's epoch. Which epoch and attempt that is, only the ledger says."""
+    """A task of one run's epoch. Only the ledger knows which epoch and attempt that is."""
 
     operator_extra_links = (EpochLink(),)
-    #: What passes when others have done their part: waited for, and no failure.
+    #: errors that pass when other tasks have done their part: waited for, not failures
     awaited: tuple[type[Retryable], ...] = (OutOfOrder, KeysHeld, PublishBusy)
     phase = ""  #: in metrics
     sink: str | None = None
 
     def __init__(self, *, pipeline: Pipeline, part: bool = False, **arguments: Any) -> None:
-        """`part`: the pipeline is one of those that the DAG moves, and its run has a row of its own in the ledger."""
+        """`part`: the DAG may move several pipelines, so this one's run has a row of its own in the ledger."""
         super().__init__(**arguments)
         self.pipeline = pipeline
         self.part = part
 
     def perform(self, context: Context) -> dict[str, Any]:
-        if self._left_out(context):
-            raise AirflowSkipException("begin was skipped, as what comes before it was")
-        run = self._run(context, self._asked_for(context))
+        if self._begin_was_skipped(context):
+            raise AirflowSkipException("begin was skipped, because a task before it was")
+        run = self._run(context, self._interval_or_none(context))
         with open_runtime(self.pipeline.name, self.pipeline, context) as runtime:
             try:
                 with timed(self.pipeline.name, self.phase, self.sink, (*self.awaited, UnknownEpoch)):
                     return self.act(runtime, run, context)
             except self.awaited as missing:
                 wait = self.wait_for([missing], missing, context)
-                hold_meanwhile(runtime, run, wait.pause)
+                keep_lease(runtime, run, wait.pause)
             finally:
-                self._note_lineage(runtime, run)
-        raise self.away(wait)
+                self._collect_lineage(runtime, run)
+        raise self.deferral(wait)
 
-    def _note_lineage(self, runtime: Runtime, run: RunKey) -> None:
-        if not wanted():
+    def _collect_lineage(self, runtime: Runtime, run: RunKey) -> None:
+        if not lineage_enabled():
             return
         try:
             attempt = runtime.find_attempt(run)
             epochs = [runtime.epoch_of(attempt)] if attempt is not None else []
-        except LockstepError:  # the task fails by it, or has failed
+        except LockstepError:  # the task fails with it or has failed
             return
         sinks = [self.sink] if self.sink is not None and self.phase == "publish" else []
-        self.lineage = note(runtime, epochs, reads=self.phase in _READING, sinks=sinks)
+        self.lineage = collect_lineage(runtime, epochs, reads=self.phase in _READING, sinks=sinks)
 
     def _run(self, context: Context, interval: Interval | None = None) -> RunKey:
         run = RunKey(context["ti"].dag_id, context["ti"].run_id, interval)
         return run.part(self.pipeline.name) if self.part else run
 
-    def _moved(self) -> dict[str, Pipeline]:
-        """Every pipeline of the DAG."""
+    def _pipelines_of_dag(self) -> dict[str, Pipeline]:
+        """All pipelines that the DAG moves, by name."""
         around: DAG | None = self.get_dag()
         return pipelines_in(around) if around is not None else {self.pipeline.name: self.pipeline}
 
     def _interval(self, context: Context) -> Interval | None:
-        others = [one for one in self._moved().values() if one.identity is KeyedBy.INTERVAL]
-        return interval_of(self.pipeline, context, alone=not others)
+        interval_pipelines = [
+            pipeline for pipeline in self._pipelines_of_dag().values() if pipeline.identity is KeyedBy.INTERVAL
+        ]
+        return interval_of(self.pipeline, context, alone=not interval_pipelines)
 
-    def _asked_for(self, context: Context) -> Interval | None:
-        """The run's interval, where it has a sound one: without, `begin` says what is missing."""
+    def _interval_or_none(self, context: Context) -> Interval | None:
+        """The run's interval, if it has a valid one; if not, `begin` reports what is wrong."""
         try:
             return self._interval(context)
         except (IntervalMissing, InvalidPipeline):
             return None
 
-    def _left_out(self, context: Context) -> bool:
-        """Whether `begin` was skipped since the run was cleared last, as by a branch that wasn't taken: the group moves
-        nothing then, whatever an earlier try of the run has begun. Where nothing comes before `begin` a person has
-        skipped it, and the ledger says what that comes to."""
+    def _begin_was_skipped(self, context: Context) -> bool:
+        """Return whether `begin` was skipped since the run was last cleared, as by a branch that wasn't taken: then
+        the group moves nothing, even if an earlier try of the run began an epoch. If nothing comes before `begin`, a
+        user skipped it, and the ledger decides."""
         around: DAG | None = self.get_dag()
-        first = [task for task in operators_in(around) if isinstance(task, BeginOperator)] if around else []
-        begin = next((task for task in first if task.pipeline.name == self.pipeline.name), None)
+        begins = [task for task in operators_in(around) if isinstance(task, BeginOperator)] if around else []
+        begin = next((task for task in begins if task.pipeline.name == self.pipeline.name), None)
         if begin is None or begin.task_id == self.task_id or not begin.upstream_task_ids:
             return False
         ti = context["ti"]
@@ -172,16 +187,16 @@ class BeginOperator(EpochOperator):
         return super().perform(context)
 
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
-        run = with_wish(run, context, self.pipeline.name, self._moved())
+        run = with_restate_request(run, context, self.pipeline.name, self._pipelines_of_dag())
         interval = self._interval(context)
-        why, number = replanned_by(context, self._moved())
+        why, number = read_replan(context, self._pipelines_of_dag())
         if why is not None:
             replan_for(runtime, replace(run, interval=interval), why, number)
         return _summarize(begin(runtime, run, interval))
 
 
 class StageOperator(EpochOperator):
-    """Have Spark write the WAL, then seal it. Where Spark is, the Connection says when the task runs."""
+    """Have Spark write the WAL, then seal it. The Connection says at run time where Spark is."""
 
     phase = "stage"
     awaited = (*EpochOperator.awaited, JobAtWork)
@@ -209,15 +224,15 @@ class StageOperator(EpochOperator):
         return _summarize(stage(runtime, run, self._launcher, self._launcher.reference, leaving=leaving))
 
     def on_kill(self) -> None:
-        """End the Spark job: nobody will seal what it still writes. From a thread, because this is a signal handler and
-        the code that it interrupts may hold the client's locks."""
+        """Cancel the Spark job, as its output will never be sealed. In a thread, because this is a signal handler
+        and the interrupted code may hold the client's locks."""
         if self._launcher is not None:
             threading.Thread(target=self._launcher.cancel, daemon=True, name="cancel").start()
 
 
 class AuditOperator(EpochOperator):
-    """Ask the sealed WAL what the plan froze, before any sink takes part; of large outputs at Spark Connect, where the
-    Connection leads there."""
+    """Run the audits in the plan on the sealed WAL, before any sink takes part; for large outputs on Spark Connect,
+    if the Connection is to it."""
 
     phase = "audit"
 
@@ -229,7 +244,7 @@ class AuditOperator(EpochOperator):
         verdict = audit(runtime, run, asking(self.spark_conn_id))
         if verdict is None:
             return {"outcome": "planned without audits"}
-        offending = {one.name: one.offending for one in verdict.results}
+        offending = {result.name: result.offending for result in verdict.results}
         return {"outcome": verdict.outcome.value, "offending": offending}
 
 
@@ -249,7 +264,7 @@ class PrepareOperator(EpochOperator):
 
 
 class CommitOperator(EpochOperator):
-    """Decide, if every sink of the plan has voted."""
+    """Commit the epoch if every sink of the plan has voted."""
 
     phase = "commit"
 
@@ -258,7 +273,7 @@ class CommitOperator(EpochOperator):
 
 
 class PublishOperator(EpochOperator):
-    """Make the decided epoch visible in one sink, and tell Airflow's assets of it, unless they know."""
+    """Publish the committed epoch in one sink, and emit its asset event if it is missing."""
 
     phase = "publish"
     sink: str
@@ -268,16 +283,16 @@ class PublishOperator(EpochOperator):
         self.sink = sink
 
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
-        counted = not switched_on() or self._shows(runtime, run)
+        counted = not metrics_enabled() or self._shows(runtime, run)
         epoch = publish(runtime, run, self.sink)
-        told = {**_summarize(epoch), "sink": self.sink, "rows": rows_of(epoch, self._outputs)}
+        summary = {**_summarize(epoch), "sink": self.sink, "rows": rows_of(epoch, self._outputs)}
         if not counted:
-            count_rows(epoch.pipeline, self.sink, told["rows"])
-        AssetEventEmitter(runtime.ledger, Role.PUBLISH).tell_epoch(self, context, epoch, self.sink)
-        return told
+            count_rows(epoch.pipeline, self.sink, summary["rows"])
+        AssetEventEmitter(runtime.ledger, Role.PUBLISH).emit_epoch(self, context, epoch, self.sink)
+        return summary
 
     def _shows(self, runtime: Runtime, run: RunKey) -> bool:
-        """Whether the ledger knows it: then its rows have been counted."""
+        """Return whether the sink has published the epoch before, so that its rows are counted already."""
         attempt = runtime.find_attempt(run)
         parts = runtime.ledger.participants(attempt.pipeline, attempt.epoch) if attempt is not None else {}
         return self.sink in parts and parts[self.sink].state is ParticipantState.PUBLISHED
@@ -288,7 +303,7 @@ class PublishOperator(EpochOperator):
 
 
 class PublishShardOperator(EpochOperator):
-    """Make one shard of the decided epoch visible in one sink; what `publish` finds then it needn't do."""
+    """Publish one shard of the committed epoch in one sink; `publish` finds it done."""
 
     phase = "publish_shard"
     sink: str
@@ -303,7 +318,7 @@ class PublishShardOperator(EpochOperator):
 
 
 class CleanupOperator(EpochOperator):
-    """Let go of the WAL once every sink has published."""
+    """Delete the WAL once every sink has published."""
 
     phase = "cleanup"
 
@@ -312,7 +327,7 @@ class CleanupOperator(EpochOperator):
 
 
 class AbortOperator(EpochOperator):
-    """Void this run's undecided attempt, roll back what it left. The run stays failed: `cleanup` never got to run."""
+    """Void this run's undecided attempt and roll back what it left. The run stays failed, as `cleanup` never ran."""
 
     phase = "abort"
 
@@ -322,8 +337,9 @@ class AbortOperator(EpochOperator):
 
 
 class PackOperator(EpochOperator):
-    """Move up to `most` epochs from begin to cleanup. Which they are the run says, for a cursor what there is to read;
-    a retry finds each of them again. `schedule`: what cuts an interval pipeline's run; None: it stays whole."""
+    """Move up to `most` epochs from begin to cleanup: of an interval pipeline those in the run's interval, of a
+    cursor as many as there is input for. A retry finds each of them again. `schedule`: splits an interval pipeline's
+    run; None: it is one epoch."""
 
     phase = "pack"
     awaited = BeginOperator.awaited
@@ -354,10 +370,10 @@ class PackOperator(EpochOperator):
         submit = with_parent_run(self.spark_submit, context)
         self._launcher = PackLauncher(self.pipeline, self.spark_conn_id, submit, self.own_launcher)
         with open_runtime(self.pipeline.name, self.pipeline, context) as runtime:
-            found = self._launcher
+            jobs = self._launcher
             with timed(self.pipeline.name, self.phase, None, ()):
                 members = move_pack(
-                    runtime, runs, found, found.reference, found.jobs, ask_spark=asking(self.spark_conn_id)
+                    runtime, runs, jobs, jobs.reference, jobs.jobs, ask_spark=asking(self.spark_conn_id)
                 )
             self._observe(runtime, members)
             try:
@@ -367,59 +383,61 @@ class PackOperator(EpochOperator):
                 awaited = [error for error in errors if isinstance(error, self.awaited)]
                 if len(awaited) < len(errors):
                     raise
-                raise self.away(self.wait_for(awaited, unfinished, context)) from None
+                raise self.deferral(self.wait_for(awaited, unfinished, context)) from None
             epochs = [member.epoch for member in members if member.epoch]
-            self._teller(runtime).tell_pack(self, context, epochs, _names_of_sinks(self.pipeline))
-        return {"pipeline": self.pipeline.name, "epochs": [_summarize(one.epoch) for one in members if one.epoch]}
+            self._emitter(runtime).emit_pack(self, context, epochs, _names_of_sinks(self.pipeline))
+        return {"pipeline": self.pipeline.name, "epochs": [_summarize(epoch) for epoch in epochs]}
 
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
         raise NotImplementedError("a pack has many runs")
 
     def _runs(self, context: Context) -> list[RunKey]:
-        run = with_wish(self._run(context), context, self.pipeline.name, self._moved())
-        refuse_to_restore(run)
-        refuse_to_replan(context, self._moved())
+        run = with_restate_request(self._run(context), context, self.pipeline.name, self._pipelines_of_dag())
+        refuse_restore(run)
+        refuse_replan(context, self._pipelines_of_dag())
         span = self._interval(context)
         if span is None:
-            most = self.most if run.epoch is None else 1
-            return [run.member(None, number) for number in range(1, most + 1)]
+            count = self.most if run.epoch is None else 1
+            return [run.member(None, number) for number in range(1, count + 1)]
         if self.schedule is None:
             return [run.member(span, 0)]
-        return [run.member(one, 0) for one in cut(self.pipeline, span, self.schedule, self.most)]
+        return [run.member(interval, 0) for interval in cut(self.pipeline, span, self.schedule, self.most)]
 
     def _observe(self, runtime: Runtime, members: Sequence[Member]) -> None:
-        """Count the rows that are shown since now, and note the lineage of all that is shown."""
-        done = [(one.epoch, one.already) for one in members if one.epoch is not None and one.error is None]
+        """Count the newly published rows, and collect the lineage of all published epochs."""
+        moved = [
+            (member.epoch, member.already) for member in members if member.epoch is not None and member.error is None
+        ]
         sinks = _names_of_sinks(self.pipeline)
-        self.lineage = note(runtime, [epoch for epoch, _ in done], reads=True, sinks=sinks)
-        for epoch in [epoch for epoch, already in done if not already]:
+        self.lineage = collect_lineage(runtime, [epoch for epoch, _ in moved], reads=True, sinks=sinks)
+        for epoch in [epoch for epoch, already in moved if not already]:
             for sink in self.pipeline.sinks:
                 count_rows(epoch.pipeline, sink.name, rows_of(epoch, sink.outputs))
 
-    def _teller(self, runtime: Runtime) -> AssetEventEmitter:
+    def _emitter(self, runtime: Runtime) -> AssetEventEmitter:
         return AssetEventEmitter(runtime.ledger, Role.PUBLISH)
 
     def on_kill(self) -> None:
-        """As of `StageOperator`, for every job under way."""
+        """Cancel all running jobs, as in `StageOperator`."""
         if self._launcher is not None:
             threading.Thread(target=self._launcher.cancel, daemon=True, name="cancel").start()
 
 
 class MappedPackOperator(PackOperator):
-    """The pack of one of many pipelines: `of` is the name of the one that this instance moves.
+    """The pack of one of many pipelines: the one called `of`.
 
-    Every instance has the same outlets: an alias, through which it tells its pipeline's assets, and everybody's
-    partitions, as no alias has any.
+    Every instance has the same outlets: an alias, through which it emits its pipeline's events, and the partitioned
+    assets of all pipelines, as an alias can't have partitions.
     """
 
     def __init__(self, *, pipelines: Mapping[str, Pipeline], of: str, alias: str, **arguments: Any) -> None:
         if of not in pipelines:
-            raise InvalidPipeline(f"pipeline {of} of this run is gone from the list of its mapped group: put it back")
+            raise InvalidPipeline(f"pipeline {of} of this run is missing from its mapped group: add it again")
         super().__init__(pipeline=pipelines[of], **arguments)
         self.of = of
         self.alias = alias
 
-    def _teller(self, runtime: Runtime) -> AssetEventEmitter:
+    def _emitter(self, runtime: Runtime) -> AssetEventEmitter:
         return AssetEventEmitter(runtime.ledger, Role.PUBLISH, alias_of(self.alias))
 
 
@@ -435,7 +453,7 @@ class MappedNamesOperator(LockstepOperator):
 
 
 class GroupEnd(BaseOperator):
-    """Does nothing, and never starts: the scheduler has it follow `cleanup`, and the run fails where that failed."""
+    """Does nothing and never starts: the scheduler lets it follow `cleanup`, so that the run fails if that failed."""
 
     inherits_from_empty_operator = True
 
@@ -444,27 +462,27 @@ class GroupEnd(BaseOperator):
 
 
 def operators_in(dag: DAG) -> list[EpochOperator]:
-    """Lockstep's tasks of a DAG that aren't mapped."""
+    """The unmapped Lockstep tasks of a DAG."""
     return [task for task in dag.tasks if isinstance(task, EpochOperator)]
 
 
 def pipelines_in(dag: DAG) -> dict[str, Pipeline]:
-    """{name: pipeline} of those that the DAG moves."""
-    found = {task.pipeline.name: task.pipeline for task in operators_in(dag)}
+    """All pipelines that the DAG moves, by name."""
+    pipelines = {task.pipeline.name: task.pipeline for task in operators_in(dag)}
     for task in dag.tasks:
         if isinstance(task, MappedOperator) and issubclass(task.operator_class, MappedPackOperator):
-            found |= task.partial_kwargs["pipelines"]
-    return found
+            pipelines |= task.partial_kwargs["pipelines"]
+    return pipelines
 
 
 class ListPipelinesOperator(LockstepOperator):
-    """The names of the pipelines that the ledger knows, whether their DAGs still exist or not; of the one that the run
-    asks for alone. Raises `UnknownEpoch` if the ledger doesn't have that."""
+    """Return the names of the pipelines in the ledger, whether their DAGs still exist or not, or only the one that
+    the run asks for. Raises `UnknownEpoch` if the ledger doesn't have that."""
 
     def perform(self, context: Context) -> list[str]:
         dsn = login(LEDGER)
         migrate(dsn)
-        only = asked_of(context).get(PIPELINE)
+        only = read_conf(context).get(PIPELINE)
         with closing(Report(dsn)) as report:
             names = report.recoverable()
         if only not in (None, "", *names):
@@ -475,47 +493,51 @@ class ListPipelinesOperator(LockstepOperator):
 
 
 class RecoverOperator(LockstepOperator):
-    """One round of recovery for a pipeline, by its name alone; before it, if the run says where, what a person has
-    asked for of a decided epoch in a sink. A scheduled round leaves the pipeline to one that is at it. Raises
-    `RecoveryIncomplete` with what is left."""
+    """Recover one pipeline, given its name only. If the run asks for it, first apply a user's resolution of a
+    committed epoch. A scheduled run skips a pipeline that another run is recovering. Raises `RecoveryIncomplete`
+    with the remaining problems."""
 
     def __init__(self, *, pipeline: str, **arguments: Any) -> None:
         super().__init__(**arguments)
         self.pipeline = pipeline
 
     def perform(self, context: Context) -> dict[str, Any]:
-        recovery_grace, word = asked_to_hold(context), asked_to_resolve(self.pipeline, context)
-        by_schedule = recovery_grace is None and asked_of(context).get(PIPELINE) in (None, "")
-        with open_runtime(self.pipeline, None, context) as runtime, runtime.ledger.recovering(self.pipeline) as alone:
-            if by_schedule and not alone:
-                raise AirflowSkipException(f"another round is recovering pipeline {self.pipeline} at this moment")
-            if word is not None:
+        recovery_grace = read_recovery_grace(context)
+        resolution = read_resolve_request(self.pipeline, context)
+        by_schedule = recovery_grace is None and read_conf(context).get(PIPELINE) in (None, "")
+        with (
+            open_runtime(self.pipeline, None, context) as runtime,
+            runtime.ledger.recovering(self.pipeline) as exclusive,
+        ):
+            if by_schedule and not exclusive:
+                raise AirflowSkipException(f"another run is recovering pipeline {self.pipeline}")
+            if resolution is not None:
                 try:
-                    resolve_as_asked(runtime, *word)
-                except NothingAsked as done:  # by a try before this one, for instance: the rest of it is left to do
+                    resolve_as_asked(runtime, *resolution)
+                except NothingAsked as done:  # for example by an earlier try: only the recovery remains
                     self.log.warning("%s", done)
             with closing(Report(login(LEDGER))) as history:
-                report = recover(runtime, recovery_grace, lambda epoch: what_comes(epoch, history, context))
+                report = recover(runtime, recovery_grace, lambda epoch: pending_tasks(epoch, history, context))
         if report.problems:
             raise RecoveryIncomplete(f"pipeline {self.pipeline}: " + "; ".join(report.problems))
         return {"finished": report.finished, "voided": report.voided, "swept": report.swept}
 
 
 class ListCompactableOperator(LockstepOperator):
-    """Pipeline and name of every sink whose table `lockstep compact` takes."""
+    """Return pipeline and name of every sink whose table `lockstep compact` supports."""
 
     def perform(self, context: Context) -> list[dict[str, str]]:
         with closing(Report(login(LEDGER))) as report:
             pipelines = report.recoverable()
-        found = []
+        sinks = []
         for pipeline in pipelines:
             with open_runtime(pipeline, None, context) as runtime:
-                found += [{"pipeline": pipeline, "sink": sink} for sink in compactable_sinks(runtime)]
-        return found
+                sinks += [{"pipeline": pipeline, "sink": sink} for sink in compactable_sinks(runtime)]
+        return sinks
 
 
 class CompactOperator(LockstepOperator):
-    """Compact the table of one sink, by names alone."""
+    """Compact the table of one sink, given names only."""
 
     def __init__(
         self,
@@ -536,18 +558,18 @@ class CompactOperator(LockstepOperator):
 
     def perform(self, context: Context) -> dict[str, Any]:
         with open_runtime(self.pipeline, None, context) as runtime:
-            found = compact(
+            compaction = compact(
                 runtime,
                 self.sink,
                 target_bytes=self.target_bytes,
                 min_files=self.min_files,
                 expire=self.expire,
-                progress=self._tell,
+                progress=self._log_progress,
             )
-        return asdict(found)
+        return asdict(compaction)
 
-    def _tell(self, done: int, of: int) -> None:
-        self.log.info("%s of %s small files are written anew", done, of)
+    def _log_progress(self, done: int, of: int) -> None:
+        self.log.info("%s of %s small files are rewritten", done, of)
 
 
 class EmitAssetEventsOperator(LockstepOperator):
@@ -556,12 +578,13 @@ class EmitAssetEventsOperator(LockstepOperator):
 
     def perform(self, context: Context) -> list[str]:
         with closing(Ledger(login(LEDGER), actor_of(context["ti"]))) as ledger:
-            failures = AssetEventEmitter(ledger, Role.RECOVER).tell_left(self, context)
+            failures = AssetEventEmitter(ledger, Role.RECOVER).emit_pending(self, context)
         return ["\n".join(failures)] if failures else []
 
 
 class FailOnUnemittedEvents(LockstepOperator):
-    """Fail with what `EmitAssetEventsOperator` couldn't tell. Mapped over that: without any there is no such task."""
+    """Fail with what `EmitAssetEventsOperator` couldn't emit. Mapped over its result: if that is empty there is no
+    such task."""
 
     def __init__(self, *, unemitted: str, **arguments: Any) -> None:
         super().__init__(**arguments)
@@ -572,21 +595,21 @@ class FailOnUnemittedEvents(LockstepOperator):
 
 
 class StuckEpochsCheck(LockstepOperator):
-    """Fail while any pipeline has an epoch that waits for a person, with one sentence a pipeline. Only the log tells of
-    intervals that have no epoch: somebody may have left them out on purpose."""
+    """Fail while any pipeline has an epoch that needs a person, with one sentence for each pipeline. Intervals
+    without an epoch are only logged: they may be left out on purpose."""
 
     def perform(self, context: Context) -> None:
         with closing(Report(login(LEDGER))) as report:
             pipelines = report.pipelines(limit=0)
             send_gauges(report)
-        for found in pipelines:
-            if found.holes:
-                first, more = found.holes[0], len(found.holes) - 1
-                others = f" and {more:,} more" if more else ""
+        for pipeline in pipelines:
+            if pipeline.holes:
+                first, more = pipeline.holes[0], len(pipeline.holes) - 1
+                rest = f" and {more:,} more" if more else ""
                 self.log.warning(
-                    "pipeline %s: no epoch for %s%s: %s", found.name, first, others, suggestions.fill(first)
+                    "pipeline %s: no epoch for %s%s: %s", pipeline.name, first, rest, suggestions.fill(first)
                 )
-        troubles = [trouble for found in pipelines if (trouble := found.trouble)]
+        troubles = [trouble for pipeline in pipelines if (trouble := pipeline.trouble)]
         if troubles:
             raise EpochsStuck("\n".join(troubles))
 

@@ -1,4 +1,4 @@
-"""Where Lockstep's pages are in Airflow's UI, for whatever leads there. What they are made of isn't imported here: DAG
+"""Where Lockstep's pages are in Airflow's UI, for links to them. The pages themselves aren't imported here: DAG
 processors and tasks load the plugin, too."""
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ _APPLICATION = "lockstep.airflow.ui.app"
 
 
 class LazyApplication:
-    """The pages, imported by the api-server when the first of them is asked for."""
+    """The pages' application, imported by the api-server at the first request."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         await importlib.import_module(_APPLICATION).app(scope, receive, send)
 
 
 class EpochLink(BaseOperatorLink):
-    """From a task to the epoch of its run."""
+    """Link from a task to the epoch of its run."""
 
     name = "Epoch"
 
     def get_link(self, operator: Any, *, ti_key: Any) -> str:
-        asked = {"dag_id": ti_key.dag_id, "run_id": ti_key.run_id, "pipeline": operator.pipeline.name}
-        return f"{page_root()}/run?{urlencode(asked)}"
+        query = {"dag_id": ti_key.dag_id, "run_id": ti_key.run_id, "pipeline": operator.pipeline.name}
+        return f"{page_root()}/run?{urlencode(query)}"
 
 
 def page_root() -> str:
-    """The path of the pages, below the path that Airflow is served at."""
+    """Path of the pages, below the path at which Airflow is served."""
     return urlsplit(conf.get("api", "base_url", fallback="")).path.rstrip("/") + MOUNT
 
 
 def external_views() -> list[dict[str, str]]:
-    """An entry in Airflow's navigation, and a tab of every DAG and every run."""
+    """An entry in Airflow's navigation, and a tab for every DAG and every run."""
     root = page_root()
     return [
         {"name": "Lockstep", "href": f"{root}/", "destination": "nav", "url_route": "lockstep", "category": "browse"},

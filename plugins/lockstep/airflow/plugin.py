@@ -1,7 +1,8 @@
-"""Registers Lockstep's timetables and pages, and has its modules imported once, where tasks are forked from.
+"""Registers Lockstep's timetables and pages with Airflow, and imports its modules once in the process that forks
+tasks.
 
-Without that every task would import the same modules again: half a second of CPU, and three seconds for one that talks
-to Spark Connect, whose client needs pandas. Nothing is connected here: what is forked is code.
+Without that every task would import the same modules again: half a second of CPU, and three seconds with Spark
+Connect, whose client needs pandas. Nothing connects here: only code is forked.
 """
 
 import importlib
@@ -33,16 +34,16 @@ USED_BY_TASKS = (
 def _import_once() -> None:
     if TASKS_ARE_FORKED_BY.intersection(sys.argv[1:2]):
         for module in USED_BY_TASKS:
-            with suppress(ImportError):  # no Spark, or no Postgres: the pipelines here use others
+            with suppress(ImportError):  # not installed: the pipelines here don't use it
                 importlib.import_module(module)
-        Asset("lockstep://preloaded")  # a process's first has Airflow import what its providers know of assets
+        Asset("lockstep://preloaded")  # the first one makes Airflow import its providers' handlers of assets
 
 
 _import_once()
 
 
 class LockstepPlugin(AirflowPlugin):
-    """What Airflow looks up by name; the operators come with the DAGs that use them."""
+    """What Airflow looks up by name; operators come with the DAGs that use them."""
 
     name = "lockstep"
     version = __version__

@@ -1,9 +1,9 @@
-"""What Airflow lists of Lockstep among its providers: its name, and types of Connections with their forms' fields.
-The plugin has an entry point of its own.
+"""What Airflow lists about Lockstep as a provider: its name, and its types of Connections with the fields of their
+forms. The plugin has an entry point of its own.
 
-A type is here where Airflow, with the extras of this package, has none that says what Lockstep reads; whatever is
-there already (`postgres`, `spark`, `spark_connect`, `http`) is taken as it is, and so are `kafka`, `mysql` and `aws` of
-others' providers. What a type means to the roles is in `connections.py`.
+A type is defined here only if Airflow, with the extras of this package, has none that fits; existing ones
+(`postgres`, `spark`, `spark_connect`, `http`, and other providers' `kafka`, `mysql` and `aws`) are used as they are.
+`connections.py` reads the Connections.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "OAUTHBEARER
 
 
 def get_provider_info() -> dict[str, Any]:
-    """Found by Airflow through the package's entry point; the shape is that of its provider_info.schema.json."""
+    """Called by Airflow through the package's entry point; the format is that of its provider_info.schema.json."""
     return {
         "package-name": DISTRIBUTION,
         "name": "Lockstep",
@@ -52,10 +52,10 @@ def get_provider_info() -> dict[str, Any]:
                 "KafkaHook",
                 hidden=["schema"],
                 relabeling={"host": "Bootstrap servers", "login": "SASL login", "password": "SASL password"},
-                placeholders={"host": "broker1:9092,broker2:9092, or one host with its port beside it"},
+                placeholders={"host": "broker1:9092,broker2:9092, or one host with its port in the field Port"},
                 fields={
                     "security.protocol": _field("Protocol", "SASL_SSL for a login over TLS", _PROTOCOLS),
-                    "sasl.mechanism": _field("SASL mechanism", "Of the login", _MECHANISMS),
+                    "sasl.mechanism": _field("SASL mechanism", "Mechanism of the login", _MECHANISMS),
                     "ssl.ca.location": _field("CA certificate", "File on every machine that runs tasks"),
                 },
             ),
@@ -64,7 +64,7 @@ def get_provider_info() -> dict[str, Any]:
                 "Lockstep MariaDB",
                 "MariaDbHook",
                 relabeling={"schema": "Database"},
-                fields={"ssl_ca": _field("CA certificate", "With it the server's certificate and name are checked")},
+                fields={"ssl_ca": _field("CA certificate", "If set, the server's certificate and name are checked")},
             ),
             _type(
                 "lockstep_s3",
@@ -73,8 +73,8 @@ def get_provider_info() -> dict[str, Any]:
                 hidden=["host", "port", "schema"],
                 relabeling={"login": "Access key", "password": "Secret key"},
                 fields={
-                    "region_name": _field("Region", "Such as eu-central-1"),
-                    "endpoint_url": _field("Endpoint", "Of a store that isn't Amazon's: https://host:port"),
+                    "region_name": _field("Region", "For example eu-central-1"),
+                    "endpoint_url": _field("Endpoint", "For a store other than Amazon's: https://host:port"),
                 },
             ),
         ],
@@ -102,6 +102,6 @@ def _type(
 
 
 def _field(label: str, description: str, choices: list[str] | None = None) -> dict[str, Any]:
-    """A text of the Connection's extra."""
-    given: dict[str, Any] = {"enum": [None, *choices]} if choices else {}
-    return {"label": label, "description": description, "schema": {"type": ["string", "null"], **given}}
+    """A text field of the Connection's extra."""
+    schema: dict[str, Any] = {"enum": [None, *choices]} if choices else {}
+    return {"label": label, "description": description, "schema": {"type": ["string", "null"], **schema}}

@@ -1,4 +1,5 @@
-"""The tasks of a pipeline inside anybody's DAG, between its own: `extract >> EpochTaskGroup(pipeline) >> report`."""
+"""The tasks of a pipeline inside another DAG, between its own tasks: `extract >> EpochTaskGroup(pipeline) >>
+report`."""
 
 from __future__ import annotations
 
@@ -7,40 +8,42 @@ from datetime import timedelta
 from typing import Any, Self
 
 from airflow.sdk import DAG, TaskGroup, TriggerRule, XComArg
-from airflow.sdk.definitions._internal.contextmanager import (  # nothing public names what is around a call
+from airflow.sdk.definitions._internal.contextmanager import (  # no public API
     DagContext,
     TaskGroupContext,
 )
 
 from lockstep.airflow._airflow import documentation_of_group
-from lockstep.airflow._intervals import require_intervals
-from lockstep.airflow._phases import NAMES, SPARK, Phases, describe, map_packs
-from lockstep.airflow._retrying import retry_arguments
-from lockstep.airflow._waiting import PATIENCE
+from lockstep.airflow._base_operator import MAX_WAIT
+from lockstep.airflow._phases import NAMES, SPARK, Phases, describe, map_packs, retry_arguments
+from lockstep.airflow._run_conf import require_intervals
 from lockstep.airflow.operators import GroupEnd, pipelines_in
 from lockstep.epoch import KeyedBy
 from lockstep.errors import InvalidPipeline
 from lockstep.launchers import JobLauncher
 from lockstep.pipeline import Pipeline
 
-_MOVED = (
-    "Nothing to do, and never started. It fails with `cleanup`, so that the run fails if the epoch isn't moved, "
-    "whatever rules the tasks behind the group run by. Of a group around this one it is the only end."
+_GROUP_END_DOC = (
+    "Does nothing and is never started. It fails with `cleanup`, so that the run fails if the epoch isn't moved, "
+    "whatever trigger rules the tasks after the group have. It is the only leaf of an outer group."
 )
 
 
 class EpochTaskGroup(TaskGroup):
-    """Moves an epoch of `pipeline` in each run of the DAG around it.
+    """Moves an epoch of `pipeline` in each run of the surrounding DAG.
 
-    What comes before the group comes before `begin`; what comes behind it, behind `cleanup`: when every sink shows the
-    epoch. Several groups may stand in a DAG, of different pipelines. `group_id`: the pipeline's name, unless given.
-    `spark_conn_id`, `spark_submit`, `launcher`, `max_wait`, `map_shards`, `task_args`: as of `epoch_dag`. `pack`: one
-    task in place of all phases; more than one epoch of an interval pipeline only `epoch_dag` puts into a run.
-    `default_args` and `group_args` are Airflow's; the DAG's and its groups' count more than Lockstep's own. Raises
-    `InvalidPipeline` where the DAG can't give its runs what the epochs need.
+    Upstream tasks of the group run before `begin`; downstream tasks run after `cleanup`, when every sink shows the
+    epoch. A DAG may contain several groups, of different pipelines.
+
+    `group_id`: by default the pipeline's name. `spark_conn_id`, `spark_submit`, `launcher`, `max_wait`,
+    `map_shards`, `task_args`: as in `epoch_dag`. `pack`: one task in place of all phases; for an interval pipeline
+    it has to be 1, as only `epoch_dag` can put several intervals into a run. `default_args` and `group_args` are
+    Airflow's; those of the DAG and its groups override Lockstep's own.
+
+    Raises `InvalidPipeline` if the DAG can't give its runs what the epochs need.
     """
 
-    __slots__ = ()  # all that there is to know is what TaskGroup knows, or its copies would lack it
+    __slots__ = ()  # no attributes of its own: copies of a group would lack them
 
     def __init__(
         self,
@@ -49,7 +52,7 @@ class EpochTaskGroup(TaskGroup):
         group_id: str | None = None,
         spark_conn_id: str = SPARK,
         spark_submit: Mapping[str, Any] | None = None,
-        max_wait: timedelta = PATIENCE,
+        max_wait: timedelta = MAX_WAIT,
         pack: int | None = None,
         map_shards: bool = False,
         task_args: Mapping[str, Mapping[str, Any]] | None = None,
@@ -61,14 +64,14 @@ class EpochTaskGroup(TaskGroup):
         phases = Phases(pipeline, *spark, max_wait, task_args or {}, part=True, launcher=launcher)
         if pack is not None and pack != 1 and pipeline.identity is KeyedBy.INTERVAL:
             raise InvalidPipeline(
-                f"pipeline {pipeline.name}: pack={pack} in a task group, whose run is one interval and so one epoch: "
-                "say pack=1, or take epoch_dag(…, pack=…), whose schedule puts several intervals into a run"
+                f"pipeline {pipeline.name}: pack={pack} in a task group, whose run has one interval and so one epoch: "
+                "use pack=1, or epoch_dag(…, pack=…), whose schedule puts several intervals into a run"
             )
-        named = group_id or pipeline.name.replace(".", "_")  # Airflow has it that only a prefix ends in a dot
-        self._open([pipeline], named, default_args, {**documentation_of_group(describe(pipeline)), **group_args})
-        with self.dag, self:  # of which tasks learn their DAG where it stands in an argument alone
+        own_id = group_id or pipeline.name.replace(".", "_")  # in a task id a dot ends a group's prefix
+        self._open([pipeline], own_id, default_args, {**documentation_of_group(describe(pipeline)), **group_args})
+        with self.dag, self:  # for a DAG that is given as an argument only
             phases.make(pack=pack, map_shards=map_shards)
-            self._ends >> _moved()
+            self._ends >> _group_end()
 
     @classmethod
     def mapped(
@@ -78,20 +81,20 @@ class EpochTaskGroup(TaskGroup):
         group_id: str,
         spark_conn_id: str = SPARK,
         spark_submit: Mapping[str, Any] | None = None,
-        max_wait: timedelta = PATIENCE,
+        max_wait: timedelta = MAX_WAIT,
         task_args: Mapping[str, Mapping[str, Any]] | None = None,
         default_args: Mapping[str, Any] | None = None,
         **group_args: Any,
     ) -> Self:
-        """One mapped task, with an instance for each of `pipelines`, by its name, that moves an epoch of it in one go.
+        """One mapped task, with an instance for each of `pipelines`, which moves an epoch of it in one go.
 
-        Phases can't be mapped: the tasks of a mapped group are the same in each instance, and pipelines differ in their
-        sinks and audits. For those make a group of each, in a loop.
+        Phases can't be mapped: the tasks of a mapped group are the same in each instance, but pipelines differ in
+        sinks and audits. To have phases, make a group for each pipeline in a loop.
         """
-        twice = {one.name for one in pipelines if sum(other.name == one.name for other in pipelines) > 1}
+        twice = {pipeline.name for pipeline in pipelines if sum(other.name == pipeline.name for other in pipelines) > 1}
         if twice or not pipelines:
-            named = f"{', '.join(sorted(twice))} more than once" if twice else "none"
-            raise InvalidPipeline(f"group {group_id} is mapped over {named}: give it pipelines of different names")
+            problem = f"{', '.join(sorted(twice))} more than once" if twice else "none"
+            raise InvalidPipeline(f"group {group_id} is mapped over {problem}: give it pipelines of different names")
         group = cls.__new__(cls)
         group._open(pipelines, group_id, default_args, group_args)
         with group.dag, group:
@@ -103,20 +106,20 @@ class EpochTaskGroup(TaskGroup):
                 max_wait=max_wait,
                 task_args=task_args or {},
             )
-            group._ends >> _moved()
+            group._ends >> _group_end()
         return group
 
     @property
     def output(self) -> XComArg:
-        """What `cleanup` returns, of the run's own epoch: {"pipeline": …, "epoch": number, "interval": …, "state": …}.
-        Whoever takes it as an argument comes behind the group. Of a pack {"pipeline": …, "epochs": [these]}."""
+        """What `cleanup` returns for the run's epoch: {"pipeline": …, "epoch": number, "interval": …, "state": …};
+        for a pack {"pipeline": …, "epochs": [these]}. A task that takes it as an argument runs after the group."""
         return XComArg(self._last)
 
     def get_roots(self) -> Generator[Any, None, None]:
         yield from [self._first] if self._first is not None else super().get_roots()
 
     def get_leaves(self) -> Generator[Any, None, None]:
-        """`abort` is none: in a good run it is skipped, and so would be what follows."""
+        """The last task. `abort` is no leaf: in a good run it is skipped, and so would be the tasks after it."""
         yield from [self._last] if self._last is not None else super().get_leaves()
 
     @property
@@ -129,13 +132,13 @@ class EpochTaskGroup(TaskGroup):
 
     @property
     def _ends(self) -> list[Any]:
-        """What would be a leaf of a group around this one, which asks its tasks alone for theirs."""
+        """Tasks that would be leaves of an outer group, which asks only its tasks for theirs."""
         abort = self.children.get(self.child_id("abort"))  # type: ignore[no-untyped-call]
         return [self._last] if abort is None else [self._last, abort]
 
     def _child(self, phase: str) -> Any:
-        """Its task, or the pack; None in a part of the DAG that lacks it."""
-        group: Any = self  # whose methods have no types
+        """The task of a phase, or the pack; None in a partial copy of the DAG that lacks it."""
+        group: Any = self  # its methods have no types
         return self.children.get(group.child_id(phase), self.children.get(group.child_id("pack")))
 
     def _open(
@@ -145,11 +148,11 @@ class EpochTaskGroup(TaskGroup):
         default_args: Mapping[str, Any] | None,
         group_args: Mapping[str, Any],
     ) -> None:
-        """Become a group without tasks."""
+        """Initialize the group without tasks."""
         around = group_args.get("parent_group") or TaskGroupContext.get_current(group_args.get("dag"))
         dag = group_args.get("dag") or (around.dag if around else DagContext.get_current())
         if dag is None:
-            raise InvalidPipeline(f"EpochTaskGroup {group_id} stands in no DAG: make it inside `with DAG(…)` or `@dag`")
+            raise InvalidPipeline(f"EpochTaskGroup {group_id} is in no DAG: create it inside `with DAG(…)` or `@dag`")
         _require_place(dag, around, pipelines)
         if dag.schedule is None:
             _unbind(dag)
@@ -159,25 +162,27 @@ class EpochTaskGroup(TaskGroup):
         super().__init__(group_id, default_args=defaults, **group_args)
 
 
-# Airflow copies a group attribute by attribute, and takes their names from its class alone; without them the copy would
-# share its children with what it was made of.
+# Airflow copies a group by the attributes named in its own class; without them the copy would share its children with
+# the original.
 EpochTaskGroup.__slots__ = TaskGroup.__slots__  # type: ignore[attr-defined]
 
 
-def _moved() -> GroupEnd:
-    """A leaf, which `cleanup` isn't where tasks stand behind the group: by its leaves a run fails. It is behind `abort`
-    too, which a good run skips: as a leaf of a group around this one `abort` would have all skipped that follows."""
+def _group_end() -> GroupEnd:
+    """A leaf of the DAG: a run fails by its leaves, and `cleanup` isn't one if tasks follow the group. It also
+    follows `abort`, which a good run skips: as a leaf of an outer group `abort` would skip all tasks after that."""
     bare: dict[str, Any] = {
         "depends_on_past": False,
         "on_execute_callback": None,
         "on_success_callback": None,
-    }  # or it would be started
-    return GroupEnd(task_id="moved", doc_md=_MOVED, trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS, **bare)
+    }  # with these it would be started
+    return GroupEnd(
+        task_id="moved", doc_md=_GROUP_END_DOC, trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS, **bare
+    )
 
 
 def _unbind(dag: DAG) -> None:
-    """Take start and end from a DAG that is only triggered, where they bound nothing but its runs' tasks: Airflow would
-    leave all of them out of a run of an earlier interval, and end it green. Those of `default_args` stay."""
+    """Remove start and end dates from a DAG that is only triggered, where they only bound the tasks of its runs:
+    Airflow would leave all tasks out of a run of an earlier interval and end it green. Those in `default_args` stay."""
     for bound in {"start_date", "end_date"} - dag.default_args.keys():
         of_dag = getattr(dag, bound)
         for task in dag.tasks:
@@ -189,17 +194,17 @@ def _unbind(dag: DAG) -> None:
 def _require_place(dag: DAG, around: TaskGroup | None, pipelines: Sequence[Pipeline]) -> None:
     if dag.fail_fast:
         raise InvalidPipeline(
-            f"DAG {dag.dag_id} has fail_fast=True, which ends every other task at the first failure, and lets none run "
-            "by another rule than all_success: `abort` could not roll back. Leave it away"
+            f"DAG {dag.dag_id} has fail_fast=True, which ends every other task at the first failure, and allows "
+            "no trigger rule but all_success: `abort` could not roll back. Remove it"
         )
     if around is not None and next(around.iter_mapped_task_groups(), None) is not None:
         raise InvalidPipeline(
             f"{around.group_id} is a mapped task group: each of its instances would move the same epoch of "
-            f"{pipelines[0].name} for the same run. Put the epoch's group beside it, or make one for each pipeline"
+            f"{pipelines[0].name} for the same run. Put the epoch's group outside of it, or make one for each pipeline"
         )
     for pipeline in pipelines:
         if pipeline.name in pipelines_in(dag):
             raise InvalidPipeline(
-                f"pipeline {pipeline.name} is moved by DAG {dag.dag_id} already: a run moves one epoch of a pipeline"
+                f"pipeline {pipeline.name} is already moved by DAG {dag.dag_id}: a run moves one epoch of a pipeline"
             )
         require_intervals(pipeline, dag)

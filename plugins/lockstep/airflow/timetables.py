@@ -1,12 +1,14 @@
-"""Schedules that begin and end without a DAG's manual runs, and whose runs may take several intervals at once.
+"""Schedules with a start and an end that don't apply to manual runs, and whose runs may take several intervals at
+once.
 
-A DAG's own `start_date` and `end_date` go to its tasks. Airflow leaves a task out of a manual run whose logical date is
-before or after them, and the run ends green although nothing has moved. Here both belong to the schedule alone.
+A DAG's own `start_date` and `end_date` are passed on to its tasks. Airflow leaves a task out of a manual run whose
+logical date is outside of them, and the run ends green although nothing has moved. Here both belong to the schedule
+only.
 
-A schedule of packs has a run for each interval as it ends. Of intervals that are over already, when it catches up or in
-a backfill, it puts as many as a pack may have into one run. Airflow finds a run by its logical date alone, and names it
-by its `run_after` alone; it takes what it finds for the same run, whatever its data interval. So both say how long a
-pack is, and two packs that only begin, or only end, together are two runs.
+A schedule of packs makes a run for each interval as it ends. Of intervals that are over already, when catching up or
+in a backfill, it puts as many into one run as a pack may have. Airflow identifies a run by its logical date, and
+names it by its `run_after`, whatever its data interval. So both encode the length of the pack, and two packs with
+only the start or only the end in common are two runs.
 
 `airflow/plugin.py` registers these with Airflow, which looks a timetable up by name.
 """
@@ -27,7 +29,8 @@ if TYPE_CHECKING:
 
 
 class _Pack(DagRunInfo):
-    """A run of one interval or more. `run_after` lies after the end of the last by a microsecond for each one more."""
+    """A run of one or more intervals. `run_after` is one microsecond later than the end for each interval after the
+    first."""
 
     __slots__ = ()
 
@@ -37,14 +40,14 @@ class _Pack(DagRunInfo):
 
     @property
     def logical_date(self) -> DateTime:
-        """As much after the start, so that no shorter and no longer pack has the same."""
+        """The start plus the same offset, so that packs of different lengths have different logical dates."""
         span = _span_of(self)
         return span.start + (self.run_after - span.end)
 
 
 class _Intervals:
-    """What both timetables share. `first` and `last`: no scheduled interval starts before or after them; where a
-    backfill begins, it says itself. `pack`: at most so many in a run."""
+    """Common part of both timetables. `first` and `last`: bounds of the starts of scheduled intervals; a backfill
+    has its own start. `pack`: the most intervals in a run."""
 
     _first: DateTime | None = None
     _last: DateTime | None = None
@@ -67,18 +70,16 @@ class _Intervals:
     ) -> DagRunInfo | None:
         bounds = [bound for bound in (self._last, restriction.latest) if bound is not None]
         bounded = restriction._replace(earliest=restriction.earliest or self._first, latest=min(bounds, default=None))
-        found = self._next(last_automated_data_interval, bounded)
-        return found and self._gather(found, bounded._replace(catchup=True))
+        run = self._next(last_automated_data_interval, bounded)
+        return run and self._gather(run, bounded._replace(catchup=True))
 
     def _next(self, last: DataInterval | None, restriction: TimeRestriction) -> DagRunInfo | None:
         inherited: Any = super()
-        found: DagRunInfo | None = inherited.next_dagrun_info(
-            last_automated_data_interval=last, restriction=restriction
-        )
-        return found
+        run: DagRunInfo | None = inherited.next_dagrun_info(last_automated_data_interval=last, restriction=restriction)
+        return run
 
     def _gather(self, first: DagRunInfo, restriction: TimeRestriction) -> DagRunInfo:
-        """One run of what follows `first`, too, as far as that is over by now."""
+        """One run of `first` and the intervals after it that are over by now."""
         spans = [_span_of(first)]
         while len(spans) < self._pack:
             following = self._next(spans[-1], restriction)
@@ -88,14 +89,14 @@ class _Intervals:
         return _Pack.of(len(spans), spans[0].start, spans[-1].end)
 
     def next_run_info_from_dag_model(self, *, dag_model: DagModel) -> DagRunInfo | None:
-        """What `next_dagrun_info` gave Airflow before it stored that."""
+        """The run that `next_dagrun_info` returned before Airflow stored it."""
         inherited: Any = super()
-        found: DagRunInfo | None = inherited.next_run_info_from_dag_model(dag_model=dag_model)
-        return found and _Pack(found.run_after, _span_of(found))
+        run: DagRunInfo | None = inherited.next_run_info_from_dag_model(dag_model=dag_model)
+        return run and _Pack(run.run_after, _span_of(run))
 
     def run_info_from_dag_run(self, *, dag_run: DagRun) -> DagRunInfo:
-        """Return the run from which Airflow computes the next. A manual run with a scheduled one's logical date counts
-        as that: by its own interval, which may end there, the next would have this date for ever."""
+        """The run from which Airflow computes the next. A manual run with the logical date of a scheduled one counts
+        as that one: by its own interval, which may end there, the next run would have this date again and again."""
         inherited: Any = super()
         run: DagRunInfo = inherited.run_info_from_dag_run(dag_run=dag_run)
         if dag_run.run_type == "manual" and (date := dag_run.logical_date) is not None:
@@ -103,15 +104,15 @@ class _Intervals:
                 return _Pack.of(1, span.start, span.end)
         return run
 
-    def within(self, start: datetime, end: datetime, most: int) -> list[DataInterval]:
-        """The schedule's own intervals from `start` on that start before `end`, no more than `most`."""
+    def within(self, start: datetime, end: datetime, max_intervals: int) -> list[DataInterval]:
+        """Up to `max_intervals` intervals of the schedule that start at or after `start` and before `end`."""
         everything = TimeRestriction(instance(start), None, catchup=True)
-        found: list[DataInterval] = []
+        intervals: list[DataInterval] = []
         step = self._next(None, everything)
-        while step is not None and _span_of(step).start < end and len(found) < most:
-            found.append(_span_of(step))
-            step = self._next(found[-1], everything)
-        return found
+        while step is not None and _span_of(step).start < end and len(intervals) < max_intervals:
+            intervals.append(_span_of(step))
+            step = self._next(intervals[-1], everything)
+        return intervals
 
     def serialize(self) -> dict[str, Any]:
         inherited: Any = super()
@@ -121,13 +122,13 @@ class _Intervals:
     @classmethod
     def deserialize(cls, data: dict[str, Any]) -> Any:
         inherited: Any = super()
-        found: Any = inherited.deserialize(data).packing(data.get("pack", 1))
+        timetable: Any = inherited.deserialize(data).packing(data.get("pack", 1))
         first, last = (datetime.fromisoformat(data[name]) if name in data else None for name in ("first", "last"))
-        return _bound(found, first, last)
+        return _bound(timetable, first, last)
 
 
 def _span_of(run: DagRunInfo) -> DataInterval:
-    assert run.data_interval is not None  # as both timetables make runs
+    assert run.data_interval is not None  # both timetables set it
     return run.data_interval
 
 
@@ -137,7 +138,7 @@ class CronIntervals(_Intervals, CronDataIntervalTimetable):
 
 class DeltaIntervals(_Intervals, DeltaDataIntervalTimetable):
     """Data intervals of one length, counted from the end of the last run's, or else from the first start. Without
-    catchup Airflow counts from 1970, and leaves out a span that isn't made of whole ones."""
+    catchup Airflow counts from 1970, and skips a span that isn't made of whole intervals."""
 
     def _next(self, last: DataInterval | None, restriction: TimeRestriction) -> DagRunInfo | None:
         origin = last.end if last is not None else restriction.earliest
@@ -156,17 +157,17 @@ def intervals_of_schedule(
     schedule: str | timedelta, *, first: datetime | None = None, last: datetime | None = None, pack: int = 1
 ) -> Intervals:
     """A timetable of real data intervals in UTC, none of which starts before `first` or after `last`."""
-    found: Intervals = (
+    timetable: Intervals = (
         DeltaIntervals(schedule) if isinstance(schedule, timedelta) else CronIntervals(schedule, timezone="UTC")
     )
-    return _bound(found.packing(pack), first, last)
+    return _bound(timetable.packing(pack), first, last)
 
 
 def knows_its_bounds(timetable: Any) -> bool:
-    """Whether a DAG of `timetable` needs neither a start nor an end of its own."""
+    """Return whether a DAG of `timetable` needs no start and end of its own."""
     return timetable is None or isinstance(timetable, _Intervals)
 
 
-def _bound(found: Intervals, first: datetime | None, last: datetime | None) -> Intervals:
-    found = found if first is None else found.starting(first)
-    return found if last is None else found.ending(last)
+def _bound(timetable: Intervals, first: datetime | None, last: datetime | None) -> Intervals:
+    timetable = timetable if first is None else timetable.starting(first)
+    return timetable if last is None else timetable.ending(last)

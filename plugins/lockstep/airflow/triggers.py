@@ -1,6 +1,7 @@
-"""What Airflow's triggerer does for tasks that wait: it looks for files, and runs no code of a pipeline or launcher.
+"""What Airflow's triggerer polls for tasks that wait: files and ends of jobs. It runs no code of a pipeline or
+launcher.
 
-What it finds is a hint and no more. The task looks for itself, whoever wakes it, and goes by what it sees.
+Its results are hints: the task looks itself when it is woken, and acts only on what it sees.
 """
 
 from __future__ import annotations
@@ -17,16 +18,15 @@ from lockstep.sources.files.paths import is_anything_at
 from lockstep.wal.request import has_ended
 
 _log = logging.getLogger(__name__)
-_SHARE = 0.1  #: of the time that was waited already: how long until it looks again
+_SHARE = 0.1  #: of the time waited so far: pause until the next poll
 
 
 class FilesTrigger(BaseTrigger):
-    """Fires with those of `places` that a file is at, as soon as there is one; with none of them at `until`.
+    """Fires as soon as there is a file at one of `places`, with those that have one, or at `until` with none.
 
-    `places`: absolute paths or patterns, mounted, of an object store or of HDFS, looked at with the triggerer's own
-    environment. `since`, `until`: ISO 8601 with a time zone; the wait's beginning, and its end, whoever else dies
-    meanwhile: another triggerer goes on by the same dates. `every`: seconds from look to look at first; later it is a
-    tenth of what was waited.
+    `places`: absolute paths or patterns, mounted, of an object store or of HDFS, accessed with the triggerer's own
+    environment. `since`, `until`: start and end of the wait, ISO 8601 with a time zone; another triggerer can
+    continue with them. `every`: seconds between polls at first; later a tenth of the time waited.
     """
 
     def __init__(self, places: Sequence[str], since: str, until: str, every: float) -> None:
@@ -39,16 +39,16 @@ class FilesTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         since, until = datetime.fromisoformat(self.since), datetime.fromisoformat(self.until)
-        while not (found := await self._look()) and (now := datetime.now(UTC)) < until:
+        while not (places := await self._look()) and (now := datetime.now(UTC)) < until:
             pause = max(self.every, _SHARE * (now - since).total_seconds())
             await asyncio.sleep(min(pause, (until - now).total_seconds()))
-        yield TriggerEvent(found)  # type: ignore[no-untyped-call]
+        yield TriggerEvent(places)  # type: ignore[no-untyped-call]
 
     async def _look(self) -> list[str]:
         try:
             return await asyncio.to_thread(lambda: [place for place in self.places if self.sees(place)])
-        except Exception as error:  # whatever it is, the task is woken in time and says what is wrong with its input
-            _log.warning("can't look for files, so the task does when its pause is over: %s", type(error).__name__)
+        except Exception as error:  # the task is woken in time and reports what is wrong
+            _log.warning("can't poll for files, the task looks when its pause is over: %s", type(error).__name__)
             return []
 
     def sees(self, place: str) -> bool:
@@ -56,8 +56,8 @@ class FilesTrigger(BaseTrigger):
 
 
 class JobTrigger(FilesTrigger):
-    """The same for jobs that were left to themselves. `places`: addresses of their requests, beside which each leaves
-    its last word."""
+    """Fires when a detached job has ended. `places`: addresses of the jobs' requests, next to which each writes its
+    result."""
 
     def sees(self, place: str) -> bool:
         return has_ended(place)

@@ -1,4 +1,4 @@
-"""Which stacks run on this machine: a small file for each in the user's state folder, so that any folder can ask."""
+"""Which development stacks run on this machine: a file for each in the user's state folder."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from pathlib import Path
 
 from lockstep.errors import NotConfigured
 
-ENVIRONMENT = "env.json"  #: in the home of a stack, while it runs: what `lockstep env` prints
+ENVIRONMENT = "env.json"  #: in the home of a running stack: what `lockstep env` prints
 
 
 def remember(home: Path) -> None:
-    """A stack runs there from now on."""
+    """Record that a stack runs from `home`."""
     _folder().mkdir(parents=True, exist_ok=True)
     _entry(home).write_text(str(home))
 
 
 def forget(home: Path) -> None:
-    """It doesn't any more."""
+    """Record that the stack from `home` has stopped."""
     _entry(home).unlink(missing_ok=True)
 
 
 def find(home: Path | None) -> Path:
-    """The home of the running stack: `home` if it is given, else of the checkout that this is, else the only one that
-    runs. What is found, and not given, is this user's own: a shell takes its word. Raises `NotConfigured`."""
+    """The home of the running stack: `home` if given, else the one of this checkout, else the only one that runs. One
+    that isn't given must belong to this user, as a shell evaluates its content. Raises `NotConfigured`."""
     if home is not None:
         return _required(home)
-    here = next((found for found in _around(Path.cwd()) if _runs(found) and _is_own(found)), None)
-    others = [here] if here else [found for found in _known() if _runs(found) and _is_own(found)]
-    if not others:
+    here = next((folder for folder in _around(Path.cwd()) if _runs(folder) and _is_own(folder)), None)
+    running = [here] if here else [folder for folder in _registered() if _runs(folder) and _is_own(folder)]
+    if not running:
         raise NotConfigured("no stack runs: start one with `make up` in a checkout of Lockstep")
-    if len(others) > 1:
-        choices = "; ".join(f"LOCKSTEP_HOME={found}" for found in others)
-        raise NotConfigured(f"{len(others)} stacks run, say which: {choices}")
-    return others[0]
+    if len(running) > 1:
+        choices = "; ".join(f"LOCKSTEP_HOME={folder}" for folder in running)
+        raise NotConfigured(f"{len(running)} stacks run, choose one: {choices}")
+    return running[0]
 
 
 def _required(home: Path) -> Path:
@@ -47,7 +47,7 @@ def _around(folder: Path) -> list[Path]:
     return [parent / ".lockstep" for parent in (folder, *folder.parents)]
 
 
-def _known() -> list[Path]:
+def _registered() -> list[Path]:
     return sorted(Path(entry.read_text()) for entry in _folder().glob("*.home"))
 
 

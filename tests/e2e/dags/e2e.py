@@ -8,7 +8,7 @@ from airflow.sdk import DAG, get_current_context, task
 
 from lockstep import EpochTaskGroup, epoch_dag
 from lockstep.airflow._airflow import HAS_PARTITIONS, CronDataIntervalTimetable
-from lockstep.airflow.recovery import recovery_dag
+from lockstep.airflow.dag import recovery_dag
 from tests.e2e.detached import DetachedLauncher
 from tests.e2e.groups import Telling, land, tell_failure, tell_lateness, write
 from tests.e2e.pipelines import (

@@ -68,8 +68,8 @@ class Links:
     def __call__(self, *parts: object, **query: object) -> str:
         """Of a page of Lockstep's; `query` without what is None."""
         path = "/".join(quote(str(part), safe="") for part in parts)
-        asked = urlencode({name: value for name, value in query.items() if value is not None})
-        return f"{self.root}/{path}{f'?{asked}' if asked else ''}"
+        parameters = urlencode({name: value for name, value in query.items() if value is not None})
+        return f"{self.root}/{path}{f'?{parameters}' if parameters else ''}"
 
     def dag(self, dag_id: str) -> str:
         return f"{self._airflow}/dags/{quote(dag_id, safe='')}"
@@ -82,12 +82,12 @@ class Links:
 
     def task(self, actor: str) -> str | None:
         """Of the task that the history names, where a task did it."""
-        found = TaskActor.named(actor)
-        if found is None:
+        actor_task = TaskActor.parse(actor)
+        if actor_task is None:
             return None
-        run = f"{self.dag(found.dag_id)}/runs/{quote(found.run_id, safe='')}"
-        mapped = f"/mapped/{found.map_index}" if found.map_index is not None else ""
-        return f"{run}/tasks/{quote(found.task_id, safe='')}{mapped}"
+        run = f"{self.dag(actor_task.dag_id)}/runs/{quote(actor_task.run_id, safe='')}"
+        mapped = f"/mapped/{actor_task.map_index}" if actor_task.map_index is not None else ""
+        return f"{run}/tasks/{quote(actor_task.task_id, safe='')}{mapped}"
 
     @property
     def _airflow(self) -> str:
@@ -97,11 +97,11 @@ class Links:
 def timeline(line: Sequence[LineEntry], listed: int, stuck: Collection[int]) -> Timeline:
     """`line`: highest number first, of which the page's table has the first `listed`; `stuck`: numbers of epochs."""
     oldest_first = line[::-1]
-    most = max((one.rows or 0 for one in line), default=0)
+    max_rows = max((entry.rows or 0 for entry in line), default=0)
     paths: dict[str, list[str]] = {}
-    for place, one in enumerate(oldest_first):
-        height = _bar_height(one.rows or 0, most)
-        look = "stuck" if one.epoch in stuck else one.state.value
+    for place, entry in enumerate(oldest_first):
+        height = _bar_height(entry.rows or 0, max_rows)
+        look = "stuck" if entry.epoch in stuck else entry.state.value
         paths.setdefault(look, []).append(f"M{place + _GAP} {_HEIGHT}v-{height}h{1 - 2 * _GAP}v{height}z")
     return Timeline(
         {look: "".join(parts) for look, parts in paths.items()},
@@ -112,28 +112,28 @@ def timeline(line: Sequence[LineEntry], listed: int, stuck: Collection[int]) -> 
     )
 
 
-def _bar_height(rows: int, most: int) -> float:
-    share = math.log1p(rows) / math.log1p(most) if most else 0.0
+def _bar_height(rows: int, max_rows: int) -> float:
+    share = math.log1p(rows) / math.log1p(max_rows) if max_rows else 0.0
     return round(6 + share * (_HEIGHT - 6), 1)
 
 
-def _line_of(one: LineEntry) -> str:
-    span = f" {short_interval(one.interval)}" if one.interval else ""
-    rows = f", {one.rows:,} rows" if one.rows is not None else ""
-    return f"{one.epoch}{span}: {one.state}{rows}"
+def _line_of(entry: LineEntry) -> str:
+    span = f" {short_interval(entry.interval)}" if entry.interval else ""
+    rows = f", {entry.rows:,} rows" if entry.rows is not None else ""
+    return f"{entry.epoch}{span}: {entry.state}{rows}"
 
 
 def _moment(at: datetime) -> str:
     return at.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "seconds")
 
 
-def _with_code(told: str) -> Markup:
+def _with_code(text: str) -> Markup:
     """What stands between backticks is a command, to be copied."""
-    parts = told.split("`")
+    parts = text.split("`")
     if len(parts) % 2 == 0:
-        return escape(told)
+        return escape(text)
     return Markup("").join(
-        Markup("<code>{}</code>").format(one) if n % 2 else escape(one) for n, one in enumerate(parts)
+        Markup("<code>{}</code>").format(part) if n % 2 else escape(part) for n, part in enumerate(parts)
     )
 
 
@@ -146,8 +146,8 @@ def _cut(value: Json) -> Json:
     """A plan may name ten thousand files, and nobody reads that far."""
     match value:
         case dict():
-            kept = {name: _cut(item) for name, item in list(value.items())[:_MANY]}
-            return {**kept, "…": _more(value)} if len(value) > _MANY else kept
+            shortened = {name: _cut(item) for name, item in list(value.items())[:_MANY]}
+            return {**shortened, "…": _more(value)} if len(value) > _MANY else shortened
         case list() | tuple():
             items = [_cut(item) for item in value[:_MANY]]
             return [*items, _more(value)] if len(value) > _MANY else items

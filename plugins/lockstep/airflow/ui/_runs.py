@@ -18,14 +18,14 @@ from airflow.utils.types import DagRunTriggeredByType, DagRunType
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 
-from lockstep.airflow.recovery import RECOVERY_TAG
-from lockstep.airflow.ui._forms import FormRefused
+from lockstep.airflow.dag import RECOVERY_TAG
+from lockstep.airflow.ui._access import FormRefused
 from lockstep.epoch import Json, RunKey
 from lockstep.errors import NotConfigured
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestedRun:
     """A run that somebody asked for. `state`: in Airflow's words; `by`: a user's name."""
 
     run: RunKey
@@ -37,15 +37,15 @@ class Asked:
 def recovery_dags() -> list[str]:
     """The ids of the DAGs that `recovery_dag` made, as Airflow knows them."""
     with create_session() as session:
-        found = select(DagModel.dag_id).join(DagTag, DagTag.dag_id == DagModel.dag_id)
-        return sorted(session.scalars(found.where(DagTag.name == RECOVERY_TAG, ~DagModel.is_stale)))
+        statement = select(DagModel.dag_id).join(DagTag, DagTag.dag_id == DagModel.dag_id)
+        return sorted(session.scalars(statement.where(DagTag.name == RECOVERY_TAG, ~DagModel.is_stale)))
 
 
 def is_paused(dag_id: str) -> bool | None:
     """None: Airflow has no such DAG, or its file is gone."""
     with create_session() as session:
-        known = select(DagModel.is_paused).where(DagModel.dag_id == dag_id, ~DagModel.is_stale)
-        return session.scalars(known).first()
+        statement = select(DagModel.is_paused).where(DagModel.dag_id == dag_id, ~DagModel.is_stale)
+        return session.scalars(statement).first()
 
 
 def trigger(run: RunKey, conf: dict[str, Json], user: str, note: str) -> None:
@@ -53,30 +53,30 @@ def trigger(run: RunKey, conf: dict[str, Json], user: str, note: str) -> None:
     `NotConfigured` if the DAG is gone, `FormRefused` where it takes no such run."""
     by = DagRunTriggeredByType.UI
     try:
-        with _telling(run.dag_id):
+        with _translate_errors(run.dag_id):
             trigger_dag(run.dag_id, run_id=run.run_id, triggered_by=by, triggering_user_name=user, conf=conf, note=note)
     except DagRunAlreadyExists:
         return
     except IntegrityError:
-        if find_asked(run) is None:
+        if find_run(run) is None:
             raise
 
 
 def require_triggerable(dag_id: str, conf: dict[str, Json]) -> None:
     """What `trigger` would refuse, before something is kept for the run. Raises as that."""
-    with _telling(dag_id), create_session() as session:
-        known = DagModel.get_current(dag_id, session=session)
+    with _translate_errors(dag_id), create_session() as session:
+        model = DagModel.get_current(dag_id, session=session)
         dag = DBDagBag().get_latest_version_of_dag(dag_id, session=session)
-        if known is None or dag is None:
+        if model is None or dag is None:
             raise DagNotFound(dag_id)
-        allowed = getattr(known, "allowed_run_types", None)  # which an older Airflow hasn't got
+        allowed = getattr(model, "allowed_run_types", None)  # which an older Airflow hasn't got
         if allowed is not None and DagRunType.MANUAL not in allowed:
             raise ValueError(f"it does not allow {DagRunType.MANUAL} runs")
         dag.params.deep_merge(conf).validate()
 
 
 @contextmanager
-def _telling(dag_id: str) -> Iterator[None]:
+def _translate_errors(dag_id: str) -> Iterator[None]:
     """Airflow's refusals, for the page: a kind of run that the DAG doesn't allow, or a param of its own without a
     value."""
     try:
@@ -104,9 +104,9 @@ def number_of(dag_id: str, stem: str, is_known: Callable[[str], bool]) -> int:
     )
 
 
-def find_asked(run: RunKey) -> Asked | None:
+def find_run(run: RunKey) -> RequestedRun | None:
     """None: Airflow has no such run, or no more."""
     with create_session() as session:
-        known = select(DagRun).where(DagRun.dag_id == run.dag_id, DagRun.run_id == run.run_id)
-        found = session.scalars(known).one_or_none()
-        return Asked(run, str(found.state), found.triggering_user_name, found.note) if found else None
+        statement = select(DagRun).where(DagRun.dag_id == run.dag_id, DagRun.run_id == run.run_id)
+        dag_run = session.scalars(statement).one_or_none()
+        return RequestedRun(run, str(dag_run.state), dag_run.triggering_user_name, dag_run.note) if dag_run else None

@@ -25,31 +25,39 @@ from starlette.exceptions import HTTPException as AnyHTTPException
 
 from lockstep.airflow.connections import LEDGER, login
 from lockstep.airflow.page import MOUNT
-from lockstep.airflow.ui._access import Right, may, permitted
-from lockstep.airflow.ui._actions import ACTIONS, Action, commands
-from lockstep.airflow.ui._dag_actions import (
-    ERRANDS,
+from lockstep.airflow.ui._access import (
+    FormCutShort,
+    FormRefused,
+    Question,
+    Right,
+    may,
+    open_seal,
+    permitted,
+    require_reason,
+    require_same_origin,
+    require_unchanged,
+)
+from lockstep.airflow.ui._actions import (
+    ACTIONS,
+    DAG_ACTIONS,
+    MAX_EPOCHS,
+    Action,
     DagAction,
+    RestateCandidate,
     choices_of_resolving,
+    commands,
     conf_of_recovery,
     conf_of_resolving,
     dag_of,
     effects_of_recovery,
     effects_of_resolving,
+    interval_between,
+    question_of_all,
+    refuse_range,
     refuse_resolving,
 )
-from lockstep.airflow.ui._forms import (
-    FormCutShort,
-    FormRefused,
-    Question,
-    open_seal,
-    require_reason,
-    require_same_origin,
-    require_unmoved,
-)
-from lockstep.airflow.ui._range import MOST_TOGETHER, Wish, interval_between, question_of_all, refuse_range
 from lockstep.airflow.ui._rendering import Links, render, timeline
-from lockstep.airflow.ui._runs import find_asked, number_of, recovery_dags, require_triggerable, trigger
+from lockstep.airflow.ui._runs import find_run, number_of, recovery_dags, require_triggerable, trigger
 from lockstep.epoch import Epoch, Interval, RunKey
 from lockstep.errors import LedgerRefused, LedgerUnavailable, LockstepError, NotConfigured, Retryable, UnknownEpoch
 from lockstep.features.generations import current_generation
@@ -60,15 +68,15 @@ from lockstep.protocol.planned_sinks import describe_redefined, find_redefined
 from lockstep.states import EpochState
 
 UNFINISHED = 50  #: of a pipeline's unfinished epochs: the oldest, which the others wait for
-AT_ONCE = 8  #: pages that ask the ledger
-PATIENCE_SECONDS = 5.0  #: of a page that is one too many
-MOST_EPOCH = 2**63 - 1
-MOST_SHOWN = 200  #: epochs of one table
+MAX_CONCURRENT = 8  #: pages that ask the ledger
+MAX_WAIT_SECONDS = 5.0  #: of a page that is one too many
+MAX_EPOCH = 2**63 - 1
+MAX_LIMIT = 200  #: epochs of one table
 ON_THE_LINE = 1000  #: epochs of a time line, those of the table among them
-MOST_RESTORABLE = 10  #: lives of a range of which a page looks whether their rows can be shown again: the youngest
-MOST_HISTORY = 200  #: entries of an epoch's history: the youngest
+MAX_RESTORABLE = 10  #: generations of a range of which a page looks whether their rows can be shown again: the youngest
+MAX_HISTORY = 200  #: entries of an epoch's history: the youngest
 _log = logging.getLogger(__name__)
-_asking = threading.BoundedSemaphore(AT_ONCE)
+_asking = threading.BoundedSemaphore(MAX_CONCURRENT)
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; frame-ancestors 'self'; base-uri 'none'",
@@ -78,8 +86,8 @@ _HEADERS = {
 }
 
 User: TypeAlias = Annotated[BaseUser, Depends(get_user)]
-Before: TypeAlias = Annotated[int | None, Query(ge=1, le=MOST_EPOCH)]
-Shown: TypeAlias = Annotated[int, Query(ge=10, le=MOST_SHOWN)]
+Before: TypeAlias = Annotated[int | None, Query(ge=1, le=MAX_EPOCH)]
+Shown: TypeAlias = Annotated[int, Query(ge=10, le=MAX_LIMIT)]
 Reason: TypeAlias = Annotated[str, Form(max_length=10_000)]
 Seal: TypeAlias = Annotated[str, Form(max_length=10_000)]
 Moment: TypeAlias = Annotated[str, Query(max_length=40)]
@@ -96,14 +104,14 @@ async def add_headers(request: Request, go_on: Callable[[Request], Awaitable[Res
     path = request.scope["path"]
     # no text of a database holds it; no number has so many digits, and no name begins with one
     if "\0" in path or "%00" in request.url.query or re.search(r"/[0-9]{20}", path):
-        answer: Response = render(request, "told.html", 404, title="Lockstep", told="there is no such page")
+        answer: Response = render(request, "message.html", 404, title="Lockstep", told="there is no such page")
     else:
         try:
             answer = await go_on(request)
         except Exception:
             _log.exception("%s %s", request.method, path)
             told = "This page has failed; the log of Airflow's api-server says why."
-            answer = render(request, "told.html", 500, title="Lockstep", told=told)
+            answer = render(request, "message.html", 500, title="Lockstep", told=told)
     static = request.url.path.startswith(f"{root}/static/")
     for name, value in _HEADERS.items():
         if not (static and name == "Cache-Control"):
@@ -115,28 +123,28 @@ async def add_headers(request: Request, go_on: Callable[[Request], Awaitable[Res
 
 
 @app.exception_handler(LockstepError)
-def tell_error(request: Request, error: LockstepError) -> Response:
+def show_error(request: Request, error: LockstepError) -> Response:
     """One sentence; Lockstep's errors hold no secrets."""
     down = isinstance(error, Retryable | LedgerRefused | NotConfigured)
     status = 503 if down else 404 if isinstance(error, UnknownEpoch) else 409
-    return render(request, "told.html", status, title=type(error).__name__, told=str(error))
+    return render(request, "message.html", status, title=type(error).__name__, told=str(error))
 
 
 @app.exception_handler(FormRefused)
-def tell_refusal(request: Request, refused: FormRefused) -> Response:
-    return render(request, "told.html", 403, title=refused.title, told=str(refused))
+def show_refusal(request: Request, refused: FormRefused) -> Response:
+    return render(request, "message.html", 403, title=refused.title, told=str(refused))
 
 
 @app.exception_handler(AnyHTTPException)
-def tell_status(request: Request, error: AnyHTTPException) -> Response:
+def show_status(request: Request, error: AnyHTTPException) -> Response:
     """Without a login Airflow's page for it, if this is a page that somebody opens. A form that somebody had open when
     the login ended has a page that leads there: what a redirect would lead to after it isn't what was sent."""
     if error.status_code == 401 and request.method == "GET" and "hx-request" not in request.headers:
         return RedirectResponse(_login(request), 303)
     if error.status_code == 401 and request.method == "POST":
         told = "You are not logged in, or not any more. Log in, and the form opens again."
-        return render(request, "told.html", 401, title="Nothing was done", told=told, login=_login(request))
-    return render(request, "told.html", error.status_code, title="Lockstep", told=str(error.detail))
+        return render(request, "message.html", 401, title="Nothing was done", told=told, login=_login(request))
+    return render(request, "message.html", error.status_code, title="Lockstep", told=str(error.detail))
 
 
 def _login(request: Request) -> str:
@@ -150,15 +158,15 @@ def _login(request: Request) -> str:
 
 @contextmanager
 def open_report() -> Iterator[Report]:
-    with _one_of_a_few(), closing(Report(login(LEDGER))) as report:
+    with _limit_concurrency(), closing(Report(login(LEDGER))) as report:
         yield report
 
 
 @contextmanager
-def _one_of_a_few() -> Iterator[None]:
+def _limit_concurrency() -> Iterator[None]:
     """Airflow's own pages share their threads with these: a ledger that hangs must not take them all."""
-    if not _asking.acquire(timeout=PATIENCE_SECONDS):
-        raise LedgerUnavailable(f"{AT_ONCE} others are asking the ledger at this moment; try again")
+    if not _asking.acquire(timeout=MAX_WAIT_SECONDS):
+        raise LedgerUnavailable(f"{MAX_CONCURRENT} others are asking the ledger at this moment; try again")
     try:
         yield
     finally:
@@ -183,7 +191,7 @@ def require(report: Report, user: BaseUser, right: Right, pipeline: str) -> froz
 
 def require_epoch(report: Report, pipeline: str, number: int) -> EpochStatus:
     """Raises `UnknownEpoch`."""
-    if number > MOST_EPOCH:
+    if number > MAX_EPOCH:
         raise UnknownEpoch(f"the ledger has no epoch {number} of pipeline {pipeline}")
     return report.epoch_status(report.epoch(pipeline, number))
 
@@ -191,10 +199,10 @@ def require_epoch(report: Report, pipeline: str, number: int) -> EpochStatus:
 def require_pipeline(report: Report, pipeline: str, limit: int = 0, before: int | None = None) -> PipelineStatus:
     """Raises `UnknownEpoch`."""
     unfinished = UNFINISHED if before is None else 0
-    found = report.pipeline(pipeline, limit=limit, before=before, unfinished=unfinished, brief=True)
-    if found is None:
+    status = report.pipeline(pipeline, limit=limit, before=before, unfinished=unfinished, brief=True)
+    if status is None:
         raise UnknownEpoch(f"the ledger has no pipeline {pipeline!r}")
-    return found
+    return status
 
 
 # --- pages ---
@@ -211,12 +219,12 @@ def _list_pipelines(
     request: Request, user: BaseUser, report: Report, here: str, only: Collection[str] | None = None
 ) -> Response:
     """`here`: where the list is; `only`: those of them."""
-    found = report.pipelines(limit=1, unfinished=UNFINISHED, brief=True)
-    every = [one for one in found if only is None or one.name in only]
-    dags = report.dags([one.name for one in every])
-    allowed = permitted(user, Right.READ, {one.name: dags.get(one.name, frozenset()) for one in every})
-    shown = [one for one in every if one.name in allowed]
-    return render(request, "pipelines.html", pipelines=shown, here=here)
+    pipelines = report.pipelines(limit=1, unfinished=UNFINISHED, brief=True)
+    listed = [status for status in pipelines if only is None or status.name in only]
+    dags = report.dags([status.name for status in listed])
+    allowed = permitted(user, Right.READ, {status.name: dags.get(status.name, frozenset()) for status in listed})
+    visible = [status for status in listed if status.name in allowed]
+    return render(request, "pipelines.html", pipelines=visible, here=here)
 
 
 @app.get("/dag", response_class=HTMLResponse)
@@ -229,7 +237,7 @@ def go_to_pipelines(request: Request, user: User, dag_id: str) -> Response:
             return _list_pipelines(request, user, report, _links(request)("dag", dag_id=dag_id), moved)
     if not moved:
         return render(
-            request, "told.html", title=dag_id, told="No run of this DAG has begun an epoch of Lockstep's yet."
+            request, "message.html", title=dag_id, told="No run of this DAG has begun an epoch of Lockstep's yet."
         )
     return RedirectResponse(_links(request)("pipelines", moved[0]), 303)
 
@@ -241,28 +249,28 @@ def go_to_epochs(request: Request, user: User, dag_id: str, run_id: str, pipelin
     require_dag(user, dag_id)
     with open_report() as report:
         moved = report.pipelines_of_dag(dag_id)
-        asked = [pipeline] if pipeline is not None else moved
-        begun = report.epochs_of_run(RunKey(dag_id, run_id), asked)
-    if len(begun) == 1:
-        return RedirectResponse(_links(request)("pipelines", begun[0].pipeline, "epochs", begun[0].id), 303)
-    if begun:
-        return render(request, "run.html", dag_id=dag_id, run=RunKey(dag_id, run_id), epochs=begun)
+        names = [pipeline] if pipeline is not None else moved
+        epochs = report.epochs_of_run(RunKey(dag_id, run_id), names)
+    if len(epochs) == 1:
+        return RedirectResponse(_links(request)("pipelines", epochs[0].pipeline, "epochs", epochs[0].id), 303)
+    if epochs:
+        return render(request, "run.html", dag_id=dag_id, run=RunKey(dag_id, run_id), epochs=epochs)
     if pipeline in moved or len(moved) == 1:
         return RedirectResponse(_links(request)("pipelines", pipeline or moved[0]), 303)
     if moved:
         return RedirectResponse(_links(request)("dag", dag_id=dag_id), 303)
-    return render(request, "told.html", title=run_id, told="This run has begun no epoch of Lockstep's yet.")
+    return render(request, "message.html", title=run_id, told="This run has begun no epoch of Lockstep's yet.")
 
 
-@app.get("/asked", response_class=HTMLResponse)
+@app.get("/requested", response_class=HTMLResponse)
 def show_asked(request: Request, user: User, dag_id: str, run_id: str, pipeline: str) -> Response:
     """Where a form leads that had a run triggered, for `pipeline`. Who may trigger a DAG may see what came of it."""
     if not any(may(user, right, frozenset({dag_id})) for right in (Right.READ, Right.TRIGGER)):
         raise HTTPException(403, f"you may not look at the runs of DAG {dag_id}")
-    asked = find_asked(RunKey(dag_id, run_id))
+    asked = find_run(RunKey(dag_id, run_id))
     if asked is None:
         raise HTTPException(404, f"Airflow has no run {run_id} of DAG {dag_id}, or no more")
-    return render(request, "asked.html", asked=asked, pipeline=pipeline)
+    return render(request, "requested.html", asked=asked, pipeline=pipeline)
 
 
 def require_dag(user: BaseUser, dag_id: str) -> None:
@@ -276,49 +284,53 @@ def show_epoch(request: Request, user: User, pipeline: str, epoch: int) -> Respo
         acts = may(user, Right.ACT, require(report, user, Right.READ, pipeline))
         found = require_epoch(report, pipeline, epoch)
         history = report.history(pipeline, epoch)
-        lives = report.generations(found.epoch)
-        restorable = _restorable(report, lives) if acts else frozenset()
+        generations = report.generations(found.epoch)
+        restorable = _restorable(report, generations) if acts else frozenset()
         newest = report.last_original(pipeline)
         redefined = find_redefined(found.epoch, newest.plan.sinks, newest.plan.reads) if newest else ()
-        errands = [one for one in ERRANDS.values() if acts and one.refused(found, report) is None]
+        dag_actions = [action for action in DAG_ACTIONS.values() if acts and action.refused(found, report) is None]
     return render(
         request,
         "epoch.html",
         found=found,
-        history=history[-MOST_HISTORY:],
-        earlier=max(0, len(history) - MOST_HISTORY),
-        lives=lives,
+        history=history[-MAX_HISTORY:],
+        earlier=max(0, len(history) - MAX_HISTORY),
+        generations=generations,
         restorable=restorable,
         redefined=describe_redefined(found.epoch, redefined) if redefined else None,
-        actions=[one for one in ACTIONS.values() if acts and one.refused(found) is None],
-        errands=errands,
+        actions=[action for action in ACTIONS.values() if acts and action.refused(found) is None],
+        dag_actions=dag_actions,
         recoverable=acts and found.epoch.state in (EpochState.COMMITTED, EpochState.PUBLISHED),
         unresolved=[
-            one.sink for one in found.participants if acts and found.stuck and not refuse_resolving(found, one.sink)
+            action.sink
+            for action in found.participants
+            if acts and found.stuck and not refuse_resolving(found, action.sink)
         ],
         commands=commands(found) if acts else [],
     )
 
 
-def _restorable(report: Report, lives: Sequence[Epoch]) -> frozenset[int]:
-    """Those of a range's lives whose rows can be shown again."""
-    replaced = [one for one in lives if one.state is EpochState.REPLACED][-MOST_RESTORABLE:]
-    asked = [report.epoch_status(one) for one in replaced]
-    return frozenset(one.epoch.id for one in asked if ERRANDS["restore"].refused(one, report) is None)
+def _restorable(report: Report, generations: Sequence[Epoch]) -> frozenset[int]:
+    """Those of a range's generations whose rows can be shown again."""
+    replaced = [generation for generation in generations if generation.state is EpochState.REPLACED][-MAX_RESTORABLE:]
+    statuses = [report.epoch_status(generation) for generation in replaced]
+    return frozenset(
+        generation.epoch.id for generation in statuses if DAG_ACTIONS["restore"].refused(generation, report) is None
+    )
 
 
 @app.get("/pipelines/{pipeline:path}/epochs/{epoch:int}/resolve/{sink:path}", response_class=HTMLResponse)
-def ask_about_resolving(request: Request, user: User, pipeline: str, epoch: int, sink: str) -> Response:
+def show_resolve_form(request: Request, user: User, pipeline: str, epoch: int, sink: str) -> Response:
     with open_report() as report:
         require(report, user, Right.ACT, pipeline)
-        found = require_epoch(report, pipeline, epoch)
+        status = require_epoch(report, pipeline, epoch)
         dag_id = _recovery_dag(user)
-        question = _question_of_resolving(user, found, sink, dag_id, report)
-    return _ask(
+        question = _question_of_resolving(user, status, sink, dag_id, report)
+    return _render_form(
         request,
         question,
         f"What became of {pipeline}, epoch {epoch}, in {sink}?",
-        refuse_resolving(found, sink) or (None if dag_id else _NO_RECOVERY),
+        refuse_resolving(status, sink) or (None if dag_id else _NO_RECOVERY),
         effects_of_resolving(sink, dag_id or ""),
         verb="Resolve",
         choices=choices_of_resolving(sink),
@@ -339,92 +351,92 @@ def resolve(
     require_same_origin(request)
     with open_report() as report:
         require(report, user, Right.ACT, pipeline)
-        found = require_epoch(report, pipeline, epoch)
+        status = require_epoch(report, pipeline, epoch)
         dag_id = _recovery_dag(user)
-        question = _question_of_resolving(user, found, sink, dag_id, report)
-    said = next((one for one in RESOLUTIONS if one == choice), None)
-    asked = open_seal(question, seal)
-    if find_asked(run := asked.run(choice)):
-        return _lead_to_run(request, pipeline, run)
-    require_unmoved(asked, question)
-    if refused := refuse_resolving(found, sink):
+        question = _question_of_resolving(user, status, sink, dag_id, report)
+    resolution = next((value for value in RESOLUTIONS if value == choice), None)
+    sealed = open_seal(question, seal)
+    if find_run(run := sealed.run(choice)):
+        return _redirect_to_run(request, pipeline, run)
+    require_unchanged(sealed, question)
+    if refused := refuse_resolving(status, sink):
         raise FormRefused(refused)
-    if said is None:
+    if resolution is None:
         raise FormRefused(f"say which: {' or '.join(RESOLUTIONS)}")
     reason = require_reason(reason)
     if dag_id is None:
         raise FormRefused(_NO_RECOVERY)
-    require_triggerable(dag_id, conf_of_resolving(found.epoch, sink, 1))  # or the word would stay without its run
+    require_triggerable(dag_id, conf_of_resolving(status.epoch, sink, 1))  # or the word would stay without its run
     with open_ledger(user) as ledger:
-        word = ask(ledger, found.epoch, sink, said, reason, after=question.number)
-    trigger(run, conf_of_resolving(found.epoch, sink, word), user.get_name(), reason)
-    return _lead_to_run(request, pipeline, run)
+        word = ask(ledger, status.epoch, sink, resolution, reason, after=question.number)
+    trigger(run, conf_of_resolving(status.epoch, sink, word), user.get_name(), reason)
+    return _redirect_to_run(request, pipeline, run)
 
 
 def _question_of_resolving(
-    user: BaseUser, found: EpochStatus, sink: str, dag_id: str | None, report: Report
+    user: BaseUser, status: EpochStatus, sink: str, dag_id: str | None, report: Report
 ) -> Question:
     """Told from others by what was told last of the sink's part: a word that somebody has left makes it another."""
-    question = _question(user, f"resolve {sink}", found)
-    last = report.last_word(found.epoch, sink)
+    question = _question(user, f"resolve {sink}", status)
+    last = report.last_word(status.epoch, sink)
     return replace(question, dag_id=dag_id or "", number=last.id if last else 0)
 
 
 @app.get("/pipelines/{pipeline:path}/epochs/{epoch:int}/{action}", response_class=HTMLResponse)
-def ask_about_epoch(request: Request, user: User, pipeline: str, epoch: int, action: str) -> Response:
+def show_action_form(request: Request, user: User, pipeline: str, epoch: int, action: str) -> Response:
     """What it would do, and a form that asks for a reason."""
-    wanted = _action(action)
+    kind = _action(action)
     with open_report() as report:
         require(report, user, Right.ACT, pipeline)
-        found = require_epoch(report, pipeline, epoch)
-        refused = _refused(wanted, user, found, report)
+        status = require_epoch(report, pipeline, epoch)
+        refused = _refused(kind, user, status, report)
         if refused is not None:
             effects = []
         else:
-            effects = wanted.effects(found, report) if isinstance(wanted, DagAction) else wanted.effects(found)
-        question = _question_of(wanted, user, found, report)
-    title = f"{wanted.title}: {pipeline}, epoch {epoch}"
-    return _ask(request, question, title, refused, effects, verb=wanted.title)
+            effects = kind.effects(status, report) if isinstance(kind, DagAction) else kind.effects(status)
+        question = _question_of(kind, user, status, report)
+    title = f"{kind.title}: {pipeline}, epoch {epoch}"
+    return _render_form(request, question, title, refused, effects, verb=kind.title)
 
 
 @app.post("/pipelines/{pipeline:path}/epochs/{epoch:int}/{action}")
 def act_on_epoch(
     request: Request, user: User, pipeline: str, epoch: int, action: str, reason: Reason = "", seal: Seal = ""
 ) -> Response:
-    wanted = _action(action)
+    kind = _action(action)
     require_same_origin(request)
     with open_report() as report:
         require(report, user, Right.ACT, pipeline)
-        found = require_epoch(report, pipeline, epoch)
-        question = _question_of(wanted, user, found, report)
-        asked = open_seal(question, seal)
-        if asked.dag_id and find_asked(run := asked.run()):
-            return _lead_to_run(request, pipeline, run)
-        require_unmoved(asked, question)
-        if refused := _refused(wanted, user, found, report):
+        status = require_epoch(report, pipeline, epoch)
+        question = _question_of(kind, user, status, report)
+        sealed = open_seal(question, seal)
+        if sealed.dag_id and find_run(run := sealed.run()):
+            return _redirect_to_run(request, pipeline, run)
+        require_unchanged(sealed, question)
+        if refused := _refused(kind, user, status, report):
             raise FormRefused(refused)
         reason = require_reason(reason)
-        conf = wanted.conf(found, report, reason) if isinstance(wanted, DagAction) else {}
-    if isinstance(wanted, DagAction):
-        trigger(asked.run(), conf, user.get_name(), reason)
-        return _lead_to_run(request, pipeline, asked.run())
+        conf = kind.conf(status, report, reason) if isinstance(kind, DagAction) else {}
+    if isinstance(kind, DagAction):
+        trigger(sealed.run(), conf, user.get_name(), reason)
+        return _redirect_to_run(request, pipeline, sealed.run())
     with open_ledger(user) as ledger:
-        wanted.act(ledger, found, reason)
+        kind.act(ledger, status, reason)
     return RedirectResponse(_links(request)("pipelines", pipeline, "epochs", epoch), 303)
 
 
-def _refused(wanted: Action | DagAction, user: BaseUser, found: EpochStatus, report: Report) -> str | None:
+def _refused(kind: Action | DagAction, user: BaseUser, status: EpochStatus, report: Report) -> str | None:
     """Why it can't be done, or why not by this user; None: it can."""
-    if isinstance(wanted, Action):
-        return wanted.refused(found)
-    if refused := wanted.refused(found, report):
+    if isinstance(kind, Action):
+        return kind.refused(status)
+    if refused := kind.refused(status, report):
         return refused
-    dag_ids = frozenset({found.last_run.dag_id}) if found.last_run else frozenset()
+    dag_ids = frozenset({status.last_run.dag_id}) if status.last_run else frozenset()
     return None if may(user, Right.TRIGGER, dag_ids) else "that needs the right to trigger its DAG"
 
 
 @app.get("/pipelines/{pipeline:path}/recover", response_class=HTMLResponse)
-def ask_about_recovery(request: Request, user: User, pipeline: str) -> Response:
+def show_recovery_form(request: Request, user: User, pipeline: str) -> Response:
     with open_report() as report:
         require(report, user, Right.ACT, pipeline)
         require_pipeline(report, pipeline)
@@ -433,7 +445,7 @@ def ask_about_recovery(request: Request, user: User, pipeline: str) -> Response:
     question = _question_of_recovery(user, pipeline)
     refused = None if question.dag_id else _NO_RECOVERY
     effects = effects_of_recovery(unfinished, abandoned)
-    return _ask(request, question, f"Recover {pipeline}", refused, effects, verb="Recover")
+    return _render_form(request, question, f"Recover {pipeline}", refused, effects, verb="Recover")
 
 
 @app.post("/pipelines/{pipeline:path}/recover")
@@ -442,29 +454,29 @@ def recover(request: Request, user: User, pipeline: str, reason: Reason = "", se
     with open_report() as report:
         require(report, user, Right.ACT, pipeline)
     question = _question_of_recovery(user, pipeline)
-    asked = open_seal(question, seal)
-    if find_asked(run := asked.run()):
-        return _lead_to_run(request, pipeline, run)
-    require_unmoved(asked, question)
+    sealed = open_seal(question, seal)
+    if find_run(run := sealed.run()):
+        return _redirect_to_run(request, pipeline, run)
+    require_unchanged(sealed, question)
     reason = require_reason(reason)
     if not question.dag_id:
         raise FormRefused(_NO_RECOVERY)
     trigger(run, conf_of_recovery(pipeline), user.get_name(), reason)
-    return _lead_to_run(request, pipeline, run)
+    return _redirect_to_run(request, pipeline, run)
 
 
 def _question_of_recovery(user: BaseUser, pipeline: str) -> Question:
-    return _numbered(Question(user.get_name(), "recover", pipeline, dag_id=_recovery_dag(user) or ""))
+    return _with_number(Question(user.get_name(), "recover", pipeline, dag_id=_recovery_dag(user) or ""))
 
 
 @app.get("/pipelines/{pipeline:path}/restate", response_class=HTMLResponse)
-def ask_about_range(request: Request, user: User, pipeline: str, since: Moment = "", until: Moment = "") -> Response:
+def show_restate_form(request: Request, user: User, pipeline: str, since: Moment = "", until: Moment = "") -> Response:
     """From when to when, and then what it would do, epoch by epoch."""
     span = interval_between(since, until) if since or until else None
     with open_report() as report:
         require(report, user, Right.ACT, pipeline)
         require_pipeline(report, pipeline)
-        wishes = _wishes(user, report, pipeline, span) if span else []
+        candidates = _candidates(user, report, pipeline, span) if span else []
     return render(
         request,
         "restate.html",
@@ -472,10 +484,10 @@ def ask_about_range(request: Request, user: User, pipeline: str, since: Moment =
         since=since,
         until=until,
         span=span,
-        wishes=wishes[:MOST_TOGETHER],
-        many=sum(one.refused is None for one in wishes),
-        refused=refuse_range(wishes, span, pipeline) if span else None,
-        seal=question_of_all(user.get_name(), pipeline, wishes).seal(),
+        candidates=candidates[:MAX_EPOCHS],
+        many=sum(one.refused is None for one in candidates),
+        refused=refuse_range(candidates, span, pipeline) if span else None,
+        seal=question_of_all(user.get_name(), pipeline, candidates).seal(),
     )
 
 
@@ -487,34 +499,37 @@ def restate_range(
     span = interval_between(since, until)
     with open_report() as report:
         require(report, user, Right.ACT, pipeline)
-        wishes = _wishes(user, report, pipeline, span)
-        question = question_of_all(user.get_name(), pipeline, wishes)
-        require_unmoved(open_seal(question, seal), question)
-        if refused := refuse_range(wishes, span, pipeline):
+        candidates = _candidates(user, report, pipeline, span)
+        question = question_of_all(user.get_name(), pipeline, candidates)
+        require_unchanged(open_seal(question, seal), question)
+        if refused := refuse_range(candidates, span, pipeline):
             raise FormRefused(refused)
         reason = require_reason(reason)
-        wanted = [one for one in wishes if one.refused is None]
-        asked = [(one.question.run(), ERRANDS["restate"].conf(one.found, report, reason)) for one in wanted]
-    for done, (run, conf) in enumerate(asked):
+        accepted = [candidate for candidate in candidates if candidate.refused is None]
+        runs = [
+            (candidate.question.run(), DAG_ACTIONS["restate"].conf(candidate.found, report, reason))
+            for candidate in accepted
+        ]
+    for done, (run, conf) in enumerate(runs):
         try:
             trigger(run, conf, user.get_name(), reason)
         except (FormRefused, NotConfigured) as error:
             if not done:
                 raise
-            raise FormCutShort(f"{done} of {len(asked)} epochs are asked for, no more: {error}") from error
+            raise FormCutShort(f"{done} of {len(runs)} epochs are asked for, no more: {error}") from error
     return RedirectResponse(_links(request)("pipelines", pipeline, "restate", since=since, until=until), 303)
 
 
-def _wishes(user: BaseUser, report: Report, pipeline: str, span: Interval) -> list[Wish]:
+def _candidates(user: BaseUser, report: Report, pipeline: str, span: Interval) -> list[RestateCandidate]:
     """One more than can be asked for at most."""
-    restating, wishes = ERRANDS["restate"], []
-    for epoch in report.current_epochs(pipeline, span)[: MOST_TOGETHER + 1]:
-        found = report.epoch_status(epoch)
-        question = _question_of(restating, user, found, report)
-        refused = _refused(restating, user, found, report)
-        asked = find_asked(question.run()) if refused is None else None
-        wishes.append(Wish(found, report.took(epoch), refused, question, asked))
-    return wishes
+    restating, candidates = DAG_ACTIONS["restate"], []
+    for epoch in report.current_epochs(pipeline, span)[: MAX_EPOCHS + 1]:
+        status = report.epoch_status(epoch)
+        question = _question_of(restating, user, status, report)
+        refused = _refused(restating, user, status, report)
+        asked = find_run(question.run()) if refused is None else None
+        candidates.append(RestateCandidate(status, report.took(epoch), refused, question, asked))
+    return candidates
 
 
 @app.get("/pipelines/{pipeline:path}", response_class=HTMLResponse)
@@ -534,7 +549,7 @@ def show_pipeline(request: Request, user: User, pipeline: str, before: Before = 
         acts=acts,
         page=page,
         waiting=waiting,
-        line=timeline(line, len(page), {one.epoch.id for one in found.stuck}),
+        line=timeline(line, len(page), {status.epoch.id for status in found.stuck}),
         older=older,
         before=before,
         limit=limit,
@@ -547,42 +562,42 @@ _NO_RECOVERY = (
 
 
 def _recovery_dag(user: BaseUser) -> str | None:
-    return next((one for one in recovery_dags() if may(user, Right.TRIGGER, frozenset({one}))), None)
+    return next((dag_id for dag_id in recovery_dags() if may(user, Right.TRIGGER, frozenset({dag_id}))), None)
 
 
 def _action(name: str) -> Action | DagAction:
-    found = ACTIONS.get(name) or ERRANDS.get(name)
-    if found is None:
+    kind = ACTIONS.get(name) or DAG_ACTIONS.get(name)
+    if kind is None:
         raise HTTPException(404, f"there is no {name}")
-    return found
+    return kind
 
 
-def _lead_to_run(request: Request, pipeline: str, run: RunKey) -> Response:
+def _redirect_to_run(request: Request, pipeline: str, run: RunKey) -> Response:
     """After a form is sent: what stands there then may be reloaded, and come back to, and asks for nothing."""
-    return RedirectResponse(_links(request)("asked", dag_id=run.dag_id, run_id=run.run_id, pipeline=pipeline), 303)
+    return RedirectResponse(_links(request)("requested", dag_id=run.dag_id, run_id=run.run_id, pipeline=pipeline), 303)
 
 
-def _question(user: BaseUser, action: str, found: EpochStatus) -> Question:
-    epoch = found.epoch
+def _question(user: BaseUser, action: str, status: EpochStatus) -> Question:
+    epoch = status.epoch
     return Question(user.get_name(), action, epoch.pipeline, epoch.id, epoch.state.value, epoch.attempt)
 
 
-def _question_of(wanted: Action | DagAction, user: BaseUser, found: EpochStatus, report: Report) -> Question:
-    question = _question(user, wanted.name, found)
-    if isinstance(wanted, Action):
+def _question_of(kind: Action | DagAction, user: BaseUser, status: EpochStatus, report: Report) -> Question:
+    question = _question(user, kind.name, status)
+    if isinstance(kind, Action):
         return question
-    question = replace(question, dag_id=dag_of(found), shown=current_generation(report, found.epoch).id)
-    return _numbered(question, lambda run_id: report.knows_run(RunKey(question.dag_id, run_id), found.epoch))
+    question = replace(question, dag_id=dag_of(status), shown=current_life(report, status.epoch).id)
+    return _with_number(question, lambda run_id: report.knows_run(RunKey(question.dag_id, run_id), status.epoch))
 
 
-def _numbered(question: Question, is_known: Callable[[str], bool] = lambda run_id: False) -> Question:
+def _with_number(question: Question, is_known: Callable[[str], bool] = lambda run_id: False) -> Question:
     """`is_known`: as of `number_of`; a run of recovery begins no epoch."""
     return (
         replace(question, number=number_of(question.dag_id, question.stem(), is_known)) if question.dag_id else question
     )
 
 
-def _ask(
+def _render_form(
     request: Request,
     question: Question,
     title: str,
@@ -595,7 +610,7 @@ def _ask(
     """What the deed would do, and a form that asks for a reason; `refused`: why not, instead of the form; `choices`: of
     which a person has to say one, and what each comes to."""
     epoch = ("epochs", question.epoch) if question.epoch else ()
-    asked = find_asked(question.run()) if question.dag_id and not refused else None
+    asked = find_run(question.run()) if question.dag_id and not refused else None
     return render(
         request,
         "action.html",
