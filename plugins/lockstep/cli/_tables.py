@@ -381,7 +381,7 @@ def show_wals(found: WalLog) -> None:
         outputs = one.epoch.counted
         rows = ", ".join(f"{name} {facts.get('rows', 0):,}" for name, facts in outputs.items())
         size = one.kept.bytes if one.kept else sum(facts.get("bytes", 0) for facts in outputs.values())
-        since = "" if one.kept is None else f"{one.kept.kept_at:%Y-%m-%d %H:%M}"
+        since = "" if one.kept is None else f"{one.kept.retained_at:%Y-%m-%d %H:%M}"
         since += " (going)" if one.kept is not None and one.kept.expired_at is not None else ""
         span = [short_interval(one.epoch.interval) if one.epoch.interval else ""] if spans else []
         table.add_row(str(one.epoch.id), *span, str(one.epoch.state), rows, f"{size / 1e6:,.1f}", since)

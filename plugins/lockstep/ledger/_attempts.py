@@ -55,7 +55,7 @@ def save_run(tx: Transaction, run: RunKey, attempt: Attempt) -> None:
         pipeline=attempt.pipeline,
         epoch=attempt.epoch,
         attempt=attempt.token,
-        restate=run.restate,
+        restate_reason=run.restate,
     )
 
 

@@ -24,7 +24,7 @@ def register(
     retention: WalRetention | None = None,
 ) -> None:
     """Make it known. Raises `InvalidPipeline` as `update`."""
-    tx.do("ensure_pipeline", pipeline=pipeline, identity=identity.value)
+    tx.do("ensure_pipeline", pipeline=pipeline, keyed_by=identity.value)
     update(tx, pipeline, identity, recovery_grace, settings, retention)
 
 
@@ -39,17 +39,17 @@ def update(
     """Raises `InvalidPipeline` if it lives with the other identity, or was forgotten."""
     row = require_row(tx.one("find_pipeline", pipeline=pipeline))
     guards.require_remembered(row)
-    if row["identity"] != identity:
+    if row["keyed_by"] != identity:
         raise InvalidPipeline(
-            f"pipeline {pipeline} has {row['identity']} epochs in the ledger, its sources now make "
+            f"pipeline {pipeline} has {row['keyed_by']} epochs in the ledger, its sources now make "
             f"{identity} epochs; give the pipeline another name"
         )
     if recovery_grace is not None:
         tx.do("set_recovery_grace", pipeline=pipeline, recovery_grace=recovery_grace)
     if retention is not None:
-        tx.do("keep_retention", pipeline=pipeline, time=retention.time, epochs=retention.epochs)
+        tx.do("set_retention", pipeline=pipeline, time=retention.time, epochs=retention.epochs)
     for sink, spec in settings.items():
-        tx.do("keep_deployed", pipeline=pipeline, sink=sink, spec=Jsonb(spec))
+        tx.do("save_deployed_settings", pipeline=pipeline, sink=sink, spec=Jsonb(spec))
 
 
 def is_unstarted(tx: Transaction, pipeline: str, savepoint_hash: str) -> bool:

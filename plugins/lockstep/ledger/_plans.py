@@ -34,7 +34,7 @@ def find_rival(tx: Transaction, pipeline: str, interval: Interval | None, after:
 
 def last_standing(tx: Transaction, epoch: Epoch) -> int:
     """The last number of a cursor's epochs that follow one another now, of which `epoch` is one."""
-    found = tx.all("list_standing_from", pipeline=epoch.pipeline, epoch=epoch.id)
+    found = tx.all("list_epochs_in_order", pipeline=epoch.pipeline, epoch=epoch.id)
     return max((int(one["id"]) for one in found), default=epoch.id)
 
 
@@ -108,7 +108,7 @@ def freeze_plan(tx: Transaction, row: Row, plan: Plan, claims: Mapping[str, Sequ
     own = [one["id"] for one in tx.all("list_generations", pipeline=pipeline, root=row["root"])] if row["root"] else []
     for sink, spec in plan.sinks.items():
         tx.do("insert_participant", pipeline=pipeline, epoch=epoch, sink=sink)
-        tx.do("remember_sink", pipeline=pipeline, sink=sink, spec=Jsonb(spec))
+        tx.do("save_planned_sink", pipeline=pipeline, sink=sink, spec=Jsonb(spec))
     for source, wanted in claims.items():
         claim_files(tx, pipeline, epoch, source, wanted, own)
 
@@ -130,7 +130,7 @@ def claim_files(
         "starts": numbers(claim.starts for claim in claims),
         "ends": numbers(claim.ends for claim in claims),
     }
-    taken = tx.all("find_claimants", **wanted)
+    taken = tx.all("find_conflicting_claims", **wanted)
     if taken:
         files = ", ".join(map(_claimant, taken))
         raise SourceClaimed(f"source {source}: a file belongs to one epoch only; claimed already: {files}")

@@ -79,13 +79,13 @@ def to_participant(row: Row) -> Participant:
 
 def to_last_shown(row: Row) -> LastShown:
     shown = row["sink"], row["epoch"], row["manifest_hash"]
-    return LastShown(*shown, row["target_id"], row["publication"], row["spec"], row["said_lost"])
+    return LastShown(*shown, row["target_id"], row["publication"], row["spec"], row["reported_lost"])
 
 
 def to_pending_event(row: Row) -> PendingAssetEvent:
     runs = tuple(RunKey(*run) for run in row.get("runs") or ())
     key = row["pipeline"], row["epoch"], row["sink"]
-    return PendingAssetEvent(*key, row["shown_at"], row["shown_by"], row.get("age"), row.get("missed"), runs)
+    return PendingAssetEvent(*key, row["published_at"], row["published_by"], row.get("age"), row.get("missed"), runs)
 
 
 def to_kept_wal(row: Row) -> RetainedWal:
@@ -94,7 +94,7 @@ def to_kept_wal(row: Row) -> RetainedWal:
         row["epoch"],
         row["wal"],
         row["bytes"],
-        row["kept_at"].astimezone(UTC),
+        row["retained_at"].astimezone(UTC),
         expired.astimezone(UTC) if expired is not None else None,
     )
 

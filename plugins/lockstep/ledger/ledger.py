@@ -421,7 +421,7 @@ class Ledger(LedgerReader):
             row = guards.lock_epoch(tx, epoch.pipeline, epoch.id)
             if row["state"] != EpochState.COMMITTED:
                 return False
-            return tx.do("renew_publisher", **guards.key(epoch), sink=sink, lease=attempts.LEASE) == 1
+            return tx.do("renew_publisher_lease", **guards.key(epoch), sink=sink, lease=attempts.LEASE) == 1
 
         return self._connection.run(role, work)
 
@@ -463,12 +463,12 @@ class Ledger(LedgerReader):
     def forget_pending_events(self, pipeline: str, sink: str, epochs: Sequence[int], role: Role) -> None:
         """Let go of what nobody could be told."""
         self._connection.run(
-            role, lambda tx: tx.do("forget_pending_events", pipeline=pipeline, sink=sink, epochs=list(epochs))
+            role, lambda tx: tx.do("delete_unemittable_events", pipeline=pipeline, sink=sink, epochs=list(epochs))
         )
 
     def forget_replaced(self, role: Role) -> None:
         """Let go of what no sink shows any more."""
-        self._connection.run(role, lambda tx: tx.do("forget_replaced"))
+        self._connection.run(role, lambda tx: tx.do("delete_replaced_events"))
 
     def record_comparison(self, epoch: Epoch, sink: str, unproven: str | None) -> None:
         """Somebody has read `sink` back. `unproven`: what is amiss with its rows of the epoch; None if they are those
@@ -497,8 +497,8 @@ class Ledger(LedgerReader):
             if row["state"] in FINISHED & DECIDED:
                 return None
             guards.require_state(row, EpochState.PUBLISHED, "clean up")
-            tx.do("keep_wal", **guards.key(epoch), wal=wal, bytes=size, stays=kept is not None)
-            return to_kept_wal(require_row(tx.one("find_kept_wal", **guards.key(epoch))))
+            tx.do("retain_wal", **guards.key(epoch), wal=wal, bytes=size, stays=kept is not None)
+            return to_kept_wal(require_row(tx.one("find_retained_wal", **guards.key(epoch))))
 
         return self._connection.run(role, work)
 
@@ -510,7 +510,7 @@ class Ledger(LedgerReader):
             if row["state"] in FINISHED & DECIDED:
                 return to_epoch(row)
             guards.require_state(row, EpochState.PUBLISHED, "clean up")
-            tx.do("forget_wal", **guards.key(epoch))
+            tx.do("delete_retained_wal", **guards.key(epoch))
             return to_epoch(require_row(tx.one("clean_epoch", **guards.key(epoch))))
 
         cleaned = self._connection.run(role, work)
@@ -523,7 +523,7 @@ class Ledger(LedgerReader):
 
         def work(tx: Transaction) -> list[RetainedWal]:
             guards.lock_pipeline(tx, pipeline)
-            due = [to_kept_wal(row) for row in tx.all("list_due_wals", pipeline=pipeline)]
+            due = [to_kept_wal(row) for row in tx.all("list_expiring_wals", pipeline=pipeline)]
             tx.do("expire_wals", pipeline=pipeline, epochs=[one.epoch for one in due])
             return due
 
@@ -531,7 +531,7 @@ class Ledger(LedgerReader):
 
     def forget_wal(self, pipeline: str, epoch: int, role: Role) -> None:
         """Of a kept WAL that has expired nothing is there any more."""
-        self._connection.run(role, lambda tx: tx.do("forget_wal", pipeline=pipeline, epoch=epoch))
+        self._connection.run(role, lambda tx: tx.do("delete_retained_wal", pipeline=pipeline, epoch=epoch))
 
     # --- what a person may do: it all stands in the history ---
 
@@ -583,7 +583,7 @@ class Ledger(LedgerReader):
 
         def work(tx: Transaction) -> None:
             guards.lock_pipeline(tx, pipeline)  # no epoch comes from now on
-            for found in tx.all("list_standing_epochs", pipeline=pipeline):
+            for found in tx.all("list_epoch_ids", pipeline=pipeline):
                 row = guards.lock_epoch(tx, pipeline, found["id"])
                 if row["state"] in DECIDED:
                     raise IllegalTransition(
@@ -627,7 +627,7 @@ class Ledger(LedgerReader):
                 attempts.save_run(tx, run, Attempt(pipeline, epoch, row["attempt"]))
             key = {"pipeline": pipeline, "epoch": epoch}
             for sink, spec in row["plan"]["sinks"].items():  # an old prepare may still be at work there
-                tx.do("remember_sink", pipeline=pipeline, sink=sink, spec=Jsonb(spec))
+                tx.do("save_planned_sink", pipeline=pipeline, sink=sink, spec=Jsonb(spec))
             tx.do("discard_seal", **key, attempt=row["attempt"])
             tx.do("delete_participants", **key)
             tx.do("release_claims", **key)
@@ -698,13 +698,13 @@ class Ledger(LedgerReader):
             if known is None or known.vote is None or known.state is ParticipantState.PUBLISHED:
                 raise IllegalTransition(f"{guards.epoch_name(row)}: there is nothing to resolve in sink {sink}")
             key = {**guards.key(epoch), "sink": sink}
-            last = tx.one("find_last_word", **key)
+            last = tx.one("find_last_note", **key)
             if after is not None and (last is None or last["id"] != after):
                 raise IllegalTransition(
                     f"{guards.epoch_name(row)}: something has happened to its part in sink {sink} since: look again"
                 )
             tx.do("write_note", **key, state=known.state.value, attempt=row["attempt"], token=known.vote.token)
-            return int(require_row(tx.one("find_last_word", **key))["id"])
+            return int(require_row(tx.one("find_last_note", **key))["id"])
 
         return self._connection.run(role, work, word)
 
@@ -713,7 +713,7 @@ class Ledger(LedgerReader):
 
         def work(tx: Transaction) -> None:
             guards.lock_pipeline(tx, pipeline)
-            values = {"found": Jsonb(found), "actor": tx.actor, "reason": reason}
+            values = {"details": Jsonb(found), "actor": tx.actor, "reason": reason}
             tx.do("insert_pipeline_change", pipeline=pipeline, change=change, **values)
 
         self._connection.run(Role.OPERATOR, work, reason)
@@ -735,9 +735,9 @@ class Ledger(LedgerReader):
 
         def work(tx: Transaction) -> None:
             guards.lock_pipeline(tx, pipeline)
-            tx.do("lift_epochs", pipeline=pipeline, beyond=beyond)
+            tx.do("advance_epoch_number", pipeline=pipeline, beyond=beyond)
             attempts.advance_token_sequence(tx, pipeline, beyond, token)
-            values = {"found": Jsonb(found), "actor": tx.actor, "reason": reason}
+            values = {"details": Jsonb(found), "actor": tx.actor, "reason": reason}
             tx.do("insert_pipeline_change", pipeline=pipeline, change="renumbered", **values)
 
         self._connection.run(Role.OPERATOR, work, reason)
@@ -756,13 +756,13 @@ class Ledger(LedgerReader):
         def work(tx: Transaction) -> None:
             guards.require_remembered(guards.lock_pipeline(tx, pipeline))
             last = tx.one("find_pipeline_change", pipeline=pipeline, change="rebuilt")
-            if last and last["found"] == json.loads(json.dumps(found)):
+            if last and last["details"] == json.loads(json.dumps(found)):
                 return  # a try whose answer was lost
             if there := tx.one("find_last_epoch", pipeline=pipeline):
                 raise IllegalTransition(f"this ledger has epochs of {pipeline} already: {to_epoch(there)}")
             rebuilding.write_epochs(tx, pipeline, epochs, token)
-            tx.do("lift_epochs", pipeline=pipeline, beyond=beyond)
-            values = {"found": Jsonb(found), "actor": tx.actor, "reason": reason}
+            tx.do("advance_epoch_number", pipeline=pipeline, beyond=beyond)
+            values = {"details": Jsonb(found), "actor": tx.actor, "reason": reason}
             tx.do("insert_pipeline_change", pipeline=pipeline, change="rebuilt", **values)
 
         self._connection.run(Role.OPERATOR, work, reason)

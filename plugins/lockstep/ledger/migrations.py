@@ -23,7 +23,7 @@ def migrate(dsn: str) -> list[str]:
     """
     with connect_as_owner(dsn, "lockstep-migrate", refused=_REFUSED, failed="the ledger does not answer") as connection:
         with connection, connection.cursor() as cursor:
-            cursor.execute(statement("lift_limits"))
+            cursor.execute(statement("disable_timeouts"))
             cursor.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
         return _apply_missing(connection)
 

@@ -67,7 +67,7 @@ def prune(dsn: str, keep: timedelta = KEEP, *, period: timedelta = PERIOD, dry_r
         if dropped:
             _drop(cursor, dropped)
         if split:
-            cursor.execute("SELECT lockstep.split_history(%s, %s) AS begun", (kept[-1].name, kept[-1].starts))
+            cursor.execute("SELECT lockstep.split_history_partition(%s, %s) AS begun", (kept[-1].name, kept[-1].starts))
             begun = cursor.fetchone()["begun"]
         return Pruning(False, now - keep, tuple(dropped), tuple(_parts(cursor)), begun, held_by)
 
@@ -82,12 +82,12 @@ def _owner(dsn: str) -> Iterator[Any]:
         require_schema(connection)
         with connection, connection.cursor(cursor_factory=RealDictCursor) as cursor:
             cursor.execute("SET LOCAL synchronous_commit = on")
-            cursor.execute("LOCK TABLE lockstep.finished IN SHARE UPDATE EXCLUSIVE MODE")  # one prunes at a time
+            cursor.execute("LOCK TABLE lockstep.finished_rollup IN SHARE UPDATE EXCLUSIVE MODE")  # one prunes at a time
             yield cursor
 
 
 def _parts(cursor: Any) -> list[HistoryPart]:
-    cursor.execute(statement("list_history"))
+    cursor.execute(statement("list_history_partitions"))
     return [HistoryPart(**row) for row in cursor.fetchall()]
 
 
@@ -109,7 +109,7 @@ def _drop(cursor: Any, parts: list[HistoryPart]) -> None:
     for part in parts:
         cursor.execute(sql.SQL("DROP TABLE {}").format(_table(part)))
     last = parts[-1]
-    cursor.execute("SELECT lockstep.add_history(%s, NULL, %s)", (_bottom(last), last.ends))
+    cursor.execute("SELECT lockstep.add_history_partition(%s, NULL, %s)", (_bottom(last), last.ends))
 
 
 def _bottom(part: HistoryPart) -> str:

@@ -65,7 +65,7 @@ def plan(runtime: Runtime, current: Epoch, wanted: Epoch) -> Restorable:
         except LockstepError as error:
             refusals[name] = str(error)
     kept = runtime.ledger.kept_wal(wanted.pipeline, wanted.id)
-    since = kept.kept_at if kept and kept.expired_at is None else None
+    since = kept.retained_at if kept and kept.expired_at is None else None
     return Restorable(
         wanted.id,
         _number(wanted),

@@ -59,4 +59,4 @@ def expire_wals(runtime: Runtime, role: Role) -> list[RetainedWal]:
 
 
 def _told(runtime: Runtime, one: RetainedWal) -> tuple[str, int, str]:
-    return runtime.pipeline, one.epoch, one.kept_at.isoformat(timespec="seconds")
+    return runtime.pipeline, one.epoch, one.retained_at.isoformat(timespec="seconds")

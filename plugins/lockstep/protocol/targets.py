@@ -122,7 +122,7 @@ def is_said_to_lack(words: Iterable[Json], sink: OpenSink, shown: Sequence[LastS
     replaced since, so that it isn't among `shown` any more."""
     word = _find_word(words, sink)
     behind = [one.epoch for one in shown[: shown.index(missing) + 1]]
-    return word is not None and (missing.said_lost or word["epoch"] in behind)
+    return word is not None and (missing.reported_lost or word["epoch"] in behind)
 
 
 def find_known_losses(words: Iterable[Json], sink: OpenSink, epochs: Iterable[int]) -> frozenset[int]:

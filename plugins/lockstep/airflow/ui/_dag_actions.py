@@ -120,7 +120,7 @@ def _effects_of_restoring(found: EpochStatus, report: Report) -> list[str]:
     """What `lockstep restore --plan` says, but for the files and the sinks: these are asked by the run."""
     epoch, current = found.epoch, current_life(report, found.epoch)
     kept = report.kept_wal(epoch.pipeline, epoch.id)
-    since = f", kept since {kept.kept_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if kept else ""
+    since = f", kept since {kept.retained_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if kept else ""
     others = other_columns(epoch, current)
     told = [
         f"The rows of epoch {epoch.id}, generation {_number(epoch)} of {_span(epoch.interval)}, would be shown again: "
