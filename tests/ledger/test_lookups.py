@@ -13,7 +13,7 @@ import pytest
 
 import lockstep.ledger
 from lockstep.ledger import migrate
-from lockstep.ledger._statements import statement
+from lockstep.ledger._connection import statement
 from stack.postgres import PostgresServer
 from tests.ledger.epochs import Sql, day
 

@@ -13,8 +13,8 @@ import pytest
 from lockstep.epoch import KeyedBy
 from lockstep.errors import LedgerRefused, LedgerUnavailable
 from lockstep.ledger import Ledger, migrate
+from lockstep.ledger.administration import prune
 from lockstep.ledger.report import Report
-from lockstep.ledger.retention import prune
 from lockstep.states import EpochState, Role
 from stack.postgres import PostgresServer
 from tests.ledger.epochs import FLIGHTS, Sql, attempt_of, cleaned, planned, published
@@ -157,7 +157,7 @@ def test_only_the_owner_prunes(kept: Ledger, dsn: str, by_hand: Sql) -> None:
 def test_whoever_holds_the_history_is_not_waited_for_long(
     kept: Ledger, dsn: str, by_hand: Sql, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lockstep.ledger.retention._LOCK_SECONDS", 0.1)
+    monkeypatch.setattr("lockstep.ledger.administration._LOCK_SECONDS", 0.1)
     finish(kept, 1)
     shift(by_hand, 500)
     by_hand("LOCK TABLE lockstep.transition IN ROW EXCLUSIVE MODE")

@@ -17,7 +17,7 @@ from lockstep.epoch import RunKey
 from lockstep.errors import LedgerRefused
 from lockstep.ledger import migrate
 from lockstep.ledger._connection import connect
-from lockstep.ledger.condition import examine_ledger
+from lockstep.ledger.administration import examine_ledger
 from lockstep.ledger.rebuilding import adopt_deployment
 from lockstep.ledger.report import Report
 from lockstep.operations.verify import verify

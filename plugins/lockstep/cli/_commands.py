@@ -54,9 +54,9 @@ from lockstep.epoch import Epoch, SourceRange
 from lockstep.errors import IllegalTransition, InvalidPipeline, LockstepError, Retryable, UnknownEpoch
 from lockstep.ledger import Ledger
 from lockstep.ledger import migrate as migrate_ledger
+from lockstep.ledger.administration import KEEP
+from lockstep.ledger.administration import prune as prune_history
 from lockstep.ledger.report import SHOWN, YOUNGEST, EpochStatus, PipelineStatus, Report, to_json
-from lockstep.ledger.retention import KEEP
-from lockstep.ledger.retention import prune as prune_history
 from lockstep.observability import log_context, suggestions
 from lockstep.operations.compact import compact as compact_table
 from lockstep.operations.doctor import Finding, Severity, Surroundings, examine, mend

@@ -19,9 +19,9 @@ from rich.text import Text
 from lockstep.cli._row_lines import row_lines
 from lockstep.definition.wal_retention import RetainedWal
 from lockstep.epoch import EpochReport, Json, Outcome, Participant
+from lockstep.ledger.administration import HistoryPart, Pruning
+from lockstep.ledger.reader import Override
 from lockstep.ledger.report import EpochStatus, HistoryEntry, PipelineStatus
-from lockstep.ledger.retention import HistoryPart, Pruning
-from lockstep.ledger.settings import Override
 from lockstep.observability import suggestions
 from lockstep.observability.formatting import short_age, short_interval
 from lockstep.operations.doctor import Finding, Severity

@@ -16,10 +16,8 @@ from types import MappingProxyType
 
 from psycopg2.extras import Json as Jsonb
 
-import lockstep.ledger._attempts as attempts
 import lockstep.ledger._guards as guards
-import lockstep.ledger._pipelines as pipelines
-import lockstep.ledger._plans as plans
+import lockstep.ledger._steps as steps
 import lockstep.ledger.rebuilding as rebuilding
 from lockstep.definition.wal_retention import RetainedWal, WalRetention
 from lockstep.epoch import (
@@ -48,8 +46,8 @@ from lockstep.errors import (
     RestageRefused,
 )
 from lockstep.ledger._connection import Transaction
-from lockstep.ledger._reader import LedgerReader
 from lockstep.ledger._rows import require_row, to_epoch, to_kept_wal, to_verdict
+from lockstep.ledger.reader import LedgerReader
 from lockstep.ledger.rebuilding import RebuiltEpoch
 from lockstep.states import DECIDED, FINISHED, SHOWN, UNDECIDED, EpochState, ParticipantState, Role
 
@@ -74,7 +72,7 @@ class Ledger(LedgerReader):
         Raises `InvalidPipeline` if the pipeline lives with the other identity already.
         """
         self._connection.run(
-            Role.BEGIN, lambda tx: pipelines.register(tx, pipeline, identity, recovery_grace, settings, retention)
+            Role.BEGIN, lambda tx: steps.register_pipeline(tx, pipeline, identity, recovery_grace, settings, retention)
         )
 
     def require_identity(
@@ -89,7 +87,7 @@ class Ledger(LedgerReader):
 
         def work(tx: Transaction) -> None:
             if tx.one("find_pipeline", pipeline=pipeline):
-                pipelines.update(tx, pipeline, identity, recovery_grace, settings, retention)
+                steps.update_pipeline(tx, pipeline, identity, recovery_grace, settings, retention)
 
         self._connection.run(Role.BEGIN, work)
 
@@ -118,14 +116,14 @@ class Ledger(LedgerReader):
         identity = KeyedBy.INTERVAL if after is None else KeyedBy.CURSOR
 
         def work(tx: Transaction) -> Epoch | None:
-            pipelines.register(tx, pipeline, identity, recovery_grace, settings, retention)
+            steps.register_pipeline(tx, pipeline, identity, recovery_grace, settings, retention)
             known = guards.lock_pipeline(tx, pipeline)
             guards.require_remembered(known)
-            rival = plans.find_rival(tx, pipeline, interval, after)
+            rival = steps.find_rival(tx, pipeline, interval, after)
             if rival is not None:
                 return to_epoch(rival) if rival["attempt"] in mine else None
-            plans.require_join(tx, pipeline, plan, after)
-            row = plans.insert_epoch(tx, pipeline, plan, claims, run, interval)
+            steps.require_join(tx, pipeline, plan, after)
+            row = steps.insert_epoch(tx, pipeline, plan, claims, run, interval)
             mine.add(row["attempt"])
             return to_epoch(row)
 
@@ -162,9 +160,9 @@ class Ledger(LedgerReader):
             guards.require_state(before, EpochState.CLEANED, "replace")
             if restores is not None:
                 guards.require_kept(tx, current.pipeline, restores)  # nobody lets go of it without the pipeline's lock
-            if through is not None and plans.last_standing(tx, current) != through:
+            if through is not None and steps.last_standing(tx, current) != through:
                 return None
-            row = plans.insert_epoch(tx, current.pipeline, plan, claims, run, current.interval, generation)
+            row = steps.insert_epoch(tx, current.pipeline, plan, claims, run, current.interval, generation)
             mine.add(row["attempt"])
             return to_epoch(row)
 
@@ -187,10 +185,10 @@ class Ledger(LedgerReader):
                 if row["attempt"] in mine:
                     return to_epoch(row)
                 guards.require_lease(tx, row, run)
-                row = attempts.open_attempt(tx, row, Role.BEGIN, run=run)
+                row = steps.open_attempt(tx, row, Role.BEGIN, run=run)
                 mine.add(row["attempt"])
                 return to_epoch(row)
-            attempts.save_run(tx, run, Attempt(pipeline, epoch, row["attempt"]))
+            steps.save_run(tx, run, Attempt(pipeline, epoch, row["attempt"]))
             return to_epoch(row)
 
         return self._connection.run(Role.BEGIN, work)
@@ -206,7 +204,7 @@ class Ledger(LedgerReader):
         def work(tx: Transaction) -> Epoch:
             row = guards.lock_epoch(tx, pipeline, epoch)
             if row["state"] in UNDECIDED and (only is None or row["attempt"] == only):
-                row = attempts.open_attempt(tx, row, role, reason=reason)
+                row = steps.open_attempt(tx, row, role, reason=reason)
             return to_epoch(row)
 
         return self._connection.run(role, work, reason)
@@ -227,7 +225,7 @@ class Ledger(LedgerReader):
                 return to_epoch(row)
             guards.require_state(row, EpochState.STAGED, "discard the WAL of")
             owner = RunKey(row["owner_dag"], row["owner_run"]) if row["owner_run"] is not None else None
-            row = attempts.open_attempt(tx, row, Role.BEGIN, run=owner, reason=reason)
+            row = steps.open_attempt(tx, row, Role.BEGIN, run=owner, reason=reason)
             mine.add(row["attempt"])
             return to_epoch(require_row(tx.one("discard_seal", **guards.key(attempt), attempt=row["attempt"])))
 
@@ -250,7 +248,7 @@ class Ledger(LedgerReader):
                 guards.require_current(tx, row, attempt)
             if role is Role.PREPARE and row["state"] == EpochState.STAGED:  # rows may be loaded before the seal
                 guards.require_verdict(tx, row)
-            token = attempts.take_token(tx, attempt.pipeline, attempt.epoch, role, sink, attempt.token)
+            token = steps.take_token(tx, attempt.pipeline, attempt.epoch, role, sink, attempt.token)
             if role is Role.PREPARE:
                 tx.do("start_execution", **guards.key(attempt), sink=sink, token=token)
             return token
@@ -281,8 +279,7 @@ class Ledger(LedgerReader):
             if row["attempt"] != attempt.token or row["state"] not in UNDECIDED:
                 return False
             return (
-                tx.do("renew_lease", **guards.key(attempt), attempt=attempt.token, lease=attempts.LEASE + meanwhile)
-                == 1
+                tx.do("renew_lease", **guards.key(attempt), attempt=attempt.token, lease=steps.LEASE + meanwhile) == 1
             )
 
         return self._connection.run(role, work)
@@ -421,7 +418,7 @@ class Ledger(LedgerReader):
             row = guards.lock_epoch(tx, epoch.pipeline, epoch.id)
             if row["state"] != EpochState.COMMITTED:
                 return False
-            return tx.do("renew_publisher_lease", **guards.key(epoch), sink=sink, lease=attempts.LEASE) == 1
+            return tx.do("renew_publisher_lease", **guards.key(epoch), sink=sink, lease=steps.LEASE) == 1
 
         return self._connection.run(role, work)
 
@@ -548,7 +545,7 @@ class Ledger(LedgerReader):
                 return to_epoch(row)
             guards.require_undecided(row, "void")
             guards.require_attempt(row, only, "void")
-            return to_epoch(attempts.void_epoch(tx, row, reason))
+            return to_epoch(steps.void_epoch(tx, row, reason))
 
         return self._connection.run(Role.OPERATOR, work, reason)
 
@@ -590,7 +587,7 @@ class Ledger(LedgerReader):
                         f"can't forget pipeline {pipeline}: epoch {row['id']} is {row['state']}, and what is decided "
                         "stays; of a pipeline whose DAG is gone nothing is left to do"
                     )
-                attempts.void_epoch(tx, row, reason)
+                steps.void_epoch(tx, row, reason)
             tx.do("forget_pipeline", pipeline=pipeline, actor=tx.actor, reason=reason)
 
         self._connection.run(Role.OPERATOR, work, reason)
@@ -621,17 +618,17 @@ class Ledger(LedgerReader):
             if row["attempt"] != only and (row["plan"], row["reason"]) == (planned, reason):
                 return to_epoch(row)  # done before: the answer was lost
             guards.require_attempt(row, only, "replan")
-            plans.require_joins(tx, row, plan)
-            row = attempts.open_attempt(tx, row, Role.OPERATOR, reason=reason)
+            steps.require_joins(tx, row, plan)
+            row = steps.open_attempt(tx, row, Role.OPERATOR, reason=reason)
             if run is not None:
-                attempts.save_run(tx, run, Attempt(pipeline, epoch, row["attempt"]))
+                steps.save_run(tx, run, Attempt(pipeline, epoch, row["attempt"]))
             key = {"pipeline": pipeline, "epoch": epoch}
             for sink, spec in row["plan"]["sinks"].items():  # an old prepare may still be at work there
                 tx.do("save_planned_sink", pipeline=pipeline, sink=sink, spec=Jsonb(spec))
             tx.do("discard_seal", **key, attempt=row["attempt"])
             tx.do("delete_participants", **key)
             tx.do("release_claims", **key)
-            plans.freeze_plan(tx, row, plan, claims)
+            steps.freeze_plan(tx, row, plan, claims)
             return to_epoch(
                 require_row(tx.one("replan_epoch", **key, plan=Jsonb(planned), attempt=row["attempt"], reason=reason))
             )
@@ -657,11 +654,11 @@ class Ledger(LedgerReader):
             guards.require_state(row, EpochState.PLANNED, "merge")
             guards.require_attempt(row, stuck.attempt, "merge")
             guards.require_lease(tx, row, run)
-            plans.require_joins(tx, row, plan)
-            row = attempts.open_attempt(tx, row, Role.BEGIN, run=run, reason=reason)
+            steps.require_joins(tx, row, plan)
+            row = steps.open_attempt(tx, row, Role.BEGIN, run=run, reason=reason)
             mine.add(row["attempt"])
             for source, wanted in claims.items():
-                plans.claim_files(tx, stuck.pipeline, stuck.id, source, wanted)
+                steps.claim_files(tx, stuck.pipeline, stuck.id, source, wanted)
             tx.one("act_as", role=Role.OPERATOR.value)  # nobody else freezes a plan anew
             found = tx.one("merge_epoch", **guards.key(stuck), plan=Jsonb(plan.to_json()), attempt=row["attempt"])
             return to_epoch(require_row(found))
@@ -736,7 +733,7 @@ class Ledger(LedgerReader):
         def work(tx: Transaction) -> None:
             guards.lock_pipeline(tx, pipeline)
             tx.do("advance_epoch_number", pipeline=pipeline, beyond=beyond)
-            attempts.advance_token_sequence(tx, pipeline, beyond, token)
+            steps.advance_token_sequence(tx, pipeline, beyond, token)
             values = {"details": Jsonb(found), "actor": tx.actor, "reason": reason}
             tx.do("insert_pipeline_change", pipeline=pipeline, change="renumbered", **values)
 
@@ -795,13 +792,13 @@ class Ledger(LedgerReader):
 
     def require_unstarted(self, pipeline: str, savepoint_hash: str) -> bool:
         """False if it began with this very savepoint. Raises `IllegalTransition` if it has epochs, or another one."""
-        return self._connection.run(Role.OPERATOR, lambda tx: pipelines.is_unstarted(tx, pipeline, savepoint_hash))
+        return self._connection.run(Role.OPERATOR, lambda tx: steps.is_unstarted(tx, pipeline, savepoint_hash))
 
     def start_from(self, pipeline: str, savepoint: Json, savepoint_hash: str) -> None:
         """The pipeline's first epoch goes on from `savepoint`. Raises `IllegalTransition` as `require_unstarted`."""
 
         def work(tx: Transaction) -> None:
-            if pipelines.is_unstarted(tx, pipeline, savepoint_hash):
+            if steps.is_unstarted(tx, pipeline, savepoint_hash):
                 values = {"savepoint": Jsonb(savepoint), "hash": savepoint_hash, "actor": tx.actor}
                 tx.do("insert_savepoint", pipeline=pipeline, **values)
 

@@ -9,12 +9,10 @@ from typing import TypeVar
 
 from psycopg2.extras import Json as Jsonb
 
-import lockstep.ledger._attempts as attempts
-import lockstep.ledger._plans as plans
+import lockstep.ledger._steps as steps
 from lockstep.epoch import Claim, Generation, Interval, Json, Plan, Vote
 from lockstep.errors import IllegalTransition, LedgerConflict
-from lockstep.ledger._connection import Transaction, connect_as_owner, require_schema
-from lockstep.ledger._statements import statement
+from lockstep.ledger._connection import Transaction, connect_as_owner, require_schema, statement
 from lockstep.states import Role
 
 T = TypeVar("T")
@@ -87,10 +85,10 @@ def write_epochs(tx: Transaction, pipeline: str, epochs: Sequence[RebuiltEpoch],
         if one.kept is not None:
             tx.do("retain_wal", pipeline=pipeline, epoch=one.id, wal=one.kept[0], bytes=one.kept[1], stays=True)
         for source, claims in one.claims.items():
-            plans.claim_files(tx, pipeline, one.id, source, claims)
+            steps.claim_files(tx, pipeline, one.id, source, claims)
         for sink, spec in one.plan.sinks.items():
             tx.do("save_planned_sink", pipeline=pipeline, sink=sink, spec=Jsonb(spec))
-    attempts.skip_tokens(tx, pipeline, token + MARGIN)
+    steps.skip_tokens(tx, pipeline, token + MARGIN)
     tx.one("act_as", role=Role.OPERATOR.value)
 
 

@@ -10,8 +10,8 @@ import lockstep.ledger._guards as guards
 from lockstep.definition.wal_retention import KeptWals
 from lockstep.epoch import ChangedFile, Epoch, Interval, Json, KeyedBy, Outcome, Participant, Plan, RunKey, Verdict
 from lockstep.ledger._connection import Row
-from lockstep.ledger._reader import LedgerReader
 from lockstep.ledger._rows import to_epoch, to_participant, to_verdict
+from lockstep.ledger.reader import LedgerReader
 from lockstep.observability import suggestions
 from lockstep.states import UNDECIDED, EpochState, ParticipantState, Role
 

@@ -23,7 +23,7 @@ from lockstep.distribution import DISTRIBUTION
 from lockstep.epoch import Epoch, Json
 from lockstep.errors import InvalidPipeline, LockstepError, RestateRefused, UnknownEpoch
 from lockstep.ledger import Ledger, migrate
-from lockstep.ledger.condition import LedgerCondition, examine_ledger
+from lockstep.ledger.administration import LedgerCondition, examine_ledger
 from lockstep.ledger.report import PipelineStatus, Report
 from lockstep.observability import suggestions
 from lockstep.pipeline import Pipeline

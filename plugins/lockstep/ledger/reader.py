@@ -1,8 +1,8 @@
-"""What can be asked of the ledger. Nothing here changes it."""
+"""Read access to the ledger."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -25,11 +25,37 @@ from lockstep.epoch import (
     Verdict,
 )
 from lockstep.errors import AlreadyDecided, LedgerRefused, UnknownEpoch
-from lockstep.ledger._arrays import chunks, texts
 from lockstep.ledger._connection import LedgerConnection, Row, Transaction
-from lockstep.ledger._rows import to_epoch, to_kept_wal, to_last_shown, to_participant, to_pending_event, to_verdict
-from lockstep.ledger.settings import Override, SinkSettings
+from lockstep.ledger._rows import (
+    chunks,
+    texts,
+    to_epoch,
+    to_kept_wal,
+    to_last_shown,
+    to_participant,
+    to_pending_event,
+    to_verdict,
+)
 from lockstep.states import DECIDED, Role
+
+
+@dataclass(frozen=True)
+class SinkSettings:
+    """`deployed`: a spec with these arguments alone; None before any `begin`. `override`: goes before it."""
+
+    deployed: Json | None
+    override: Mapping[str, Json]
+
+
+@dataclass(frozen=True)
+class Override:
+    """A person's word on one sink. `settings` empty: what was said before is taken back."""
+
+    sink: str
+    settings: Mapping[str, Json]
+    actor: str
+    reason: str
+    at: datetime
 
 
 @dataclass(frozen=True)
