@@ -169,7 +169,7 @@ def test_a_staging_that_makes_a_file_twice_is_refused(
     def overwrite(self: object, path: str, data: bytes) -> None:
         (moved.staging_folder / path).write_bytes(data)
 
-    monkeypatch.setattr("lockstep.wal._local_storage.LocalStorage.create", overwrite)
+    monkeypatch.setattr("lockstep.wal.storages.LocalStorage.create", overwrite)
     [found] = amiss()
     assert "lets a file be made twice" in found["says"]
     assert list(moved.staging_folder.glob("_tried*")) == []

@@ -24,11 +24,10 @@ from lockstep.sources.tables._mariadb_reading import SelectOut
 from lockstep.sources.tables._postgres_reading import CopyOut
 from lockstep.spark.partitions import ship
 from lockstep.spark.stream_ranges import RangeReader, _frozen
-from lockstep.wal._early_digests import EpochColumn
-from lockstep.wal.executor_reading import read_files
-from lockstep.wal.found_files import FoundFiles, Place, find_file
+from lockstep.wal.file_digests import EpochColumn, FoundFiles, Place, find_file
+from lockstep.wal.reading import read_files
 from lockstep.wal.request import StageResult
-from lockstep.wal.staging import storage_at
+from lockstep.wal.storages import storage_at
 from tests.spark.pipelines import pipeline_of
 from tests.spark.staged import csv, request_of
 

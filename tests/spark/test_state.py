@@ -40,8 +40,8 @@ from lockstep.protocol.stage import stage
 from lockstep.run import in_process
 from lockstep.sinks import FileSink
 from lockstep.sources import FileSource, OpenSource, Source, SourceContext
+from lockstep.wal.manifest import StateVersion
 from lockstep.wal.staging import Staging
-from lockstep.wal.state_manifest import StateVersion
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

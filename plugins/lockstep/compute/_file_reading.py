@@ -12,12 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lockstep.compute._local_rows import frame_of
-from lockstep.wal._early_digests import EpochColumn
 from lockstep.wal._storage import Storage, is_wal_file
-from lockstep.wal.executor_reading import TOLD, read_files
-from lockstep.wal.found_files import FoundFiles, Place
+from lockstep.wal.file_digests import EpochColumn, FoundFiles, Place
+from lockstep.wal.reading import TOLD, read_files
 from lockstep.wal.request import StageRequest, from_hadoop_uri
-from lockstep.wal.staging import storage_at
+from lockstep.wal.storages import storage_at
 
 _log = logging.getLogger(__name__)
 _TASKS = 10_000  #: of the job, at most

@@ -19,7 +19,7 @@ from lockstep.sinks.adopting import AdoptingSink
 from lockstep.sinks.base import Sink
 from lockstep.sinks.compacting import CompactingTable, fence
 from lockstep.sinks.open_sink import OpenSink
-from lockstep.wal.home_staging import HomeStaging
+from lockstep.wal.table_staging import HomeStaging
 
 _log = logging.getLogger(__name__)
 

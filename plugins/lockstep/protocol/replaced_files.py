@@ -24,8 +24,7 @@ from lockstep.sinks.base import Sink
 from lockstep.sinks.compacting import CompactingTable, Expiry
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.states import EpochState
-from lockstep.wal.compaction_folder import ROOT
-from lockstep.wal.home_staging import HomeFolder
+from lockstep.wal.table_staging import ROOT, HomeFolder
 
 _log = logging.getLogger(__name__)
 

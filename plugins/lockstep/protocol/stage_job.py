@@ -15,11 +15,10 @@ from lockstep.protocol.runtime import Runtime
 from lockstep.protocol.state_versions import BaseState, blame_state, sealed_state, state_request
 from lockstep.protocol.table_staging import home_requests
 from lockstep.states import DECIDED
-from lockstep.wal._early_digests import EarlyDigests
+from lockstep.wal.file_digests import EarlyDigests
 from lockstep.wal.manifest import Manifest, SourceCount
 from lockstep.wal.request import REQUEST, StageRequest, StageResult, read_result
-from lockstep.wal.sealing import NOTHING_KNOWN
-from lockstep.wal.task_seals import task_seals
+from lockstep.wal.sealing import NOTHING_KNOWN, task_seals
 
 #: Runs the Spark job for the request at this URI and returns when it has ended. Raises when it failed.
 Launch = Callable[[str], None]

@@ -22,10 +22,9 @@ from lockstep.observability import suggestions
 from lockstep.protocol.identity import last_renumbered_token
 from lockstep.protocol.runtime import Runtime
 from lockstep.protocol.sweep import require_known_epoch
-from lockstep.wal.manifest import Manifest
+from lockstep.wal.manifest import Manifest, SealedState, StateFile, StateVersion
 from lockstep.wal.request import StateRequest
 from lockstep.wal.savepoint import START, Savepoint
-from lockstep.wal.state_manifest import SealedState, StateFile, StateVersion
 from lockstep.wal.state_staging import WrittenState
 
 _log = logging.getLogger(__name__)

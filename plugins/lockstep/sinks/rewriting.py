@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from lockstep.errors import CompactionRefused, InvalidPipeline
 from lockstep.wal.digest import RowDigest
 from lockstep.wal.file_facts import FileFacts
-from lockstep.wal.parquet_writer import ParquetWriter
+from lockstep.wal.parquet import ParquetWriter
 
 BATCH_BYTES = 8 << 20  #: of rows as they stand in memory, about
 GROUP_BYTES = 64 << 20  #: of a row group that is written, as it stands in memory: what rewriting needs of it

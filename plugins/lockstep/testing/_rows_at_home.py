@@ -13,12 +13,11 @@ from lockstep.sinks.values import SinkEpoch
 from lockstep.testing._sealed_rows import SealedRows
 from lockstep.wal.digest import digest_batches
 from lockstep.wal.file_facts import FileFacts
-from lockstep.wal.home_staging import HomeStaging
 from lockstep.wal.manifest import OutputManifest, WalFile
-from lockstep.wal.parquet_writer import ParquetWriter
+from lockstep.wal.parquet import ParquetWriter
 from lockstep.wal.reading import OutputBatches
-from lockstep.wal.staging import storage_at
-from lockstep.wal.table_staging import TableStaging
+from lockstep.wal.storages import storage_at
+from lockstep.wal.table_staging import HomeStaging, TableStaging
 
 _FILES = 2  #: of an epoch
 

@@ -23,8 +23,8 @@ from lockstep.sinks.delta._columns import new_columns
 from lockstep.sinks.delta._markers import TxnMarkers
 from lockstep.sinks.delta._places import TablePlace, log_entry
 from lockstep.sinks.delta._statistics import partition_text, statistics
-from lockstep.wal.compaction_folder import CompactionFolder
 from lockstep.wal.file_facts import FileFacts
+from lockstep.wal.table_staging import CompactionFolder
 
 _VECTORS = "deletionVectors"
 _TYPES = ("boolean", "byte", "short", "integer", "long", "string", "date", "timestamp_ntz")
