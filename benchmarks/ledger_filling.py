@@ -113,7 +113,7 @@ def _fill(cursor: Any, size: Size, plans: tuple[Any, Any], say: Callable[[str], 
     cursor.execute("SET synchronous_commit = off")
     cursor.execute("SET maintenance_work_mem = '1GB'")
     cursor.execute(
-        "INSERT INTO lockstep.pipeline (name, identity, last_epoch)"
+        "INSERT INTO lockstep.pipeline (name, keyed_by, last_epoch)"
         " SELECT 'p' || to_char(n, 'FM0000'), CASE n %% 2 WHEN 1 THEN 'interval' ELSE 'cursor' END, %s"
         " FROM generate_series(1, %s) n",
         (size.each, size.pipelines),
@@ -122,7 +122,7 @@ def _fill(cursor: Any, size: Size, plans: tuple[Any, Any], say: Callable[[str], 
     values: dict[str, Any] = {"each": size.each, "pipelines": size.pipelines, "history": size.history}
     values |= {"day": FIRST_DAY, "interval_plan": interval_plan, "cursor_plan": cursor_plan, "every": "1 min"}
     values["summary"] = Json({"outputs": {"rows": {"rows": 7, "digest": "0" * 32}}, "sources": {SOURCE: {"rows": 7}}})
-    cursor.execute("ALTER TABLE lockstep.epoch DROP CONSTRAINT an_interval_has_one_root")
+    cursor.execute("ALTER TABLE lockstep.epoch DROP CONSTRAINT one_root_per_interval")
     started = time.monotonic()
     for first in range(1, size.each + 1, _AT_ONCE):
         part = {**values, "first": first, "last": min(first + _AT_ONCE - 1, size.each)}
@@ -141,7 +141,7 @@ def _fill(cursor: Any, size: Size, plans: tuple[Any, Any], say: Callable[[str], 
         cursor.execute(_CLAIMS, of)
     say("the exclusion constraint …")
     cursor.execute(
-        "ALTER TABLE lockstep.epoch ADD CONSTRAINT an_interval_has_one_root"
+        "ALTER TABLE lockstep.epoch ADD CONSTRAINT one_root_per_interval"
         " EXCLUDE USING gist (pipeline WITH =, span WITH &&) WHERE (span IS NOT NULL AND generation = 0)"
     )
     say("what is finished, as cleanups count it …")

@@ -32,7 +32,7 @@ from lockstep.epoch import Interval
 from lockstep.sinks import DeltaSink
 from lockstep.sinks.values import SinkContext, SinkEpoch
 from lockstep.spark.session import connect
-from lockstep.wal.found_files import FoundFiles
+from lockstep.wal.file_digests import FoundFiles
 from lockstep.wal.manifest import Manifest
 from lockstep.wal.request import HomeRequest, StageRequest
 from lockstep.wal.staging import Staging

@@ -333,7 +333,7 @@ class Vote:
 @dataclass(frozen=True)
 class LastShown:
     """One of the epochs that a sink was last to show, and how its target is known again. `spec`: the sink, as that
-    epoch's plan froze it. `said_lost`: a person has said that a target of this sink lacks it, or a later one."""
+    epoch's plan froze it. `reported_lost`: a person has said that a target of this sink lacks it, or a later one."""
 
     sink: str
     epoch: int
@@ -341,7 +341,7 @@ class LastShown:
     target_id: str
     publication: str
     spec: Json
-    said_lost: bool = False
+    reported_lost: bool = False
 
 
 @dataclass(frozen=True)
@@ -367,8 +367,8 @@ class PendingAssetEvent:
     pipeline: str
     epoch: int
     sink: str
-    shown_at: datetime
-    shown_by: str  #: the actor
+    published_at: datetime
+    published_by: str  #: the actor
     age: timedelta | None = field(default=None, compare=False)  #: by Postgres' clock
     missed: timedelta | None = field(default=None, compare=False)  #: since Airflow was first told of it in vain
     runs: tuple[RunKey, ...] = field(default=(), compare=False)  #: those that came to the epoch

@@ -281,7 +281,7 @@ def test_redefine_keeps_a_persons_word_and_reason_and_prune_says_what_goes_and_w
     monkeypatch.setattr("tests.crash.world.pipeline", world.pipeline, raising=False)
     done = lockstep("redefine", "numbers", "--definition", "tests.crash.world:pipeline", "--reason", "it moved")
     assert (done.exit_code, done.output) == (0, "redefined: numbers\n")
-    kept = world.execute(world.ledger_dsn, "SELECT change, reason, found -> 'sources' FROM lockstep.pipeline_change")
+    kept = world.execute(world.ledger_dsn, "SELECT change, reason, details -> 'sources' FROM lockstep.pipeline_change")
     assert kept == [("redefined", "it moved", ["numbers"])]
     said = lockstep("prune", "--keep", 30, "--dry-run")
     assert said.exit_code == 0, said.output

@@ -148,7 +148,7 @@ def test_a_ledger_of_another_migration_or_older_than_its_sinks_and_a_staging_tha
     world.run(RUN, next(world.days))
     migrated = list[str]()
     with monkeypatch.context() as patch:
-        patch.setattr("lockstep.ledger.condition.migrations", lambda: ((1, "schema", ""), (2, "a newer one", "")))
+        patch.setattr("lockstep.ledger.administration.migrations", lambda: ((1, "schema", ""), (2, "a newer one", "")))
         patch.setattr("lockstep.operations.doctor.migrate", migrated.append)
         result = lockstep("doctor", "--fix")
     assert result.exit_code == 1 and "→ lockstep migrate" in result.output
@@ -169,7 +169,7 @@ def test_a_staging_that_makes_a_file_twice_is_refused(
     def overwrite(self: object, path: str, data: bytes) -> None:
         (moved.staging_folder / path).write_bytes(data)
 
-    monkeypatch.setattr("lockstep.wal._local_storage.LocalStorage.create", overwrite)
+    monkeypatch.setattr("lockstep.wal.storages.LocalStorage.create", overwrite)
     [found] = amiss()
     assert "lets a file be made twice" in found["says"]
     assert list(moved.staging_folder.glob("_tried*")) == []

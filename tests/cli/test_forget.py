@@ -111,7 +111,7 @@ def test_nobody_forgets_by_hand_what_has_an_epoch(world: World) -> None:
     with pytest.raises(psycopg2.Error, match="epochs that are not void"):
         world.execute(
             world.ledger_dsn,
-            "UPDATE lockstep.pipeline SET forgotten_at = now(), forgotten_by = 'me', forgotten_why = 'hm', "
+            "UPDATE lockstep.pipeline SET forgotten_at = now(), forgotten_by = 'me', forgotten_reason = 'hm', "
             "swept_until = now()",
         )
 

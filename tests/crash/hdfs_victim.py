@@ -11,7 +11,7 @@ from lockstep.connections.hdfs.file_system import Found, HdfsFileSystem
 from lockstep.errors import StageFailed
 from lockstep.sinks.files import files
 from lockstep.wal._storage import tree
-from lockstep.wal.staging import storage_at
+from lockstep.wal.storages import storage_at
 from tests.crash.s3_victim import S3World, main, write_by
 from tests.crash.world import Rows
 

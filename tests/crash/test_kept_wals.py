@@ -76,7 +76,9 @@ def kept(world: World) -> list[int]:
 
 def pass_time(world: World, epoch: int, time: timedelta) -> None:
     world.execute(
-        world.ledger_dsn, "UPDATE lockstep.kept_wal SET kept_at = kept_at - %s WHERE epoch = %s", (time, epoch)
+        world.ledger_dsn,
+        "UPDATE lockstep.retained_wal SET retained_at = retained_at - %s WHERE epoch = %s",
+        (time, epoch),
     )
 
 

@@ -150,7 +150,7 @@ def test_a_pipeline_goes_on_and_no_row_is_doubled_or_lost(world: World, database
     assert found.refused == () and [one.id for one in found.epochs] == [1, 2]
     require_held(world)
     assert rebuilt(world).epochs == found.epochs
-    kept = "SELECT change, reason, found FROM lockstep.pipeline_change"
+    kept = "SELECT change, reason, details FROM lockstep.pipeline_change"
     assert world.execute(world.ledger_dsn, kept) == [("rebuilt", REASON, found.to_json())]
     assert any("late" in one for one in found.unproven)
     moves = "SELECT target_state, reason FROM lockstep.transition WHERE epoch = 1 AND sink IS NULL ORDER BY id"

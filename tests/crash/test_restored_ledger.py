@@ -442,7 +442,8 @@ def test_no_number_is_given_out_twice_and_the_history_says_who_lifted_them(resto
     again = _renumbered(restored)
     assert (again.epoch, again.token) == (found.epoch, found.token)
     kept = restored.execute(
-        restored.ledger_dsn, "SELECT change, reason, (found ->> 'token')::int FROM lockstep.pipeline_change ORDER BY id"
+        restored.ledger_dsn,
+        "SELECT change, reason, (details ->> 'token')::int FROM lockstep.pipeline_change ORDER BY id",
     )
     assert kept == [("renumbered", "the disk of the ledger was lost", found.token)] * 2
     [(taken,)] = restored.execute(restored.ledger_dsn, "SELECT max(token) FROM lockstep.execution")

@@ -23,8 +23,8 @@ from lockstep.protocol.runtime import Runtime
 from lockstep.protocol.stage_job import Launch
 from lockstep.sinks import FileSink
 from lockstep.sinks.files import files
+from lockstep.wal.manifest import SealedState
 from lockstep.wal.request import RESULT, read_request
-from lockstep.wal.state_manifest import SealedState
 from stack.postgres import PostgresServer
 from tests.crash import state_world
 from tests.crash.state_world import ROWS, StateWorld, add_up

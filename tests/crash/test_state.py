@@ -23,9 +23,9 @@ from lockstep.protocol.pack import Member, move_pack
 from lockstep.protocol.restage import restage
 from lockstep.protocol.stage_job import Launch
 from lockstep.states import UNDECIDED
-from lockstep.wal._object_storage import ObjectStorage
 from lockstep.wal.request import read_request
 from lockstep.wal.state_staging import BUCKET, StateStaging
+from lockstep.wal.storages import ObjectStorage
 from tests.crash.recording import recorded
 from tests.crash.state_world import StateWorld, add_up, write_without_state
 from tests.crash.victims import Action, Hit, hits_of, in_turn, sacrifice

@@ -477,5 +477,6 @@ def age(ledger: Ledger, by: timedelta) -> None:
 
     with closing(psycopg2.connect(ledger._connection.dsn)) as connection, connection, connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE lockstep.pending_asset_event SET shown_at = shown_at - %s, missed_at = missed_at - %s", (by, by)
+            "UPDATE lockstep.pending_asset_event SET published_at = published_at - %s, missed_at = missed_at - %s",
+            (by, by),
         )

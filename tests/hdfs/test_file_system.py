@@ -15,9 +15,8 @@ import pytest
 from lockstep.connections.hdfs.address import HdfsAddress
 from lockstep.connections.hdfs.file_system import HdfsFileSystem, _os_error
 from lockstep.errors import StagingRefused, StoreRefused
-from lockstep.wal._hdfs_storage import HdfsStorage
 from lockstep.wal._storage import Entry, Kind
-from lockstep.wal.staging import storage_at
+from lockstep.wal.storages import HdfsStorage, storage_at
 from stack.hdfs import HdfsServer
 from tests.proxy import CuttingProxy
 from tests.sampling import Sampling

@@ -108,7 +108,7 @@ def cleaned(ledger: Ledger, epoch: Epoch) -> Epoch:
 
 #: tables that hold what a ledger has of its epochs: a new one is to be emptied between tests, too
 OF_EPOCHS = (
-    *("claim", "kept_wal", "pending_asset_event", "participant", "run", "transition"),
+    *("claim", "retained_wal", "pending_asset_event", "participant", "run", "transition"),
     *("execution", "planned_sink", "planned_source", "verdict", "epoch"),
 )
 

@@ -13,8 +13,7 @@ import pytest
 from lockstep.epoch import Attempt, Epoch, KeyedBy
 from lockstep.errors import LedgerRefused, LedgerUnavailable
 from lockstep.ledger import Ledger, migrate
-from lockstep.ledger._connection import Transaction
-from lockstep.ledger._statements import migrations
+from lockstep.ledger._connection import Transaction, migrations
 from lockstep.states import EpochState, Role
 from stack.postgres import PostgresServer
 from tests.ledger.epochs import FLIGHTS, Sql, attempt_of, planned, voted

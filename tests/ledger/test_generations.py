@@ -161,16 +161,16 @@ def test_by_hand_nobody_replaces_without_a_decision_or_changes_whose_place_it_ta
     new = voted(ledger, restated(ledger, old))
     sql.act_as("commit")
     sql("UPDATE lockstep.epoch SET state = 'committed' WHERE id = %s", new.id)
-    with pytest.raises(psycopg2.Error, match="is not replaced"):
+    with pytest.raises(psycopg2.Error, match="is not marked as replaced"):
         sql.commit()
     sql.rollback()
     sql.act_as("commit")
-    with pytest.raises(psycopg2.Error, match="nothing takes the place"):
+    with pytest.raises(psycopg2.Error, match="no committed epoch replaces"):
         sql("UPDATE lockstep.epoch SET state = 'replaced' WHERE id = %s", old.id)
     sql.rollback()
     for change in ("generation = 2", "replaces = id", "root = id", "restate_reason = 'x'", "restores = replaces"):
         sql.act_as("operator")
-        with pytest.raises(psycopg2.Error, match="keeps its generation"):
+        with pytest.raises(psycopg2.Error, match="is immutable"):
             sql(f"UPDATE lockstep.epoch SET {change} WHERE id = %s", new.id)
         sql.rollback()
 
@@ -221,7 +221,7 @@ def test_a_generation_refers_only_to_a_kept_wal_of_its_range(ledger: Ledger, sql
     current = _kept(ledger, restated(ledger, old, claims=["a", "late"]))
     with pytest.raises(WalGone, match="isn't kept"):
         _restored(ledger, current, old)
-    with pytest.raises(IllegalTransition, match="its WAL is not kept"):  # it is, but shown
+    with pytest.raises(IllegalTransition, match="its WAL is not retained"):  # it is, but shown
         _restored(ledger, current, current)
     last = cleaned(ledger, restated(ledger, current, RunKey("flights", "3"), claims=["a"]))
     again = _restored(ledger, last, current)
@@ -237,8 +237,8 @@ def test_nobody_lets_go_of_a_wal_that_a_generation_refers_to(ledger: Ledger, sql
     current = cleaned(ledger, restated(ledger, old))
     again = _restored(ledger, current, old)
     assert ledger.due_wals(FLIGHTS) == [], "whatever the pipeline says of how long WALs stay"
-    for by_hand in ("UPDATE lockstep.kept_wal SET expired_at = now()", "DELETE FROM lockstep.kept_wal"):
-        with pytest.raises(psycopg2.Error, match="is referred to"):
+    for by_hand in ("UPDATE lockstep.retained_wal SET expired_at = now()", "DELETE FROM lockstep.retained_wal"):
+        with pytest.raises(psycopg2.Error, match="is referenced"):
             sql(by_hand)
         sql.rollback()
     shown = _kept(ledger, again)

@@ -224,7 +224,7 @@ def test_a_new_attempt_ends_the_turn_and_a_zombie_does_not_get_it_back(ledger: L
 def test_the_database_itself_refuses_two_epochs_with_the_turn(ledger: Ledger, sql: Sql) -> None:
     asking(ledger, staged(ledger, 1))
     staged(ledger, 2)
-    with pytest.raises(psycopg2.errors.ExclusionViolation, match="one_epoch_has_the_turn"):
+    with pytest.raises(psycopg2.errors.ExclusionViolation, match="one_turn_per_pipeline"):
         sql("UPDATE lockstep.participant SET turn = true WHERE epoch = 2 AND sink = 'delays'")
     sql.rollback()
     sql("UPDATE lockstep.participant SET turn = true WHERE epoch = 1 AND sink = 'delays'")

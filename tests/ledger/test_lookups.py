@@ -13,7 +13,7 @@ import pytest
 
 import lockstep.ledger
 from lockstep.ledger import migrate
-from lockstep.ledger._statements import statement
+from lockstep.ledger._connection import statement
 from stack.postgres import PostgresServer
 from tests.ledger.epochs import Sql, day
 
@@ -59,7 +59,7 @@ HOT = [
     "find_pipeline_change",
     "find_predecessor",
     "find_predecessor_of_sink",
-    "list_last_standing",
+    "list_predecessors",
     "find_source_before",
     "find_source_after",
     "find_abandoned_epoch",
@@ -68,22 +68,22 @@ HOT = [
     "count_in_flight",
     "find_run",
     "find_lease",
-    "find_unclaimed",
+    "list_unclaimed_paths",
     "find_claims",
-    "find_heads",
-    "find_claimants",
+    "find_claimed_heads",
+    "find_conflicting_claims",
     "find_any_claim",
     "find_any_keyed_state",
     "find_executions",
     "find_own_execution",
     "list_participants",
-    "list_last_shown",
+    "list_last_published",
     "list_publishers",
     "list_transitions",
     "list_epochs",
-    "list_line",
-    "list_shown_epochs",
-    "find_last_word",
+    "list_timeline",
+    "list_epoch_times",
+    "find_last_note",
     "find_verified",
     "list_dags",
     "list_pipelines_of_dag",
@@ -152,16 +152,16 @@ def test_a_hot_lookup_reads_an_index_and_few_rows(full: Sql, subtests: pytest.Su
 
 def test_nothing_walks_through_old_replaced_or_finished_epochs(full: Sql) -> None:
     require_few_rows(full, "list_epochs", pipelines=["clicks"], before=EPOCHS // 2, unfinished=0)
-    require_few_rows(full, "list_line", pipeline="clicks", before=EPOCHS // 2)
-    require_few_rows(full, "list_last_standing", pipeline="summed", epoch=DAYS)
+    require_few_rows(full, "list_timeline", pipeline="clicks", before=EPOCHS // 2)
+    require_few_rows(full, "list_predecessors", pipeline="summed", epoch=DAYS)
     found = {"pipeline": "summed", "epoch": DAYS, "limit": 4}
-    full._cursor.execute("SELECT id FROM (" + statement("list_last_standing") + ") AS found", found)
+    full._cursor.execute("SELECT id FROM (" + statement("list_predecessors") + ") AS found", found)
     assert full._cursor.fetchall() == [(DAYS,), (5,), (4,), (3,)]
     for source in ("landing", "gone", "new"):
         require_few_rows(full, "find_source_before", pipeline="clicks", source=source)
     for pipeline in ("clicks", "flights"):
         full._cursor.execute(statement("count_finished"), {"pipeline": pipeline})
-        for name in ("count_states", "find_holes", "list_shown"):  # of which the finished ones were counted
+        for name in ("count_states", "find_gaps", "list_freshness"):  # of which the finished ones were counted
             require_few_rows(full, name, pipelines=[pipeline])
 
 

@@ -39,7 +39,7 @@ def test_a_sink_is_untold_from_its_publication_until_it_is_found_told(ledger: Le
     show(ledger, epoch, SINKS[0])
     assert not sinks(ledger), "recorded again it is no news"
     show(ledger, epoch, SINKS[1])
-    assert [(one.sink, one.shown_by) for one in ledger.pending_events(FLIGHTS, [1, 2])] == [(SINKS[1], "tester")]
+    assert [(one.sink, one.published_by) for one in ledger.pending_events(FLIGHTS, [1, 2])] == [(SINKS[1], "tester")]
 
 
 def test_only_of_a_pipeline_that_a_dag_moves_something_is_untold_whoever_restates_it(ledger: Ledger) -> None:
@@ -69,7 +69,7 @@ def test_a_sink_of_which_nothing_can_be_told_keeps_no_other_from_its_turn(ledger
     for number in range(1, 4):
         published(ledger, planned(ledger, number, RunKey("flights", f"run {number}")))
     published(ledger, clicked(ledger, 0, RunKey("clicks", "first")))
-    sql("UPDATE lockstep.pending_asset_event SET shown_at = now() - interval '8 days' WHERE pipeline = %s", FLIGHTS)
+    sql("UPDATE lockstep.pending_asset_event SET published_at = now() - interval '8 days' WHERE pipeline = %s", FLIGHTS)
     sql.commit()
     first = {(one.pipeline, one.sink, one.epoch) for one in ledger.all_pending_events(4)}
     assert first == {(pipeline, sink, 1) for pipeline in (FLIGHTS, CLICKS) for sink in SINKS}

@@ -16,7 +16,7 @@ import pytest
 from lockstep.epoch import Attempt, Epoch, RunKey, Vote
 from lockstep.errors import EpochBusy, Fenced, KeysHeld, NotPrepared
 from lockstep.ledger import Ledger, migrate
-from lockstep.ledger._statements import migrations
+from lockstep.ledger._connection import migrations
 from lockstep.states import UNDECIDED, EpochState, Role
 from stack.postgres import PostgresServer
 from tests.ledger.epochs import CLICKS, FLIGHTS, SINKS, Sql, a_plan, attempt_of, day, planned, seal, vote

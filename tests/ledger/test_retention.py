@@ -13,8 +13,8 @@ import pytest
 from lockstep.epoch import KeyedBy
 from lockstep.errors import LedgerRefused, LedgerUnavailable
 from lockstep.ledger import Ledger, migrate
+from lockstep.ledger.administration import prune
 from lockstep.ledger.report import Report
-from lockstep.ledger.retention import prune
 from lockstep.states import EpochState, Role
 from stack.postgres import PostgresServer
 from tests.ledger.epochs import FLIGHTS, Sql, attempt_of, cleaned, planned, published
@@ -88,7 +88,7 @@ def test_no_part_of_the_history_can_be_changed(kept: Ledger, dsn: str, by_hand: 
     by_hand.commit()
     for (table,) in [("lockstep.transition",), *parts]:
         for change in ("UPDATE {} SET reason = 'x'", "DELETE FROM {}", "TRUNCATE {}"):
-            said = "what the ledger has recorded stays"
+            said = "recorded rows of the ledger are immutable"
             with subtests.test(change.format(table)), pytest.raises(psycopg2.Error, match=said):
                 by_hand(change.format(table))
             by_hand.rollback()
@@ -157,7 +157,7 @@ def test_only_the_owner_prunes(kept: Ledger, dsn: str, by_hand: Sql) -> None:
 def test_whoever_holds_the_history_is_not_waited_for_long(
     kept: Ledger, dsn: str, by_hand: Sql, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lockstep.ledger.retention._LOCK_SECONDS", 0.1)
+    monkeypatch.setattr("lockstep.ledger.administration._LOCK_SECONDS", 0.1)
     finish(kept, 1)
     shift(by_hand, 500)
     by_hand("LOCK TABLE lockstep.transition IN ROW EXCLUSIVE MODE")
@@ -176,7 +176,7 @@ def counted(dsn: str, sql: Sql) -> tuple[Any, Any]:
     told, lags = [], []
     for forget in (False, True):
         if forget:
-            sql("DELETE FROM lockstep.finished")
+            sql("DELETE FROM lockstep.finished_rollup")
             sql.commit()
         found = Report(dsn).pipeline(FLIGHTS)
         assert found is not None and found.shown is not None
@@ -196,7 +196,7 @@ def test_what_is_finished_is_counted_once_and_status_tells_the_same(
     finish(kept, 9, 12)
     stuck = published(kept, planned(kept, 20))
     finish(kept, 21, 23)
-    assert by_hand.one("SELECT below FROM lockstep.finished") == stuck.id
+    assert by_hand.one("SELECT below_epoch FROM lockstep.finished_rollup") == stuck.id
     by_hand.commit()
     first, again = counted(dsn, by_hand)
     assert first == again
@@ -213,10 +213,10 @@ def test_an_epoch_that_is_not_finished_is_never_counted_as_one(
     monkeypatch.setattr("lockstep.ledger.ledger._COUNT_EVERY", 1)
     old = planned(kept, 1)
     finish(kept, 2, 3)
-    assert by_hand("SELECT below FROM lockstep.finished") == []
+    assert by_hand("SELECT below_epoch FROM lockstep.finished_rollup") == []
     by_hand.commit()
     kept.raise_attempt(FLIGHTS, old.id, Role.OPERATOR)
     kept.void_epoch(FLIGHTS, old.id, "given up")
     assert attempt_of(kept.epoch(FLIGHTS, old.id)).token > old.attempt
     finish(kept, 4)
-    assert by_hand("SELECT below, cleaned, void FROM lockstep.finished") == [(5, 3, 1)]
+    assert by_hand("SELECT below_epoch, cleaned, void FROM lockstep.finished_rollup") == [(5, 3, 1)]

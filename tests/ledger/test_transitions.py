@@ -185,4 +185,4 @@ def test_nothing_is_decided_voted_or_published_by_hand_too_early(ledger: Ledger,
     vote_all(ledger, new)
     show(ledger, ledger.commit_epoch(attempt_of(new)), SINKS[0])
     sql.act_as("publish")
-    assert "has not published" in refused(sql, "UPDATE lockstep.epoch SET state = 'published'")
+    assert "is not published in every sink" in refused(sql, "UPDATE lockstep.epoch SET state = 'published'")

@@ -210,7 +210,7 @@ def test_the_tables_refuse_a_vote_and_a_decision_from_whoever_writes_to_them(
     with sql.unwatched():
         sql("UPDATE lockstep.participant SET execution = 10000000")
     sql.act_as("prepare")
-    with pytest.raises(psycopg2.Error, match="no verdict of theirs"):
+    with pytest.raises(psycopg2.Error, match="no verdict that passed"):
         sql(
             "UPDATE lockstep.participant SET state = 'prepared', token = execution, attempt = %s, target_id = 't'"
             " WHERE sink = 'warehouse'",
@@ -224,7 +224,7 @@ def test_the_tables_refuse_a_vote_and_a_decision_from_whoever_writes_to_them(
     with sql.unwatched():
         sql("DELETE FROM lockstep.verdict")
     sql.act_as("commit")
-    with pytest.raises(psycopg2.Error, match="no verdict of theirs"):
+    with pytest.raises(psycopg2.Error, match="no verdict that passed"):
         sql("UPDATE lockstep.epoch SET state = 'committed'")
 
 

@@ -17,7 +17,8 @@ import pytest
 from lockstep.connections.object_store.client import open_mark
 from lockstep.connections.object_store.store import Children, ObjectChanged, ObjectStore, UnreadableKey
 from lockstep.errors import StoreRefused
-from lockstep.wal.staging import Staging, storage_at
+from lockstep.wal.staging import Staging
+from lockstep.wal.storages import storage_at
 from stack.s3 import S3Server
 from tests.s3_proxy import Fault, S3Proxy
 

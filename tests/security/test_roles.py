@@ -17,7 +17,7 @@ from lockstep.epoch import RunKey
 from lockstep.errors import LedgerRefused
 from lockstep.ledger import migrate
 from lockstep.ledger._connection import connect
-from lockstep.ledger.condition import examine_ledger
+from lockstep.ledger.administration import examine_ledger
 from lockstep.ledger.rebuilding import adopt_deployment
 from lockstep.ledger.report import Report
 from lockstep.operations.verify import verify
@@ -126,7 +126,7 @@ def test_a_role_that_may_call_what_the_first_migrations_brought_needs_no_more_of
     execute(owner, "REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA lockstep FROM PUBLIC")
     assert not examine_ledger(granted.dsn("lockstep_tasks")).may_write
     for function in (
-        "require_legal(text, text, text)",
+        "require_legal_transition(text, text, text)",
         "require_verdict(lockstep.epoch)",
         "require_votes(text, bigint, bigint)",
         "write_transition(text, bigint, text, text, text, bigint, bigint)",
@@ -167,7 +167,7 @@ def test_only_the_owner_migrates_a_ledger_and_gives_an_empty_one_the_id_of_a_los
     adopt_deployment(admin.dsn("lockstep_owner"), lost)
     with closing(Report(admin.dsn("lockstep_reader"))) as report:
         assert report.deployment() == lost
-    with pytest.raises(psycopg2.Error, match="stays"):
+    with pytest.raises(psycopg2.Error, match="is immutable"):
         execute(admin.dsn("lockstep_owner"), "UPDATE lockstep.deployment SET id = gen_random_uuid()")
     # what a DSN says of its sessions stands beside what the ledger needs
     execute(admin.ledger, "GRANT lockstep_owner TO lockstep_tasks")

@@ -14,7 +14,7 @@ from lockstep.epoch import Epoch, Plan, RunKey
 from lockstep.features import merging, restating
 from lockstep.ledger import Ledger
 from lockstep.ledger import _guards as guards
-from lockstep.ledger._statements import statement
+from lockstep.ledger._connection import statement
 from lockstep.protocol import abort, begin, cleanup, commit, prepare, publish, recover, stage, sweep
 from lockstep.protocol.runtime import Runtime
 from lockstep.sinks.values import SinkEpoch

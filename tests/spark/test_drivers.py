@@ -20,7 +20,7 @@ from lockstep.compute.stage import stage_epoch
 from lockstep.errors import BadRecords, InvalidPipeline, SparkRefused, StageFailed
 from lockstep.pipeline import Pipeline
 from lockstep.spark.session import cancel, connect
-from lockstep.wal.found_files import FILES, FoundFiles
+from lockstep.wal.file_digests import FILES, FoundFiles
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.request import ERROR, REQUEST, RESULT, StageRequest, StageResult, read_error
 from stack.processes import Processes

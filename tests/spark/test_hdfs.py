@@ -16,9 +16,9 @@ from lockstep.connections.hdfs.file_system import HdfsFileSystem
 from lockstep.sinks import FileSink
 from lockstep.sources import FileSource
 from lockstep.states import EpochState
-from lockstep.wal._parquet import Fingerprint
 from lockstep.wal._storage import Kind, Storage, tree
-from lockstep.wal.staging import storage_at
+from lockstep.wal.parquet import Fingerprint
+from lockstep.wal.storages import storage_at
 from stack.hdfs import HdfsServer
 from tests.sources.landings import OnHdfs
 from tests.spark.test_run_epoch import Shop

@@ -27,7 +27,7 @@ from lockstep.wal._early_digests import EpochColumn
 from lockstep.wal.executor_reading import read_files
 from lockstep.wal.found_files import FoundFiles, Place, find_file
 from lockstep.wal.request import StageResult
-from lockstep.wal.staging import storage_at
+from lockstep.wal.storages import storage_at
 from tests.spark.pipelines import pipeline_of
 from tests.spark.staged import csv, request_of
 

@@ -17,8 +17,8 @@ from lockstep.connections.object_store.store import ObjectStore
 from lockstep.sinks import FileSink
 from lockstep.sources import FileSource
 from lockstep.states import EpochState
-from lockstep.wal._parquet import Fingerprint
 from lockstep.wal._storage import Storage
+from lockstep.wal.parquet import Fingerprint
 from stack.s3 import S3Server
 from tests.s3_proxy import Fault, S3Proxy
 from tests.sampling import Sampling

@@ -41,8 +41,8 @@ from lockstep.protocol.stage import stage
 from lockstep.run import in_process
 from lockstep.sinks import FileSink
 from lockstep.sources import FileSource, OpenSource, Source, SourceContext
+from lockstep.wal.manifest import StateVersion
 from lockstep.wal.staging import Staging
-from lockstep.wal.state_manifest import StateVersion
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -331,13 +331,13 @@ def test_a_seal_whose_state_was_damaged_is_made_anew_by_the_next_attempt(summing
 def test_commit_refuses_state_that_was_not_made_from_the_epoch_before(summing: Summing) -> None:
     first = summing.staged("first")
     with psycopg2.connect(summing.ledger) as tx, tx.cursor() as cursor:
-        cursor.execute("ALTER TABLE lockstep.epoch DISABLE TRIGGER watch_state")
+        cursor.execute("ALTER TABLE lockstep.epoch DISABLE TRIGGER guard_state")
         cursor.execute("UPDATE lockstep.epoch SET based_on = %s", ("f" * 64,))
-        cursor.execute("ALTER TABLE lockstep.epoch ENABLE TRIGGER watch_state")
+        cursor.execute("ALTER TABLE lockstep.epoch ENABLE TRIGGER guard_state")
     with pytest.raises(LedgerConflict, match="its state was made from ffff"):
         summing.decide(first)
     with (
-        pytest.raises(psycopg2.Error, match="was not made from that of the epoch before"),
+        pytest.raises(psycopg2.Error, match="is not based on that of the preceding epoch"),
         psycopg2.connect(summing.ledger) as tx,
         tx.cursor() as cursor,
     ):

@@ -154,7 +154,7 @@ def test_whatever_the_ledger_holds_is_text(
     with closing(psycopg2.connect(dsn)) as connection:
         sql = Sql(connection)
         with sql.unwatched():
-            sql("INSERT INTO lockstep.pipeline (name, identity, last_epoch) VALUES (%s, 'cursor', 1)", HOSTILE)
+            sql("INSERT INTO lockstep.pipeline (name, keyed_by, last_epoch) VALUES (%s, 'cursor', 1)", HOSTILE)
             for table in ("epoch", "participant", "run", "transition"):
                 sql(f"UPDATE lockstep.{table} SET pipeline = %s WHERE pipeline = %s", HOSTILE, CLICKS)
             sql("UPDATE lockstep.epoch SET code_version = %s", HOSTILE)
@@ -206,10 +206,10 @@ def test_a_page_asks_as_much_of_a_long_ledger_as_of_a_short_one(
         page(browser, path)
         assert sorted(name for name, _ in asked) == few[path] and len(asked) <= most, asked
         assert len({name for name, _ in asked}) >= len(asked) - 1, asked
-        assert max(rows for name, rows in asked if name != "list_line") <= 2 * 50, asked
+        assert max(rows for name, rows in asked if name != "list_timeline") <= 2 * 50, asked
     asked.clear()
     text = page(browser, f"{PIPELINE}?limit=200")
-    assert dict(asked)["list_line"] == app.ON_THE_LINE == 1000 and dict(asked)["list_epochs"] == 200
+    assert dict(asked)["list_timeline"] == app.ON_THE_LINE == 1000 and dict(asked)["list_epochs"] == 200
     assert len(elements_of(text)) < 200 * 20 and text.count("<path") == 1, "a thousand bars are one element"
     assert lines_of(text) == list(range(1501, 2501)) and len(rows_of(text)) == 200
 

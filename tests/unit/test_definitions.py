@@ -25,8 +25,8 @@ from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import SinkContext
 from lockstep.sources import FileSource, KafkaSource, MariaDbTableSource, PostgresTableSource
 from lockstep.spark.ddl import struct_of
+from lockstep.wal.manifest import StateVersion, version_of, version_to_json
 from lockstep.wal.request import StateRequest
-from lockstep.wal.state_manifest import StateVersion, version_of, version_to_json
 from lockstep.wal.state_staging import WrittenState
 
 # --- sinks --------------------------------------------------------------------------------------------------------

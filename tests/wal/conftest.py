@@ -15,12 +15,11 @@ from obstore.store import LocalStore
 
 from lockstep.connections.object_store.address import Address
 from lockstep.connections.object_store.store import ObjectStore
-from lockstep.wal import _parquet as parquet
-from lockstep.wal._early_digests import EarlyDigests
-from lockstep.wal._object_storage import ObjectStorage
-from lockstep.wal.found_files import FoundFiles
+from lockstep.wal import parquet as parquet
+from lockstep.wal.file_digests import EarlyDigests, FoundFiles
 from lockstep.wal.manifest import Manifest, SourceCount
 from lockstep.wal.staging import Staging
+from lockstep.wal.storages import ObjectStorage
 from lockstep.wal.table_staging import TableStaging
 from tests.cases import cases
 

@@ -19,9 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstep.errors import InvalidPipeline
-from lockstep.wal import _codecs as codecs
-from lockstep.wal import _lanes as lanes
 from lockstep.wal import digest
+from lockstep.wal import digest as codecs
+from lockstep.wal import digest as lanes
 from lockstep.wal.digest import DIGEST_VERSION, RowDigest, digest_batches
 from tests.cases import cases
 

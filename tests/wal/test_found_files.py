@@ -14,14 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from lockstep.errors import StageFailed
-from lockstep.wal._early_digests import EpochColumn, digest_file
-from lockstep.wal._local_storage import LocalStorage
-from lockstep.wal._parquet import fingerprint
 from lockstep.wal._storage import Storage
-from lockstep.wal.executor_reading import read_files
-from lockstep.wal.found_files import FoundFiles, Place, find_file
+from lockstep.wal.file_digests import EpochColumn, FoundFiles, Place, digest_file, find_file
 from lockstep.wal.manifest import Manifest
+from lockstep.wal.parquet import fingerprint
+from lockstep.wal.reading import read_files
 from lockstep.wal.staging import Staging
+from lockstep.wal.storages import LocalStorage
 from lockstep.wal.table_staging import TableStaging
 from tests.wal.conftest import Staged, rows
 from tests.wal.test_output_homes import EPOCH, folder_of, marked, write
@@ -157,7 +156,7 @@ def test_a_file_that_changes_while_it_is_read_is_not_told_of(
         path.write_bytes(path.read_bytes())
         return digest_file(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("lockstep.wal.found_files.digest_file", digested)
+    monkeypatch.setattr("lockstep.wal.file_digests.digest_file", digested)
     with pytest.raises(OSError, match="changed while it was read"):
         known(job, table)
 

@@ -16,16 +16,14 @@ import pytest
 
 from lockstep.errors import StageFailed, StagingRefused, WalCorrupt
 from lockstep.wal import sealing
-from lockstep.wal._early_digests import DigestedFile, digest_file
-from lockstep.wal._local_storage import LocalStorage
-from lockstep.wal._object_storage import ObjectStorage
 from lockstep.wal._storage import ReadableFile, Storage
 from lockstep.wal.digest import digest_batches
+from lockstep.wal.file_digests import DigestedFile, digest_file
 from lockstep.wal.file_facts import FileFacts
-from lockstep.wal.manifest import Manifest, canonical
-from lockstep.wal.noted_facts import FACTS
+from lockstep.wal.manifest import FACTS, Manifest, canonical
 from lockstep.wal.reading import OutputBatches
 from lockstep.wal.staging import Staging
+from lockstep.wal.storages import LocalStorage, ObjectStorage
 from lockstep.wal.table_staging import TableStaging
 from tests.cases import cases
 from tests.wal.conftest import DEPLOYMENT, Staged, local_store, rows

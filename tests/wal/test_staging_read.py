@@ -16,11 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from lockstep.errors import InvalidPipeline, StagingRefused, StagingUnavailable, WalCorrupt
-from lockstep.wal import _parquet as parquet
-from lockstep.wal._local_storage import LocalStorage
+from lockstep.wal import parquet as parquet
 from lockstep.wal._storage import ReadableFile
 from lockstep.wal.manifest import Manifest, canonical
 from lockstep.wal.reading import OutputBatches, SealedWal
+from lockstep.wal.storages import LocalStorage
 from tests.cases import cases
 
 from .conftest import DEPLOYMENT, Staged, either_storage, either_way, read_in_chunks, rows, staging_of

@@ -16,13 +16,13 @@ import pytest
 
 from lockstep.crash import CrashInjected, CrashPoint
 from lockstep.errors import InvalidPipeline, LockstepError, StageFailed, StagingRefused, StagingUnavailable
-from lockstep.wal import _early_digests as early_digests
-from lockstep.wal import _local_storage as local_storage
-from lockstep.wal import _parquet as parquet
+from lockstep.wal import file_digests as early_digests
+from lockstep.wal import parquet as parquet
 from lockstep.wal import sealing
-from lockstep.wal._early_digests import DigestedFile, EarlyDigests, digest_file
+from lockstep.wal import storages as local_storage
 from lockstep.wal._storage import Storage
 from lockstep.wal.digest import DIGEST_VERSION, digest_batches
+from lockstep.wal.file_digests import DigestedFile, EarlyDigests, digest_file
 from lockstep.wal.manifest import Manifest
 from lockstep.wal.request import REQUEST, RESULT
 from lockstep.wal.staging import Staging

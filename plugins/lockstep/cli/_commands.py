@@ -57,6 +57,8 @@ from lockstep.definition.wal_retention import RetainedWal
 from lockstep.epoch import Epoch, SourceRange
 from lockstep.errors import IllegalTransition, InvalidPipeline, UnknownEpoch
 from lockstep.ledger import migrate as migrate_ledger
+from lockstep.ledger.administration import KEEP
+from lockstep.ledger.administration import prune as prune_history
 from lockstep.ledger.report import SHOWN, YOUNGEST, EpochStatus, PipelineStatus, Report, to_json
 from lockstep.ledger.retention import KEEP
 from lockstep.ledger.retention import prune as prune_history

@@ -22,8 +22,6 @@ from lockstep.definition.wal_retention import RetainedWal
 from lockstep.epoch import EpochReport, Json, Outcome, Participant
 from lockstep.errors import SinkRejected
 from lockstep.ledger.report import EpochStatus, HistoryEntry, PipelineStatus
-from lockstep.ledger.retention import HistoryPart, Pruning
-from lockstep.ledger.settings import Override
 from lockstep.observability import suggestions
 from lockstep.observability.formatting import short_age, short_interval
 from lockstep.operations.doctor import Finding, Severity

@@ -28,8 +28,7 @@ from lockstep.definition.ddl import quote_name
 from lockstep.errors import AuditFailed, StageFailed
 from lockstep.observability.redaction import cause, describe_error
 from lockstep.spark.session import session
-from lockstep.wal.executor_reading import Sealed, read_sealed
-from lockstep.wal.reading import SealedWal
+from lockstep.wal.reading import Sealed, SealedWal, read_sealed
 from lockstep.wal.request import from_hadoop_uri
 
 if TYPE_CHECKING:

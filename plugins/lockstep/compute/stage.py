@@ -43,9 +43,16 @@ from lockstep.spark.session import (
     run_in_session,
     tag_operations,
 )
-from lockstep.wal.job_files import JobFiles
 from lockstep.wal.manifest import SourceCount
-from lockstep.wal.request import HomeRequest, StageRequest, StageResult, read_request, write_error, write_result
+from lockstep.wal.request import (
+    HomeRequest,
+    JobFiles,
+    StageRequest,
+    StageResult,
+    read_request,
+    write_error,
+    write_result,
+)
 from lockstep.wal.sealing import quarantine_of
 
 T = TypeVar("T")

@@ -20,9 +20,8 @@ from lockstep.definition.keyed_state import DELETED, KeyedState
 from lockstep.errors import InvalidPipeline, PlanMismatch
 from lockstep.spark.ddl import struct_of
 from lockstep.spark.session import require_ansi
-from lockstep.wal.job_files import JobFiles
-from lockstep.wal.request import StateRequest
-from lockstep.wal.state_manifest import StateFile, StateVersion
+from lockstep.wal.manifest import StateFile, StateVersion
+from lockstep.wal.request import JobFiles, StateRequest
 from lockstep.wal.state_staging import BUCKET
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""One connection to the ledger, and durable transactions on it. No message of theirs holds a password."""
+"""The ledger's SQL statements by name, and durable transactions on one connection. No message contains a password."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import re
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
+from importlib import resources
 from typing import Any, TypeVar
 
 import psycopg2
@@ -27,8 +29,33 @@ from lockstep.errors import (
     LedgerUnavailable,
     LockstepError,
 )
-from lockstep.ledger._statements import migrations, statement
 from lockstep.states import Role
+
+_FOLDER = resources.files("lockstep.ledger") / "sql"
+_NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+
+
+def statement(name: str) -> str:
+    """The text of the statement `name`."""
+    return _statements()[name]
+
+
+@cache
+def _statements() -> dict[str, str]:
+    statements: dict[str, str] = {}
+    for file in _FOLDER.iterdir():
+        if file.name.endswith(".sql"):
+            _, *parts = _NAME.split(file.read_text())
+            statements |= dict(zip(parts[::2], map(str.strip, parts[1::2]), strict=True))
+    return statements
+
+
+@cache
+def migrations() -> tuple[tuple[int, str, str], ...]:
+    """Every migration as (version, name, text), in order."""
+    files = sorted((f for f in (_FOLDER / "migrations").iterdir() if f.name.endswith(".sql")), key=lambda f: f.name)
+    return tuple((int(f.name.split("_")[0]), f.name.removesuffix(".sql"), f.read_text()) for f in files)
+
 
 T = TypeVar("T")
 Row = dict[str, Any]

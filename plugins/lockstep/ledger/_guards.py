@@ -45,7 +45,7 @@ def require_remembered(row: Row) -> None:
 
 def describe_forgetting(row: Row) -> str:
     """When, by whom and why."""
-    return f"on {row['forgotten_at']:%Y-%m-%d %H:%M %Z} by {row['forgotten_by']} ({row['forgotten_why']})"
+    return f"on {row['forgotten_at']:%Y-%m-%d %H:%M %Z} by {row['forgotten_by']} ({row['forgotten_reason']})"
 
 
 def lock_epoch(tx: Transaction, pipeline: str, epoch: int) -> Row:
@@ -75,7 +75,7 @@ def require_current(tx: Transaction, row: Row, attempt: Attempt) -> None:
 def attempt_name(tx: Transaction, row: Row, attempt: int) -> str:
     """For people: which of the epoch's attempts it is; its token aside."""
     found = require_row(tx.one("count_attempts", pipeline=row["pipeline"], epoch=row["id"], attempt=attempt))
-    return f"attempt {found['ordinal']} (token {attempt})" if found["begun"] else f"an abort (token {attempt})"
+    return f"attempt {found['ordinal']} (token {attempt})" if found["by_begin"] else f"an abort (token {attempt})"
 
 
 def require_youngest(tx: Transaction, row: Row, sink: str, execution: int) -> None:
@@ -218,7 +218,7 @@ def lock_replaced(tx: Transaction, row: Row) -> list[int]:
 
 def require_kept(tx: Transaction, pipeline: str, epoch: int) -> None:
     """The epoch's sealed WAL is there, and nobody has begun to let go of it. Raises `WalGone`."""
-    found = tx.one("find_kept_wal", pipeline=pipeline, epoch=epoch)
+    found = tx.one("find_retained_wal", pipeline=pipeline, epoch=epoch)
     if found is None or found["expired_at"] is not None:
         raise WalGone(
             f"the WAL of {pipeline} epoch {epoch} isn't kept{' any more' if found else ''}: nobody can show its rows "
@@ -252,7 +252,7 @@ def require_predecessor_published(tx: Transaction, pipeline: str, epoch: int, si
 
 def require_turn(tx: Transaction, row: Row, sink: str) -> None:
     """No other epoch of the pipeline is, or has been, validated for unique keys and still has to be published."""
-    other = tx.one("find_turn", pipeline=row["pipeline"], epoch=row["id"], sink=sink)
+    other = tx.one("find_turn_holder", pipeline=row["pipeline"], epoch=row["id"], sink=sink)
     if other:
         raise KeysHeld(
             f"{epoch_name(row)} waits: sink {sink} writes into unique keys, and epoch {other['epoch']} is "

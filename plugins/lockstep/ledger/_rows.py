@@ -1,8 +1,10 @@
-"""Rows of the ledger as the frozen facts of `lockstep.epoch`."""
+"""Conversions between rows of the ledger and the values of `lockstep.epoch`; long arrays as parameters."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from itertools import islice
 
 from lockstep.definition.wal_retention import RetainedWal
 from lockstep.epoch import (
@@ -23,6 +25,27 @@ from lockstep.epoch import (
 from lockstep.errors import IllegalTransition
 from lockstep.ledger._connection import Row
 from lockstep.states import EpochState, ParticipantState
+
+CHUNK = 10_000
+
+
+def texts(values: Iterable[str]) -> str:
+    """An array's literal; the statement casts it to its type. No text may hold NUL, as no path can."""
+    found = list(values)
+    escaped = "\0".join(found).replace("\\", "\\\\").replace('"', '\\"')
+    return '{"' + escaped.replace("\0", '","') + '"}' if found else "{}"
+
+
+def numbers(values: Iterable[int | None]) -> str:
+    """The same of numbers."""
+    return "{" + ",".join("NULL" if value is None else str(value) for value in values) + "}"
+
+
+def chunks(values: Iterable[str], size: int = CHUNK) -> Iterator[list[str]]:
+    """`values` in lists of at most `size`."""
+    found = iter(values)
+    while chunk := list(islice(found, size)):
+        yield chunk
 
 
 def to_epoch(row: Row) -> Epoch:
@@ -79,13 +102,13 @@ def to_participant(row: Row) -> Participant:
 
 def to_last_shown(row: Row) -> LastShown:
     shown = row["sink"], row["epoch"], row["manifest_hash"]
-    return LastShown(*shown, row["target_id"], row["publication"], row["spec"], row["said_lost"])
+    return LastShown(*shown, row["target_id"], row["publication"], row["spec"], row["reported_lost"])
 
 
 def to_pending_event(row: Row) -> PendingAssetEvent:
     runs = tuple(RunKey(*run) for run in row.get("runs") or ())
     key = row["pipeline"], row["epoch"], row["sink"]
-    return PendingAssetEvent(*key, row["shown_at"], row["shown_by"], row.get("age"), row.get("missed"), runs)
+    return PendingAssetEvent(*key, row["published_at"], row["published_by"], row.get("age"), row.get("missed"), runs)
 
 
 def to_kept_wal(row: Row) -> RetainedWal:
@@ -94,7 +117,7 @@ def to_kept_wal(row: Row) -> RetainedWal:
         row["epoch"],
         row["wal"],
         row["bytes"],
-        row["kept_at"].astimezone(UTC),
+        row["retained_at"].astimezone(UTC),
         expired.astimezone(UTC) if expired is not None else None,
     )
 

@@ -16,10 +16,8 @@ from types import MappingProxyType
 
 from psycopg2.extras import Json as Jsonb
 
-import lockstep.ledger._attempts as attempts
 import lockstep.ledger._guards as guards
-import lockstep.ledger._pipelines as pipelines
-import lockstep.ledger._plans as plans
+import lockstep.ledger._steps as steps
 import lockstep.ledger.rebuilding as rebuilding
 from lockstep.definition.wal_retention import RetainedWal, WalRetention
 from lockstep.epoch import (
@@ -48,8 +46,8 @@ from lockstep.errors import (
     RestageRefused,
 )
 from lockstep.ledger._connection import Transaction
-from lockstep.ledger._reader import LedgerReader
 from lockstep.ledger._rows import require_row, to_epoch, to_kept_wal, to_verdict
+from lockstep.ledger.reader import LedgerReader
 from lockstep.ledger.rebuilding import RebuiltEpoch
 from lockstep.states import DECIDED, FINISHED, SHOWN, UNDECIDED, EpochState, ParticipantState, Role
 
@@ -74,7 +72,7 @@ class Ledger(LedgerReader):
         Raises `InvalidPipeline` if the pipeline lives with the other identity already.
         """
         self._connection.run(
-            Role.BEGIN, lambda tx: pipelines.register(tx, pipeline, identity, recovery_grace, settings, retention)
+            Role.BEGIN, lambda tx: steps.register_pipeline(tx, pipeline, identity, recovery_grace, settings, retention)
         )
 
     def require_identity(
@@ -89,7 +87,7 @@ class Ledger(LedgerReader):
 
         def work(tx: Transaction) -> None:
             if tx.one("find_pipeline", pipeline=pipeline):
-                pipelines.update(tx, pipeline, identity, recovery_grace, settings, retention)
+                steps.update_pipeline(tx, pipeline, identity, recovery_grace, settings, retention)
 
         self._connection.run(Role.BEGIN, work)
 
@@ -118,14 +116,14 @@ class Ledger(LedgerReader):
         identity = KeyedBy.INTERVAL if after is None else KeyedBy.CURSOR
 
         def work(tx: Transaction) -> Epoch | None:
-            pipelines.register(tx, pipeline, identity, recovery_grace, settings, retention)
+            steps.register_pipeline(tx, pipeline, identity, recovery_grace, settings, retention)
             known = guards.lock_pipeline(tx, pipeline)
             guards.require_remembered(known)
-            rival = plans.find_rival(tx, pipeline, interval, after)
+            rival = steps.find_rival(tx, pipeline, interval, after)
             if rival is not None:
                 return to_epoch(rival) if rival["attempt"] in mine else None
-            plans.require_join(tx, pipeline, plan, after)
-            row = plans.insert_epoch(tx, pipeline, plan, claims, run, interval)
+            steps.require_join(tx, pipeline, plan, after)
+            row = steps.insert_epoch(tx, pipeline, plan, claims, run, interval)
             mine.add(row["attempt"])
             return to_epoch(row)
 
@@ -162,9 +160,9 @@ class Ledger(LedgerReader):
             guards.require_state(before, EpochState.CLEANED, "replace")
             if restores is not None:
                 guards.require_kept(tx, current.pipeline, restores)  # nobody lets go of it without the pipeline's lock
-            if through is not None and plans.last_standing(tx, current) != through:
+            if through is not None and steps.last_standing(tx, current) != through:
                 return None
-            row = plans.insert_epoch(tx, current.pipeline, plan, claims, run, current.interval, generation)
+            row = steps.insert_epoch(tx, current.pipeline, plan, claims, run, current.interval, generation)
             mine.add(row["attempt"])
             return to_epoch(row)
 
@@ -187,10 +185,10 @@ class Ledger(LedgerReader):
                 if row["attempt"] in mine:
                     return to_epoch(row)
                 guards.require_lease(tx, row, run)
-                row = attempts.open_attempt(tx, row, Role.BEGIN, run=run)
+                row = steps.open_attempt(tx, row, Role.BEGIN, run=run)
                 mine.add(row["attempt"])
                 return to_epoch(row)
-            attempts.save_run(tx, run, Attempt(pipeline, epoch, row["attempt"]))
+            steps.save_run(tx, run, Attempt(pipeline, epoch, row["attempt"]))
             return to_epoch(row)
 
         return self._connection.run(Role.BEGIN, work)
@@ -206,7 +204,7 @@ class Ledger(LedgerReader):
         def work(tx: Transaction) -> Epoch:
             row = guards.lock_epoch(tx, pipeline, epoch)
             if row["state"] in UNDECIDED and (only is None or row["attempt"] == only):
-                row = attempts.open_attempt(tx, row, role, reason=reason)
+                row = steps.open_attempt(tx, row, role, reason=reason)
             return to_epoch(row)
 
         return self._connection.run(role, work, reason)
@@ -227,7 +225,7 @@ class Ledger(LedgerReader):
                 return to_epoch(row)
             guards.require_state(row, EpochState.STAGED, "discard the WAL of")
             owner = RunKey(row["owner_dag"], row["owner_run"]) if row["owner_run"] is not None else None
-            row = attempts.open_attempt(tx, row, Role.BEGIN, run=owner, reason=reason)
+            row = steps.open_attempt(tx, row, Role.BEGIN, run=owner, reason=reason)
             mine.add(row["attempt"])
             return to_epoch(require_row(tx.one("discard_seal", **guards.key(attempt), attempt=row["attempt"])))
 
@@ -250,7 +248,7 @@ class Ledger(LedgerReader):
                 guards.require_current(tx, row, attempt)
             if role is Role.PREPARE and row["state"] == EpochState.STAGED:  # rows may be loaded before the seal
                 guards.require_verdict(tx, row)
-            token = attempts.take_token(tx, attempt.pipeline, attempt.epoch, role, sink, attempt.token)
+            token = steps.take_token(tx, attempt.pipeline, attempt.epoch, role, sink, attempt.token)
             if role is Role.PREPARE:
                 tx.do("start_execution", **guards.key(attempt), sink=sink, token=token)
             return token
@@ -281,8 +279,7 @@ class Ledger(LedgerReader):
             if row["attempt"] != attempt.token or row["state"] not in UNDECIDED:
                 return False
             return (
-                tx.do("renew_lease", **guards.key(attempt), attempt=attempt.token, lease=attempts.LEASE + meanwhile)
-                == 1
+                tx.do("renew_lease", **guards.key(attempt), attempt=attempt.token, lease=steps.LEASE + meanwhile) == 1
             )
 
         return self._connection.run(role, work)
@@ -421,7 +418,7 @@ class Ledger(LedgerReader):
             row = guards.lock_epoch(tx, epoch.pipeline, epoch.id)
             if row["state"] != EpochState.COMMITTED:
                 return False
-            return tx.do("renew_publisher", **guards.key(epoch), sink=sink, lease=attempts.LEASE) == 1
+            return tx.do("renew_publisher_lease", **guards.key(epoch), sink=sink, lease=steps.LEASE) == 1
 
         return self._connection.run(role, work)
 
@@ -463,12 +460,12 @@ class Ledger(LedgerReader):
     def forget_pending_events(self, pipeline: str, sink: str, epochs: Sequence[int], role: Role) -> None:
         """Let go of what nobody could be told."""
         self._connection.run(
-            role, lambda tx: tx.do("forget_pending_events", pipeline=pipeline, sink=sink, epochs=list(epochs))
+            role, lambda tx: tx.do("delete_unemittable_events", pipeline=pipeline, sink=sink, epochs=list(epochs))
         )
 
     def forget_replaced(self, role: Role) -> None:
         """Let go of what no sink shows any more."""
-        self._connection.run(role, lambda tx: tx.do("forget_replaced"))
+        self._connection.run(role, lambda tx: tx.do("delete_replaced_events"))
 
     def record_comparison(self, epoch: Epoch, sink: str, unproven: str | None) -> None:
         """Somebody has read `sink` back. `unproven`: what is amiss with its rows of the epoch; None if they are those
@@ -497,8 +494,8 @@ class Ledger(LedgerReader):
             if row["state"] in FINISHED & DECIDED:
                 return None
             guards.require_state(row, EpochState.PUBLISHED, "clean up")
-            tx.do("keep_wal", **guards.key(epoch), wal=wal, bytes=size, stays=kept is not None)
-            return to_kept_wal(require_row(tx.one("find_kept_wal", **guards.key(epoch))))
+            tx.do("retain_wal", **guards.key(epoch), wal=wal, bytes=size, stays=kept is not None)
+            return to_kept_wal(require_row(tx.one("find_retained_wal", **guards.key(epoch))))
 
         return self._connection.run(role, work)
 
@@ -510,7 +507,7 @@ class Ledger(LedgerReader):
             if row["state"] in FINISHED & DECIDED:
                 return to_epoch(row)
             guards.require_state(row, EpochState.PUBLISHED, "clean up")
-            tx.do("forget_wal", **guards.key(epoch))
+            tx.do("delete_retained_wal", **guards.key(epoch))
             return to_epoch(require_row(tx.one("clean_epoch", **guards.key(epoch))))
 
         cleaned = self._connection.run(role, work)
@@ -523,7 +520,7 @@ class Ledger(LedgerReader):
 
         def work(tx: Transaction) -> list[RetainedWal]:
             guards.lock_pipeline(tx, pipeline)
-            due = [to_kept_wal(row) for row in tx.all("list_due_wals", pipeline=pipeline)]
+            due = [to_kept_wal(row) for row in tx.all("list_expiring_wals", pipeline=pipeline)]
             tx.do("expire_wals", pipeline=pipeline, epochs=[one.epoch for one in due])
             return due
 
@@ -531,7 +528,7 @@ class Ledger(LedgerReader):
 
     def forget_wal(self, pipeline: str, epoch: int, role: Role) -> None:
         """Of a kept WAL that has expired nothing is there any more."""
-        self._connection.run(role, lambda tx: tx.do("forget_wal", pipeline=pipeline, epoch=epoch))
+        self._connection.run(role, lambda tx: tx.do("delete_retained_wal", pipeline=pipeline, epoch=epoch))
 
     # --- what a person may do: it all stands in the history ---
 
@@ -548,7 +545,7 @@ class Ledger(LedgerReader):
                 return to_epoch(row)
             guards.require_undecided(row, "void")
             guards.require_attempt(row, only, "void")
-            return to_epoch(attempts.void_epoch(tx, row, reason))
+            return to_epoch(steps.void_epoch(tx, row, reason))
 
         return self._connection.run(Role.OPERATOR, work, reason)
 
@@ -583,14 +580,14 @@ class Ledger(LedgerReader):
 
         def work(tx: Transaction) -> None:
             guards.lock_pipeline(tx, pipeline)  # no epoch comes from now on
-            for found in tx.all("list_standing_epochs", pipeline=pipeline):
+            for found in tx.all("list_epoch_ids", pipeline=pipeline):
                 row = guards.lock_epoch(tx, pipeline, found["id"])
                 if row["state"] in DECIDED:
                     raise IllegalTransition(
                         f"can't forget pipeline {pipeline}: epoch {row['id']} is {row['state']}, and what is decided "
                         "stays; of a pipeline whose DAG is gone nothing is left to do"
                     )
-                attempts.void_epoch(tx, row, reason)
+                steps.void_epoch(tx, row, reason)
             tx.do("forget_pipeline", pipeline=pipeline, actor=tx.actor, reason=reason)
 
         self._connection.run(Role.OPERATOR, work, reason)
@@ -621,17 +618,17 @@ class Ledger(LedgerReader):
             if row["attempt"] != only and (row["plan"], row["reason"]) == (planned, reason):
                 return to_epoch(row)  # done before: the answer was lost
             guards.require_attempt(row, only, "replan")
-            plans.require_joins(tx, row, plan)
-            row = attempts.open_attempt(tx, row, Role.OPERATOR, reason=reason)
+            steps.require_joins(tx, row, plan)
+            row = steps.open_attempt(tx, row, Role.OPERATOR, reason=reason)
             if run is not None:
-                attempts.save_run(tx, run, Attempt(pipeline, epoch, row["attempt"]))
+                steps.save_run(tx, run, Attempt(pipeline, epoch, row["attempt"]))
             key = {"pipeline": pipeline, "epoch": epoch}
             for sink, spec in row["plan"]["sinks"].items():  # an old prepare may still be at work there
-                tx.do("remember_sink", pipeline=pipeline, sink=sink, spec=Jsonb(spec))
+                tx.do("save_planned_sink", pipeline=pipeline, sink=sink, spec=Jsonb(spec))
             tx.do("discard_seal", **key, attempt=row["attempt"])
             tx.do("delete_participants", **key)
             tx.do("release_claims", **key)
-            plans.freeze_plan(tx, row, plan, claims)
+            steps.freeze_plan(tx, row, plan, claims)
             return to_epoch(
                 require_row(tx.one("replan_epoch", **key, plan=Jsonb(planned), attempt=row["attempt"], reason=reason))
             )
@@ -657,11 +654,11 @@ class Ledger(LedgerReader):
             guards.require_state(row, EpochState.PLANNED, "merge")
             guards.require_attempt(row, stuck.attempt, "merge")
             guards.require_lease(tx, row, run)
-            plans.require_joins(tx, row, plan)
-            row = attempts.open_attempt(tx, row, Role.BEGIN, run=run, reason=reason)
+            steps.require_joins(tx, row, plan)
+            row = steps.open_attempt(tx, row, Role.BEGIN, run=run, reason=reason)
             mine.add(row["attempt"])
             for source, wanted in claims.items():
-                plans.claim_files(tx, stuck.pipeline, stuck.id, source, wanted)
+                steps.claim_files(tx, stuck.pipeline, stuck.id, source, wanted)
             tx.one("act_as", role=Role.OPERATOR.value)  # nobody else freezes a plan anew
             found = tx.one("merge_epoch", **guards.key(stuck), plan=Jsonb(plan.to_json()), attempt=row["attempt"])
             return to_epoch(require_row(found))
@@ -698,13 +695,13 @@ class Ledger(LedgerReader):
             if known is None or known.vote is None or known.state is ParticipantState.PUBLISHED:
                 raise IllegalTransition(f"{guards.epoch_name(row)}: there is nothing to resolve in sink {sink}")
             key = {**guards.key(epoch), "sink": sink}
-            last = tx.one("find_last_word", **key)
+            last = tx.one("find_last_note", **key)
             if after is not None and (last is None or last["id"] != after):
                 raise IllegalTransition(
                     f"{guards.epoch_name(row)}: something has happened to its part in sink {sink} since: look again"
                 )
             tx.do("write_note", **key, state=known.state.value, attempt=row["attempt"], token=known.vote.token)
-            return int(require_row(tx.one("find_last_word", **key))["id"])
+            return int(require_row(tx.one("find_last_note", **key))["id"])
 
         return self._connection.run(role, work, word)
 
@@ -713,7 +710,7 @@ class Ledger(LedgerReader):
 
         def work(tx: Transaction) -> None:
             guards.lock_pipeline(tx, pipeline)
-            values = {"found": Jsonb(found), "actor": tx.actor, "reason": reason}
+            values = {"details": Jsonb(found), "actor": tx.actor, "reason": reason}
             tx.do("insert_pipeline_change", pipeline=pipeline, change=change, **values)
 
         self._connection.run(Role.OPERATOR, work, reason)
@@ -735,9 +732,9 @@ class Ledger(LedgerReader):
 
         def work(tx: Transaction) -> None:
             guards.lock_pipeline(tx, pipeline)
-            tx.do("lift_epochs", pipeline=pipeline, beyond=beyond)
-            attempts.advance_token_sequence(tx, pipeline, beyond, token)
-            values = {"found": Jsonb(found), "actor": tx.actor, "reason": reason}
+            tx.do("advance_epoch_number", pipeline=pipeline, beyond=beyond)
+            steps.advance_token_sequence(tx, pipeline, beyond, token)
+            values = {"details": Jsonb(found), "actor": tx.actor, "reason": reason}
             tx.do("insert_pipeline_change", pipeline=pipeline, change="renumbered", **values)
 
         self._connection.run(Role.OPERATOR, work, reason)
@@ -756,13 +753,13 @@ class Ledger(LedgerReader):
         def work(tx: Transaction) -> None:
             guards.require_remembered(guards.lock_pipeline(tx, pipeline))
             last = tx.one("find_pipeline_change", pipeline=pipeline, change="rebuilt")
-            if last and last["found"] == json.loads(json.dumps(found)):
+            if last and last["details"] == json.loads(json.dumps(found)):
                 return  # a try whose answer was lost
             if there := tx.one("find_last_epoch", pipeline=pipeline):
                 raise IllegalTransition(f"this ledger has epochs of {pipeline} already: {to_epoch(there)}")
             rebuilding.write_epochs(tx, pipeline, epochs, token)
-            tx.do("lift_epochs", pipeline=pipeline, beyond=beyond)
-            values = {"found": Jsonb(found), "actor": tx.actor, "reason": reason}
+            tx.do("advance_epoch_number", pipeline=pipeline, beyond=beyond)
+            values = {"details": Jsonb(found), "actor": tx.actor, "reason": reason}
             tx.do("insert_pipeline_change", pipeline=pipeline, change="rebuilt", **values)
 
         self._connection.run(Role.OPERATOR, work, reason)
@@ -795,13 +792,13 @@ class Ledger(LedgerReader):
 
     def require_unstarted(self, pipeline: str, savepoint_hash: str) -> bool:
         """False if it began with this very savepoint. Raises `IllegalTransition` if it has epochs, or another one."""
-        return self._connection.run(Role.OPERATOR, lambda tx: pipelines.is_unstarted(tx, pipeline, savepoint_hash))
+        return self._connection.run(Role.OPERATOR, lambda tx: steps.is_unstarted(tx, pipeline, savepoint_hash))
 
     def start_from(self, pipeline: str, savepoint: Json, savepoint_hash: str) -> None:
         """The pipeline's first epoch goes on from `savepoint`. Raises `IllegalTransition` as `require_unstarted`."""
 
         def work(tx: Transaction) -> None:
-            if pipelines.is_unstarted(tx, pipeline, savepoint_hash):
+            if steps.is_unstarted(tx, pipeline, savepoint_hash):
                 values = {"savepoint": Jsonb(savepoint), "hash": savepoint_hash, "actor": tx.actor}
                 tx.do("insert_savepoint", pipeline=pipeline, **values)
 

@@ -9,12 +9,10 @@ from typing import TypeVar
 
 from psycopg2.extras import Json as Jsonb
 
-import lockstep.ledger._attempts as attempts
-import lockstep.ledger._plans as plans
+import lockstep.ledger._steps as steps
 from lockstep.epoch import Claim, Generation, Interval, Json, Plan, Vote
 from lockstep.errors import IllegalTransition, LedgerConflict
-from lockstep.ledger._connection import Transaction, connect_as_owner, require_schema
-from lockstep.ledger._statements import statement
+from lockstep.ledger._connection import Transaction, connect_as_owner, require_schema, statement
 from lockstep.states import Role
 
 T = TypeVar("T")
@@ -85,12 +83,12 @@ def write_epochs(tx: Transaction, pipeline: str, epochs: Sequence[RebuiltEpoch],
             _write(tx, pipeline, some)
     for one in epochs:
         if one.kept is not None:
-            tx.do("keep_wal", pipeline=pipeline, epoch=one.id, wal=one.kept[0], bytes=one.kept[1], stays=True)
+            tx.do("retain_wal", pipeline=pipeline, epoch=one.id, wal=one.kept[0], bytes=one.kept[1], stays=True)
         for source, claims in one.claims.items():
-            plans.claim_files(tx, pipeline, one.id, source, claims)
+            steps.claim_files(tx, pipeline, one.id, source, claims)
         for sink, spec in one.plan.sinks.items():
-            tx.do("remember_sink", pipeline=pipeline, sink=sink, spec=Jsonb(spec))
-    attempts.skip_tokens(tx, pipeline, token + MARGIN)
+            tx.do("save_planned_sink", pipeline=pipeline, sink=sink, spec=Jsonb(spec))
+    steps.skip_tokens(tx, pipeline, token + MARGIN)
     tx.one("act_as", role=Role.OPERATOR.value)
 
 
@@ -107,7 +105,7 @@ def _write(tx: Transaction, pipeline: str, epochs: Sequence[RebuiltEpoch]) -> No
         (Role.COMMIT, "rebuild_decisions", {}),
         (Role.COMMIT, "rebuild_replaced", {}),
         (Role.RECOVER, "rebuild_publications", {"votes": votes}),
-        (Role.RECOVER, "rebuild_shown", {}),
+        (Role.RECOVER, "rebuild_published", {}),
         (Role.RECOVER, "rebuild_cleaned", {"epochs": [one.id for one in epochs if one.cleaned]}),
     )
     for role, name, parameters in steps:
@@ -157,5 +155,5 @@ def _vote(one: RebuiltEpoch, sink: str, vote: Vote) -> Json:
         "handle": vote.handle,
         "target_id": vote.target_id,
         "rows": dict(vote.rows),
-        "shown": sink in one.shown,
+        "published": sink in one.shown,
     }

@@ -10,8 +10,8 @@ import lockstep.ledger._guards as guards
 from lockstep.definition.wal_retention import KeptWals
 from lockstep.epoch import ChangedFile, Epoch, Interval, Json, KeyedBy, Outcome, Participant, Plan, RunKey, Verdict
 from lockstep.ledger._connection import Row
-from lockstep.ledger._reader import LedgerReader
 from lockstep.ledger._rows import to_epoch, to_participant, to_verdict
+from lockstep.ledger.reader import LedgerReader
 from lockstep.observability import suggestions
 from lockstep.states import UNDECIDED, EpochState, ParticipantState, Role
 
@@ -207,7 +207,7 @@ class Report(LedgerReader):
     def line(self, pipeline: str, *, limit: int, before: int | None = None) -> list[LineEntry]:
         """The `limit` youngest epochs below number `before` (None: of all), highest number first, as a time line shows
         them: what a thousand of them cost is a look into an index and a few bytes each."""
-        rows = self._find_all("list_line", pipeline=pipeline, limit=limit, before=before)
+        rows = self._find_all("list_timeline", pipeline=pipeline, limit=limit, before=before)
         return [
             LineEntry(
                 row["id"],
@@ -259,7 +259,7 @@ class Report(LedgerReader):
 
     def shown_epochs(self, epochs: Mapping[str, int]) -> dict[str, ShownEpoch]:
         """By pipeline, of epochs that are each one's newest that every sink shows: {pipeline: number of the epoch}."""
-        rows = self._find_all("list_shown_epochs", pipelines=list(epochs), epochs=list(epochs.values()))
+        rows = self._find_all("list_epoch_times", pipelines=list(epochs), epochs=list(epochs.values()))
         return {row["pipeline"]: _shown_epoch(row) for row in rows}
 
     def _pipelines(
@@ -274,17 +274,18 @@ class Report(LedgerReader):
         """As many questions of all of them as of one."""
         names = [row["name"] for row in rows]
         counts = _by_pipeline(self._find_all("count_states", pipelines=names))
-        intervals = [row["name"] for row in rows if row["identity"] == KeyedBy.INTERVAL]
-        most = BRIEF_HOLES if brief else None
-        holes = _by_pipeline(self._find_all("find_holes", pipelines=intervals, most=most) if intervals else [])
+        intervals = [row["name"] for row in rows if row["keyed_by"] == KeyedBy.INTERVAL]
+        holes = _by_pipeline(
+            self._find_all("find_gaps", pipelines=intervals, limit=BRIEF_HOLES if brief else None) if intervals else []
+        )
         verified = {row["pipeline"]: row for row in self._find_all("find_verified", pipelines=names)}
-        kept = {row.pop("pipeline"): row for row in self._find_all("count_kept_wals", pipelines=names)}
-        shown = {row["pipeline"]: row for row in self._find_all("list_shown", pipelines=names)}
+        kept = {row.pop("pipeline"): row for row in self._find_all("count_retained_wals", pipelines=names)}
+        shown = {row["pipeline"]: row for row in self._find_all("list_freshness", pipelines=names)}
         epochs = self._epochs(names, limit, max_wait, before, unfinished, brief)
         return [
             PipelineStatus(
                 row["name"],
-                KeyedBy(row["identity"]),
+                KeyedBy(row["keyed_by"]),
                 row["last_epoch"],
                 {EpochState(one["state"]): int(one["epochs"]) for one in counts.get(row["name"], ())},
                 tuple(Interval(hole["start"], hole["end"]) for hole in holes.get(row["name"], ())),

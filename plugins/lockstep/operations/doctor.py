@@ -26,7 +26,7 @@ from lockstep.features.assembly import runtime_for
 from lockstep.features.input_report import report_input
 from lockstep.features.restoring import plan_restored
 from lockstep.ledger import Ledger, migrate
-from lockstep.ledger.condition import LedgerCondition, examine_ledger
+from lockstep.ledger.administration import LedgerCondition, examine_ledger
 from lockstep.ledger.report import PipelineStatus, Report
 from lockstep.observability import suggestions
 from lockstep.pipeline import Pipeline

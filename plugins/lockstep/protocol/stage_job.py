@@ -14,11 +14,10 @@ from lockstep.observability import suggestions
 from lockstep.protocol.hooks import StagePart, first_answer
 from lockstep.protocol.runtime import Runtime
 from lockstep.states import DECIDED
-from lockstep.wal._early_digests import EarlyDigests
+from lockstep.wal.file_digests import EarlyDigests
 from lockstep.wal.manifest import Manifest, SourceCount
 from lockstep.wal.request import REQUEST, StageRequest, StageResult, read_result
-from lockstep.wal.sealing import NOTHING_KNOWN
-from lockstep.wal.task_seals import task_seals
+from lockstep.wal.sealing import NOTHING_KNOWN, task_seals
 
 #: Runs the Spark job for the request at this URI and returns when it has ended. Raises when it failed.
 Launch = Callable[[str], None]

@@ -33,13 +33,401 @@ universal string hashing is fast", Computer Journal 57 (2014). numpy does it on 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+import json
+from collections.abc import Callable, Iterable
 from copy import copy
+from dataclasses import dataclass
+from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
 
-from lockstep.wal._codecs import StructCodec, row_of
-from lockstep.wal._lanes import SLICE
+from lockstep.errors import InvalidPipeline
+
+U64 = npt.NDArray[np.uint64]
+I64 = npt.NDArray[np.int64]
+Lanes = tuple[U64, U64]  #: two hashes for each value; own, writable arrays
+
+SLICE = 1 << 15  # rows, words or elements at a time: what is at hand stays in the processor's cache
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_S27, _S30, _S32 = np.uint64(27), np.uint64(30), np.uint64(32)
+NULL: tuple[np.uint64, np.uint64] = (np.uint64(0xD1B54A32D192ED03), np.uint64(0x8CB92BA72F3D8DD7))
+_LENGTH: tuple[np.uint64, np.uint64] = (np.uint64(0xABC98388FB8FAC03), np.uint64(0x2127599BF4325C37))
+BEYOND = np.int64(0x5851F42D4C957F2D)
+
+
+def mix_lanes(words: U64) -> Lanes:
+    """Two bijections of each word; `words` is overwritten."""
+    words += _GOLDEN
+    shifted = words >> _S30
+    words ^= shifted
+    words *= _MIX_1
+    np.right_shift(words, _S27, out=shifted)
+    words ^= shifted
+    words *= _MIX_2
+    np.right_shift(words, _S32, out=shifted)
+    shifted ^= words
+    return shifted, words
+
+
+def _mix(words: U64) -> U64:
+    """splitmix64's output function with its increment; `words` is overwritten."""
+    high, _ = mix_lanes(words)
+    return high
+
+
+def weights_at(positions: I64) -> Lanes:
+    """Odd multipliers for places in a string or list: computed, so that no length is too long."""
+    even = positions.view(np.uint64) << np.uint64(1)
+    one = np.uint64(1)
+    return _mix(even.copy()) | one, _mix(even | one) | one
+
+
+TABLE = weights_at(np.arange(1 << 12))
+
+
+def _weights(positions: I64) -> Lanes:
+    if positions.max() >= len(TABLE[0]):
+        return weights_at(positions)
+    return TABLE[0].take(positions), TABLE[1].take(positions)
+
+
+def close(lanes: Lanes, length: I64 | None = None) -> Lanes:
+    """Make the sums of a fold nonlinear, so that folds of folds don't commute; `lanes` is overwritten."""
+    if length is not None:
+        for lane, weight in zip(lanes, _LENGTH, strict=True):
+            lane += length.view(np.uint64) * weight
+    return _mix(lanes[0]), _mix(lanes[1])
+
+
+@dataclass(frozen=True)
+class Block:
+    """Items low…high of all runs laid end to end: `runs` are the runs in it, `counts` how many of its items each has,
+    `positions` each item's place in its run."""
+
+    low: int
+    high: int
+    runs: I64
+    counts: I64
+    positions: I64
+
+
+def fold_runs(lengths: I64, items: Callable[[Block], Lanes]) -> Lanes:
+    """Weighted sum of each run of items, a slice of items at a time, so that memory is bound for any length."""
+    sums = np.zeros(len(lengths), np.uint64), np.zeros(len(lengths), np.uint64)
+    runs = np.flatnonzero(lengths)  # reduceat can't take empty runs
+    ends = np.cumsum(lengths[runs])
+    starts = ends - lengths[runs]
+    for low in range(0, int(ends[-1]) if len(ends) else 0, SLICE):
+        high = min(low + SLICE, int(ends[-1]))
+        here = slice(np.searchsorted(ends, low, "right"), np.searchsorted(starts, high, "left"))
+        cuts = np.maximum(starts[here], low) - low
+        counts = np.diff(cuts, append=high - low)
+        block = Block(low, high, runs[here], counts, np.arange(low, high) - np.repeat(starts[here], counts))
+        for total, lane, weight in zip(sums, items(block), _weights(block.positions), strict=True):
+            lane *= weight
+            total[block.runs] += np.add.reduceat(lane, cuts)
+    return sums
+
+
+# --- buffers ---------------------------------------------------------------------------------------------------------
+
+
+def values_of(array: pa.Array, dtype: Any, per_value: int = 1) -> npt.NDArray[Any]:
+    """The fixed-width values of `array` as they stand in its buffer; read-only."""
+    start = array.offset * per_value * np.dtype(dtype).itemsize
+    return np.frombuffer(array.buffers()[1], dtype, len(array) * per_value, start)
+
+
+def bits_of(buffer: pa.Buffer, offset: int, length: int) -> npt.NDArray[np.uint8]:
+    skip = offset & 7
+    raw = np.frombuffer(buffer, np.uint8, (skip + length + 7) >> 3, offset >> 3)
+    return np.unpackbits(raw, count=skip + length, bitorder="little")[skip:]
+
+
+def valid_of(array: pa.Array) -> npt.NDArray[np.bool_] | None:
+    """None if no value is null."""
+    return bits_of(array.buffers()[0], array.offset, len(array)).view(np.bool_) if array.null_count else None
+
+
+def with_nulls(array: pa.Array, lanes: Lanes) -> Lanes:
+    valid = valid_of(array)
+    if valid is None:
+        return lanes
+    return np.where(valid, lanes[0], NULL[0]), np.where(valid, lanes[1], NULL[1])
+
+
+KEEP = np.array([(1 << (8 * count)) - 1 for count in range(9)], np.uint64)  # the first `count` bytes of a word
+
+
+def load_words(data: npt.NDArray[np.uint8], begin: I64) -> U64:
+    """The eight bytes at each of `begin`, ascending, as little-endian words; zeros follow the end of `data`."""
+    low, size = int(begin[0]), int(begin[-1] - begin[0]) + 8
+    copy = np.zeros(size, np.uint8)
+    copy[: len(data) - low] = data[low : low + size]
+    words = np.ndarray((size - 7,), "<u8", copy, strides=(1,))
+    return words[begin - low].astype(np.uint64, copy=False)
+
+
+_MICROS = {"s": 1_000_000, "ms": 1_000, "us": 1}
+
+
+# --- codecs: one for each class of types -----------------------------------------------------------------------------
+
+
+class _Codec(Protocol):
+    @property
+    def tag(self) -> str: ...
+
+    def lanes(self, array: pa.Array) -> Lanes:
+        """Hash each value of `array`, which isn't empty."""
+
+
+@dataclass(frozen=True)
+class _Word:
+    """Values that fit 64 bits; `words` makes a fresh array of them."""
+
+    tag: str
+    words: Callable[[pa.Array], U64]
+
+    def lanes(self, array: pa.Array) -> Lanes:
+        return with_nulls(array, mix_lanes(self.words(array)))
+
+
+@dataclass(frozen=True)
+class _Decimal:
+    tag: str
+
+    def lanes(self, array: pa.Array) -> Lanes:
+        halves = values_of(array, np.uint64, 2).reshape(-1, 2)
+        low, high = (mix_lanes(halves[:, column].copy()) for column in (0, 1))
+        sums = tuple(low[lane] * TABLE[lane][0] + high[lane] * TABLE[lane][1] for lane in (0, 1))
+        return with_nulls(array, close((sums[0], sums[1])))
+
+
+@dataclass(frozen=True)
+class _Bytes:
+    """Strings of bytes, eight to a word, the last one filled up with zeros."""
+
+    tag: str
+    offset_type: type[np.int32] | type[np.int64]
+
+    def lanes(self, array: pa.Array) -> Lanes:
+        begin, length = self._spans(array)
+        buffer = array.buffers()[2]
+        data = np.frombuffer(buffer if buffer else b"", np.uint8)
+        if length.max() <= 8:
+            return with_nulls(array, self._short(data, begin, length))
+        return with_nulls(array, self._long(data, begin, length))
+
+    def _spans(self, array: pa.Array) -> tuple[I64, I64]:
+        item = np.dtype(self.offset_type).itemsize
+        raw = np.frombuffer(array.buffers()[1], self.offset_type, len(array) + 1, array.offset * item)
+        offsets = raw.astype(np.int64)
+        valid, length = valid_of(array), np.diff(offsets)
+        return offsets[:-1], length if valid is None else length * valid  # bytes may stand under a null
+
+    @staticmethod
+    def _short(data: npt.NDArray[np.uint8], begin: I64, length: I64) -> Lanes:
+        lanes = mix_lanes(load_words(data, begin) & KEEP.take(length))
+        for lane, weights in zip(lanes, TABLE, strict=True):
+            lane *= weights[0] * (length > 0)
+        return close(lanes, length)
+
+    @staticmethod
+    def _long(data: npt.NDArray[np.uint8], begin: I64, length: I64) -> Lanes:
+        def items(block: Block) -> Lanes:
+            words = load_words(data, np.repeat(begin[block.runs], block.counts) + (block.positions << 3))
+            left = np.repeat(length[block.runs], block.counts) - (block.positions << 3)
+            words &= KEEP.take(left, mode="clip")
+            return mix_lanes(words)
+
+        return close(fold_runs((length + 7) >> 3, items), length)
+
+
+@dataclass(frozen=True)
+class _List:
+    tag: str
+    item: _Codec
+
+    def lanes(self, array: pa.Array) -> Lanes:
+        length = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+        flat = array.flatten()  # leaves out what stands under nulls, outside a slice and, in views, in no list
+
+        def items(block: Block) -> Lanes:
+            return self.item.lanes(flat.slice(block.low, block.high - block.low))
+
+        return with_nulls(array, close(fold_runs(length, items), length))
+
+
+@dataclass(frozen=True)
+class _Field:
+    codec: _Codec
+    weights: tuple[np.uint64, np.uint64]
+
+
+@dataclass(frozen=True)
+class StructCodec:
+    """Fields by name, whatever their order; a row is a struct that is never null."""
+
+    tag: str
+    fields: tuple[_Field, ...]
+
+    def lanes(self, array: pa.Array) -> Lanes:
+        children = [array.field(index) for index in range(len(self.fields))]
+        return with_nulls(array, self.fold(children, len(array)))
+
+    def fold(self, children: list[pa.Array], length: int) -> Lanes:
+        sums = np.zeros(length, np.uint64), np.zeros(length, np.uint64)
+        for field, child in zip(self.fields, children, strict=True):
+            for total, lane, weight in zip(sums, field.codec.lanes(child), field.weights, strict=True):
+                lane *= weight
+                total += lane
+        return close(sums)
+
+
+@dataclass(frozen=True)
+class _Nothing:
+    tag: str
+
+    def lanes(self, array: pa.Array) -> Lanes:
+        return np.full(len(array), NULL[0]), np.full(len(array), NULL[1])
+
+
+@dataclass(frozen=True)
+class _Decoded:
+    """Another way to store what `codec` takes."""
+
+    codec: _Codec
+    decode: Callable[[pa.Array], pa.Array]
+
+    @property
+    def tag(self) -> str:
+        return self.codec.tag
+
+    def lanes(self, array: pa.Array) -> Lanes:
+        return self.codec.lanes(self.decode(array))
+
+
+# --- which type goes to which codec ----------------------------------------------------------------------------------
+
+
+def row_of(schema: pa.Schema) -> StructCodec:
+    return _struct(list(schema), "")
+
+
+def _struct(fields: list[pa.Field], path: str) -> StructCodec:
+    codecs: dict[str, _Codec] = {}
+    for field in fields:
+        if field.name in codecs:
+            raise InvalidPipeline(f"column {path + field.name!r} stands twice: rename one, columns go by their names")
+        codecs[field.name] = _codec(field.type, path + field.name)
+    tags = {name: codec.tag for name, codec in codecs.items()}
+    members = (_Field(codec, _field_weights(name, codec.tag)) for name, codec in codecs.items())
+    return StructCodec(f"struct<{json.dumps(tags, sort_keys=True)}>", tuple(members))
+
+
+def _field_weights(name: str, tag: str) -> tuple[np.uint64, np.uint64]:
+    sixteen = hashlib.blake2b(json.dumps([name, tag]).encode(), digest_size=16).digest()
+    first, second = (int.from_bytes(sixteen[at : at + 8], "little") | 1 for at in (0, 8))
+    return np.uint64(first), np.uint64(second)
+
+
+def _codec(dtype: pa.DataType, path: str) -> _Codec:
+    codec = _word(dtype) or _bytes(dtype)
+    if codec is not None:
+        return codec
+    if types.is_null(dtype):
+        return _Nothing("null")
+    if types.is_decimal128(dtype):
+        return _Decimal(f"decimal:{dtype.scale}")
+    if types.is_decimal32(dtype) or types.is_decimal64(dtype):
+        return _Decoded(_Decimal(f"decimal:{dtype.scale}"), _cast(pa.decimal128(38, dtype.scale)))
+    if types.is_dictionary(dtype):
+        return _Decoded(_codec(dtype.value_type, path), lambda array: array.dictionary_decode())
+    if types.is_run_end_encoded(dtype):
+        return _Decoded(_codec(dtype.value_type, path), pc.run_end_decode)
+    if any(check(dtype) for check in _LISTS):
+        item = _codec(dtype.value_type, f"{path}.item")
+        return _List(f"list<{item.tag}>", item)
+    if types.is_struct(dtype):
+        return _struct([dtype.field(index) for index in range(dtype.num_fields)], f"{path}.")
+    raise InvalidPipeline(
+        f"column {path!r} has the type {dtype}, which the row digest can't take: cast it in the transform"
+        " (times and timestamps to microseconds, maps to lists of structs, decimal256 to decimal128)"
+    )
+
+
+def _word(dtype: pa.DataType) -> _Codec | None:
+    if types.is_boolean(dtype):
+        return _Word("bool", lambda array: bits_of(array.buffers()[1], array.offset, len(array)).astype(np.uint64))
+    if types.is_integer(dtype):
+        return _Word("int", _integers(dtype.to_pandas_dtype()))
+    if types.is_floating(dtype):
+        return _Word("float", _floats(dtype.to_pandas_dtype()))
+    if types.is_date32(dtype):
+        return _Word("date", _integers(np.int32))
+    if types.is_time(dtype) and dtype.unit in _MICROS:
+        return _Word("time", _instants(np.int32 if types.is_time32(dtype) else np.int64, _MICROS[dtype.unit]))
+    if types.is_timestamp(dtype) and dtype.unit in _MICROS:
+        return _Word("timestamp utc" if dtype.tz else "timestamp", _instants(np.int64, _MICROS[dtype.unit]))
+    return None
+
+
+def _bytes(dtype: pa.DataType) -> _Codec | None:
+    if types.is_string(dtype) or types.is_binary(dtype):
+        return _Bytes("string" if types.is_string(dtype) else "binary", np.int32)
+    if types.is_large_string(dtype) or types.is_large_binary(dtype):
+        return _Bytes("string" if types.is_large_string(dtype) else "binary", np.int64)
+    if types.is_string_view(dtype):
+        return _Decoded(_Bytes("string", np.int64), _cast(pa.large_string()))
+    if types.is_binary_view(dtype) or types.is_fixed_size_binary(dtype):
+        return _Decoded(_Bytes("binary", np.int64), _cast(pa.large_binary()))
+    return None
+
+
+_LISTS = (types.is_list, types.is_large_list, types.is_fixed_size_list, types.is_list_view, types.is_large_list_view)
+
+
+def _cast(dtype: pa.DataType) -> Callable[[pa.Array], pa.Array]:
+    return lambda array: array.cast(dtype)
+
+
+def _integers(dtype: Any) -> Callable[[pa.Array], U64]:
+    wide = np.int64 if np.issubdtype(dtype, np.signedinteger) else np.uint64
+    return lambda array: values_of(array, dtype).astype(wide).view(np.uint64)
+
+
+def _floats(dtype: Any) -> Callable[[pa.Array], U64]:
+    def words(array: pa.Array) -> U64:
+        with np.errstate(invalid="ignore"):  # signalling NaNs
+            values = values_of(array, dtype).astype(np.float64)
+        strange = np.isnan(values)
+        if strange.any():
+            values[strange] = np.nan
+        return values.view(np.uint64)
+
+    return words
+
+
+def _instants(dtype: Any, factor: int) -> Callable[[pa.Array], U64]:
+    if factor == 1:
+        return _integers(dtype)
+    limit = np.iinfo(np.int64).max // factor
+
+    def words(array: pa.Array) -> U64:
+        values = values_of(array, dtype).astype(np.int64)
+        fits = (values <= limit) & (values >= -limit)
+        # what has no microseconds keeps all its bits: a product that wraps would lose some
+        return np.where(fits, values * factor, values ^ BEYOND).view(np.uint64)
+
+    return words
+
 
 DIGEST_VERSION = 1  #: stands in every manifest; a change of any digest below is a new version
 

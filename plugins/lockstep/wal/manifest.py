@@ -1,21 +1,175 @@
-"""The manifest: what a sealed WAL holds, to the byte. Its sha256 stands in the ledger: nothing else is believed."""
+"""The manifest: the exact content of a sealed WAL and of keyed state. The ledger stores its sha256."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 
 import pyarrow as pa
 
 from lockstep.epoch import Json
 from lockstep.errors import FormatUnknown, WalCorrupt
-from lockstep.wal._manifest_values import FILE_NAME, number, text
-from lockstep.wal.file_facts import FileFacts
-from lockstep.wal.state_manifest import SealedState, state_of, state_to_json
+from lockstep.wal.file_facts import FileFacts, leaves_of
 from lockstep.wal.table_staging import TableStaging
+
+FILE_NAME = re.compile(r"[A-Za-z0-9][^/\\\x00-\x1f]*")
+
+
+def text(value: Json) -> str:
+    """Raises TypeError for anything but a text."""
+    if not isinstance(value, str):
+        raise TypeError(f"expected a text, found {value!r}")
+    return value
+
+
+def number(value: Json) -> int:
+    """Raises TypeError for anything but a whole number from 0 on."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise TypeError(f"expected a count, found {value!r}")
+    return value
+
+
+@dataclass(frozen=True)
+class StateFile:
+    """One sealed file: rows of one bucket, written by execution `token` of `epoch`, which may be an earlier one.
+
+    `sha256`: 64 hex digits. `digest`: of its rows, as `RowDigest` gives it. `earliest`: the smallest value of the
+    column `expires`, as ISO text in UTC; None if the state has no such column, or only nulls in it.
+    """
+
+    epoch: int
+    token: int
+    bucket: int
+    path: str
+    bytes: int
+    rows: int
+    sha256: str
+    digest: str
+    earliest: str | None = None
+
+    def __post_init__(self) -> None:
+        if not FILE_NAME.fullmatch(self.path):
+            raise WalCorrupt(f"manifest names the state file {self.path!r}: expected a plain name inside its folder")
+
+
+@dataclass(frozen=True)
+class StateVersion:
+    """One declared state as an epoch left it. `schema`: Spark DDL; `buckets`: how many its keys are hashed into, by
+    the columns `found_by` of the key, all of it unless said."""
+
+    schema: str
+    key: tuple[str, ...]
+    buckets: int
+    expires: str | None
+    files: tuple[StateFile, ...]
+    found_by: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "found_by", self.found_by or self.key)
+
+    @property
+    def rows(self) -> int:
+        """Keys that have a row."""
+        return sum(file.rows for file in self.files)
+
+    @property
+    def bytes(self) -> int:
+        """Size of all files together, whichever epochs wrote them."""
+        return sum(file.bytes for file in self.files)
+
+
+@dataclass(frozen=True)
+class SealedState:
+    """All states of an epoch. `based_on`: the manifest hash of the epoch before, "" where there is none.
+
+    `keep`: for how many further published epochs this version is kept. `savepoint`: hash of the savepoint it began
+    with, in the first epoch after a start from one.
+    """
+
+    based_on: str
+    keep: int
+    versions: Mapping[str, StateVersion]
+    savepoint: str | None = None
+
+    def files(self) -> list[tuple[str, StateFile]]:
+        """Every file with the name of its state."""
+        return [(name, file) for name, version in self.versions.items() for file in version.files]
+
+    def summary(self) -> Json:
+        """Rows, bytes and buckets of each state, for the ledger."""
+        return {
+            name: {"rows": version.rows, "bytes": version.bytes, "buckets": version.buckets}
+            for name, version in self.versions.items()
+        }
+
+
+def state_to_json(state: SealedState) -> Json:
+    return {
+        "based_on": state.based_on,
+        "keep": state.keep,
+        "savepoint": state.savepoint,
+        "versions": {name: version_to_json(version) for name, version in state.versions.items()},
+    }
+
+
+def state_of(value: Json) -> SealedState:
+    """Raises KeyError, TypeError and ValueError for what `state_to_json` didn't write."""
+    return SealedState(
+        text(value["based_on"]),
+        number(value["keep"]),
+        {name: version_of(version) for name, version in value["versions"].items()},
+        _optional(value["savepoint"]),
+    )
+
+
+def version_to_json(version: StateVersion) -> Json:
+    return {
+        "schema": version.schema,
+        "key": list(version.key),
+        "buckets": version.buckets,
+        "expires": version.expires,
+        "files": [asdict(file) for file in version.files],
+        **finding(version.key, version.found_by),
+    }
+
+
+def version_of(value: Json) -> StateVersion:
+    return StateVersion(
+        text(value["schema"]),
+        tuple(map(text, value["key"])),
+        number(value["buckets"]),
+        _optional(value["expires"]),
+        tuple(_state_file_of(file) for file in value["files"]),
+        tuple(map(text, value.get("found_by", ()))),
+    )
+
+
+def finding(key: Sequence[str], found_by: Sequence[str]) -> Json:
+    """What JSON says of `found_by`: nothing where it is the key, as older versions had it."""
+    return {"found_by": list(found_by)} if tuple(found_by) != tuple(key) else {}
+
+
+def _state_file_of(value: Json) -> StateFile:
+    return StateFile(
+        number(value["epoch"]),
+        number(value["token"]),
+        number(value["bucket"]),
+        text(value["path"]),
+        number(value["bytes"]),
+        number(value["rows"]),
+        text(value["sha256"]),
+        text(value["digest"]),
+        _optional(value["earliest"]),
+    )
+
+
+def _optional(value: Json) -> str | None:
+    return None if value is None else text(value)
+
 
 MANIFEST_FORMAT = 1
 
@@ -253,3 +407,44 @@ def _output_of(name: str, value: Json) -> OutputManifest:
 def _file_of(value: Json) -> WalFile:
     etag = text(value["etag"]) if "etag" in value else None
     return WalFile(text(value["path"]), number(value["bytes"]), number(value["rows"]), text(value["sha256"]), etag)
+
+
+FACTS = "_facts.json"
+
+
+def facts_of(outputs: Mapping[str, OutputManifest]) -> bytes | None:
+    """What `_facts.json` has to say of these outputs; None if no table adopts any."""
+    told = {name: _facts_of(output) for name, output in outputs.items() if output.home is not None}
+    return canonical(told) if told else None
+
+
+def _facts_of(output: OutputManifest) -> Json:
+    return {file.path: file.facts.to_json() for file in output.files if file.facts is not None}
+
+
+def without_facts(outputs: Mapping[str, OutputManifest]) -> dict[str, OutputManifest]:
+    """As the manifest has them."""
+    return {
+        name: replace(output, files=tuple(replace(file, facts=None) for file in output.files))
+        for name, output in outputs.items()
+    }
+
+
+class NotedFacts:
+    """What a `_facts.json` says. Raises `WalCorrupt` unless `data` hashes to what the manifest has."""
+
+    def __init__(self, path: str, data: bytes, sha256: str) -> None:
+        self._path, found = path, hashlib.sha256(data).hexdigest()
+        if found != sha256:
+            raise WalCorrupt(f"{path}: sha256 found {found}, the manifest has {sha256}")
+        self._told: dict[str, dict[str, Json]] = json.loads(data)
+
+    def of(self, output: OutputManifest) -> dict[str, FileFacts]:
+        """Of each file of an output that has a home, by its name. Raises `WalCorrupt` for one that isn't there."""
+        schema = output.schema.append(pa.field(output.home.epoch_column, pa.int64())) if output.home else output.schema
+        leaves = leaves_of(schema)
+        try:
+            told = self._told[output.name]
+            return {file.path: FileFacts.from_json(told[file.path], file.rows, schema, leaves) for file in output.files}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise WalCorrupt(f"{self._path} can't be understood: {type(error).__name__}: {error}") from error

@@ -1,7 +1,12 @@
-"""Reading a sealed WAL: every reader checks, every time, and fails closed."""
+"""Reading a sealed WAL, in the task or in Spark's executors. Every read verifies the files and fails closed.
+
+`read_files` and `read_sealed` reach executors by value, with this package. Executors need pyarrow and numpy, obstore
+with credentials from the environment for an object store, and hdfs-native for HDFS.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -9,13 +14,15 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from lockstep.crash import CrashPoint, reach
 from lockstep.errors import InvalidPipeline, StagingUnavailable, WalCorrupt
-from lockstep.wal._parquet import Fingerprint, ParquetRows, fingerprint
 from lockstep.wal._storage import Stamp, Storage, naming_errors
+from lockstep.wal.file_digests import FoundFiles, Place, find_file
 from lockstep.wal.file_facts import FileFacts
-from lockstep.wal.manifest import Manifest, OutputManifest, WalFile, bare
-from lockstep.wal.noted_facts import FACTS, NotedFacts
-from lockstep.wal.table_staging import TableStaging
+from lockstep.wal.manifest import FACTS, Manifest, NotedFacts, OutputManifest, WalFile, bare
+from lockstep.wal.parquet import Fingerprint, ParquetRows, ParquetWriter, fingerprint
+from lockstep.wal.storages import storage_at
+from lockstep.wal.table_staging import HomeStaging, TableStaging, with_field_ids
 
 
 @dataclass(frozen=True)
@@ -91,7 +98,7 @@ class OutputBatches:
     """The rows of one output; satisfies `lockstep.sinks.base.Batches`. Every iteration reads and checks anew.
 
     A row is handed out only after size, sha256, schema and the footer's row count of its whole file were compared with
-    the manifest, and it comes from the bytes that were hashed (`lockstep.wal._parquet`). A file that differs is read
+    the manifest, and it comes from the bytes that were hashed (`lockstep.wal.parquet`). A file that differs is read
     once more, past the page cache where the system allows that, before `WalCorrupt` is raised. An iteration that ends
     without an error has handed out exactly the manifest's rows. Batches have at most 65,536 rows.
     """
@@ -267,3 +274,72 @@ def _missing(storage: Storage, path: str) -> WalCorrupt | StagingUnavailable:
     if storage.exists(home):
         return WalCorrupt(f"{path} is missing, though it was sealed")
     return StagingUnavailable(f"staging has no {home}, where {path} was sealed: is it mounted, is its URI right?")
+
+
+def write_at_home(there: HomeStaging, rows: OutputBatches, home: TableStaging, epoch: int, token: int) -> None:
+    """A file for each of `rows`, with the same rows in the same order and `epoch` behind them. Each is compared with
+    its manifest as it is read, and is in memory as a whole when it is written. Raises `WalCorrupt`,
+    `StagingUnavailable`."""
+    for name, batches in rows.by_file():
+        path = f"{there.folder(epoch, token)}/{rows.output}/{name}"
+        columns = rows.schema.append(pa.field(home.epoch_column, pa.int64()))
+        written = _parquet(batches, with_field_ids(columns, home.ids_of(columns.names)), epoch)
+        reach(CrashPoint.STAGE_BEFORE_COPY)
+        with naming_errors("write", path):
+            there.storage.put(path, written)
+        reach(CrashPoint.STAGE_AFTER_COPY)
+
+
+def _parquet(batches: Iterator[pa.RecordBatch], schema: pa.Schema, epoch: int) -> bytes:
+    with pa.BufferOutputStream() as target:
+        with ParquetWriter(target, schema, compression="zstd") as writer:
+            for batch in batches:
+                number = pa.repeat(pa.scalar(epoch, pa.int64()), batch.num_rows)
+                writer.write_batch(pa.RecordBatch.from_arrays([*batch.columns, number], schema=schema))
+        found: bytes = target.getvalue().to_pybytes()
+    return found
+
+
+TOLD = "found STRING, error STRING"
+
+
+def read_files(places: Sequence[Place], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """For each row (number of a place, name of a file) one of `TOLD`: `FoundFiles` as JSON, or why it can't be read."""
+    for batch in batches:
+        for number, name in zip(*batch.to_pydict().values(), strict=True):
+            found, error = _told_of(places[number], name)
+            yield pa.RecordBatch.from_pydict(
+                {"found": pa.array([found], pa.string()), "error": pa.array([error], pa.string())}
+            )
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """Files of one sealed output. `storage`: a URI as staging takes it; `schema`: of every file."""
+
+    storage: str
+    folder: str
+    schema: pa.Schema
+    files: Sequence[WalFile]
+
+
+def read_sealed(sealed: Sealed, columns: Sequence[str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """For each row (number of a file, its name) the file's rows, of these columns, compared with the manifest as
+    every reader does: `OutputBatches` itself can't be pickled. Raises `WalCorrupt`."""
+    storage, wanted = storage_at(sealed.storage), pa.schema([sealed.schema.field(name) for name in columns])
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            file = sealed.files[number]
+            path = f"{sealed.folder}/{file.path}"
+            with ParquetRows(storage, path, verify_file(storage, path, file.bytes, file.sha256)) as rows:
+                if rows.rows != file.rows or not bare(rows.schema).equals(sealed.schema):
+                    raise WalCorrupt(f"{path}: rows or schema aren't those of the manifest")
+                yield from rows.batches(wanted, None if wanted.equals(sealed.schema) else columns)
+
+
+def _told_of(place: Place, name: str) -> tuple[str | None, str | None]:
+    try:
+        found = FoundFiles([find_file(storage_at(place.storage), place, name)])
+    except Exception as error:  # the task reads the file then, and says what is wrong with it
+        return None, f"{place.folder}/{name}: {type(error).__name__}: {error}"
+    return json.dumps(found.to_json()), None

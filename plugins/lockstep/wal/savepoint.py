@@ -14,12 +14,10 @@ from dataclasses import dataclass, replace
 
 from lockstep.epoch import Json, Position
 from lockstep.errors import FormatUnknown, StagingRefused, WalCorrupt
-from lockstep.wal._manifest_values import number, text
 from lockstep.wal._storage import Storage, naming_errors
-from lockstep.wal.manifest import canonical
-from lockstep.wal.staging import storage_at
-from lockstep.wal.state_manifest import StateFile, StateVersion, version_of, version_to_json
+from lockstep.wal.manifest import StateFile, StateVersion, canonical, number, text, version_of, version_to_json
 from lockstep.wal.state_staging import BUCKET, StateStaging, read_checked
+from lockstep.wal.storages import storage_at
 
 SAVEPOINT_FORMAT = 1
 NAME = "_savepoint.json"

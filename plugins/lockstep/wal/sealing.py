@@ -1,4 +1,4 @@
-"""Sealing: from the files that a Spark job left to a manifest. The task does it, never the Spark driver."""
+"""Sealing: verify, hash and sync the files of a finished Spark job. Runs in the task, never in the Spark driver."""
 
 from __future__ import annotations
 
@@ -10,14 +10,25 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TypeAlias
 
-from lockstep.errors import StageFailed
-from lockstep.wal._early_digests import EarlyDigests, EpochColumn, digest_file
-from lockstep.wal._parquet import fingerprint
+from lockstep.errors import NotConfigured, StageFailed
 from lockstep.wal._storage import Entry, Kind, Stamp, Storage, is_hidden, naming_errors, plain_children
 from lockstep.wal.digest import RowDigest
-from lockstep.wal.found_files import FoundFile, SealedFile
+from lockstep.wal.file_digests import EarlyDigests, EpochColumn, FoundFile, SealedFile, digest_file
 from lockstep.wal.manifest import OutputManifest
+from lockstep.wal.parquet import fingerprint
 from lockstep.wal.table_staging import TableStaging
+
+VARIABLE = "LOCKSTEP_SEAL_BYTES"
+_BYTES = 1 << 30
+
+
+def task_seals() -> int:
+    """Bytes of all outputs of an execution. Raises `NotConfigured`."""
+    text = os.environ.get(VARIABLE, str(_BYTES))
+    if not text.isdecimal():
+        raise NotConfigured(f"{VARIABLE}={text!r} must be a whole number of bytes; 0 leaves all reading to executors")
+    return int(text)
+
 
 QUARANTINE = "quarantine"  #: beside the outputs: malformed records, and rows that audits sent there
 _log = logging.getLogger(__name__)

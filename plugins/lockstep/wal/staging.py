@@ -13,13 +13,9 @@ import re
 import secrets
 from collections.abc import Container, Iterable, Mapping
 from contextlib import AbstractContextManager, closing, suppress
-from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
 
-from lockstep.connections.hdfs.address import is_hdfs
-from lockstep.connections.object_store.address import is_object_store
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Json, require_name
 from lockstep.errors import (
@@ -27,19 +23,31 @@ from lockstep.errors import (
     StageFailed,
     StagingRefused,
     StagingUnavailable,
-    StoreRefused,
     WalCorrupt,
 )
-from lockstep.wal._discarding import delete_folder, forget_epoch, move_files
-from lockstep.wal._early_digests import EarlyDigests, digesting_early
-from lockstep.wal._hdfs_storage import HdfsStorage
-from lockstep.wal._local_storage import LocalStorage
-from lockstep.wal._object_storage import ObjectStorage
-from lockstep.wal._storage import Entry, Kind, Storage, finished_files, naming_errors, tree
+from lockstep.wal._storage import (
+    Entry,
+    Kind,
+    Storage,
+    delete_folder,
+    finished_files,
+    forget_epoch,
+    move_files,
+    naming_errors,
+    tree,
+)
 from lockstep.wal.digest import DIGEST_VERSION
-from lockstep.wal.home_staging import HomeStaging
-from lockstep.wal.manifest import Manifest, Quarantined, SourceCount, canonical
-from lockstep.wal.noted_facts import FACTS, facts_of, without_facts
+from lockstep.wal.file_digests import EarlyDigests, digesting_early
+from lockstep.wal.manifest import (
+    FACTS,
+    Manifest,
+    Quarantined,
+    SealedState,
+    SourceCount,
+    canonical,
+    facts_of,
+    without_facts,
+)
 from lockstep.wal.reading import OutputBatches, SealedWal, UnsealedFile, naming_damage
 from lockstep.wal.sealing import (
     NOTHING_KNOWN,
@@ -50,14 +58,13 @@ from lockstep.wal.sealing import (
     seal_outputs,
     seal_quarantine,
 )
-from lockstep.wal.state_manifest import SealedState
 from lockstep.wal.state_staging import STATE, StateStaging
-from lockstep.wal.table_staging import TableStaging
+from lockstep.wal.storages import storage_at
+from lockstep.wal.table_staging import HomeStaging, TableStaging
 
 MANIFEST = "_manifest.json"
 _KEPT = "manifests"
 _SAMPLES = "audits"
-_EXPECTED = "expected /… , file:///… , s3://… or hdfs://…"
 _NUMBER = "(0|[1-9][0-9]{0,17})"
 _EPOCH = re.compile(f"epoch={_NUMBER}")
 _TOKEN = re.compile(_NUMBER)
@@ -562,25 +569,3 @@ def _small(name: str) -> str:
     if not _SMALL_FILE.fullmatch(name):
         raise StagingRefused(f"{name!r}: a small file is called _<letters>.json")
     return name
-
-
-def storage_at(uri: str) -> Storage:
-    """What stands behind a URI. Raises `StagingRefused` for one that can't be understood, or carries a login."""
-    try:
-        parts = urlsplit(uri)
-    except ValueError:  # its text may repeat a piece of a login
-        raise StagingRefused(f"the staging URI can't be understood; {_EXPECTED}") from None
-    if parts.username or parts.password or (parts.scheme not in ("", "file") and "@" in uri):
-        raise StagingRefused("the staging URI carries a login: leave it out, give credentials through the environment")
-    try:
-        if is_object_store(uri):
-            return ObjectStorage.at(uri)
-        if is_hdfs(uri):
-            return HdfsStorage.at(uri)
-    except StoreRefused as error:
-        raise StagingRefused(str(error)) from error
-    path = Path(unquote(parts.path) if parts.scheme else uri)
-    if parts.scheme not in ("", "file") or parts.netloc not in ("", "localhost") or not path.is_absolute():
-        place = uri.partition("?")[0]  # what follows may be a secret
-        raise StagingRefused(f"staging {place!r} is no absolute path; {_EXPECTED}")
-    return LocalStorage(path)

@@ -20,12 +20,22 @@ from typing import NamedTuple
 from lockstep.crash import CrashPoint
 from lockstep.epoch import Json
 from lockstep.errors import StageFailed, WalCorrupt
-from lockstep.wal._discarding import delete_entry, delete_folder, forget_epoch
-from lockstep.wal._storage import Entry, Kind, Storage, is_hidden, naming_errors, plain_children, tree
-from lockstep.wal.found_files import SealedFile
+from lockstep.wal._storage import (
+    Entry,
+    Kind,
+    Storage,
+    delete_entry,
+    delete_folder,
+    forget_epoch,
+    is_hidden,
+    naming_errors,
+    plain_children,
+    tree,
+)
+from lockstep.wal.file_digests import SealedFile
+from lockstep.wal.manifest import StateFile, StateVersion, finding
 from lockstep.wal.reading import verify_file
 from lockstep.wal.sealing import list_files, seal_files, sync_folders
-from lockstep.wal.state_manifest import StateFile, StateVersion, finding
 
 STATE = "state"
 BUCKET = "lockstep_bucket"  #: the column by which Spark cuts state into folders

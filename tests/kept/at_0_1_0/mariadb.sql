@@ -11,8 +11,8 @@ CREATE TABLE `lockstep_keys` (
   PRIMARY KEY (`deployment`,`pipeline`,`sink`,`relation`,`epoch`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci;
 /*!40101 SET character_set_client = @saved_cs_client */;
-INSERT INTO `lockstep_keys` VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da','maria','newest','kept.moves_newest',1,2);
-INSERT INTO `lockstep_keys` VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da','maria','newest','kept.moves_newest',2,1);
+INSERT INTO `lockstep_keys` VALUES ('dd26b102-bcf7-4f98-8bc1-33d55654ea6c','maria','newest','kept.moves_newest',1,2);
+INSERT INTO `lockstep_keys` VALUES ('dd26b102-bcf7-4f98-8bc1-33d55654ea6c','maria','newest','kept.moves_newest',2,1);
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
 /*!40101 SET character_set_client = utf8mb4 */;
 CREATE TABLE `lockstep_marker` (
@@ -27,11 +27,11 @@ CREATE TABLE `lockstep_marker` (
   PRIMARY KEY (`deployment`,`pipeline`,`sink`,`epoch`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci;
 /*!40101 SET character_set_client = @saved_cs_client */;
-INSERT INTO `lockstep_marker` VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da','maria','newest',1,171,'6baa0258540ffd9a06ebc77a85f96d9bbb7ce76ee11b05ea0c955032a4cd432f','{\"moves\": 2}','2026-11-29 02:03:45.867222');
-INSERT INTO `lockstep_marker` VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da','maria','newest',2,180,'4113c74bc660f5635536a88003a40335f9928175b6180d92d16fe939eef23d5e','{\"moves\": 2}','2026-11-29 02:03:47.985579');
-INSERT INTO `lockstep_marker` VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da','maria','prepared',1,168,'6baa0258540ffd9a06ebc77a85f96d9bbb7ce76ee11b05ea0c955032a4cd432f','{\"moves\": 2}','2026-11-29 02:03:45.494848');
-INSERT INTO `lockstep_marker` VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da','maria','prepared',2,177,'4113c74bc660f5635536a88003a40335f9928175b6180d92d16fe939eef23d5e','{\"moves\": 2}','2026-11-29 02:03:47.790543');
-INSERT INTO `lockstep_marker` VALUES ('815ea124-ae84-4006-ab92-b0cd6027b1da','maria_again','repeated',1,165,'af4531d89d5b67db088db9a6ffae7bbde945d32b0fc771e7174f7792aeaa528a','{\"moves\": 2}','2026-11-29 02:03:40.562952');
+INSERT INTO `lockstep_marker` VALUES ('dd26b102-bcf7-4f98-8bc1-33d55654ea6c','maria','newest',1,171,'02f8ab5d3c30e02cef0efbfa54fc47f966979d7e9fac9426a7ba34d46fbc81bf','{\"moves\": 2}','2026-11-29 10:37:22.828318');
+INSERT INTO `lockstep_marker` VALUES ('dd26b102-bcf7-4f98-8bc1-33d55654ea6c','maria','newest',2,180,'01d65d37fed11960899c171e6b02f6aa8e47a8f8aa6cff5bcc26b1a31e5c714e','{\"moves\": 2}','2026-11-29 10:37:27.158323');
+INSERT INTO `lockstep_marker` VALUES ('dd26b102-bcf7-4f98-8bc1-33d55654ea6c','maria','prepared',1,168,'02f8ab5d3c30e02cef0efbfa54fc47f966979d7e9fac9426a7ba34d46fbc81bf','{\"moves\": 2}','2026-11-29 10:37:22.265627');
+INSERT INTO `lockstep_marker` VALUES ('dd26b102-bcf7-4f98-8bc1-33d55654ea6c','maria','prepared',2,177,'01d65d37fed11960899c171e6b02f6aa8e47a8f8aa6cff5bcc26b1a31e5c714e','{\"moves\": 2}','2026-11-29 10:37:26.698108');
+INSERT INTO `lockstep_marker` VALUES ('dd26b102-bcf7-4f98-8bc1-33d55654ea6c','maria_again','repeated',1,165,'ac4d69bd199db0fd5d946f27757f694bea9bc9e3b481f25aae1fef5d0505fa15','{\"moves\": 2}','2026-11-29 10:37:13.832816');
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
 /*!40101 SET character_set_client = utf8mb4 */;
 CREATE TABLE `lockstep_range` (
@@ -56,9 +56,9 @@ CREATE TABLE `lockstep_target` (
   PRIMARY KEY (`relation`,`deployment`,`pipeline`,`sink`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci;
 /*!40101 SET character_set_client = @saved_cs_client */;
-INSERT INTO `lockstep_target` VALUES ('kept.moves_newest','815ea124-ae84-4006-ab92-b0cd6027b1da','maria','newest',0);
-INSERT INTO `lockstep_target` VALUES ('kept.moves_prepared','815ea124-ae84-4006-ab92-b0cd6027b1da','maria','prepared',0);
-INSERT INTO `lockstep_target` VALUES ('kept.moves_repeated','815ea124-ae84-4006-ab92-b0cd6027b1da','maria_again','repeated',0);
+INSERT INTO `lockstep_target` VALUES ('kept.moves_newest','dd26b102-bcf7-4f98-8bc1-33d55654ea6c','maria','newest',0);
+INSERT INTO `lockstep_target` VALUES ('kept.moves_prepared','dd26b102-bcf7-4f98-8bc1-33d55654ea6c','maria','prepared',0);
+INSERT INTO `lockstep_target` VALUES ('kept.moves_repeated','dd26b102-bcf7-4f98-8bc1-33d55654ea6c','maria_again','repeated',0);
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
 /*!40101 SET character_set_client = utf8mb4 */;
 CREATE TABLE `lockstep_target_id` (
@@ -67,7 +67,7 @@ CREATE TABLE `lockstep_target_id` (
   PRIMARY KEY (`only_one`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci;
 /*!40101 SET character_set_client = @saved_cs_client */;
-INSERT INTO `lockstep_target_id` VALUES (1,'f9e82fc8-6e06-4ba8-ac3d-546f84433a29');
+INSERT INTO `lockstep_target_id` VALUES (1,'91dd882e-f156-45ba-b17a-569ca083c700');
 /*!40101 SET @saved_cs_client     = @@character_set_client */;
 /*!40101 SET character_set_client = utf8mb4 */;
 CREATE TABLE `moves` (

@@ -1,17 +1,17 @@
--- Generations of a range: what is replaced by what.
+-- Generations of a range: which epoch replaces which.
 
 -- name: find_generation
--- Not a void one.
+-- A generation by number, unless it is void.
 SELECT * FROM lockstep.epoch
 WHERE pipeline = %(pipeline)s AND root = %(root)s AND generation = %(generation)s AND state <> 'void'
 
 -- name: list_generations
--- The original and what was to take its place, void ones too.
+-- The original and its generations, including void ones.
 SELECT * FROM lockstep.epoch WHERE pipeline = %(pipeline)s AND id = %(root)s
 UNION ALL (SELECT * FROM lockstep.epoch WHERE pipeline = %(pipeline)s AND root = %(root)s ORDER BY id)
 
 -- name: list_current_epochs
--- Of each interval that meets a span the last decided life, or the original; by time.
+-- For each interval that overlaps a span, the last decided generation, or the original; by time.
 SELECT e.* FROM (
     SELECT pipeline, id, span FROM lockstep.epoch
     WHERE pipeline = %(pipeline)s AND span && tstzrange(%(start)s, %(end)s) AND generation = 0
@@ -26,7 +26,7 @@ CROSS JOIN LATERAL (
 ORDER BY lower(r.span)
 
 -- name: list_replaced
--- Whose place an epoch takes: one, or all of a cursor's from one on that followed one another when it was planned.
+-- The epochs that an epoch replaces: one, or the sequence of a cursor's epochs at the time it was planned.
 SELECT r.* FROM lockstep.epoch e
 JOIN lockstep.epoch r ON r.pipeline = e.pipeline AND r.id BETWEEN e.replaces AND coalesce(e.replaces_to, e.replaces)
 WHERE e.pipeline = %(pipeline)s AND e.id = %(epoch)s
@@ -36,19 +36,19 @@ WHERE e.pipeline = %(pipeline)s AND e.id = %(epoch)s
         AND s.state NOT IN ('planned', 'staged', 'void') AND r.id BETWEEN s.replaces AND s.replaces_to))
 ORDER BY r.id
 
--- name: list_restated
--- Of lives of a range, void ones left out, why they were begun, and why runs were to restate when they got them.
+-- name: list_restate_reasons
+-- For each generation of a range that is not void, its reason and the reasons of all runs that worked for it.
 SELECT e.*, t.restate_request
 FROM lockstep.epoch e
 CROSS JOIN LATERAL (
     SELECT e.restate_reason AS restate_request, e.planned_at AS at
-    UNION ALL SELECT r.restate, r.started_at FROM lockstep.run r WHERE (r.pipeline, r.epoch) = (e.pipeline, e.id)
+    UNION ALL SELECT r.restate_reason, r.started_at FROM lockstep.run r WHERE (r.pipeline, r.epoch) = (e.pipeline, e.id)
 ) t
 WHERE e.pipeline = %(pipeline)s AND (e.id = %(root)s OR e.root = %(root)s) AND e.state <> 'void' AND t.restate_request IS NOT NULL
 ORDER BY e.id, t.at
 
 -- name: find_successor
--- The decided epoch that has taken its place, alone or with others.
+-- The decided epoch that replaced an epoch, alone or with others.
 SELECT * FROM lockstep.epoch
 WHERE pipeline = %(pipeline)s AND root = %(root)s AND replaces = %(epoch)s AND state NOT IN ('planned', 'staged', 'void')
 UNION ALL (
@@ -59,7 +59,8 @@ UNION ALL (
 ORDER BY id LIMIT 1
 
 -- name: find_last_successor
--- Of epochs up to a number; by the order of an index: without one, every epoch since would be read through.
+-- The newest decided generation that replaces an epoch up to a number. ORDER BY makes the planner use the index instead of
+-- scanning all later epochs.
 SELECT * FROM lockstep.epoch
 WHERE pipeline = %(pipeline)s AND id > %(epoch)s AND replaces <= %(epoch)s AND root IS NOT NULL
   AND state NOT IN ('planned', 'staged', 'void')

@@ -1,7 +1,7 @@
--- publish and cleanup: what sinks show, retained WALs, asset events.
+-- publish and cleanup: publications, retained WALs, asset events.
 
 -- name: record_publication
--- What was amiss with rows whose place these take goes with them, sink by sink.
+-- prepared -> published. `unproven` of the replaced epochs is cleared: their rows are removed with this publication.
 WITH proven AS (
     UPDATE lockstep.participant q SET unproven = NULL FROM lockstep.epoch e
     WHERE e.pipeline = %(pipeline)s AND e.id = %(epoch)s AND q.pipeline = e.pipeline AND q.epoch BETWEEN e.replaces AND coalesce(e.replaces_to, e.replaces)
@@ -12,28 +12,29 @@ WHERE pipeline = %(pipeline)s AND epoch = %(epoch)s AND sink = %(sink)s AND stat
 RETURNING sink
 
 -- name: publish_epoch
+-- committed -> published, with the last sink.
 UPDATE lockstep.epoch e SET state = 'published'
 WHERE pipeline = %(pipeline)s AND id = %(epoch)s AND state = 'committed'
   AND NOT EXISTS (SELECT FROM lockstep.participant p
                   WHERE p.pipeline = e.pipeline AND p.epoch = e.id AND p.state <> 'published')
 RETURNING *
 
--- name: renew_publisher
--- Whoever publishes is at work. Nothing is decided by it: it only keeps a long publication from being called stuck.
+-- name: renew_publisher_lease
+-- Informational: keeps a long publication from being reported as stuck.
 UPDATE lockstep.participant SET lease_until = now() + %(lease)s
 WHERE pipeline = %(pipeline)s AND epoch = %(epoch)s AND sink = %(sink)s AND state = 'prepared'
 RETURNING sink
 
 -- name: find_publishers
--- Sinks in which somebody has begun to publish the epoch; the decided attempt's token is older than every publisher's.
+-- Sinks in which the publication has started: tokens of publishers are higher than the decided attempt.
 SELECT DISTINCT sink FROM lockstep.execution
 WHERE token > %(attempt)s AND pipeline = %(pipeline)s AND epoch = %(epoch)s AND role IN ('publish', 'recover')
   AND sink = ANY(%(sinks)s)
 ORDER BY sink
 
 -- name: list_publishers
--- The participants of epochs, each with how long nobody has been at publishing it. A cursor epoch waits for the ones
--- before it in the same sink: whoever is at those, or has just published the last of them, is a sign of life for it too.
+-- Participants with the time since the last activity of a publisher. A cursor epoch waits for the epochs before it in the
+-- same sink, so activity there counts, too.
 SELECT p.*, now() - p.changed_at AS age, now() - greatest(
     e.changed_at, p.lease_until,
     (SELECT max(b.lease_until) FROM lockstep.participant b
@@ -50,66 +51,66 @@ CROSS JOIN LATERAL (SELECT * FROM lockstep.participant WHERE pipeline = w.pipeli
 ORDER BY p.pipeline, p.epoch, p.sink
 
 -- name: retarget_participant
--- A person says that this target, as it is now, does not hold the epoch: publish goes there, from the WAL.
+-- An operator states that the target lacks the epoch: publish writes it there, from the WAL.
 UPDATE lockstep.participant SET target_id = %(target_id)s
 WHERE pipeline = %(pipeline)s AND epoch = %(epoch)s AND sink = %(sink)s AND state = 'prepared' RETURNING sink
 
 -- name: record_comparison
--- Somebody has read a sink back; of what nobody has published there is nothing to compare.
+-- The result of reading a sink back.
 UPDATE lockstep.participant SET unproven = %(unproven)s, compared_at = now(), compared_by = %(actor)s
 WHERE pipeline = %(pipeline)s AND epoch = %(epoch)s AND sink = %(sink)s AND state = 'published'
 
 -- name: restage_epoch
--- Only rows that are the sealed ones, by number and digest.
+-- Only if rows and digests of every output equal the sealed ones.
 UPDATE lockstep.epoch SET restaged_wal = %(wal)s, restaged_hash = %(hash)s, reordered = %(reordered)s
 WHERE pipeline = %(pipeline)s AND id = %(epoch)s AND state = 'committed' AND wal <> %(wal)s
   AND summary -> 'digest_version' = %(summary)s::jsonb -> 'digest_version'
   AND NOT EXISTS (
-      SELECT FROM jsonb_each(summary -> 'outputs') AS sealed FULL JOIN jsonb_each(%(summary)s::jsonb -> 'outputs') AS found USING (key)
-      WHERE (sealed.value -> 'rows', sealed.value -> 'digest') IS DISTINCT FROM (found.value -> 'rows', found.value -> 'digest')
+      SELECT FROM jsonb_each(summary -> 'outputs') AS sealed FULL JOIN jsonb_each(%(summary)s::jsonb -> 'outputs') AS restaged USING (key)
+      WHERE (sealed.value -> 'rows', sealed.value -> 'digest') IS DISTINCT FROM (restaged.value -> 'rows', restaged.value -> 'digest')
   )
   AND NOT EXISTS (
       SELECT FROM jsonb_each(coalesce(summary -> 'quarantined', '{}')) AS sealed
-      FULL JOIN jsonb_each(coalesce(%(summary)s::jsonb -> 'quarantined', '{}')) AS found USING (key)
-      WHERE (sealed.value -> 'rows', sealed.value -> 'digest') IS DISTINCT FROM (found.value -> 'rows', found.value -> 'digest')
+      FULL JOIN jsonb_each(coalesce(%(summary)s::jsonb -> 'quarantined', '{}')) AS restaged USING (key)
+      WHERE (sealed.value -> 'rows', sealed.value -> 'digest') IS DISTINCT FROM (restaged.value -> 'rows', restaged.value -> 'digest')
   )
 RETURNING *
 
 -- name: clean_epoch
+-- published -> cleaned.
 UPDATE lockstep.epoch SET state = 'cleaned' WHERE pipeline = %(pipeline)s AND id = %(epoch)s AND state = 'published' RETURNING *
 
 -- name: list_published
--- What a sink has published, and no other epoch has taken the place of; `resolved`: also what stands by a person's word.
+-- Epochs that a sink has published and that are not replaced; `resolved`: including those resolved by an operator.
 SELECT e.id, e.manifest_hash FROM lockstep.participant p
 JOIN lockstep.epoch e ON e.pipeline = p.pipeline AND e.id = p.epoch
 WHERE p.pipeline = %(pipeline)s AND p.sink = %(sink)s AND p.state = 'published'
   AND (%(resolved)s OR p.publication <> 'resolved') AND e.state IN ('committed', 'published', 'cleaned')
 ORDER BY e.id
 
--- name: list_last_shown
--- Of each sink what it was last to show, youngest first: by the time, as epochs needn't be shown in the order of their
--- numbers. Back to one that was shown before the last of those behind it was begun: a `begin` has asked for that one, so
--- what was lost since is among these, however many were decided before the loss and shown behind it. Epochs that were
--- shown in one go, as a pack's are, were lost or kept together: one of them tells. Only what a sink has published counts.
--- `said_lost`: a person has said that the sink lacks an epoch that was shown by then or later, replaced or not.
--- (A sink that was never planned is not looked for; above a thousand epochs that were replaced is one that replaced them.)
-SELECT DISTINCT ON (shown.sink, shown.changed_at)
-       shown.sink, shown.epoch, shown.target_id, shown.publication, e.manifest_hash, e.plan #> ARRAY['sinks', shown.sink] AS spec,
+-- name: list_last_published
+-- The last publications of each sink by time, newest first: epochs need not be published in the order of their numbers. Goes
+-- back to an epoch that was published before the last of the newer ones was begun: begin has verified that one, so any loss
+-- since is among the returned ones. Epochs published in one step, like a pack, are lost or kept together: one is returned.
+-- `reported_lost`: an operator reported that the sink lacks an epoch published then or later, replaced or not.
+-- (Sinks that were never planned are skipped. Among more than a thousand replaced epochs there is one that replaced them.)
+SELECT DISTINCT ON (recent.sink, recent.changed_at)
+       recent.sink, recent.epoch, recent.target_id, recent.publication, e.manifest_hash, e.plan #> ARRAY['sinks', recent.sink] AS spec,
        EXISTS (
            SELECT FROM (
-               SELECT found FROM lockstep.pipeline_change
+               SELECT details FROM lockstep.pipeline_change
                WHERE pipeline = %(pipeline)s AND change = 'renumbered' ORDER BY id DESC LIMIT 1
-           ) said
-           CROSS JOIN LATERAL jsonb_array_elements(said.found -> 'lacking') word
-           JOIN lockstep.participant p ON p.pipeline = %(pipeline)s AND p.sink = shown.sink AND p.state = 'published'
-                                      AND p.epoch = (word ->> 'epoch')::bigint AND p.changed_at >= shown.changed_at
-           WHERE word ->> 'sink' = shown.sink
-       ) AS said_lost
+           ) change
+           CROSS JOIN LATERAL jsonb_array_elements(change.details -> 'lacking') entry
+           JOIN lockstep.participant p ON p.pipeline = %(pipeline)s AND p.sink = recent.sink AND p.state = 'published'
+                                      AND p.epoch = (entry ->> 'epoch')::bigint AND p.changed_at >= recent.changed_at
+           WHERE entry ->> 'sink' = recent.sink
+       ) AS reported_lost
 FROM (
-    SELECT told.*, row_number() OVER later AS place, lag(told.changed_at < told.begun) OVER later AS enough
+    SELECT ordered.*, row_number() OVER later AS place, lag(ordered.changed_at < ordered.newer_planned_at) OVER later AS before_newer
     FROM (
         SELECT p.*, first_value(p.target_id) OVER later AS target_now,
-               max(p.planned_at) OVER (later ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS begun
+               max(p.planned_at) OVER (later ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS newer_planned_at
         FROM unnest(%(sinks)s::text[]) s (name)
         CROSS JOIN LATERAL (
             SELECT published.*, decided.planned_at FROM (
@@ -123,90 +124,99 @@ FROM (
             ) decided ORDER BY published.epoch DESC LIMIT 32
         ) p
         WINDOW later AS (PARTITION BY p.sink ORDER BY p.changed_at DESC, p.epoch DESC)
-    ) told
-    WINDOW later AS (PARTITION BY told.sink ORDER BY told.changed_at DESC, told.epoch DESC)
-) shown
-JOIN lockstep.epoch e ON e.pipeline = %(pipeline)s AND e.id = shown.epoch
-WHERE shown.enough IS NOT TRUE AND shown.place <= 16 AND shown.target_id = shown.target_now
-ORDER BY shown.sink, shown.changed_at DESC, shown.epoch DESC
+    ) ordered
+    WINDOW later AS (PARTITION BY ordered.sink ORDER BY ordered.changed_at DESC, ordered.epoch DESC)
+) recent
+JOIN lockstep.epoch e ON e.pipeline = %(pipeline)s AND e.id = recent.epoch
+WHERE recent.before_newer IS NOT TRUE AND recent.place <= 16 AND recent.target_id = recent.target_now
+ORDER BY recent.sink, recent.changed_at DESC, recent.epoch DESC
 
 -- name: list_wals
--- The sealed WALs that are there, youngest epoch first: of epochs that aren't finished, and those that are kept.
-SELECT e.*, k.kept_at, k.expired_at, k.wal AS kept_wal, k.bytes AS kept_bytes
+-- Existing sealed WALs, newest epoch first: those of unfinished epochs, and retained ones.
+SELECT e.*, k.retained_at, k.expired_at, k.wal AS retained_wal, k.bytes AS retained_bytes
 FROM (
-    (SELECT epoch AS id FROM lockstep.kept_wal WHERE pipeline = %(pipeline)s ORDER BY epoch DESC LIMIT %(limit)s)
+    (SELECT epoch AS id FROM lockstep.retained_wal WHERE pipeline = %(pipeline)s ORDER BY epoch DESC LIMIT %(limit)s)
     UNION SELECT id FROM lockstep.epoch
     WHERE pipeline = %(pipeline)s AND state NOT IN ('cleaned', 'replaced', 'void') AND wal IS NOT NULL
 ) i
 JOIN lockstep.epoch e ON e.pipeline = %(pipeline)s AND e.id = i.id
-LEFT JOIN lockstep.kept_wal k ON k.pipeline = e.pipeline AND k.epoch = e.id
+LEFT JOIN lockstep.retained_wal k ON k.pipeline = e.pipeline AND k.epoch = e.id
 ORDER BY e.id DESC LIMIT %(limit)s
 
--- name: keep_wal
--- Once: whoever cleans up later goes by it. What doesn't stay has a row, too, until cleanup is recorded.
-INSERT INTO lockstep.kept_wal (pipeline, epoch, wal, bytes, expired_at)
+-- name: retain_wal
+-- The first decision is final: concurrent cleanups follow it. A WAL to be deleted has a row, too, until cleanup is recorded.
+INSERT INTO lockstep.retained_wal (pipeline, epoch, wal, bytes, expired_at)
 VALUES (%(pipeline)s, %(epoch)s, %(wal)s, %(bytes)s, CASE WHEN NOT %(stays)s THEN now() END)
 ON CONFLICT (pipeline, epoch) DO NOTHING
 
--- name: find_kept_wal
-SELECT * FROM lockstep.kept_wal WHERE pipeline = %(pipeline)s AND epoch = %(epoch)s
+-- name: find_retained_wal
+-- Whether cleanup decided to retain the WAL.
+SELECT * FROM lockstep.retained_wal WHERE pipeline = %(pipeline)s AND epoch = %(epoch)s
 
--- name: list_kept_wals
-SELECT * FROM lockstep.kept_wal WHERE pipeline = %(pipeline)s ORDER BY epoch
+-- name: list_retained_wals
+-- Including expired ones whose files are being deleted.
+SELECT * FROM lockstep.retained_wal WHERE pipeline = %(pipeline)s ORDER BY epoch
 
--- name: count_kept_wals
-SELECT pipeline, count(*) AS epochs, sum(bytes)::bigint AS bytes, min(kept_at) AS oldest
-FROM lockstep.kept_wal WHERE pipeline = ANY(%(pipelines)s::text[]) AND expired_at IS NULL GROUP BY pipeline
+-- name: count_retained_wals
+-- Number, size and age of the retained WALs.
+SELECT pipeline, count(*) AS epochs, sum(bytes)::bigint AS bytes, min(retained_at) AS oldest
+FROM lockstep.retained_wal WHERE pipeline = ANY(%(pipelines)s::text[]) AND expired_at IS NULL GROUP BY pipeline
 
--- name: list_due_wals
--- Kept WALs that the pipeline's retention keeps no longer, and those that somebody has begun to delete; oldest first. None
--- that an epoch reads which isn't finished, nor one that another refers to which isn't, or whose WAL is kept.
-SELECT k.* FROM lockstep.kept_wal k JOIN lockstep.pipeline p ON p.name = k.pipeline
+-- name: list_expiring_wals
+-- WALs beyond the pipeline's retention, and partly deleted ones; oldest first. Not those that an unfinished epoch reads, or that
+-- an epoch restores which is unfinished or whose own WAL is retained.
+SELECT k.* FROM lockstep.retained_wal k JOIN lockstep.pipeline p ON p.name = k.pipeline
 WHERE k.pipeline = %(pipeline)s
   AND (k.expired_at IS NOT NULL
        OR num_nonnulls(p.keep_wal_time, p.keep_wal_epochs) = 0
-       OR k.kept_at < now() - p.keep_wal_time
+       OR k.retained_at < now() - p.keep_wal_time
        OR (p.keep_wal_epochs IS NOT NULL
-           AND k.epoch <= (SELECT n.epoch FROM lockstep.kept_wal n WHERE n.pipeline = k.pipeline
+           AND k.epoch <= (SELECT n.epoch FROM lockstep.retained_wal n WHERE n.pipeline = k.pipeline
                            ORDER BY n.epoch DESC OFFSET p.keep_wal_epochs LIMIT 1)))
   AND NOT EXISTS (SELECT FROM lockstep.epoch e
                   WHERE e.pipeline = k.pipeline AND e.state IN ('planned', 'staged', 'committed', 'published')
                     AND k.wal IN (e.wal, e.restaged_wal))
-  AND NOT EXISTS (SELECT FROM lockstep.epoch e LEFT JOIN lockstep.kept_wal h ON h.pipeline = e.pipeline AND h.epoch = e.id
+  AND NOT EXISTS (SELECT FROM lockstep.epoch e LEFT JOIN lockstep.retained_wal h ON h.pipeline = e.pipeline AND h.epoch = e.id
                   WHERE e.pipeline = k.pipeline AND e.restores = k.epoch
                     AND (e.state IN ('planned', 'staged', 'committed', 'published')
                          OR (h.epoch IS NOT NULL AND h.expired_at IS NULL)))
 ORDER BY k.epoch
 
 -- name: expire_wals
-UPDATE lockstep.kept_wal SET expired_at = now()
+-- Before the files are deleted: from now on the WAL may be incomplete.
+UPDATE lockstep.retained_wal SET expired_at = now()
 WHERE pipeline = %(pipeline)s AND epoch = ANY(%(epochs)s) AND expired_at IS NULL
 
--- name: forget_wal
-DELETE FROM lockstep.kept_wal WHERE pipeline = %(pipeline)s AND epoch = %(epoch)s AND expired_at IS NOT NULL
+-- name: delete_retained_wal
+-- After the files of an expired WAL were deleted.
+DELETE FROM lockstep.retained_wal WHERE pipeline = %(pipeline)s AND epoch = %(epoch)s AND expired_at IS NOT NULL
 
 -- name: find_pending_events
-SELECT *, now() - shown_at AS age FROM lockstep.pending_asset_event WHERE pipeline = %(pipeline)s AND epoch = ANY (%(epochs)s)
+-- Publications without a confirmed asset event.
+SELECT *, now() - published_at AS age FROM lockstep.pending_asset_event WHERE pipeline = %(pipeline)s AND epoch = ANY (%(epochs)s)
 
 -- name: list_pending_events
--- Of all pipelines, a sink's oldest first, and each sink's first before any sink's second: one of which nothing can be told
--- keeps none from its turn. With the runs that came to the epoch: one of them may be about to tell it.
-SELECT u.*, now() - u.shown_at AS age, now() - u.missed_at AS missed,
+-- Of all pipelines, a sink's oldest first, and every sink's first before any sink's second: an event that can't be emitted must
+-- not block other sinks. With the runs of the epoch: one of them may be about to emit the event.
+SELECT u.*, now() - u.published_at AS age, now() - u.missed_at AS missed,
        ARRAY(SELECT ARRAY[r.dag_id, r.run_id] FROM lockstep.run r WHERE r.pipeline = u.pipeline AND r.epoch = u.epoch) AS runs
-FROM (SELECT *, row_number() OVER (PARTITION BY pipeline, sink ORDER BY shown_at, epoch) AS place FROM lockstep.pending_asset_event) u
-ORDER BY u.place, u.shown_at, u.pipeline, u.epoch, u.sink LIMIT %(limit)s
+FROM (SELECT *, row_number() OVER (PARTITION BY pipeline, sink ORDER BY published_at, epoch) AS place FROM lockstep.pending_asset_event) u
+ORDER BY u.place, u.published_at, u.pipeline, u.epoch, u.sink LIMIT %(limit)s
 
 -- name: mark_emitted
+-- The event was seen in Airflow's database.
 DELETE FROM lockstep.pending_asset_event WHERE pipeline = %(pipeline)s AND epoch = %(epoch)s AND sink = ANY (%(sinks)s)
 
 -- name: mark_missed
+-- Sets the first time only.
 UPDATE lockstep.pending_asset_event SET missed_at = now()
 WHERE pipeline = %(pipeline)s AND sink = %(sink)s AND epoch = ANY (%(epochs)s) AND missed_at IS NULL
 
--- name: forget_pending_events
+-- name: delete_unemittable_events
+-- Events that can't be emitted.
 DELETE FROM lockstep.pending_asset_event WHERE pipeline = %(pipeline)s AND sink = %(sink)s AND epoch = ANY (%(epochs)s)
 
--- name: forget_replaced
--- What no sink shows any more is no news: of what took its place something else is told.
+-- name: delete_replaced_events
+-- No event for replaced rows: the replacing epoch emits its own.
 DELETE FROM lockstep.pending_asset_event u USING lockstep.epoch e
 WHERE (e.pipeline, e.id) = (u.pipeline, u.epoch) AND e.state = 'replaced'

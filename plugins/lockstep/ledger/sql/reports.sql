@@ -1,10 +1,10 @@
--- What status, the pages and metrics read.
+-- Reads of status, the web pages and metrics.
 
 -- name: list_epochs
--- The oldest `unfinished` that are unfinished (null: all of them), and the youngest below number `before` (null: of all);
--- each with the number of its attempts and the run that came last, and of a cursor's that may wait for it the epoch that
--- it follows. `brief`: without the plan, and of what the seal recorded only how many rows an output has. A plan may name
--- ten thousand files: a list shows none of them. (LIMIT 1: or statistics that expect many unfinished epochs have all read.)
+-- The oldest `unfinished` unfinished epochs (null: all), and the newest below number `before` (null: all); with the number of
+-- attempts, the last run, and the predecessor that a cursor epoch may wait for. `brief` omits the plan, which may name ten
+-- thousand files, and all of the summary but row counts. (LIMIT 1 avoids a scan of all epochs if statistics expect many
+-- unfinished ones.)
 SELECT e.pipeline, e.id, e.span, e.state, e.attempt, e.owner_dag, e.owner_run, e.wal, e.manifest_hash, e.code_version,
        e.reason, e.planned_at, e.based_on, e.restaged_wal, e.restaged_hash, e.reordered, e.root, e.generation, e.replaces,
        e.replaces_to, e.restate_reason, e.restores, CASE WHEN NOT %(brief)s THEN e.plan END AS plan,
@@ -41,8 +41,8 @@ LEFT JOIN LATERAL (
 ) b ON true
 ORDER BY e.pipeline, e.id DESC
 
--- name: list_line
--- What a time line is drawn from: the youngest `limit` epochs of a pipeline below number `before` (null: of all).
+-- name: list_timeline
+-- The newest `limit` epochs below number `before` (null: all).
 SELECT e.id, lower(e.span) AS start, upper(e.span) AS "end", e.state,
        (SELECT sum((value ->> 'rows')::bigint) FROM jsonb_each(e.summary -> 'outputs'))::bigint AS rows
 FROM lockstep.epoch e
@@ -50,76 +50,76 @@ WHERE e.pipeline = %(pipeline)s AND (%(before)s::bigint IS NULL OR e.id < %(befo
 ORDER BY e.id DESC LIMIT %(limit)s
 
 -- name: list_transitions
+-- The history of one epoch.
 SELECT sink, source_state, target_state, attempt, token, role, actor, reason, at
 FROM lockstep.transition WHERE pipeline = %(pipeline)s AND epoch = %(epoch)s ORDER BY id
 
 -- name: write_note
--- Something worth keeping that moves no state: a repair, a discarded seal, a person's word.
+-- Records an event without a transition: a repair, a discarded seal, a manual statement.
 SELECT lockstep.write_transition(%(pipeline)s, %(epoch)s, %(sink)s, %(state)s, %(state)s, %(attempt)s, %(token)s)
 
--- name: find_last_word
--- What was told last of one sink's part in an epoch, by whom, and how long ago.
+-- name: find_last_note
+-- The last history entry of a sink's part in an epoch.
 SELECT id, clock_timestamp() - at AS age, token, role, actor, reason FROM lockstep.transition
 WHERE pipeline = %(pipeline)s AND epoch = %(epoch)s AND sink = %(sink)s ORDER BY id DESC LIMIT 1
 
 -- name: count_states
--- What is finished below a number was counted once, what was replaced since among what was cleaned; see count_finished.
+-- Finished epochs below a number come from finished_rollup; the replaced ones among them are subtracted. See count_finished.
 SELECT p.name AS pipeline, s.state, sum(s.epochs)::bigint AS epochs
 FROM unnest(%(pipelines)s::text[]) p (name)
-LEFT JOIN lockstep.finished f ON f.pipeline = p.name
+LEFT JOIN lockstep.finished_rollup f ON f.pipeline = p.name
 CROSS JOIN LATERAL (
-    SELECT count(*) AS epochs FROM lockstep.epoch WHERE pipeline = p.name AND id < f.below AND state = 'replaced'
+    SELECT count(*) AS epochs FROM lockstep.epoch WHERE pipeline = p.name AND id < f.below_epoch AND state = 'replaced'
 ) r
 CROSS JOIN LATERAL (
     SELECT 'cleaned' AS state, f.cleaned - r.epochs AS epochs
     UNION ALL SELECT 'replaced', r.epochs
     UNION ALL SELECT 'void', f.void
     UNION ALL SELECT state, count(*) FROM lockstep.epoch
-    WHERE pipeline = p.name AND id >= coalesce(f.below, 0) GROUP BY state
+    WHERE pipeline = p.name AND id >= coalesce(f.below_epoch, 0) GROUP BY state
 ) s
 WHERE s.epochs > 0 GROUP BY p.name, s.state ORDER BY p.name, s.state
 
 -- name: count_finished
--- Count once what is finished, up to the first epoch that isn't. Numbers are given out one after the other,
--- each in the transaction that inserts its epoch: none below a visible one can come later. Another one who counts at
--- this moment changes `below`, and then this does nothing.
+-- Adds finished epochs up to the first unfinished one to finished_rollup. Numbers are dense and visible in order, so no lower
+-- one appears later. If a concurrent count changed `below_epoch`, this one does nothing.
 WITH since AS (
-    SELECT coalesce((SELECT below FROM lockstep.finished WHERE pipeline = %(pipeline)s), 0) AS id
+    SELECT coalesce((SELECT below_epoch FROM lockstep.finished_rollup WHERE pipeline = %(pipeline)s), 0) AS id
 ), until AS (
     SELECT coalesce(
         (SELECT min(id) FROM lockstep.epoch WHERE pipeline = %(pipeline)s AND state NOT IN ('cleaned', 'replaced', 'void')),
         (SELECT max(id) + 1 FROM lockstep.epoch WHERE pipeline = %(pipeline)s)) AS id
 )
-INSERT INTO lockstep.finished AS f (pipeline, below, cleaned, void, covered)
+INSERT INTO lockstep.finished_rollup AS f (pipeline, below_epoch, cleaned, void, covered)
 SELECT %(pipeline)s, until.id, count(*) FILTER (WHERE e.state IN ('cleaned', 'replaced')), count(*) FILTER (WHERE e.state = 'void'),
        coalesce(range_agg(e.span), '{}')
 FROM since, until, lockstep.epoch e
 WHERE e.pipeline = %(pipeline)s AND e.id >= since.id AND e.id < until.id GROUP BY until.id
 ON CONFLICT (pipeline) DO UPDATE
-    SET below = excluded.below, cleaned = f.cleaned + excluded.cleaned, void = f.void + excluded.void,
+    SET below_epoch = excluded.below_epoch, cleaned = f.cleaned + excluded.cleaned, void = f.void + excluded.void,
         covered = f.covered + excluded.covered
-    WHERE f.below = (SELECT id FROM since)
+    WHERE f.below_epoch = (SELECT id FROM since)
 
--- name: find_holes
--- What is missing between the first interval and the last, the first `most` of it (null: all). A void epoch is no hole: a
--- person gave it up.
-SELECT p.name AS pipeline, lower(hole) AS start, upper(hole) AS "end"
+-- name: find_gaps
+-- Gaps between the first interval and the last, at most `limit` of them (null: all). Void epochs are no gaps: an operator gave
+-- them up.
+SELECT p.name AS pipeline, lower(gap) AS start, upper(gap) AS "end"
 FROM unnest(%(pipelines)s::text[]) p (name)
-LEFT JOIN lockstep.finished f ON f.pipeline = p.name
+LEFT JOIN lockstep.finished_rollup f ON f.pipeline = p.name
 CROSS JOIN LATERAL (
     SELECT coalesce(f.covered, '{}') + coalesce(range_agg(span), '{}') AS spans FROM lockstep.epoch
-    WHERE pipeline = p.name AND id >= coalesce(f.below, 0)
+    WHERE pipeline = p.name AND id >= coalesce(f.below_epoch, 0)
 ) c
 CROSS JOIN LATERAL (
-    SELECT hole FROM unnest(tstzmultirange(range_merge(c.spans)) - c.spans) AS hole ORDER BY hole LIMIT %(most)s
+    SELECT gap FROM unnest(tstzmultirange(range_merge(c.spans)) - c.spans) AS gap ORDER BY gap LIMIT %(limit)s
 ) h
 ORDER BY 1, 2
 
 -- name: find_verified
--- Up to which epoch each pipeline's sinks are proven to show what was sealed, and what keeps the next one from it: the
--- first that isn't published, or the first that is, but unproven. A look into an index each, however many epochs there are.
-SELECT p.name AS pipeline, coalesce(least(open.id, amiss.epoch) - 1, last.id, 0) AS through,
-       amiss.epoch, amiss.sink, amiss.unproven
+-- The last epoch up to which all sinks are verified, and what blocks the next one: an unpublished or unproven epoch.
+-- One index lookup each, however many epochs there are.
+SELECT p.name AS pipeline, coalesce(least(open.id, unverified.epoch) - 1, last.id, 0) AS through,
+       unverified.epoch, unverified.sink, unverified.unproven
 FROM unnest(%(pipelines)s::text[]) p (name)
 LEFT JOIN LATERAL (
     SELECT id FROM lockstep.epoch WHERE pipeline = p.name ORDER BY id DESC LIMIT 1
@@ -133,16 +133,16 @@ LEFT JOIN LATERAL (
     SELECT q.epoch, q.sink, q.unproven FROM lockstep.participant q
     JOIN lockstep.epoch e ON e.pipeline = q.pipeline AND e.id = q.epoch AND e.state NOT IN ('planned', 'staged', 'void')
     WHERE q.pipeline = p.name AND q.unproven IS NOT NULL ORDER BY q.epoch, q.sink LIMIT 1
-) amiss ON true
+) unverified ON true
 
--- name: list_shown
--- Of each pipeline the newest epoch that every sink shows, and how long ago that ends which they show: of intervals the
--- latest of them, otherwise when the epoch's range was frozen. What is finished below a number was merged once.
+-- name: list_freshness
+-- The newest epoch published in every sink, and the age of its data: of intervals, since the latest end; of others, since the
+-- range was frozen. Finished epochs come from finished_rollup.
 SELECT p.name AS pipeline, s.id AS epoch, greatest(now() - CASE WHEN s.span IS NULL THEN o.planned_at ELSE greatest(
-    (SELECT upper(f.covered) FROM lockstep.finished f WHERE f.pipeline = p.name),
+    (SELECT upper(f.covered) FROM lockstep.finished_rollup f WHERE f.pipeline = p.name),
     (SELECT max(upper(e.span)) FROM lockstep.epoch e
      WHERE e.pipeline = p.name AND e.state IN ('published', 'cleaned', 'replaced')
-       AND e.id >= coalesce((SELECT below FROM lockstep.finished f WHERE f.pipeline = p.name), 0))
+       AND e.id >= coalesce((SELECT below_epoch FROM lockstep.finished_rollup f WHERE f.pipeline = p.name), 0))
 ) END, interval '0') AS lag
 FROM unnest(%(pipelines)s::text[]) p (name)
 CROSS JOIN LATERAL (
@@ -155,9 +155,8 @@ LEFT JOIN LATERAL (  -- a life that takes another's place ends where that one di
     ORDER BY id DESC LIMIT 1
 ) o ON true
 
--- name: list_shown_epochs
--- Of epochs, by their keys: the rows of each output, the sinks, and when each came to its states for the last time. To
--- staged only by its own seal: another attempt finds it so.
+-- name: list_epoch_times
+-- Row counts, sinks and the last time of each state. For staged, only its own seal counts: a new attempt keeps the state.
 SELECT e.pipeline, e.id AS epoch, s.sinks, t.planned, t.staged, t.committed, t.published, t.cleaned, (
     SELECT jsonb_object_agg(key, value -> 'rows') FILTER (WHERE value ? 'rows') FROM jsonb_each(e.summary -> 'outputs')
 ) AS rows
@@ -178,8 +177,8 @@ CROSS JOIN LATERAL (
 ) t
 ORDER BY e.pipeline
 
--- name: list_history
--- The partitions of the history, the oldest first; the last one is written to. The first has no start, the last no end.
+-- name: list_history_partitions
+-- Partitions of the history, oldest first; the last one is written to. The first has no start, the last no end.
 SELECT name, starts, ends, pg_total_relation_size(oid) AS bytes
 FROM (
     SELECT c.oid, c.relname AS name,
@@ -192,7 +191,7 @@ FROM (
 ) p ORDER BY starts NULLS FIRST
 
 -- name: find_unfinished_in_history
--- An epoch of this partition that isn't finished: its history stays.
+-- An unfinished epoch with history in this partition, which then can't be dropped.
 SELECT e.pipeline, e.id FROM lockstep.epoch e
 WHERE e.state NOT IN ('cleaned', 'replaced', 'void')
   AND EXISTS (SELECT FROM {} t WHERE t.pipeline = e.pipeline AND t.epoch = e.id)

@@ -1,7 +1,7 @@
--- Settings of a session and of a transaction, locks, and what the server is.
+-- Session and transaction settings, locks, properties of the server.
 
 -- name: open_transaction
--- First statement of every transaction: durable whatever the role's or database's settings say, and on a primary.
+-- The first statement of every transaction: enforces durability whatever the role's or database's settings, and a primary.
 SELECT pg_is_in_recovery() AS replica,
        current_setting('fsync') AS fsync,
        current_setting('full_page_writes') AS full_page_writes,
@@ -15,28 +15,31 @@ SELECT pg_is_in_recovery() AS replica,
        set_config('lockstep.reason', %(reason)s, true) AS reason
 
 -- name: act_as
+-- The role that the guards check.
 SELECT set_config('lockstep.role', %(role)s, true)
 
--- name: lock_work
--- Held until the session ends. Advisory: it spares work that two would do, and nothing safe rests on it.
+-- name: try_advisory_lock
+-- Held until the session ends. Avoids duplicate work; correctness does not depend on it.
 SELECT pg_try_advisory_lock(hashtextextended(%(key)s, 0)) AS held
 
--- name: lift_limits
--- A migration may take longer than a role's limits; transaction_timeout came with Postgres 17.
+-- name: disable_timeouts
+-- A migration may exceed the role's limits. transaction_timeout exists since PostgreSQL 17.
 SELECT set_config('statement_timeout', '0', false),
        CASE WHEN current_setting('transaction_timeout', true) IS NOT NULL
             THEN set_config('transaction_timeout', '0', false) END
 
 -- name: find_time
+-- The server's clock.
 SELECT clock_timestamp() AS now
 
 -- name: find_schema
+-- Schema version and durability settings.
 SELECT coalesce(max(version), 0) AS version, current_setting('fsync') AS fsync,
        current_setting('full_page_writes') AS full_page_writes
 FROM lockstep.migration
 
 -- name: examine_server
--- Catalogs and settings only: it works before any migration, and for a role that may read nothing of the ledger.
+-- Catalogs and settings only: works before any migration, and for a role without privileges on the ledger.
 WITH tables AS (
     SELECT c.relname::text AS name,
            has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT') AS readable,
@@ -47,7 +50,7 @@ WITH tables AS (
 ), functions AS (  -- that triggers call with the rights of who writes; those of retention are its owner's
     SELECT has_function_privilege(p.oid, 'EXECUTE') AS callable
     FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-    WHERE n.nspname = 'lockstep' AND p.proname IN ('require_legal', 'require_verdict', 'require_votes', 'write_transition')
+    WHERE n.nspname = 'lockstep' AND p.proname IN ('require_legal_transition', 'require_verdict', 'require_votes', 'write_transition')
 )
 SELECT current_setting('server_version_num')::int AS server,
        current_setting('max_connections')::int AS max_connections,
@@ -62,7 +65,9 @@ SELECT current_setting('server_version_num')::int AS server,
        clock_timestamp() AS at
 
 -- name: find_deployment
+-- The ledger's id, by which sinks and staging refer to it.
 SELECT id::text FROM lockstep.deployment
 
 -- name: adopt_deployment
+-- A rebuilt ledger gets the id of the lost one.
 UPDATE lockstep.deployment SET id = %(deployment)s WHERE id <> %(deployment)s

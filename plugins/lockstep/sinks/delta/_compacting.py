@@ -24,6 +24,7 @@ from lockstep.sinks.delta._locations import TableLocation, log_entry
 from lockstep.sinks.delta._log import TxnMarkers
 from lockstep.wal.compaction_folder import CompactionFolder
 from lockstep.wal.file_facts import FileFacts
+from lockstep.wal.table_staging import CompactionFolder
 
 _VECTORS = "deletionVectors"
 _TYPES = ("boolean", "byte", "short", "integer", "long", "string", "date", "timestamp_ntz")

@@ -22,9 +22,8 @@ from lockstep.sinks.compacting import CompactingTable, Replacement, RewrittenFil
 from lockstep.sinks.iceberg._columns import DROPPED, mapped_ids, named_by_ids
 from lockstep.sinks.iceberg._data_files import SealedDataFile, data_file, faults
 from lockstep.sinks.iceberg._table import LakeTable
-from lockstep.wal.compaction_folder import CompactionFolder
 from lockstep.wal.file_facts import FileFacts, leaves_of
-from lockstep.wal.table_staging import with_field_ids
+from lockstep.wal.table_staging import CompactionFolder, with_field_ids
 
 _FIRST = 1  #: number of a table's first snapshot
 

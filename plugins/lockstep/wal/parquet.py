@@ -1,21 +1,20 @@
-"""A WAL file as Arrow batches: the bytes that are parsed are the bytes that were hashed.
+"""Parquet files of a WAL: reads return rows of exactly the hashed bytes; writes omit bounds of floats.
 
-A file of up to 16 MB is read once into memory, hashed and parsed there. A larger one is hashed in a first pass that
-also notes the sha256 of each chunk; in the second pass the parser reads through `_CheckedFile`, which hands out a chunk
-only after comparing it with its note. So a file that changes between the passes can't slip a row in: its rows come from
-the content whose hash is in the `Fingerprint`, or `WalCorrupt` is raised.
-
-Memory stays bounded at any file size: pages are read through 1 MB buffers, and the rows per batch follow from the
-footer's uncompressed size.
+Files of up to 16 MB are read once into memory. Larger files are hashed in a first pass that also records the sha256 of
+each chunk; `_CheckedFile` compares each chunk with it before the parser gets it. If a file changes between the passes,
+`WalCorrupt` is raised. Memory is bounded at any file size: pages are read through 1 MB buffers, and the rows per batch
+follow from the footer's uncompressed size.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,6 +22,7 @@ import pyarrow.parquet as pq
 from lockstep.connections.raw_file import RawFile
 from lockstep.errors import WalCorrupt
 from lockstep.wal._storage import ReadableFile, Storage, naming_errors
+from lockstep.wal.file_facts import NULLS
 
 IN_MEMORY = 16 << 20  #: bytes up to which a file is read once
 BATCH_ROWS = 1 << 16
@@ -165,4 +165,32 @@ class _CheckedFile(RawFile):
     def close(self) -> None:
         if not self.closed:
             self._file.close()
+        super().close()
+
+
+def columns_with_statistics(schema: pa.Schema) -> list[str] | bool:
+    """What pyarrow takes as `write_statistics`: the paths of all columns but floats, nested ones too."""
+    pq.ParquetWriter(empty := io.BytesIO(), schema).close()
+    footer = pq.read_metadata(empty).schema
+    columns = [footer.column(number) for number in range(len(footer))]
+    kinds = {column.path: {column.physical_type, column.logical_type.type} for column in columns}
+    floats = {path for path, kind in kinds.items() if kind & {"FLOAT", "DOUBLE", "FLOAT16"}}
+    return [path for path in kinds if path not in floats] if floats else True
+
+
+class ParquetWriter(pq.ParquetWriter):  # type: ignore[misc]  # pyarrow has no types
+    """As pyarrow's own, with statistics of every column but floats."""
+
+    def __init__(self, target: Any, schema: pa.Schema, **options: Any) -> None:
+        self._nulls = {field.name: 0 for field in schema if pa.types.is_floating(field.type)}
+        super().__init__(target, schema, write_statistics=columns_with_statistics(schema), **options)
+
+    def write_table(self, table: pa.Table, row_group_size: int | None = None) -> None:
+        for name in self._nulls:
+            self._nulls[name] += table[name].null_count
+        super().write_table(table, row_group_size)
+
+    def close(self) -> None:
+        if self.is_open and self._nulls:
+            self.add_key_value_metadata({NULLS: json.dumps(self._nulls)})
         super().close()

@@ -1,8 +1,8 @@
-"""What can be asked of the ledger. Nothing here changes it."""
+"""Read access to the ledger."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -25,11 +25,37 @@ from lockstep.epoch import (
     Verdict,
 )
 from lockstep.errors import AlreadyDecided, LedgerRefused, UnknownEpoch
-from lockstep.ledger._arrays import chunks, texts
 from lockstep.ledger._connection import LedgerConnection, Row, Transaction
-from lockstep.ledger._rows import to_epoch, to_kept_wal, to_last_shown, to_participant, to_pending_event, to_verdict
-from lockstep.ledger.settings import Override, SinkSettings
+from lockstep.ledger._rows import (
+    chunks,
+    texts,
+    to_epoch,
+    to_kept_wal,
+    to_last_shown,
+    to_participant,
+    to_pending_event,
+    to_verdict,
+)
 from lockstep.states import DECIDED, Role
+
+
+@dataclass(frozen=True)
+class SinkSettings:
+    """`deployed`: a spec with these arguments alone; None before any `begin`. `override`: goes before it."""
+
+    deployed: Json | None
+    override: Mapping[str, Json]
+
+
+@dataclass(frozen=True)
+class Override:
+    """A person's word on one sink. `settings` empty: what was said before is taken back."""
+
+    sink: str
+    settings: Mapping[str, Json]
+    actor: str
+    reason: str
+    at: datetime
 
 
 @dataclass(frozen=True)
@@ -73,7 +99,7 @@ class LedgerReader:
     def _alone(self, key: str) -> Iterator[bool]:
         """Nothing safe rests on it: a link that breaks ends it."""
         with closing(self.clone()) as beside:
-            held = beside._find_one("lock_work", key=key)
+            held = beside._find_one("try_advisory_lock", key=key)
             yield bool(held and held["held"])
 
     def close(self) -> None:
@@ -112,10 +138,10 @@ class LedgerReader:
 
     def kept_wals(self, pipeline: str) -> list[RetainedWal]:
         """The WALs that have stayed after cleanup, oldest epoch first."""
-        return [to_kept_wal(row) for row in self._find_all("list_kept_wals", pipeline=pipeline)]
+        return [to_kept_wal(row) for row in self._find_all("list_retained_wals", pipeline=pipeline)]
 
     def kept_wal(self, pipeline: str, epoch: int) -> RetainedWal | None:
-        row = self._find_one("find_kept_wal", pipeline=pipeline, epoch=epoch)
+        row = self._find_one("find_retained_wal", pipeline=pipeline, epoch=epoch)
         return to_kept_wal(row) if row else None
 
     def wals(self, pipeline: str, limit: int) -> list[tuple[Epoch, RetainedWal | None]]:
@@ -125,7 +151,7 @@ class LedgerReader:
 
     def due_wals(self, pipeline: str) -> list[RetainedWal]:
         """Those that `expire_wals` would give back now."""
-        return [to_kept_wal(row) for row in self._find_all("list_due_wals", pipeline=pipeline)]
+        return [to_kept_wal(row) for row in self._find_all("list_expiring_wals", pipeline=pipeline)]
 
     def settings(self, pipeline: str, sink: str) -> SinkSettings:
         """The operational arguments of a sink that any definition has been deployed with, and any person has said."""
@@ -148,14 +174,14 @@ class LedgerReader:
     def run_restates(self, run: RunKey) -> str | None:
         """Why this run was to restate when it got its epoch; None if it wasn't."""
         row = self._find_one("find_run", dag_id=run.dag_id, run_id=run.run_id)
-        return row["restate"] if row else None
+        return row["restate_reason"] if row else None
 
     def restated_for(self, life: Epoch) -> list[tuple[Epoch, str]]:
         """Lives of a range with the reasons for which runs were to restate it when they got them, the first one first;
         none that was given up."""
         return [
             (to_epoch(row), row["restate_request"])
-            for row in self._find_all("list_restated", pipeline=life.pipeline, root=life.root)
+            for row in self._find_all("list_restate_reasons", pipeline=life.pipeline, root=life.root)
         ]
 
     def require_current(self, attempt: Attempt) -> None:
@@ -235,12 +261,14 @@ class LedgerReader:
 
     def standing_from(self, epoch: Epoch) -> list[Epoch]:
         """A cursor's epochs from this one on that follow one another now."""
-        return [to_epoch(row) for row in self._find_all("list_standing_from", pipeline=epoch.pipeline, epoch=epoch.id)]
+        return [
+            to_epoch(row) for row in self._find_all("list_epochs_in_order", pipeline=epoch.pipeline, epoch=epoch.id)
+        ]
 
     def last_standing(self, epoch: Epoch, limit: int) -> list[Epoch]:
         """This epoch of a cursor and those that it follows, at most `limit`, the youngest first; neither void ones, nor
         those that were replaced."""
-        rows = self._find_all("list_last_standing", pipeline=epoch.pipeline, epoch=epoch.id, limit=limit)
+        rows = self._find_all("list_predecessors", pipeline=epoch.pipeline, epoch=epoch.id, limit=limit)
         return [to_epoch(row) for row in rows]
 
     def successor(self, epoch: Epoch) -> Epoch | None:
@@ -291,7 +319,7 @@ class LedgerReader:
     def pipeline_change(self, pipeline: str, change: str) -> Json | None:
         """What stood behind the last `change` of a pipeline as a whole that a person made."""
         row = self._find_one("find_pipeline_change", pipeline=pipeline, change=change)
-        return row["found"] if row else None
+        return row["details"] if row else None
 
     def abandoned_epoch(self, pipeline: str) -> Epoch | None:
         """A cursor pipeline's lowest undecided epoch whose lease has run out."""
@@ -342,7 +370,7 @@ class LedgerReader:
     def last_shown(self, pipeline: str, sinks: Sequence[str]) -> list[LastShown]:
         """What each of `sinks` was last to show, youngest first, see the statement; nothing of one that shows none of
         the youngest epochs."""
-        rows = self._find_all("list_last_shown", pipeline=pipeline, sinks=list(sinks))
+        rows = self._find_all("list_last_published", pipeline=pipeline, sinks=list(sinks))
         return [to_last_shown(row) for row in rows]
 
     def published_in(self, pipeline: str, sink: str, *, resolved: bool = False) -> list[tuple[int, str]]:
@@ -363,7 +391,7 @@ class LedgerReader:
 
     def last_word(self, epoch: Epoch, sink: str) -> LastWord | None:
         """What was told last of the sink's part in the epoch, whatever it was."""
-        row = self._find_one("find_last_word", pipeline=epoch.pipeline, epoch=epoch.id, sink=sink)
+        row = self._find_one("find_last_note", pipeline=epoch.pipeline, epoch=epoch.id, sink=sink)
         return to_last_word(row) if row else None
 
     def verdict(self, pipeline: str, epoch: int) -> Verdict | None:
@@ -393,7 +421,7 @@ class LedgerReader:
         found: set[str] = set()
         for chunk in chunks(paths):
             chunk.sort()  # neighbours in the index one after the other
-            new = self._find_all("find_unclaimed", pipeline=pipeline, source=source, paths=texts(chunk))
+            new = self._find_all("list_unclaimed_paths", pipeline=pipeline, source=source, paths=texts(chunk))
             found.update(chunk)
             found.difference_update(row["path"] for row in new)
         return found
@@ -421,7 +449,9 @@ class LedgerReader:
         self, pipeline: str, source: str, heads: Iterable[str], exclude: Sequence[int] = ()
     ) -> set[str]:
         """Paths on which another epoch than those of `exclude` has a claim with one of these heads."""
-        rows = self._find_all("find_heads", pipeline=pipeline, source=source, heads=texts(heads), exclude=list(exclude))
+        rows = self._find_all(
+            "find_claimed_heads", pipeline=pipeline, source=source, heads=texts(heads), exclude=list(exclude)
+        )
         return {row["path"] for row in rows}
 
     def find_issued_tokens(

@@ -1,21 +1,159 @@
-"""An epoch's plan: whom it meets, where its ranges join, which files are its own."""
+"""Steps shared by the ledger's transactions: tokens and attempts, registration, plans and their claims.
+
+Each runs after its transaction has locked the pipeline's or the epoch's row.
+"""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 
 from psycopg2.extras import Json as Jsonb
 
-import lockstep.ledger._attempts as attempts
 import lockstep.ledger._guards as guards
-from lockstep.epoch import Attempt, Claim, Epoch, Generation, Interval, Json, Plan, RunKey
-from lockstep.errors import IllegalTransition, IntervalOverlap, OutOfOrder, SourceClaimed
-from lockstep.ledger._arrays import numbers, texts
+from lockstep.definition.wal_retention import WalRetention
+from lockstep.epoch import Attempt, Claim, Epoch, Generation, Interval, Json, KeyedBy, Plan, RunKey
+from lockstep.errors import IllegalTransition, IntervalOverlap, InvalidPipeline, OutOfOrder, SourceClaimed
 from lockstep.ledger._connection import Row, Transaction
-from lockstep.ledger._rows import require_row, to_epoch
+from lockstep.ledger._rows import numbers, require_row, texts, to_epoch
 from lockstep.states import Role
+
+LEASE = timedelta(seconds=30)
+_MOST_LOST = 5_000_000  #: tokens; to take so many lasts seconds
+
+
+def take_token(
+    tx: Transaction, pipeline: str, epoch: int, role: Role, sink: str | None = None, attempt: int | None = None
+) -> int:
+    """The next token of the one sequence, kept as a row."""
+    row = tx.one(
+        "take_token", pipeline=pipeline, epoch=epoch, sink=sink, attempt=attempt, role=role.value, actor=tx.actor
+    )
+    return int(require_row(row)["token"])
+
+
+def open_attempt(tx: Transaction, row: Row, role: Role, *, run: RunKey | None = None, reason: str | None = None) -> Row:
+    """Decide first: the fresh token fences every older attempt, then their votes are void.
+
+    With a run the attempt is its own, under a lease; without one it is nobody's.
+    """
+    epoch = {"pipeline": row["pipeline"], "epoch": row["id"]}
+    token = take_token(tx, row["pipeline"], row["id"], role)
+    raised = tx.one(
+        "raise_attempt",
+        **epoch,
+        token=token,
+        dag_id=run.dag_id if run else None,
+        run_id=run.run_id if run else None,
+        lease=LEASE if run else None,
+        reason=reason or None,
+    )
+    tx.do("void_votes", **epoch)
+    if run:
+        save_run(tx, run, Attempt(row["pipeline"], row["id"], token))
+    return require_row(raised)
+
+
+def save_run(tx: Transaction, run: RunKey, attempt: Attempt) -> None:
+    """From now on the tasks of `run` work for `attempt`."""
+    tx.do(
+        "save_run",
+        dag_id=run.dag_id,
+        run_id=run.run_id,
+        pipeline=attempt.pipeline,
+        epoch=attempt.epoch,
+        attempt=attempt.token,
+        restate_reason=run.restate,
+    )
+
+
+def skip_tokens(tx: Transaction, pipeline: str, token: int) -> None:
+    """None up to `token` is given out any more, and none is taken for it. Raises `IllegalTransition`."""
+    last = _skip(tx, 1)
+    if token - last > _MOST_LOST:
+        raise IllegalTransition(_too_far(pipeline, token, last))
+    if last < token:
+        _skip(tx, token - last)
+
+
+def _skip(tx: Transaction, count: int) -> int:
+    return int(require_row(tx.one("advance_token_sequence", count=count))["max"])
+
+
+def advance_token_sequence(tx: Transaction, pipeline: str, epoch: int, token: int) -> None:
+    """By taking them: that needs no other right than every task has, and is safe beside others."""
+    while (last := take_token(tx, pipeline, epoch, Role.OPERATOR)) <= token:
+        if token - last > _MOST_LOST:
+            raise IllegalTransition(_too_far(pipeline, token, last))
+        tx.do("advance_token_sequence", count=token - last)
+
+
+def _too_far(pipeline: str, token: int, last: int) -> str:
+    return (
+        f"something of pipeline {pipeline} carries token {token}, this ledger is at {last}: that can't be caught up "
+        "with by counting. If it is a true one, ALTER SEQUENCE lockstep.token RESTART WITH a larger number, then try "
+        "again"
+    )
+
+
+def void_epoch(tx: Transaction, row: Row, reason: str) -> Row:
+    """Give the range up, in an attempt of its own."""
+    row = open_attempt(tx, row, Role.OPERATOR, reason=reason)
+    key = {"pipeline": row["pipeline"], "epoch": row["id"]}
+    if row["replaces"] is not None:
+        tx.do("release_claims", **key)
+    return require_row(tx.one("void_epoch", **key, attempt=row["attempt"], reason=reason))
+
+
+def register_pipeline(
+    tx: Transaction,
+    pipeline: str,
+    identity: KeyedBy,
+    recovery_grace: timedelta | None,
+    settings: Mapping[str, Json],
+    retention: WalRetention | None = None,
+) -> None:
+    """Make it known. Raises `InvalidPipeline` as `update`."""
+    tx.do("ensure_pipeline", pipeline=pipeline, keyed_by=identity.value)
+    update_pipeline(tx, pipeline, identity, recovery_grace, settings, retention)
+
+
+def update_pipeline(
+    tx: Transaction,
+    pipeline: str,
+    identity: KeyedBy,
+    recovery_grace: timedelta | None,
+    settings: Mapping[str, Json],
+    retention: WalRetention | None = None,
+) -> None:
+    """Raises `InvalidPipeline` if it lives with the other identity, or was forgotten."""
+    row = require_row(tx.one("find_pipeline", pipeline=pipeline))
+    guards.require_remembered(row)
+    if row["keyed_by"] != identity:
+        raise InvalidPipeline(
+            f"pipeline {pipeline} has {row['keyed_by']} epochs in the ledger, its sources now make "
+            f"{identity} epochs; give the pipeline another name"
+        )
+    if recovery_grace is not None:
+        tx.do("set_recovery_grace", pipeline=pipeline, recovery_grace=recovery_grace)
+    if retention is not None:
+        tx.do("set_retention", pipeline=pipeline, time=retention.time, epochs=retention.epochs)
+    for sink, spec in settings.items():
+        tx.do("save_deployed_settings", pipeline=pipeline, sink=sink, spec=Jsonb(spec))
+
+
+def is_unstarted(tx: Transaction, pipeline: str, savepoint_hash: str) -> bool:
+    """False if it began with this very savepoint. Raises `IllegalTransition` if it has epochs, or another one."""
+    last = guards.lock_pipeline(tx, pipeline)["last_epoch"]
+    found = tx.one("find_savepoint", pipeline=pipeline)
+    if found and found["hash"] == savepoint_hash:
+        return False
+    if found or last:
+        begun = "began with another savepoint" if found else f"has {last} epochs"
+        raise IllegalTransition(f"pipeline {pipeline} {begun}: only a new one can begin with a savepoint")
+    return True
 
 
 def find_rival(tx: Transaction, pipeline: str, interval: Interval | None, after: int | None) -> Row | None:
@@ -34,7 +172,7 @@ def find_rival(tx: Transaction, pipeline: str, interval: Interval | None, after:
 
 def last_standing(tx: Transaction, epoch: Epoch) -> int:
     """The last number of a cursor's epochs that follow one another now, of which `epoch` is one."""
-    found = tx.all("list_standing_from", pipeline=epoch.pipeline, epoch=epoch.id)
+    found = tx.all("list_epochs_in_order", pipeline=epoch.pipeline, epoch=epoch.id)
     return max((int(one["id"]) for one in found), default=epoch.id)
 
 
@@ -76,7 +214,7 @@ def insert_epoch(
     """A new epoch under the next number, in the first attempt of `run`, under the pipeline's lock. Raises
     `SourceClaimed`."""
     number = int(require_row(tx.one("number_epoch", pipeline=pipeline))["last_epoch"])
-    token = attempts.take_token(tx, pipeline, number, Role.BEGIN)
+    token = take_token(tx, pipeline, number, Role.BEGIN)
     row = tx.one(
         "insert_epoch",
         pipeline=pipeline,
@@ -87,7 +225,7 @@ def insert_epoch(
         plan=Jsonb(plan.to_json()),
         dag_id=run.dag_id,
         run_id=run.run_id,
-        lease=attempts.LEASE,
+        lease=LEASE,
         root=generation.root if generation else None,
         generation=generation.number if generation else 0,
         replaces=generation.replaces if generation else None,
@@ -97,7 +235,7 @@ def insert_epoch(
     )
     found = require_row(row)
     freeze_plan(tx, found, plan, claims)
-    attempts.save_run(tx, run, Attempt(pipeline, number, token))
+    save_run(tx, run, Attempt(pipeline, number, token))
     return found
 
 
@@ -108,7 +246,7 @@ def freeze_plan(tx: Transaction, row: Row, plan: Plan, claims: Mapping[str, Sequ
     own = [one["id"] for one in tx.all("list_generations", pipeline=pipeline, root=row["root"])] if row["root"] else []
     for sink, spec in plan.sinks.items():
         tx.do("insert_participant", pipeline=pipeline, epoch=epoch, sink=sink)
-        tx.do("remember_sink", pipeline=pipeline, sink=sink, spec=Jsonb(spec))
+        tx.do("save_planned_sink", pipeline=pipeline, sink=sink, spec=Jsonb(spec))
     for source, wanted in claims.items():
         claim_files(tx, pipeline, epoch, source, wanted, own)
 
@@ -130,7 +268,7 @@ def claim_files(
         "starts": numbers(claim.starts for claim in claims),
         "ends": numbers(claim.ends for claim in claims),
     }
-    taken = tx.all("find_claimants", **wanted)
+    taken = tx.all("find_conflicting_claims", **wanted)
     if taken:
         files = ", ".join(map(_claimant, taken))
         raise SourceClaimed(f"source {source}: a file belongs to one epoch only; claimed already: {files}")

@@ -1,14 +1,15 @@
-"""Digests of the files that a running job has finished, made while it writes the others.
+"""Row digests of staged files, computed before the seal: by the task while the job still runs, or by Spark's executors.
 
-Nothing is believed of them: the seal hashes every file after the job, and takes an early digest only where it was made
-of the very bytes that are there by then.
+The seal does not trust them. It hashes every file after the job and uses an early digest only for exactly these bytes;
+it uses an executor's digest only where its own listing shows the size and etag that the executor read.
 """
 
 from __future__ import annotations
 
+import base64
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -16,12 +17,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lockstep.epoch import Json
 from lockstep.errors import StageFailed, WalCorrupt
-from lockstep.wal._parquet import Fingerprint, ParquetRows, fingerprint
-from lockstep.wal._storage import Storage, finished_files
-from lockstep.wal.digest import RowDigest
-from lockstep.wal.file_facts import FileFacts
-from lockstep.wal.manifest import bare
+from lockstep.wal._storage import Stamp, Storage, finished_files
+from lockstep.wal.digest import DIGEST_VERSION, RowDigest
+from lockstep.wal.file_facts import FileFacts, Leaves, leaves_of
+from lockstep.wal.manifest import WalFile, bare
+from lockstep.wal.parquet import Fingerprint, ParquetRows, fingerprint
 
 LEAST_BYTES = 1 << 20  #: of a file that is digested early: a smaller one takes no longer afterwards
 POLL_SECONDS = 0.05
@@ -155,3 +157,135 @@ def _unseen(storage: Storage, folder: str, early: EarlyDigests) -> list[str]:
     with suppress(Exception):  # the folder isn't there yet, or isn't what it should be: the seal says so
         return [path for path in finished_files(storage, folder, LEAST_BYTES) if not early.has_begun(path)]
     return []
+
+
+FILES = "_files.json"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one output was written. `storage`: a URI as staging takes it; `folder`: relative to that."""
+
+    output: str
+    storage: str
+    folder: str
+    epoch: EpochColumn | None = None  #: of an output that a table adopts
+
+
+@dataclass(frozen=True)
+class SealedFile:
+    """What a file was found to hold. `least`: the smallest time in the column that was asked about, in microseconds."""
+
+    file: WalFile
+    schema: pa.Schema
+    digest: RowDigest
+    least: int | None = None
+
+    @classmethod
+    def of(cls, name: str, size: int, sha256: str, digested: DigestedFile) -> SealedFile:
+        file = WalFile(name, size, digested.rows, sha256, facts=digested.facts)
+        return cls(file, digested.schema, digested.digest, digested.least)
+
+
+@dataclass(frozen=True)
+class FoundFile:
+    """One file, and by which stamp it was known when it was read."""
+
+    output: str
+    name: str
+    stamp: Stamp
+    sha256: str
+    digested: DigestedFile
+
+    def sealed(self) -> SealedFile:
+        return SealedFile.of(self.name, self.stamp.size, self.sha256, self.digested)
+
+
+def find_file(storage: Storage, place: Place, name: str) -> FoundFile:
+    """Read a file. Raises `StageFailed` for what is no file of an output, OSError for what changes meanwhile."""
+    path = f"{place.folder}/{name}"
+    before = storage.stamp(path)
+    hashed = fingerprint(storage, path)
+    digested = digest_file(storage, path, hashed, None, place.epoch)
+    after = storage.stamp(path)
+    if after != before or after.size != hashed.size:
+        raise OSError(f"{path} changed while it was read")
+    return FoundFile(place.output, name, after, hashed.sha256, digested)
+
+
+class FoundFiles(Mapping[tuple[str, str], FoundFile]):
+    """By output and name."""
+
+    def __init__(self, files: Iterable[FoundFile]) -> None:
+        self._files = {(file.output, file.name): file for file in files}
+
+    def __getitem__(self, key: tuple[str, str]) -> FoundFile:
+        return self._files[key]
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def to_json(self) -> Json:
+        """What `_files.json` holds: a schema that many files have stands there once."""
+        schemas: dict[tuple[bytes, str | None], int] = {}
+        files = [_to_json(file, schemas) for file in self._files.values()]
+        told = [
+            {"columns": base64.b64encode(columns).decode("ascii"), "epoch_column": name} for columns, name in schemas
+        ]
+        return {"digest_version": DIGEST_VERSION, "schemas": told, "files": files}
+
+    @classmethod
+    def from_json(cls, value: Json) -> FoundFiles:
+        """None of them if their digests are of another version than ours."""
+        if value["digest_version"] != DIGEST_VERSION:
+            return cls(())
+        schemas = [_Schema.read(one) for one in value["schemas"]]
+        return cls(_from_json(file, schemas[file["schema"]]) for file in value["files"])
+
+
+@dataclass(frozen=True)
+class _Schema:
+    """What many files have in common."""
+
+    columns: pa.Schema
+    digest: RowDigest
+    written: pa.Schema | None  #: with the epoch's column
+    leaves: Leaves
+
+    @classmethod
+    def read(cls, value: Json) -> _Schema:
+        columns = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(value["columns"], validate=True)))
+        name = value["epoch_column"]
+        written = columns.append(pa.field(name, pa.int64())) if name is not None else None
+        return cls(columns, RowDigest(columns), written, leaves_of(written) if written is not None else ())
+
+
+def _to_json(file: FoundFile, schemas: dict[tuple[bytes, str | None], int]) -> Json:
+    digested = file.digested
+    name = digested.facts.schema.names[-1] if digested.facts is not None else None
+    schema = schemas.setdefault((digested.schema.serialize().to_pybytes(), name), len(schemas))
+    told = {
+        "output": file.output,
+        "name": file.name,
+        "bytes": file.stamp.size,
+        "etag": file.stamp.etag,
+        "sha256": file.sha256,
+        "schema": schema,
+        "rows": digested.rows,
+        "digest": digested.digest.hexdigest(),
+    }
+    if digested.facts is not None:
+        told["facts"] = digested.facts.to_json()
+    return told
+
+
+def _from_json(value: Json, schema: _Schema) -> FoundFile:
+    rows, facts = value["rows"], None
+    if "facts" in value:
+        facts = FileFacts.from_json(value["facts"], rows, schema.written, schema.leaves)
+    digest = schema.digest.of_others(rows, value["digest"])
+    digested = DigestedFile(schema.columns, rows, digest, None, facts)
+    return FoundFile(value["output"], value["name"], Stamp(value["bytes"], value["etag"]), value["sha256"], digested)

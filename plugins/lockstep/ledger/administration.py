@@ -1,0 +1,226 @@
+"""Administration of the ledger: migrations, history partitions, and the checks of `lockstep doctor`.
+
+Migrations and pruning need the owner of the schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg2
+from psycopg2 import sql
+from psycopg2.extras import RealDictCursor
+
+from lockstep.errors import InvalidPipeline, LedgerRefused, LedgerUnavailable
+from lockstep.ledger._connection import connect, connect_as_owner, first_line, migrations, require_schema, statement
+
+_LOCK = 7_305_808_869  # an arbitrary constant: two processes that migrate at once take turns
+_MIGRATION_REFUSED = (
+    "the ledger lacks migrations, and this role may not apply them ({}): run `lockstep migrate` as the owner of its "
+    "schema, see docs/security.md"
+)
+
+
+def migrate(dsn: str) -> list[str]:
+    """Apply the migrations that are missing, each in its own transaction; return their names.
+
+    Raises `LedgerRefused` when the schema is newer than this Lockstep, or older and not this role's to change;
+    `LedgerUnavailable` when it can't be reached.
+    """
+    with connect_as_owner(
+        dsn, "lockstep-migrate", refused=_MIGRATION_REFUSED, failed="the ledger does not answer"
+    ) as connection:
+        with connection, connection.cursor() as cursor:
+            cursor.execute(statement("disable_timeouts"))
+            cursor.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
+        return _apply_missing(connection)
+
+
+def _current(connection: Any) -> int:
+    """The version that stands. Creates nothing where it is there: a task's role needn't be allowed to."""
+    with connection, connection.cursor() as cursor:
+        cursor.execute("SELECT to_regclass('lockstep.migration') IS NULL, to_regnamespace('lockstep') IS NULL")
+        no_table, no_schema = cursor.fetchone()
+        if no_schema:
+            cursor.execute("CREATE SCHEMA lockstep")
+        if no_table:
+            cursor.execute(
+                "CREATE TABLE lockstep.migration"
+                " (version int PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())"
+            )
+        cursor.execute("SELECT coalesce(max(version), 0) FROM lockstep.migration")
+        return int(cursor.fetchone()[0])
+
+
+def _apply_missing(connection: Any) -> list[str]:
+    applied = []
+    known, current = migrations(), _current(connection)
+    if current > known[-1][0]:
+        raise LedgerRefused(f"the ledger is at migration {current}, this Lockstep knows {known[-1][0]}: upgrade it")
+    for version, name, text in known:
+        if version <= current:
+            continue
+        with connection, connection.cursor() as cursor:
+            cursor.execute("SET LOCAL synchronous_commit = on")
+            cursor.execute(text)
+            cursor.execute("INSERT INTO lockstep.migration (version, name) VALUES (%s, %s)", (version, name))
+        applied.append(name)
+    return applied
+
+
+KEEP = timedelta(days=400)
+PERIOD = timedelta(days=30)
+_LOCK_SECONDS = 5  #: tasks write the history all the time: who waits for it longer than that would hold them up
+_PRUNING_REFUSED = (
+    "this role may not drop or begin partitions of the history ({}): run `lockstep prune` as the owner of the ledger's "
+    "schema, see docs/security.md"
+)
+
+
+@dataclass(frozen=True)
+class HistoryPart:
+    """A partition of the history: transitions from `starts` up to, and not with, `ends`."""
+
+    name: str
+    starts: datetime | None  #: None: of the first one
+    ends: datetime | None  #: None: of the one that is written to
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Pruning:
+    """What was done, or in a dry run would be. `held_by`: the unfinished epoch for which older parts were kept."""
+
+    dry_run: bool
+    before: datetime  #: what is older may go
+    dropped: tuple[HistoryPart, ...]
+    kept: tuple[HistoryPart, ...]
+    begun: str | None  #: a new partition; in a dry run "" for one that has no name yet
+    held_by: str | None
+
+
+def prune(dsn: str, keep: timedelta = KEEP, *, period: timedelta = PERIOD, dry_run: bool = False) -> Pruning:
+    """Drop the partitions of the history that are older than `keep`; begin a new one where the last is `period` old.
+
+    A partition with a transition of an epoch that isn't cleaned or void stays, and so do all after it. Decisions,
+    markers' tokens, claims and votes stand elsewhere and stay for good. Raises `InvalidPipeline` if `keep` is negative,
+    `LedgerRefused` for a role that doesn't own the tables, `LedgerUnavailable`, also where tasks hold the history.
+    """
+    if keep < timedelta(0) or period <= timedelta(0):
+        raise InvalidPipeline(f"what is to be kept is a time that has passed, not {keep}")
+    with _owner(dsn) as cursor:
+        cursor.execute("SELECT clock_timestamp() AS now")
+        now: datetime = cursor.fetchone()["now"]
+        parts = _parts(cursor)
+        held_by, dropped = _droppable(cursor, parts, now - keep)
+        kept, begun = parts[len(dropped) :], None
+        split = kept[-1].starts is not None and kept[-1].starts < now - period
+        if dry_run:
+            return Pruning(True, now - keep, tuple(dropped), tuple(kept), "" if split else None, held_by)
+        if dropped:
+            _drop(cursor, dropped)
+        if split:
+            cursor.execute("SELECT lockstep.split_history_partition(%s, %s) AS begun", (kept[-1].name, kept[-1].starts))
+            begun = cursor.fetchone()["begun"]
+        return Pruning(False, now - keep, tuple(dropped), tuple(_parts(cursor)), begun, held_by)
+
+
+@contextmanager
+def _owner(dsn: str) -> Iterator[Any]:
+    """One transaction of the tables' owner, that doesn't wait long."""
+    session = f"-c lock_timeout={_LOCK_SECONDS}s -c statement_timeout=10min"
+    with connect_as_owner(
+        dsn, "lockstep-prune", refused=_PRUNING_REFUSED, failed="nothing was pruned", options=session
+    ) as connection:
+        require_schema(connection)
+        with connection, connection.cursor(cursor_factory=RealDictCursor) as cursor:
+            cursor.execute("SET LOCAL synchronous_commit = on")
+            cursor.execute("LOCK TABLE lockstep.finished_rollup IN SHARE UPDATE EXCLUSIVE MODE")  # one prunes at a time
+            yield cursor
+
+
+def _parts(cursor: Any) -> list[HistoryPart]:
+    cursor.execute(statement("list_history_partitions"))
+    return [HistoryPart(**row) for row in cursor.fetchall()]
+
+
+def _droppable(cursor: Any, parts: list[HistoryPart], before: datetime) -> tuple[str | None, list[HistoryPart]]:
+    """The parts that end before that, and the epoch that keeps the first of those that stay."""
+    found: list[HistoryPart] = []
+    for part in parts[:-1]:
+        if part.ends is None or part.ends > before:
+            break
+        cursor.execute(sql.SQL(statement("find_unfinished_in_history")).format(_table(part)))
+        if row := cursor.fetchone():
+            return f"{row['pipeline']} epoch {row['id']}", found
+        found.append(part)
+    return None, [] if [part.name for part in found] == [_bottom(part) for part in found] else found
+
+
+def _drop(cursor: Any, parts: list[HistoryPart]) -> None:
+    """An empty one takes their place: a row of any time must find a partition, whatever a clock says."""
+    for part in parts:
+        cursor.execute(sql.SQL("DROP TABLE {}").format(_table(part)))
+    last = parts[-1]
+    cursor.execute("SELECT lockstep.add_history_partition(%s, NULL, %s)", (_bottom(last), last.ends))
+
+
+def _bottom(part: HistoryPart) -> str:
+    """What an empty part is called that ends where `part` does."""
+    return f"transition_before_{part.ends:%Y%m%d}"
+
+
+def _table(part: HistoryPart) -> sql.Identifier:
+    return sql.Identifier("lockstep", part.name)
+
+
+@dataclass(frozen=True)
+class LedgerCondition:
+    """`migration` 0: the database holds no ledger. `unreadable`: tables that this role may not read."""
+
+    server: int  #: server_version_num of PostgreSQL: 160004 is 16.4
+    migration: int
+    known: int  #: the last migration of this Lockstep
+    settings_off: tuple[str, ...]  #: settings without which a decision could be lost
+    connections: int
+    max_connections: int
+    unreadable: tuple[str, ...]
+    may_write: bool
+    clock_ahead: timedelta  #: by how much the server's clock is ahead of this machine's, at least
+
+
+def examine_ledger(dsn: str) -> LedgerCondition:
+    """Ask, and change nothing. Raises `LedgerRefused`, `LedgerUnavailable`."""
+    with closing(connect(dsn, "lockstep-doctor", options="-c statement_timeout=20s")) as connection:
+        try:
+            with connection.cursor(cursor_factory=RealDictCursor) as cursor:
+                asked = datetime.now(UTC)
+                cursor.execute(statement("examine_server"))
+                found = dict(cursor.fetchone() or {})
+                answered = datetime.now(UTC)
+                migration = 0
+                if found["migrated"]:
+                    cursor.execute(statement("find_schema"))
+                    migration = int(dict(cursor.fetchone() or {})["version"])
+        except psycopg2.Error as error:
+            raise LedgerUnavailable(f"the ledger does not answer: {first_line(error)}") from error
+    return LedgerCondition(
+        server=found["server"],
+        migration=migration,
+        known=migrations()[-1][0],
+        settings_off=tuple(found["settings_off"]),
+        connections=found["connections"],
+        max_connections=found["max_connections"],
+        unreadable=tuple(found["unreadable"]),
+        may_write=found["may_write"],
+        clock_ahead=_ahead(found["at"], asked, answered),
+    )
+
+
+def _ahead(at: datetime, asked: datetime, answered: datetime) -> timedelta:
+    """The server looked at its clock some time between the two: within that nothing is known."""
+    return min(at - asked, timedelta()) if at < answered else at - answered
