@@ -20,7 +20,7 @@ from lockstep.errors import (
     TargetUnreadable,
     Terminal,
 )
-from lockstep.sinks.adopting import AdoptingSink, Answer
+from lockstep.sinks.adopting import AdoptingSink, CommitOutcome
 from lockstep.sinks.append_only.base import AppendOnlySink, OpenRecordSink
 from lockstep.sinks.append_only.records import Origin, Record
 from lockstep.sinks.base import Sink

@@ -23,9 +23,8 @@ from lockstep.sources.files.line_pieces import reader_of
 from lockstep.sources.tables._mariadb_reading import SelectOut
 from lockstep.sources.tables._postgres_reading import CopyOut
 from lockstep.spark.python_readers import RangeReader, _frozen, ship
-from lockstep.wal._early_digests import EpochColumn
-from lockstep.wal.executor_reading import read_files
-from lockstep.wal.found_files import FoundFiles, Place, find_file
+from lockstep.wal.file_digests import EpochColumn, FoundFiles, Place, find_file
+from lockstep.wal.reading import read_files
 from lockstep.wal.request import StageResult
 from lockstep.wal.storages import storage_at
 from tests.spark.pipelines import pipeline_of

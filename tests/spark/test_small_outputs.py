@@ -19,7 +19,7 @@ from lockstep.compute._local_rows import VARIABLE, LocalFrame, MemoryBudget, col
 from lockstep.compute.stage import stage_epoch
 from lockstep.errors import BadRecords, StageFailed, StagingUnavailable
 from lockstep.sources.records import FrozenFiles, Reading, SourceRecords
-from lockstep.wal.job_files import JobFiles
+from lockstep.wal.request import JobFiles
 from tests.spark.pipelines import pipeline_of, unchanged
 from tests.spark.staged import Staged, csv, request_of, stage
 

@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 
 from lockstep.errors import BadRecords, InvalidPipeline
 from lockstep.sources import FileSource, KafkaSource
+from lockstep.sources._strict import BAD
 from lockstep.sources.files._lines import read_ranges
 from lockstep.sources.files.frozen import FileRange
 from lockstep.sources.kafka._decoding import Decoding
-from lockstep.sources.records import BAD, FrozenFiles, SourceRecords
+from lockstep.sources.records import FrozenFiles, SourceRecords
 from tests.spark.pipelines import pipeline_of
 from tests.spark.staged import csv, stage
 

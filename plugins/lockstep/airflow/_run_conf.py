@@ -19,8 +19,8 @@ from lockstep.airflow._airflow import AssetTriggeredTimetable, CronTriggerTimeta
 from lockstep.airflow.timetables import intervals_of_schedule
 from lockstep.epoch import Interval, Json, KeyedBy, RunKey
 from lockstep.errors import IllegalTransition, IntervalMissing, InvalidPipeline, RestateRefused
+from lockstep.features.generations import require_input, require_number, require_reason
 from lockstep.pipeline import Pipeline
-from lockstep.protocol.generations import require_input, require_number, require_reason
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG, Context

@@ -27,7 +27,7 @@ from airflow.configuration import conf
 from airflow.sdk import Context
 
 from lockstep.airflow._airflow import Stats
-from lockstep.connections.dataset import Dataset
+from lockstep.connections.names import Dataset
 from lockstep.epoch import Epoch, Json
 from lockstep.errors import LockstepError
 from lockstep.ledger.measures import GAUGES, measure

@@ -178,7 +178,7 @@ class AssetEventEmitter:
         by_id = {epoch.id: epoch for epoch in epochs}
         rows = [row for row in self.ledger.pending_events(epochs[0].pipeline, list(by_id)) if row.sink == sink]
         turn = min(OWN_RUN_FIRST, timedelta(seconds=monotonic() - self.ledger.opened_at))  # a run's id may be reused
-        mine = [row for row in rows if row.shown_by == self.ledger.actor and (row.age or OWN_RUN_FIRST) < turn]
+        mine = [row for row in rows if row.published_by == self.ledger.actor and (row.age or OWN_RUN_FIRST) < turn]
         every = frozenset(asset.name for asset in outlets_of(epochs[0].pipeline, [sink]))
         lacking = dict.fromkeys((row.epoch for row in mine), every)
         try:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import ClassVar, Literal, Self, TypeAlias, get_args
 
-from lockstep.definition.functions import describe_version
+from lockstep.definition.user_code import describe_version
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline
 

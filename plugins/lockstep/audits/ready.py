@@ -31,7 +31,7 @@ from lockstep.audits.audit import (
     Value,
     Volume,
 )
-from lockstep.definition.functions import reference_to, remember_source
+from lockstep.definition.user_code import reference_to, remember_source
 from lockstep.errors import InvalidPipeline
 
 

@@ -32,6 +32,7 @@ from lockstep.cli._tables import (
 from lockstep.connections.environment import EnvironmentConnections
 from lockstep.distribution import __version__
 from lockstep.errors import InvalidPipeline, LockstepError, Retryable
+from lockstep.features.assembly import runtime_for
 from lockstep.ledger import Ledger
 from lockstep.ledger.report import to_json
 from lockstep.observability import log_context
@@ -100,7 +101,7 @@ def options(
 @contextmanager
 def runtime_of(name: str, ledger: str, staging: str, definition: Pipeline | None = None) -> Iterator[Runtime]:
     with closing(Ledger(ledger)) as opened:
-        yield Runtime(name, opened, Staging(staging), EnvironmentConnections(), definition)
+        yield runtime_for(name, opened, Staging(staging), EnvironmentConnections(), definition)
 
 
 def load_definition(pipeline: str, definition: str | None) -> Pipeline:

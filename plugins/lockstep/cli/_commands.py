@@ -56,12 +56,12 @@ from lockstep.connections.environment import EnvironmentConnections
 from lockstep.definition.wal_retention import RetainedWal
 from lockstep.epoch import Epoch, SourceRange
 from lockstep.errors import IllegalTransition, InvalidPipeline, UnknownEpoch
+from lockstep.features.input_report import report_input
+from lockstep.features.retained_wals import expire_wals
 from lockstep.ledger import migrate as migrate_ledger
 from lockstep.ledger.administration import KEEP
 from lockstep.ledger.administration import prune as prune_history
 from lockstep.ledger.report import SHOWN, YOUNGEST, EpochStatus, PipelineStatus, Report, to_json
-from lockstep.ledger.retention import KEEP
-from lockstep.ledger.retention import prune as prune_history
 from lockstep.observability import suggestions
 from lockstep.operations.compact import compact as compact_table
 from lockstep.operations.doctor import Finding, Severity, Surroundings, examine, mend
@@ -86,8 +86,7 @@ from lockstep.protocol.restage import restage as restage_epoch
 from lockstep.protocol.runtime import Runtime
 from lockstep.run import in_process
 from lockstep.sinks.compacting import MIN_FILES
-from lockstep.sources.base import SourceContext, planned_source
-from lockstep.sources.open_source import OpenSource
+from lockstep.sources.base import OpenSource, SourceContext, planned_source
 from lockstep.states import DECIDED, UNDECIDED, EpochState, Role
 
 

@@ -21,6 +21,8 @@ from rich.text import Text
 from lockstep.definition.wal_retention import RetainedWal
 from lockstep.epoch import EpochReport, Json, Outcome, Participant
 from lockstep.errors import SinkRejected
+from lockstep.ledger.administration import HistoryPart, Pruning
+from lockstep.ledger.reader import Override
 from lockstep.ledger.report import EpochStatus, HistoryEntry, PipelineStatus
 from lockstep.observability import suggestions
 from lockstep.observability.formatting import short_age, short_interval
@@ -371,7 +373,7 @@ def show_wals(log: WalLog) -> None:
         outputs = wal.epoch.counted
         rows = ", ".join(f"{name} {facts.get('rows', 0):,}" for name, facts in outputs.items())
         size = wal.kept.bytes if wal.kept else sum(facts.get("bytes", 0) for facts in outputs.values())
-        since = "" if wal.kept is None else f"{wal.kept.kept_at:%Y-%m-%d %H:%M}"
+        since = "" if wal.kept is None else f"{wal.kept.retained_at:%Y-%m-%d %H:%M}"
         since += " (going)" if wal.kept is not None and wal.kept.expired_at is not None else ""
         span = [short_interval(wal.epoch.interval) if wal.epoch.interval else ""] if spans else []
         table.add_row(str(wal.epoch.id), *span, str(wal.epoch.state), rows, f"{size / 1e6:,.1f}", since)

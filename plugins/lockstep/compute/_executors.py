@@ -27,12 +27,11 @@ from lockstep.compute._local_rows import frame_of
 from lockstep.observability import redaction
 from lockstep.pipeline import Pipeline
 from lockstep.sources.files import line_pieces
-from lockstep.wal._early_digests import EpochColumn
 from lockstep.wal._storage import is_wal_file
-from lockstep.wal.executor_reading import TOLD, read_files
-from lockstep.wal.found_files import FoundFiles, Place
+from lockstep.wal.file_digests import EpochColumn, FoundFiles, Place
+from lockstep.wal.reading import TOLD, read_files
 from lockstep.wal.request import StageRequest, from_hadoop_uri
-from lockstep.wal.staging import storage_at
+from lockstep.wal.storages import storage_at
 
 #: Modules whose code runs on Spark's workers; that code may only use modules that are listed here.
 OURS = (line_pieces, lookups, wal, connections, redaction, epoch, errors, distribution)

@@ -27,9 +27,9 @@ from lockstep.definition.conservation import Conservation
 from lockstep.definition.ddl import Field, fields_of, quote_name
 from lockstep.epoch import SourceRange
 from lockstep.errors import BadRecords, StageFailed
-from lockstep.sources._strict import plain_text
-from lockstep.sources.open_source import OpenSource
-from lockstep.sources.records import BAD, FILE, WHY, OpenRecordSource, Reading, Records, lines_of, path_of
+from lockstep.sources._strict import BAD, WHY, plain_text
+from lockstep.sources.base import OpenSource
+from lockstep.sources.records import FILE, OpenRecordSource, Reading, SourceRecords, lines_of, path_of
 from lockstep.wal.manifest import SourceCount
 from lockstep.wal.sealing import QUARANTINE
 
@@ -41,7 +41,7 @@ _MAX_COLUMNS = 3  #: named in a message
 _MAX_RECORDS = 10  #: named in a message
 
 
-def counts_of_blocks(records: Records) -> dict[str, str]:
+def counts_of_blocks(records: SourceRecords) -> dict[str, str]:
     """SQL aggregates by name over records as they are read; none where Spark doesn't rely on its own file sizes."""
     if not records.sizes:
         return {}
@@ -51,14 +51,14 @@ def counts_of_blocks(records: Records) -> dict[str, str]:
     return {_LONGEST: f"max({length})", _END: f"max({end})", **bounds}
 
 
-def count_of_sizes(records: Records) -> dict[str, str]:
+def count_of_sizes(records: SourceRecords) -> dict[str, str]:
     """The SQL aggregate that `unknown_size` takes, by name; it costs a quarter of the job."""
     if not records.sizes or "_metadata" in map(str.casefold, records.columns):
         return {}
     return {_SIZE: f"max(CASE WHEN {_FILE_SIZE} NOT {_size_condition(records.sizes)} THEN {_FILE_SIZE} END)"}
 
 
-def planned_size(records: Records) -> int | None:
+def planned_size(records: SourceRecords) -> int | None:
     """A file size that Spark plans to read and that no frozen file has. A Connect server lists the files again for
     that, unless it caches plans."""
     if not count_of_sizes(records):
@@ -125,7 +125,7 @@ class Input:
     observed: ObservedFrame | None
     declared: Sequence[Conservation] = ()
     seen: ObservedFrame | None = None  #: observes reads of the materialized rows
-    planned: Records | None = None  #: the records without counts
+    planned: SourceRecords | None = None  #: the records without counts
 
     @classmethod
     def plan(
@@ -156,7 +156,7 @@ class Input:
         marked = self.records.marked
         return marked and isinstance(self.source, OpenRecordSource) and self.source.on_bad_records == "quarantine"
 
-    def marked(self) -> Records:
+    def marked(self) -> SourceRecords:
         """The records with the malformed ones marked, even if they were read as sound."""
         if not self.records.sound:
             return self.records
@@ -235,10 +235,10 @@ class Input:
         )
 
 
-def _records(spark: SparkSession, source: OpenSource, frozen: SourceRange) -> Records:
+def _records(spark: SparkSession, source: OpenSource, frozen: SourceRange) -> SourceRecords:
     if isinstance(source, OpenRecordSource):
         return source.read_records(spark, frozen.start, frozen.end)
-    return Records(source.read(spark, frozen.start, frozen.end), ())
+    return SourceRecords(source.read(spark, frozen.start, frozen.end), ())
 
 
 def _observe(
@@ -301,7 +301,7 @@ def settle(source_input: Input, count: SourceCount, folder: str) -> None:
     bad.write.mode("error").json(f"{folder}/{QUARANTINE}/{source_input.name}")
 
 
-def _message(source: str, count: SourceCount, records: Records, bad: DataFrame) -> str:
+def _message(source: str, count: SourceCount, records: SourceRecords, bad: DataFrame) -> str:
     bad_rows = [row.asDict() for row in bad.limit(_MAX_RECORDS).collect()]
     rows = [(path_of(row["file"]), row["record"]) for row in bad_rows]
     reading = records.reading

@@ -27,8 +27,7 @@ from pyspark.sql.types import (
     VariantType,
 )
 
-from lockstep.audits.audit import rules_by_output
-from lockstep.audits.rule import Rule, Value
+from lockstep.audits.audit import Rule, Value, rules_by_output
 from lockstep.compute._counting import ObservedFrame
 from lockstep.definition.ddl import quote_name
 from lockstep.epoch import Json

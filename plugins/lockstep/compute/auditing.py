@@ -1,6 +1,6 @@
 """Audits of an output by Spark: executors compare each file's bytes with the manifest before they parse them.
 
-The result is that of the audit's query in DuckDB, see `lockstep.audits.in_spark`. One job counts for all audits that
+The result is that of the audit's query in DuckDB, see `lockstep.audits.evaluate`. One job counts for all audits that
 judge row by row, one job looks for duplicate keys, and one fetches samples of rows that offend. A user's function
 returns a query, which is counted.
 """
@@ -19,9 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from lockstep.audits.audit import Function, Key, Newest, Query, Rule
 from lockstep.audits.calling import call, describe_kind, plain_rows, refuse, require_columns, require_fewer
-from lockstep.audits.evaluate import SAMPLE
-from lockstep.audits.in_spark import Found
-from lockstep.audits.rule import Key, Newest, Rule
+from lockstep.audits.evaluate import SAMPLE, Found
 from lockstep.compute._executors import ship_ours, ship_package, spread
 from lockstep.compute._quarantining import offends
 from lockstep.definition.ddl import quote_name

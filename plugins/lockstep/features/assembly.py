@@ -18,7 +18,7 @@ from lockstep.ledger import Ledger
 from lockstep.pipeline import Pipeline
 from lockstep.protocol.hooks import Feature
 from lockstep.protocol.runtime import Runtime
-from lockstep.sinks.kept import SinkPool
+from lockstep.sinks.base import SinkPool
 from lockstep.wal.staging import Staging
 
 FEATURES: tuple[Feature, ...] = (

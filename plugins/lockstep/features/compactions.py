@@ -29,8 +29,7 @@ from lockstep.sinks.base import Sink
 from lockstep.sinks.compacting import CompactingTable, Expiry, fence
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.states import EpochState
-from lockstep.wal.compaction_folder import ROOT
-from lockstep.wal.home_staging import HomeFolder, HomeStaging
+from lockstep.wal.table_staging import ROOT, HomeFolder, HomeStaging
 
 _log = logging.getLogger(__name__)
 
@@ -76,7 +75,7 @@ def sweep_dead_compactions(runtime: Runtime, sink: Sink, opened: OpenSink, specs
             dead = _unknown(dead, table_at_place, head)
         dead = _unknown(dead, table, head := table.load_head())
         for file in table.files(head) if dead else ():
-            if file.kept is None:  # ours; a log from before a compaction may name files that were deleted behind it
+            if file.skip_reason is None:  # ours; an old log may name files deleted since
                 table.open_file(head, file.path).close()
     except (LockstepError, OSError) as error:
         _log.warning("files of dead compactions below the table of sink %s are kept: %s", sink.name, error)

@@ -12,7 +12,7 @@ from lockstep.errors import LockstepError
 from lockstep.observability.redaction import list_some
 from lockstep.protocol.hooks import Feature
 from lockstep.protocol.runtime import Runtime
-from lockstep.sources.open_source import OpenSource
+from lockstep.sources.base import OpenSource
 from lockstep.states import DECIDED
 
 _MAX_NAMED = 10  # files in one line of the log

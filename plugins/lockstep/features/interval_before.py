@@ -9,8 +9,7 @@ from lockstep.errors import SourceChanged
 from lockstep.observability import suggestions
 from lockstep.protocol.hooks import Feature
 from lockstep.protocol.runtime import Runtime
-from lockstep.sources.base import planned_source
-from lockstep.sources.open_source import OpenSource
+from lockstep.sources.base import OpenSource, planned_source
 from lockstep.states import UNDECIDED, EpochState
 
 _INSTANT = timedelta(microseconds=1)  #: the shortest time that the ledger can express

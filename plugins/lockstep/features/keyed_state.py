@@ -25,10 +25,9 @@ from lockstep.protocol.identity import last_renumbered_token
 from lockstep.protocol.runtime import Runtime
 from lockstep.protocol.sweep import DeletionGuard, require_known_epoch
 from lockstep.states import FINISHED
-from lockstep.wal.manifest import Manifest
+from lockstep.wal.manifest import Manifest, SealedState, StateFile, StateVersion
 from lockstep.wal.request import StageRequest, StageResult, StateRequest
 from lockstep.wal.savepoint import START, Savepoint
-from lockstep.wal.state_manifest import SealedState, StateFile, StateVersion
 
 _log = logging.getLogger(__name__)
 

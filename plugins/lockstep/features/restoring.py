@@ -17,8 +17,7 @@ from lockstep.protocol.runtime import Runtime, open_wal
 from lockstep.protocol.stage_job import WrittenWal
 from lockstep.sinks.base import Sink
 from lockstep.states import UNDECIDED, EpochState
-from lockstep.wal.home_writing import write_at_home
-from lockstep.wal.reading import SealedWal
+from lockstep.wal.reading import SealedWal, write_at_home
 from lockstep.wal.request import REQUEST
 
 

@@ -69,6 +69,6 @@ def expire_wals(runtime: Runtime, role: Role) -> list[RetainedWal]:
         reach(CrashPoint.EXPIRE_BEFORE_RECORD)
         runtime.ledger.forget_wal(runtime.pipeline, wal.epoch, role)
         reach(CrashPoint.EXPIRE_AFTER_RECORD)
-        kept_at = wal.kept_at.isoformat(timespec="seconds")
+        kept_at = wal.retained_at.isoformat(timespec="seconds")
         _log.info("pipeline %s: deleted the WAL of epoch %s, kept since %s", runtime.pipeline, wal.epoch, kept_at)
     return [*due, *expire_wals(runtime, role)]

@@ -598,10 +598,10 @@ def _ask(sink: Sink, context: SinkContext, retained: Container[int], now: str | 
             if epoch not in retained and opened.find_marker(epoch) is None
         }
         whole = {number: marker for number, marker in markers.items() if number not in unfinished}
-        partly = tuple(number for number in unfinished if not opened.tells_rest(number))
+        partly = tuple(number for number in unfinished if not opened.can_complete(number))
         holds, pending = isinstance(opened, TwoPhaseCommitSink), tuple(opened.pending())
         none = isinstance(opened, TwoPhaseCommitSink) and opened.may_hold_none
-        beside = tuple(dict.fromkeys(name for name, _ in opened.markers_beside()))
+        beside = tuple(dict.fromkeys(name for name, _ in opened.markers_of_other_sinks()))
         return _Asked(sink, whole, pending, unfinished, partly, opened.target_id(), holds, none, keeps, beside, now)
 
 

@@ -65,7 +65,7 @@ def plan(runtime: Runtime, current: Epoch, restored: Epoch) -> Restorable:
         except LockstepError as error:
             refusals[name] = str(error)
     retained = runtime.ledger.kept_wal(restored.pipeline, restored.id)
-    since = retained.kept_at if retained and retained.expired_at is None else None
+    since = retained.retained_at if retained and retained.expired_at is None else None
     return Restorable(
         restored.id,
         _number(restored),

@@ -128,7 +128,7 @@ def _verify_replaced(
         rows, digest, problem, conclusive = None, None, None, True
         note = f"replaced by epoch {successor.id}"
         try:
-            remaining = digest_batches(sealed.schema, sink.read_left(epoch.id, output, sealed.schema))
+            remaining = digest_batches(sealed.schema, sink.read_remaining(epoch.id, output, sealed.schema))
             rows, digest = remaining.rows, remaining.hexdigest()
         except TargetUnreadable:
             note, conclusive = f"{note}; the target can't be read back", False

@@ -29,11 +29,10 @@ if TYPE_CHECKING:
     from lockstep.sinks.base import Sink
     from lockstep.sinks.open_sink import OpenSink
     from lockstep.sinks.values import SinkEpoch
-    from lockstep.sources.open_source import OpenSource
+    from lockstep.sources.base import OpenSource
     from lockstep.states import Role
-    from lockstep.wal.manifest import Manifest
+    from lockstep.wal.manifest import Manifest, SealedState
     from lockstep.wal.request import StageRequest, StageResult
-    from lockstep.wal.state_manifest import SealedState
 
 T = TypeVar("T")
 #: Plans a new epoch and stores it in the ledger; None if another run has planned one meanwhile

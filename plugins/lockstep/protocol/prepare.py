@@ -9,7 +9,7 @@ from functools import partial
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Attempt, Epoch, Participant, RunKey, Vote
 from lockstep.errors import AlreadyDecided, PreflightRefused, SinkRejected
-from lockstep.observability.log_context import bind_attempt, log_context, tell_token
+from lockstep.observability.log_context import bind_attempt, bind_token, log_context
 from lockstep.protocol.alarms import unless_superseded
 from lockstep.protocol.lease import hold_lease
 from lockstep.protocol.runtime import Runtime, open_wal

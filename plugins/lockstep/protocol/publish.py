@@ -167,7 +167,7 @@ def _take_token(runtime: Runtime, epoch: Epoch, sink: OpenSink, vote: Vote, role
         # of a damaged WAL nothing is sent: the rest of a restaged one could come in another order
         for batches in open_wal(runtime.staging, epoch).outputs(sink.outputs):
             batches.check()
-    token = tell_token(runtime.ledger.take_token(Attempt(epoch.pipeline, epoch.id, epoch.attempt), role, sink.name))
+    token = bind_token(runtime.ledger.take_token(Attempt(epoch.pipeline, epoch.id, epoch.attempt), role, sink.name))
     # read again: from the token on nobody stages the epoch again without this publisher's knowledge
     return runtime.ledger.epoch(epoch.pipeline, epoch.id), token
 

@@ -193,7 +193,7 @@ def known_sinks(runtime: Runtime) -> list[Json]:
 
 def _guard(report: RecoveryReport, work: Callable[[], object], epoch: int | None = None) -> bool:
     """Do `work`; report its failure and return False, so that one broken sink doesn't stop recovery of the others."""
-    tell_nothing()
+    clear_log_context()
     bind_log_context(pipeline=report.pipeline, epoch=epoch)
     try:
         work()

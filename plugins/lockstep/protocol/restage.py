@@ -94,7 +94,7 @@ def _restage(runtime: Runtime, epoch: Epoch, launch: Launch, reason: str, refere
     attempt = Attempt(epoch.pipeline, epoch.id, epoch.attempt)
     parts = stage_parts(runtime, attempt, epoch, decided=True)
     reach(CrashPoint.RESTAGE_BEFORE_TOKEN)
-    token = tell_token(runtime.ledger.take_token(attempt, Role.OPERATOR))
+    token = bind_token(runtime.ledger.take_token(attempt, Role.OPERATOR))
     reach(CrashPoint.RESTAGE_AFTER_TOKEN)
     written = write_wal(runtime, epoch, token, launch, reference, parts)
     _require_same_rows(epoch, written.manifest)

@@ -14,12 +14,10 @@ from lockstep.ledger import Ledger
 from lockstep.observability import suggestions
 from lockstep.pipeline import Pipeline
 from lockstep.protocol.hooks import Feature
-from lockstep.sinks.base import Sink, current_type
-from lockstep.sinks.kept import SinkPool
+from lockstep.sinks.base import Sink, SinkPool, current_type
 from lockstep.sinks.open_sink import OpenSink
 from lockstep.sinks.values import Batches, SinkContext, SinkEpoch
-from lockstep.sources.base import SourceContext, planned_source
-from lockstep.sources.open_source import OpenSource
+from lockstep.sources.base import OpenSource, SourceContext, planned_source
 from lockstep.wal.reading import SealedWal
 from lockstep.wal.staging import Staging
 from lockstep.wal.state_staging import StateStaging

@@ -99,7 +99,7 @@ def _take_up(
     left_job = find_left_job(runtime, attempt)
     if left_job is None:
         return None
-    tell_token(left_job.token)
+    bind_token(left_job.token)
     with hold_lease(runtime.ledger, attempt, Role.STAGE), _naming_remedy(epoch):
         try:
             written = take_up(runtime, epoch, left_job, jobs, reference, parts)

@@ -126,7 +126,7 @@ def is_said_to_lack(words: Iterable[Json], sink: OpenSink, epochs: Sequence[Last
     replaced since and so be missing in `shown`."""
     word = _find_word(words, sink)
     behind = [epoch.epoch for epoch in epochs[: epochs.index(missing) + 1]]
-    return word is not None and (missing.said_lost or word["epoch"] in behind)
+    return word is not None and (missing.reported_lost or word["epoch"] in behind)
 
 
 def find_known_losses(words: Iterable[Json], sink: OpenSink, epochs: Iterable[int]) -> frozenset[int]:

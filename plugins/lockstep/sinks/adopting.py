@@ -177,7 +177,7 @@ class AdoptingSink(OpenSink, Generic[TableVersion]):
         rollback keeps today's markers, but shows the files of the older version.
         """
         find = cache(partial(self.marker_in, head))
-        markers = self._taken_away(epoch, find) if epoch.replaced else []
+        markers = self._removed_epochs(epoch, find) if epoch.replaced else []
         replaced = tuple(old if marker else _without_rows(old) for old, marker in markers)
         replaced_ids = {old.id for old in replaced}
         earlier = [old for old in epoch.earlier if old.id not in replaced_ids]

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from lockstep.connections.names import Dataset, absolute
-from lockstep.definition.class_names import ClassNames, argument_as_json
+from lockstep.definition.user_code import ClassNames, argument_as_json
 from lockstep.epoch import Json, require_name
 from lockstep.errors import InvalidPipeline
 from lockstep.sinks.open_sink import OpenSink

@@ -32,7 +32,7 @@ from lockstep.errors import CompactionOvertaken, CompactionRefused, InvalidPipel
 from lockstep.sinks.adopting import CommitOutcome, TableVersion
 from lockstep.wal.digest import RowDigest
 from lockstep.wal.file_facts import FileFacts
-from lockstep.wal.parquet_writer import ParquetWriter
+from lockstep.wal.parquet import ParquetWriter
 
 BATCH_BYTES = 8 << 20  #: of a batch that is read, in memory, approximately
 GROUP_BYTES = 64 << 20  #: of a row group that is written, in memory: the peak memory of a rewrite

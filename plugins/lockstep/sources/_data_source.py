@@ -88,7 +88,7 @@ class OpenDataSource(OpenSource):
 
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
         """Return the end offset that the reader reports. Raises `SourceUnavailable` for any error of the reader."""
-        from lockstep.spark.stream_ranges import next_range, without
+        from lockstep.spark.python_readers import next_range, without
 
         source, before = self._source, start["end"] if start is not None else None
         options = self._options

@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from lockstep.connections.names import Dataset
-from lockstep.definition.class_names import ClassNames, argument_as_json
+from lockstep.definition.user_code import ClassNames, argument_as_json
 from lockstep.epoch import ChangedFile, Claim, Interval, Json, KeyedBy, Position
 from lockstep.errors import InvalidPipeline, SourceRefused
 

@@ -18,12 +18,11 @@ import pyarrow.parquet as pq
 from lockstep.sinks.values import SinkEpoch
 from lockstep.wal.digest import digest_batches
 from lockstep.wal.file_facts import FileFacts
-from lockstep.wal.home_staging import HomeStaging
 from lockstep.wal.manifest import OutputManifest, WalFile
-from lockstep.wal.parquet_writer import ParquetWriter
+from lockstep.wal.parquet import ParquetWriter
 from lockstep.wal.reading import OutputBatches
-from lockstep.wal.staging import storage_at
-from lockstep.wal.table_staging import TableStaging
+from lockstep.wal.storages import storage_at
+from lockstep.wal.table_staging import HomeStaging, TableStaging
 
 OUTPUT = "rows"
 SCHEMA = pa.schema(

@@ -28,6 +28,8 @@ from lockstep.airflow.ui._access import Question
 from lockstep.airflow.ui._runs import RequestedRun, is_paused
 from lockstep.epoch import PACKED, Epoch, Interval, Json
 from lockstep.errors import IntervalMissing
+from lockstep.features.generations import current_generation
+from lockstep.features.restoring import shows_same_rows
 from lockstep.ledger import Ledger
 from lockstep.ledger.report import EpochStatus, Report
 from lockstep.observability import suggestions
@@ -35,8 +37,6 @@ from lockstep.observability.formatting import short_age, short_interval
 from lockstep.observability.redaction import list_some
 from lockstep.operations.resolve import Resolution
 from lockstep.operations.restore import other_columns
-from lockstep.protocol.generations import current_life
-from lockstep.protocol.restoring import shows_same_rows
 from lockstep.states import UNDECIDED, EpochState, ParticipantState, Role
 
 NAMED = 10  #: epochs of a list
@@ -228,7 +228,7 @@ def _refuse_restoring(status: EpochStatus, report: Report) -> str | None:
     wal = report.kept_wal(epoch.pipeline, epoch.id)
     if wal is None or wal.expired_at is not None:
         return "its WAL isn't kept, so nobody has its rows: `Pipeline(keep_wal=…)` says how long WALs stay"
-    current = current_life(report, epoch)
+    current = current_generation(report, epoch)
     if current.state is not EpochState.CLEANED:
         return f"epoch {current.id} is {current.state}: only what every sink shows, and is cleaned up, is replaced"
     rival = report.pending_replacement(current)
@@ -244,9 +244,9 @@ def _refuse_restoring(status: EpochStatus, report: Report) -> str | None:
 
 def _effects_of_restoring(status: EpochStatus, report: Report) -> list[str]:
     """What `lockstep restore --plan` says, but for the files and the sinks: these are asked by the run."""
-    epoch, current = status.epoch, current_life(report, status.epoch)
+    epoch, current = status.epoch, current_generation(report, status.epoch)
     wal = report.kept_wal(epoch.pipeline, epoch.id)
-    since = f", kept since {wal.kept_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if wal else ""
+    since = f", kept since {wal.retained_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if wal else ""
     columns = other_columns(epoch, current)
     effects = [
         f"The rows of epoch {epoch.id}, generation {_number(epoch)} of {_span(epoch.interval)}, would be shown again: "
@@ -272,7 +272,7 @@ def _effects_of_restoring(status: EpochStatus, report: Report) -> list[str]:
 def _conf_of_restoring(status: EpochStatus, report: Report, reason: str) -> dict[str, Json]:
     epoch, part = status.epoch, _part_of(status)
     restored = {part: epoch.id} if part else epoch.id
-    replaced = current_life(report, epoch).id
+    replaced = current_generation(report, epoch).id
     return {**_interval_of(epoch), **restate_conf(reason, part), RESTORE: restored, REPLACES: replaced}
 
 

@@ -586,7 +586,7 @@ def _question_of(kind: Action | DagAction, user: BaseUser, status: EpochStatus, 
     question = _question(user, kind.name, status)
     if isinstance(kind, Action):
         return question
-    question = replace(question, dag_id=dag_of(status), shown=current_life(report, status.epoch).id)
+    question = replace(question, dag_id=dag_of(status), shown=current_generation(report, status.epoch).id)
     return _with_number(question, lambda run_id: report.knows_run(RunKey(question.dag_id, run_id), status.epoch))
 
 

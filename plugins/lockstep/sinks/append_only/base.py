@@ -18,7 +18,7 @@ from typing import Any, ClassVar, TypeAlias
 import pyarrow as pa
 
 from lockstep.crash import CrashPoint, reach
-from lockstep.definition.functions import import_function
+from lockstep.definition.user_code import import_function
 from lockstep.epoch import Json, Vote, require_name
 from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBlocked, SinkRejected, TargetUnreadable
 from lockstep.sinks.append_only.records import ENVELOPE, Origin, Record, Records, check_records, refused_columns

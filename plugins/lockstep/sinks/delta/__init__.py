@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias
 
-from lockstep.connections.dataset import Dataset
-from lockstep.connections.folder_dataset import dataset_at
+from lockstep.connections.names import Dataset, dataset_at
 from lockstep.connections.object_store.address import Address
 from lockstep.distribution import naming_extra
 from lockstep.epoch import Json, require_name

@@ -22,7 +22,6 @@ from lockstep.sinks.compacting import CompactingTable, Replacement, RewrittenFil
 from lockstep.sinks.delta._columns import new_columns, partition_text, statistics
 from lockstep.sinks.delta._locations import TableLocation, log_entry
 from lockstep.sinks.delta._log import TxnMarkers
-from lockstep.wal.compaction_folder import CompactionFolder
 from lockstep.wal.file_facts import FileFacts
 from lockstep.wal.table_staging import CompactionFolder
 

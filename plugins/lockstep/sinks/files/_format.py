@@ -27,7 +27,7 @@ from pyarrow import types
 from lockstep.errors import SinkRejected
 from lockstep.sinks.durable_file import HashedFile
 from lockstep.sinks.files._target import Keep, PublishedFile
-from lockstep.wal.parquet_writer import ParquetWriter
+from lockstep.wal.parquet import ParquetWriter
 
 ROWS_PER_GROUP = 1 << 16
 _FIRST, _END = -62_135_596_800, 253_402_300_800  # seconds: years 1 to 9999

@@ -402,13 +402,13 @@ class OpenFileSink(TwoPhaseCommitSink):
         """Epochs that this one replaces, and those that they had replaced: one marker lists all, for readers that miss
         another one.
 
-        Raises `LedgerConflict` if one isn't published as decided; for a decided epoch see `_taken_away`.
+        Raises `LedgerConflict` if one isn't published as decided; for a decided epoch see `_removed_epochs`.
         """
         markers: Sequence[tuple[Replaced, Marker | None]]
         if not decided:
             markers = [(old, self._require_shown(old, self.find_marker(old.id), epoch)) for old in epoch.replaced]
         if decided or epoch.lacking:
-            markers = self._taken_away(epoch, self.find_marker)
+            markers = self._removed_epochs(epoch, self.find_marker)
         return tuple(sorted({id for old, marker in markers for id in (old.id, *(marker.replaced if marker else ()))}))
 
     # --- names ---

@@ -15,8 +15,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import ancestors_of
 
-from lockstep.connections.dataset import Dataset
-from lockstep.connections.folder_dataset import dataset_at
+from lockstep.connections.names import Dataset, dataset_at
 from lockstep.definition.ddl import quote_name
 from lockstep.epoch import Json, require_name
 from lockstep.errors import (

@@ -28,7 +28,7 @@ from lockstep.connections.mariadb.connection import Database
 from lockstep.connections.mariadb.refusals import without_values
 from lockstep.connections.mariadb.sql import compose, identifier
 from lockstep.connections.mariadb.wire import Cursor, Loader, close_quietly
-from lockstep.connections.relation import Relation
+from lockstep.connections.names import Relation
 from lockstep.errors import LockstepError, SinkRejected, SinkUnavailable
 from lockstep.observability.redaction import cause, describe_error, rows_shown, with_hint
 from lockstep.sinks.mariadb.column_types import MariaDbType, Unfit, mariadb_type

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from lockstep.connections.mariadb.connection import Database
 from lockstep.connections.mariadb.dsn import dataset_of
+from lockstep.connections.names import Dataset
 from lockstep.errors import SINK_ERRORS
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.mariadb.dialect import MariaDbDialect

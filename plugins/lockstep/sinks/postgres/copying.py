@@ -27,9 +27,9 @@ from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor
 from pyarrow import csv, types
 
+from lockstep.connections.names import Relation
 from lockstep.connections.postgres.connection import Database, close_quietly
 from lockstep.connections.postgres.refusals import line_of, quotes_row
-from lockstep.connections.relation import Relation
 from lockstep.errors import LockstepError, SinkRejected
 from lockstep.observability.redaction import cause, describe_error, rows_shown, with_hint
 from lockstep.sinks.postgres.column_types import Column, PgType, postgres_type, to_wire

@@ -21,10 +21,10 @@ from psycopg2 import errorcodes, sql
 from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import cursor as Cursor
 
+from lockstep.connections.names import Relation
 from lockstep.connections.postgres.connection import Database, close_quietly, too_old
 from lockstep.connections.postgres.errors import is_lost
 from lockstep.connections.postgres.refusals import quotes_row
-from lockstep.connections.relation import Relation
 from lockstep.errors import (
     LockstepError,
     PreflightRefused,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lockstep.connections.dataset import Dataset
+from lockstep.connections.names import Dataset
 from lockstep.connections.postgres.connection import Database
 from lockstep.connections.postgres.dsn import dataset_of
 from lockstep.errors import SINK_ERRORS

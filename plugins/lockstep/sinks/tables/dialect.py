@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from lockstep.connections.relation import Relation
+from lockstep.connections.names import Relation
 from lockstep.errors import LockstepError, SinkUnavailable
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.values import Batches, SinkEpoch, Txn

@@ -15,7 +15,7 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from lockstep.connections.relation import Relation
+from lockstep.connections.names import Relation
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Vote
 from lockstep.errors import KeysHeld, PreflightRefused, PublishBlocked, PublishBusy, SinkRejected, SinkUnavailable

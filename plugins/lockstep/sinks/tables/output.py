@@ -115,7 +115,7 @@ class TableOutput(OutputTable):
         rows = self.dialect.read_rows(self.relation, table.columns, column, epoch, stored)
         return (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in rows)
 
-    def read_left(self, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def read_remaining(self, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """`read` without tombstones."""
         deleted = self.upserts.deleted if self.upserts is not None else None
         for batch in self.read(epoch, schema):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lockstep.connections.relation import Relation
+from lockstep.connections.names import Relation
 from lockstep.errors import PreflightRefused
 from lockstep.sinks.tables.dialect import Cursor, Dialect, TargetColumn, UniqueKey
 from lockstep.sinks.tables.upserts import DELETED_COLUMN, ORDER_COLUMN, Upserts

@@ -21,9 +21,9 @@ from pyarrow import types
 
 from lockstep.definition.ddl import Field, fields_of, literal, plain, quote_name, split, split_nested
 from lockstep.errors import BadRecords
-from lockstep.sources._strict import TEXT, Strict, decimal_of, plain_text
+from lockstep.sources._strict import BAD, TEXT, WHY, Strict, decimal_of, plain_text
 from lockstep.sources.files.line_pieces import header_names
-from lockstep.sources.records import BAD, FILE_OF_BAD, WHY, Reading, SourceRecords
+from lockstep.sources.records import FILE_OF_BAD, Reading, SourceRecords
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from lockstep.definition.ddl import quote_name
 from lockstep.errors import InvalidPipeline
-from lockstep.sources._strict import has_more_json
+from lockstep.sources._strict import BAD, WHY, has_more_json
 from lockstep.sources.files.frozen import FileRange
 from lockstep.sources.files.line_pieces import FILE as FILE_OF_LINE
 from lockstep.sources.files.line_pieces import VALUE, Header, reader_of, tasks_of
-from lockstep.sources.records import BAD, FILE, WHY, FrozenFiles, Reading, SourceRecords, marked_text
+from lockstep.sources.records import FILE, FrozenFiles, Reading, SourceRecords, marked_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -17,7 +17,7 @@ from lockstep.connections.hdfs.address import SCHEME as HDFS
 from lockstep.connections.hdfs.address import HdfsAddress, is_hdfs
 from lockstep.connections.hdfs.file_system import Found as HdfsEntry
 from lockstep.connections.hdfs.file_system import HdfsFileSystem
-from lockstep.connections.home import absolute
+from lockstep.connections.names import absolute
 from lockstep.connections.object_store.address import SCHEMES, Address, is_object_store
 from lockstep.connections.object_store.store import Found as StoredObject
 from lockstep.connections.object_store.store import ObjectStore

@@ -13,8 +13,8 @@ from typing import Any
 from lockstep.definition.ddl import literal
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline
-from lockstep.sources._strict import Strict, has_more_json, plain_text, tame_json
-from lockstep.sources.records import BAD, JSON_LOCALE
+from lockstep.sources._strict import BAD, Strict, has_more_json, plain_text, tame_json
+from lockstep.sources.records import JSON_LOCALE
 
 #: The hash of the bytes is appended to them and decoded as one more field. A decoder that doesn't find it has read too
 #: few or too many bytes, so that surplus bytes are detected like missing ones.

@@ -12,8 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lockstep.connections.kafka.cluster import Cluster, Topic
-from lockstep.connections.kafka.java_client import java_settings
-from lockstep.connections.kafka.redaction import hide_login
+from lockstep.connections.kafka.connection import hide_login, java_settings
 from lockstep.epoch import Interval, Json, Position
 from lockstep.errors import (
     IntervalMissing,

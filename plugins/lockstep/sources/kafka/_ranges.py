@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from lockstep.connections.kafka.cluster import Cluster, Topic
-from lockstep.connections.kafka.truncation import Cut, truncations
+from lockstep.connections.kafka.consumers import Cut, truncations
 from lockstep.epoch import Json, Position
 from lockstep.errors import LogTruncated, OffsetsExpired, SourceChanged, SourceNotReady, TopicRecreated
 

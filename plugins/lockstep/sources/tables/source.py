@@ -327,7 +327,7 @@ class OpenTableSource(OpenSource):
 
     def read(self, spark: SparkSession, start: Position | None, end: Position) -> DataFrame:
         """Read the rows of the frozen range with one Spark task per `rows_per_partition` rows."""
-        from lockstep.spark.partitions import frame_of
+        from lockstep.spark.python_readers import frame_of
 
         self._require_same_column(end)
         with self.session() as session:
