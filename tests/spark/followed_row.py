@@ -2,7 +2,8 @@
 
     python -m tests.spark.followed_row SPARK LEDGER WAREHOUSE FOLDER
 
-A process of its own, so that no earlier test has filled a cache. Calls of other threads don't count: their order varies.
+A process of its own, so that no earlier test has filled a cache. Calls in other threads don't count: their order
+varies.
 """
 
 from __future__ import annotations
