@@ -39,7 +39,7 @@ from lockstep.epoch import KeyedBy
 from lockstep.errors import InvalidPipeline
 from lockstep.launchers import JobLauncher
 from lockstep.pipeline import Pipeline
-from lockstep.protocol.pack import MOST
+from lockstep.protocol.pack import MAX_EPOCHS
 
 NAMES = "pipelines"  #: id of the task before a mapped pack
 SPARK = "spark"  #: id of the Connection to Spark
@@ -214,8 +214,10 @@ def describe(pipeline: Pipeline) -> str:
 
 
 def require_most(pipeline: Pipeline, most: int) -> None:
-    if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MOST:
-        raise InvalidPipeline(f"pipeline {pipeline.name}: pack is {most!r}; it has to be a number from 1 to {MOST}")
+    if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MAX_EPOCHS:
+        raise InvalidPipeline(
+            f"pipeline {pipeline.name}: pack is {most!r}; it has to be a number from 1 to {MAX_EPOCHS}"
+        )
 
 
 def require_task_args(pipelines: Iterable[Pipeline], task_args: Mapping[str, Mapping[str, Any]]) -> None:
