@@ -21,8 +21,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class InputReport:
-    """`late`, `changed`: of a decided epoch. `held_back`: by source, what its rows waited for. `finished`: the sources
-    that are read to their end. See `OpenSource`."""
+    """Files that came late or changed since, for a decided epoch; what rows waited for, by source; sources that are
+    read to their end. See `OpenSource`."""
 
     late: tuple[str, ...]
     changed: tuple[ChangedFile, ...]
@@ -33,7 +33,7 @@ class InputReport:
 def report_input(
     epoch: Epoch, open_source: Callable[[str, SourceRange], AbstractContextManager[OpenSource]]
 ) -> InputReport:
-    """Ask each source of the epoch. One that can't be asked has nothing to tell, and the log says why."""
+    """Ask each source of the epoch. A source that can't be asked is left out, and the log says why."""
     late: list[str] = []
     changed: list[ChangedFile] = []
     held_back: dict[str, str] = {}
@@ -49,7 +49,7 @@ def report_input(
                     late += source.late_files(planned.start, planned.end)
                     changed += source.changed_files(planned.start, planned.end)
         except LockstepError as error:
-            _log.info("%s: source %s can't be asked what became of its input: %s", epoch, name, error)
+            _log.info("%s: source %s can't be asked about its input: %s", epoch, name, error)
     return InputReport(tuple(late), tuple(changed), held_back, tuple(finished))
 
 
@@ -60,7 +60,7 @@ class InputReports(Feature):
         report = report_input(epoch, runtime.open_source)
         if report.late:
             files = list_some(report.late, _MAX_NAMED)
-            _log.warning("%s was decided without what came later, which nobody reads: %s", epoch, files)
+            _log.warning("%s was decided without files that came later, which are never read: %s", epoch, files)
         if report.changed:
             files = list_some(report.changed, _MAX_NAMED)
             _log.warning("%s: these files changed after it had read them, and are not read again: %s", epoch, files)

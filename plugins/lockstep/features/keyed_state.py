@@ -75,7 +75,7 @@ def _is_rubbish(epoch: Epoch, token: int) -> bool:
 
 @dataclass(frozen=True)
 class BaseState:
-    """What an epoch's state is made from. `based_on`: the manifest hash of the epoch before, "" without one."""
+    """The versions that an epoch's state is made from. `based_on`: manifest hash of the epoch before, or ""."""
 
     based_on: str
     versions: Mapping[str, StateVersion]

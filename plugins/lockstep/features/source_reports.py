@@ -13,7 +13,7 @@ _log = logging.getLogger(__name__)
 
 
 class SourceReports(Feature):
-    """Nothing depends on these reports, so a failure is logged and cleanup goes on."""
+    """Calls each source's `report_published`. Nothing depends on it, so a failure is logged and cleanup goes on."""
 
     def cleaning(self, runtime: Runtime, epoch: Epoch) -> None:
         """A later generation of a cursor's epoch reports nothing: epochs behind it may be reported already."""
@@ -26,4 +26,4 @@ class SourceReports(Feature):
                 with runtime.open_source(name, planned) as source:
                     source.report_published(planned.start, planned.end)
             except LockstepError as error:
-                _log.warning("%s: source %s could not be told: %s", epoch, name, error)
+                _log.warning("%s: the range could not be reported to source %s: %s", epoch, name, error)
