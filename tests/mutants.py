@@ -42,8 +42,8 @@ UNPRIVILEGED = "tests/wal/test_staging.py::test_a_permission_that_was_lost_is_na
 SECONDS = 150.0  #: of tests, for one mutant
 #: how many mutants an area gets, and its files
 AREAS: dict[str, tuple[int, list[str]]] = {
-    "roles": (20, ["roles/*.py"]),
-    "steps": (15, ["steps/*.py"]),
+    "roles": (20, ["protocol/*.py"]),
+    "steps": (15, ["features/*.py"]),
     "ledger": (15, ["ledger/*.py"]),
     "sql": (15, ["ledger/sql/*.sql"]),
     "wal": (15, ["wal/*.py"]),
