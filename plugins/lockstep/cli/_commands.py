@@ -53,7 +53,7 @@ from lockstep.distribution import __version__
 from lockstep.epoch import Epoch, SourceRange
 from lockstep.errors import IllegalTransition, InvalidPipeline, LockstepError, Retryable, UnknownEpoch
 from lockstep.features.assembly import runtime_for
-from lockstep.features.input_report import report_input
+from lockstep.features.inputs import report_input
 from lockstep.features.retained_wals import expire_wals
 from lockstep.ledger import Ledger
 from lockstep.ledger import migrate as migrate_ledger
