@@ -153,7 +153,9 @@ def _sweep(runtime: Runtime, sink: OpenSink, txn: Txn, below: int, cleared: Dele
     _require_decided(epoch, participant, txn)
     verdict = judge(epoch, participant, txn.token, below)
     if verdict is Verdict.KEEP:
-        _warn_of_timeout(sink, txn, participant)
+        vote = participant.vote if participant else None
+        if participant and vote and vote.token == txn.token and isinstance(sink, TwoPhaseCommitSink):
+            sink.warn_of_timeout(txn.handle, participant.age)
         return False
     if not below and not cleared.given_for(epoch):  # a sink that is preparing asks its own target only
         return False
@@ -167,12 +169,6 @@ def _sweep(runtime: Runtime, sink: OpenSink, txn: Txn, below: int, cleared: Dele
     reach(CrashPoint.ROLLBACK_AFTER_SINK)
     _log.info("%s: %s: %s", sink.name, verdict, txn.handle)
     return True
-
-
-def _warn_of_timeout(sink: OpenSink, txn: Txn, participant: Participant | None) -> None:
-    vote = participant.vote if participant else None
-    if participant and vote and vote.token == txn.token and isinstance(sink, TwoPhaseCommitSink):
-        sink.warn_of_timeout(txn.handle, participant.age)
 
 
 def _require_decided(epoch: Epoch, participant: Participant | None, txn: Txn) -> None:
