@@ -1,4 +1,4 @@
-"""A pipeline: named sources, one transform, named sinks. It imports no Airflow, so that any process can load it."""
+"""A pipeline: named sources, one transform, named sinks. Imports no Airflow, so that any process can load it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Transform: TypeAlias = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Pipeline:
-    """What moves from where to where.
+    """A declaration of what moves from which sources into which sinks.
 
     `transform` gets one DataFrame a source and returns one a named output; it may run again until the WAL is sealed and
     never after the decision. With `state`, which only a cursor pipeline may declare, it gets the `StateRows` of each
@@ -97,8 +97,7 @@ class Pipeline:
             )
 
     def _identity_of_sources(self) -> KeyedBy:
-        """That of the sources whose rows epochs divide between them: snapshots go with either. Raises
-        `InvalidPipeline`."""
+        """Return the identity of the sources that aren't snapshots: these go with either. Raises `InvalidPipeline`."""
         divided = {name: source.identity for name, source in self.sources.items() if not source.is_snapshot}
         if not divided:
             raise InvalidPipeline(
@@ -106,7 +105,7 @@ class Pipeline:
                 "says what an epoch is; have one whose rows are new ones in each"
             )
         if len({*divided.values()}) > 1:
-            by_interval = sorted(name for name, found in divided.items() if found is KeyedBy.INTERVAL)
+            by_interval = sorted(name for name, kind in divided.items() if kind is KeyedBy.INTERVAL)
             by_cursor = sorted(divided.keys() - {*by_interval})
             raise InvalidPipeline(
                 f"pipeline {self.name}: its sources mix intervals ({', '.join(by_interval)}) and cursors "
@@ -124,9 +123,9 @@ class Pipeline:
         return identity
 
     def _require_conserved(self) -> None:
-        spoken = {output for one in self.conservation for output in one.outputs}
-        audited = {output for one in self.audits if isinstance(one, Conserved) for output in one.outputs}
-        if silent := sorted(audited - spoken):
+        declared = {output for conservation in self.conservation for output in conservation.outputs}
+        audited = {output for audit in self.audits if isinstance(audit, Conserved) for output in audit.outputs}
+        if silent := sorted(audited - declared):
             raise InvalidPipeline(
                 f"pipeline {self.name}: an audit asks whether rows were conserved into {silent}: say in conservation= "
                 "how they travel there"
@@ -150,31 +149,32 @@ class Pipeline:
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Every output that some sink takes, in a stable order."""
+        """The outputs that sinks take, in a stable order."""
         return tuple(dict.fromkeys(output for sink in self.sinks for output in sink.outputs))
 
     def sink_specs(self) -> dict[str, object]:
-        """What a plan freezes of the sinks."""
+        """Return what a plan freezes of the sinks."""
         return {sink.name: sink.spec() for sink in self.sinks}
 
     def audit_specs(self) -> tuple[Json, ...]:
-        """What a plan freezes of the audits."""
+        """Return what a plan freezes of the audits."""
         return tuple(audit.spec() for audit in self.audits)
 
     def reads_from(self) -> dict[str, str]:
-        """What a plan freezes of what each source reads."""
+        """Return what a plan freezes about the place that each source reads."""
         return {name: source.reads_from() for name, source in self.sources.items()}
 
     def sink_settings(self) -> dict[str, object]:
-        """The sinks' specs with the operational arguments instead of the frozen ones."""
+        """Return the sinks' specs with the operational arguments instead of the frozen ones."""
         return {sink.name: {**sink.spec(), "arguments": sink.settings()} for sink in self.sinks if sink.operational}
 
     def code_version(self) -> str:
-        """The version given, or 12 hex digits of the sha256 of the transform's module."""
+        """Return `version`, or 12 hex digits of the sha256 of the transform's module."""
         return self.version or hash_source(self.transform) or "unknown"
 
     def reference(self) -> str:
-        """`module:name` by which another process imports this pipeline. Raises `InvalidPipeline` if there is none."""
+        """Return the `module:name` by which another process imports this pipeline. Raises `InvalidPipeline` if there is
+        none."""
         name = self.transform.__module__
         module = sys.modules.get(name)
         for attribute, value in vars(module).items() if module else ():

@@ -1,4 +1,4 @@
-"""The roles in this process, with no Airflow: for notebooks, tests and a first try."""
+"""Runs the roles in this process, without Airflow: for notebooks, tests and a first try."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ _log = logging.getLogger(__name__)
 
 
 def raise_one_sentence(act: Callable[P, R]) -> Callable[P, R]:
-    """What `act` raises of Lockstep's is one sentence at the caller's line; how it came to that is logged at DEBUG."""
+    """Make `act` raise errors of Lockstep without their traceback, which is logged at DEBUG."""
 
     @wraps(act)
-    def act_plainly(*arguments: P.args, **keywords: P.kwargs) -> R:
+    def wrapped(*arguments: P.args, **keywords: P.kwargs) -> R:
         try:
             return act(*arguments, **keywords)
         except LockstepError as error:
-            _log.debug("how it came to this", exc_info=True)
+            _log.debug("traceback", exc_info=True)
             failure = error
-        raise failure.with_traceback(None) from None  # out here nothing is chained to it
+        raise failure.with_traceback(None) from None  # outside of the handler, so that nothing is chained to it
 
-    return act_plainly
+    return wrapped
 
 
 @raise_one_sentence
@@ -77,16 +77,17 @@ def run_epoch(
     input: str | None = None,
     epoch: int | None = None,
 ) -> EpochReport:
-    """Move one epoch from its source into every sink, and return what became of it.
+    """Move one epoch from its source into every sink, and return a report of it.
 
     `interval`: a pair of aware datetimes, for an interval pipeline. `ledger`: a DSN; its schema is migrated first.
-    `staging`: a URI. `spark`: a session, or what a session is made from ("sc://…", "local[*]"). `connections`: a DSN by
-    id. `run_id`: give the same one to go on with a run that died. Run it again after any error: nothing is doubled.
-    `restate`: why an interval that is published shall be read again, and its rows be replaced in every sink; or, of a
-    cursor pipeline, number `epoch`. `input`: what is read then, "fresh" (an interval as it is there now, the default)
-    or "frozen" (exactly what was read, always of a cursor).
-    An error before the decision aborts the attempt, then is raised: one sentence, with the trace behind it in the log
-    `lockstep` at DEBUG.
+    `staging`: a URI. `spark`: a session, or the address of one ("sc://…", "local[*]"). `connections`: DSNs by id.
+    `run_id`: pass the same one to continue a run that died. Calling again after any error doubles nothing.
+    `restate`: the reason why a published interval is read again and its rows are replaced in every sink; of a cursor
+    pipeline, epoch number `epoch`. `input`: what is read then, "fresh" (the interval's current data, the default) or
+    "frozen" (exactly what was read, always for a cursor).
+
+    An error before the decision aborts the attempt, and is raised without its traceback, which the logger `lockstep`
+    has at DEBUG.
     """
     span = Interval(*interval) if interval is not None else None
     reason = require_reason(restate)
@@ -121,14 +122,13 @@ def run_epochs(
     input: str | None = None,
     jobs: int | None = None,
 ) -> list[EpochReport]:
-    """Move many epochs as `run_epoch` moves one, faster: on one Spark session and one connection to each place, with
-    `jobs` epochs (default: one a core) staged side by side, and decided together.
+    """Move many epochs as `run_epoch` moves one, but faster: on one Spark session and one connection to each system,
+    with `jobs` epochs (default: one a core) staged concurrently, and decided together.
 
-    `intervals`: of an interval pipeline, in any order. `most`: of a cursor pipeline, at most so many, until there is
-    nothing left to read. `restate`, `input`: as for `run_epoch`, of intervals. Each epoch stays one of its own: what
-    fails is one epoch, and the others go on. Raises `PackUnfinished` then, or `PackFailed`, which names each that
-    failed; call it again for them, with the same `run_id` or none. The reports of the epochs, in the order of
-    `intervals`.
+    `intervals`: for an interval pipeline, in any order. `most`: for a cursor pipeline, the maximum number of epochs; it
+    ends earlier when nothing is left to read. `restate`, `input`: as for `run_epoch`, for intervals. Epochs fail one by
+    one: the others go on. Then `PackUnfinished` is raised, or `PackFailed` if a retry doesn't help, and names them;
+    call again for them, with the same `run_id` or none. Returns the epochs' reports, in the order of `intervals`.
     """
     reason = require_reason(restate)
     reads = require_input(input, reason)
@@ -176,7 +176,7 @@ def recover(
 
 
 def in_process(pipeline: Pipeline, spark: SparkSession | str, connections: Mapping[str, str] | None = None) -> Launch:
-    """A `Launch` that runs the staging job from this process. `connections`: those of the sources."""
+    """Return a `Launch` that runs the staging job from this process. `connections`: DSNs of the sources by id."""
 
     def launch(request_uri: str) -> None:
         with naming_extra("Spark"):
@@ -188,7 +188,7 @@ def in_process(pipeline: Pipeline, spark: SparkSession | str, connections: Mappi
 
 
 def asking(spark: SparkSession | str) -> AskSpark:
-    """An `AskSpark` of this process; it is connected when there is something to ask."""
+    """Return an `AskSpark` of this process, which connects on the first question."""
 
     def ask(
         wal: SealedWal, output: str, audits: Sequence[Query | Function], parameters: Mapping[str, object]
@@ -202,7 +202,7 @@ def asking(spark: SparkSession | str) -> AskSpark:
 
 
 def report_of(runtime: Runtime, epoch: Epoch, already_published: bool) -> EpochReport:
-    """What the ledger knows of an epoch."""
+    """Return the ledger's report of an epoch."""
     summary: dict[str, Any] = epoch.summary or {}
     participants = runtime.ledger.participants(epoch.pipeline, epoch.id)
     defined = runtime.definition
@@ -236,7 +236,7 @@ def _decide(runtime: Runtime, run: RunKey, launch: Launch, ask_spark: AskSpark) 
         try:
             abort(runtime, run, f"{type(error).__name__}: {error}")
         except LockstepError as late:
-            _log.warning("nothing was decided, and what the attempt left is still there, for `recover`: %s", late)
+            _log.warning("nothing was decided, and what the attempt left remains for `recover`: %s", late)
         raise
 
 
@@ -250,7 +250,7 @@ def _runtime(
     *,
     migrating: bool = False,
 ) -> Iterator[Runtime]:
-    """On one connection to each place: what a sink has opened serves every step."""
+    """Yield a runtime with one connection to each system, which serves every step."""
     with closing(Ledger(ledger)) as opened, closing(SinkPool()) as pool:
         if migrating:
             _require_migrated(opened, ledger)
@@ -258,7 +258,7 @@ def _runtime(
 
 
 def _require_migrated(ledger: Ledger, dsn: str) -> None:
-    """Migrate a ledger that can't be worked with as it stands; any other is only connected to."""
+    """Migrate a ledger that is new or too old to work with; only connect to any other."""
     try:
         ledger.deployment()
     except LedgerRefused:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lockstep.features.compactions import Compactions
-from lockstep.features.input_report import InputReports
-from lockstep.features.interval_before import IntervalBefore
+from lockstep.features.inputs import InputReports, IntervalBefore, SourceReports
 from lockstep.features.keyed_state import KeyedStates
 from lockstep.features.lost_commits import LostCommits
 from lockstep.features.merging import Merging
 from lockstep.features.restating import Restating
 from lockstep.features.retained_wals import RetainedWals
-from lockstep.features.source_reports import SourceReports
 from lockstep.features.table_staging import StagingBelowTables
 from lockstep.ledger import Ledger
 from lockstep.pipeline import Pipeline

@@ -1,8 +1,8 @@
 """Files below a table that adopts files: what dead compactions have left, and what no version of the table names.
 
 Dead compactions. The table is first fenced against them, then asked, then their files are deleted. It is asked which
-compactions it knows, and which files it consists of: a file that it consists of stays, whoever wrote it, as properties
-can be edited by hand. An older copy of a table, or another table at the same place, knows too little. So nothing is
+compactions it knows, and which files it consists of: such files stay in any case, as properties can be
+edited by hand. An older copy of a table, or another table at the same place, knows too little. So nothing is
 deleted unless the table shows what the ledger calls published last, nor what a table of another sink consists of.
 
 Replaced files. Compaction leaves them for readers of older versions; VACUUM passes over their folder. A file goes only
@@ -38,7 +38,7 @@ class Compactions(Feature):
     """Deletes what dead compactions have left when recovery sweeps a sink."""
 
     def sink_swept(self, runtime: Runtime, sink: Sink, opened: OpenSink, specs: Sequence[Json]) -> int:
-        """Nothing is deleted while the table is being compacted, or doesn't show the last epoch."""
+        """Delete nothing while the table is being compacted, or doesn't show the last epoch."""
         table = compacting_table(opened)
         if table is None:
             return 0
@@ -92,8 +92,8 @@ def expire_replaced(
 ) -> Expiry:
     """Delete files of the pipeline and of its compactions that no reader of the last `retention` needs.
 
-    The caller holds the ledger's lock on compacting the table. `known`: specs of the pipeline's sinks, whose tables
-    lose nothing either. Raises `ExpiryRefused` if the table can't say what is readable.
+    The caller holds the ledger's lock on compacting the table. `specs`: the pipeline's sinks, whose tables lose
+    nothing either. Raises `ExpiryRefused` if the table can't say what is readable.
     """
     adopting = cast(AdoptingSink[object], opened)
     table = adopting.compaction()

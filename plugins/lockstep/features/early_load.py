@@ -143,7 +143,7 @@ class EarlyLoad:
         self._thread.start()
 
     def finish(self) -> None:
-        """The job is done: what is there now is all there is."""
+        """The job has ended: no more files will appear."""
         self._job_over.set()
 
     def give_up(self) -> None:
@@ -152,12 +152,12 @@ class EarlyLoad:
         self._job_over.set()
 
     def is_whole(self) -> bool:
-        """Wait for the thread; whether every file of the sink's outputs was loaded."""
+        """Wait for the thread; return True if every file of the sink's outputs was loaded."""
         self._thread.join()
         return self._whole
 
     def holds(self, manifest: Manifest) -> bool:
-        """Whether what was loaded is what is sealed."""
+        """Return True if the loaded files are the sealed ones."""
         sealed = {name: manifest.outputs[name] for name in self.described.outputs}
         return all(
             {file.path: file for file in output.files} == self.loaded.get(name)
@@ -166,7 +166,7 @@ class EarlyLoad:
         )
 
     def name_manifest(self, epoch: SinkEpoch) -> Txn:
-        """Let the sink go on with what was loaded as its branch of `epoch`."""
+        """Turn what was loaded into the sink's branch of `epoch`."""
         assert self._open is not None
         txn = self._open.name_manifest(epoch)
         self._open = None  # the sink's from here on
@@ -193,7 +193,7 @@ class EarlyLoad:
             _log.info("%s: %s takes what is sealed, its early load failed: %s", self.epoch, self.described.name, error)
 
     def _find_first_files(self) -> bool:
-        """Wait until each output has a file; False when the job is over before."""
+        """Wait until each output has a file. Return False if the job ends before that."""
         while not self._job_over.wait(POLL_SECONDS):
             first = {output: self._finished(output, LEAST_BYTES) for output in self.described.outputs}
             if all(first.values()):
@@ -205,7 +205,7 @@ class EarlyLoad:
         own = replace(self.runtime, ledger=self.runtime.ledger.clone())
         try:
             own.ledger.require_predecessor_decided(self.epoch)
-            if own.epoch_of(self.attempt).wal is not None:  # another execution's, for which a sink may have voted
+            if own.epoch_of(self.attempt).wal is not None:  # of another execution, for which a sink may have voted
                 return False
             sink = self.described.open(own.sink_context())
             assert isinstance(sink, TwoPhaseCommitSink)
@@ -232,7 +232,7 @@ class EarlyLoad:
     def _load_files(self) -> None:
         used = time.monotonic()
         while not self._given_up.is_set():
-            over = self._job_over.is_set()  # asked before the look: what is found then is all there is
+            over = self._job_over.is_set()  # read before the files are listed: then the list is complete
             for output in self.described.outputs:
                 for name in self._finished(output):
                     if name not in self.loaded.get(output, {}) and not self._given_up.is_set():

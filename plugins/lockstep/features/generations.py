@@ -229,12 +229,12 @@ def find_current(runtime: Runtime, epoch: Epoch) -> Epoch:
     return current_generation(runtime.ledger, epoch)
 
 
-def current_generation(ledger: LedgerReader, life: Epoch) -> Epoch:
+def current_generation(ledger: LedgerReader, epoch: Epoch) -> Epoch:
     """Return the same as `find_current`, without a runtime."""
-    decided = [one for one in ledger.generations(life) if one.state in DECIDED]
-    found = max(decided, key=lambda one: one.generation.number if one.generation else 0, default=life)
-    replaced_by = ledger.successor(found) if found.state is EpochState.REPLACED else None
-    return current_generation(ledger, replaced_by) if replaced_by is not None else found
+    decided = [generation for generation in ledger.generations(epoch) if generation.state in DECIDED]
+    newest = max(decided, key=lambda member: member.generation.number if member.generation else 0, default=epoch)
+    successor = ledger.successor(newest) if newest.state is EpochState.REPLACED else None
+    return current_generation(ledger, successor) if successor is not None else newest
 
 
 def is_generation_of(runtime: Runtime, epoch: Epoch, number: int) -> bool:
@@ -268,8 +268,8 @@ def require_asked_for(runtime: Runtime, run: RunKey, epoch: Epoch) -> None:
 
 
 def require_unsealed(runtime: Runtime, run: RunKey, epoch: Epoch) -> None:
-    """Raise `EpochBusy` if `life`, begun for another reason than that of `run`, has rows already: they are of what was
-    read then. A run that took it over before it had any goes on with it, and rows of a kept WAL never change."""
+    """Raise `EpochBusy` if `epoch`, begun for another reason than that of `run`, is staged with what was read then. A
+    run that took it over before goes on with it, and rows of a retained WAL never change."""
     reason = epoch.generation.reason if epoch.generation else None
     if run.restate in (None, reason) or epoch.state is not EpochState.STAGED or epoch.restores is not None:
         return
@@ -360,7 +360,7 @@ def find_foreign(runtime: Runtime, current: Epoch) -> tuple[tuple[int, str], ...
     }
     while True:
         generation = last.generation + len(lost) + 1
-        # a cursor's span names the life that its ledger knew as the newest one, which may be any of these
+        # a cursor's span names the newest generation that its ledger knew, which may be any of these
         before = [Replaced(number, "") for number, _ in (*decided, *lost)]
         spans = {replace(last, generation=generation, replaced=(replaced,)).span or "" for replaced in before}
         visible = set[tuple[int, str]]()
@@ -386,21 +386,22 @@ def _find_later_foreign(runtime: Runtime, current: Epoch, lost: Set[int]) -> set
     on, besides the `lost`: its rows are replaced along with those of `current`. Raises `RestateRefused` for an epoch in
     place of all from an earlier one on: its rows would stay."""
     visible = (runtime.ledger.pipeline_change(runtime.pipeline, RENUMBERED) or {"shown": ()})["shown"]
-    numbers, foreign = {one["epoch"] for one in visible}, set(lost)
-    for one in sorted(visible, key=lambda one: int(one["epoch"])):
-        kind, _, place = (one["span"] or "").partition("/")
+    numbers, foreign = {marker["epoch"] for marker in visible}, set(lost)
+    for lost_marker in sorted(visible, key=lambda marker: int(marker["epoch"])):
+        kind, _, place = (lost_marker["span"] or "").partition("/")
         if kind != "epoch":
             continue
         first = int(place.partition("/")[0])
         if first in numbers:  # it replaced another one of the lost ledger
-            foreign |= {one["epoch"]} if first in foreign else set()
+            foreign |= {lost_marker["epoch"]} if first in foreign else set()
         elif first == current.id or runtime.ledger.epoch(runtime.pipeline, first).state is not EpochState.REPLACED:
             if first < current.id:
                 raise RestateRefused(
-                    f"can't restate {current}: sink {one['sink']} shows epoch {one['epoch']} in the place of all from "
-                    f"epoch {first} on, by a ledger that was lost: restate that one first, which replaces it, too"
+                    f"can't restate {current}: sink {lost_marker['sink']} shows epoch {lost_marker['epoch']} in the "
+                    f"place of all from epoch {first} on, by a ledger that was lost: restate that one first, which "
+                    "replaces it, too"
                 )
-            foreign.add(one["epoch"])
+            foreign.add(lost_marker["epoch"])
     later = set[tuple[int, str]]()
     for described in runtime.defined.sinks if foreign > lost else ():
         with runtime.opened(described) as sink:

@@ -74,7 +74,7 @@ def _is_rubbish(epoch: Epoch, token: int) -> bool:
 
 @dataclass(frozen=True)
 class BaseState:
-    """What an epoch's state is made from. `based_on`: the manifest hash of the epoch before, "" without one."""
+    """The versions that an epoch's state is made from. `based_on`: manifest hash of the epoch before, or ""."""
 
     based_on: str
     versions: Mapping[str, StateVersion]
@@ -198,8 +198,8 @@ def require_state_kept(runtime: Runtime, first: Epoch) -> None:
         command = f"`lockstep restate {first.pipeline} --savepoint … --reason …`"
         way = f". From a savepoint of that epoch: {command}" if before else ""
         raise RestateRefused(
-            f"can't restate {first}: it would start from the state of {base}, no longer kept whole ({damage}); "
-            f"keep_state={runtime.defined.keep_state} says of how many epochs it is kept{way}"
+            f"can't restate {first}: it would start from the state of {base}, which is no longer kept whole "
+            f"({damage}); keep_state={runtime.defined.keep_state} says of how many epochs it is kept{way}"
         ) from damage
 
 

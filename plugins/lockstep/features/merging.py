@@ -25,7 +25,7 @@ class Merging(Feature):
     """Extends the range of an epoch that another run has left, if the pipeline asks for that."""
 
     def resuming(self, runtime: Runtime, run: RunKey, epoch: Epoch) -> Epoch | None:
-        """Nothing of the frozen range is left out or read otherwise; without more to read the epoch stays as it is."""
+        """Extend the frozen range, of which nothing is left out; without more to read the epoch stays as it is."""
         if not _may_be_merged(runtime, run, epoch):
             return None
         try:

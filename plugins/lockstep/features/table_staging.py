@@ -83,7 +83,7 @@ def discard_homes(runtime: Runtime, epoch: Epoch, token: int, folder: str) -> No
     """Delete what execution `token` staged below tables, unless a table may have it, before its WAL `folder` goes.
 
     The request in `folder` says where; an execution without a request has staged nothing. Nothing is deleted below a
-    table that the plan no longer names, as nobody asks that table what it shows.
+    table that the plan no longer names, as that table isn't asked what it shows.
     """
     homes = requested_homes(runtime, folder)
     if not homes or may_be_adopted(runtime, epoch, token):

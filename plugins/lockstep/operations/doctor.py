@@ -23,7 +23,7 @@ from lockstep.distribution import DISTRIBUTION
 from lockstep.epoch import Epoch, Json
 from lockstep.errors import InvalidPipeline, LockstepError, RestateRefused, UnknownEpoch
 from lockstep.features.assembly import runtime_for
-from lockstep.features.input_report import report_input
+from lockstep.features.inputs import report_input
 from lockstep.features.restoring import plan_restored
 from lockstep.ledger import Ledger, migrate
 from lockstep.ledger.administration import LedgerCondition, examine_ledger

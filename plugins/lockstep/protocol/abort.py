@@ -1,4 +1,4 @@
-"""abort: decide first. Raising the attempt in the ledger voids its votes; then what carries lower tokens goes."""
+"""abort: decide first. Raising the attempt in the ledger voids its votes; then lower tokens are rolled back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 def abort(runtime: Runtime, run: RunKey, reason: str = "") -> Epoch | None:
-    """Abort this run's own attempt, and no other; None if its `begin` never opened one."""
+    """Abort this run's own attempt, and no other. Return None if its `begin` never opened one."""
     try:
         attempt = runtime.find_attempt(run)
     except RunMismatch as mismatch:
@@ -29,7 +29,7 @@ def abort(runtime: Runtime, run: RunKey, reason: str = "") -> Epoch | None:
 
 @log_context
 def abort_epoch(runtime: Runtime, epoch_id: int, role: Role, *, only: int | None = None, reason: str = "") -> Epoch:
-    """Void an undecided epoch's attempt (`only` if it is this one) and its traces; a decided epoch is left alone."""
+    """Void an undecided epoch's attempt (`only` this one, if given) and roll it back. A decided epoch is unchanged."""
     bind_log_context(pipeline=runtime.pipeline, epoch=epoch_id, token=only)
     reach(CrashPoint.ABORT_BEFORE_RAISE)
     epoch = runtime.ledger.raise_attempt(runtime.pipeline, epoch_id, role, only=only, reason=reason)
@@ -37,7 +37,7 @@ def abort_epoch(runtime: Runtime, epoch_id: int, role: Role, *, only: int | None
     if epoch.state in UNDECIDED:
         roll_back(runtime, epoch)
         reach(CrashPoint.ABORT_AFTER_ROLLBACK)
-        _log.info("%s: its attempts are void, what they left is gone", epoch)
+        _log.info("%s: its attempts are void, what they left is deleted", epoch)
     else:
         _log.info("%s is %s: there is nothing to abort", epoch, epoch.state)
     return epoch

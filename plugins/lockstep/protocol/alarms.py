@@ -1,8 +1,8 @@
-"""Before an alarm leaves a role, the ledger is asked again.
+"""Before a terminal error leaves a role, the ledger is read again.
 
-Between what a role has read and what it does, others may decide, publish and clean up. What it meets then (a marker
-that stands already, a WAL that is gone, a source that was tidied away) looks like damage and is none. Whoever was
-overtaken says that, and nothing else.
+Other processes may decide, publish and clean up between what a role has read and what it does. What it meets then (a
+marker that exists already, a WAL that was deleted, a source that was tidied up) looks like damage and is none. A role
+that was superseded says so, and raises no alarm.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _log = logging.getLogger(__name__)
 
 
 def unless_superseded(work: Callable[[], T], meanwhile: Callable[[], T | None]) -> T:
-    """What `work` gives. When it fails for good: what `meanwhile` finds, or raises, as the ledger has moved on.
+    """Return the result of `work`. If it raises a terminal error, return or raise what `meanwhile` does.
 
-    `meanwhile` returns None where the ledger still stands as `work` found it: then the alarm is a true one.
+    `meanwhile` returns None if the ledger is still as `work` found it: then the error is raised again.
     """
     try:
         return work()
@@ -30,5 +30,5 @@ def unless_superseded(work: Callable[[], T], meanwhile: Callable[[], T | None]) 
         result = meanwhile()
         if result is None:
             raise
-        _log.info("overtaken meanwhile, so this is no alarm: %s: %s", type(alarm).__name__, alarm)
+        _log.info("superseded meanwhile, so this is no alarm: %s: %s", type(alarm).__name__, alarm)
         return result

@@ -1,6 +1,6 @@
-"""audit: ask the sealed WAL what the plan froze, before any sink takes part.
+"""audit: evaluate the plan's audits on the sealed WAL, before any sink takes part.
 
-The verdict is the ledger's, and of this WAL alone: whoever asks again gets it, whatever they would find now.
+The verdict is stored in the ledger and belongs to this WAL: a retry gets the same one, whatever it would find now.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _log = logging.getLogger(__name__)
 
 @log_context
 def audit(runtime: Runtime, run: RunKey, ask_spark: AskSpark | None = None) -> Verdict | None:
-    """Ask the audits of this run's epoch, unless there is a verdict; None where its plan has none. `ask_spark`: where
-    Spark is at hand, for outputs that are too large for this process.
+    """Evaluate the audits of this run's epoch, unless there is a verdict; None if its plan has none. `ask_spark`:
+    evaluates them in Spark for outputs that are too large for this process.
 
     Raises `EpochHeld` if rows offend one that blocks and nobody has released the epoch, `AuditFailed`, `NotPrepared`
     without a sealed WAL, `Fenced`, `WalCorrupt`.
@@ -39,7 +39,7 @@ def audit(runtime: Runtime, run: RunKey, ask_spark: AskSpark | None = None) -> V
     if not epoch.plan.audits:
         _log.info("%s was planned without audits", epoch)
         return None
-    verdict = _meanwhile(runtime, epoch)
+    verdict = _find_verdict(runtime, epoch)
     if epoch.state in DECIDED:
         return verdict
     runtime.ledger.require_current(attempt)
@@ -48,14 +48,14 @@ def audit(runtime: Runtime, run: RunKey, ask_spark: AskSpark | None = None) -> V
             raise NotPrepared(f"{epoch} is {epoch.state} and has no sealed WAL to audit: clear from stage")
         with hold_lease(runtime.ledger, attempt, Role.AUDIT):
             verdict = unless_superseded(
-                partial(_audit, runtime, attempt, epoch, ask_spark), partial(_meanwhile, runtime, epoch)
+                partial(_audit, runtime, attempt, epoch, ask_spark), partial(_find_verdict, runtime, epoch)
             )
     runtime.ledger.require_not_held(epoch)
     return verdict
 
 
-def _meanwhile(runtime: Runtime, epoch: Epoch) -> Verdict | None:
-    """The verdict that there is. Raises `EpochHeld`."""
+def _find_verdict(runtime: Runtime, epoch: Epoch) -> Verdict | None:
+    """Return the verdict, if there is one. Raises `EpochHeld`."""
     verdict = runtime.ledger.verdict(epoch.pipeline, epoch.id)
     if verdict is not None:
         runtime.ledger.require_not_held(epoch)
@@ -80,21 +80,23 @@ def _audit(runtime: Runtime, attempt: Attempt, epoch: Epoch, ask_spark: AskSpark
     if samples:
         level = logging.ERROR if verdict.outcome is Outcome.HELD else logging.WARNING
         offended = ", ".join(map(str, (*verdict.offended, *verdict.warnings)))
-        _log.log(level, "%s: rows offend %s; some of them stand in %s", epoch, offended, samples)
+        _log.log(level, "%s: rows offend %s; some of them are in %s", epoch, offended, samples)
     return verdict
 
 
 def _first_read(runtime: Runtime, epoch: Epoch) -> tuple[datetime, bool]:
-    """When the range of a cursor's epoch was first planned, of several the last one's, and whether it is of several."""
+    """Return when the range of a cursor's epoch was first planned, and True if it joins several ranges: then it is the
+    time of the last one."""
     several = False
-    while epoch.interval is None and (life := epoch.generation) is not None:
-        several |= life.through not in (None, life.replaces)
-        epoch = runtime.ledger.epoch(epoch.pipeline, life.replaces if life.through is None else life.through)
+    while epoch.interval is None and (generation := epoch.generation) is not None:
+        several |= generation.through not in (None, generation.replaces)
+        replaced = generation.replaces if generation.through is None else generation.through
+        epoch = runtime.ledger.epoch(epoch.pipeline, replaced)
     return epoch.planned_at, several
 
 
 def _keep_samples(runtime: Runtime, epoch: Epoch, answers: Sequence[Answer]) -> str | None:
-    """Some of the rows that offend, for people; where, or None if none do. They outlive the WAL."""
+    """Store some of the offending rows for people; they outlive the WAL. Return where, or None if no row offends."""
     offended = [answer for answer in answers if answer.result.offending and not answer.away]
     if not offended:
         return None

@@ -77,7 +77,7 @@ def begin_unless_idle(
     reach(CrashPoint.BEGIN_AFTER_OPEN)
     bind_log_context(pipeline=epoch.pipeline, epoch=epoch.id, token=epoch.attempt)
     if epoch.state in UNDECIDED:
-        epoch = unless_superseded(partial(_void_older, runtime, epoch), partial(_find_decided, runtime, epoch))
+        epoch = unless_superseded(partial(_roll_back_older, runtime, epoch), partial(_find_decided, runtime, epoch))
     _log.info("%s is %s, %s", epoch, epoch.state, runtime.ledger.attempt_name(epoch))
     for feature in runtime.features:
         feature.begun(runtime, epoch)
@@ -104,10 +104,22 @@ def _require_range(runtime: Runtime, run: RunKey) -> None:
         )
 
 
-def _void_older(runtime: Runtime, epoch: Epoch) -> Epoch:
+def _roll_back_older(runtime: Runtime, epoch: Epoch) -> Epoch:
+    """Roll back what older attempts left. Discard the sealed WAL if it isn't as it was sealed: it is staged again."""
     roll_back(runtime, epoch)
     reach(CrashPoint.BEGIN_AFTER_ROLLBACK)
-    return _trust_or_discard_seal(runtime, epoch)
+    if epoch.state is not EpochState.STAGED:
+        return epoch
+    try:
+        wal = open_wal(runtime.staging, epoch)
+        wal.check()
+        for feature in runtime.features:
+            feature.checking_wal(runtime, epoch, wal.manifest)
+    except WalCorrupt as error:
+        _log.warning("%s is staged again: %s", epoch, error)
+        own = Attempt(epoch.pipeline, epoch.id, epoch.attempt)  # not the run's: a retry may have opened a younger one
+        return runtime.ledger.discard_seal(own, str(error))
+    return epoch
 
 
 def _find_decided(runtime: Runtime, epoch: Epoch) -> Epoch | None:
@@ -324,18 +336,3 @@ def preflight(
                 f"{limit}: the last of them would wait for ever. Raise it to at least {len(names)} and restart the "
                 "server, or say protocol='write_ahead' in one of them"
             )
-
-
-def _trust_or_discard_seal(runtime: Runtime, epoch: Epoch) -> Epoch:
-    if epoch.state is not EpochState.STAGED:
-        return epoch
-    try:
-        wal = open_wal(runtime.staging, epoch)
-        wal.check()
-        for feature in runtime.features:
-            feature.checking_wal(runtime, epoch, wal.manifest)
-    except WalCorrupt as error:
-        _log.warning("%s is staged again: %s", epoch, error)
-        own = Attempt(epoch.pipeline, epoch.id, epoch.attempt)  # not the run's: a retry may have opened a younger one
-        return runtime.ledger.discard_seal(own, str(error))
-    return epoch

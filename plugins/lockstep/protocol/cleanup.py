@@ -1,7 +1,8 @@
-"""cleanup: let go of the WAL once every sink has published. Delete first, then record.
+"""cleanup: delete the WAL once every sink has published. Delete first, then record.
 
-Which WAL stays, if any, the ledger is told before anything is deleted, once: a cleanup that stood still since another
-definition was deployed, or that found other files, deletes nothing that somebody else keeps."""
+Before anything is deleted the ledger records, once, which WAL is retained. So a cleanup that was stopped while another
+definition was deployed, or that found other files, deletes nothing that another one retains.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ def cleanup(runtime: Runtime, run: RunKey) -> Epoch:
 
 
 def clean(runtime: Runtime, epoch: Epoch, role: Role) -> Epoch:
-    """Keep the manifest and the quarantine, delete every WAL folder of the epoch, but the sealed one where the pipeline
-    keeps WALs, and record it. Files that a table has adopted stay: they are the table's."""
+    """Archive manifest and quarantine, delete the epoch's WAL folders except a retained one, and record it. Files that
+    a table has adopted belong to the table and stay."""
     if epoch.state in FINISHED & DECIDED:
         return epoch
     if epoch.state is not EpochState.PUBLISHED or epoch.wal is None:
@@ -39,13 +40,13 @@ def clean(runtime: Runtime, epoch: Epoch, role: Role) -> Epoch:
 
 
 def _find_cleaned(runtime: Runtime, epoch: Epoch) -> Epoch | None:
-    """The epoch, if somebody else has cleaned it up."""
+    """Return the epoch if another process has cleaned it up."""
     current = runtime.ledger.epoch(epoch.pipeline, epoch.id)
     return current if current.state in FINISHED & DECIDED else None
 
 
 def _kept_manifest(runtime: Runtime, epoch: Epoch, wal: str) -> str:
-    """The WAL whose manifest is kept: the decided one, unless that is damaged."""
+    """Return the WAL whose manifest is archived: the decided one, unless that is damaged."""
     if epoch.restaged is None:
         return wal
     try:
@@ -59,7 +60,7 @@ def _clean(runtime: Runtime, epoch: Epoch, wal: str, role: Role) -> Epoch:
     for feature in runtime.features:
         feature.cleaning(runtime, epoch)
     deployment = runtime.ledger.deployment()
-    if epoch.interval is None:  # a marker has the interval, and nobody else where a number's range ends
+    if epoch.interval is None:  # markers carry an interval, but not the range of a cursor's epoch
         reach(CrashPoint.CLEANUP_BEFORE_ARCHIVE)
         runtime.staging.keep_plan(deployment, epoch.pipeline, epoch.id, epoch.plan.to_json())
     reach(CrashPoint.CLEANUP_BEFORE_ARCHIVE)
@@ -70,7 +71,7 @@ def _clean(runtime: Runtime, epoch: Epoch, wal: str, role: Role) -> Epoch:
         feature.archived(runtime, epoch)
     keep = first_answer(feature.wal_to_keep(runtime, epoch) for feature in runtime.features)
     reach(CrashPoint.CLEANUP_BEFORE_CHOICE)
-    chosen = runtime.ledger.choose_wal(epoch, role, keep)  # two may differ: whoever was first is right
+    chosen = runtime.ledger.choose_wal(epoch, role, keep)  # of two cleanups the first one's choice counts
     reach(CrashPoint.CLEANUP_AFTER_CHOICE)
     if chosen is None:
         return runtime.ledger.epoch(epoch.pipeline, epoch.id)

@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 @log_context
 def commit(runtime: Runtime, run: RunKey) -> Epoch:
-    """Decide this run's epoch, if every sink of its plan has voted in this run's attempt. From then on every sink must
+    """Decide this run's epoch if every sink of its plan has voted in this run's attempt. From then on every sink must
     show it. Raises `NotPrepared`, `Fenced`, `OutOfOrder`.
     """
     attempt = bind_attempt(runtime.attempt_of(run))
@@ -29,8 +29,9 @@ def commit(runtime: Runtime, run: RunKey) -> Epoch:
 
 @log_context
 def commit_together(runtime: Runtime, runs: Sequence[RunKey]) -> list[Epoch | LockstepError]:
-    """Decide the epochs of several runs in one transaction of the ledger: for each the epoch, or what `commit` would
-    raise. One that can't be decided keeps no other from it. Raises `LedgerUnavailable`: then nobody knows, ask again.
+    """Decide the epochs of several runs in one ledger transaction; return for each the epoch, or what `commit` would
+    raise. An epoch that can't be decided doesn't affect the others. Raises `LedgerUnavailable`: then the outcome is
+    unknown, try again.
     """
     attempts = [runtime.attempt_of(run) for run in runs]
     reach(CrashPoint.COMMIT_BEFORE_DECISION)

@@ -1,4 +1,4 @@
-"""Who is who: whether a definition is the pipeline that runs under its name, and a ledger the one that sinks know."""
+"""Identity: is a definition the pipeline that runs under its name, and a ledger the one whose epochs sinks show?"""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class _Places:
-    """What is read and what is filled, under whatever names; not what is read whole, as many do with the same table.
-    `reads` None: a plan of old, which doesn't say."""
+    """The places that a pipeline reads and fills, whatever their names. Snapshots don't count, as many pipelines read
+    the same table. `reads` None: a plan of an older version, which doesn't say."""
 
     sources: frozenset[str]  #: names
     reads: frozenset[str] | None
@@ -42,7 +42,7 @@ class _Places:
 
 
 def register_pipeline(runtime: Runtime) -> None:
-    """Have the ledger know the pipeline as it is defined. Raises `InvalidPipeline` if it has another kind of epochs."""
+    """Store the pipeline's definition in the ledger. Raises `InvalidPipeline` if its kind of epochs has changed."""
     defined = runtime.defined
     runtime.ledger.ensure_pipeline(
         defined.name, defined.identity, defined.recovery_grace, defined.sink_settings(), defined.wal_retention
@@ -72,9 +72,9 @@ def require_same_pipeline(runtime: Runtime) -> None:
 
 
 def require_known_markers(ledger: LedgerReader, pipeline: str, sink: OpenSink) -> list[Marker]:
-    """The newest markers of `sink`. Raises `LedgerConflict` if they are of epochs that this ledger has not decided, or
-    carry tokens that it never issued: it is older than the sink. What a person has looked at since (`renumber`) is
-    known."""
+    """Return the newest markers of `sink`. Raises `LedgerConflict` if they are of epochs that this ledger hasn't
+    decided, or carry tokens that it never issued: it is older than the sink. Markers that a person has checked since
+    (`renumber`) are known."""
     newest = sink.newest_markers()  # before the ledger is read: what is visible was decided earlier
     for marker in newest:
         if not _is_known(ledger, pipeline, marker) and marker.token > last_renumbered_token(ledger, pipeline):
@@ -89,7 +89,7 @@ def require_known_markers(ledger: LedgerReader, pipeline: str, sink: OpenSink) -
 
 
 def last_renumbered_token(ledger: LedgerReader, pipeline: str) -> int:
-    """The largest token that anything carried when a person last looked; 0 if nobody ever did."""
+    """Return the largest token in use when a person last renumbered the pipeline; 0 if that never happened."""
     change = ledger.pipeline_change(pipeline, RENUMBERED)
     return int(change["token"]) if change else 0
 
@@ -104,7 +104,7 @@ def _is_known(ledger: LedgerReader, pipeline: str, marker: Marker) -> bool:
 
 
 def describe_identity(pipeline: Pipeline) -> Json:
-    """What the ledger keeps of a definition that a person has taken for the pipeline."""
+    """Return what the ledger stores of a definition that a person has declared to be the pipeline's."""
     places = _of_definition(pipeline)
     return {"sources": sorted(places.sources), "reads": sorted(places.reads or ()), "writes": sorted(places.writes)}
 
@@ -132,5 +132,5 @@ def _of_epoch(epoch: Epoch) -> _Places:
 def _filled_by(spec: Json) -> frozenset[str]:
     try:
         return Sink.from_spec(spec).writes_to()
-    except (InvalidPipeline, TypeError):  # its class is gone, or takes other arguments by now
+    except (InvalidPipeline, TypeError):  # its class no longer exists, or takes other arguments
         return frozenset({f"sink of type {spec['type']}"})

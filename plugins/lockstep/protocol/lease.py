@@ -1,4 +1,4 @@
-"""The lease: tells other runs' `begin`, and people, that somebody is at work. Nothing else rests on it."""
+"""The lease: shows other runs' `begin`, and people, that a task is running. Nothing else depends on it."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def hold_lease(ledger: Ledger, attempt: Attempt, role: Role) -> Iterator[None]:
 
 @contextmanager
 def hold_publisher_lease(ledger: Ledger, epoch: Epoch, sink: str, role: Role) -> Iterator[None]:
-    """Show every RENEWAL seconds that the decided epoch is being published, until the block is left: an alarm for what
-    takes long would be a false one."""
+    """Record every RENEWAL seconds that the decided epoch is being published, until the block is left, so that a slow
+    publication raises no alarm."""
     with _renewing(ledger, f"{epoch} in {sink}", lambda own: own.renew_publisher(epoch, sink, role)):
         yield
 
 
 @contextmanager
 def _renewing(ledger: Ledger, name: str, renew: Callable[[Ledger], bool]) -> Iterator[None]:
-    """From a thread, on a connection of its own."""
+    """Call `renew` from a thread with a connection of its own, until the block is left."""
     done = threading.Event()
     thread = threading.Thread(target=_renew, args=(ledger.clone(), name, renew, done), daemon=True, name="lease")
     thread.start()

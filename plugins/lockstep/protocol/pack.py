@@ -1,9 +1,8 @@
-"""Many epochs of one pipeline at a time, by one process: what catching up and backfills are made of.
+"""Packs: one process moves many epochs of one pipeline, for catching up and for backfills.
 
-Each epoch of a pack keeps all that makes it one: its run, range, attempt, lease, WAL, manifest, votes, markers and row
-of the ledger. Shared are the Spark session, with stage jobs side by side; one connection a thread to the ledger and to
-each sink; and the transaction of the ledger that decides whichever of them have their votes. See docs/protocol.md,
-"Packs".
+Each epoch has its own run, range, attempt, lease, WAL, manifest, votes, markers and ledger row. They share the Spark
+session, with concurrent stage jobs; one connection a thread to the ledger and to each sink; and the ledger transaction
+that decides all epochs which have their votes. See docs/protocol.md, "Packs".
 """
 
 from __future__ import annotations
@@ -44,20 +43,20 @@ from lockstep.protocol.stage import stage
 from lockstep.protocol.stage_job import Launch
 from lockstep.states import DECIDED, SHOWN, Role
 
-MOST = 10_000  #: epochs of a pack
-_TOLD = 10  #: epochs of a cause, and causes, in one message
+MAX_EPOCHS = 10_000  #: epochs of a pack
+_MAX_NAMED = 10  #: epochs of a cause, and causes, in one message
 _log = logging.getLogger(__name__)
 
 
 @dataclass
 class Member:
-    """One epoch of a pack. `error`: why it didn't get to the end; None as long as nothing is wrong."""
+    """One epoch of a pack. `error`: why it wasn't published; None as long as nothing has failed."""
 
     run: RunKey
     epoch: Epoch | None = None
     already: bool = False  #: every sink showed it before
     error: Exception | None = None
-    _own: Attempt | None = field(default=None, repr=False)  #: that this pack began, whichever `epoch` is in by now
+    _own: Attempt | None = field(default=None, repr=False)  #: the attempt that this pack began
     _lease: ExitStack = field(default_factory=ExitStack, repr=False)
 
     def __str__(self) -> str:
@@ -71,7 +70,7 @@ class Member:
 
 
 def jobs_side_by_side() -> int:
-    """As many as this process has cores: a job of a small epoch keeps one of them busy."""
+    """Return the number of this process's cores: the job of a small epoch keeps one of them busy."""
     return max(1, len(os.sched_getaffinity(0)))
 
 
@@ -83,13 +82,12 @@ def move_pack(
     jobs: int | None = None,
     ask_spark: AskSpark | None = None,
 ) -> list[Member]:
-    """Move an epoch for each of `runs`, all of them `RunKey.member` of one run, from its source into every sink.
+    """Move an epoch for each of `runs`, members of one run (`RunKey.member`), from its source into every sink.
 
-    `jobs`: how many are staged side by side. `ask_spark`: where Spark is at hand for audits. A failure is its epoch's
-    own: it is aborted if it is undecided, and the others go on. Epochs of a cursor go in their order, so behind one
-    that failed nothing more is begun, and none is begun for nothing to read but the first; those of a pipeline with
-    state are staged one by one, too. A list of epochs (`RunKey.epoch`) is moved to its end. The members that were
-    begun, in the order of `runs`.
+    `jobs`: how many epochs are staged concurrently. `ask_spark`: evaluates audits in Spark, if it is available. A
+    failed epoch is aborted if it is undecided; the others go on. Epochs of a cursor go in their order: behind one that
+    failed no more is begun, and only the first may have nothing to read. With state they are staged one by one, too. A
+    list of epochs (`RunKey.epoch`) is moved to its end. Returns the members that were begun, in the order of `runs`.
     """
     if jobs is not None and jobs < 1:
         raise InvalidPipeline(f"pipeline {runtime.pipeline}: a pack needs at least one job, not {jobs}")
@@ -97,47 +95,50 @@ def move_pack(
 
 
 def require_all_moved(members: Sequence[Member]) -> None:
-    """Raise `PackUnfinished`, or `PackFailed` where trying again helps none, if any member failed; it names them."""
+    """Raise `PackUnfinished` if a member failed, or `PackFailed` if a retry helps none; the error names them."""
     failed = [(member, member.error) for member in members if member.error is not None]
     if not failed:
         return
     moved = [str(member.epoch.id) for member in members if member.error is None and member.epoch]
-    passing = any(isinstance(error, Retryable) or not isinstance(error, LockstepError) for _, error in failed)
-    kind = PackUnfinished if passing else PackFailed
+    retryable = any(isinstance(error, Retryable) or not isinstance(error, LockstepError) for _, error in failed)
+    kind = PackUnfinished if retryable else PackFailed
     raise kind(
-        f"{len(failed)} of {len(members)} epochs of the pack are not published: {_told(failed)}. "
+        f"{len(failed)} of {len(members)} epochs of the pack are not published: {_describe_causes(failed)}. "
         f"{f'Published are the epochs {_some(moved)}' if moved else 'None is published'}; run it again for "
         "the rest"
     )
 
 
-def _told(failed: Sequence[tuple[Member, Exception]]) -> str:
-    """Each cause once, with whose it is: a year of epochs that lack the same thing is one sentence."""
+def _describe_causes(failed: Sequence[tuple[Member, Exception]]) -> str:
+    """Return each cause once, with its epochs: a year of epochs with one cause is one sentence."""
     causes: dict[str, list[str]] = {}
     for member, error in failed:
         causes.setdefault(f"{type(error).__name__}: {error}", []).append(str(member))
     lines = [f"{_some(members)}: {cause}" for cause, members in causes.items()]
-    more = f"; and {len(lines) - _TOLD} more causes, which the log tells" if len(lines) > _TOLD else ""
-    return "; ".join(lines[:_TOLD]) + more
+    more = f"; and {len(lines) - _MAX_NAMED} more causes, see the log" if len(lines) > _MAX_NAMED else ""
+    return "; ".join(lines[:_MAX_NAMED]) + more
 
 
 def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
-    return ", ".join(names[:_TOLD]) + more
+    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+    return ", ".join(names[:_MAX_NAMED]) + more
 
 
 Sized = TypeVar("Sized", bound=Sequence[Any])
 
 
 def require_size(epochs: Sized) -> Sized:
-    """Raise `InvalidPipeline` unless a pack can be of so many epochs."""
-    if not 1 <= len(epochs) <= MOST:
-        raise InvalidPipeline(f"a pack has 1 to {MOST} epochs, not {len(epochs)}")
+    """Return `epochs`. Raise `InvalidPipeline` if they are too many for a pack, or none."""
+    if not 1 <= len(epochs) <= MAX_EPOCHS:
+        raise InvalidPipeline(f"a pack has 1 to {MAX_EPOCHS} epochs, not {len(epochs)}")
     return epochs
 
 
 class _Pack:
-    """`_room`: how many may be between their begin and their end at a time."""
+    """Moves a pack: workers begin and stage its epochs, the thread that called `move` does everything after.
+
+    `_room` bounds the epochs that are begun and not published.
+    """
 
     def __init__(
         self,
@@ -152,18 +153,18 @@ class _Pack:
         self._ask_spark = ask_spark
         self._runtime, self._runs, self._launch, self._reference = runtime, runs, launch, reference
         self._in_order = pipeline.identity is KeyedBy.CURSOR
-        #: what one epoch has prepared may keep others from preparing, or they have to follow one another
+        #: an epoch that is prepared may block others, or they have to be published in order
         self._one_by_one = self._in_order or any(sink.holds_keys for sink in pipeline.sinks)
         in_sequence = any(feature.in_sequence(runtime) for feature in runtime.features)
-        most = 1 if in_sequence else pipeline.max_in_flight if self._in_order else 3 * jobs
-        self._jobs = min(jobs, most)
-        self._room = threading.Semaphore(most)
+        limit = 1 if in_sequence else pipeline.max_in_flight if self._in_order else 3 * jobs
+        self._jobs = min(jobs, limit)
+        self._room = threading.Semaphore(limit)
         self._turn = threading.RLock()  #: to take, and begin, the next one
-        self._ended = threading.Event()  #: nothing more is begun
-        self._broken = threading.Event()  #: nobody will finish what was begun
+        self._ended = threading.Event()  #: no more epochs are begun
+        self._broken = threading.Event()  #: begun epochs won't be finished
         self._ready: SimpleQueue[Member | BaseException | None] = SimpleQueue()
         self._begun: list[Member] = []
-        self._settled = 0  #: of a cursor's
+        self._settled = 0  #: how many epochs of a cursor have been handed on
 
     def move(self) -> list[Member]:
         workers = [threading.Thread(target=self._work, daemon=True, name="pack") for _ in range(self._jobs)]
@@ -183,14 +184,14 @@ class _Pack:
         return self._begun
 
     def _give_up(self, workers: int) -> None:
-        """The workers end by themselves, and begin nothing more. No lease is held: others may take the epochs over."""
+        """Let the workers end, and release every lease, so that other processes may take the epochs over."""
         self._ended.set()
         self._broken.set()
         self._room.release(workers)
         for member in list(self._begun):
             member._lease.close()
 
-    # --- the workers: begin and stage ---
+    # --- worker threads: begin and stage ---
 
     def _work(self) -> None:
         try:
@@ -203,7 +204,7 @@ class _Pack:
                             member._lease.close()
                     self._ready.put(member)
             self._ready.put(None)
-        except BaseException as error:  # raised again where it is waited for
+        except BaseException as error:  # raised again by `_batches`
             self._ready.put(error)
 
     def _next(self, runtime: Runtime) -> Member | None:
@@ -225,7 +226,7 @@ class _Pack:
         return member
 
     def _begin_in_order(self, runtime: Runtime, member: Member) -> bool:
-        """False where there is nothing more to read."""
+        """Return False if there is nothing more to read."""
         self._guard(runtime, member, self._begin)
         if member.epoch is None and member.error is None:
             self._ended.set()
@@ -245,7 +246,7 @@ class _Pack:
     def _bring(self, runtime: Runtime, member: Member) -> None:
         self._guard(runtime, member, self._stage)
         reads_on = self._in_order and member.run.epoch is None
-        if reads_on and _has_read_nothing(member) and not _tells_what_is_left(runtime, member):
+        if reads_on and _has_read_nothing(member) and not _sizes_ranges(runtime, member):
             self._ended.set()
 
     def _stage(self, runtime: Runtime, member: Member) -> None:
@@ -253,10 +254,10 @@ class _Pack:
         if member.undecided and member.epoch.plan.audits:
             audit(runtime, member.run, self._ask_spark)
 
-    # --- who started it: everything after ---
+    # --- the calling thread: prepare, commit, publish, cleanup ---
 
     def _batches(self, workers: int) -> Iterator[list[Member]]:
-        """Whatever is ready each time, in the order of a cursor's epochs."""
+        """Yield the members that are staged, as they become ready; those of a cursor in their order."""
         waiting: list[Member] = []
         while workers:
             results = [self._ready.get()]
@@ -277,7 +278,7 @@ class _Pack:
                 yield ready
 
     def _due(self, waiting: list[Member]) -> list[Member]:
-        """Take out of `waiting` what may go on now."""
+        """Remove from `waiting` the members that may go on now, and return them."""
         due = [] if self._in_order else list(waiting)
         while self._in_order and self._settled < len(self._begun) and self._begun[self._settled] in waiting:
             due.append(self._begun[self._settled])
@@ -303,12 +304,11 @@ class _Pack:
             except (KeysHeld, TargetFull):
                 if not voted:
                     raise
-                self._settle(runtime, voted)  # they may hold what this one waits for
+                self._settle(runtime, voted)  # these may hold the keys or the room that this one waits for
                 prepare(runtime, member.run, sink)
 
     def _settle(self, runtime: Runtime, members: list[Member]) -> None:
-        """Decide whichever have their votes in one transaction, show them, let go of their WALs: `members` is empty
-        then."""
+        """Decide the members that have their votes in one transaction, publish them and clean up. Empties `members`."""
         undecided = [member for member in members if member.undecided]
         for member, decided in zip(undecided, self._decide(runtime, undecided), strict=True):
             if isinstance(decided, Exception):
@@ -338,7 +338,7 @@ class _Pack:
     # --- failures ---
 
     def _guard(self, runtime: Runtime, member: Member, step: Callable[[Runtime, Member], None]) -> None:
-        """A failure is the member's own."""
+        """Do a step of a member, unless it has failed; keep its failure with it."""
         if member.error is not None:
             return
         try:
@@ -348,27 +348,27 @@ class _Pack:
 
     def _fail(self, runtime: Runtime, member: Member, error: Exception) -> None:
         member.error = error
-        _log.debug("%s: how it came to this", member, exc_info=error)
+        _log.debug("%s: traceback", member, exc_info=error)
         _log.error("%s: %s: %s", member, type(error).__name__, error)
         if self._in_order and member.run.epoch is None:
-            with self._turn:  # whoever begins has the next epoch: this one is held until then
+            with self._turn:  # no worker is beginning the next epoch from here on
                 self._ended.set()
         try:
             _abort_own(runtime, member, f"{type(error).__name__}: {error}")
         except LockstepError as late:
-            _log.warning("%s: what its attempt left is still there, for `recover`: %s", member, late)
+            _log.warning("%s: what its attempt left remains for `recover`: %s", member, late)
 
 
 def _abort_own(runtime: Runtime, member: Member, reason: str) -> None:
-    """What this pack has begun: another process that goes by the same run may have begun the epoch since."""
+    """Abort the attempt that this pack began, and no other: another process may have begun the same run since."""
     if member._own is not None:
         abort_epoch(runtime, member._own.epoch, Role.ABORT, only=member._own.token, reason=reason)
-    elif member.run.dag_id not in COMMANDS:  # of a command the attempt may be that of another process, which is at it
+    elif member.run.dag_id not in COMMANDS:  # a command's attempt may be another process's, still running
         abort(runtime, member.run, reason)
 
 
-def _tells_what_is_left(runtime: Runtime, member: Member) -> bool:
-    """True if every source of the epoch can size a range without reading it: `begin` then sees that nothing is left."""
+def _sizes_ranges(runtime: Runtime, member: Member) -> bool:
+    """Return True if every source can size a range without reading it: then `begin` sees when nothing is left."""
     assert member.epoch is not None
     try:
         for name, planned in member.epoch.plan.sources.items():
@@ -376,7 +376,7 @@ def _tells_what_is_left(runtime: Runtime, member: Member) -> bool:
                 if not planned.snapshot and source.bytes_planned(planned.start, planned.end) is None:
                     return False
     except LockstepError as error:
-        _log.info("%s: nothing more is begun: %s", member, error)
+        _log.info("%s: no more epochs are begun: %s", member, error)
         return False
     return True
 

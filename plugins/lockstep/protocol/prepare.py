@@ -59,7 +59,14 @@ def _take_part(runtime: Runtime, attempt: Attempt, epoch: Epoch, described: Sink
                 return voted
             # again: since `begin` a mount may have dropped, or a database been restored
             require_nothing_lost(runtime.ledger, runtime.pipeline, sink, described)
-            return _vote(runtime, attempt, epoch, sink)
+            wal = open_wal(runtime.staging, epoch)
+            reach(CrashPoint.PREPARE_BEFORE_TOKEN)
+            token = tell_token(runtime.ledger.take_token(attempt, Role.PREPARE, sink.name))
+            reach(CrashPoint.PREPARE_AFTER_TOKEN)
+            return unless_superseded(
+                partial(_vote, runtime, attempt, epoch, sink, wal, token),
+                partial(runtime.ledger.require_running, attempt, sink.name, token),
+            )
 
 
 def _valid_vote(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenSink) -> Vote | None:
@@ -77,18 +84,7 @@ def _valid_vote(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenSink
     return vote
 
 
-def _vote(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenSink) -> Vote:
-    wal = open_wal(runtime.staging, epoch)
-    reach(CrashPoint.PREPARE_BEFORE_TOKEN)
-    token = bind_token(runtime.ledger.take_token(attempt, Role.PREPARE, sink.name))
-    reach(CrashPoint.PREPARE_AFTER_TOKEN)
-    return unless_superseded(
-        partial(_vote_as, runtime, attempt, epoch, sink, wal, token),
-        partial(runtime.ledger.require_running, attempt, sink.name, token),
-    )
-
-
-def _vote_as(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenSink, wal: SealedWal, token: int) -> Vote:
+def _vote(runtime: Runtime, attempt: Attempt, epoch: Epoch, sink: OpenSink, wal: SealedWal, token: int) -> Vote:
     began = time.monotonic()
     sink.preflight({name: wal.manifest.outputs[name].schema for name in sink.outputs})
     reach(CrashPoint.PREPARE_AFTER_PREFLIGHT)

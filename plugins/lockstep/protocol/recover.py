@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class RecoveryReport:
-    """What one round of recovery did to a pipeline; `problems` wait for a person or for the next round."""
+    """The result of one round of recovery; `problems` wait for a person or for the next round."""
 
     pipeline: str
     finished: list[int] = field(default_factory=list)  #: epochs brought to cleaned

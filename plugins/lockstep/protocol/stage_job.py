@@ -26,7 +26,7 @@ _TAKE_THEM = "take these with `lockstep replan {0.pipeline} {0.id} --reason 'pla
 
 @dataclass(frozen=True)
 class WrittenWal:
-    """What an execution wrote and made durable."""
+    """The durable result of an execution: its folder and manifest."""
 
     folder: str
     manifest: Manifest

@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 class Verdict(StrEnum):
-    """What may be done with a sink's unfinished transaction."""
+    """The ruling on a sink's unfinished transaction."""
 
     KEEP = "keep"  #: live, or for publish to finish
     ROLL_BACK = "roll back"  #: can never be decided
@@ -80,7 +80,7 @@ class DeletionGuard:
             self._held[epoch.id] = missed[0]
             return False
         if silent:
-            _log.warning("%s: nobody can ask %s whether it is shown there; its traces go", epoch, ", ".join(silent))
+            _log.warning("%s: %s can't be asked whether it is shown there; it is rolled back", epoch, ", ".join(silent))
         self._given.add(epoch.id)
         return True
 
@@ -93,9 +93,9 @@ class DeletionGuard:
         more = f" and {len(self._held) - _NAMED} more" if len(self._held) > _NAMED else ""
         why = next((str(error) for spec, error in self._silent if spec["arguments"].get("name") == sink), "")
         raise SinkUnavailable(
-            f"{epochs}{more}: nothing is rolled back or deleted while nobody can ask sink {sink} whether it shows that "
+            f"{epochs}{more}: nothing is rolled back or deleted while sink {sink} can't be asked whether it shows that "
             f"({why}). It is tried again. If that sink is gone: {suggestions.void(self._runtime.pipeline, first)} "
-            "gives the range up without asking it, and a week after it was last planned nobody asks it any more"
+            "gives the range up without asking it, and a week after it was last planned it is no longer asked"
         )
 
     def miss(self, spec: Json, error: LockstepError) -> None:
@@ -153,7 +153,9 @@ def _sweep(runtime: Runtime, sink: OpenSink, txn: Txn, below: int, cleared: Dele
     _require_decided(epoch, participant, txn)
     verdict = judge(epoch, participant, txn.token, below)
     if verdict is Verdict.KEEP:
-        _warn_of_timeout(sink, txn, participant)
+        vote = participant.vote if participant else None
+        if participant and vote and vote.token == txn.token and isinstance(sink, TwoPhaseCommitSink):
+            sink.warn_of_timeout(txn.handle, participant.age)
         return False
     if not below and not cleared.given_for(epoch):  # a sink that is preparing asks its own target only
         return False
@@ -167,12 +169,6 @@ def _sweep(runtime: Runtime, sink: OpenSink, txn: Txn, below: int, cleared: Dele
     reach(CrashPoint.ROLLBACK_AFTER_SINK)
     _log.info("%s: %s: %s", sink.name, verdict, txn.handle)
     return True
-
-
-def _warn_of_timeout(sink: OpenSink, txn: Txn, participant: Participant | None) -> None:
-    vote = participant.vote if participant else None
-    if participant and vote and vote.token == txn.token and isinstance(sink, TwoPhaseCommitSink):
-        sink.warn_of_timeout(txn.handle, participant.age)
 
 
 def _require_decided(epoch: Epoch, participant: Participant | None, txn: Txn) -> None:

@@ -1,4 +1,4 @@
-"""What a step moved, in words: for the line that it logs when it is done, and for what the ledger keeps of it."""
+"""Sentences about what a step moved, for its log line and for the ledger."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def describe_outputs(manifest: Manifest) -> str:
 
 
 def may_be_incomplete(epoch: int, sink: str) -> str:
-    """Of an epoch whose sending somebody began, who didn't come to its end."""
+    """Return the sentence for an epoch whose sending was begun and not finished."""
     return f"epoch {epoch} of sink {sink} may be incomplete: it is sent at most once, and its sending was cut off"
 
 
