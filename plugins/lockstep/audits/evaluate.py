@@ -25,7 +25,7 @@ from lockstep.audits.audit import Audit, Conserved, Function, Matches, Over, Que
 from lockstep.audits.calling import MOST_BYTES, offending, plain_rows
 from lockstep.audits.in_spark import AskSpark, Found, for_spark, task_audits
 from lockstep.connections.duckdb.engine import MEMORY, WatchedBatches, engine
-from lockstep.connections.postgres.asking import read_rows
+from lockstep.connections.postgres.connection import read_rows
 from lockstep.definition.conservation import UNACCOUNTED
 from lockstep.epoch import AuditResult, Interval, Json
 from lockstep.errors import AuditFailed, LockstepError, StageFailed, Terminal
@@ -164,7 +164,7 @@ def _expected(audit: Matches, occasion: AuditContext) -> pa.Table:
     start, end = (occasion.interval.start, occasion.interval.end) if occasion.interval else (None, None)
     asked = {"epoch": occasion.epoch, "interval_start": start, "interval_end": end, "planned_at": occasion.planned_at}
     try:
-        columns, rows = read_rows(where, dsn, audit.query, asked, most=_MOST_GROUPS, within=_PATIENCE)
+        columns, rows = read_rows(where, dsn, audit.query, asked, max_rows=_MOST_GROUPS, within=_PATIENCE)
     except Terminal as error:
         raise AuditFailed(f"{error}; correct the audit, then take the new one by replan") from error
     names = [*audit.by, "value"]

@@ -25,9 +25,8 @@ import pymysql
 from pyarrow import csv
 
 from lockstep.connections.mariadb.connection import Database
-from lockstep.connections.mariadb.refusals import without_values
-from lockstep.connections.mariadb.sql import compose, identifier
-from lockstep.connections.mariadb.wire import Cursor, Loader, close_quietly
+from lockstep.connections.mariadb.errors import without_values
+from lockstep.connections.mariadb.wire import Cursor, Loader, close_quietly, compose, identifier
 from lockstep.connections.relation import Relation
 from lockstep.errors import LockstepError, SinkRejected, SinkUnavailable
 from lockstep.observability.redaction import cause, describe_error, rows_shown, with_hint
@@ -56,7 +55,7 @@ _Piece: TypeAlias = tuple[memoryview, int]  #: the text and how many rows it has
 
 @dataclass(frozen=True)
 class LoadEncoding(RowEncoding):
-    """How an output's batches become lines: by name, in the order of `fields`, the epoch last."""
+    """Encodes an output's batches as lines: by name, in the order of `fields`, the epoch last."""
 
     database: Database
     fields: tuple[tuple[str, MariaDbType], ...]
@@ -142,7 +141,7 @@ def loader_of(cursor: Cursor) -> Loader:
 
 
 def _encode_ahead(pieces: Iterator[_Piece]) -> Generator[_Piece, None, None]:
-    """The same pieces, each encoded by a thread while the server loads the one before."""
+    """Yield the pieces, each encoded by a thread while the server loads the one before."""
     with ThreadPoolExecutor(1, thread_name_prefix="lockstep-encoder") as encoder:
         future = encoder.submit(next, pieces, None)
         while (piece := future.result()) is not None:
@@ -181,7 +180,7 @@ def read_rows(
 
 @dataclass(frozen=True)
 class _Line:
-    """How the server makes one text of a row. A function whose result is larger than max_allowed_packet gives NULL,
+    """SELECT of one text a row. A function whose result is larger than max_allowed_packet gives NULL,
     which makes the line NULL."""
 
     relation: Relation

@@ -22,8 +22,7 @@ from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import cursor as Cursor
 
 from lockstep.connections.postgres.connection import Database, close_quietly, too_old
-from lockstep.connections.postgres.errors import is_lost
-from lockstep.connections.postgres.refusals import quotes_row
+from lockstep.connections.postgres.errors import is_lost, quotes_row
 from lockstep.connections.relation import Relation
 from lockstep.errors import (
     LockstepError,
@@ -54,7 +53,7 @@ _MAX_NAME = 63  #: bytes
 
 @dataclass(frozen=True)
 class PostgresDialect(Dialect):
-    """See `Dialect`."""
+    """PostgreSQL 14 or newer; see `Dialect`."""
 
     adds_columns_with_rows = True
     loads_early = True
@@ -229,8 +228,8 @@ class PostgresDialect(Dialect):
             cursor.execute(statements.END_SESSIONS, self._lower(epoch))
 
     def lock_holders(self, epoch: SinkEpoch) -> str:
-        """Who else works on this epoch, or else who holds the markers, for a message. Not the attempt's own session,
-        which holds nothing any more and is listed until its process has ended."""
+        """Other executions of this epoch, or else holders of the markers, for a message. The attempt's own session
+        isn't named: it holds nothing any more, and is listed until its process has ended."""
         sessions = (
             "SELECT a.application_name FROM pg_stat_activity a WHERE starts_with(a.application_name, %s) AND EXISTS "
             "(SELECT FROM pg_locks l WHERE l.pid = a.pid AND l.locktype = 'transactionid' AND l.granted)"
@@ -438,7 +437,7 @@ class PostgresDialect(Dialect):
     def unique_keys(
         self, cursor: Cursor, relation: Relation, given: Sequence[str], epoch_column: str | None
     ) -> list[UniqueKey]:
-        """Those of the table and its partitions."""
+        """Unique keys of the table and its partitions."""
         values = {"given": list(given), "epoch_column": epoch_column, "numbering": statements.NUMBERING}
         cursor.execute(statements.UNIQUE_KEYS, {**_named(relation), **values})
         return [UniqueKey(name, bool(by_epoch)) for name, by_epoch in cursor.fetchall()]
@@ -564,7 +563,7 @@ class PostgresDialect(Dialect):
         return self._growth(cursor, merge.table) - before
 
     def _growth(self, cursor: Cursor, relation: Relation) -> int:
-        """By how many rows this transaction has made the table grow; 0 where the server doesn't count."""
+        """Number of rows by which this transaction has made the table grow; 0 where the server doesn't count."""
         cursor.execute(statements.GROWTH, _named(relation))
         (rows,) = cursor.fetchone() or (0,)
         return int(rows)

@@ -104,7 +104,7 @@ class UniqueKey:
 
 @dataclass(frozen=True)
 class RowEncoding(ABC):
-    """How an output's batches are sent into one table, column by column, the epoch's number last."""
+    """Encodes an output's batches for one table and sends them, column by column, the epoch's number last."""
 
     database: Any
     doing: str  #: "output rows into table public.rows", for messages
@@ -252,7 +252,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def existing_tables(self, cursor: Cursor, *tables: str) -> set[str]:
-        """Those of `tables` that exist in `own_schema`, in one round trip."""
+        """The subset of `tables` that exists in `own_schema`, read in one round trip."""
 
     @abstractmethod
     def other_schemas(self, cursor: Cursor) -> list[str]:
@@ -306,8 +306,8 @@ class Dialect(ABC):
         return None
 
     def is_publishing(self, before: object, epoch: SinkEpoch) -> bool:
-        """After the marker was locked: True if the publisher has an equal or higher token, or has made progress since
-        `before`, an answer of `publisher`."""
+        """True if the publisher that holds the marker has an equal or higher token, or has made progress since
+        `before`, an earlier result of `publisher`."""
         return False
 
     @abstractmethod
@@ -316,13 +316,13 @@ class Dialect(ABC):
 
     @abstractmethod
     def lock_holders(self, epoch: SinkEpoch) -> str:
-        """Who else works on this epoch, for a message."""
+        """Sessions and branches of other executions of this epoch, for a message."""
 
     # --- prepared branches: prepared transactions, XA ---
 
     def require_room(self, cursor: Cursor) -> tuple[str, int] | None:
-        """See `OpenSink.room`. Raises `PreflightRefused` where the server prepares nothing, and `TargetFull` where it
-        has no room for one more."""
+        """The server's room for prepared branches, see `OpenSink.room`. Raises `PreflightRefused` where it prepares
+        nothing, and `TargetFull` where it has no room for one more."""
         return None
 
     @abstractmethod
@@ -354,7 +354,7 @@ class Dialect(ABC):
         if the branch is gone. Raises `TryAgain`, `PublishBlocked`, `SinkUnavailable`."""
 
     def require_gone(self, handle: str, error: Exception) -> None:
-        """After the connection broke in mid-statement: raise `TryAgain` unless the branch is gone."""
+        """Raise `TryAgain` unless the branch is gone, after the connection broke in mid-statement."""
         self.database.close()
         try:
             pending = self.is_pending(handle)
@@ -434,7 +434,7 @@ class Dialect(ABC):
         epoch_column: str | None,
         epoch: int,
     ) -> RowEncoding:
-        """How rows of `schema` are sent into a table with these columns, which were compared with it."""
+        """The encoding of `schema` for a table with these columns, which were compared with it."""
 
     def accepts_fitting_rows(self, cursor: Cursor, relation: Relation, names: Sequence[str]) -> bool:
         """True if nothing of the table could refuse or change a row of these columns whose types fit: no constraint,

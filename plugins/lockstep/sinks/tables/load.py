@@ -61,7 +61,7 @@ class TableLoad:
         return f"output {self.table.output} into table {self.table.relation}"
 
     def encoding(self, cursor: Cursor, schema: pa.Schema) -> RowEncoding:
-        """How `schema` is encoded for the table, until the transaction ends. Raises `PreflightRefused`."""
+        """The encoding of `schema` for the table, valid until the transaction ends. Raises `PreflightRefused`."""
         table = self.table.open_for_rows(cursor, schema)
         return self.dialect.encoding(
             table.columns,
@@ -133,7 +133,7 @@ class TableUpsert:
         return batches.rows
 
     def try_rows(self, cursor: Cursor, batches: Batches) -> int:
-        """As `write`, in a transaction that is rolled back."""
+        """`write` in a transaction that is rolled back."""
         return self.write(cursor, batches)
 
     def _sort(self, cursor: Cursor, stored: Batches) -> SortedRows | None:

@@ -244,7 +244,7 @@ class TwoPhaseTableSink(TwoPhaseCommitSink, OpenTableSink):
         return Txn(self.name, epoch.id, epoch.token, epoch.manifest_hash[:12], self._dialect.handle(epoch))
 
     def begin_early(self, epoch: SinkEpoch, schemas: Mapping[str, pa.Schema]) -> EarlyTransaction | None:
-        """None where other transactions would wait for the uncommitted rows as long as the job takes."""
+        """Returns None where other transactions would wait for the uncommitted rows as long as the job takes."""
         if self._adds_columns:
             return None
         with self._database.transaction("looking for keys and triggers") as cursor:
@@ -340,7 +340,7 @@ class TwoPhaseTableSink(TwoPhaseCommitSink, OpenTableSink):
 
 @dataclass
 class _EarlyBranch:
-    """See `EarlyTransaction`."""
+    """Implements `EarlyTransaction`."""
 
     sink: TwoPhaseTableSink
     transaction: MarkerTransaction

@@ -24,7 +24,7 @@ _COUNT_ROWS = "SELECT {column}, {order}, COUNT(*) FROM {table} GROUP BY {column}
 
 
 class RowCount(NamedTuple):
-    """How many rows of an upserted table have this epoch and this order."""
+    """Number of rows of an upserted table with this epoch and this order."""
 
     epoch: int
     order: int
@@ -90,8 +90,8 @@ class TableOutput(OutputTable):
         return load if self.upserts is None else TableUpsert(load, self.upserts, epoch)
 
     def standing(self, epoch: SinkEpoch, sealed: Batches) -> RowStatus:
-        """See `OpenSink.standing`; only for upserts. Copies the sealed rows to the server, compares them there, and
-        rolls back."""
+        """Copy the sealed rows to the server, compare them there, and roll back. Only for upserts; see
+        `OpenSink.standing`."""
         writer = replace(self, adds_columns=False).writer(epoch, SinkRejected)
         assert isinstance(writer, TableUpsert)
         connection = self.dialect.connect("verify")
@@ -164,7 +164,8 @@ class TableOutput(OutputTable):
         return _fault_of_removal(replaced) if rows != sealed and self._has_rows(cursor, column, replaced.id) else ""
 
     def check_replaced(self, cursor: Cursor, epoch: SinkEpoch, replaced: Replaced) -> str:
-        """Of upserts, before the new rows are sent: why a replaced epoch's rows can't be identified, or ""."""
+        """Check an upserted table before the new rows are sent; returns why a replaced epoch's rows can't be
+        identified, or ""."""
         assert self.upserts is not None
         keep = self.upserts.on_missing is OnMissing.KEEP
         if not keep and not self.own.has_brought(cursor, replaced.id, self.relation):
@@ -189,7 +190,7 @@ class TableOutput(OutputTable):
         )
 
     def settle(self, cursor: Cursor, epoch: SinkEpoch, replaced: Replaced) -> str:
-        """Of upserts, after the new rows were sent: treat the remaining rows of a replaced epoch as `OnMissing` says.
+        """Treat the remaining rows of a replaced epoch as `OnMissing` says, after the new rows were upserted.
 
         Returns why that can't be done, or "".
         """
@@ -217,7 +218,7 @@ class TableOutput(OutputTable):
         return bool(exists)
 
     def _make_tombstones(self, cursor: Cursor, column: str, epoch: int) -> int:
-        """Returns how many rows of the epoch were none before."""
+        """Returns the number of the epoch's rows that were none before."""
         names = {"column": column, "deleted": DELETED_COLUMN}
         return self.dialect.change(cursor, _DELETE_BY_TOMBSTONE, (epoch,), table=self.relation, **names)
 

@@ -107,7 +107,7 @@ class OutputTable:
         return TargetTable(self.relation, columns, spelled, name)
 
     def require(self, cursor: Cursor) -> TargetTable:
-        """As `find`; raises `PreflightRefused` also if there is none."""
+        """`find` the table. Raises `PreflightRefused` also if there is none."""
         table = self.find(cursor)
         if table is None:
             raise PreflightRefused(f"{self.where}: table {self.relation} is gone: create it again")

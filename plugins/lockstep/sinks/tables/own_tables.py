@@ -117,10 +117,10 @@ class OwnTables:
         related = {output: dialect.related_tables(cursor, relation) for output, relation in stored.items()}
         _require_distinct(self._sink, stored, related)
         for output, relation in stored.items():
-            for other in self._owners(cursor, related[output]):
-                foreign = (other.deployment, other.pipeline) != self.dialect.owner_key[:2]
-                if dialect.upserts or (foreign and not (shared and other.shared)):
-                    raise self._owned_by_other(relation, other)
+            for owner in self._owners(cursor, related[output]):
+                foreign = (owner.deployment, owner.pipeline) != dialect.owner_key[:2]
+                if dialect.upserts or (foreign and not (shared and owner.shared)):
+                    raise self._owned_by_other(relation, owner)
             key, targets = (str(relation), *self.dialect.owner_key), self.table(TARGETS)
             rows = dialect.query(cursor, _SELECT_SHARED, key, targets=targets)
             if rows != [(shared,)]:  # most preflights find the row, and write nothing
@@ -242,7 +242,7 @@ class OwnTables:
     def newest_markers(self, cursor: Cursor) -> list[Marker]:
         """The marker with the largest epoch and, of those with a range, the one with the largest token; also those of
         `other_sinks`, where they are larger."""
-        own, *others = (
+        own, *of_other_sinks = (
             [
                 marker
                 for query in (_LARGEST_EPOCH, _YOUNGEST)
@@ -250,7 +250,7 @@ class OwnTables:
             ]
             for sink in (self._sink, *self.other_sinks(cursor))
         )
-        candidates = [*own, *(marker for markers in others for marker in markers)]
+        candidates = [*own, *(marker for markers in of_other_sinks for marker in markers)]
         if not candidates:
             return []
         largest = max(candidates, key=lambda marker: marker.epoch), max(candidates, key=lambda marker: marker.token)
@@ -289,7 +289,7 @@ class OwnTables:
         return bool(self.dialect.query(cursor, _KEYS_OF_EPOCH, values, keys=self.table(KEYS)))
 
     def without_marker(self, cursor: Cursor, epochs: Collection[int]) -> list[int]:
-        """Those of `epochs` that the sink has no marker of."""
+        """The subset of `epochs` without a marker of this sink."""
         if not epochs:
             return []
         values = (*self.dialect.owner_key, tuple(epochs))
@@ -297,7 +297,7 @@ class OwnTables:
         return sorted({*epochs} - {int(epoch) for (epoch,) in rows})
 
     def missing_keys(self, cursor: Cursor, relation: Relation) -> int:
-        """How many keys fewer `relation` has than its epochs have added; in one snapshot."""
+        """Number of keys that epochs have added to `relation` and it lacks now; in one snapshot."""
         values, names = (*self.dialect.owner_key, str(relation)), {"keys": self.table(KEYS), "table": relation}
         [(missing,)] = self.dialect.query(cursor, _COUNT_MISSING_KEYS, values, **names)
         return int(missing)
@@ -316,10 +316,10 @@ class OwnTables:
 
 def _require_distinct(sink: str, tables: Mapping[str, Relation], related: Mapping[str, Set[str]]) -> None:
     """Raise `PreflightRefused` where two outputs go into one table, or into a table and a part of it."""
-    for one, two in combinations(tables, 2):
-        if str(tables[two]) in related[one]:
-            part = "" if tables[one] == tables[two] else f", of which {tables[two]} is a part"
+    for first, second in combinations(tables, 2):
+        if str(tables[second]) in related[first]:
+            part = "" if tables[first] == tables[second] else f", of which {tables[second]} is a part"
             raise PreflightRefused(
-                f"sink {sink}: outputs {one} and {two} go into one table, {tables[one]}{part}, as the server reads "
-                "their names: give each output a table of its own"
+                f"sink {sink}: outputs {first} and {second} go into one table, {tables[first]}{part}, as the server "
+                "reads their names: give each output a table of its own"
             )

@@ -200,8 +200,8 @@ class TableTarget:
         are removed, too. A marker is inserted for what it lacks, so that a session that was stopped since before the
         decision can't show its rows beside those that replace them.
         """
-        shown = [self._remove(transaction, replaced, removed, decided) for replaced in transaction.epoch.replaced]
-        for earlier in () if all(shown) else transaction.epoch.earlier:
+        are_shown = [self._remove(transaction, replaced, removed, decided) for replaced in transaction.epoch.replaced]
+        for earlier in () if all(are_shown) else transaction.epoch.earlier:
             self._remove(transaction, earlier, removed, decided)
 
     def _remove(self, transaction: MarkerTransaction, replaced: Replaced, removed: CrashPoint, decided: bool) -> bool:
@@ -224,8 +224,8 @@ class TableTarget:
         return is_shown
 
     def _shows_replaced(self, transaction: MarkerTransaction, replaced: Replaced, decided: bool) -> bool:
-        """True if the target has the marker of the replaced epoch; False after inserting it, so that nobody shows the
-        epoch here later. The marker may be absent after the decision, and before it for epochs that are `lacking`."""
+        """True if the target has the marker of the replaced epoch; False after inserting it, so that no session shows
+        the epoch here later. The marker may be absent after the decision, and before it for `lacking` epochs."""
         cursor, epoch = transaction.cursor, transaction.epoch
         as_shown, may_be_absent = _as_shown(replaced, epoch), decided or replaced.id in epoch.lacking
         try:
@@ -251,8 +251,8 @@ class TableTarget:
     def settle_replaced(
         self, transaction: MarkerTransaction, output: str, removed: CrashPoint, *, decided: bool = False
     ) -> None:
-        """After the rows of an upserted output: remove those of the replaced epochs whose keys the rows don't have, as
-        `OnMissing` says. Raises as `remove_replaced`."""
+        """Treat rows of the replaced epochs whose keys the new rows of an upserted output don't have, as `OnMissing`
+        says. Raises as `remove_replaced`."""
         table = self.outputs[output]
         for replaced in transaction.replaced if table.upserts is not None else ():
             settle = partial(table.settle, transaction.cursor, transaction.epoch, replaced)
@@ -297,8 +297,8 @@ class TableTarget:
 
     @contextmanager
     def _closing_on_failure(self, transaction: MarkerTransaction) -> Iterator[None]:
-        """On `SinkUnavailable` close the transaction; after a lock timeout end this epoch's stale sessions, and raise
-        `KeysHeld` if prepared epochs hold the keys of these rows."""
+        """Close the transaction on `SinkUnavailable`; after a lock timeout also end this epoch's stale sessions, and
+        raise `KeysHeld` if prepared epochs hold the keys of these rows."""
         try:
             yield
         except SinkUnavailable as error:
@@ -347,12 +347,12 @@ class TableTarget:
 
 
 def _as_shown(replaced: Replaced, epoch: SinkEpoch) -> SinkEpoch:
-    """What is written into the marker of an epoch that the target lacks and `epoch` replaces: its range and generation
-    too, or a rebuilt ledger would find a generation without a marker."""
-    shown = SinkEpoch(replaced.id, epoch.token, replaced.manifest_hash, epoch.timestamp, epoch.interval)
+    """The epoch that `epoch` replaces and the target lacks, for a marker: with its range and generation, or a rebuilt
+    ledger would find a generation without a marker."""
+    as_shown = SinkEpoch(replaced.id, epoch.token, replaced.manifest_hash, epoch.timestamp, epoch.interval)
     if epoch.interval is None:
-        return shown
-    return replace(shown, generation=epoch.generation - 1 - [*epoch.replaced, *epoch.earlier].index(replaced))
+        return as_shown
+    return replace(as_shown, generation=epoch.generation - 1 - [*epoch.replaced, *epoch.earlier].index(replaced))
 
 
 class MarkerCommitter(CheckpointCommitter):
@@ -372,7 +372,7 @@ class MarkerCommitter(CheckpointCommitter):
         """Uses the sink's connection."""
 
     def close(self) -> None:
-        """See `open`."""
+        """Leaves the sink's connection open."""
 
     @contextmanager
     def session(self, epoch: SinkEpoch) -> Iterator[MarkerTransaction]:

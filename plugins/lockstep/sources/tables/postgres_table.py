@@ -17,7 +17,7 @@ from psycopg2.extensions import connection as Connection
 
 from lockstep.connections.dataset import Dataset
 from lockstep.connections.postgres.dsn import complete_dsn, dataset_of
-from lockstep.connections.postgres.refusals import ROWLESS
+from lockstep.connections.postgres.errors import ROWLESS
 from lockstep.connections.relation import Relation
 from lockstep.errors import SourceRefused
 from lockstep.observability.redaction import HINT, rows_shown
