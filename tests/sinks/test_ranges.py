@@ -198,6 +198,6 @@ def test_rows_that_the_table_keeps_are_never_shown_beside_those_that_take_their_
     table.execute("CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$")
     table.execute("CREATE TRIGGER keep BEFORE DELETE ON rows FOR EACH ROW EXECUTE FUNCTION keep()")
     for sealed_rows in (40, None):
-        with pytest.raises(SinkRejected, match="rows of epoch 1 are there still"):
+        with pytest.raises(SinkRejected, match="rows of epoch 1 are still there"):
             prepare(table, in_place_of(OLD, rows=sealed_rows), RIGHT)
     expect_rows(table, WRONG, OTHERS)

@@ -330,7 +330,7 @@ class MariaDbDialect(Dialect):
 
     def publisher(self, epoch: SinkEpoch) -> MarkerHolder | None:
         """The session that has inserted the epoch's marker, committed or not; None if there is none."""
-        with self.database.naming("looking who is in the way"), self.database.outside_transaction() as cursor:
+        with self.database.naming("looking for lock holders"), self.database.outside_transaction() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED")  # for the next transaction alone
             markers = Relation(self.own_schema, MARKERS)
             rows = self.query(cursor, _SELECT_HOLDER, (*self.owner_key, epoch.id), markers=markers)
@@ -367,7 +367,7 @@ class MariaDbDialect(Dialect):
             except pymysql.MySQLError as error:
                 if code_of(error) == ER.KILL_DENIED_ERROR:
                     raise PreflightRefused(
-                        f"sink {self.owner.sink}: connection {connection} of token {token} is in the way, and "
+                        f"sink {self.owner.sink}: connection {connection} of token {token} holds a lock, and "
                         f"the user of connection {self.database.connection_id} may not end it: use one user for a "
                         "sink, or grant CONNECTION ADMIN"
                     ) from error
@@ -379,7 +379,7 @@ class MariaDbDialect(Dialect):
         holder = self.publisher(epoch)
         names = [f"token {holder.token} in connection {holder.connection}"] if holder else []
         names += [f"prepared {txn.handle}" for txn in self.pending() if txn.epoch == epoch.id]
-        return ", ".join(names) or "nobody that carries this sink's name: see SHOW ENGINE INNODB STATUS"
+        return ", ".join(names) or "no session with this sink's name: see SHOW ENGINE INNODB STATUS"
 
     # --- XA branches ---
 

@@ -154,7 +154,7 @@ def _warnings(cursor: Cursor) -> str:
     cursor.execute("SHOW WARNINGS LIMIT 5")
     warnings = [(int(code), str(message)) for _, code, message in cursor.fetchall()]
     if rows_shown() or not warnings:
-        return "; ".join(dict.fromkeys(message for _, message in warnings)) or "a row was left out"
+        return "; ".join(dict.fromkeys(message for _, message in warnings)) or "a row was skipped"
     return with_hint("; ".join(dict.fromkeys(without_values(code, message) for code, message in warnings)))
 
 

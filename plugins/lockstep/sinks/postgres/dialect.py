@@ -45,7 +45,7 @@ from lockstep.sinks.values import SinkEpoch, Txn
 TableName: TypeAlias = tuple[str, str]  #: schema and table; the schema itself without a table
 
 _ADVISORY = "hashtextextended(%s, 0)"
-_NEEDS = "progress of COPY, by which a publisher that works is told from one that hangs"
+_NEEDS = "progress of COPY, which distinguishes a working publisher from a stopped one"
 _DDL_LOCK_MS = 200  #: behind a prepared transaction DDL would wait, and every later statement behind it
 _ADD_COLUMN_TRIES = 25  #: of `_DDL_LOCK_MS` each: between two tries waiting readers and writers go on
 _MAX_NAME = 63  #: bytes
@@ -146,7 +146,7 @@ class PostgresDialect(Dialect):
             for (schema, table), privileges in missing.items()
         ]
         raise PreflightRefused(
-            f"{who or self.where}: role {role} may not do what the sink has to; let the owner of the tables, or a "
+            f"{who or self.where}: role {role} lacks rights that the sink needs; let the owner of the tables, or a "
             f"superuser, run: {' '.join(grants)}"
         )
 
@@ -234,13 +234,13 @@ class PostgresDialect(Dialect):
             "SELECT a.application_name FROM pg_stat_activity a WHERE starts_with(a.application_name, %s) AND EXISTS "
             "(SELECT FROM pg_locks l WHERE l.pid = a.pid AND l.locktype = 'transactionid' AND l.granted)"
         )
-        with self.database.transaction("looking who is in the way") as cursor:
+        with self.database.transaction("looking for lock holders") as cursor:
             cursor.execute(sessions, (self.owner.session_prefix(epoch.id),))
             names = [f"session {name}" for (name,) in cursor.fetchall()]
             cursor.execute(statements.MARKER_WRITERS)
             writers = [str(name) for (name,) in cursor.fetchall()]
         names += [f"prepared {txn.handle}" for txn in self.pending() if txn.epoch == epoch.id]
-        return ", ".join(names or writers) or "nothing any more: it is tried again"
+        return ", ".join(names or writers) or "no session any more"
 
     def _lower(self, epoch: SinkEpoch) -> dict[str, object]:
         return {"prefix": self.owner.session_prefix(epoch.id), "token": epoch.token}
@@ -465,7 +465,7 @@ class PostgresDialect(Dialect):
             raise PreflightRefused(f"{where}: mode='upsert' reads and updates rows: GRANT SELECT, UPDATE")
         if not _is_true(cursor, statements.MAY_CREATE, (self.own_schema,)):
             raise PreflightRefused(
-                f"{self.where}: mode='upsert' makes, and drops, a table in schema {self.own_schema} for each epoch: "
+                f"{self.where}: mode='upsert' creates and drops a table in schema {self.own_schema} for each epoch: "
                 "GRANT CREATE ON SCHEMA, or give another schema"
             )
 

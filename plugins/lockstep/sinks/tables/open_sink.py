@@ -58,8 +58,8 @@ class OpenTableSink(OpenSink):
     def require_replaceable(self) -> None:
         if self._shared:
             raise PreflightRefused(
-                f"sink {self.name}: what it has shown can't be replaced: others may write to its tables (shared=True), "
-                "and epochs of two pipelines have the same numbers"
+                f"sink {self.name}: its rows can't be replaced: other sinks may write to its tables (shared=True), and "
+                "epochs of two pipelines have the same numbers"
             )
         reading = self._database.transaction("looking at what is to be replaced", rejected=PreflightRefused)
         with reading as cursor:
@@ -105,7 +105,7 @@ class OpenTableSink(OpenSink):
         self._target.settle_replaced(transaction, batches.output, CrashPoint.PUBLISH_AFTER_REMOVAL, decided=True)
 
     def disclaim(self) -> None:
-        with self._database.transaction("letting the tables go") as cursor:
+        with self._database.transaction("disowning the tables") as cursor:
             self._target.own.disclaim(cursor)
 
     # --- proof and verification ---

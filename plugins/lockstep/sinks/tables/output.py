@@ -129,9 +129,9 @@ class TableOutput(OutputTable):
         upserts = self.upserts
         if upserts is not None and upserts.order is Order.COLUMN:
             raise PreflightRefused(
-                f"{self.where}: rows of table {self.relation} can't be replaced: which is newer column "
-                f"{upserts.order_column} says, and of two with the same order the epoch's number; an epoch that takes "
-                "another's place has a larger number than those of later ranges, and would replace their rows"
+                f"{self.where}: rows of table {self.relation} can't be replaced: newer rows are chosen by "
+                f"column {upserts.order_column}, and among rows with the same order by the epoch's number; a replacing "
+                "epoch has a larger number than epochs of later ranges, and would replace their rows"
             )
         if (table := self.find(cursor)) is not None:
             column = self._find_epoch_column(table, self.own.other_owners(cursor, self.relation))
@@ -170,23 +170,23 @@ class TableOutput(OutputTable):
         keep = self.upserts.on_missing is OnMissing.KEEP
         if not keep and not self.own.has_brought(cursor, replaced.id, self.relation):
             return (
-                f"nothing says that epoch {replaced.id} has brought its rows there by key, so nobody can tell which "
-                "they are: they went into another table"
+                f"epoch {replaced.id} has recorded no keys for this table, so its rows can't be identified: they went "
+                "into another table"
             )
         counts, order = self._count_rows(cursor, self._own_epoch_column(cursor)), self.upserts.order_of(epoch)
         own = [count for count in counts if count.epoch == replaced.id]
         if fault := _fault_of_number(sum(count.rows for count in own), replaced, replaced.rows.get(self.output)):
             return fault
         if any(order is None or count.order > order for count in own):
-            return f"rows of epoch {replaced.id} have a larger order than epoch {epoch.id}, and would stay in its place"
+            return f"rows of epoch {replaced.id} have a larger order than epoch {epoch.id}, and would remain"
         same_order = {count.epoch: count.rows for count in counts if count.order == order}
         foreign = [] if keep else self.own.without_marker(cursor, same_order.keys())
         if not foreign:
             return ""
         return (
             f"{sum(same_order[number] for number in foreign)} rows have the order of epoch {replaced.id} and a number "
-            f"that no epoch of this sink has ({', '.join(map(str, foreign[:3]))}), so nobody can tell whether it wrote "
-            "them: was the epoch column added after they were there? Give them its number, or say on_missing='keep'"
+            f"that no epoch of this sink has ({', '.join(map(str, foreign[:3]))}), so they may or may not be its rows: "
+            "was the epoch column added after they were written? Give them its number, or say on_missing='keep'"
         )
 
     def settle(self, cursor: Cursor, epoch: SinkEpoch, replaced: Replaced) -> str:
@@ -254,8 +254,8 @@ class TableOutput(OutputTable):
             raise PreflightRefused(f"{self.where}: table {self.relation} does not exist any more")
         if table.epoch_column is None:
             raise PreflightRefused(
-                f"{self.where}: table {self.relation} has no column {self.epoch_column}, so nobody can tell whose "
-                "rows are which; add it (bigint) to verify epochs from then on"
+                f"{self.where}: table {self.relation} has no column {self.epoch_column}, so its rows "
+                "can't be assigned to epochs; add it (bigint) to verify epochs from then on"
             )
         if owners:
             raise PreflightRefused(
@@ -271,21 +271,21 @@ def _fault_of_number(rows: int, replaced: Replaced, sealed: int | None) -> str:
     if sealed is None or rows <= sealed:
         return ""
     return (
-        f"{rows} rows have the number of epoch {replaced.id}, which brought {sealed}: the others are somebody else's, "
-        "a former owner's for instance, and would be taken away with them; give those another number, or null"
+        f"{rows} rows have the number of epoch {replaced.id}, which brought {sealed}: the others belong to another "
+        "writer, a former owner for example, and would be deleted with them; give those another number, or null"
     )
 
 
 def _fault_of_removal(replaced: Replaced) -> str:
     return (
-        f"rows of epoch {replaced.id} are there still when they were taken away: a trigger or a rule of the table "
-        "keeps them, and readers would see them beside those that take their place"
+        f"rows of epoch {replaced.id} are still there after they were deleted: a trigger or a rule of the table "
+        "keeps them, and readers would see them besides the rows that replace them"
     )
 
 
 def _fault_of_missing(rows: int, epoch: SinkEpoch, replaced: Replaced) -> str:
     return (
-        f"{rows} rows of epoch {replaced.id} have keys that epoch {epoch.id}, which takes its place, has no row of, "
-        "and what those keys had before is gone: say on_missing='delete' in the sink, and they are deleted, or "
-        "on_missing='keep', and they stay"
+        f"{rows} rows of epoch {replaced.id} have keys that epoch {epoch.id}, which replaces it, lacks, and the "
+        "earlier rows of those keys are lost: say on_missing='delete' in the sink to delete them, or on_missing='keep' "
+        "to keep them"
     )

@@ -174,8 +174,8 @@ class TableTarget:
 
     def _marker_locked(self, epoch: SinkEpoch) -> SinkUnavailable:
         return SinkUnavailable(
-            f"{self.dialect.where}: the marker of epoch {epoch.id} stays locked for token {epoch.token}; "
-            f"in the way: {self.dialect.lock_holders(epoch)}; try again"
+            f"{self.dialect.where}: token {epoch.token} can't lock the marker of epoch {epoch.id}; "
+            f"held by: {self.dialect.lock_holders(epoch)}; try again"
         )
 
     def _already_published(self, epoch: SinkEpoch) -> LedgerConflict:
@@ -243,8 +243,8 @@ class TableTarget:
         if not may_be_absent if marker is None else marker.manifest_hash != replaced.manifest_hash:
             actual = f"manifest {marker.manifest_hash[:12]}" if marker else "no marker of it"
             raise LedgerConflict(
-                f"{self.dialect.where}: epoch {epoch.id} takes the place of epoch {replaced.id}, manifest "
-                f"{replaced.manifest_hash[:12]}; the target holds {actual}: was it restored from a backup?"
+                f"{self.dialect.where}: epoch {epoch.id} replaces epoch {replaced.id}, manifest "
+                f"{replaced.manifest_hash[:12]}; the target has {actual}: was it restored from a backup?"
             )
         return marker is not None
 
@@ -269,7 +269,7 @@ class TableTarget:
     ) -> None:
         """Call `remove`, and raise the fault that it returns."""
         rejected = PublishBlocked if decided else SinkRejected
-        doing = f"taking rows of epoch {replaced.id} away from {table.relation}"
+        doing = f"removing rows of epoch {replaced.id} from {table.relation}"
         with self._closing_on_failure(transaction), self.dialect.database.naming(doing, rejected):
             fault = remove()
         if fault:

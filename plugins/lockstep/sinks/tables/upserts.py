@@ -198,8 +198,8 @@ class Upserts:
         key = f"key {', '.join(self.keys[output])}"
         keys = f"{', '.join(map(str, values))} ({key})" if rows_shown() else with_hint(f"a {key}")
         return (
-            f"sink {self.sink}: output {output}: {keys} stands more than once {twice}in this epoch, so nobody can say "
-            f"which row stays: let the transform choose{'' if twice else ', or give order=column:<name>'}"
+            f"sink {self.sink}: output {output}: {keys} occurs more than once {twice}in this epoch, so it is "
+            f"undefined which row stays: let the transform choose{'' if twice else ', or give order=column:<name>'}"
         )
 
 
