@@ -1,4 +1,4 @@
-"""URIs of MariaDB connections, Airflow's included, and the driver's arguments that they stand for."""
+"""URIs of MariaDB connections, Airflow's included, and the driver's arguments in them."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def is_refused_login(error: BaseException) -> bool:
 
 
 def classify(error: BaseException) -> Failure:
-    """What the error means. One that isn't the driver's is the operating system's: the link failed."""
+    """Kind of failure. One that isn't the driver's is the operating system's: the link failed."""
     code = code_of(error)
     if code in _FULL or (not quotes_row(error) and any(sign in str(error) for sign in _NO_ROOM)):
         return Failure.FULL

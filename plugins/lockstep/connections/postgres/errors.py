@@ -29,7 +29,7 @@ _KNOWN = frozenset(value for name, value in vars(errorcodes).items() if name.isu
 
 
 def classify(error: psycopg2.Error) -> Failure:
-    """What the error means. One without a SQLSTATE is the driver's: the link failed, or the call was wrong."""
+    """Kind of failure. One without a SQLSTATE is the driver's: the link failed, or the call was wrong."""
     code = error.pgcode
     if code is None:
         of_link = isinstance(error, psycopg2.OperationalError | psycopg2.InterfaceError)

@@ -186,12 +186,10 @@ class TwoPhaseTableSink(TwoPhaseCommitSink, OpenTableSink):
         return self._adds_columns
 
     def preflight(self, schemas: Mapping[str, pa.Schema] | None) -> None:
+        """Refuses also a unique key where columns are added: rows that are only tried don't hold their keys."""
         super().preflight(schemas)
-        if schemas is not None and self._adds_columns and not self.replaces:
-            self._require_no_keys(schemas)
-
-    def _require_no_keys(self, schemas: Mapping[str, pa.Schema]) -> None:
-        """Rows that are only tried don't keep other epochs from taking their keys. Raises `PreflightRefused`."""
+        if schemas is None or not self._adds_columns or self.replaces:
+            return
         with self._database.transaction("looking for unique keys", rejected=PreflightRefused) as cursor:
             for output, table in self._target.outputs.items():
                 for key in table.unique_keys(cursor, schemas[output]):
@@ -314,7 +312,15 @@ class TwoPhaseTableSink(TwoPhaseCommitSink, OpenTableSink):
 
     def write_again(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> bool:
         try:
-            return self._write_again(epoch, wal)
+            with self._markers.session(epoch) as transaction:
+                if not transaction.claimed:
+                    return False
+                reach(CrashPoint.PUBLISH_AFTER_MARKER)
+                self._begin_to_send(transaction)
+                for batches in wal:
+                    self._send_output(transaction, batches)
+                self._markers.commit_checkpoint(epoch, transaction)
+            return True
         except KeysHeld:
             if epoch.interval is None:  # later epochs of a cursor wait for this one, which waits for their keys
                 self._roll_back_others(epoch, later=True)
@@ -325,17 +331,6 @@ class TwoPhaseTableSink(TwoPhaseCommitSink, OpenTableSink):
         for txn in self.pending():
             if txn.epoch > epoch.id if later else txn.epoch != epoch.id:
                 self._branches.roll_back(txn.handle)
-
-    def _write_again(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> bool:
-        with self._markers.session(epoch) as transaction:
-            if not transaction.claimed:
-                return False
-            reach(CrashPoint.PUBLISH_AFTER_MARKER)
-            self._begin_to_send(transaction)
-            for batches in wal:
-                self._send_output(transaction, batches)
-            self._markers.commit_checkpoint(epoch, transaction)
-        return True
 
 
 @dataclass

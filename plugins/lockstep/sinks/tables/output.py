@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 
 from lockstep.errors import LockstepError, PreflightRefused, SinkRejected, TargetUnreadable
 from lockstep.sinks.tables.dialect import Cursor
-from lockstep.sinks.tables.load import TableLoad, TableUpsert
-from lockstep.sinks.tables.output_table import OutputTable, TargetTable
+from lockstep.sinks.tables.load import OutputTable, TableLoad, TableUpsert, TargetTable
 from lockstep.sinks.tables.own_tables import Owner, OwnTables
 from lockstep.sinks.tables.upserts import DELETED_COLUMN, ORDER_COLUMN, OnMissing, Order
 from lockstep.sinks.values import Batches, EpochCut, ReadCut, Replaced, RowStatus, SinkEpoch
@@ -104,8 +103,8 @@ class TableOutput(OutputTable):
             self.dialect.close(connection)
 
     def read(self, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The epoch's rows as the output had them. Raises `PreflightRefused` for a table whose rows don't tell their
-        epoch, or that has changed."""
+        """The epoch's rows as the output had them. Raises `PreflightRefused` for a table without an epoch
+        column, or that has changed."""
         with self.dialect.database.transaction(f"reading table {self.relation}") as cursor:
             table, owners = self.find(cursor), self.own.other_owners(cursor, self.relation)
         column = self._find_epoch_column(table, owners)
@@ -136,16 +135,13 @@ class TableOutput(OutputTable):
         if (table := self.find(cursor)) is not None:
             column = self._find_epoch_column(table, self.own.other_owners(cursor, self.relation))
             if upserts is None or (upserts.on_missing is OnMissing.DELETE and upserts.deleted is None):
-                self._require_deletable(cursor, column)
-
-    def _require_deletable(self, cursor: Cursor, column: str) -> None:
-        self.dialect.require_may_delete(cursor, self.relation, column)
-        if referring := self.dialect.referring_tables(cursor, self.relation):
-            raise PreflightRefused(
-                f"{self.where}: rows of table {self.relation} can't be replaced: foreign keys of "
-                f"{', '.join(referring)} refer to it, so rows there would be deleted with them, or keep them from "
-                "being deleted"
-            )
+                self.dialect.require_may_delete(cursor, self.relation, column)
+                if referring := self.dialect.referring_tables(cursor, self.relation):
+                    raise PreflightRefused(
+                        f"{self.where}: rows of table {self.relation} can't be replaced: foreign keys of "
+                        f"{', '.join(referring)} refer to it, so rows there would be deleted with them, or keep them "
+                        "from being deleted"
+                    )
 
     @property
     def keeps_replaced(self) -> bool:
@@ -229,8 +225,8 @@ class TableOutput(OutputTable):
     # --- readers ---
 
     def cut(self, epochs: EpochCut) -> ReadCut:
-        """The rows of these epochs. Raises `TargetUnreadable` where rows don't tell their epoch, or newer rows have
-        replaced them."""
+        """The rows of these epochs. Raises `TargetUnreadable` where the table has no epoch column, or newer rows
+        have replaced them."""
         if self.upserts is not None:
             raise TargetUnreadable(
                 f"{self.where}: in table {self.relation} newer rows replace older ones: what it showed as of an epoch "
@@ -249,7 +245,7 @@ class TableOutput(OutputTable):
         return self._find_epoch_column(self.find(cursor), self.own.other_owners(cursor, self.relation))
 
     def _find_epoch_column(self, table: TargetTable | None, owners: Sequence[Owner]) -> str:
-        """The column that tells whose rows are which. Raises `PreflightRefused` if there is none."""
+        """The column with the epoch of each row. Raises `PreflightRefused` if there is none."""
         if table is None:
             raise PreflightRefused(f"{self.where}: table {self.relation} does not exist any more")
         if table.epoch_column is None:

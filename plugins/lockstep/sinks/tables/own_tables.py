@@ -120,7 +120,13 @@ class OwnTables:
             for owner in self._owners(cursor, related[output]):
                 foreign = (owner.deployment, owner.pipeline) != dialect.owner_key[:2]
                 if dialect.upserts or (foreign and not (shared and owner.shared)):
-                    raise self._owned_by_other(relation, owner)
+                    share = "" if dialect.upserts else " say shared=True in both,"
+                    raise TargetOwned(
+                        f"sink {self._sink}: table {relation} belongs to sink {owner.sink} of pipeline "
+                        f"{owner.pipeline}, deployment {owner.deployment}; write elsewhere,{share} give a renamed sink "
+                        f"its name back, or delete its row of {owner.schema}.{TARGETS} if that pipeline is gone"
+                        f"{AS_OLD_ROWS if dialect.upserts else ''}"
+                    )
             key, targets = (str(relation), *self.dialect.owner_key), self.table(TARGETS)
             rows = dialect.query(cursor, _SELECT_SHARED, key, targets=targets)
             if rows != [(shared,)]:  # most preflights find the row, and write nothing
@@ -164,14 +170,6 @@ class OwnTables:
             for deployment, pipeline, sink, shared in rows:
                 owners.append(Owner(str(deployment), str(pipeline), str(sink), bool(shared), schema))
         return owners
-
-    def _owned_by_other(self, relation: Relation, other: Owner) -> TargetOwned:
-        share = "" if self.dialect.upserts else " say shared=True in both,"
-        return TargetOwned(
-            f"sink {self._sink}: table {relation} belongs to sink {other.sink} of pipeline {other.pipeline}, "
-            f"deployment {other.deployment}; write elsewhere,{share} give a renamed sink its name back, or delete its "
-            f"row of {other.schema}.{TARGETS} if that pipeline is gone{AS_OLD_ROWS if self.dialect.upserts else ''}"
-        )
 
     # --- the database's id ---
 

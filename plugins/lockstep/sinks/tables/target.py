@@ -124,9 +124,16 @@ class TableTarget:
         for _ in range(TRIES):
             transaction = self.begin(epoch, handle)
             if self._insert_marker(transaction):
-                if not transaction.claimed:
-                    raise self._already_published(epoch)
-                return transaction
+                if transaction.claimed:
+                    return transaction
+                with self.dialect.database.transaction("looking for the marker") as cursor:
+                    marker = self.own.find_marker(cursor, epoch.id)
+                by = f"manifest {marker.manifest_hash[:12]}, token {marker.token}" if marker else "another execution"
+                raise LedgerConflict(
+                    f"{self.dialect.where}: epoch {epoch.id} is published already, by {by}, although this execution "
+                    f"(manifest {epoch.manifest_hash[:12]}, token {epoch.token}) precedes the decision: either it was "
+                    "superseded, or the ledger is older than the target"
+                )
             self.branches.terminate_stale_sessions(epoch)
         raise self._marker_locked(epoch)
 
@@ -176,16 +183,6 @@ class TableTarget:
         return SinkUnavailable(
             f"{self.dialect.where}: token {epoch.token} can't lock the marker of epoch {epoch.id}; "
             f"held by: {self.dialect.lock_holders(epoch)}; try again"
-        )
-
-    def _already_published(self, epoch: SinkEpoch) -> LedgerConflict:
-        with self.dialect.database.transaction("looking for the marker") as cursor:
-            marker = self.own.find_marker(cursor, epoch.id)
-        publisher = f"manifest {marker.manifest_hash[:12]}, token {marker.token}" if marker else "another execution"
-        return LedgerConflict(
-            f"{self.dialect.where}: epoch {epoch.id} is published already, by {publisher}, although this execution "
-            f"(manifest {epoch.manifest_hash[:12]}, token {epoch.token}) precedes the decision: either it was "
-            "superseded, or the ledger is older than the target"
         )
 
     # --- rows that are replaced ---
@@ -305,17 +302,14 @@ class TableTarget:
             transaction.close()
             if self.dialect.database.is_locked_out(error):
                 self.dialect.end_sessions(transaction.epoch)  # a stopped one may hold the same keys
-                self._require_no_holders(transaction.epoch, error)
+                pending = self.dialect.pending() if self.dialect.upserts else []
+                if holders := [txn for txn in pending if txn.epoch != transaction.epoch.id]:
+                    names = ", ".join(f"epoch {txn.epoch} ({txn.handle})" for txn in holders)
+                    raise KeysHeld(
+                        f"{error}; keys of epoch {transaction.epoch.id} are held by what was prepared and not yet "
+                        f"published: {names}; try again when that is published or aborted"
+                    ) from error
             raise
-
-    def _require_no_holders(self, epoch: SinkEpoch, error: SinkUnavailable) -> None:
-        holders = [txn for txn in self.dialect.pending() if txn.epoch != epoch.id] if self.dialect.upserts else []
-        if holders:
-            names = ", ".join(f"epoch {txn.epoch} ({txn.handle})" for txn in holders)
-            raise KeysHeld(
-                f"{error}; keys of epoch {epoch.id} are held by what was prepared and not yet published: {names}; try "
-                "again when that is published or aborted"
-            ) from error
 
     def keep_alive(self, transaction: MarkerTransaction) -> None:
         """Use the session, which the server would end if it were idle. Raises `SinkUnavailable`."""

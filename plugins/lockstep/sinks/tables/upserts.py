@@ -98,20 +98,31 @@ class Upserts:
             if key is not None or order is not None or deleted is not None or on_missing != OnMissing.REFUSE:
                 raise InvalidPipeline(f"sink {sink}: key, order, deleted and on_missing need mode='upsert'")
             return None
-        kind, column = _order(sink, order)
-        upserts = cls(sink, _keys(sink, outputs, key), kind, column, deleted, OnMissing(on_missing))
-        upserts._check_columns()
-        return upserts
-
-    def _check_columns(self) -> None:
-        for output, key in self.keys.items():
-            if not key or len(set(key)) != len(key):
-                raise InvalidPipeline(f"sink {self.sink}: key of {output} is {list(key)}: name each column once")
-            odd = {self.order_column, self.deleted, ORDER_COLUMN, DELETED_COLUMN} & set(key)
-            if odd:
-                raise InvalidPipeline(f"sink {self.sink}: {sorted(map(str, odd))} can't be part of the key of {output}")
-        if self.deleted is not None and self.deleted == self.order_column:
-            raise InvalidPipeline(f"sink {self.sink}: {self.deleted} can't be order and deleted at once")
+        by, column = None, None
+        if order is not None and order.startswith(_COLUMN) and order != _COLUMN:
+            by, column = Order.COLUMN, order.removeprefix(_COLUMN)
+        elif order in (Order.INTERVAL_END, Order.EPOCH):
+            by = Order(order)
+        elif order is not None:
+            raise InvalidPipeline(
+                f"sink {sink}: order={order!r} is neither 'interval_end', 'epoch' nor 'column:<name>'"
+            )
+        if not key or isinstance(key, str):
+            raise InvalidPipeline(f"sink {sink}: mode='upsert' needs key=[columns], or a mapping of output to columns")
+        outputs = list(outputs)
+        keys = key if isinstance(key, Mapping) else dict.fromkeys(outputs, key)
+        if set(keys) != set(outputs):
+            raise InvalidPipeline(f"sink {sink}: key is given for {sorted(keys)}, the outputs are {sorted(outputs)}")
+        for output in outputs:
+            columns = keys[output]
+            if not columns or len(set(columns)) != len(columns):
+                raise InvalidPipeline(f"sink {sink}: key of {output} is {list(columns)}: name each column once")
+            if excluded := {column, deleted, ORDER_COLUMN, DELETED_COLUMN} & set(columns):
+                raise InvalidPipeline(f"sink {sink}: {sorted(map(str, excluded))} can't be part of the key of {output}")
+        if deleted is not None and deleted == column:
+            raise InvalidPipeline(f"sink {sink}: {deleted} can't be order and deleted at once")
+        by_output = {output: tuple(keys[output]) for output in outputs}
+        return cls(sink, by_output, by, column, deleted, OnMissing(on_missing))
 
     def arguments(self) -> dict[str, Json]:
         """The constructor's arguments that this was made of; JSON."""
@@ -148,14 +159,13 @@ class Upserts:
 
     def rename(self, schema: pa.Schema) -> pa.Schema:
         """`schema` with the table's names: the column of deletes is called `lockstep_deleted` there."""
-        return pa.schema([field.with_name(self._stored_name(field.name)) for field in schema])
+        return pa.schema(
+            [field.with_name(DELETED_COLUMN if field.name == self.deleted else field.name) for field in schema]
+        )
 
     def stored_schema(self, schema: pa.Schema) -> pa.Schema:
         """The columns of the table, all but the epoch's."""
         return self.rename(schema).append(pa.field(ORDER_COLUMN, pa.int64(), nullable=False))
-
-    def _stored_name(self, name: str) -> str:
-        return DELETED_COLUMN if name == self.deleted else name
 
     # --- rows ---
 
@@ -226,26 +236,6 @@ class StoredBatches:
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         for batch in self.batches:
             yield self.upserts.stored_batch(batch, self.output, self.order)
-
-
-def _order(sink: str, order: str | None) -> tuple[Order | None, str | None]:
-    if order is None:
-        return None, None
-    if order.startswith(_COLUMN) and order != _COLUMN:
-        return Order.COLUMN, order.removeprefix(_COLUMN)
-    if order in (Order.INTERVAL_END, Order.EPOCH):
-        return Order(order), None
-    raise InvalidPipeline(f"sink {sink}: order={order!r} is neither 'interval_end', 'epoch' nor 'column:<name>'")
-
-
-def _keys(sink: str, outputs: Iterable[str], key: Keys | None) -> dict[str, tuple[str, ...]]:
-    if not key or isinstance(key, str):
-        raise InvalidPipeline(f"sink {sink}: mode='upsert' needs key=[columns], or a mapping of output to columns")
-    outputs = list(outputs)
-    keys = key if isinstance(key, Mapping) else dict.fromkeys(outputs, key)
-    if set(keys) != set(outputs):
-        raise InvalidPipeline(f"sink {sink}: key is given for {sorted(keys)}, the outputs are {sorted(outputs)}")
-    return {output: tuple(keys[output]) for output in outputs}
 
 
 def _is_key(dtype: pa.DataType) -> bool:
