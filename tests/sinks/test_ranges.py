@@ -181,7 +181,10 @@ def test_a_decided_replacement_is_shown_where_a_restored_target_never_showed_wha
 
 def test_tables_that_others_may_join_or_rows_elsewhere_refer_to_are_refused(table: TableUnderTest) -> None:
     show_wrong(table)
-    with opened(table, shared=True) as sink, pytest.raises(PreflightRefused, match="other sinks may write to its tables"):
+    with (
+        opened(table, shared=True) as sink,
+        pytest.raises(PreflightRefused, match="other sinks may write to its tables"),
+    ):
         sink.require_replaceable()
     table.execute("ALTER TABLE rows ADD CONSTRAINT one_of_each UNIQUE (id, lockstep_epoch)")
     table.execute(

@@ -585,7 +585,9 @@ class MariaDbDialect(Dialect):
         epoch_column: str | None,
         epoch: int,
     ) -> LoadEncoding:
-        return LoadEncoding.of(self.database, schema, doing, rejected, epoch_column, epoch)
+        kinds = [(field.name, mariadb_type(field.type)) for field in schema]
+        fields = tuple((name, kind) for name, kind in kinds if kind is not None)
+        return LoadEncoding(self.database, doing, rejected, epoch_column, epoch, fields)
 
     def read_rows(
         self,

@@ -28,7 +28,7 @@ from lockstep.connections.mariadb.connection import Database
 from lockstep.connections.mariadb.errors import without_values
 from lockstep.connections.mariadb.wire import Cursor, Loader, close_quietly, compose, identifier
 from lockstep.connections.relation import Relation
-from lockstep.errors import LockstepError, SinkRejected, SinkUnavailable
+from lockstep.errors import SinkRejected, SinkUnavailable
 from lockstep.observability.redaction import cause, describe_error, rows_shown, with_hint
 from lockstep.sinks.mariadb.column_types import MariaDbType, Unfit, mariadb_type
 from lockstep.sinks.tables.arrow_values import Carrier, as_binary, options, restore
@@ -59,20 +59,6 @@ class LoadEncoding(RowEncoding):
 
     database: Database
     fields: tuple[tuple[str, MariaDbType], ...]
-
-    @classmethod
-    def of(
-        cls,
-        database: Database,
-        schema: pa.Schema,
-        doing: str,
-        rejected: type[LockstepError],
-        epoch_column: str | None,
-        epoch: int,
-    ) -> LoadEncoding:
-        kinds = [(field.name, mariadb_type(field.type)) for field in schema]
-        fields = tuple((name, kind) for name, kind in kinds if kind is not None)
-        return cls(database, doing, rejected, epoch_column, epoch, fields)
 
     @property
     def names(self) -> list[str]:

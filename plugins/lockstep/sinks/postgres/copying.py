@@ -12,7 +12,7 @@ import json
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
@@ -30,7 +30,7 @@ from pyarrow import csv, types
 from lockstep.connections.postgres.connection import Database, close_quietly
 from lockstep.connections.postgres.errors import line_of, quotes_row
 from lockstep.connections.relation import Relation
-from lockstep.errors import LockstepError, SinkRejected
+from lockstep.errors import SinkRejected
 from lockstep.observability.redaction import cause, describe_error, rows_shown, with_hint
 from lockstep.sinks.postgres.column_types import Column, PgType, postgres_type, to_wire
 from lockstep.sinks.tables.arrow_values import (
@@ -87,21 +87,6 @@ class CopyEncoding(RowEncoding):
 
     database: Database
     fields: tuple[tuple[str, PgType, Column], ...]
-
-    @classmethod
-    def of(
-        cls,
-        database: Database,
-        columns: Mapping[str, Column],
-        schema: pa.Schema,
-        doing: str,
-        rejected: type[LockstepError],
-        epoch_column: str | None,
-        epoch: int,
-    ) -> CopyEncoding:
-        kinds = [(field.name, postgres_type(field.type)) for field in schema]
-        fields = tuple((name, kind, columns[name]) for name, kind in kinds if kind is not None)
-        return cls(database, doing, rejected, epoch_column, epoch, fields)
 
     @property
     def by_text(self) -> bool:

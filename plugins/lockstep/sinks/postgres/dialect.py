@@ -492,7 +492,9 @@ class PostgresDialect(Dialect):
         epoch_column: str | None,
         epoch: int,
     ) -> CopyEncoding:
-        return CopyEncoding.of(self.database, columns, schema, doing, rejected, epoch_column, epoch)
+        kinds = [(field.name, postgres_type(field.type)) for field in schema]
+        fields = tuple((name, kind, columns[name]) for name, kind in kinds if kind is not None)
+        return CopyEncoding(self.database, doing, rejected, epoch_column, epoch, fields)
 
     def accepts_fitting_rows(self, cursor: Cursor, relation: Relation, names: Sequence[str]) -> bool:
         return _is_true(cursor, statements.ACCEPTS_FITTING_ROWS, {**_named(relation), "given": list(names)})
