@@ -21,6 +21,7 @@ from psycopg2 import errorcodes, sql
 from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import cursor as Cursor
 
+import lockstep.sinks.postgres.statements as statements
 from lockstep.connections.postgres.connection import Database, close_quietly, too_old
 from lockstep.connections.postgres.errors import is_lost, quotes_row
 from lockstep.connections.relation import Relation
@@ -34,7 +35,6 @@ from lockstep.errors import (
     TargetUnreadable,
 )
 from lockstep.observability.redaction import cause
-from lockstep.sinks.postgres import statements
 from lockstep.sinks.postgres.column_types import REWRITTEN, Column, postgres_type
 from lockstep.sinks.postgres.copying import CopyEncoding, read_rows
 from lockstep.sinks.tables.dialect import Dialect, Merge, Name, TargetColumn, TryAgain, UniqueKey
