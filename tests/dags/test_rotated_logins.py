@@ -23,8 +23,8 @@ from psycopg2 import sql
 from psycopg2.extensions import parse_dsn
 
 from lockstep.connections.mariadb.connection import Database as MariaDb
-from lockstep.connections.postgres.asking import read_rows
 from lockstep.connections.postgres.connection import Database as Postgres
+from lockstep.connections.postgres.connection import read_rows
 from lockstep.errors import SINK_ERRORS, LoginUnavailable, NotConfigured, SinkUnavailable
 from lockstep.ledger import Ledger, migrate
 from lockstep.sources import MariaDbTableSource, PostgresTableSource
@@ -148,7 +148,7 @@ def of_source(login: str) -> Callable[[], object]:
 
 
 def of_audit(login: str) -> Callable[[], object]:
-    return lambda: read_rows("audit", login, "SELECT count(*) FROM shop", {}, most=1, within=timedelta(minutes=1))
+    return lambda: read_rows("audit", login, "SELECT count(*) FROM shop", {}, max_rows=1, within=timedelta(minutes=1))
 
 
 @cases("room", [of_ledger, of_sink, of_source, of_audit])

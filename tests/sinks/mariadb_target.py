@@ -10,7 +10,7 @@ import pyarrow as pa
 import pymysql
 
 from lockstep.connections.mariadb.dsn import parse_dsn
-from lockstep.connections.mariadb.sql import columns
+from lockstep.connections.mariadb.wire import columns
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.mariadb.dialect import xid
 from lockstep.testing._sealed_rows import SCHEMA

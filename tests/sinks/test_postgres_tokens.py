@@ -54,7 +54,7 @@ def redo(warehouse_dsn: str) -> PostgresUnderTest:
 def test_only_this_epochs_branches_of_lower_tokens_are_rolled_back(target: PostgresUnderTest) -> None:
     prepare(target, epoch(2, token=5), sealed(10))
     prepare(target, epoch(1, token=10), sealed(10))
-    with pytest.raises(SinkUnavailable, match="in the way: prepared lockstep:"):
+    with pytest.raises(SinkUnavailable, match="held by: prepared lockstep:"):
         prepare(target, epoch(1, token=9), sealed(10))
     prepare(target, epoch(1, token=11), sealed(10))
     assert sorted((txn.epoch, txn.token) for txn in pending(target)) == [(1, 11), (2, 5)]
@@ -67,7 +67,7 @@ def test_the_attempts_own_session_is_not_named_as_in_the_way(
     prepare(target, epoch(1, token=10), sealed(10))
     closed: list[Connection] = []
     monkeypatch.setattr("lockstep.sinks.postgres.dialect.close_quietly", closed.append)
-    with pytest.raises(SinkUnavailable, match="in the way: prepared lockstep:"):
+    with pytest.raises(SinkUnavailable, match="held by: prepared lockstep:"):
         prepare(target, epoch(1, token=9), sealed(10))
     assert closed
     for connection in closed:
@@ -89,7 +89,7 @@ def test_what_holds_the_marker_is_named_whoever_it_is(target: PostgresUnderTest,
             execute(target.dsn, "ROLLBACK PREPARED 'by hand'")
             cursor.execute(f"BEGIN; {held}")
             name = rf"session {cursor.connection.info.backend_pid} \("
-        with pytest.raises(SinkUnavailable, match=f"in the way: {name}"):
+        with pytest.raises(SinkUnavailable, match=f"held by: {name}"):
             prepare(target, epoch(1, token=10), sealed(10))
     if prepared:
         execute(target.dsn, "ROLLBACK PREPARED 'by hand'")

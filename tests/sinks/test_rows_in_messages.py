@@ -129,7 +129,7 @@ def test_a_refusal_after_the_decision_and_a_key_that_stands_twice_tell_values_on
 ) -> None:
     caplog.set_level(logging.DEBUG)
     given = table_feeds(kind, "", mode="upsert", key=["label"], create=True)
-    with pytest.raises(SinkRejected, match=r"a key label .* stands more than once") as rejected:
+    with pytest.raises(SinkRejected, match=r"a key label .* occurs more than once") as rejected:
         given.decide(0)
     assert NEEDLE not in everything_told(given, rejected.value, caplog)
     with monkeypatch.context() as asked:

@@ -164,8 +164,8 @@ def test_another_role_than_prepared_is_told_so(warehouse_server: PostgresServer,
 @pytest.mark.parametrize(
     ("database", "told"),
     [
-        ("postgres", r"in the way: session lockstep:\w+:1:20"),
-        ("mariadb", "in the way: token 20 in connection|with the same token 20"),
+        ("postgres", r"held by: session lockstep:\w+:1:20"),
+        ("mariadb", "held by: token 20 in connection|with the same token 20"),
     ],
 )
 def test_a_stopped_client_that_holds_the_marker_gives_way_to_a_younger_one_only(

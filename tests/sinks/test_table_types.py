@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 from psycopg2 import sql
 
-from lockstep.connections.mariadb.sql import compose
+from lockstep.connections.mariadb.wire import compose
 from lockstep.errors import PreflightRefused, SinkRejected, TargetUnreadable
 from lockstep.sinks.mariadb import MariaDbSink
 from lockstep.sinks.mariadb.column_types import mariadb_type

@@ -125,7 +125,7 @@ def test_an_epoch_too_large_to_be_held_is_upserted_alike(
     place.send(given, sealed(1, row(2), row(1)))
     place.send(given, sealed(2, row(2, "newer"), row(3)))
     assert {key: found[0] for key, found in place.shown().items()} == {1: "a", 2: "newer", 3: "a"}
-    place.expect_refusal(SinkRejected, "stands more than once", given, sealed(3, row(7), row(7, "b")))
+    place.expect_refusal(SinkRejected, "occurs more than once", given, sealed(3, row(7), row(7, "b")))
     assert place.left_over() == []
 
 
@@ -240,7 +240,7 @@ def test_a_key_that_is_null_or_stands_twice_is_refused_by_name(
     assert place.left_over() == []
     twice = sealed(1, row(1), row(77), row(77, "b"))
     place.expect_refusal(
-        SinkRejected, r"77\)? \(key id\) stands more than once.*order=column", place.sink(**arguments), twice
+        SinkRejected, r"77\)? \(key id\) occurs more than once.*order=column", place.sink(**arguments), twice
     )
     equal = place.sink(order="column:version", **arguments)
     place.expect_refusal(SinkRejected, r"\(77, 1\).*with the same order", equal, twice)

@@ -1,1 +1,1 @@
-"""MariaDB: how it is reached, how identifiers are quoted, what its errors mean, what of them may be told."""
+"""MariaDB: connections, LOAD DATA LOCAL, and errors without secrets and rows."""

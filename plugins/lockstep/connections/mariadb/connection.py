@@ -14,13 +14,20 @@ import pymysql
 
 from lockstep.connections.login import entered
 from lockstep.connections.mariadb.dsn import parse_dsn, scrub_login
-from lockstep.connections.mariadb.errors import LOCKED, classify, code_of, is_lost, is_refused_login, quotes_row
-from lockstep.connections.mariadb.refusals import describe
+from lockstep.connections.mariadb.errors import (
+    LOCKED,
+    classify,
+    code_of,
+    describe,
+    is_lost,
+    is_refused_login,
+    quotes_row,
+)
 from lockstep.connections.mariadb.wire import Cursor, Loader, close_quietly
 from lockstep.errors import ErrorClasses, Failure, InvalidPipeline, LockstepError
 from lockstep.observability.redaction import cause
 
-IDLE_SECONDS = 300  #: a session that stands still is ended by the server
+IDLE_SECONDS = 300  #: the server ends a session that is idle for as long
 OLDEST = (10, 5)  #: before it, a prepared branch dies with the connection that prepared it
 
 _SQL_MODE = "STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO"
@@ -42,11 +49,11 @@ _LACKS = re.compile(r"(?P<rights>[A-Z][A-Z, ]*) command denied to user .* for ta
 
 
 def dial(connection_id: str, dsn: str, *, autocommit: bool = True) -> tuple[Loader, dict[str, Any]]:
-    """A new connection, and the arguments of the driver's that it was made with; of a `Login` with what is good now.
-    Raises `InvalidPipeline`, and the driver's errors, which may quote what it was given."""
+    """A new connection, and the driver's arguments for it; of a `Login` the current one is used.
+    Raises `InvalidPipeline`, and the driver's errors, which may quote the arguments."""
 
-    def connect(told: str) -> tuple[Loader, dict[str, Any]]:
-        arguments = parse_dsn(connection_id, told)
+    def connect(login: str) -> tuple[Loader, dict[str, Any]]:
+        arguments = parse_dsn(connection_id, login)
         return Loader(arguments, autocommit=autocommit), arguments
 
     return entered(dsn, connect, is_refused_login)
@@ -54,14 +61,14 @@ def dial(connection_id: str, dsn: str, *, autocommit: bool = True) -> tuple[Load
 
 @dataclass
 class Database:
-    """A database and who asks it. One connection is kept for short transactions; `connect` opens others."""
+    """A database, as one sink uses it. Keeps one connection for short transactions; `connect` opens others."""
 
-    where: str  #: opens each message: "sink warehouse"
+    where: str  #: beginning of each message: "sink warehouse"
     connection_id: str
     dsn: str = field(repr=False)
     lock_timeout: float  #: seconds
     errors: ErrorClasses
-    account: str | None = None  #: the user's name and host as the server has granted them, quoted; once it was asked
+    account: str | None = None  #: the user's name and host as in a grant, quoted; known after a preflight
     name: str = field(init=False)  #: of the database that the DSN names
     _short: Loader | None = field(default=None, repr=False)
 
@@ -73,7 +80,7 @@ class Database:
         try:
             connection, _ = dial(self.connection_id, self.dsn)
         except (pymysql.MySQLError, OSError) as error:
-            # from None: the original may quote what it was given
+            # from None: the original may quote the arguments
             text = f"{self.where}: connection {self.connection_id}: {self._describe(error)}"
             raise self.errors.unavailable(text) from None
         except (ssl.SSLError, ValueError, RuntimeError) as error:
@@ -92,9 +99,9 @@ class Database:
     def guard(self, cursor: Cursor) -> None:
         """First statement of every transaction: durable settings on a primary, or `errors.denied`."""
         cursor.execute(_GUARD)
-        found = cursor.fetchone()
-        assert found is not None
-        for refused, setting, remedy in weaknesses(*found[1:]):
+        settings = cursor.fetchone()
+        assert settings is not None
+        for refused, setting, remedy in weaknesses(*settings[1:]):
             if refused:
                 raise self.errors.denied(f"{self.where}: the server runs with {setting}: {remedy}")
 
@@ -109,7 +116,7 @@ class Database:
 
     @contextmanager
     def transaction(self, doing: str, *, rejected: type[LockstepError] | None = None) -> Iterator[Cursor]:
-        """A short transaction; commits at the end, rolls back on errors, which get their Lockstep names."""
+        """A short transaction; commits at the end, rolls back on errors, which are converted as by `naming`."""
         with self.naming(doing, rejected), self.outside_transaction() as cursor:
             connection = self._short
             assert connection is not None
@@ -123,13 +130,13 @@ class Database:
 
     @contextmanager
     def outside_transaction(self) -> Iterator[Cursor]:
-        """For XA COMMIT and the like. Driver errors pass as they are: the caller tells them apart."""
+        """A cursor for XA COMMIT and similar statements. Driver errors pass unchanged to the caller."""
         try:
             cursor = self._begin()
         except pymysql.MySQLError as error:
             if not is_lost(error):
                 raise
-            self.close()  # the kept connection was dead; nothing had been asked of it
+            self.close()  # the kept connection was dead, and no statement had been sent
             cursor = self._begin()
         with cursor:
             yield cursor
@@ -154,7 +161,7 @@ class Database:
 
     @contextmanager
     def naming(self, doing: str, rejected: type[LockstepError] | None = None) -> Iterator[None]:
-        """Give driver errors their Lockstep name; what the server refuses for its content becomes `rejected`."""
+        """Convert driver errors to Lockstep's; one about the content of rows becomes `rejected`."""
         try:
             yield
         except pymysql.MySQLError as error:
@@ -174,14 +181,14 @@ class Database:
         return self.errors.of(failure)(text)
 
     def _remedy(self, text: str) -> str:
-        """The very grant, where the server says what is missing."""
+        """Instruction to grant the missing right, with the statement if the server names the right."""
         lacks, remedy = _LACKS.search(text), f"grant the user of connection {self.connection_id} what it lacks"
         if lacks is None or self.account is None:
             return remedy
         return f"{remedy}: GRANT {lacks['rights']} ON {lacks['table']} TO {self.account};"
 
     def is_locked_out(self, error: LockstepError) -> bool:
-        """Whether `error` stands for a lock that somebody else has held for too long, or for a deadlock."""
+        """True if another transaction held a lock for too long, or for a deadlock."""
         return error.__cause__ is not None and code_of(error.__cause__) in LOCKED
 
     def _describe(self, error: BaseException) -> str:
@@ -198,7 +205,7 @@ def weaknesses(
     binlog_format: str,
     wsrep_on: int,
 ) -> Iterator[tuple[bool, str, str]]:
-    """(whether it is so, what was found, what to do) for each setting that could lose what was acknowledged."""
+    """(is weak, actual setting, remedy) for each setting with which the server could lose acknowledged rows."""
     loses = "it can lose what it acknowledged; set it to"
     yield bool(read_only), f"read_only = {read_only}", "a replica's markers and branches prove nothing: use the primary"
     yield flush != 1, f"innodb_flush_log_at_trx_commit = {flush}", f"{loses} 1"

@@ -1,4 +1,4 @@
-"""What a connection to MariaDB is made of: a URI, Airflow's included, read into the driver's arguments."""
+"""URIs of MariaDB connections, Airflow's included, and the driver's arguments in them."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def _database(connection_id: str, parts: SplitResult) -> str:
 
 
 def _options(connection_id: str, parts: SplitResult) -> dict[str, str]:
-    """The query's options, with what Airflow packs into `__extra__` and `ssl`."""
-    given = dict(parse_qsl(parts.query))
+    """The query's options, with those that Airflow packs into `__extra__` and `ssl`."""
+    options = dict(parse_qsl(parts.query))
     try:
-        given |= json.loads(given.pop("__extra__", "{}"))
-        packed: Any = given.pop("ssl", None) or {}
+        options |= json.loads(options.pop("__extra__", "{}"))
+        packed: Any = options.pop("ssl", None) or {}
         tls: dict[str, str] = json.loads(packed) if isinstance(packed, str) else packed
-        return {**given, **{f"ssl_{name}": value for name, value in tls.items()}}
+        return {**options, **{f"ssl_{name}": value for name, value in tls.items()}}
     except (ValueError, AttributeError, TypeError):
         raise InvalidPipeline(f"connection {connection_id}: the extra of its URI is not JSON") from None
 
@@ -85,16 +85,16 @@ def _malformed(connection_id: str) -> InvalidPipeline:
 
 
 def scrub_login(text: str, connection_id: str, dsn: str) -> str:
-    """`text` without a secret of the DSN, or of what it was before."""
-    for one in given(dsn):
-        text = scrub(text.replace(one, "***"), parse_dsn(connection_id, one))
+    """`text` without a secret of the DSN, or of an earlier one of the same `Login`."""
+    for login in given(dsn):
+        text = scrub(text.replace(login, "***"), parse_dsn(connection_id, login))
     return text
 
 
 def dataset_of(connection_id: str, dsn: str, table: str) -> Dataset:
-    """What lineage calls a table, "database.table" or one of the connection's database. Raises `InvalidPipeline`."""
-    found = parse_dsn(connection_id, dsn)
-    return Dataset.on("mysql", found["host"], found["port"], str(Relation.parse(table, found["database"])))
+    """The name of a table, "database.table" or one of the connection's, in lineage. Raises `InvalidPipeline`."""
+    parts = parse_dsn(connection_id, dsn)
+    return Dataset.on("mysql", parts["host"], parts["port"], str(Relation.parse(table, parts["database"])))
 
 
 def scrub(text: str, arguments: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The driver's connection to MariaDB, made to feed LOAD DATA LOCAL from memory."""
+"""What the driver lacks: LOAD DATA LOCAL from memory, and quoted identifiers."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from pymysql.cursors import Cursor as _Cursor
 from pymysql.protocol import OKPacketWrapper
 
 Cursor: TypeAlias = _Cursor
+Name: TypeAlias = str | tuple[str, ...]  #: an identifier; a tuple is qualified: database, table
 
-PACKET = 1 << 16  #: a server closes the connection at one that is larger than its max_allowed_packet
+PACKET = 1 << 16  #: bytes; a server closes the connection at a packet larger than its max_allowed_packet
 _CONNECT_SECONDS = 10.0
 _KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 60_000))
 
 if TYPE_CHECKING:
 
     class _Connection(pymysql.connections.Connection[Cursor]):
-        """With what the driver's stubs leave out."""
+        """The driver's connection, with attributes that its stubs lack."""
 
         server_version: str
         _result: Any
@@ -41,27 +42,27 @@ else:
 
 
 class Loader(_Connection):
-    """A connection that feeds LOAD DATA LOCAL from memory, and never from a file that the server names."""
+    """A connection that sends the data of LOAD DATA LOCAL from memory, never from a file that the server names."""
 
     def __init__(self, arguments: Mapping[str, Any], *, autocommit: bool = True) -> None:
-        given = {"connect_timeout": _CONNECT_SECONDS, "charset": "utf8mb4", **arguments}
+        arguments = {"connect_timeout": _CONNECT_SECONDS, "charset": "utf8mb4", **arguments}
         # the flag, not local_infile=True: with that the driver would open any file that a server asks for
-        super().__init__(**given, autocommit=autocommit, client_flag=CLIENT.LOCAL_FILES, defer_connect=True)
-        self._connect_within(given["connect_timeout"])
+        super().__init__(**arguments, autocommit=autocommit, client_flag=CLIENT.LOCAL_FILES, defer_connect=True)
+        self._connect_within(arguments["connect_timeout"])
 
     def _connect_within(self, seconds: float) -> None:
-        """The driver dials within them, but waits for the greeting and the login as long as for any answer."""
+        """Connect with a timeout for greeting and login too, to which the driver applies its read timeout."""
         later, self._read_timeout = self._read_timeout, seconds
         self.connect(None if self.unix_socket else _dial(self.host, self.port, seconds))
         self._read_timeout = later
 
     def _create_ssl_ctx(self, sslp: dict[str, Any]) -> ssl.SSLContext:
-        """Without TLS options the driver encrypts if the server can, and checks nothing: no need to read every
-        certificate of the machine for that, which takes 30 ms a connection."""
+        """Without TLS options the driver encrypts if the server can, and checks nothing: then it needn't read the
+        machine's certificates, which takes 30 ms a connection."""
         return super()._create_ssl_ctx(sslp) if sslp else _unchecked()
 
     def load(self, statement: str, pieces: Iterable[memoryview]) -> Loaded:
-        """Run LOAD DATA LOCAL with `pieces` as the file; whatever breaks off closes the connection."""
+        """Run LOAD DATA LOCAL with `pieces` as the file; closes the connection on every error."""
         try:
             self._execute_command(COMMAND.COM_QUERY, statement)
             if not self._read_packet().is_load_local_packet():
@@ -77,8 +78,8 @@ class Loader(_Connection):
         return Loaded(done.affected_rows, done.warning_count)
 
     def last_insert(self) -> Inserted:
-        """What the last INSERT … ON DUPLICATE KEY UPDATE did, from the answer to it: affected rows, where one that was
-        replaced counts twice, and the text "Records: 3  Duplicates: 1  Warnings: 0"."""
+        """Result of the last INSERT … ON DUPLICATE KEY UPDATE, from the server's answer: affected rows, of which a
+        replaced one counts twice, and the text "Records: 3  Duplicates: 1  Warnings: 0"."""
         result = self._result
         numbers = re.findall(rb"[0-9]+", bytes(result.message)[1:])  # its first byte is the text's length
         return Inserted(new=int(result.affected_rows) - 2 * int(numbers[1]), replaced=int(numbers[1]))
@@ -86,7 +87,7 @@ class Loader(_Connection):
 
 @dataclass(frozen=True)
 class Inserted:
-    """Rows of an upsert; those that were older than what stands are neither."""
+    """Rows of an upsert; rows that are older than the table's are neither."""
 
     new: int
     replaced: int
@@ -94,7 +95,7 @@ class Inserted:
 
 @dataclass(frozen=True)
 class Loaded:
-    """What the server says of a LOAD DATA: rows that went in, and warnings, which LOCAL makes of errors."""
+    """Result of a LOAD DATA: loaded rows, and warnings, into which LOCAL turns errors."""
 
     rows: int
     warnings: int
@@ -108,7 +109,7 @@ def _unchecked() -> ssl.SSLContext:
 
 
 def _dial(host: str, port: int, timeout: float) -> socket.socket:
-    """A TCP connection that notices when the other side is gone."""
+    """A TCP connection with keepalives."""
     dialled = socket.create_connection((host, port), timeout)
     dialled.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     dialled.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -121,3 +122,28 @@ def _dial(host: str, port: int, timeout: float) -> socket.socket:
 def close_quietly(connection: Loader) -> None:
     with suppress(pymysql.MySQLError):
         connection.close()
+
+
+# --- SQL text: identifiers are quoted here, values never become part of the text -------------------------------------
+
+
+def compose(template: str, **names: Name) -> str:
+    """`template` with each {name} replaced by its quoted identifier; values remain %s for the driver.
+
+    A percent sign in a name is doubled if there is a %s, as the driver then reads it so.
+    """
+    quoted = {key: identifier(name) for key, name in names.items()}
+    if "%s" in template:
+        quoted = {key: text.replace("%", "%%") for key, text in quoted.items()}
+    return template.format(**quoted)
+
+
+def identifier(name: Name) -> str:
+    """`name` in backticks."""
+    parts = (name,) if isinstance(name, str) else name
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+
+
+def columns(names: list[str]) -> str:
+    """A list of column names for a statement without parameters."""
+    return ", ".join(map(identifier, names))

@@ -1,1 +1,1 @@
-"""PostgreSQL: how it is reached, what its errors mean, what of them may be told."""
+"""PostgreSQL: connections, and errors without secrets and rows."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 import psycopg2
@@ -13,13 +14,12 @@ from psycopg2.extensions import cursor as Cursor
 
 from lockstep.connections.login import entered
 from lockstep.connections.postgres.dsn import parse_dsn, require_dsn
-from lockstep.connections.postgres.errors import classify, describe, is_lost
-from lockstep.connections.postgres.refusals import quotes_row
-from lockstep.errors import ErrorClasses, Failure, LockstepError
+from lockstep.connections.postgres.errors import classify, describe, is_lost, quotes_row
+from lockstep.errors import SOURCE_ERRORS, ErrorClasses, Failure, LockstepError, SourceRefused
 from lockstep.observability.redaction import cause
 
-OLDEST = 14  #: who refuses an older one says what it lacks
-IDLE_SECONDS = 300  #: a session that stands still within a transaction is ended by the server
+OLDEST = 14  #: a refusal of an older one says what it lacks
+IDLE_SECONDS = 300  #: the server ends a session that is idle in a transaction for as long
 
 _TCP: dict[str, Any] = {
     "connect_timeout": 10,
@@ -48,8 +48,11 @@ _GUARD = """
                 THEN set_config('transaction_timeout', '0', %(local)s) END
 """
 
+_READ_ONLY = "25006"
+_QUERY_SETTINGS = "SET timezone = 'UTC'; SET lock_timeout = '10s'; SET statement_timeout = {}"
+
 _LONGEST_NAME = 63  #: bytes of a name that Postgres keeps
-_LONGEST_MS = 2**31 - 1  # what Postgres takes
+_LONGEST_MS = 2**31 - 1  # of Postgres' settings
 
 
 def dial(
@@ -62,23 +65,23 @@ def dial(
     settings: str | None = None,
     **session: Any,
 ) -> Connection:
-    """A new connection to a primary, in UTF-8, on which both sides notice when the other one is gone.
+    """A new connection to a primary, in UTF-8, with keepalives on both sides.
 
-    `dsn`: one that `parse_dsn` reads; of a `Login` what is good now. `settings`: run before any transaction. `session`:
-    more arguments for libpq; its options come after the DSN's own. Raises `replica` if the server is one, and the
-    driver's errors: `describe` them and don't chain them, they may quote the DSN.
+    `dsn`: one that `parse_dsn` reads, or a `Login`, of which the current one is used. `settings`: run before any
+    transaction. `session`: more arguments for libpq; its options come after the DSN's own. Raises `replica` if the
+    server is one, and the driver's errors: `describe` them and don't chain them, they may quote the DSN.
     """
 
-    def connect(told: str) -> Connection:
-        own = (parse_dsn(told) or {}).get("options", "")  # a role, for instance; an argument would take its place
+    def connect(login: str) -> Connection:
+        own = (parse_dsn(login) or {}).get("options", "")  # a role, for example; an argument would replace it
         options = " ".join(filter(None, (own, session.get("options"))))
-        made: Connection = psycopg2.connect(
-            told,
+        connection: Connection = psycopg2.connect(
+            login,
             application_name=application[:_LONGEST_NAME],
             client_encoding="UTF8",
             **{**_TCP, **session, **({"options": options} if options else {})},
         )
-        return made
+        return connection
 
     connection = entered(dsn, connect, _may_be_refused)
     try:
@@ -98,16 +101,18 @@ def dial(
 
 
 def too_old(connection: Connection, lacks: str) -> str | None:
-    """What is to be said of the server, for "the server is …", with what older ones lack; None of one that does."""
-    found = connection.server_version // 10_000
-    return f"PostgreSQL {found}: {OLDEST} or newer is needed; older ones have no {lacks}" if found < OLDEST else None
+    """Version and requirement, for "the server is …", with what older ones lack; None from `OLDEST` on."""
+    version = connection.server_version // 10_000
+    if version >= OLDEST:
+        return None
+    return f"PostgreSQL {version}: {OLDEST} or newer is needed; older ones have no {lacks}"
 
 
 @dataclass
 class Database:
-    """A database and who asks it. One connection is kept for short transactions; `connect` opens others."""
+    """A database, as one sink uses it. One connection is kept for short transactions; `connect` opens others."""
 
-    where: str  #: opens each message: "sink warehouse"
+    where: str  #: beginning of each message: "sink warehouse"
     connection_id: str
     dsn: str = field(repr=False)
     lock_timeout: float  #: seconds
@@ -133,7 +138,7 @@ class Database:
 
     def guard(self, cursor: Cursor, *, local: bool = True) -> None:
         """First statement of every transaction: durable settings on a durable primary, or `errors.denied`."""
-        lock_ms = str(round(max(1, min(1000 * self.lock_timeout, _LONGEST_MS))))  # 0 would be for ever
+        lock_ms = str(round(max(1, min(1000 * self.lock_timeout, _LONGEST_MS))))  # 0 would disable it
         cursor.execute(_GUARD, {"local": local, "lock_ms": lock_ms, "idle_ms": str(1000 * IDLE_SECONDS)})
         row = cursor.fetchone()
         assert row is not None
@@ -148,7 +153,7 @@ class Database:
 
     @contextmanager
     def transaction(self, doing: str, *, rejected: type[LockstepError] | None = None) -> Iterator[Cursor]:
-        """A short transaction; commits at the end, rolls back on errors, which get their Lockstep names."""
+        """A short transaction; commits at the end, rolls back on errors, which are converted as by `naming`."""
         with self.naming(doing, rejected):
             connection, cursor = self._begin(local=True)
             try:
@@ -161,7 +166,7 @@ class Database:
 
     @contextmanager
     def outside_transaction(self) -> Iterator[Cursor]:
-        """For COMMIT PREPARED and ROLLBACK PREPARED. Driver errors pass as they are: the caller tells them apart."""
+        """A cursor for COMMIT PREPARED and ROLLBACK PREPARED. Driver errors pass unchanged to the caller."""
         _, cursor = self._begin(local=False)
         with cursor:
             yield cursor
@@ -172,7 +177,7 @@ class Database:
         except psycopg2.Error as error:
             if not is_lost(error):
                 raise
-            self.close()  # the kept connection was dead; nothing had been asked of it
+            self.close()  # the kept connection was dead, and no statement had been sent
             return self._begin_once(local=local)
 
     def _begin_once(self, *, local: bool) -> tuple[Connection, Cursor]:
@@ -192,7 +197,7 @@ class Database:
 
     @contextmanager
     def naming(self, doing: str, rejected: type[LockstepError] | None = None) -> Iterator[None]:
-        """Give driver errors their Lockstep name; what the server refuses for its content becomes `rejected`."""
+        """Convert driver errors to Lockstep's; one about the content of rows becomes `rejected`."""
         try:
             yield
         except psycopg2.Error as error:
@@ -207,12 +212,51 @@ class Database:
         return self.errors.of(failure)(text)
 
     def is_locked_out(self, error: LockstepError) -> bool:
-        """Whether `error` says that somebody else held a lock for too long."""
+        """True if another transaction held a lock for too long."""
         return isinstance(error.__cause__, psycopg2.errors.LockNotAvailable)
 
 
+def read_rows(
+    where: str, dsn: str, query: str, parameters: Mapping[str, object], *, max_rows: int, within: timedelta
+) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Run one query in a read-only transaction, with at most `max_rows` rows; returns the columns' names and the rows.
+
+    `query` names parameters as `%(name)s`. `where` is the beginning of each message. Raises `SourceUnavailable`, and
+    `SourceRefused` for a query that the server refuses or that gives too many rows; no message has a secret.
+    """
+    require_dsn(dsn, where)
+    replica = SourceRefused(f"{where}: it leads to a replica, which may lag behind what it is compared with")
+    settings = _QUERY_SETTINGS.format(within // timedelta(milliseconds=1))
+    connection = None
+    try:
+        connection = dial(dsn, "lockstep audit", replica=replica, readonly=True, settings=settings)
+        with (
+            connection,
+            connection.cursor(name="lockstep_audit") as cursor,
+        ):  # a client-side cursor would fetch all rows
+            cursor.execute(query, parameters)
+            rows = cursor.fetchmany(max_rows + 1)
+            if cursor.description is None:
+                raise SourceRefused(f"{where}: what it was asked gives no rows: give one SELECT")
+            if len(rows) > max_rows:
+                raise SourceRefused(f"{where}: more than {max_rows:,} rows came: aggregate them there")
+            return [column.name for column in cursor.description], rows
+    except psycopg2.Error as error:
+        if error.pgcode == _READ_ONLY:  # otherwise it means a primary that has become a replica, which may pass
+            raise SourceRefused(f"{where}: {describe(error, dsn)}") from None
+        raise SOURCE_ERRORS.of(classify(error))(f"{where}: {describe(error, dsn)}") from None
+    except (KeyError, TypeError, ValueError, IndexError) as error:  # from the query's placeholders
+        raise SourceRefused(
+            f"{where}: its query's parameters can't be filled in ({type(error).__name__}): there are "
+            f"{', '.join(f'%({name})s' for name in parameters)}, and a percent sign is written %%"
+        ) from error
+    finally:
+        if connection is not None:
+            close_quietly(connection)
+
+
 def _may_be_refused(error: Exception) -> bool:
-    """Of what fails while connecting libpq tells no SQLSTATE, and the server's text is in a language of its own."""
+    """True for every failure to connect: libpq gives no SQLSTATE, and the server's text may be in any language."""
     return isinstance(error, psycopg2.OperationalError)
 
 

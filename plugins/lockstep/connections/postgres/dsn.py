@@ -42,7 +42,7 @@ def require_dsn(dsn: str, where: str) -> None:
 
 
 def dataset_of(dsn: str, relation: Relation) -> Dataset:
-    """What lineage calls a table of the database. Raises `InvalidPipeline`."""
+    """The name of a table of the database in lineage. Raises `InvalidPipeline`."""
     require_dsn(dsn, "the connection of a table")
     parts = parse_dsn(dsn) or {}
     port = parts.get("port", "").split(",")[0] or _PORT
@@ -51,16 +51,16 @@ def dataset_of(dsn: str, relation: Relation) -> Dataset:
 
 
 def complete_dsn(connection: extensions.connection) -> str:
-    """What `connection` was made with, for another machine: the password in it, wherever libpq had found it."""
-    found = {name: value for name, value in connection.info.dsn_parameters.items() if name != "passfile" and value}
+    """The DSN of `connection` for another machine: with the password, wherever libpq has found it."""
+    parts = {name: value for name, value in connection.info.dsn_parameters.items() if name != "passfile" and value}
     password = connection.info.password
-    return extensions.make_dsn(**found, password=password) if password else extensions.make_dsn(**found)
+    return extensions.make_dsn(**parts, password=password) if password else extensions.make_dsn(**parts)
 
 
 def scrub(text: str, dsn: str) -> str:
-    """`text` without a secret of the DSN, or of what it was before."""
-    for one in given(dsn):
-        parts = parse_dsn(one) or {}
-        for secret in (one, *(parts.get(name) for name in _SECRETS)):
+    """`text` without a secret of the DSN, or of an earlier one of the same `Login`."""
+    for login in given(dsn):
+        parts = parse_dsn(login) or {}
+        for secret in (login, *(parts.get(name) for name in _SECRETS)):
             text = text.replace(secret, "***") if secret else text
     return text

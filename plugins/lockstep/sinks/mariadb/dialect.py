@@ -32,10 +32,9 @@ from pymysql.err import IntegrityError
 
 from lockstep.connections.mariadb.connection import Database
 from lockstep.connections.mariadb.errors import LOCKED, code_of, is_lost, quotes_row
-from lockstep.connections.mariadb.sql import columns as column_list
-from lockstep.connections.mariadb.sql import compose, identifier
-from lockstep.connections.mariadb.wire import PACKET, Cursor, Loader, close_quietly
-from lockstep.connections.names import Relation
+from lockstep.connections.mariadb.wire import PACKET, Cursor, Loader, close_quietly, compose, identifier
+from lockstep.connections.mariadb.wire import columns as column_list
+from lockstep.connections.relation import Relation
 from lockstep.errors import LockstepError, PreflightRefused, PublishBlocked, SinkUnavailable
 from lockstep.observability.redaction import cause
 from lockstep.sinks.handles import SinkName
@@ -135,7 +134,7 @@ _FORMAT = 1  #: of XA names, by default
 
 @dataclass(frozen=True)
 class BranchName:
-    """How the sink `owner` names branches and sessions in `database`."""
+    """Names of branches and sessions of the sink `owner` in `database`."""
 
     owner: SinkName
     database: str
@@ -183,7 +182,7 @@ class MarkerHolder:
 
 @dataclass(frozen=True)
 class MariaDbDialect(Dialect):
-    """See `Dialect`. `own_schema` is a database: MariaDB's word for a schema."""
+    """MariaDB 10.5 or newer; see `Dialect`. `own_schema` is a database: MariaDB's word for a schema."""
 
     marks_trials = True
     accepts_no_columns = False
@@ -294,7 +293,7 @@ class MariaDbDialect(Dialect):
         return isinstance(error, pymysql.MySQLError) and code_of(error) in _UNREADABLE
 
     def stored_name(self, cursor: Cursor, relation: Relation) -> Relation:
-        """In lower case where the server ignores the case of names, whether it stores them so or compares them so."""
+        """The name in lower case where the server ignores case, whether it stores names so or compares them so."""
         cursor.execute(
             "SELECT IF(@@lower_case_table_names, LOWER(%(schema)s), %(schema)s), "
             "IF(@@lower_case_table_names, LOWER(%(table)s), %(table)s)",
@@ -331,7 +330,7 @@ class MariaDbDialect(Dialect):
 
     def publisher(self, epoch: SinkEpoch) -> MarkerHolder | None:
         """The session that has inserted the epoch's marker, committed or not; None if there is none."""
-        with self.database.naming("looking who is in the way"), self.database.outside_transaction() as cursor:
+        with self.database.naming("looking for lock holders"), self.database.outside_transaction() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED")  # for the next transaction alone
             markers = Relation(self.own_schema, MARKERS)
             rows = self.query(cursor, _SELECT_HOLDER, (*self.owner_key, epoch.id), markers=markers)
@@ -368,7 +367,7 @@ class MariaDbDialect(Dialect):
             except pymysql.MySQLError as error:
                 if code_of(error) == ER.KILL_DENIED_ERROR:
                     raise PreflightRefused(
-                        f"sink {self.owner.sink}: connection {connection} of token {token} is in the way, and "
+                        f"sink {self.owner.sink}: connection {connection} of token {token} holds a lock, and "
                         f"the user of connection {self.database.connection_id} may not end it: use one user for a "
                         "sink, or grant CONNECTION ADMIN"
                     ) from error
@@ -380,7 +379,7 @@ class MariaDbDialect(Dialect):
         holder = self.publisher(epoch)
         names = [f"token {holder.token} in connection {holder.connection}"] if holder else []
         names += [f"prepared {txn.handle}" for txn in self.pending() if txn.epoch == epoch.id]
-        return ", ".join(names) or "nobody that carries this sink's name: see SHOW ENGINE INNODB STATUS"
+        return ", ".join(names) or "no session with this sink's name: see SHOW ENGINE INNODB STATUS"
 
     # --- XA branches ---
 
@@ -397,8 +396,8 @@ class MariaDbDialect(Dialect):
         except pymysql.MySQLError as error:
             if is_lost(error):
                 return  # the caller looks into XA RECOVER
-            named = self.database.named(error, f"XA PREPARE of epoch {txn.epoch}")
-            raise named from cause(error, quotes_row(error))
+            failure = self.database.named(error, f"XA PREPARE of epoch {txn.epoch}")
+            raise failure from cause(error, quotes_row(error))
 
     def await_release(self, txn: Txn) -> None:
         def is_closed() -> bool:
@@ -554,10 +553,11 @@ class MariaDbDialect(Dialect):
             raise PreflightRefused(
                 f"{where}: mode='upsert' needs a primary key or unique index on just ({', '.join(key)}); create it"
             )
-        others = sorted(name for name, index in indexes.items() if index != (set(key), False))
-        if others:
+        other_indexes = sorted(name for name, index in indexes.items() if index != (set(key), False))
+        if other_indexes:
             raise PreflightRefused(
-                f"{where}: mode='upsert' replaces by the key alone, but {', '.join(others)} is unique too: drop it"
+                f"{where}: mode='upsert' replaces by the key alone, but {', '.join(other_indexes)} is unique too: drop "
+                "it"
             )
         self.change(cursor, "UPDATE {table} SET {key} = {key} WHERE FALSE", table=relation, key=key[0])
         staging = Relation(relation.schema, _STAGING)
@@ -585,7 +585,9 @@ class MariaDbDialect(Dialect):
         epoch_column: str | None,
         epoch: int,
     ) -> LoadEncoding:
-        return LoadEncoding.of(self.database, schema, doing, rejected, epoch_column, epoch)
+        kinds = [(field.name, mariadb_type(field.type)) for field in schema]
+        fields = tuple((name, kind) for name, kind in kinds if kind is not None)
+        return LoadEncoding(self.database, doing, rejected, epoch_column, epoch, fields)
 
     def read_rows(
         self,

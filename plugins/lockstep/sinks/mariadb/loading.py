@@ -25,11 +25,10 @@ import pymysql
 from pyarrow import csv
 
 from lockstep.connections.mariadb.connection import Database
-from lockstep.connections.mariadb.refusals import without_values
-from lockstep.connections.mariadb.sql import compose, identifier
-from lockstep.connections.mariadb.wire import Cursor, Loader, close_quietly
-from lockstep.connections.names import Relation
-from lockstep.errors import LockstepError, SinkRejected, SinkUnavailable
+from lockstep.connections.mariadb.errors import without_values
+from lockstep.connections.mariadb.wire import Cursor, Loader, close_quietly, compose, identifier
+from lockstep.connections.relation import Relation
+from lockstep.errors import SinkRejected, SinkUnavailable
 from lockstep.observability.redaction import cause, describe_error, rows_shown, with_hint
 from lockstep.sinks.mariadb.column_types import MariaDbType, Unfit, mariadb_type
 from lockstep.sinks.tables.arrow_values import Carrier, as_binary, options, restore
@@ -56,24 +55,10 @@ _Piece: TypeAlias = tuple[memoryview, int]  #: the text and how many rows it has
 
 @dataclass(frozen=True)
 class LoadEncoding(RowEncoding):
-    """How an output's batches become lines: by name, in the order of `fields`, the epoch last."""
+    """Encodes an output's batches as lines: by name, in the order of `fields`, the epoch last."""
 
     database: Database
     fields: tuple[tuple[str, MariaDbType], ...]
-
-    @classmethod
-    def of(
-        cls,
-        database: Database,
-        schema: pa.Schema,
-        doing: str,
-        rejected: type[LockstepError],
-        epoch_column: str | None,
-        epoch: int,
-    ) -> LoadEncoding:
-        kinds = [(field.name, mariadb_type(field.type)) for field in schema]
-        fields = tuple((name, kind) for name, kind in kinds if kind is not None)
-        return cls(database, doing, rejected, epoch_column, epoch, fields)
 
     @property
     def names(self) -> list[str]:
@@ -142,7 +127,7 @@ def loader_of(cursor: Cursor) -> Loader:
 
 
 def _encode_ahead(pieces: Iterator[_Piece]) -> Generator[_Piece, None, None]:
-    """The same pieces, each encoded by a thread while the server loads the one before."""
+    """Yield the pieces, each encoded by a thread while the server loads the one before."""
     with ThreadPoolExecutor(1, thread_name_prefix="lockstep-encoder") as encoder:
         future = encoder.submit(next, pieces, None)
         while (piece := future.result()) is not None:
@@ -155,7 +140,7 @@ def _warnings(cursor: Cursor) -> str:
     cursor.execute("SHOW WARNINGS LIMIT 5")
     warnings = [(int(code), str(message)) for _, code, message in cursor.fetchall()]
     if rows_shown() or not warnings:
-        return "; ".join(dict.fromkeys(message for _, message in warnings)) or "a row was left out"
+        return "; ".join(dict.fromkeys(message for _, message in warnings)) or "a row was skipped"
     return with_hint("; ".join(dict.fromkeys(without_values(code, message) for code, message in warnings)))
 
 
@@ -181,7 +166,7 @@ def read_rows(
 
 @dataclass(frozen=True)
 class _Line:
-    """How the server makes one text of a row. A function whose result is larger than max_allowed_packet gives NULL,
+    """SELECT of one text a row. A function whose result is larger than max_allowed_packet gives NULL,
     which makes the line NULL."""
 
     relation: Relation

@@ -1,4 +1,4 @@
-"""Rows into MariaDB tables, exactly once: all tables of a sink appear together and whole."""
+"""Rows into MariaDB tables, exactly once: all tables of a sink show an epoch in one transaction."""
 
 from __future__ import annotations
 
@@ -17,17 +17,24 @@ from lockstep.sinks.values import SinkContext
 class MariaDbSink(TableSink):
     """Tables of a MariaDB server (10.5 or newer).
 
-    `tables`: output → "database.table", or "table" of the connection's database. `connection`: the id of a DSN,
-    `mysql://user:password@host:port/database`. `create`: make missing tables from the output's schema. `epoch_column`:
-    filled with the epoch where a table has it, None to leave it; without it nobody can verify. `shared`: let other
-    pipelines that say so too write to the same tables. `schema`: the database in which Lockstep's own tables live; the
-    connection's unless given. `lock_timeout`: seconds.
-
-    `mode`: "upsert" has one row a `key` (columns, or a mapping of output to columns): the newest by `order` ("epoch",
-    "interval_end", "column:<name>"; default: the interval's end, else the epoch), and `deleted` names the boolean
-    column of rows that only say that a key is gone (see `lockstep.sinks.tables.upserts`). `on_missing`: what becomes of
-    rows whose epoch is restated by one that lacks their keys, "refuse", "delete" or "keep". `on_new_columns`: "add" has
-    a table get the columns that it lacks, nullable, before the vote: MariaDB commits such a change by itself.
+    Args:
+        tables: output → "database.table", or "table" of the connection's database.
+        connection: id of a connection whose value is a URI, `mysql://user:password@host:port/database`.
+        protocol: "two_phase" (default for appends) or "write_ahead" (default for upserts).
+        create: create missing tables from the output's schema.
+        epoch_column: column that is filled with the epoch's number, in tables that have it; None to fill none. Without
+            it epochs can't be verified.
+        shared: let other pipelines with `shared=True` write to the same tables.
+        schema: database of Lockstep's own tables; default: the connection's.
+        lock_timeout: seconds.
+        mode: "append", or "upsert": one row a key, the newest; see `lockstep.sinks.tables.upserts`.
+        key: key columns, or a mapping of output to columns, for `mode="upsert"`.
+        order: origin of the order of upserted rows: "epoch", "interval_end" or "column:<name>". The default is the end
+            of the interval, or the epoch's number where it has none.
+        deleted: the output's boolean column of rows that delete their key.
+        on_missing: treatment of rows whose epoch is restated by one that lacks their keys: "refuse", "delete", "keep".
+        on_new_columns: "refuse", or "add": a table gets the output's columns that it lacks, nullable, before the vote:
+            MariaDB commits such a change by itself.
     """
 
     dialect = MariaDbDialect

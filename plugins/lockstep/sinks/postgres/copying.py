@@ -12,7 +12,7 @@ import json
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
@@ -29,8 +29,9 @@ from pyarrow import csv, types
 
 from lockstep.connections.names import Relation
 from lockstep.connections.postgres.connection import Database, close_quietly
-from lockstep.connections.postgres.refusals import line_of, quotes_row
-from lockstep.errors import LockstepError, SinkRejected
+from lockstep.connections.postgres.errors import line_of, quotes_row
+from lockstep.connections.relation import Relation
+from lockstep.errors import SinkRejected
 from lockstep.observability.redaction import cause, describe_error, rows_shown, with_hint
 from lockstep.sinks.postgres.column_types import Column, PgType, postgres_type, to_wire
 from lockstep.sinks.tables.arrow_values import (
@@ -83,25 +84,10 @@ _Piece: TypeAlias = bytes | BaseException | None
 
 @dataclass(frozen=True)
 class CopyEncoding(RowEncoding):
-    """How an output's batches become rows of COPY: by name, in the order of `names`."""
+    """Encodes an output's batches as rows of COPY: by name, in the order of `names`."""
 
     database: Database
     fields: tuple[tuple[str, PgType, Column], ...]
-
-    @classmethod
-    def of(
-        cls,
-        database: Database,
-        columns: Mapping[str, Column],
-        schema: pa.Schema,
-        doing: str,
-        rejected: type[LockstepError],
-        epoch_column: str | None,
-        epoch: int,
-    ) -> CopyEncoding:
-        kinds = [(field.name, postgres_type(field.type)) for field in schema]
-        fields = tuple((name, kind, columns[name]) for name, kind in kinds if kind is not None)
-        return cls(database, doing, rejected, epoch_column, epoch, fields)
 
     @property
     def by_text(self) -> bool:
@@ -117,7 +103,7 @@ class CopyEncoding(RowEncoding):
         return pa.schema(columns + ([pa.field(self.epoch_column, pa.int64())] if self.epoch_column else []))
 
     def send(self, cursor: Cursor, table: Relation, batches: Batches) -> int:
-        """See `RowEncoding.send`. Names the row that the server refuses, where the rows go as CSV."""
+        """Send all rows, see `RowEncoding.send`. Errors name the row that the server refuses, where rows go as CSV."""
         options = sql.SQL(_CSV if self.by_text or pgpq is None else "FORMAT binary")
         columns = sql.SQL(", ").join(map(sql.Identifier, self.names))
         statement = sql.SQL("COPY {} ({}) FROM STDIN ({})").format(sql.Identifier(*table.names), columns, options)
@@ -151,8 +137,7 @@ class CopyEncoding(RowEncoding):
         yield encoder.finish(), 0
 
     def check(self, batches: Batches) -> int:
-        """See `RowEncoding.check`. The encoder is tried with the first rows of each batch only: types decide what it
-        accepts."""
+        """Encode without sending. The encoder gets only the first rows of each batch: it accepts or refuses types."""
         encoder, rows = self._encoder(), 0
         encoder.write_header()
         for batch in batches:
@@ -445,8 +430,8 @@ class _CsvPipe:
         """Raise what ended the COPY, if anything did."""
         self._thread.join()
         if isinstance(self._failure, psycopg2.Error):
-            named = self._database.named(self._failure, self._where)
-            raise named from cause(self._failure, quotes_row(self._failure))
+            error = self._database.named(self._failure, self._where)
+            raise error from cause(self._failure, quotes_row(self._failure))
         if self._failure is not None:
             raise self._failure
 

@@ -21,10 +21,10 @@ from psycopg2 import errorcodes, sql
 from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import cursor as Cursor
 
-from lockstep.connections.names import Relation
+import lockstep.sinks.postgres.statements as statements
 from lockstep.connections.postgres.connection import Database, close_quietly, too_old
-from lockstep.connections.postgres.errors import is_lost
-from lockstep.connections.postgres.refusals import quotes_row
+from lockstep.connections.postgres.errors import is_lost, quotes_row
+from lockstep.connections.relation import Relation
 from lockstep.errors import (
     LockstepError,
     PreflightRefused,
@@ -35,7 +35,6 @@ from lockstep.errors import (
     TargetUnreadable,
 )
 from lockstep.observability.redaction import cause
-from lockstep.sinks.postgres import statements
 from lockstep.sinks.postgres.column_types import REWRITTEN, Column, postgres_type
 from lockstep.sinks.postgres.copying import CopyEncoding, read_rows
 from lockstep.sinks.tables.dialect import Dialect, Merge, Name, TargetColumn, TryAgain, UniqueKey
@@ -46,7 +45,7 @@ from lockstep.sinks.values import SinkEpoch, Txn
 TableName: TypeAlias = tuple[str, str]  #: schema and table; the schema itself without a table
 
 _ADVISORY = "hashtextextended(%s, 0)"
-_NEEDS = "progress of COPY, by which a publisher that works is told from one that hangs"
+_NEEDS = "progress of COPY, which distinguishes a working publisher from a stopped one"
 _DDL_LOCK_MS = 200  #: behind a prepared transaction DDL would wait, and every later statement behind it
 _ADD_COLUMN_TRIES = 25  #: of `_DDL_LOCK_MS` each: between two tries waiting readers and writers go on
 _MAX_NAME = 63  #: bytes
@@ -54,7 +53,7 @@ _MAX_NAME = 63  #: bytes
 
 @dataclass(frozen=True)
 class PostgresDialect(Dialect):
-    """See `Dialect`."""
+    """PostgreSQL 14 or newer; see `Dialect`."""
 
     adds_columns_with_rows = True
     loads_early = True
@@ -147,7 +146,7 @@ class PostgresDialect(Dialect):
             for (schema, table), privileges in missing.items()
         ]
         raise PreflightRefused(
-            f"{who or self.where}: role {role} may not do what the sink has to; let the owner of the tables, or a "
+            f"{who or self.where}: role {role} lacks rights that the sink needs; let the owner of the tables, or a "
             f"superuser, run: {' '.join(grants)}"
         )
 
@@ -229,19 +228,19 @@ class PostgresDialect(Dialect):
             cursor.execute(statements.END_SESSIONS, self._lower(epoch))
 
     def lock_holders(self, epoch: SinkEpoch) -> str:
-        """Who else works on this epoch, or else who holds the markers, for a message. Not the attempt's own session,
-        which holds nothing any more and is listed until its process has ended."""
+        """Other executions of this epoch, or else holders of the markers, for a message. The attempt's own session
+        isn't named: it holds nothing any more, and is listed until its process has ended."""
         sessions = (
             "SELECT a.application_name FROM pg_stat_activity a WHERE starts_with(a.application_name, %s) AND EXISTS "
             "(SELECT FROM pg_locks l WHERE l.pid = a.pid AND l.locktype = 'transactionid' AND l.granted)"
         )
-        with self.database.transaction("looking who is in the way") as cursor:
+        with self.database.transaction("looking for lock holders") as cursor:
             cursor.execute(sessions, (self.owner.session_prefix(epoch.id),))
             names = [f"session {name}" for (name,) in cursor.fetchall()]
             cursor.execute(statements.MARKER_WRITERS)
             writers = [str(name) for (name,) in cursor.fetchall()]
         names += [f"prepared {txn.handle}" for txn in self.pending() if txn.epoch == epoch.id]
-        return ", ".join(names or writers) or "nothing any more: it is tried again"
+        return ", ".join(names or writers) or "no session any more"
 
     def _lower(self, epoch: SinkEpoch) -> dict[str, object]:
         return {"prefix": self.owner.session_prefix(epoch.id), "token": epoch.token}
@@ -438,7 +437,7 @@ class PostgresDialect(Dialect):
     def unique_keys(
         self, cursor: Cursor, relation: Relation, given: Sequence[str], epoch_column: str | None
     ) -> list[UniqueKey]:
-        """Those of the table and its partitions."""
+        """Unique keys of the table and its partitions."""
         values = {"given": list(given), "epoch_column": epoch_column, "numbering": statements.NUMBERING}
         cursor.execute(statements.UNIQUE_KEYS, {**_named(relation), **values})
         return [UniqueKey(name, bool(by_epoch)) for name, by_epoch in cursor.fetchall()]
@@ -466,7 +465,7 @@ class PostgresDialect(Dialect):
             raise PreflightRefused(f"{where}: mode='upsert' reads and updates rows: GRANT SELECT, UPDATE")
         if not _is_true(cursor, statements.MAY_CREATE, (self.own_schema,)):
             raise PreflightRefused(
-                f"{self.where}: mode='upsert' makes, and drops, a table in schema {self.own_schema} for each epoch: "
+                f"{self.where}: mode='upsert' creates and drops a table in schema {self.own_schema} for each epoch: "
                 "GRANT CREATE ON SCHEMA, or give another schema"
             )
 
@@ -493,7 +492,9 @@ class PostgresDialect(Dialect):
         epoch_column: str | None,
         epoch: int,
     ) -> CopyEncoding:
-        return CopyEncoding.of(self.database, columns, schema, doing, rejected, epoch_column, epoch)
+        kinds = [(field.name, postgres_type(field.type)) for field in schema]
+        fields = tuple((name, kind, columns[name]) for name, kind in kinds if kind is not None)
+        return CopyEncoding(self.database, doing, rejected, epoch_column, epoch, fields)
 
     def accepts_fitting_rows(self, cursor: Cursor, relation: Relation, names: Sequence[str]) -> bool:
         return _is_true(cursor, statements.ACCEPTS_FITTING_ROWS, {**_named(relation), "given": list(names)})
@@ -564,7 +565,7 @@ class PostgresDialect(Dialect):
         return self._growth(cursor, merge.table) - before
 
     def _growth(self, cursor: Cursor, relation: Relation) -> int:
-        """By how many rows this transaction has made the table grow; 0 where the server doesn't count."""
+        """Number of rows by which this transaction has made the table grow; 0 where the server doesn't count."""
         cursor.execute(statements.GROWTH, _named(relation))
         (rows,) = cursor.fetchone() or (0,)
         return int(rows)

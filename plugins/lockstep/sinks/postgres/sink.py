@@ -1,7 +1,7 @@
-"""Rows into PostgreSQL tables, exactly once: all tables of a sink appear together and whole.
+"""Rows into PostgreSQL tables, exactly once: all tables of a sink show an epoch in one transaction.
 
 Triggers on a target run with the rows. One that uses LISTEN, NOTIFY or a temporary table makes PREPARE TRANSACTION fail
-(`SinkRejected`, nothing is shown), one that drops rows is found by the count.
+(`SinkRejected`, nothing is shown); one that drops rows is detected by the count.
 """
 
 from __future__ import annotations
@@ -21,16 +21,24 @@ from lockstep.sinks.values import SinkContext
 class PostgresSink(TableSink):
     """Tables of one PostgreSQL database (14 or newer).
 
-    `tables`: output → "schema.table", spelled as in the catalog. `connection`: the id of a DSN. `create`: make missing
-    tables from the output's schema. `epoch_column`: filled with the epoch where a table has it, None to leave it;
-    without it nobody can verify. `shared`: let other pipelines that say so too write to the same tables.
-    `schema`: where Lockstep's own tables live. `lock_timeout`: seconds.
-
-    `mode`: "upsert" has one row a `key` (columns, or a mapping of output to columns): the newest by `order` ("epoch",
-    "interval_end", "column:<name>"; default: the interval's end, else the epoch), and `deleted` names the boolean
-    column of rows that only say that a key is gone (see `lockstep.sinks.tables.upserts`). `on_missing`: what becomes of
-    rows whose epoch is restated by one that lacks their keys, "refuse", "delete" or "keep". `on_new_columns`:
-    "add" has a table get the columns that it lacks, nullable, in the transaction that shows the rows.
+    Args:
+        tables: output → "schema.table", spelled as in the catalogue.
+        connection: id of a connection whose value is a DSN.
+        protocol: "two_phase" (default for appends) or "write_ahead" (default for upserts).
+        create: create missing tables from the output's schema.
+        epoch_column: column that is filled with the epoch's number, in tables that have it; None to fill none. Without
+            it epochs can't be verified.
+        shared: let other pipelines with `shared=True` write to the same tables.
+        schema: schema of Lockstep's own tables.
+        lock_timeout: seconds.
+        mode: "append", or "upsert": one row a key, the newest; see `lockstep.sinks.tables.upserts`.
+        key: key columns, or a mapping of output to columns, for `mode="upsert"`.
+        order: origin of the order of upserted rows: "epoch", "interval_end" or "column:<name>". The default is the end
+            of the interval, or the epoch's number where it has none.
+        deleted: the output's boolean column of rows that delete their key.
+        on_missing: treatment of rows whose epoch is restated by one that lacks their keys: "refuse", "delete", "keep".
+        on_new_columns: "refuse", or "add": a table gets the output's columns that it lacks, nullable, in the
+            transaction that shows the rows.
     """
 
     default_schema = default_table_schema = "public"

@@ -27,7 +27,7 @@ _BATCH_ROWS = 65_536
 
 @dataclass(frozen=True)
 class Carrier:
-    """How one column travels: what to select, what CSV type to parse, and how to finish the parsed column."""
+    """Transport of one column by CSV: the expression to select, the CSV type to parse, and the last conversion."""
 
     select: Any  #: an expression, in the form that its database's driver takes
     csv_type: pa.DataType

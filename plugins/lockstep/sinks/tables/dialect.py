@@ -1,8 +1,9 @@
 """What differs between databases of table sinks. Everything else is the engine's, in the modules beside this one.
 
 A database takes a subclass of `Dialect`, one of `RowEncoding`, columns that satisfy `TargetColumn`, a connection that
-satisfies `Database`, and a subclass of `TableSink`, the public description. `sinks/postgres` and `sinks/mariadb` are
-examples; `tests/sinks` has the conformance tests, which get a new database by an entry in `tests/sinks/kinds.py`.
+satisfies `Database`, and a subclass of `TableSink`, the public description: see `sinks/postgres` and `sinks/mariadb`.
+Its conformance tests are a `TableUnderTest` and a module that applies `tests/sinks/conformance.py` to it, as in
+`tests/sinks/mariadb_target.py` and `tests/sinks/test_mariadb_behaviour.py`.
 
 The engine calls a dialect's methods in this order: `set_up`, `create_own_tables` and the checks of tables in
 `preflight`; then, for each epoch, a session (`open_session`, `name_session`, `start`), statements in its transaction,
@@ -58,7 +59,7 @@ class Database(Protocol):
         """Convert driver errors; a value that the server refuses becomes `rejected`."""
 
     def is_locked_out(self, error: LockstepError) -> bool:
-        """True if `error` stands for a lock timeout or a deadlock."""
+        """True if `error` was caused by a lock timeout or a deadlock."""
 
     def close(self) -> None: ...
 
@@ -104,9 +105,9 @@ class UniqueKey:
 
 @dataclass(frozen=True)
 class RowEncoding(ABC):
-    """How an output's batches are sent into one table, column by column, the epoch's number last."""
+    """Encodes an output's batches for one table and sends them, column by column, the epoch's number last."""
 
-    database: Any
+    database: Database
     doing: str  #: "output rows into table public.rows", for messages
     rejected: type[LockstepError]  #: raised for rows that the server refuses
     epoch_column: str | None
@@ -187,14 +188,14 @@ class Dialect(ABC):
     #: the column `relation` of `lockstep_target`, spelled as the catalogue has the name
     relation_as_stored: ClassVar[str] = "relation"
 
-    database: Any
+    database: Database
     owner: SinkName
     own_schema: str  #: of Lockstep's own tables
     upserts: bool  #: the sink replaces rows by key
 
     @property
     def where(self) -> str:
-        return str(self.database.where)
+        return self.database.where
 
     @property
     @abstractmethod
@@ -214,7 +215,7 @@ class Dialect(ABC):
         as the driver reads it so."""
 
     def query(self, cursor: Cursor, statement: str, values: Sequence[object] = (), **names: Name) -> list[Row]:
-        """The rows of `statement`, in which %s stand for `values` and {name} for `names`."""
+        """The rows of `statement`, with `values` for %s and quoted `names` for {name}."""
         cursor.execute(self.compose(statement, names, has_values=bool(values)), tuple(values) or None)
         return list(cursor.fetchall())
 
@@ -252,7 +253,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def existing_tables(self, cursor: Cursor, *tables: str) -> set[str]:
-        """Those of `tables` that exist in `own_schema`, in one round trip."""
+        """The subset of `tables` that exists in `own_schema`, read in one round trip."""
 
     @abstractmethod
     def other_schemas(self, cursor: Cursor) -> list[str]:
@@ -297,17 +298,20 @@ class Dialect(ABC):
     # --- publishers of the same epoch ---
 
     def lock_out_publishers(self, cursor: Cursor, epoch: SinkEpoch) -> bool:
-        """Become the only publisher, where a lock tells so; False if another one works, or has an equal or higher
-        token. One of a lower token that makes no progress is ended."""
+        """Become the only publisher, where the database has a lock for it.
+
+        False if another one works, or has an equal or higher token. One of a lower token that makes no progress is
+        ended.
+        """
         return True
 
     def publisher(self, epoch: SinkEpoch) -> object:
-        """The session that has inserted the epoch's marker, and its progress, where that shows who publishes."""
+        """The session that has inserted the epoch's marker, and its progress, where publishers are found by it."""
         return None
 
     def is_publishing(self, before: object, epoch: SinkEpoch) -> bool:
-        """After the marker was locked: True if the publisher has an equal or higher token, or has made progress since
-        `before`, an answer of `publisher`."""
+        """True if the publisher that holds the marker has an equal or higher token, or has made progress since
+        `before`, an earlier result of `publisher`."""
         return False
 
     @abstractmethod
@@ -316,13 +320,13 @@ class Dialect(ABC):
 
     @abstractmethod
     def lock_holders(self, epoch: SinkEpoch) -> str:
-        """Who else works on this epoch, for a message."""
+        """Sessions and branches of other executions of this epoch, for a message."""
 
     # --- prepared branches: prepared transactions, XA ---
 
     def require_room(self, cursor: Cursor) -> tuple[str, int] | None:
-        """See `OpenSink.room`. Raises `PreflightRefused` where the server prepares nothing, and `TargetFull` where it
-        has no room for one more."""
+        """The server's room for prepared branches, see `OpenSink.room`. Raises `PreflightRefused` where it prepares
+        nothing, and `TargetFull` where it has no room for one more."""
         return None
 
     @abstractmethod
@@ -354,7 +358,7 @@ class Dialect(ABC):
         if the branch is gone. Raises `TryAgain`, `PublishBlocked`, `SinkUnavailable`."""
 
     def require_gone(self, handle: str, error: Exception) -> None:
-        """After the connection broke in mid-statement: raise `TryAgain` unless the branch is gone."""
+        """Raise `TryAgain` unless the branch is gone, after the connection broke in mid-statement."""
         self.database.close()
         try:
             pending = self.is_pending(handle)
@@ -434,7 +438,7 @@ class Dialect(ABC):
         epoch_column: str | None,
         epoch: int,
     ) -> RowEncoding:
-        """How rows of `schema` are sent into a table with these columns, which were compared with it."""
+        """The encoding of `schema` for a table with these columns, which were compared with it."""
 
     def accepts_fitting_rows(self, cursor: Cursor, relation: Relation, names: Sequence[str]) -> bool:
         """True if nothing of the table could refuse or change a row of these columns whose types fit: no constraint,

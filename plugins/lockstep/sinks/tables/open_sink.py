@@ -58,8 +58,8 @@ class OpenTableSink(OpenSink):
     def require_replaceable(self) -> None:
         if self._shared:
             raise PreflightRefused(
-                f"sink {self.name}: what it has shown can't be replaced: others may write to its tables (shared=True), "
-                "and epochs of two pipelines have the same numbers"
+                f"sink {self.name}: its rows can't be replaced: other sinks may write to its tables (shared=True), and "
+                "epochs of two pipelines have the same numbers"
             )
         reading = self._database.transaction("looking at what is to be replaced", rejected=PreflightRefused)
         with reading as cursor:
@@ -105,7 +105,7 @@ class OpenTableSink(OpenSink):
         self._target.settle_replaced(transaction, batches.output, CrashPoint.PUBLISH_AFTER_REMOVAL, decided=True)
 
     def disclaim(self) -> None:
-        with self._database.transaction("letting the tables go") as cursor:
+        with self._database.transaction("disowning the tables") as cursor:
             self._target.own.disclaim(cursor)
 
     # --- proof and verification ---
@@ -186,12 +186,10 @@ class TwoPhaseTableSink(TwoPhaseCommitSink, OpenTableSink):
         return self._adds_columns
 
     def preflight(self, schemas: Mapping[str, pa.Schema] | None) -> None:
+        """Refuses also a unique key where columns are added: rows that are only tried don't hold their keys."""
         super().preflight(schemas)
-        if schemas is not None and self._adds_columns and not self.replaces:
-            self._require_no_keys(schemas)
-
-    def _require_no_keys(self, schemas: Mapping[str, pa.Schema]) -> None:
-        """Rows that are only tried don't keep other epochs from taking their keys. Raises `PreflightRefused`."""
+        if schemas is None or not self._adds_columns or self.replaces:
+            return
         with self._database.transaction("looking for unique keys", rejected=PreflightRefused) as cursor:
             for output, table in self._target.outputs.items():
                 for key in table.unique_keys(cursor, schemas[output]):
@@ -244,7 +242,7 @@ class TwoPhaseTableSink(TwoPhaseCommitSink, OpenTableSink):
         return Txn(self.name, epoch.id, epoch.token, epoch.manifest_hash[:12], self._dialect.handle(epoch))
 
     def begin_early(self, epoch: SinkEpoch, schemas: Mapping[str, pa.Schema]) -> EarlyTransaction | None:
-        """None where other transactions would wait for the uncommitted rows as long as the job takes."""
+        """Returns None where other transactions would wait for the uncommitted rows as long as the job takes."""
         if self._adds_columns:
             return None
         with self._database.transaction("looking for keys and triggers") as cursor:
@@ -314,7 +312,15 @@ class TwoPhaseTableSink(TwoPhaseCommitSink, OpenTableSink):
 
     def write_again(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> bool:
         try:
-            return self._write_again(epoch, wal)
+            with self._markers.session(epoch) as transaction:
+                if not transaction.claimed:
+                    return False
+                reach(CrashPoint.PUBLISH_AFTER_MARKER)
+                self._begin_to_send(transaction)
+                for batches in wal:
+                    self._send_output(transaction, batches)
+                self._markers.commit_checkpoint(epoch, transaction)
+            return True
         except KeysHeld:
             if epoch.interval is None:  # later epochs of a cursor wait for this one, which waits for their keys
                 self._roll_back_others(epoch, later=True)
@@ -326,21 +332,10 @@ class TwoPhaseTableSink(TwoPhaseCommitSink, OpenTableSink):
             if txn.epoch > epoch.id if later else txn.epoch != epoch.id:
                 self._branches.roll_back(txn.handle)
 
-    def _write_again(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> bool:
-        with self._markers.session(epoch) as transaction:
-            if not transaction.claimed:
-                return False
-            reach(CrashPoint.PUBLISH_AFTER_MARKER)
-            self._begin_to_send(transaction)
-            for batches in wal:
-                self._send_output(transaction, batches)
-            self._markers.commit_checkpoint(epoch, transaction)
-        return True
-
 
 @dataclass
 class _EarlyBranch:
-    """See `EarlyTransaction`."""
+    """Implements `EarlyTransaction`."""
 
     sink: TwoPhaseTableSink
     transaction: MarkerTransaction

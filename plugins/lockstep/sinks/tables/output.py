@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 
 from lockstep.errors import LockstepError, PreflightRefused, SinkRejected, TargetUnreadable
 from lockstep.sinks.tables.dialect import Cursor
-from lockstep.sinks.tables.load import TableLoad, TableUpsert
-from lockstep.sinks.tables.output_table import OutputTable, TargetTable
+from lockstep.sinks.tables.load import OutputTable, TableLoad, TableUpsert, TargetTable
 from lockstep.sinks.tables.own_tables import Owner, OwnTables
 from lockstep.sinks.tables.upserts import DELETED_COLUMN, ORDER_COLUMN, OnMissing, Order
 from lockstep.sinks.values import Batches, EpochCut, ReadCut, Replaced, RowStatus, SinkEpoch
@@ -24,7 +23,7 @@ _COUNT_ROWS = "SELECT {column}, {order}, COUNT(*) FROM {table} GROUP BY {column}
 
 
 class RowCount(NamedTuple):
-    """How many rows of an upserted table have this epoch and this order."""
+    """Number of rows of an upserted table with this epoch and this order."""
 
     epoch: int
     order: int
@@ -90,8 +89,8 @@ class TableOutput(OutputTable):
         return load if self.upserts is None else TableUpsert(load, self.upserts, epoch)
 
     def standing(self, epoch: SinkEpoch, sealed: Batches) -> RowStatus:
-        """See `OpenSink.standing`; only for upserts. Copies the sealed rows to the server, compares them there, and
-        rolls back."""
+        """Copy the sealed rows to the server, compare them there, and roll back. Only for upserts; see
+        `OpenSink.standing`."""
         writer = replace(self, adds_columns=False).writer(epoch, SinkRejected)
         assert isinstance(writer, TableUpsert)
         connection = self.dialect.connect("verify")
@@ -104,8 +103,8 @@ class TableOutput(OutputTable):
             self.dialect.close(connection)
 
     def read(self, epoch: int, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The epoch's rows as the output had them. Raises `PreflightRefused` for a table whose rows don't tell their
-        epoch, or that has changed."""
+        """The epoch's rows as the output had them. Raises `PreflightRefused` for a table without an epoch
+        column, or that has changed."""
         with self.dialect.database.transaction(f"reading table {self.relation}") as cursor:
             table, owners = self.find(cursor), self.own.other_owners(cursor, self.relation)
         column = self._find_epoch_column(table, owners)
@@ -129,23 +128,20 @@ class TableOutput(OutputTable):
         upserts = self.upserts
         if upserts is not None and upserts.order is Order.COLUMN:
             raise PreflightRefused(
-                f"{self.where}: rows of table {self.relation} can't be replaced: which is newer column "
-                f"{upserts.order_column} says, and of two with the same order the epoch's number; an epoch that takes "
-                "another's place has a larger number than those of later ranges, and would replace their rows"
+                f"{self.where}: rows of table {self.relation} can't be replaced: newer rows are chosen by "
+                f"column {upserts.order_column}, and among rows with the same order by the epoch's number; a replacing "
+                "epoch has a larger number than epochs of later ranges, and would replace their rows"
             )
         if (table := self.find(cursor)) is not None:
             column = self._find_epoch_column(table, self.own.other_owners(cursor, self.relation))
             if upserts is None or (upserts.on_missing is OnMissing.DELETE and upserts.deleted is None):
-                self._require_deletable(cursor, column)
-
-    def _require_deletable(self, cursor: Cursor, column: str) -> None:
-        self.dialect.require_may_delete(cursor, self.relation, column)
-        if referring := self.dialect.referring_tables(cursor, self.relation):
-            raise PreflightRefused(
-                f"{self.where}: rows of table {self.relation} can't be replaced: foreign keys of "
-                f"{', '.join(referring)} refer to it, so rows there would be deleted with them, or keep them from "
-                "being deleted"
-            )
+                self.dialect.require_may_delete(cursor, self.relation, column)
+                if referring := self.dialect.referring_tables(cursor, self.relation):
+                    raise PreflightRefused(
+                        f"{self.where}: rows of table {self.relation} can't be replaced: foreign keys of "
+                        f"{', '.join(referring)} refer to it, so rows there would be deleted with them, or keep them "
+                        "from being deleted"
+                    )
 
     @property
     def keeps_replaced(self) -> bool:
@@ -164,32 +160,33 @@ class TableOutput(OutputTable):
         return _fault_of_removal(replaced) if rows != sealed and self._has_rows(cursor, column, replaced.id) else ""
 
     def check_replaced(self, cursor: Cursor, epoch: SinkEpoch, replaced: Replaced) -> str:
-        """Of upserts, before the new rows are sent: why a replaced epoch's rows can't be identified, or ""."""
+        """Check an upserted table before the new rows are sent; returns why a replaced epoch's rows can't be
+        identified, or ""."""
         assert self.upserts is not None
         keep = self.upserts.on_missing is OnMissing.KEEP
         if not keep and not self.own.has_brought(cursor, replaced.id, self.relation):
             return (
-                f"nothing says that epoch {replaced.id} has brought its rows there by key, so nobody can tell which "
-                "they are: they went into another table"
+                f"epoch {replaced.id} has recorded no keys for this table, so its rows can't be identified: they went "
+                "into another table"
             )
         counts, order = self._count_rows(cursor, self._own_epoch_column(cursor)), self.upserts.order_of(epoch)
         own = [count for count in counts if count.epoch == replaced.id]
         if fault := _fault_of_number(sum(count.rows for count in own), replaced, replaced.rows.get(self.output)):
             return fault
         if any(order is None or count.order > order for count in own):
-            return f"rows of epoch {replaced.id} have a larger order than epoch {epoch.id}, and would stay in its place"
+            return f"rows of epoch {replaced.id} have a larger order than epoch {epoch.id}, and would remain"
         same_order = {count.epoch: count.rows for count in counts if count.order == order}
         foreign = [] if keep else self.own.without_marker(cursor, same_order.keys())
         if not foreign:
             return ""
         return (
             f"{sum(same_order[number] for number in foreign)} rows have the order of epoch {replaced.id} and a number "
-            f"that no epoch of this sink has ({', '.join(map(str, foreign[:3]))}), so nobody can tell whether it wrote "
-            "them: was the epoch column added after they were there? Give them its number, or say on_missing='keep'"
+            f"that no epoch of this sink has ({', '.join(map(str, foreign[:3]))}), so they may or may not be its rows: "
+            "was the epoch column added after they were written? Give them its number, or say on_missing='keep'"
         )
 
     def settle(self, cursor: Cursor, epoch: SinkEpoch, replaced: Replaced) -> str:
-        """Of upserts, after the new rows were sent: treat the remaining rows of a replaced epoch as `OnMissing` says.
+        """Treat the remaining rows of a replaced epoch as `OnMissing` says, after the new rows were upserted.
 
         Returns why that can't be done, or "".
         """
@@ -217,7 +214,7 @@ class TableOutput(OutputTable):
         return bool(exists)
 
     def _make_tombstones(self, cursor: Cursor, column: str, epoch: int) -> int:
-        """Returns how many rows of the epoch were none before."""
+        """Returns the number of the epoch's rows that were none before."""
         names = {"column": column, "deleted": DELETED_COLUMN}
         return self.dialect.change(cursor, _DELETE_BY_TOMBSTONE, (epoch,), table=self.relation, **names)
 
@@ -228,8 +225,8 @@ class TableOutput(OutputTable):
     # --- readers ---
 
     def cut(self, epochs: EpochCut) -> ReadCut:
-        """The rows of these epochs. Raises `TargetUnreadable` where rows don't tell their epoch, or newer rows have
-        replaced them."""
+        """The rows of these epochs. Raises `TargetUnreadable` where the table has no epoch column, or newer rows
+        have replaced them."""
         if self.upserts is not None:
             raise TargetUnreadable(
                 f"{self.where}: in table {self.relation} newer rows replace older ones: what it showed as of an epoch "
@@ -248,13 +245,13 @@ class TableOutput(OutputTable):
         return self._find_epoch_column(self.find(cursor), self.own.other_owners(cursor, self.relation))
 
     def _find_epoch_column(self, table: TargetTable | None, owners: Sequence[Owner]) -> str:
-        """The column that tells whose rows are which. Raises `PreflightRefused` if there is none."""
+        """The column with the epoch of each row. Raises `PreflightRefused` if there is none."""
         if table is None:
             raise PreflightRefused(f"{self.where}: table {self.relation} does not exist any more")
         if table.epoch_column is None:
             raise PreflightRefused(
-                f"{self.where}: table {self.relation} has no column {self.epoch_column}, so nobody can tell whose "
-                "rows are which; add it (bigint) to verify epochs from then on"
+                f"{self.where}: table {self.relation} has no column {self.epoch_column}, so its rows "
+                "can't be assigned to epochs; add it (bigint) to verify epochs from then on"
             )
         if owners:
             raise PreflightRefused(
@@ -270,21 +267,21 @@ def _fault_of_number(rows: int, replaced: Replaced, sealed: int | None) -> str:
     if sealed is None or rows <= sealed:
         return ""
     return (
-        f"{rows} rows have the number of epoch {replaced.id}, which brought {sealed}: the others are somebody else's, "
-        "a former owner's for instance, and would be taken away with them; give those another number, or null"
+        f"{rows} rows have the number of epoch {replaced.id}, which brought {sealed}: the others belong to another "
+        "writer, a former owner for example, and would be deleted with them; give those another number, or null"
     )
 
 
 def _fault_of_removal(replaced: Replaced) -> str:
     return (
-        f"rows of epoch {replaced.id} are there still when they were taken away: a trigger or a rule of the table "
-        "keeps them, and readers would see them beside those that take their place"
+        f"rows of epoch {replaced.id} are still there after they were deleted: a trigger or a rule of the table "
+        "keeps them, and readers would see them besides the rows that replace them"
     )
 
 
 def _fault_of_missing(rows: int, epoch: SinkEpoch, replaced: Replaced) -> str:
     return (
-        f"{rows} rows of epoch {replaced.id} have keys that epoch {epoch.id}, which takes its place, has no row of, "
-        "and what those keys had before is gone: say on_missing='delete' in the sink, and they are deleted, or "
-        "on_missing='keep', and they stay"
+        f"{rows} rows of epoch {replaced.id} have keys that epoch {epoch.id}, which replaces it, lacks, and the "
+        "earlier rows of those keys are lost: say on_missing='delete' in the sink to delete them, or on_missing='keep' "
+        "to keep them"
     )

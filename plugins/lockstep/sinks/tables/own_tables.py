@@ -117,10 +117,16 @@ class OwnTables:
         related = {output: dialect.related_tables(cursor, relation) for output, relation in stored.items()}
         _require_distinct(self._sink, stored, related)
         for output, relation in stored.items():
-            for other in self._owners(cursor, related[output]):
-                foreign = (other.deployment, other.pipeline) != self.dialect.owner_key[:2]
-                if dialect.upserts or (foreign and not (shared and other.shared)):
-                    raise self._owned_by_other(relation, other)
+            for owner in self._owners(cursor, related[output]):
+                foreign = (owner.deployment, owner.pipeline) != dialect.owner_key[:2]
+                if dialect.upserts or (foreign and not (shared and owner.shared)):
+                    share = "" if dialect.upserts else " say shared=True in both,"
+                    raise TargetOwned(
+                        f"sink {self._sink}: table {relation} belongs to sink {owner.sink} of pipeline "
+                        f"{owner.pipeline}, deployment {owner.deployment}; write elsewhere,{share} give a renamed sink "
+                        f"its name back, or delete its row of {owner.schema}.{TARGETS} if that pipeline is gone"
+                        f"{AS_OLD_ROWS if dialect.upserts else ''}"
+                    )
             key, targets = (str(relation), *self.dialect.owner_key), self.table(TARGETS)
             rows = dialect.query(cursor, _SELECT_SHARED, key, targets=targets)
             if rows != [(shared,)]:  # most preflights find the row, and write nothing
@@ -164,14 +170,6 @@ class OwnTables:
             for deployment, pipeline, sink, shared in rows:
                 owners.append(Owner(str(deployment), str(pipeline), str(sink), bool(shared), schema))
         return owners
-
-    def _owned_by_other(self, relation: Relation, other: Owner) -> TargetOwned:
-        share = "" if self.dialect.upserts else " say shared=True in both,"
-        return TargetOwned(
-            f"sink {self._sink}: table {relation} belongs to sink {other.sink} of pipeline {other.pipeline}, "
-            f"deployment {other.deployment}; write elsewhere,{share} give a renamed sink its name back, or delete its "
-            f"row of {other.schema}.{TARGETS} if that pipeline is gone{AS_OLD_ROWS if self.dialect.upserts else ''}"
-        )
 
     # --- the database's id ---
 
@@ -242,7 +240,7 @@ class OwnTables:
     def newest_markers(self, cursor: Cursor) -> list[Marker]:
         """The marker with the largest epoch and, of those with a range, the one with the largest token; also those of
         `other_sinks`, where they are larger."""
-        own, *others = (
+        own, *of_other_sinks = (
             [
                 marker
                 for query in (_LARGEST_EPOCH, _YOUNGEST)
@@ -250,7 +248,7 @@ class OwnTables:
             ]
             for sink in (self._sink, *self.other_sinks(cursor))
         )
-        candidates = [*own, *(marker for markers in others for marker in markers)]
+        candidates = [*own, *(marker for markers in of_other_sinks for marker in markers)]
         if not candidates:
             return []
         largest = max(candidates, key=lambda marker: marker.epoch), max(candidates, key=lambda marker: marker.token)
@@ -289,7 +287,7 @@ class OwnTables:
         return bool(self.dialect.query(cursor, _KEYS_OF_EPOCH, values, keys=self.table(KEYS)))
 
     def without_marker(self, cursor: Cursor, epochs: Collection[int]) -> list[int]:
-        """Those of `epochs` that the sink has no marker of."""
+        """The subset of `epochs` without a marker of this sink."""
         if not epochs:
             return []
         values = (*self.dialect.owner_key, tuple(epochs))
@@ -297,7 +295,7 @@ class OwnTables:
         return sorted({*epochs} - {int(epoch) for (epoch,) in rows})
 
     def missing_keys(self, cursor: Cursor, relation: Relation) -> int:
-        """How many keys fewer `relation` has than its epochs have added; in one snapshot."""
+        """Number of keys that epochs have added to `relation` and it lacks now; in one snapshot."""
         values, names = (*self.dialect.owner_key, str(relation)), {"keys": self.table(KEYS), "table": relation}
         [(missing,)] = self.dialect.query(cursor, _COUNT_MISSING_KEYS, values, **names)
         return int(missing)
@@ -316,10 +314,10 @@ class OwnTables:
 
 def _require_distinct(sink: str, tables: Mapping[str, Relation], related: Mapping[str, Set[str]]) -> None:
     """Raise `PreflightRefused` where two outputs go into one table, or into a table and a part of it."""
-    for one, two in combinations(tables, 2):
-        if str(tables[two]) in related[one]:
-            part = "" if tables[one] == tables[two] else f", of which {tables[two]} is a part"
+    for first, second in combinations(tables, 2):
+        if str(tables[second]) in related[first]:
+            part = "" if tables[first] == tables[second] else f", of which {tables[second]} is a part"
             raise PreflightRefused(
-                f"sink {sink}: outputs {one} and {two} go into one table, {tables[one]}{part}, as the server reads "
-                "their names: give each output a table of its own"
+                f"sink {sink}: outputs {first} and {second} go into one table, {tables[first]}{part}, as the server "
+                "reads their names: give each output a table of its own"
             )

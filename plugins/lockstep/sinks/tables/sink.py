@@ -87,7 +87,7 @@ class TableSink(Sink):
             raise InvalidPipeline(f"sink {self.name}: give each output a table of its own, and at least one")
 
     def _spelled(self, table: str) -> str:
-        """How the plan names a table that was given as `table`."""
+        """The plan's name of a table that was given as `table`."""
         return table
 
     def _relation(self, table: str, schema: str | None = None) -> Relation:

@@ -124,9 +124,16 @@ class TableTarget:
         for _ in range(TRIES):
             transaction = self.begin(epoch, handle)
             if self._insert_marker(transaction):
-                if not transaction.claimed:
-                    raise self._already_published(epoch)
-                return transaction
+                if transaction.claimed:
+                    return transaction
+                with self.dialect.database.transaction("looking for the marker") as cursor:
+                    marker = self.own.find_marker(cursor, epoch.id)
+                by = f"manifest {marker.manifest_hash[:12]}, token {marker.token}" if marker else "another execution"
+                raise LedgerConflict(
+                    f"{self.dialect.where}: epoch {epoch.id} is published already, by {by}, although this execution "
+                    f"(manifest {epoch.manifest_hash[:12]}, token {epoch.token}) precedes the decision: either it was "
+                    "superseded, or the ledger is older than the target"
+                )
             self.branches.terminate_stale_sessions(epoch)
         raise self._marker_locked(epoch)
 
@@ -174,18 +181,8 @@ class TableTarget:
 
     def _marker_locked(self, epoch: SinkEpoch) -> SinkUnavailable:
         return SinkUnavailable(
-            f"{self.dialect.where}: the marker of epoch {epoch.id} stays locked for token {epoch.token}; "
-            f"in the way: {self.dialect.lock_holders(epoch)}; try again"
-        )
-
-    def _already_published(self, epoch: SinkEpoch) -> LedgerConflict:
-        with self.dialect.database.transaction("looking for the marker") as cursor:
-            marker = self.own.find_marker(cursor, epoch.id)
-        publisher = f"manifest {marker.manifest_hash[:12]}, token {marker.token}" if marker else "another execution"
-        return LedgerConflict(
-            f"{self.dialect.where}: epoch {epoch.id} is published already, by {publisher}, although this execution "
-            f"(manifest {epoch.manifest_hash[:12]}, token {epoch.token}) precedes the decision: either it was "
-            "superseded, or the ledger is older than the target"
+            f"{self.dialect.where}: token {epoch.token} can't lock the marker of epoch {epoch.id}; "
+            f"held by: {self.dialect.lock_holders(epoch)}; try again"
         )
 
     # --- rows that are replaced ---
@@ -200,8 +197,8 @@ class TableTarget:
         are removed, too. A marker is inserted for what it lacks, so that a session that was stopped since before the
         decision can't show its rows beside those that replace them.
         """
-        shown = [self._remove(transaction, replaced, removed, decided) for replaced in transaction.epoch.replaced]
-        for earlier in () if all(shown) else transaction.epoch.earlier:
+        are_shown = [self._remove(transaction, replaced, removed, decided) for replaced in transaction.epoch.replaced]
+        for earlier in () if all(are_shown) else transaction.epoch.earlier:
             self._remove(transaction, earlier, removed, decided)
 
     def _remove(self, transaction: MarkerTransaction, replaced: Replaced, removed: CrashPoint, decided: bool) -> bool:
@@ -224,8 +221,8 @@ class TableTarget:
         return is_shown
 
     def _shows_replaced(self, transaction: MarkerTransaction, replaced: Replaced, decided: bool) -> bool:
-        """True if the target has the marker of the replaced epoch; False after inserting it, so that nobody shows the
-        epoch here later. The marker may be absent after the decision, and before it for epochs that are `lacking`."""
+        """True if the target has the marker of the replaced epoch; False after inserting it, so that no session shows
+        the epoch here later. The marker may be absent after the decision, and before it for `lacking` epochs."""
         cursor, epoch = transaction.cursor, transaction.epoch
         as_shown, may_be_absent = _as_shown(replaced, epoch), decided or replaced.id in epoch.lacking
         try:
@@ -243,16 +240,16 @@ class TableTarget:
         if not may_be_absent if marker is None else marker.manifest_hash != replaced.manifest_hash:
             actual = f"manifest {marker.manifest_hash[:12]}" if marker else "no marker of it"
             raise LedgerConflict(
-                f"{self.dialect.where}: epoch {epoch.id} takes the place of epoch {replaced.id}, manifest "
-                f"{replaced.manifest_hash[:12]}; the target holds {actual}: was it restored from a backup?"
+                f"{self.dialect.where}: epoch {epoch.id} replaces epoch {replaced.id}, manifest "
+                f"{replaced.manifest_hash[:12]}; the target has {actual}: was it restored from a backup?"
             )
         return marker is not None
 
     def settle_replaced(
         self, transaction: MarkerTransaction, output: str, removed: CrashPoint, *, decided: bool = False
     ) -> None:
-        """After the rows of an upserted output: remove those of the replaced epochs whose keys the rows don't have, as
-        `OnMissing` says. Raises as `remove_replaced`."""
+        """Treat rows of the replaced epochs whose keys the new rows of an upserted output don't have, as `OnMissing`
+        says. Raises as `remove_replaced`."""
         table = self.outputs[output]
         for replaced in transaction.replaced if table.upserts is not None else ():
             settle = partial(table.settle, transaction.cursor, transaction.epoch, replaced)
@@ -269,7 +266,7 @@ class TableTarget:
     ) -> None:
         """Call `remove`, and raise the fault that it returns."""
         rejected = PublishBlocked if decided else SinkRejected
-        doing = f"taking rows of epoch {replaced.id} away from {table.relation}"
+        doing = f"removing rows of epoch {replaced.id} from {table.relation}"
         with self._closing_on_failure(transaction), self.dialect.database.naming(doing, rejected):
             fault = remove()
         if fault:
@@ -297,25 +294,22 @@ class TableTarget:
 
     @contextmanager
     def _closing_on_failure(self, transaction: MarkerTransaction) -> Iterator[None]:
-        """On `SinkUnavailable` close the transaction; after a lock timeout end this epoch's stale sessions, and raise
-        `KeysHeld` if prepared epochs hold the keys of these rows."""
+        """Close the transaction on `SinkUnavailable`; after a lock timeout also end this epoch's stale sessions, and
+        raise `KeysHeld` if prepared epochs hold the keys of these rows."""
         try:
             yield
         except SinkUnavailable as error:
             transaction.close()
             if self.dialect.database.is_locked_out(error):
                 self.dialect.end_sessions(transaction.epoch)  # a stopped one may hold the same keys
-                self._require_no_holders(transaction.epoch, error)
+                pending = self.dialect.pending() if self.dialect.upserts else []
+                if holders := [txn for txn in pending if txn.epoch != transaction.epoch.id]:
+                    names = ", ".join(f"epoch {txn.epoch} ({txn.handle})" for txn in holders)
+                    raise KeysHeld(
+                        f"{error}; keys of epoch {transaction.epoch.id} are held by what was prepared and not yet "
+                        f"published: {names}; try again when that is published or aborted"
+                    ) from error
             raise
-
-    def _require_no_holders(self, epoch: SinkEpoch, error: SinkUnavailable) -> None:
-        holders = [txn for txn in self.dialect.pending() if txn.epoch != epoch.id] if self.dialect.upserts else []
-        if holders:
-            names = ", ".join(f"epoch {txn.epoch} ({txn.handle})" for txn in holders)
-            raise KeysHeld(
-                f"{error}; keys of epoch {epoch.id} are held by what was prepared and not yet published: {names}; try "
-                "again when that is published or aborted"
-            ) from error
 
     def keep_alive(self, transaction: MarkerTransaction) -> None:
         """Use the session, which the server would end if it were idle. Raises `SinkUnavailable`."""
@@ -347,12 +341,12 @@ class TableTarget:
 
 
 def _as_shown(replaced: Replaced, epoch: SinkEpoch) -> SinkEpoch:
-    """What is written into the marker of an epoch that the target lacks and `epoch` replaces: its range and generation
-    too, or a rebuilt ledger would find a generation without a marker."""
-    shown = SinkEpoch(replaced.id, epoch.token, replaced.manifest_hash, epoch.timestamp, epoch.interval)
+    """The epoch that `epoch` replaces and the target lacks, for a marker: with its range and generation, or a rebuilt
+    ledger would find a generation without a marker."""
+    as_shown = SinkEpoch(replaced.id, epoch.token, replaced.manifest_hash, epoch.timestamp, epoch.interval)
     if epoch.interval is None:
-        return shown
-    return replace(shown, generation=epoch.generation - 1 - [*epoch.replaced, *epoch.earlier].index(replaced))
+        return as_shown
+    return replace(as_shown, generation=epoch.generation - 1 - [*epoch.replaced, *epoch.earlier].index(replaced))
 
 
 class MarkerCommitter(CheckpointCommitter):
@@ -372,7 +366,7 @@ class MarkerCommitter(CheckpointCommitter):
         """Uses the sink's connection."""
 
     def close(self) -> None:
-        """See `open`."""
+        """Leaves the sink's connection open."""
 
     @contextmanager
     def session(self, epoch: SinkEpoch) -> Iterator[MarkerTransaction]:

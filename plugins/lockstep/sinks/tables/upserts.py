@@ -1,14 +1,14 @@
-"""Upserts, as far as they are the same in every database: one row a key, and the newest one stays.
+"""Upserts, in every database: the table has one row a key, the newest one.
 
-How new a row is, the pair (order, epoch) says, compared as two integers. It doesn't depend on when a row is published,
-so epochs may be published in any order, again, or at once, and the table is the same. A delete is a row too (a
-tombstone): older rows that come later don't bring the key back.
+Rows are ordered by the pair (order, epoch), two integers. The pair doesn't depend on when a row is published, so epochs
+may be published in any order, again, or at once, and the table is the same. A delete is a row too (a tombstone): older
+rows that come later don't bring the key back.
 
-Beside the output's columns a table has the epoch column (bigint), `lockstep_order` (bigint) and, where the output has a
-column that says "deleted", `lockstep_deleted` (boolean) in place of that column.
+Besides the output's columns a table has the epoch column (bigint), `lockstep_order` (bigint) and, where the output has
+a column of deletes, `lockstep_deleted` (boolean) in place of that column.
 
-An epoch that takes another one's place has its order, and a larger number. So it replaces that one's rows, and none
-that an epoch of a later range has written meanwhile; what it has no row for is told by `OnMissing`.
+An epoch that replaces another one has its order, and a larger number. So its rows replace that epoch's rows, and none
+that an epoch of a later range has written meanwhile. `OnMissing` says what happens to keys that it lacks.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from lockstep.sinks.values import Batches, SinkEpoch
 
 ORDER_COLUMN = "lockstep_order"
 DELETED_COLUMN = "lockstep_deleted"
-#: what a new owner has to do: rows of the old one's larger epochs would count as newer
+#: instruction for a new owner: rows of the old one's larger epochs would count as newer
 AS_OLD_ROWS = (
     "; then set the table's epoch column to 0 in all rows (where that is the order, lockstep_order too), or empty it"
 )
@@ -42,14 +42,14 @@ _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Mode(StrEnum):
-    """What a sink does with a row whose key the table has."""
+    """Treatment of a row whose key the table has."""
 
-    APPEND = "append"  #: keys mean nothing to the sink: every row is a new one
+    APPEND = "append"  #: the sink ignores keys: every row is a new one
     UPSERT = "upsert"  #: the newer of the two stays
 
 
 class Order(StrEnum):
-    """What says which of two rows is the newer one, before the epoch's number does."""
+    """Origin of a row's order, which is compared before the epoch's number."""
 
     INTERVAL_END = "interval_end"  #: microseconds since 1970; a backfill of an old day is old, whenever it runs
     EPOCH = "epoch"  #: the epoch's number
@@ -57,17 +57,17 @@ class Order(StrEnum):
 
 
 class OnMissing(StrEnum):
-    """What becomes of a row whose epoch was replaced by one that has no row of its key. What stood there before the
-    replaced epoch is gone, so it can't come back."""
+    """Treatment of a row whose epoch is replaced by one without its key. The key's row before the replaced epoch is
+    lost, so it can't be restored."""
 
-    REFUSE = "refuse"  #: the epoch that would take the place isn't decided
+    REFUSE = "refuse"  #: the replacing epoch isn't decided
     DELETE = "delete"  #: it becomes a tombstone; where the table has none, it is deleted
     KEEP = "keep"  #: it stays as it is
 
 
 @dataclass(frozen=True)
 class Upserts:
-    """How a sink tells its rows apart. `order` None: the interval's end, or the epoch's number where it has none."""
+    """Keys and order of a sink's rows. `order` None: the interval's end, or the epoch's number where it has none."""
 
     sink: str
     keys: Mapping[str, tuple[str, ...]]  #: by output
@@ -89,7 +89,7 @@ class Upserts:
         deleted: str | None,
         on_missing: str = OnMissing.REFUSE,
     ) -> Upserts | None:
-        """What the arguments of a sink ask for; None for mode "append". Raises `InvalidPipeline`."""
+        """Upserts from the arguments of a sink; None for mode "append". Raises `InvalidPipeline`."""
         if mode not in tuple(Mode):
             raise InvalidPipeline(f"sink {sink}: mode={mode!r} is neither 'append' nor 'upsert'")
         if on_missing not in tuple(OnMissing):
@@ -98,36 +98,47 @@ class Upserts:
             if key is not None or order is not None or deleted is not None or on_missing != OnMissing.REFUSE:
                 raise InvalidPipeline(f"sink {sink}: key, order, deleted and on_missing need mode='upsert'")
             return None
-        kind, column = _order(sink, order)
-        found = cls(sink, _keys(sink, outputs, key), kind, column, deleted, OnMissing(on_missing))
-        found._check_columns()
-        return found
-
-    def _check_columns(self) -> None:
-        for output, key in self.keys.items():
-            if not key or len(set(key)) != len(key):
-                raise InvalidPipeline(f"sink {self.sink}: key of {output} is {list(key)}: name each column once")
-            odd = {self.order_column, self.deleted, ORDER_COLUMN, DELETED_COLUMN} & set(key)
-            if odd:
-                raise InvalidPipeline(f"sink {self.sink}: {sorted(map(str, odd))} can't be part of the key of {output}")
-        if self.deleted is not None and self.deleted == self.order_column:
-            raise InvalidPipeline(f"sink {self.sink}: {self.deleted} can't be order and deleted at once")
+        by, column = None, None
+        if order is not None and order.startswith(_COLUMN) and order != _COLUMN:
+            by, column = Order.COLUMN, order.removeprefix(_COLUMN)
+        elif order in (Order.INTERVAL_END, Order.EPOCH):
+            by = Order(order)
+        elif order is not None:
+            raise InvalidPipeline(
+                f"sink {sink}: order={order!r} is neither 'interval_end', 'epoch' nor 'column:<name>'"
+            )
+        if not key or isinstance(key, str):
+            raise InvalidPipeline(f"sink {sink}: mode='upsert' needs key=[columns], or a mapping of output to columns")
+        outputs = list(outputs)
+        keys = key if isinstance(key, Mapping) else dict.fromkeys(outputs, key)
+        if set(keys) != set(outputs):
+            raise InvalidPipeline(f"sink {sink}: key is given for {sorted(keys)}, the outputs are {sorted(outputs)}")
+        for output in outputs:
+            columns = keys[output]
+            if not columns or len(set(columns)) != len(columns):
+                raise InvalidPipeline(f"sink {sink}: key of {output} is {list(columns)}: name each column once")
+            if excluded := {column, deleted, ORDER_COLUMN, DELETED_COLUMN} & set(columns):
+                raise InvalidPipeline(f"sink {sink}: {sorted(map(str, excluded))} can't be part of the key of {output}")
+        if deleted is not None and deleted == column:
+            raise InvalidPipeline(f"sink {sink}: {deleted} can't be order and deleted at once")
+        by_output = {output: tuple(keys[output]) for output in outputs}
+        return cls(sink, by_output, by, column, deleted, OnMissing(on_missing))
 
     def arguments(self) -> dict[str, Json]:
-        """The constructor's arguments that give this again; JSON."""
-        told: dict[str, Json] = {
+        """The constructor's arguments that this was made of; JSON."""
+        arguments: dict[str, Json] = {
             "mode": Mode.UPSERT.value,
             "key": {output: list(key) for output, key in self.keys.items()},
             "on_missing": self.on_missing.value,
         }
         if self.order is not None:
-            told["order"] = f"{_COLUMN}{self.order_column}" if self.order is Order.COLUMN else self.order.value
-        return told | ({"deleted": self.deleted} if self.deleted is not None else {})
+            arguments["order"] = f"{_COLUMN}{self.order_column}" if self.order is Order.COLUMN else self.order.value
+        return arguments | ({"deleted": self.deleted} if self.deleted is not None else {})
 
     # --- schemas ---
 
     def faults(self, output: str, schema: pa.Schema) -> list[str]:
-        """Why `schema` can't be upserted, one text a column; empty if it can."""
+        """Reasons why `schema` can't be upserted, one text a column."""
         columns = {field.name: field.type for field in schema}
         needed = [*self.keys[output], *(name for name in (self.order_column, self.deleted) if name is not None)]
         faults = [f"column {name}: the output lacks it" for name in needed if name not in columns]
@@ -143,19 +154,18 @@ class Upserts:
             )
         if self.deleted in columns and not types.is_boolean(columns[self.deleted]):
             faults.append(f"column {self.deleted}: {columns[self.deleted]} can't say what is deleted: take a boolean")
-        taken = {ORDER_COLUMN, DELETED_COLUMN} & (set(columns) - {self.deleted})
-        return faults + [f"column {name}: the sink fills it; rename the output's" for name in sorted(taken)]
+        reserved = {ORDER_COLUMN, DELETED_COLUMN} & (set(columns) - {self.deleted})
+        return faults + [f"column {name}: the sink fills it; rename the output's" for name in sorted(reserved)]
 
     def rename(self, schema: pa.Schema) -> pa.Schema:
-        """`schema` under the table's names: the column that says "deleted" is called `lockstep_deleted` there."""
-        return pa.schema([field.with_name(self._stored_name(field.name)) for field in schema])
+        """`schema` with the table's names: the column of deletes is called `lockstep_deleted` there."""
+        return pa.schema(
+            [field.with_name(DELETED_COLUMN if field.name == self.deleted else field.name) for field in schema]
+        )
 
     def stored_schema(self, schema: pa.Schema) -> pa.Schema:
         """The columns of the table, all but the epoch's."""
         return self.rename(schema).append(pa.field(ORDER_COLUMN, pa.int64(), nullable=False))
-
-    def _stored_name(self, name: str) -> str:
-        return DELETED_COLUMN if name == self.deleted else name
 
     # --- rows ---
 
@@ -178,11 +188,11 @@ class Upserts:
         return (epoch.interval.end - _BEGINNING) // timedelta(microseconds=1)
 
     def stored(self, batches: Batches, epoch: SinkEpoch) -> StoredBatches:
-        """The rows as the table has them."""
+        """The rows with the table's columns."""
         return StoredBatches(self, batches, self.order_of(epoch))
 
     def stored_batch(self, batch: pa.RecordBatch, output: str, order: int | None) -> pa.RecordBatch:
-        """Raises `SinkRejected` for a null in the key, in the order or in what says "deleted"."""
+        """A batch as the table has it. Raises `SinkRejected` for nulls in key, order or the column of deletes."""
         for name in (*self.keys[output], self.order_column, self.deleted):
             if name is not None and batch.column(name).null_count:
                 raise SinkRejected(
@@ -192,20 +202,20 @@ class Upserts:
         orders = int64s(order, batch.num_rows) if order is not None else _as_int64(batch.column(self.order_column))
         return pa.RecordBatch.from_arrays([*batch.columns, orders], schema=self.stored_schema(batch.schema))
 
-    def duplicates(self, output: str, found: Sequence[object]) -> str:
-        """What to say of keys (with the order, where it is a column) that stand twice in one epoch."""
+    def duplicates(self, output: str, values: Sequence[object]) -> str:
+        """Error text for keys (with the order, where it is a column) that one epoch has more than once."""
         twice = "with the same order " if self.order is Order.COLUMN else ""
         key = f"key {', '.join(self.keys[output])}"
-        told = f"{', '.join(map(str, found))} ({key})" if rows_shown() else with_hint(f"a {key}")
+        keys = f"{', '.join(map(str, values))} ({key})" if rows_shown() else with_hint(f"a {key}")
         return (
-            f"sink {self.sink}: output {output}: {told} stands more than once {twice}in this epoch, so nobody can say "
-            f"which row stays: let the transform choose{'' if twice else ', or give order=column:<name>'}"
+            f"sink {self.sink}: output {output}: {keys} occurs more than once {twice}in this epoch, so it is "
+            f"undefined which row stays: let the transform choose{'' if twice else ', or give order=column:<name>'}"
         )
 
 
 @dataclass(frozen=True)
 class StoredBatches:
-    """Satisfies `Batches`: an output's rows under the table's names, with their order."""
+    """An output's rows with the table's names and their order. Satisfies `Batches`."""
 
     upserts: Upserts
     batches: Batches
@@ -228,28 +238,8 @@ class StoredBatches:
             yield self.upserts.stored_batch(batch, self.output, self.order)
 
 
-def _order(sink: str, order: str | None) -> tuple[Order | None, str | None]:
-    if order is None:
-        return None, None
-    if order.startswith(_COLUMN) and order != _COLUMN:
-        return Order.COLUMN, order.removeprefix(_COLUMN)
-    if order in (Order.INTERVAL_END, Order.EPOCH):
-        return Order(order), None
-    raise InvalidPipeline(f"sink {sink}: order={order!r} is neither 'interval_end', 'epoch' nor 'column:<name>'")
-
-
-def _keys(sink: str, outputs: Iterable[str], key: Keys | None) -> dict[str, tuple[str, ...]]:
-    if not key or isinstance(key, str):
-        raise InvalidPipeline(f"sink {sink}: mode='upsert' needs key=[columns], or a mapping of output to columns")
-    outputs = list(outputs)
-    given = key if isinstance(key, Mapping) else dict.fromkeys(outputs, key)
-    if set(given) != set(outputs):
-        raise InvalidPipeline(f"sink {sink}: key is given for {sorted(given)}, the outputs are {sorted(outputs)}")
-    return {output: tuple(given[output]) for output in outputs}
-
-
 def _is_key(dtype: pa.DataType) -> bool:
-    """Types of which every database says alike what is equal."""
+    """True for types whose equality is the same in every database."""
     if types.is_dictionary(dtype):
         return _is_key(dtype.value_type)
     text = types.is_string(dtype) or types.is_large_string(dtype) or types.is_string_view(dtype)
