@@ -139,7 +139,11 @@ class AdoptingSink(OpenSink, Generic[TableVersion]):
         checked, may_be_own, unknown = False, False, 0  # may_be_own: a commit of this call may have written the marker
         for _ in range(self.rounds):
             head = self.load_head()
-            self._require_same_target(head, vote)
+            if (target_id := self.target_of(head)) != vote.target_id:
+                raise TargetChanged(
+                    f"sink {self.name}: the table is {target_id} now, but {vote.target_id} voted: it was recreated, or "
+                    "its path leads to another table; put the old one back, nothing was written"
+                )
             marker = self._proof_in(head, epoch)
             if marker is not None:
                 self.make_durable(head)
@@ -199,13 +203,6 @@ class AdoptingSink(OpenSink, Generic[TableVersion]):
                 )
             return cast(Adoptable, batches)
         raise InvalidPipeline(f"sink {self.name}: the WAL has no output {self.sink.output!r}")
-
-    def _require_same_target(self, head: TableVersion, vote: Vote) -> None:
-        if (target_id := self.target_of(head)) != vote.target_id:
-            raise TargetChanged(
-                f"sink {self.name}: the table is {target_id} now, but {vote.target_id} voted: it was recreated, or its "
-                "path leads to another table; put the old one back, nothing was written"
-            )
 
     def _proof_in(self, head: TableVersion, epoch: SinkEpoch) -> Marker | None:
         """The epoch's marker in this table version, by number or interval. Raises `LedgerConflict`."""

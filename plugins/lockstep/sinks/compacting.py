@@ -345,46 +345,34 @@ def compact(table: CompactingTable[TableVersion], goal: Goal, progress: Progress
     """
     number, head = new_number(), table.load_head()
     last_before = table.last(head)
-    chosen, skipped = _choose(table.files(head), goal)
+    bundles, skipped = _choose(table.files(head), goal)
+    removed, added = list[TableFile](), list[RewrittenFile]()
+    total, done = sum(map(len, bundles)), 0
     try:
-        replacement = _write_all(table, head, number, chosen, skipped, progress)
+        for bundle in bundles:
+            for alike in _of_one_schema(table, head, bundle, skipped):
+                path, rows = f"{table.folder(number)}/part-{len(added):05}.parquet", sum(file.rows for file in alike)
+                added.append(write_anew(table, head, alike, path, rows, lambda batch: batch))
+                removed += alike
+            done += len(bundle)
+            progress(done, total)
     except (OSError, pa.ArrowException) as error:
         raise SinkUnavailable(
             f"sink {table.name}: the table's files can't be rewritten: {' '.join(str(error).split())}; nothing was "
             "changed"
         ) from error
-    if replacement.added:
-        _commit(table, last_before, replacement)
+    if added:
+        _commit(table, last_before, Replacement(number, removed, added))
     return Compaction(
-        table.name,
-        number if replacement.added else None,
-        len(replacement.removed),
-        len(replacement.added),
-        sum(file.bytes for file in replacement.removed),
-        sum(file.bytes for file in replacement.added),
-        sum(file.rows for file in replacement.removed),
-        skipped,
+        sink=table.name,
+        number=number if added else None,
+        files_before=len(removed),
+        files_after=len(added),
+        bytes_before=sum(file.bytes for file in removed),
+        bytes_after=sum(file.bytes for file in added),
+        rows=sum(file.rows for file in removed),
+        kept=skipped,
     )
-
-
-def _write_all(
-    table: CompactingTable[TableVersion],
-    head: TableVersion,
-    number: int,
-    chosen: Sequence[Sequence[TableFile]],
-    skipped: Counter[str],
-    progress: Progress,
-) -> Replacement:
-    removed, added = list[TableFile](), list[RewrittenFile]()
-    total, done = sum(map(len, chosen)), 0
-    for bundle in chosen:
-        for alike in _of_one_schema(table, head, bundle, skipped):
-            path, rows = f"{table.folder(number)}/part-{len(added):05}.parquet", sum(file.rows for file in alike)
-            added.append(write_anew(table, head, alike, path, rows, lambda batch: batch))
-            removed += alike
-        done += len(bundle)
-        progress(done, total)
-    return Replacement(number, removed, added)
 
 
 def fence(table: CompactingTable[TableVersion]) -> TableVersion:

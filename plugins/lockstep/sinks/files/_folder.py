@@ -71,13 +71,23 @@ class FolderTarget(MarkedTarget[Path]):
         self._refuse_symlinks()
         if self.root.exists() and not self.root.is_dir():
             raise PreflightRefused(f"{self.root} is not a folder; give this sink another path")
-        self._make_folders()
-        self._refuse_full()
+        missing = [folder for folder in (self.state, *self.state.parents) if not folder.exists()]
+        self.state.mkdir(parents=True, exist_ok=True)
+        for folder in missing:
+            sync_folder(folder.parent)
+        free = shutil.disk_usage(self.root).free
+        if free < MIN_FREE_BYTES:
+            raise TargetFull(
+                f"{self.root} has {free >> 20} MB free, needed are {MIN_FREE_BYTES >> 20} MB: free space, try again"
+            )
         if not self._target.exists():
             with suppress(FileNotFoundError):  # a concurrent claimer deleted the draft
                 create_by(self._temporary_path(self._target.parent), self._target, self._new_target())
         self.require()
-        self._try_links()
+        for folder in {self.root, self.root / STATE, self.state}:  # can hard links be created?
+            link_new(self._target, self._temporary_path(folder))
+            for trial in folder.glob(f"{STATE}-{owner_hash(self.owner)}~{'[0-9a-f]' * 8}"):  # of killed processes, too
+                trial.unlink(missing_ok=True)
 
     def require(self) -> str:
         self._refuse_symlinks()
@@ -98,12 +108,6 @@ class FolderTarget(MarkedTarget[Path]):
             self._target.unlink(missing_ok=True)
             sync_folder(self._target.parent)
 
-    def _make_folders(self) -> None:
-        missing = [folder for folder in (self.state, *self.state.parents) if not folder.exists()]
-        self.state.mkdir(parents=True, exist_ok=True)
-        for folder in missing:
-            sync_folder(folder.parent)
-
     @property
     def _target(self) -> Path:
         return self.root / STATE / _TARGET
@@ -112,20 +116,6 @@ class FolderTarget(MarkedTarget[Path]):
         real = os.path.realpath(self.state)
         if real != str(self.state):
             raise PreflightRefused(f"{self.state} leads through a symlink to {real}: give the sink its real path")
-
-    def _refuse_full(self) -> None:
-        free = shutil.disk_usage(self.root).free
-        if free < MIN_FREE_BYTES:
-            raise TargetFull(
-                f"{self.root} has {free >> 20} MB free, needed are {MIN_FREE_BYTES >> 20} MB: free space, try again"
-            )
-
-    def _try_links(self) -> None:
-        """Test that hard links can be created in all folders, and delete those that a killed process left."""
-        for folder in {self.root, self.root / STATE, self.state}:
-            link_new(self._target, self._temporary_path(folder))
-            for passing in folder.glob(f"{STATE}-{owner_hash(self.owner)}~{'[0-9a-f]' * 8}"):
-                passing.unlink(missing_ok=True)
 
     def _temporary_path(self, folder: Path) -> Path:
         """A temporary path whose name has the owner, the only one to delete it."""

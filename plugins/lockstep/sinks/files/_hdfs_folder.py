@@ -67,18 +67,15 @@ class HdfsTarget(MarkedTarget[str]):
             raise PreflightRefused(f"{self.place} is not a folder; give this sink another path")
         self._files.make_folder(f"{self._state}/{_PENDING}")
         if self._files.find(self._target) is None:
-            self._create_target()
+            try:
+                self._files.create(self._target, self._new_target(), self._path_in(f"_target~{secrets.token_hex(8)}"))
+            except OSError:  # a concurrent claimer may have deleted the draft
+                if self._files.find(self._target) is None:
+                    raise
         self.require()
         for entry in list(self._files.children(self._path_in(""))):
             if not entry.is_folder:
                 self._files.delete(entry.path)
-
-    def _create_target(self) -> None:
-        try:
-            self._files.create(self._target, self._new_target(), self._path_in(f"_target~{secrets.token_hex(8)}"))
-        except OSError:  # a concurrent claimer may have deleted the draft
-            if self._files.find(self._target) is None:
-                raise
 
     def require(self) -> str:
         try:

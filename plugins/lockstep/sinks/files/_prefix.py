@@ -113,7 +113,8 @@ class PrefixTarget(MarkedTarget[str]):
 
         def keep(name: str, rows: int, file: HashedFile) -> PublishedFile:
             digest = file.finish(sync=False)
-            fact = PublishedFile(_with_hash(name, digest), rows, file.size, digest)
+            stem, _, suffix = name.rpartition(".")
+            fact = PublishedFile(f"{stem}-{digest[:_HASH]}.{suffix}", rows, file.size, digest)
             path = self._path_in(folder, fact.pending)
             self._require_keys(fact.name, path)
             self._etags[path] = self._store.put_file(path, file.path)
@@ -308,18 +309,13 @@ class PrefixTarget(MarkedTarget[str]):
 
 def published(store: ObjectStore) -> list[str]:
     """Files of every marker below the store's address, by epoch. Raises `OutcomeUnknown`, OSError."""
-    folders = [STATE, *_folders_below(store, f"{STATE}/shared", 3)]
-    objects: list[Found] = [entry for folder in folders for entry in store.children(folder).objects]
+    folders = [f"{STATE}/shared"]
+    for _ in range(3):
+        folders = [inner for outer in folders for inner in store.children(outer).folders]
+    objects: list[Found] = [entry for folder in (STATE, *folders) for entry in store.children(folder).objects]
     markers = [entry.path for entry in objects if marked_epoch(_name(entry.path)) is not None]
     listings = filter(None, _in_parallel(lambda path: _marker_at(store, path), markers))
     return [f"{store.address.scheme}://{store.key_of(name)}" for name in published_names(listings)]
-
-
-def _folders_below(store: ObjectStore, folder: str, levels: int) -> list[str]:
-    outer_folders = [folder]
-    for _ in range(levels):
-        outer_folders = [inner for outer in outer_folders for inner in store.children(outer).folders]
-    return outer_folders
 
 
 def _marker_at(store: ObjectStore, path: str) -> EpochFiles | None:
@@ -338,11 +334,6 @@ def _in_parallel(call: Callable[[T], R], items: Sequence[T]) -> list[R]:
         return [call(item) for item in items]
     with ThreadPoolExecutor(PARALLEL) as pool:
         return list(pool.map(call, items))
-
-
-def _with_hash(name: str, digest: str) -> str:
-    stem, _, suffix = name.rpartition(".")
-    return f"{stem}-{digest[:_HASH]}.{suffix}"
 
 
 def _name(path: str) -> str:

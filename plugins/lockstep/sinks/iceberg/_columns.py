@@ -39,7 +39,13 @@ def schema_faults(metadata: TableMetadata, schema: pa.Schema, *, adds: bool) -> 
     except (ValueError, TypeError, UnsupportedPyArrowTypeException) as error:
         return [f"Iceberg lacks a type for it: {_line(error)}"]
     columns = {field.name: field for field in metadata.schema().fields}
-    faults = [*_spelled_alike([*columns, *schema.names]), *_missing_required(metadata.schema(), schema)]
+    faults, spellings = list[str](), dict[str, str]()
+    for name in (*columns, *schema.names):
+        if (first := spellings.setdefault(name.lower(), name)) != name:
+            faults.append(f"columns {first} and {name} differ by case alone, which Spark can't distinguish")
+    for name, column in columns.items():
+        if column.required and name not in schema.names:
+            faults.append(f"the table requires a column {name}, which the output lacks")
     for field in incoming.fields:
         if field.name in columns:
             faults += _differences(columns[field.name], field, schema.field(field.name), metadata)
@@ -92,22 +98,15 @@ def _has_id(field: pa.Field) -> bool:
     return ID_KEY in (field.metadata or {}) or any(map(_has_id, nested))
 
 
-def _missing_required(table: Schema, schema: pa.Schema) -> Iterator[str]:
-    for field in table.fields:
-        if field.required and field.name not in schema.names:
-            yield f"the table requires a column {field.name}, which the output lacks"
-
-
-def _spelled_alike(names: list[str]) -> Iterator[str]:
-    seen: dict[str, str] = {}
-    for name in names:
-        if (first := seen.setdefault(name.lower(), name)) != name:
-            yield f"columns {first} and {name} differ by case alone, which Spark can't distinguish"
-
-
 def _differences(column: NestedField, field: NestedField, arrow: pa.Field, metadata: TableMetadata) -> Iterator[str]:
     if isinstance(column.field_type, PrimitiveType) and isinstance(field.field_type, PrimitiveType):
-        if column.field_type != field.field_type and not _promotes(field, column):
+        try:
+            fits = column.field_type == field.field_type or (
+                promote(field.field_type, column.field_type) == column.field_type
+            )
+        except ResolveError:
+            fits = False
+        if not fits:
             yield f"column {field.name} is {field.field_type}, the table has {column.field_type}"
         return
     required = arrow.with_nullable(not column.required)
@@ -119,13 +118,6 @@ def _differences(column: NestedField, field: NestedField, arrow: pa.Field, metad
         incoming = None
     if incoming is None or incoming.find_field(field.name).field_type != column.field_type:
         yield f"column {field.name} is {arrow.type}, the table has {column.field_type}"
-
-
-def _promotes(field: NestedField, column: NestedField) -> bool:
-    try:
-        return bool(promote(field.field_type, column.field_type) == column.field_type)
-    except ResolveError:
-        return False
 
 
 def _is_former_name(mapping: NameMapping | None, name: str) -> bool:

@@ -108,28 +108,24 @@ def _faults(metadata: TableMetadata, plan: _Plan, file: SealedDataFile, remedy: 
 def data_files(metadata: TableMetadata, files: Iterable[SealedDataFile]) -> Iterator[DataFile]:
     """The files as a commit adds them; they must have no `faults`."""
     recorded, everything = _Plan.of(metadata, metadata.properties), _Plan.of(metadata, _EVERYTHING)
-    yield from (_data_file(metadata, recorded, everything, file) for file in files)
+    for file in files:
+        yield DataFile.from_args(
+            content=DataFileContent.DATA,
+            file_path=file.uri,
+            file_format=FileFormat.PARQUET,
+            partition=_partition(metadata, everything, file.facts),
+            file_size_in_bytes=file.bytes,
+            sort_order_id=None,
+            spec_id=metadata.default_spec_id,
+            equality_ids=None,
+            key_metadata=None,
+            **_statistics(recorded, file.facts).to_serialized_dict(),
+        )
 
 
 def data_file(metadata: TableMetadata, file: SealedDataFile) -> DataFile:
     [entry] = data_files(metadata, [file])
     return entry
-
-
-def _data_file(metadata: TableMetadata, recorded: _Plan, everything: _Plan, file: SealedDataFile) -> DataFile:
-    statistics = _statistics(recorded, file.facts).to_serialized_dict()
-    return DataFile.from_args(
-        content=DataFileContent.DATA,
-        file_path=file.uri,
-        file_format=FileFormat.PARQUET,
-        partition=_partition(metadata, everything, file.facts),
-        file_size_in_bytes=file.bytes,
-        sort_order_id=None,
-        spec_id=metadata.default_spec_id,
-        equality_ids=None,
-        key_metadata=None,
-        **statistics,
-    )
 
 
 @dataclass(frozen=True)

@@ -136,11 +136,11 @@ class TableMarkers:
         if len(self.whole) < 2 * WHOLE:
             return Folding(added)
         last = max(self.whole)
-        old = sorted((other for other in self.whole.values() if other.epoch != last), key=_age)[:WHOLE]
-        data = json.dumps([other.to_json() for other in sorted(old, key=_epoch)], separators=(",", ":")).encode()
+        old = sorted((entry for entry in self.whole.values() if entry.epoch != last), key=_age)[:WHOLE]
+        data = json.dumps([entry.to_json() for entry in sorted(old, key=_epoch)], separators=(",", ":")).encode()
         folded = self._name(old, data)
         name = f"{self._folded}{folded.first}-{folded.last}-{folded.sha256[:12]}"
-        removals = tuple(f"{self._marker}{other.epoch}" for other in old)
+        removals = tuple(f"{self._marker}{entry.epoch}" for entry in old)
         return Folding({**added, name: json.dumps(asdict(folded))}, removals, (folded.path, data))
 
     def _name(self, old: list[EpochMarker], data: bytes) -> FoldedMarkers:

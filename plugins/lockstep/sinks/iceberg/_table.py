@@ -78,15 +78,15 @@ class ReplaceFiles(OverwriteFiles):
 class _Building(Transaction):
     """Caches the metadata for a list of updates: pyiceberg copies every snapshot on each access."""
 
-    _known: tuple[tuple[TableUpdate, ...], TableMetadata] | None = None
+    _cached: tuple[tuple[TableUpdate, ...], TableMetadata] | None = None
 
     @property
     def table_metadata(self) -> TableMetadata:
         if not self._updates:
             return self._table.metadata
-        if self._known is None or self._known[0] is not self._updates:
-            self._known = (self._updates, super().table_metadata)
-        return self._known[1]
+        if self._cached is None or self._cached[0] is not self._updates:
+            self._cached = (self._updates, super().table_metadata)
+        return self._cached[1]
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,10 @@ class LakeTable:
 
     def create(self, schema: pa.Schema, location: str, partition_by: Sequence[str]) -> Table:
         """Create the table with this owner, or load it if it was created concurrently. Raises `PreflightRefused`."""
-        iceberg_schema = assign_fresh_schema_ids(_unnumbered(schema, self.who))
+        try:
+            iceberg_schema = assign_fresh_schema_ids(_pyarrow_to_schema_without_ids(schema))
+        except (ValueError, TypeError, UnsupportedPyArrowTypeException) as error:
+            raise PreflightRefused(f"{self.who}: Iceberg lacks a type for a column: {error}") from error
         spec = partition_spec(iceberg_schema, partition_by, self.who) if partition_by else UNPARTITIONED_PARTITION_SPEC
         properties = {
             **_CREATED,
@@ -233,32 +236,38 @@ class LakeTable:
             transaction.set_properties({TableProperties.DEFAULT_NAME_MAPPING: _mapping(table.schema())})
         _widen(transaction, adoption.columns)
         summary = {"lockstep.pipeline": self.owner.pipeline, "lockstep.sink": self.owner.sink}
-        with self._producer(transaction, table, adoption, {**summary, "lockstep.epoch": str(epoch.id)}) as producer:
+        summary["lockstep.epoch"] = str(epoch.id)
+        snapshot: _SnapshotProducer[Any] = (
+            OverwriteFiles(Operation.OVERWRITE, transaction, table.io, snapshot_properties=summary)
+            if epoch.replaced
+            else transaction._append_snapshot_producer(summary)
+        )
+        with snapshot as producer:
             for data_file in adoption.removed:
                 producer.delete_data_file(data_file)
             for file in data_files(transaction.table_metadata, [*adoption.files, *adoption.rewritten]):
                 producer.append_data_file(file)
-        counts, replaced = (len(adoption.files), adoption.rows), tuple(old_epoch.id for old_epoch in epoch.replaced)
-        identity = (epoch.id, epoch.token, epoch.manifest_hash, epoch.span)
-        marker = EpochMarker(*identity, producer.snapshot_id, *counts, replaced)
+        marker = EpochMarker(
+            epoch.id,
+            epoch.token,
+            epoch.manifest_hash,
+            epoch.span,
+            producer.snapshot_id,
+            len(adoption.files),
+            adoption.rows,
+            tuple(old_epoch.id for old_epoch in epoch.replaced),
+        )
         if adoption.number is not None:
             transaction.set_properties(self.compactions(table).with_done(adoption.number))
         folding = self.markers(table).add(marker)
         if folding.file is not None:
             path, data = folding.file
-            with table.io.new_output(_below(table, path)).create(overwrite=True) as output:  # named by what it holds
+            with table.io.new_output(_below(table, path)).create(overwrite=True) as output:  # its name has its hash
                 output.write(data)
         transaction.set_properties(dict(folding.updates))
         if folding.removals:
             transaction.remove_properties(*folding.removals)
         return transaction
-
-    def _producer(
-        self, transaction: Transaction, table: Table, adoption: Append, summary: dict[str, str]
-    ) -> _SnapshotProducer[Any]:
-        if not adoption.epoch.replaced:
-            return transaction._append_snapshot_producer(summary)
-        return OverwriteFiles(Operation.OVERWRITE, transaction, table.io, snapshot_properties=summary)
 
     # --- compaction ---
 
@@ -361,13 +370,6 @@ def _owner_phrase(owner: SinkName | None) -> str:
 
 def _mapping(schema: Schema) -> str:
     return schema.name_mapping.model_dump_json()
-
-
-def _unnumbered(schema: pa.Schema, who: str) -> Schema:
-    try:
-        return _pyarrow_to_schema_without_ids(schema)
-    except (ValueError, TypeError, UnsupportedPyArrowTypeException) as error:
-        raise PreflightRefused(f"{who}: Iceberg lacks a type for a column: {error}") from error
 
 
 def _below(table: Table, path: str) -> str:
