@@ -208,7 +208,7 @@ def test_a_type_that_can_not_come_back_is_refused_by_column(tmp_path: Path, subt
         ):
             live.preflight({OUTPUT: pa.schema({"id": pa.int64(), "awkward": dtype})})
     twice = pa.schema([("id", pa.int64()), ("id", pa.string())])
-    assert unsupported(FileFormat.PARQUET, twice) == ["column 'id' stands twice"]
+    assert unsupported(FileFormat.PARQUET, twice) == ["column 'id' occurs twice"]
 
 
 @pytest.mark.fault("W7")

@@ -82,14 +82,14 @@ class AdoptingSink(OpenSink, Generic[TableVersion]):
 
     @abstractmethod
     def validate(self, head: TableVersion, epoch: SinkEpoch, output: Adoptable) -> None:
-        """Before commit: check that `adopt` will be able to add these files. Writes nothing.
+        """Check before commit that `adopt` will be able to add these files. Writes nothing.
 
         Files and schema have already been checked against the manifest. Raises `SinkRejected`, `PreflightRefused`.
         """
 
     def require_removable(self, head: TableVersion, epoch: SinkEpoch) -> None:
-        """Before commit: check that the rows of all epochs that `epoch` replaces can be removed from this table
-        version, including older generations that reappeared through a rollback. Writes nothing.
+        """Check before commit that the rows of all epochs that `epoch` replaces can be removed from this table version,
+        including older generations that reappeared through a rollback. Writes nothing.
 
         Raises `PreflightRefused`.
         """
@@ -175,7 +175,7 @@ class AdoptingSink(OpenSink, Generic[TableVersion]):
         )
 
     def _with_all_replaced(self, head: TableVersion, epoch: SinkEpoch) -> SinkEpoch:
-        """`epoch` with every older epoch whose rows this table version may show.
+        """`epoch` with every older epoch that may have rows in this table version.
 
         An epoch without a marker in this version has no rows in it. An epoch that was replaced may have rows again: a
         rollback keeps today's markers, but shows the files of the older version.
@@ -220,7 +220,7 @@ class AdoptingSink(OpenSink, Generic[TableVersion]):
         return []
 
     def abort(self, txn: Txn) -> None:
-        """Nothing to roll back."""
+        """Does nothing: there is nothing to roll back."""
 
     def find_marker(self, epoch: int) -> Marker | None:
         return self.marker_in(self.load_head(), epoch)

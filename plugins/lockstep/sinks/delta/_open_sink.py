@@ -444,7 +444,7 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
             )
 
     def cut(self, epochs: EpochCut) -> list[ReadCut]:
-        """By the epoch column: the versions that showed an epoch are only known as long as the log is kept."""
+        """Cuts by the epoch column: which version first showed an epoch is only known as long as the log is kept."""
         predicate = epochs.predicate(quote_name(self._definition.epoch_column))
         return [ReadCut(self.sink.output, f"delta.{quote_name(self._location.uri)}", predicate)]
 

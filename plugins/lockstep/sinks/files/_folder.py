@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from lockstep.crash import CrashPoint, reach
-from lockstep.errors import OutcomeUnknown, PreflightRefused, TargetChanged, TargetFull, TargetOwned
+from lockstep.errors import PreflightRefused, TargetChanged, TargetFull, TargetOwned
 from lockstep.sinks.durable_file import (
     Damaged,
     create_by,
@@ -46,6 +46,7 @@ from lockstep.sinks.files._target import (
     PublishedFile,
     Write,
     marked_epoch,
+    other_bytes,
     owner_hash,
     published_names,
     read_marker,
@@ -118,7 +119,7 @@ class FolderTarget(MarkedTarget[Path]):
             raise PreflightRefused(f"{self.state} leads through a symlink to {real}: give the sink its real path")
 
     def _temporary_path(self, folder: Path) -> Path:
-        """A temporary path whose name has the owner, the only one to delete it."""
+        """A temporary path named by the owner, which alone deletes it."""
         return folder / f"{STATE}-{owner_hash(self.owner)}~{secrets.token_hex(4)}"
 
     # --- pending transactions ---
@@ -278,20 +279,7 @@ class FolderTarget(MarkedTarget[Path]):
     def _publish_file(self, source: Path, fact: PublishedFile) -> None:
         final = self.root / fact.name
         if not link_new(source, final) and not (os.path.samestat(source.lstat(), final.lstat()) or _holds(final, fact)):
-            raise OutcomeUnknown(
-                f"{final} has other bytes than this publication would put there: an earlier one was interrupted and "
-                "pyarrow has changed since, or other software wrote it. No marker lists it: once no process publishes "
-                "this epoch, move it away and publish again"
-            )
-
-    def refuse_unlisted(self, prefix: str, listing: EpochFiles) -> None:
-        """Ignores folders with a state folder: they are other targets, whose files may have the same names."""
-        strays = set(self._names_with(prefix)) - {fact.name for fact in listing.files}
-        if strays and self.find_marker(listing.epoch) is None:
-            raise OutcomeUnknown(
-                f"{self.root / min(strays)} is left by an interrupted publication, and writing the epoch again "
-                "gives other files: once no process publishes this epoch, move it away and publish again"
-            )
+            raise other_bytes(final)
 
     def open(self, name: str) -> BinaryIO:
         return os.fdopen(os.open(self.root / name, os.O_RDONLY | os.O_NOFOLLOW), "rb")

@@ -146,7 +146,7 @@ def _write_csv(csv: pa_csv.CSVWriter, table: pa.Table) -> None:
 
 
 def _require_years(table: pa.Table) -> None:
-    """Raise ValueError for a date or time outside of the years 1 to 9999, whose text by pyarrow is not readable."""
+    """Raise ValueError for a date or time outside of the years 1 to 9999: readers don't accept its text."""
     for name, column in zip(table.column_names, table.columns, strict=True):
         values = column
         while types.is_list(values.type):
@@ -184,7 +184,7 @@ def unsupported(format: FileFormat, schema: pa.Schema) -> list[str]:
         fits = len(schema) == 1 and _is_text(schema.field(0).type)
         return [] if fits else [f"anything but one column of text, and the output has {', '.join(map(str, schema))}"]
     repeated = {name for name in schema.names if schema.names.count(name) > 1}
-    duplicates = [f"column {name!r} stands twice" for name in sorted(repeated)]
+    duplicates = [f"column {name!r} occurs twice" for name in sorted(repeated)]
     return duplicates + [f"column {f.name!r} has the type {f.type}" for f in schema if not _keeps(format, f.type)]
 
 

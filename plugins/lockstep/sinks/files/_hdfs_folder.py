@@ -40,6 +40,7 @@ from lockstep.sinks.files._target import (
     PublishedFile,
     Write,
     marked_epoch,
+    other_bytes,
     published_names,
 )
 from lockstep.sinks.handles import SinkName
@@ -235,11 +236,7 @@ class HdfsTarget(MarkedTarget[str]):
                 raise
         except FileExistsError as error:
             if not self._holds(fact, times):
-                raise OutcomeUnknown(
-                    f"{self._final(fact)} has other bytes than this publication would put there: an earlier one was "
-                    "interrupted and pyarrow has changed since, or other software wrote it. No marker lists it: once "
-                    "no process publishes this epoch, move it away and publish again"
-                ) from error
+                raise other_bytes(self._final(fact)) from error
 
     def _holds(self, fact: PublishedFile, times: Mapping[str, int]) -> bool:
         """True if the final name has these bytes: the voted file, recognized by its time, or another one with the same
@@ -281,15 +278,6 @@ class HdfsTarget(MarkedTarget[str]):
         for folder in filter(None, bucket.split("/")):
             path = f"{path}/{folder}"
             yield path
-
-    def refuse_unlisted(self, prefix: str, listing: EpochFiles) -> None:
-        """Ignores folders with a state folder: they are other targets, whose files may have the same names."""
-        strays = set(self._names_with(prefix)) - {fact.name for fact in listing.files}
-        if strays and self.find_marker(listing.epoch) is None:
-            raise OutcomeUnknown(
-                f"{self._root}/{min(strays)} is left by an interrupted publication, and writing the epoch again "
-                "gives other files: once no process publishes this epoch, move it away and publish again"
-            )
 
     def _names_with(self, prefix: str, below: str | None = None) -> Iterator[str]:
         folder = self._root if below is None else below

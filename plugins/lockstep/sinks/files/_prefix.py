@@ -235,8 +235,8 @@ class PrefixTarget(MarkedTarget[str]):
         return self._is_reserved_for(listing, reserved)
 
     def _is_reserved_for(self, listing: EpochFiles, reserved: EpochFiles) -> bool:
-        """True if `reserved` has the files of `listing`; otherwise False if the epoch is already published, else an
-        error."""
+        """True if `reserved` has the files of `listing`, False if the epoch is published with others; raises
+        otherwise."""
         same_rows = (reserved.owner, reserved.manifest_hash) == (listing.owner, listing.manifest_hash)
         if same_rows and set(reserved.files) == set(listing.files):
             return True

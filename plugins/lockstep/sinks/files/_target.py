@@ -118,7 +118,7 @@ Write: TypeAlias = Callable[[Path, Keep], tuple[PublishedFile, ...]]
 class FileTarget(Protocol):
     """A folder or prefix as one sink sees it, called `place` in messages. Every call may raise OSError.
 
-    Pending files are in a folder per transaction, whose name below the target's state folder the calls take.
+    Pending files are in a folder per transaction, which calls take by its name below the target's state folder.
     """
 
     place: str
@@ -189,10 +189,10 @@ class FileTarget(Protocol):
         """
 
     def replaced_by(self, epoch: int) -> int | None:
-        """The epoch that has replaced this one, whose files may be deleted by now."""
+        """The epoch that has replaced this one; the files of this one may be deleted."""
 
     def delete_replaced(self, txn: Txn, listing: EpochFiles) -> None:
-        """Delete the files of epochs that `listing`, whose marker exists, has replaced; their markers stay. Temporary
+        """Delete the files of epochs that `listing` has replaced, once its marker exists; their markers stay. Temporary
         files belong to `txn`, and are swept with it."""
 
     def refuse_blocked_buckets(self, buckets: Iterable[str]) -> None:
@@ -208,6 +208,15 @@ class FileTarget(Protocol):
 def owner_hash(owner: SinkName) -> str:
     """12 hex digits that identify an owner."""
     return hashlib.sha256(f"{owner.deployment}:{owner.pipeline}:{owner.sink}".encode()).hexdigest()[:12]
+
+
+def other_bytes(path: object) -> OutcomeUnknown:
+    """Error for a final name with other content."""
+    return OutcomeUnknown(
+        f"{path} has other bytes than this publication would put there: an earlier one was interrupted and pyarrow has "
+        "changed since, or other software wrote it. No marker lists it: once no process publishes this epoch, move it "
+        "away and publish again"
+    )
 
 
 def owner_text(owner: Json) -> str:
@@ -241,7 +250,8 @@ class MarkedTarget(ABC, Generic[P]):
 
     @abstractmethod
     def _names_with(self, prefix: str) -> Iterable[str]:
-        """Final names, in any bucket, that begin with `prefix`; without those of nested targets."""
+        """Final names, in any bucket, that begin with `prefix`, without those of nested targets: folders with a state
+        folder."""
 
     def _in_words(self, path: P) -> str:
         """A path in messages."""
@@ -309,6 +319,14 @@ class MarkedTarget(ABC, Generic[P]):
         if listing is None:
             return list(self._names_with(f"{self.owner.sink}{self.suffix}-epoch={epoch}-"))
         return [fact.name for fact in listing.files]
+
+    def refuse_unlisted(self, prefix: str, listing: EpochFiles) -> None:
+        unlisted = set(self._names_with(prefix)) - {fact.name for fact in listing.files}
+        if unlisted and self.find_marker(listing.epoch) is None:
+            raise OutcomeUnknown(
+                f"{self.place}/{min(unlisted)} is left by an interrupted publication, and writing the epoch again "
+                "gives other files: once no process publishes this epoch, move it away and publish again"
+            )
 
     def replaced_by(self, epoch: int) -> int | None:
         marker = self._read_marker(self._replaced_path(epoch))

@@ -32,7 +32,7 @@ Path: TypeAlias = tuple[str, ...]  #: of a column or a nested field
 
 
 def schema_faults(metadata: TableMetadata, schema: pa.Schema, *, adds: bool) -> list[str]:
-    """What prevents rows of `schema` from being added to the table, one sentence each. `adds`: missing columns will be
+    """Reasons why rows of `schema` can't be added to the table, one sentence each. `adds`: missing columns will be
     added."""
     try:
         incoming = _pyarrow_to_schema_without_ids(schema, format_version=metadata.format_version)
@@ -177,29 +177,29 @@ _TIMES: dict[str, Transform] = {  # type: ignore[type-arg]
 _FIELD = re.compile(r"(?:(?P<time>[a-z]+)\((?P<of>.+)\))|(?P<column>[^()]+)")
 
 
-def parse_partition(text: str, who: str) -> tuple[str, str]:
+def parse_partition(text: str, label: str) -> tuple[str, str]:
     """(column, transform or ""). Raises `InvalidPipeline`."""
     match = _FIELD.fullmatch(text)
     if match is None or (match["time"] and match["time"] not in _TIMES):
         raise InvalidPipeline(
-            f"{who}: partition_by has {text!r}: give a column, or {', '.join(f'{unit}(column)' for unit in _TIMES)}; "
+            f"{label}: partition_by has {text!r}: give a column, or {', '.join(f'{unit}(column)' for unit in _TIMES)}; "
             "buckets and truncated values can't be determined from a file's statistics"
         )
     return match["of"] or match["column"], match["time"] or ""
 
 
-def partition_spec(schema: Schema, partition_by: Sequence[str], who: str) -> PartitionSpec:
+def partition_spec(schema: Schema, partition_by: Sequence[str], label: str) -> PartitionSpec:
     """Partitioning of a new table. Raises `PreflightRefused` for a missing column or an unsuitable type."""
     fields = []
     for number, text in enumerate(partition_by):
-        column, time = parse_partition(text, who)
+        column, time = parse_partition(text, label)
         try:
             source = schema.find_field(column)
         except ValueError as error:
-            raise PreflightRefused(f"{who}: partition_by names {column}, which the output lacks") from error
+            raise PreflightRefused(f"{label}: partition_by names {column}, which the output lacks") from error
         transform = _TIMES[time] if time else IdentityTransform()
         if not transform.can_transform(source.field_type):
-            raise PreflightRefused(f"{who}: {source.field_type} column {column} can't be partitioned by {text}")
+            raise PreflightRefused(f"{label}: {source.field_type} column {column} can't be partitioned by {text}")
         name = f"{column}_{time}" if time else column
         fields.append(PartitionField(source.field_id, PARTITION_FIELD_ID_START + number, transform, name))
     return PartitionSpec(*fields)

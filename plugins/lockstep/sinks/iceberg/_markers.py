@@ -79,7 +79,7 @@ class FoldedMarkers:
 
 @dataclass(frozen=True)
 class Folding:
-    """What a commit has to do for its marker: write a file before, if any, and change properties."""
+    """Changes that a commit makes for its marker: a file to write before, if any, and properties to change."""
 
     updates: Mapping[str, str]
     removals: tuple[str, ...] = ()
@@ -130,7 +130,7 @@ class TableMarkers:
         return f"{self._successor}{epoch}" in self._properties
 
     def add(self, marker: EpochMarker) -> Folding:
-        """What to change in the commit that shows the marker's epoch."""
+        """The changes to make in the commit that shows the marker's epoch."""
         added = {f"{self._marker}{marker.epoch}": marker.to_text()}
         added |= {f"{self._successor}{replaced}": str(marker.epoch) for replaced in marker.replaced}
         if len(self.whole) < 2 * WHOLE:

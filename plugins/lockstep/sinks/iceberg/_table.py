@@ -112,8 +112,8 @@ class LakeTable:
     name: str
 
     @property
-    def who(self) -> str:
-        return self.link.who
+    def label(self) -> str:
+        return self.link.label
 
     # --- looking ---
 
@@ -129,10 +129,10 @@ class LakeTable:
         """Load the table. Raises `TargetChanged` if it is missing, or has another owner."""
         table = self.find()
         if table is None:
-            raise TargetChanged(f"{self.who}: the catalog has lost table {self.name}: nothing was written")
+            raise TargetChanged(f"{self.label}: the catalog has lost table {self.name}: nothing was written")
         if owner_of(table) != self.owner:
             raise TargetChanged(
-                f"{self.who}: table {self.name} is now {_owner_phrase(owner_of(table))}: nothing was written"
+                f"{self.label}: table {self.name} is now {_owner_phrase(owner_of(table))}: nothing was written"
             )
         return table
 
@@ -146,8 +146,10 @@ class LakeTable:
         try:
             iceberg_schema = assign_fresh_schema_ids(_pyarrow_to_schema_without_ids(schema))
         except (ValueError, TypeError, UnsupportedPyArrowTypeException) as error:
-            raise PreflightRefused(f"{self.who}: Iceberg lacks a type for a column: {error}") from error
-        spec = partition_spec(iceberg_schema, partition_by, self.who) if partition_by else UNPARTITIONED_PARTITION_SPEC
+            raise PreflightRefused(f"{self.label}: Iceberg lacks a type for a column: {error}") from error
+        spec = (
+            partition_spec(iceberg_schema, partition_by, self.label) if partition_by else UNPARTITIONED_PARTITION_SPEC
+        )
         properties = {
             **_CREATED,
             OWNER: _owner_json(self.owner),
@@ -169,19 +171,19 @@ class LakeTable:
                 return table
             if owner is not None:
                 raise TargetOwned(
-                    f"{self.who}: table {self.name} is {_owner_phrase(owner)}: give each pipeline a separate table, or "
-                    f"remove its property {OWNER} if that pipeline doesn't exist any more"
+                    f"{self.label}: table {self.name} is {_owner_phrase(owner)}: give each pipeline a separate table, "
+                    f"or remove its property {OWNER} if that pipeline doesn't exist any more"
                 )
             self._require_conditions(table)
             if self._send_owner(table, _owner_json(self.owner)) is CommitOutcome.UNKNOWN:
-                raise SinkUnavailable(f"{self.who}: the outcome of claiming table {self.name} is unknown")
+                raise SinkUnavailable(f"{self.label}: the outcome of claiming table {self.name} is unknown")
         return None
 
     def disclaim(self) -> None:
         """Give up the ownership, if any."""
         while (table := self.find()) is not None and owner_of(table) == self.owner:
             if self._send_owner(table, None) is CommitOutcome.UNKNOWN:
-                raise SinkUnavailable(f"{self.who}: the outcome of giving up table {self.name} is unknown")
+                raise SinkUnavailable(f"{self.label}: the outcome of giving up table {self.name} is unknown")
 
     def _send_owner(self, table: Table, owner: str | None) -> CommitOutcome:
         transaction = _Building(table)
@@ -203,7 +205,7 @@ class LakeTable:
             except CommitFailedException:
                 return
         raise PreflightRefused(
-            f"{self.who}: the catalog applies a commit whose condition is false: two publishers would write an epoch "
+            f"{self.label}: the catalog applies a commit whose condition is false: two publishers would write an epoch "
             "twice; use a catalog with atomic compare-and-swap"
         )
 
@@ -219,7 +221,7 @@ class LakeTable:
             raise
         except Exception as error:  # any error of pyiceberg
             raise PublishBlocked(
-                f"{self.who}: table {self.name}: the commit of epoch {adoption.epoch.id} can't be built: "
+                f"{self.label}: table {self.name}: the commit of epoch {adoption.epoch.id} can't be built: "
                 f"{describe_error(error)}: restore the table as it was when the epoch was decided"
             ) from cause(error, quotes=True)
         return self._send(table, transaction)
@@ -314,7 +316,7 @@ class LakeTable:
         except CommitFailedException:
             return CommitOutcome.CONFLICT
         except Exception as error:  # the request may have been applied, whatever the error
-            _log.info("%s: a commit has an unknown outcome: %s", self.who, error)
+            _log.info("%s: a commit has an unknown outcome: %s", self.label, error)
             self.link.last_failure = str(error) if isinstance(error, LockstepError) else type(error).__name__
             return CommitOutcome.UNKNOWN
         self._forget_old_metadata(table, done.metadata)
@@ -325,7 +327,7 @@ class LakeTable:
         try:
             self.link.catalog._delete_old_metadata(table.io, table.metadata, now)  # type: ignore[arg-type]
         except Exception as error:  # the commit is applied
-            _log.info("%s: old metadata of table %s was not deleted: %s", self.who, self.name, error)
+            _log.info("%s: old metadata of table %s was not deleted: %s", self.label, self.name, error)
 
 
 def widened(table: Table, columns: pa.Schema) -> TableMetadata:
