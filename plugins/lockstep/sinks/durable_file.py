@@ -86,13 +86,13 @@ def link_new(source: Path, target: Path) -> bool:
     return True
 
 
-def create_whole(path: Path, data: bytes, folder: Path) -> bool:
+def create_atomically(path: Path, data: bytes, folder: Path) -> bool:
     """Create `path` atomically and durably, by way of a file in `folder`; False if it exists. Raises OSError."""
-    return create_by(folder / f"{path.name}~{secrets.token_hex(4)}", path, data)
+    return create_from_draft(folder / f"{path.name}~{secrets.token_hex(4)}", path, data)
 
 
-def create_by(draft: Path, path: Path, data: bytes) -> bool:
-    """Create `path` like `create_whole`, by way of `draft`, a new file in the same file system."""
+def create_from_draft(draft: Path, path: Path, data: bytes) -> bool:
+    """Create `path` like `create_atomically`, by way of `draft`, a new file in the same file system."""
     write_new(draft, data)
     try:
         created = link_new(draft, path)

@@ -30,7 +30,7 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.errors import PreflightRefused, TargetChanged, TargetFull, TargetOwned
 from lockstep.sinks.durable_file import (
     Damaged,
-    create_by,
+    create_from_draft,
     from_checked,
     link_new,
     sha256_of,
@@ -83,7 +83,7 @@ class FolderTarget(MarkedTarget[Path]):
             )
         if not self._target.exists():
             with suppress(FileNotFoundError):  # a concurrent claimer deleted the draft
-                create_by(self._temporary_path(self._target.parent), self._target, self._new_target())
+                create_from_draft(self._temporary_path(self._target.parent), self._target, self._new_target())
         self.require()
         for folder in {self.root, self.root / STATE, self.state}:  # can hard links be created?
             link_new(self._target, self._temporary_path(folder))

@@ -158,7 +158,7 @@ class IcebergCompaction(CompactingTable[Table]):
         return self._table.compactions(head).last
 
     def knows(self, head: Table, number: int) -> bool:
-        return number in self._table.compactions(head).known
+        return number in self._table.compactions(head).committed
 
 
 def _expired_since(metadata: TableMetadata, since_ms: float) -> Iterator[str]:

@@ -202,7 +202,7 @@ class OpenIcebergSink(AdoptingSink[Table]):
             self._definition.location_uri(existing, self._link)  # a claim would write there
         table = self._table.claim()
         if table is not None:
-            self._refuse_what_adoption_bypasses(table)
+            self._refuse_unsupported(table)
         elif not self._definition.create:
             raise PreflightRefused(
                 f"{self._label}: the catalog has no table {self._table.name}: create it, with a column "
@@ -274,7 +274,7 @@ class OpenIcebergSink(AdoptingSink[Table]):
             f"{self._where} was changed since epoch {epoch.id} was decided, and can't take it: {PUT_BACK}"
         )
         try:
-            self._refuse_what_adoption_bypasses(head)
+            self._refuse_unsupported(head)
         except PreflightRefused as error:
             raise PublishBlocked(f"{changed}: {error}") from error
         schema = self._with_epoch(output.schema)
@@ -309,7 +309,7 @@ class OpenIcebergSink(AdoptingSink[Table]):
 
     def _load_to_compact(self) -> Table:
         table = self.load_head()
-        self._refuse_what_adoption_bypasses(table)
+        self._refuse_unsupported(table)
         return table
 
     def last_failure(self) -> str | None:
@@ -404,7 +404,7 @@ class OpenIcebergSink(AdoptingSink[Table]):
             raise PreflightRefused(f"{self._label}: the output has a column {column} of its own: rename it")
         return schema.append(pa.field(column, pa.int64()))
 
-    def _refuse_what_adoption_bypasses(self, table: Table) -> None:
+    def _refuse_unsupported(self, table: Table) -> None:
         metadata, faults = table.metadata, []
         if metadata.format_version not in FORMATS:
             faults.append(f"has format version {metadata.format_version}, for which pyiceberg can't write manifests")
