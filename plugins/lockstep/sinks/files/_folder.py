@@ -151,7 +151,7 @@ class FolderTarget(MarkedTarget[Path]):
     def read_vote(self, txn: Txn) -> EpochFiles | None:
         folder = self.state / self.folder(txn)
         try:
-            listing = EpochFiles.read(folder / _VOTE)
+            listing = EpochFiles.from_bytes((folder / _VOTE).read_bytes(), _VOTE)
             handle = (folder / _HANDLE).read_text()
         except (Damaged, FileNotFoundError, UnicodeDecodeError):
             return None
@@ -197,7 +197,7 @@ class FolderTarget(MarkedTarget[Path]):
         return self.state / name
 
     def _read_marker(self, path: Path) -> EpochFiles | None:
-        return read_marker(path)
+        return read_marker(path.read_bytes, path)
 
     def epochs(self) -> Iterator[int]:
         with suppress(FileNotFoundError):
@@ -308,4 +308,7 @@ def published(path: str) -> list[str]:
     root = Path(path)
     state = root / STATE
     markers = (*state.glob("epoch=*.json"), *state.glob("shared/*/*/*/epoch=*.json"))
-    return [str(root / name) for name in published_names(filter(None, map(read_marker, markers)))]
+    return [
+        str(root / name)
+        for name in published_names(filter(None, (read_marker(path.read_bytes, path) for path in markers)))
+    ]

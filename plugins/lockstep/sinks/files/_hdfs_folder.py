@@ -25,13 +25,14 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from lockstep.connections.hdfs.address import HdfsAddress
 from lockstep.connections.hdfs.file_system import Found, HdfsFileSystem
 from lockstep.crash import CrashPoint, reach
-from lockstep.errors import OutcomeUnknown, PreflightRefused, SinkRejected, TargetChanged, TargetOwned
+from lockstep.errors import PreflightRefused, SinkRejected, TargetChanged, TargetOwned
 from lockstep.sinks.durable_file import Damaged, HashedFile, from_checked, to_checked
 from lockstep.sinks.files._target import (
     STATE,
@@ -42,6 +43,7 @@ from lockstep.sinks.files._target import (
     marked_epoch,
     other_bytes,
     published_names,
+    read_marker,
 )
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.values import Txn
@@ -170,7 +172,7 @@ class HdfsTarget(MarkedTarget[str]):
         return f"{self._state}/{name}"
 
     def _read_marker(self, path: str) -> EpochFiles | None:
-        return _marker_at(self._files, path)
+        return read_marker(partial(self._files.read, path), path)
 
     def epochs(self) -> Iterator[int]:
         with suppress(FileNotFoundError):
@@ -215,9 +217,7 @@ class HdfsTarget(MarkedTarget[str]):
     def delete_replaced(self, txn: Txn, listing: EpochFiles) -> None:
         for epoch in listing.replaced:
             reach(CrashPoint.PUBLISH_BEFORE_TAKE_AWAY)
-            if (
-                self.replaced_by(epoch) is None
-            ):  # before a file is deleted: a delayed publisher checks this after publishing
+            if self.replaced_by(epoch) is None:  # before deleting: a delayed publisher checks this after publishing
                 self._create(self.scratch(txn), self._replaced_path(epoch), listing.to_bytes())
             reach(CrashPoint.PUBLISH_AFTER_TAKE_AWAY)
             self._delete_files_of(epoch)
@@ -308,24 +308,14 @@ def published(address: HdfsAddress) -> list[str]:
     for _ in range(3):
         folders = [inner.path for outer in folders for inner in _children(cluster, outer) if inner.is_folder]
     entries = [entry for folder in (f"{root}/{STATE}", *folders) for entry in _children(cluster, folder)]
-    listings = filter(
-        None, (_marker_at(cluster, entry.path) for entry in entries if marked_epoch(entry.name) is not None)
-    )
+    paths = [entry.path for entry in entries if marked_epoch(entry.name) is not None]
+    listings = filter(None, (read_marker(partial(cluster.read, path), path) for path in paths))
     return [HdfsAddress(address.cluster, f"{root}/{name}").uri for name in published_names(listings)]
 
 
 def _children(cluster: HdfsFileSystem, folder: str) -> Iterator[Found]:
     with suppress(FileNotFoundError):
         yield from cluster.children(folder)
-
-
-def _marker_at(files: HdfsFileSystem, path: str) -> EpochFiles | None:
-    try:
-        return EpochFiles.from_bytes(files.read(path), path)
-    except FileNotFoundError:
-        return None
-    except Damaged as error:
-        raise OutcomeUnknown(f"the marker {path} is damaged ({error}): restore it from a copy") from error
 
 
 def _blocked(path: str) -> PreflightRefused:

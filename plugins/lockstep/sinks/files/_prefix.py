@@ -29,6 +29,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypeVar, cast
 
@@ -46,6 +47,7 @@ from lockstep.sinks.files._target import (
     marked_epoch,
     owner_text,
     published_names,
+    read_marker,
 )
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.values import Txn
@@ -196,7 +198,7 @@ class PrefixTarget(MarkedTarget[str]):
         return f"{self.place}/{path}"
 
     def _read_marker(self, path: str) -> EpochFiles | None:
-        return _marker_at(self._store, path)
+        return read_marker(partial(self._store.read, path), f"{self.place}/{path}")
 
     def epochs(self) -> Iterator[int]:
         for entry in self._store.children(self._state).objects:
@@ -314,19 +316,9 @@ def published(store: ObjectStore) -> list[str]:
         folders = [inner for outer in folders for inner in store.children(outer).folders]
     objects: list[Found] = [entry for folder in (STATE, *folders) for entry in store.children(folder).objects]
     markers = [entry.path for entry in objects if marked_epoch(_name(entry.path)) is not None]
-    listings = filter(None, _in_parallel(lambda path: _marker_at(store, path), markers))
+    uri = store.address.uri
+    listings = filter(None, _in_parallel(lambda path: read_marker(partial(store.read, path), f"{uri}/{path}"), markers))
     return [f"{store.address.scheme}://{store.key_of(name)}" for name in published_names(listings)]
-
-
-def _marker_at(store: ObjectStore, path: str) -> EpochFiles | None:
-    try:
-        return EpochFiles.from_bytes(store.read(path), _name(path))
-    except FileNotFoundError:
-        return None
-    except Damaged as error:
-        raise OutcomeUnknown(
-            f"the marker {store.address.uri}/{path} is damaged ({error}): restore it from a copy"
-        ) from error
 
 
 def _in_parallel(call: Callable[[T], R], items: Sequence[T]) -> list[R]:

@@ -68,14 +68,6 @@ class EpochFiles:
         return to_checked({"format": _LISTING_FORMAT, **asdict(self)})
 
     @classmethod
-    def read(cls, path: Path) -> EpochFiles | None:
-        """Read a marker or vote; None if there is none. Raises `Damaged`."""
-        try:
-            return cls.from_bytes(path.read_bytes(), path.name)
-        except FileNotFoundError:
-            return None
-
-    @classmethod
     def from_bytes(cls, data: bytes, name: str) -> EpochFiles:
         """Decode a marker or vote; `name` is for messages. Raises `Damaged`."""
         content = from_checked(data)
@@ -98,10 +90,12 @@ def published_names(listings: Iterable[EpochFiles]) -> list[str]:
     return [fact.name for listing in not_replaced(listings) for fact in listing.files]
 
 
-def read_marker(path: Path) -> EpochFiles | None:
-    """Read a marker; None if there is none. Raises `OutcomeUnknown` if it is damaged."""
+def read_marker(read: Callable[[], bytes], path: object) -> EpochFiles | None:
+    """The marker that `read` returns; None if there is none. Raises `OutcomeUnknown` if it is damaged."""
     try:
-        return EpochFiles.read(path)
+        return EpochFiles.from_bytes(read(), str(path))
+    except FileNotFoundError:
+        return None
     except Damaged as error:
         raise OutcomeUnknown(f"the marker {path} is damaged ({error}): restore it from a copy") from error
 
