@@ -27,11 +27,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from lockstep.crash import CrashPoint, reach
-from lockstep.errors import PreflightRefused, TargetChanged, TargetFull, TargetOwned
+from lockstep.errors import PreflightRefused, TargetFull
 from lockstep.sinks.durable_file import (
     Damaged,
     create_from_draft,
-    from_checked,
     link_new,
     sha256_of,
     sync_folder,
@@ -90,24 +89,16 @@ class FolderTarget(MarkedTarget[Path]):
             for trial in folder.glob(f"{STATE}-{owner_hash(self.owner)}~{'[0-9a-f]' * 8}"):  # of killed processes, too
                 trial.unlink(missing_ok=True)
 
-    def require(self) -> str:
+    def _read_target(self) -> bytes:
         self._refuse_symlinks()
-        try:
-            content = from_checked(self._target.read_bytes())
-        except (FileNotFoundError, Damaged) as error:
-            raise TargetChanged(
-                f"{self._target} is missing or damaged ({error}), so it is unknown whether this folder was written "
-                "before: mount or restore it"
-            ) from error
-        return self._require_owner(content, str(self.root))
+        return self._target.read_bytes()
 
-    def disclaim(self) -> None:
-        if self.shared or not self._target.exists():
-            return
-        with suppress(TargetOwned):
-            self.require()
-            self._target.unlink(missing_ok=True)
-            sync_folder(self._target.parent)
+    def _has_target(self) -> bool:
+        return self._target.exists()
+
+    def _delete_target(self) -> None:
+        self._target.unlink(missing_ok=True)
+        sync_folder(self._target.parent)
 
     @property
     def _target(self) -> Path:

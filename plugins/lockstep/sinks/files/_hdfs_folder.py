@@ -32,7 +32,7 @@ from typing import BinaryIO, cast
 from lockstep.connections.hdfs.address import HdfsAddress
 from lockstep.connections.hdfs.file_system import Found, HdfsFileSystem
 from lockstep.crash import CrashPoint, reach
-from lockstep.errors import PreflightRefused, SinkRejected, TargetChanged, TargetOwned
+from lockstep.errors import PreflightRefused, SinkRejected
 from lockstep.sinks.durable_file import Damaged, HashedFile, from_checked, to_checked
 from lockstep.sinks.files._target import (
     STATE,
@@ -80,22 +80,14 @@ class HdfsTarget(MarkedTarget[str]):
             if not entry.is_folder:
                 self._files.delete(entry.path)
 
-    def require(self) -> str:
-        try:
-            content = from_checked(self._files.read(self._target))
-        except (FileNotFoundError, Damaged) as error:
-            raise TargetChanged(
-                f"{self._target} is missing or damaged ({error}), so it is unknown whether {self.place} was written "
-                "before: restore it, or correct the sink's path"
-            ) from error
-        return self._require_owner(content, self.place)
+    def _read_target(self) -> bytes:
+        return self._files.read(self._target)
 
-    def disclaim(self) -> None:
-        if self.shared or self._files.find(self._target) is None:
-            return
-        with suppress(TargetOwned):
-            self.require()
-            self._files.delete(self._target)
+    def _has_target(self) -> bool:
+        return self._files.find(self._target) is not None
+
+    def _delete_target(self) -> None:
+        self._files.delete(self._target)
 
     # --- pending transactions ---
 

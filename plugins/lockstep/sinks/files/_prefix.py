@@ -36,7 +36,7 @@ from typing import BinaryIO, TypeVar, cast
 from lockstep.connections.object_store.store import Found, ObjectStore
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Json
-from lockstep.errors import LedgerConflict, OutcomeUnknown, SinkRejected, TargetChanged, TargetOwned
+from lockstep.errors import LedgerConflict, OutcomeUnknown, SinkRejected
 from lockstep.sinks.durable_file import Damaged, HashedFile, from_checked, to_checked
 from lockstep.sinks.files._target import (
     STATE,
@@ -82,22 +82,14 @@ class PrefixTarget(MarkedTarget[str]):
                 self._store.create(_TARGET, self._new_target())
         self.require()
 
-    def require(self) -> str:
-        try:
-            content = from_checked(self._store.read(_TARGET))
-        except (FileNotFoundError, Damaged) as error:
-            raise TargetChanged(
-                f"{self.place}/{_TARGET} is missing or damaged ({error}), so it is unknown whether this place was "
-                "written before: restore it, or correct the sink's path"
-            ) from error
-        return self._require_owner(content, self.place)
+    def _read_target(self) -> bytes:
+        return self._store.read(_TARGET)
 
-    def disclaim(self) -> None:
-        if self.shared or self._store.find(_TARGET) is None:
-            return
-        with suppress(TargetOwned):
-            self.require()
-            self._store.delete([_TARGET])
+    def _has_target(self) -> bool:
+        return self._store.find(_TARGET) is not None
+
+    def _delete_target(self) -> None:
+        self._store.delete([_TARGET])
 
     # --- pending transactions ---
 

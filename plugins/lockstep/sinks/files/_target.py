@@ -8,12 +8,13 @@ import re
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO, Generic, Protocol, TypeAlias, TypeVar
 
 from lockstep.epoch import Json
-from lockstep.errors import LedgerConflict, OutcomeUnknown, TargetOwned
+from lockstep.errors import LedgerConflict, OutcomeUnknown, TargetChanged, TargetOwned
 from lockstep.sinks.durable_file import Damaged, HashedFile, from_checked, to_checked
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.values import Marker, Txn
@@ -243,6 +244,18 @@ class MarkedTarget(ABC, Generic[P]):
         """Read a marker; None if there is none. Raises `OutcomeUnknown` if it is damaged."""
 
     @abstractmethod
+    def _read_target(self) -> bytes:
+        """Read target.json. Raises FileNotFoundError."""
+
+    @abstractmethod
+    def _has_target(self) -> bool:
+        """True if target.json exists."""
+
+    @abstractmethod
+    def _delete_target(self) -> None:
+        """Delete target.json durably."""
+
+    @abstractmethod
     def _names_with(self, prefix: str) -> Iterable[str]:
         """Final names, in any bucket, that begin with `prefix`, without those of nested targets: folders with a state
         folder."""
@@ -271,14 +284,27 @@ class MarkedTarget(ABC, Generic[P]):
         """Content of a new target.json."""
         return to_checked({"format": _TARGET_FORMAT, "target_id": str(uuid.uuid4()), "owner": self._owner})
 
-    def _require_owner(self, content: Json, place: str) -> str:
-        """The id in a target.json. Raises `TargetOwned`."""
+    def require(self) -> str:
+        try:
+            content = from_checked(self._read_target())
+        except (FileNotFoundError, Damaged) as error:
+            raise TargetChanged(
+                f"{self.place}/{STATE}/target.json is missing or damaged ({error}), so it is unknown whether this "
+                f"{self.kind} was written before: mount or restore it, or correct the sink's path"
+            ) from error
         if content["owner"] != self._owner:
             raise TargetOwned(
-                f"{place} belongs to {owner_text(content['owner'])}, not to {owner_text(self._owner)}: give every sink "
-                f"a separate {self.kind}, set shared=True in all that share one, or give a renamed sink its old name"
+                f"{self.place} belongs to {owner_text(content['owner'])}, not to {owner_text(self._owner)}: give every "
+                f"sink a separate {self.kind}, set shared=True in all that share one, or give a renamed sink its old "
+                "name"
             )
         return str(content["target_id"])
+
+    def disclaim(self) -> None:
+        if not self.shared and self._has_target():
+            with suppress(TargetOwned):
+                self.require()
+                self._delete_target()
 
     # --- markers ---
 
