@@ -28,7 +28,7 @@ from lockstep.sinks.committers import FileCommitter, PostgresCommitter
 from lockstep.sinks.committers.external import BegunCommitter
 from lockstep.sinks.durable_file import (
     Damaged,
-    create_whole,
+    create_atomically,
     from_checked,
     link_new,
     sha256_of,
@@ -103,7 +103,7 @@ __all__ = [
     "Vote",
     "WriteAheadSink",
     "absolute",
-    "create_whole",
+    "create_atomically",
     "from_checked",
     "link_new",
     "sha256_of",

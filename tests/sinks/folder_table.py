@@ -22,7 +22,7 @@ from lockstep.epoch import Json
 from lockstep.errors import TargetChanged
 from lockstep.sinks.adopting import AdoptingSink, CommitOutcome
 from lockstep.sinks.base import Sink
-from lockstep.sinks.durable_file import create_whole
+from lockstep.sinks.durable_file import create_atomically
 from lockstep.sinks.values import Adoptable, Marker, SinkContext, SinkEpoch
 from lockstep.wal.table_staging import TableStaging
 
@@ -79,7 +79,7 @@ class OpenFolderTable(AdoptingSink[State]):
     def append(self, number: int, entry: Json) -> bool:
         """Whether the entry by this number wasn't there."""
         with suppress(FileNotFoundError):  # of a draft that another one has taken away
-            return create_whole(self.log / f"{number}.json", json.dumps(entry).encode(), self.root)
+            return create_atomically(self.log / f"{number}.json", json.dumps(entry).encode(), self.root)
         return False
 
     # --- the template ---

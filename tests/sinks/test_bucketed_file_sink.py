@@ -306,7 +306,7 @@ def _publish_watched(target: FilesUnderTest, at: SinkEpoch, vote: Any, wal: list
 
 def test_rows_that_can_not_be_put_into_buckets_are_refused_by_name(memory: Path, subtests: pytest.Subtests) -> None:
     for bucket, problem in (
-        (ByTime("id"), "'id' is no time"),
+        (ByTime("id"), "'id' isn't a time"),
         (ByTime("none"), "no column 'none'"),
         (ByTime("at", "at=%Y"), "'at' is also the name of a folder"),
         (ByTime(folders="AT=%Y"), "'at' is also the name of a folder"),
@@ -379,10 +379,10 @@ def test_rows_whose_bucket_is_no_path_below_the_target_or_not_to_be_told_are_ref
 ) -> None:
     named: list[tuple[str, Callable[[Any], Any]]] = [("bucket", partial(into, name)) for name in BAD_NAMES]
     wavering: list[tuple[str, Callable[[Any], Any]]] = [
-        (r"gave string\[1\] for 10 rows", lambda batch: pa.array(["a"])),
-        (r"gave int64\[10\]", lambda batch: pa.array(range(10))),
-        ("gave list", lambda batch: ["a"] * 10),
-        ("no bucket to 1 rows", lambda batch: pa.array(["a"] * 9 + [None])),
+        (r"returned string\[1\] for 10 rows", lambda batch: pa.array(["a"])),
+        (r"returned int64\[10\]", lambda batch: pa.array(range(10))),
+        ("returned list", lambda batch: ["a"] * 10),
+        ("no bucket for 1 rows", lambda batch: pa.array(["a"] * 9 + [None])),
         ("two buckets", lambda batch: pa.array([f"b-{id(object())}-{os.urandom(4).hex()}" for _ in range(10)])),
         ("failed with KeyError", lambda batch: batch["nothing"]),
     ]

@@ -293,7 +293,7 @@ def test_a_published_file_that_is_gone_or_cut_is_not_read_as_a_short_epoch(targe
     publish(target, epoch(), prepare(target, epoch(), sealed(ROWS)), sealed(ROWS))
     for damage in (cut, Path.unlink):
         damage(target.path / names(target)[1])
-        with opened(target) as sink, pytest.raises(TargetChanged, match="gone or damaged"):
+        with opened(target) as sink, pytest.raises(TargetChanged, match="missing or damaged"):
             list(sink.read(1, OUTPUT, SCHEMA))
 
 
@@ -327,7 +327,7 @@ def test_a_range_that_another_manifest_has_taken_is_shown_by_no_file(target: Fil
         patch.setattr(FolderTarget, "_make_bucket", lambda *_: (_ for _ in ()).throw(Died))
         with pytest.raises(Died):
             publish(target, first, votes[0], wals[0])
-    with pytest.raises(LedgerConflict, match="no memory of"):
+    with pytest.raises(LedgerConflict, match="no record of"):
         publish(target, second, votes[1], wals[1])
     assert names(target) == []
     assert publish(target, replace(first, token=12), votes[0], wals[0]) is Publication.COMMITTED
@@ -358,7 +358,7 @@ def test_a_repair_takes_over_what_was_shown_and_where_it_would_write_other_files
         assert isinstance(sink, TwoPhaseCommitSink)
         [txn] = sink.pending()
         target.lose(str(vote.handle))
-        with pytest.raises(SinkUnavailable, match="gone or damaged"):
+        with pytest.raises(SinkUnavailable, match="missing or damaged"):
             sink.commit(txn)
     stranger = target.path / "files-epoch=1-rows-00009.parquet"
     stranger.write_bytes(b"of another writer")

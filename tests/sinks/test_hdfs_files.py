@@ -152,7 +152,7 @@ def test_buckets_are_folders_and_each_tells_that_it_is_whole_and_what_can_be_non
     target.files.delete(target.root)
     target.files.make_folder(target.root)
     target.files.create(f"{target.root}/ok=true", b"")
-    with pytest.raises(PreflightRefused, match="ok=true is to be the folder of a bucket"):
+    with pytest.raises(PreflightRefused, match="ok=true must be the folder of a bucket"):
         prepare(target, epoch(), sealed(ROWS))
     target.files.delete(f"{target.root}/ok=true")
     at = epoch(token=12)

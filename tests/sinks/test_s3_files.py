@@ -342,7 +342,7 @@ def test_a_ledger_that_was_restored_shows_nothing_beside_files_of_its_cut_off_li
         cut_off(target, first, prepare(target, first, sealed(ROWS)), sealed(ROWS))
         shown = target.bare()
         wal = sealed(ROWS, start=5000)
-        with pytest.raises(LedgerConflict, match="no memory of"):
+        with pytest.raises(LedgerConflict, match="no record"):
             publish(target, second, prepare(target, second, wal), wal)
         assert digest(target.bare()) == digest(shown)
         assert target.published() == []
@@ -367,7 +367,7 @@ def test_a_damaged_marker_is_never_believed_and_a_lost_file_is_missed(
     publish(target, epoch(), vote, sealed(ROWS))
     path = ".lockstep/epoch=1.json"
     store.delete([path for path in keys(store) if path.startswith("files-epoch=1-")][:1])
-    with opened(target) as sink, pytest.raises(TargetChanged, match="gone or damaged"):
+    with opened(target) as sink, pytest.raises(TargetChanged, match="missing or damaged"):
         list(sink.read(1, OUTPUT, SCHEMA))
     store.replace(path, store.read(path).replace(b'"rows": ', b'"rows": 7'))
     for ask in (lambda: publish(target, epoch(), vote, sealed(ROWS)), lambda: files(target.uri)):

@@ -82,14 +82,14 @@ class AdoptingSink(OpenSink, Generic[TableVersion]):
 
     @abstractmethod
     def validate(self, head: TableVersion, epoch: SinkEpoch, output: Adoptable) -> None:
-        """Before commit: check that `adopt` will be able to add these files. Writes nothing.
+        """Check before commit that `adopt` will be able to add these files. Writes nothing.
 
         Files and schema have already been checked against the manifest. Raises `SinkRejected`, `PreflightRefused`.
         """
 
     def require_removable(self, head: TableVersion, epoch: SinkEpoch) -> None:
-        """Before commit: check that the rows of all epochs that `epoch` replaces can be removed from this table
-        version, including older generations that reappeared through a rollback. Writes nothing.
+        """Check before commit that the rows of all epochs that `epoch` replaces can be removed from this table version,
+        including older generations that reappeared through a rollback. Writes nothing.
 
         Raises `PreflightRefused`.
         """
@@ -139,7 +139,11 @@ class AdoptingSink(OpenSink, Generic[TableVersion]):
         checked, may_be_own, unknown = False, False, 0  # may_be_own: a commit of this call may have written the marker
         for _ in range(self.rounds):
             head = self.load_head()
-            self._require_same_target(head, vote)
+            if (target_id := self.target_of(head)) != vote.target_id:
+                raise TargetChanged(
+                    f"sink {self.name}: the table is {target_id} now, but {vote.target_id} voted: it was recreated, or "
+                    "its path leads to another table; put the old one back, nothing was written"
+                )
             marker = self._proof_in(head, epoch)
             if marker is not None:
                 self.make_durable(head)
@@ -171,7 +175,7 @@ class AdoptingSink(OpenSink, Generic[TableVersion]):
         )
 
     def _with_all_replaced(self, head: TableVersion, epoch: SinkEpoch) -> SinkEpoch:
-        """`epoch` with every older epoch whose rows this table version may show.
+        """`epoch` with every older epoch that may have rows in this table version.
 
         An epoch without a marker in this version has no rows in it. An epoch that was replaced may have rows again: a
         rollback keeps today's markers, but shows the files of the older version.
@@ -200,13 +204,6 @@ class AdoptingSink(OpenSink, Generic[TableVersion]):
             return cast(Adoptable, batches)
         raise InvalidPipeline(f"sink {self.name}: the WAL has no output {self.sink.output!r}")
 
-    def _require_same_target(self, head: TableVersion, vote: Vote) -> None:
-        if (target_id := self.target_of(head)) != vote.target_id:
-            raise TargetChanged(
-                f"sink {self.name}: the table is {target_id} now, but {vote.target_id} voted: it was recreated, or its "
-                "path leads to another table; put the old one back, nothing was written"
-            )
-
     def _proof_in(self, head: TableVersion, epoch: SinkEpoch) -> Marker | None:
         """The epoch's marker in this table version, by number or interval. Raises `LedgerConflict`."""
         marker = self.marker_in(head, epoch.id)
@@ -223,7 +220,7 @@ class AdoptingSink(OpenSink, Generic[TableVersion]):
         return []
 
     def abort(self, txn: Txn) -> None:
-        """Nothing to roll back."""
+        """Does nothing: there is nothing to roll back."""
 
     def find_marker(self, epoch: int) -> Marker | None:
         return self.marker_in(self.load_head(), epoch)

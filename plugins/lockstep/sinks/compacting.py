@@ -116,7 +116,7 @@ def rewrite(
     return digest
 
 
-def require_written(open_file: OpenFile, read: RowDigest, who: str, path: str) -> pq.FileMetaData:
+def require_written(open_file: OpenFile, read: RowDigest, label: str, path: str) -> pq.FileMetaData:
     """Read back what was written and return its footer. Raises `CompactionRefused` if the rows differ from those
     read."""
     with closing(open_file()) as raw, _reading(raw) as file:
@@ -126,7 +126,7 @@ def require_written(open_file: OpenFile, read: RowDigest, who: str, path: str) -
         footer = file.metadata
     if (written.rows, written.hexdigest()) != (read.rows, read.hexdigest()):
         raise CompactionRefused(
-            f"{who}: {path} has {written.rows} rows with digest {written.hexdigest()}, but {read.rows} rows with "
+            f"{label}: {path} has {written.rows} rows with digest {written.hexdigest()}, but {read.rows} rows with "
             f"digest {read.hexdigest()} were read: the table was not changed; check the disk and its log"
         )
     return footer
@@ -220,9 +220,9 @@ class Replacement:
 
 @dataclass(frozen=True)
 class Goal:
-    """What to compact. `target_bytes`: approximate size of a file; `min_files`: small files of a partition, below which
-    it is left alone; `is_shown`: tells whether every sink has published an epoch, so that its files aren't needed by
-    name any more."""
+    """Parameters of a compaction. `target_bytes`: approximate size of a file; `min_files`: small files of a partition,
+    below which it is left alone; `is_shown`: tells whether every sink has published an epoch, so that its files aren't
+    needed by name any more."""
 
     is_shown: Callable[[int], bool]
     target_bytes: int = TARGET_BYTES
@@ -264,7 +264,7 @@ class Compaction:
 
 
 class CompactingTable(ABC, Generic[TableVersion]):
-    """What compaction needs of a table format. Every method raises the same errors as the sink's."""
+    """Interface of a table format to compaction. Every method raises the same errors as the sink's."""
 
     name: str  #: the sink's
 
@@ -329,7 +329,7 @@ class CompactingTable(ABC, Generic[TableVersion]):
 
 
 def plan(table: CompactingTable[TableVersion], goal: Goal) -> Compaction:
-    """What `compact` would do now, by file sizes alone. Writes nothing."""
+    """Plan `compact` by file sizes alone. Writes nothing."""
     chosen, skipped = _choose(table.files(table.load_head()), goal)
     files = [file for bundle in chosen for file in bundle]
     size, rows = sum(file.bytes for file in files), sum(file.rows for file in files)
@@ -345,46 +345,34 @@ def compact(table: CompactingTable[TableVersion], goal: Goal, progress: Progress
     """
     number, head = new_number(), table.load_head()
     last_before = table.last(head)
-    chosen, skipped = _choose(table.files(head), goal)
+    bundles, skipped = _choose(table.files(head), goal)
+    removed, added = list[TableFile](), list[RewrittenFile]()
+    total, done = sum(map(len, bundles)), 0
     try:
-        replacement = _write_all(table, head, number, chosen, skipped, progress)
+        for bundle in bundles:
+            for alike in _of_one_schema(table, head, bundle, skipped):
+                path, rows = f"{table.folder(number)}/part-{len(added):05}.parquet", sum(file.rows for file in alike)
+                added.append(write_anew(table, head, alike, path, rows, lambda batch: batch))
+                removed += alike
+            done += len(bundle)
+            progress(done, total)
     except (OSError, pa.ArrowException) as error:
         raise SinkUnavailable(
             f"sink {table.name}: the table's files can't be rewritten: {' '.join(str(error).split())}; nothing was "
             "changed"
         ) from error
-    if replacement.added:
-        _commit(table, last_before, replacement)
+    if added:
+        _commit(table, last_before, Replacement(number, removed, added))
     return Compaction(
-        table.name,
-        number if replacement.added else None,
-        len(replacement.removed),
-        len(replacement.added),
-        sum(file.bytes for file in replacement.removed),
-        sum(file.bytes for file in replacement.added),
-        sum(file.rows for file in replacement.removed),
-        skipped,
+        sink=table.name,
+        number=number if added else None,
+        files_before=len(removed),
+        files_after=len(added),
+        bytes_before=sum(file.bytes for file in removed),
+        bytes_after=sum(file.bytes for file in added),
+        rows=sum(file.rows for file in removed),
+        kept=skipped,
     )
-
-
-def _write_all(
-    table: CompactingTable[TableVersion],
-    head: TableVersion,
-    number: int,
-    chosen: Sequence[Sequence[TableFile]],
-    skipped: Counter[str],
-    progress: Progress,
-) -> Replacement:
-    removed, added = list[TableFile](), list[RewrittenFile]()
-    total, done = sum(map(len, chosen)), 0
-    for bundle in chosen:
-        for alike in _of_one_schema(table, head, bundle, skipped):
-            path, rows = f"{table.folder(number)}/part-{len(added):05}.parquet", sum(file.rows for file in alike)
-            added.append(write_anew(table, head, alike, path, rows, lambda batch: batch))
-            removed += alike
-        done += len(bundle)
-        progress(done, total)
-    return Replacement(number, removed, added)
 
 
 def fence(table: CompactingTable[TableVersion]) -> TableVersion:
@@ -476,7 +464,7 @@ def write_anew(
     choose: Choose,
 ) -> RewrittenFile:
     """Write the selected rows of `files` into one new file. Raises `CompactionRefused` if they aren't `rows` many."""
-    who, name = f"sink {table.name}", table.named(head, path)
+    label, name = f"sink {table.name}", table.named(head, path)
     reach(CrashPoint.COMPACT_BEFORE_WRITE)
     with table.create_file(head, path) as target:
         sources = [partial(table.open_file, head, file.path) for file in files]
@@ -485,10 +473,10 @@ def write_anew(
     reach(CrashPoint.COMPACT_AFTER_WRITE)
     if read.rows != rows:
         raise CompactionRefused(
-            f"{who}: {len(files)} files, such as {files[0].path}, have {read.rows} rows to rewrite, but the table "
+            f"{label}: {len(files)} files, such as {files[0].path}, have {read.rows} rows to rewrite, but the table "
             f"records {rows}: nothing was changed; a file was modified in place"
         )
-    facts = FileFacts.of(require_written(partial(table.open_file, head, name), read, who, path))
+    facts = FileFacts.of(require_written(partial(table.open_file, head, name), read, label, path))
     return RewrittenFile(path, size, files[0].partition, facts)
 
 

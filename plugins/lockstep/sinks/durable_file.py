@@ -1,4 +1,4 @@
-"""Files that survive a crash whole or not at all: written once, fsynced, created exclusively, checked when read."""
+"""Files that survive a crash entirely or not at all: written once, fsynced, created exclusively, checked when read."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from pathlib import Path
 
 from lockstep.epoch import Json
 
-SYNCS = 8  #: at once
+SYNCS = 8  #: concurrent fsyncs
 _CHUNK = 1 << 20  # bytes
 
 
 class Damaged(ValueError):
-    """A file isn't what was written: cut, altered, or of another kind."""
+    """A file differs from what was written: truncated, altered, or of another kind."""
 
 
 class HashedFile:
     """A new file, hashed while it is written; it must not exist before. Raises OSError."""
 
-    closed = False  # pyarrow asks; what it was given stays open until `finish` or `release`
+    closed = False  # read by pyarrow; the file stays open until `finish` or `release`
 
     def __init__(self, path: Path) -> None:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o666)
@@ -45,14 +45,14 @@ class HashedFile:
         return self.size
 
     def flush(self) -> None:
-        """Nothing is promised before `finish`."""
+        """Does nothing: `finish` makes the file durable."""
 
     def close(self) -> None:
-        """Left to `finish` and `release`."""
+        """Does nothing: `finish` and `release` close the file."""
 
     def finish(self, *, sync: bool = True) -> str:
-        """Make it durable, close it and return its sha256, 64 hex digits; its folder isn't fsynced. `sync=False`: it is
-        kept elsewhere."""
+        """Make it durable, close it and return its sha256, 64 hex digits. Its folder isn't fsynced. `sync=False`:
+        without fsync."""
         with self._file as file:
             file.flush()
             if sync:
@@ -60,8 +60,8 @@ class HashedFile:
         return self._digest.hexdigest()
 
     def release(self) -> None:
-        """Close it as it is; fine when it is closed."""
-        with suppress(OSError):  # what stands in the buffer is of no use
+        """Close it, if it is open, without making it durable."""
+        with suppress(OSError):  # the buffer is discarded
             self._file.close()
 
 
@@ -75,9 +75,9 @@ def write_new(path: Path, data: bytes) -> None:
 
 
 def link_new(source: Path, target: Path) -> bool:
-    """Show `source` also as `target`, at once and whole; False if `target` was there already. Raises OSError.
+    """Link `source` to `target` atomically; False if `target` exists. Raises OSError.
 
-    A hard link never replaces anything, unlike a rename.
+    A hard link never replaces a file, unlike a rename.
     """
     try:
         os.link(source, target, follow_symlinks=False)
@@ -86,13 +86,13 @@ def link_new(source: Path, target: Path) -> bool:
     return True
 
 
-def create_whole(path: Path, data: bytes, folder: Path) -> bool:
-    """Create `path` whole and durable, by way of a file in `folder`; False if it was there already. Raises OSError."""
-    return create_by(folder / f"{path.name}~{secrets.token_hex(4)}", path, data)
+def create_atomically(path: Path, data: bytes, folder: Path) -> bool:
+    """Create `path` atomically and durably, by way of a file in `folder`; False if it exists. Raises OSError."""
+    return create_from_draft(folder / f"{path.name}~{secrets.token_hex(4)}", path, data)
 
 
-def create_by(draft: Path, path: Path, data: bytes) -> bool:
-    """As `create_whole`, by way of `draft`: a new file in the same file system."""
+def create_from_draft(draft: Path, path: Path, data: bytes) -> bool:
+    """Create `path` like `create_atomically`, by way of `draft`, a new file in the same file system."""
     write_new(draft, data)
     try:
         created = link_new(draft, path)
@@ -112,7 +112,7 @@ def sync_folder(path: Path) -> None:
 
 
 def sync_folders(paths: Collection[Path]) -> None:
-    """As `sync_folder` for each, several at once: a journal takes them in one write. Raises OSError."""
+    """Make the names in several folders durable, concurrently: a journal writes them at once. Raises OSError."""
     if len(paths) < 2:
         for path in paths:
             sync_folder(path)
@@ -137,12 +137,12 @@ def to_checked(content: dict[str, Json]) -> bytes:
 
 
 def from_checked(data: bytes) -> dict[str, Json]:
-    """What `to_checked` was given. Raises `Damaged`."""
+    """Decode JSON made by `to_checked`. Raises `Damaged`."""
     try:
         content = json.loads(data)
         checksum = content.pop("checksum")
     except (ValueError, KeyError, AttributeError, TypeError) as error:
-        raise Damaged("it is no JSON with a checksum") from error
+        raise Damaged("it isn't JSON with a checksum") from error
     if checksum != _checksum(content):
         raise Damaged("its content doesn't match its checksum")
     return dict(content)

@@ -65,14 +65,14 @@ class RowRemover(Generic[TableVersion]):
         self._rewritten: dict[TableFile, RewrittenFile] = {}
 
     def require_removable(self, head: TableVersion) -> None:
-        """Before commit: raise `PreflightRefused` for a file that can't be rewritten. Writes nothing."""
+        """Check before commit that every file can be rewritten. Writes nothing. Raises `PreflightRefused`."""
         for file, remaining in self._affected_files(head):
             if remaining:
                 self._require_rewritable(head, file)
 
     def removal_at(self, head: TableVersion) -> RowRemoval:
-        """What a commit on this table version has to do. Raises `PublishBlocked` for a file that can't be rewritten,
-        `SinkUnavailable`, `CompactionRefused`."""
+        """Changes for a commit on this table version; writes the new files. Raises `PublishBlocked` for a file that
+        can't be rewritten, `SinkUnavailable`, `CompactionRefused`."""
         try:
             if self._rewritten and self._table.last(head) != self._last:  # fenced: files written so far may be deleted
                 self._start_anew()

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from lockstep.errors import InvalidPipeline, PreflightRefused, SinkUnavailable
-from lockstep.sdk import create_whole
+from lockstep.sdk import create_atomically
 from lockstep.sinks import FunctionSink
 from lockstep.sinks.base import Sink
 from lockstep.sinks.values import SinkContext, SinkEpoch
@@ -120,7 +120,7 @@ def send(batch: pa.RecordBatch, epoch: SinkEpoch) -> None:
         file.write(batch)
     drafts = folder / ".drafts"
     drafts.mkdir(exist_ok=True)
-    create_whole(folder / f"{epoch.id}-{uuid.uuid4()}.arrow", buffer.getvalue().to_pybytes(), drafts)
+    create_atomically(folder / f"{epoch.id}-{uuid.uuid4()}.arrow", buffer.getvalue().to_pybytes(), drafts)
 
 
 def fail(batch: pa.RecordBatch, epoch: SinkEpoch) -> None:

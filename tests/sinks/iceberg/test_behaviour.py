@@ -47,7 +47,7 @@ ROUNDS = 12
 def test_two_publishers_of_every_epoch_show_it_once(
     catalog_dsn: str, memory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(markers, "WHOLE", 4)
+    monkeypatch.setattr(markers, "MAX_UNFOLDED", 4)
     target = IcebergUnderTest(catalog_dsn, memory)
     answers = publish_at_once(target, ROUNDS, 2)
     assert all(sorted(told) == [Publication.FOUND, Publication.SENT] for told in answers)

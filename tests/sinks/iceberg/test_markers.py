@@ -11,7 +11,7 @@ import pytest
 from lockstep.errors import OutcomeUnknown
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.iceberg import _markers
-from lockstep.sinks.iceberg._markers import WHOLE, EpochMarker, TableMarkers
+from lockstep.sinks.iceberg._markers import MAX_UNFOLDED, EpochMarker, TableMarkers
 
 OWNER = SinkName("11111111-2222-4333-8444-555555555555", "pipe", "lake")
 FIRST = datetime(2013, 1, 1, tzinfo=UTC)
@@ -53,7 +53,7 @@ def test_markers_of_a_cursor_are_found_however_many_there_are_where_some_took_an
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What took another's place has a span without a time, and a cursor's others have none."""
-    monkeypatch.setattr(_markers, "WHOLE", 20)
+    monkeypatch.setattr(_markers, "MAX_UNFOLDED", 20)
     table, again = Properties(), {5: "epoch/2/1", 50: "epoch/5/2"}
     for epoch in range(1, 121):
         table.show(replace(marker(epoch, span=False), span=again.get(epoch)))
@@ -68,13 +68,13 @@ def test_markers_of_a_cursor_are_found_however_many_there_are_where_some_took_an
 
 
 def test_every_marker_is_found_by_epoch_and_by_range_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_markers, "WHOLE", 20)
+    monkeypatch.setattr(_markers, "MAX_UNFOLDED", 20)
     table, order = Properties(), list(range(1, 201))
     random.Random(7).shuffle(order)
     for token, epoch in enumerate(order, 1):
         table.show(marker(epoch, token))
     found = table.markers()
-    assert len(found.folded) >= 7 and len(found.whole) <= 40
+    assert len(found.folded) >= 7 and len(found.unfolded) <= 40
     for token, epoch in enumerate(order, 1):
         assert found.find(epoch) == marker(epoch, token)
     for epoch in range(1, 201, 19):
@@ -98,7 +98,7 @@ def test_the_newest_by_epoch_and_by_token_and_new_ones_are_looked_for_in_no_file
 @pytest.mark.parametrize("damage", ["gone", "altered"])
 def test_a_folded_marker_whose_file_is_damaged_proves_nothing(damage: str) -> None:
     table = Properties()
-    for epoch in range(1, 2 * WHOLE + 2):
+    for epoch in range(1, 2 * MAX_UNFOLDED + 2):
         table.show(marker(epoch))
     [path] = table.files
     if damage == "gone":
@@ -107,7 +107,7 @@ def test_a_folded_marker_whose_file_is_damaged_proves_nothing(damage: str) -> No
         table.files[path] = table.files[path].replace(b'"token":8', b'"token":9')
     with pytest.raises(OutcomeUnknown, match="markers/"):
         table.markers().find(1)
-    assert table.markers().find(2 * WHOLE + 1) == marker(2 * WHOLE + 1)
+    assert table.markers().find(2 * MAX_UNFOLDED + 1) == marker(2 * MAX_UNFOLDED + 1)
 
 
 def test_another_sinks_markers_are_not_ones_own() -> None:

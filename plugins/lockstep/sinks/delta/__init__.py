@@ -89,7 +89,7 @@ class DeltaSink(Sink):
             return OpenDeltaSink(self, context)
 
 
-def _path_of(who: str, uri: str) -> str:
+def _path_of(label: str, uri: str) -> str:
     """The path of file:///…, or s3://… unchanged. Raises `InvalidPipeline` for any other URI."""
     if uri.startswith("file:///"):
         return uri.removeprefix("file://")
@@ -97,16 +97,16 @@ def _path_of(who: str, uri: str) -> str:
     if scheme != "s3":
         hint = "; Spark's s3a:// is s3:// here" if scheme == "s3a" else ""
         raise InvalidPipeline(
-            f"{who}: {scheme}:// isn't supported for Delta tables: give s3://bucket/prefix, or a folder of a local or "
-            f"mounted file system{hint}"
+            f"{label}: {scheme}:// isn't supported for Delta tables: give s3://bucket/prefix, or a folder of a local "
+            f"or mounted file system{hint}"
         )
     try:
         address = Address.of(uri)
     except StoreRefused as error:
-        raise InvalidPipeline(f"{who}: {error}") from None
+        raise InvalidPipeline(f"{label}: {error}") from None
     if not address.prefix or "%" in address.uri:
         raise InvalidPipeline(
-            f"{who}: a Delta table on S3 is at s3://bucket/prefix, with a prefix of letters, digits, '/', '-', '_', "
+            f"{label}: a Delta table on S3 is at s3://bucket/prefix, with a prefix of letters, digits, '/', '-', '_', "
             "'.' and '=': Spark and deltalake encode other characters differently"
         )
     return uri

@@ -36,8 +36,7 @@ _RESERVED = frozenset(" ,;{}()\n\t=")  #: characters that a name may have only w
 
 
 def refuse_unsupported(sink: str, table: DeltaTable) -> None:
-    """Raise `PreflightRefused` for a table whose features require a check of each row or file, which adoption
-    bypasses."""
+    """Raise `PreflightRefused` for a table with features that adoption bypasses, such as checks of each row."""
     if features := list(_bypassed(table)):
         raise PreflightRefused(
             f"sink {sink}: the table has {', '.join(features)}, with which files can't be adopted: remove that from "

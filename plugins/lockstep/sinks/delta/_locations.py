@@ -20,7 +20,7 @@ from lockstep.connections.object_store.address import Address, is_object_store
 from lockstep.connections.object_store.client import endpoint_of, goes_by_profile, region_of
 from lockstep.connections.object_store.store import ObjectStore, require_own_threads, what_store_said
 from lockstep.errors import PreflightRefused, StoreRefused
-from lockstep.sinks.durable_file import create_whole, sync_folder
+from lockstep.sinks.durable_file import create_atomically, sync_folder
 
 _LOG = "_delta_log"
 _ENTRY = re.compile(r"(\d{20})\.json")
@@ -121,7 +121,7 @@ class FolderLocation:
         return entries
 
     def append(self, version: int, entry: bytes) -> None:
-        if not create_whole(self._root / log_entry(version), entry, self._log):
+        if not create_atomically(self._root / log_entry(version), entry, self._log):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), log_entry(version))
 
     def make_new_durable(self) -> None:

@@ -81,7 +81,7 @@ class TxnMarkers:
         return table.transaction_version(self._name(epoch, "rows"))
 
     def newest(self, table: DeltaTable) -> list[Marker]:
-        """The markers with the largest epoch and with the last committed one: whoever commits last has the largest
+        """The marker with the largest epoch, and the one committed last, which has the largest
         token."""
         numbers = [table.transaction_version(self._name(name)) for name in ("newest", "last")]
         epochs = {epoch for epoch in numbers if epoch is not None}

@@ -40,8 +40,7 @@ from lockstep.sinks.delta._locations import location_of
 from lockstep.sinks.delta._log import TxnMarkers, log_entry_of, metadata_action, needs_raw_entry
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.row_removal import NOTHING, RowRemover
-from lockstep.sinks.values import Adoptable, AdoptableFile, EpochCut, Marker, ReadCut, SinkContext, SinkEpoch
-from lockstep.wal.file_facts import FileFacts
+from lockstep.sinks.values import Adoptable, EpochCut, Marker, ReadCut, SinkContext, SinkEpoch
 
 if TYPE_CHECKING:
     from lockstep.sinks.delta import DeltaSink
@@ -253,7 +252,8 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
     def _add_actions(self, head: DeltaTable, output: Adoptable, remedy: str = "") -> list[AddAction | RemoveAction]:
         """One action per non-empty file. Raises `SinkRejected` for a file that the table can't take; `remedy`: for rows
         of several partitions."""
-        required, actions = required_columns(head), list[AddAction | RemoveAction]()
+        required, partition_by = required_columns(head), head.metadata().partition_columns
+        actions = list[AddAction | RemoveAction]()
         for file, facts in output.facts():
             if not file.rows:
                 continue
@@ -263,7 +263,9 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
                     f"sink {self.name}: {file.path} has, or may have, nulls in {', '.join(wrong)}, which the table "
                     "declares NOT NULL"
                 )
-            actions.append(self._add_action(head, file, facts, remedy))
+            partitions = partition_values(self.name, file.path, facts, partition_by, remedy)
+            stats, modified = statistics(facts, self._definition.epoch_column), self._location.modified(file.path)
+            actions.append(AddAction(file.path, file.bytes, partitions, modified, True, stats))
         return actions
 
     def adopt(self, head: DeltaTable, epoch: SinkEpoch, output: Adoptable) -> CommitOutcome:
@@ -362,11 +364,6 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
     def last_failure(self) -> str | None:
         return self._last_failure
 
-    def _add_action(self, head: DeltaTable, file: AdoptableFile, facts: FileFacts, remedy: str) -> AddAction:
-        partitions = partition_values(self.name, file.path, facts, head.metadata().partition_columns, remedy)
-        stats = statistics(facts, self._definition.epoch_column)
-        return AddAction(file.path, file.bytes, partitions, self._location.modified(file.path), True, stats)
-
     def was_rolled_back(self, head: DeltaTable, epoch: int) -> bool:
         """According to the log, as far as it reaches back."""
         oldest_restored = None
@@ -398,15 +395,11 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
         with self._storage_errors():
             self._location.make_log_durable()
         if head.version() and head.version() % CHECKPOINT_EVERY == 0:
-            self._checkpoint(head)
-
-    def _checkpoint(self, head: DeltaTable) -> None:
-        """For readers of the log; Lockstep doesn't depend on it."""
-        try:
-            self._location.checkpoint(head)
-        except (DeltaError, OSError) as error:
-            message = self._location.describe(error)
-            _log.warning("sink %s: checkpoint of version %s failed: %s", self.name, head.version(), message)
+            try:
+                self._location.checkpoint(head)  # for readers of the log; Lockstep doesn't depend on it
+            except (DeltaError, OSError) as error:
+                message = self._location.describe(error)
+                _log.warning("sink %s: checkpoint of version %s failed: %s", self.name, head.version(), message)
 
     # --- recovery and verification ---
 
@@ -451,7 +444,7 @@ class OpenDeltaSink(AdoptingSink[DeltaTable]):
             )
 
     def cut(self, epochs: EpochCut) -> list[ReadCut]:
-        """By the epoch column: the versions that showed an epoch are only known as long as the log is kept."""
+        """Cuts by the epoch column: which version first showed an epoch is only known as long as the log is kept."""
         predicate = epochs.predicate(quote_name(self._definition.epoch_column))
         return [ReadCut(self.sink.output, f"delta.{quote_name(self._location.uri)}", predicate)]
 

@@ -27,11 +27,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from lockstep.crash import CrashPoint, reach
-from lockstep.errors import OutcomeUnknown, PreflightRefused, TargetChanged, TargetFull, TargetOwned
+from lockstep.errors import PreflightRefused, TargetFull
 from lockstep.sinks.durable_file import (
     Damaged,
-    create_by,
-    from_checked,
+    create_from_draft,
     link_new,
     sha256_of,
     sync_folder,
@@ -46,6 +45,7 @@ from lockstep.sinks.files._target import (
     PublishedFile,
     Write,
     marked_epoch,
+    other_bytes,
     owner_hash,
     published_names,
     read_marker,
@@ -71,38 +71,34 @@ class FolderTarget(MarkedTarget[Path]):
         self._refuse_symlinks()
         if self.root.exists() and not self.root.is_dir():
             raise PreflightRefused(f"{self.root} is not a folder; give this sink another path")
-        self._make_folders()
-        self._refuse_full()
-        if not self._target.exists():
-            with suppress(FileNotFoundError):  # a concurrent claimer deleted the draft
-                create_by(self._temporary_path(self._target.parent), self._target, self._new_target())
-        self.require()
-        self._try_links()
-
-    def require(self) -> str:
-        self._refuse_symlinks()
-        try:
-            content = from_checked(self._target.read_bytes())
-        except (FileNotFoundError, Damaged) as error:
-            raise TargetChanged(
-                f"{self._target} is missing or damaged ({error}), so it is unknown whether this folder was written "
-                "before: mount or restore it"
-            ) from error
-        return self._require_owner(content, str(self.root))
-
-    def disclaim(self) -> None:
-        if self.shared or not self._target.exists():
-            return
-        with suppress(TargetOwned):
-            self.require()
-            self._target.unlink(missing_ok=True)
-            sync_folder(self._target.parent)
-
-    def _make_folders(self) -> None:
         missing = [folder for folder in (self.state, *self.state.parents) if not folder.exists()]
         self.state.mkdir(parents=True, exist_ok=True)
         for folder in missing:
             sync_folder(folder.parent)
+        free = shutil.disk_usage(self.root).free
+        if free < MIN_FREE_BYTES:
+            raise TargetFull(
+                f"{self.root} has {free >> 20} MB free, needed are {MIN_FREE_BYTES >> 20} MB: free space, try again"
+            )
+        if not self._target.exists():
+            with suppress(FileNotFoundError):  # a concurrent claimer deleted the draft
+                create_from_draft(self._temporary_path(self._target.parent), self._target, self._new_target())
+        self.require()
+        for folder in {self.root, self.root / STATE, self.state}:  # can hard links be created?
+            link_new(self._target, self._temporary_path(folder))
+            for trial in folder.glob(f"{STATE}-{owner_hash(self.owner)}~{'[0-9a-f]' * 8}"):  # of killed processes, too
+                trial.unlink(missing_ok=True)
+
+    def _read_target(self) -> bytes:
+        self._refuse_symlinks()
+        return self._target.read_bytes()
+
+    def _has_target(self) -> bool:
+        return self._target.exists()
+
+    def _delete_target(self) -> None:
+        self._target.unlink(missing_ok=True)
+        sync_folder(self._target.parent)
 
     @property
     def _target(self) -> Path:
@@ -113,22 +109,8 @@ class FolderTarget(MarkedTarget[Path]):
         if real != str(self.state):
             raise PreflightRefused(f"{self.state} leads through a symlink to {real}: give the sink its real path")
 
-    def _refuse_full(self) -> None:
-        free = shutil.disk_usage(self.root).free
-        if free < MIN_FREE_BYTES:
-            raise TargetFull(
-                f"{self.root} has {free >> 20} MB free, needed are {MIN_FREE_BYTES >> 20} MB: free space, try again"
-            )
-
-    def _try_links(self) -> None:
-        """Test that hard links can be created in all folders, and delete those that a killed process left."""
-        for folder in {self.root, self.root / STATE, self.state}:
-            link_new(self._target, self._temporary_path(folder))
-            for passing in folder.glob(f"{STATE}-{owner_hash(self.owner)}~{'[0-9a-f]' * 8}"):
-                passing.unlink(missing_ok=True)
-
     def _temporary_path(self, folder: Path) -> Path:
-        """A temporary path whose name has the owner, the only one to delete it."""
+        """A temporary path named by the owner, which alone deletes it."""
         return folder / f"{STATE}-{owner_hash(self.owner)}~{secrets.token_hex(4)}"
 
     # --- pending transactions ---
@@ -160,7 +142,7 @@ class FolderTarget(MarkedTarget[Path]):
     def read_vote(self, txn: Txn) -> EpochFiles | None:
         folder = self.state / self.folder(txn)
         try:
-            listing = EpochFiles.read(folder / _VOTE)
+            listing = EpochFiles.from_bytes((folder / _VOTE).read_bytes(), _VOTE)
             handle = (folder / _HANDLE).read_text()
         except (Damaged, FileNotFoundError, UnicodeDecodeError):
             return None
@@ -206,7 +188,7 @@ class FolderTarget(MarkedTarget[Path]):
         return self.state / name
 
     def _read_marker(self, path: Path) -> EpochFiles | None:
-        return read_marker(path)
+        return read_marker(path.read_bytes, path)
 
     def epochs(self) -> Iterator[int]:
         with suppress(FileNotFoundError):
@@ -288,20 +270,7 @@ class FolderTarget(MarkedTarget[Path]):
     def _publish_file(self, source: Path, fact: PublishedFile) -> None:
         final = self.root / fact.name
         if not link_new(source, final) and not (os.path.samestat(source.lstat(), final.lstat()) or _holds(final, fact)):
-            raise OutcomeUnknown(
-                f"{final} has other bytes than this publication would put there: an earlier one was interrupted and "
-                "pyarrow has changed since, or other software wrote it. No marker lists it: once no process publishes "
-                "this epoch, move it away and publish again"
-            )
-
-    def refuse_unlisted(self, prefix: str, listing: EpochFiles) -> None:
-        """Ignores folders with a state folder: they are other targets, whose files may have the same names."""
-        strays = set(self._names_with(prefix)) - {fact.name for fact in listing.files}
-        if strays and self.find_marker(listing.epoch) is None:
-            raise OutcomeUnknown(
-                f"{self.root / min(strays)} is left by an interrupted publication, and writing the epoch again "
-                "gives other files: once no process publishes this epoch, move it away and publish again"
-            )
+            raise other_bytes(final)
 
     def open(self, name: str) -> BinaryIO:
         return os.fdopen(os.open(self.root / name, os.O_RDONLY | os.O_NOFOLLOW), "rb")
@@ -330,4 +299,7 @@ def published(path: str) -> list[str]:
     root = Path(path)
     state = root / STATE
     markers = (*state.glob("epoch=*.json"), *state.glob("shared/*/*/*/epoch=*.json"))
-    return [str(root / name) for name in published_names(filter(None, map(read_marker, markers)))]
+    return [
+        str(root / name)
+        for name in published_names(filter(None, (read_marker(path.read_bytes, path) for path in markers)))
+    ]

@@ -30,6 +30,8 @@ from lockstep.sinks.files._target import Keep, PublishedFile
 from lockstep.wal.parquet import ParquetWriter
 
 ROWS_PER_GROUP = 1 << 16
+ROWS_PER_FILE = 1 << 20
+BYTES_PER_FILE = 128 << 20
 _FIRST, _END = -62_135_596_800, 253_402_300_800  # seconds: years 1 to 9999
 _READ_BLOCK = 16 << 20  # bytes: no CSV row may be longer
 
@@ -144,7 +146,7 @@ def _write_csv(csv: pa_csv.CSVWriter, table: pa.Table) -> None:
 
 
 def _require_years(table: pa.Table) -> None:
-    """Raise ValueError for a date or time outside of the years 1 to 9999, whose text by pyarrow is not readable."""
+    """Raise ValueError for a date or time outside of the years 1 to 9999: readers don't accept its text."""
     for name, column in zip(table.column_names, table.columns, strict=True):
         values = column
         while types.is_list(values.type):
@@ -182,14 +184,19 @@ def unsupported(format: FileFormat, schema: pa.Schema) -> list[str]:
         fits = len(schema) == 1 and _is_text(schema.field(0).type)
         return [] if fits else [f"anything but one column of text, and the output has {', '.join(map(str, schema))}"]
     repeated = {name for name in schema.names if schema.names.count(name) > 1}
-    duplicates = [f"column {name!r} stands twice" for name in sorted(repeated)]
+    duplicates = [f"column {name!r} occurs twice" for name in sorted(repeated)]
     return duplicates + [f"column {f.name!r} has the type {f.type}" for f in schema if not _keeps(format, f.type)]
 
 
 def _keeps(format: FileFormat, dtype: pa.DataType) -> bool:
     match format:
         case FileFormat.PARQUET:
-            return _parquet_keeps(dtype)
+            schema, file = pa.schema([("column", dtype)]), io.BytesIO()
+            try:
+                pq.ParquetWriter(file, schema).close()  # empty_table() would import pandas, which takes a second
+                return bool(pq.read_schema(pa.BufferReader(file.getvalue())).equals(schema))
+            except (pa.ArrowException, NotImplementedError):
+                return False
         case FileFormat.CSV:
             return _text_keeps(dtype)
         case FileFormat.JSON:
@@ -200,16 +207,6 @@ def _keeps(format: FileFormat, dtype: pa.DataType) -> bool:
 
 def _is_text(dtype: pa.DataType) -> bool:
     return bool(types.is_string(dtype) or types.is_large_string(dtype))
-
-
-def _parquet_keeps(dtype: pa.DataType) -> bool:
-    schema = pa.schema([("column", dtype)])
-    file = io.BytesIO()
-    try:
-        pq.ParquetWriter(file, schema).close()  # an empty_table() would import pandas first, which takes a second
-        return bool(pq.read_schema(pa.BufferReader(file.getvalue())).equals(schema))
-    except (pa.ArrowException, NotImplementedError):
-        return False
 
 
 def _text_keeps(dtype: pa.DataType) -> bool:
@@ -258,9 +255,13 @@ def _tables(format: FileFormat, file: BinaryIO, schema: pa.Schema) -> Iterator[p
         case FileFormat.CSV:
             yield from (pa.Table.from_batches([batch]) for batch in _open_csv(file, schema))
         case FileFormat.JSON:
-            yield from _json_tables(file, schema)
+            while lines := file.readlines(_READ_BLOCK):
+                yield pa.Table.from_pylist([json.loads(line) for line in lines], _as_json(schema))
         case FileFormat.TEXT:
-            yield from _text_tables(file, schema)
+            while lines := file.readlines(_READ_BLOCK):
+                if not lines[-1].endswith(b"\n"):
+                    raise ValueError("the last line has no line end")
+                yield pa.table([pa.array([line[:-1].decode() for line in lines], pa.string())], names=schema.names)
 
 
 def _open_csv(file: BinaryIO, schema: pa.Schema) -> pa_csv.CSVStreamingReader:
@@ -277,20 +278,7 @@ def _open_csv(file: BinaryIO, schema: pa.Schema) -> pa_csv.CSVStreamingReader:
     )
 
 
-def _json_tables(file: BinaryIO, schema: pa.Schema) -> Iterator[pa.Table]:
-    while lines := file.readlines(_READ_BLOCK):
-        yield pa.Table.from_pylist([json.loads(line) for line in lines], _as_json(schema))
-
-
-def _text_tables(file: BinaryIO, schema: pa.Schema) -> Iterator[pa.Table]:
-    while lines := file.readlines(_READ_BLOCK):
-        if not lines[-1].endswith(b"\n"):
-            raise ValueError("the last line has no end")
-        yield pa.table([pa.array([line[:-1].decode() for line in lines], pa.string())], names=schema.names)
-
-
-ROWS_PER_FILE = 1 << 20
-BYTES_PER_FILE = 128 << 20
+# --- files of bounded size -------------------------------------------------------------------------------------------
 
 
 def write_files(
@@ -312,8 +300,15 @@ def write_files(
     files that are kept concurrently while the next one is written; a journal writes several fsyncs at once, so many
     small files take a quarter of the time. `keep`: makes a file durable. Raises `SinkRejected`, OSError.
     """
+    keep_file: Keep = keep or keep_synced
+
+    def make_durable(name: str, rows: int, file: HashedFile) -> PublishedFile:
+        try:
+            return keep_file(name, rows, file)
+        finally:
+            file.release()
+
     files = _written_files(folder, name, format, schema, buckets, max_rows, max_bytes)
-    make_durable = partial(_make_durable, keep or keep_synced)
     if syncs == 1:
         yield from (make_durable(*file) for file in files)
         return
@@ -339,43 +334,23 @@ def _written_files(
     number = 0
     for bucket, batches in buckets:
         groups = RowGroups(batches, schema, max_rows, max_bytes // 4)
-        while (first := groups.take(max_rows)) is not None:
-            pending = name(number)
+        table = groups.take(max_rows)
+        while table is not None:
+            pending, rows = name(number), 0
             file = HashedFile(folder / pending)
             try:
-                rows = _write_file(file, format, schema, first, groups, max_rows, max_bytes)
+                with encoder(format, file, schema) as write:
+                    while table is not None:
+                        write(table)
+                        rows += table.num_rows
+                        full = rows >= max_rows or file.size >= max_bytes
+                        table = None if full else groups.take(max_rows - rows)
             except BaseException:
                 file.release()
                 raise
             yield f"{bucket}/{pending}" if bucket else pending, rows, file
             number += 1
-
-
-def _write_file(
-    file: HashedFile,
-    format: FileFormat,
-    schema: pa.Schema,
-    first: pa.Table,
-    rest: RowGroups,
-    max_rows: int,
-    max_bytes: int,
-) -> int:
-    table: pa.Table | None = first
-    rows = 0
-    with encoder(format, file, schema) as write:
-        while table is not None:
-            write(table)
-            rows += table.num_rows
-            full = rows >= max_rows or file.size >= max_bytes
-            table = None if full else rest.take(max_rows - rows)
-    return rows
-
-
-def _make_durable(keep: Keep, name: str, rows: int, file: HashedFile) -> PublishedFile:
-    try:
-        return keep(name, rows, file)
-    finally:
-        file.release()
+            table = groups.take(max_rows)
 
 
 def keep_synced(name: str, rows: int, file: HashedFile) -> PublishedFile:

@@ -25,13 +25,14 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from lockstep.connections.hdfs.address import HdfsAddress
 from lockstep.connections.hdfs.file_system import Found, HdfsFileSystem
 from lockstep.crash import CrashPoint, reach
-from lockstep.errors import OutcomeUnknown, PreflightRefused, SinkRejected, TargetChanged, TargetOwned
+from lockstep.errors import PreflightRefused, SinkRejected
 from lockstep.sinks.durable_file import Damaged, HashedFile, from_checked, to_checked
 from lockstep.sinks.files._target import (
     STATE,
@@ -40,7 +41,9 @@ from lockstep.sinks.files._target import (
     PublishedFile,
     Write,
     marked_epoch,
+    other_bytes,
     published_names,
+    read_marker,
 )
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.values import Txn
@@ -67,35 +70,24 @@ class HdfsTarget(MarkedTarget[str]):
             raise PreflightRefused(f"{self.place} is not a folder; give this sink another path")
         self._files.make_folder(f"{self._state}/{_PENDING}")
         if self._files.find(self._target) is None:
-            self._create_target()
+            try:
+                self._files.create(self._target, self._new_target(), self._path_in(f"_target~{secrets.token_hex(8)}"))
+            except OSError:  # a concurrent claimer may have deleted the draft
+                if self._files.find(self._target) is None:
+                    raise
         self.require()
         for entry in list(self._files.children(self._path_in(""))):
             if not entry.is_folder:
                 self._files.delete(entry.path)
 
-    def _create_target(self) -> None:
-        try:
-            self._files.create(self._target, self._new_target(), self._path_in(f"_target~{secrets.token_hex(8)}"))
-        except OSError:  # a concurrent claimer may have deleted the draft
-            if self._files.find(self._target) is None:
-                raise
+    def _read_target(self) -> bytes:
+        return self._files.read(self._target)
 
-    def require(self) -> str:
-        try:
-            content = from_checked(self._files.read(self._target))
-        except (FileNotFoundError, Damaged) as error:
-            raise TargetChanged(
-                f"{self._target} is missing or damaged ({error}), so it is unknown whether {self.place} was written "
-                "before: restore it, or correct the sink's path"
-            ) from error
-        return self._require_owner(content, self.place)
+    def _has_target(self) -> bool:
+        return self._files.find(self._target) is not None
 
-    def disclaim(self) -> None:
-        if self.shared or self._files.find(self._target) is None:
-            return
-        with suppress(TargetOwned):
-            self.require()
-            self._files.delete(self._target)
+    def _delete_target(self) -> None:
+        self._files.delete(self._target)
 
     # --- pending transactions ---
 
@@ -172,7 +164,7 @@ class HdfsTarget(MarkedTarget[str]):
         return f"{self._state}/{name}"
 
     def _read_marker(self, path: str) -> EpochFiles | None:
-        return _marker_at(self._files, path)
+        return read_marker(partial(self._files.read, path), path)
 
     def epochs(self) -> Iterator[int]:
         with suppress(FileNotFoundError):
@@ -217,9 +209,7 @@ class HdfsTarget(MarkedTarget[str]):
     def delete_replaced(self, txn: Txn, listing: EpochFiles) -> None:
         for epoch in listing.replaced:
             reach(CrashPoint.PUBLISH_BEFORE_TAKE_AWAY)
-            if (
-                self.replaced_by(epoch) is None
-            ):  # before a file is deleted: a delayed publisher checks this after publishing
+            if self.replaced_by(epoch) is None:  # before deleting: a delayed publisher checks this after publishing
                 self._create(self.scratch(txn), self._replaced_path(epoch), listing.to_bytes())
             reach(CrashPoint.PUBLISH_AFTER_TAKE_AWAY)
             self._delete_files_of(epoch)
@@ -238,11 +228,7 @@ class HdfsTarget(MarkedTarget[str]):
                 raise
         except FileExistsError as error:
             if not self._holds(fact, times):
-                raise OutcomeUnknown(
-                    f"{self._final(fact)} has other bytes than this publication would put there: an earlier one was "
-                    "interrupted and pyarrow has changed since, or other software wrote it. No marker lists it: once "
-                    "no process publishes this epoch, move it away and publish again"
-                ) from error
+                raise other_bytes(self._final(fact)) from error
 
     def _holds(self, fact: PublishedFile, times: Mapping[str, int]) -> bool:
         """True if the final name has these bytes: the voted file, recognized by its time, or another one with the same
@@ -285,15 +271,6 @@ class HdfsTarget(MarkedTarget[str]):
             path = f"{path}/{folder}"
             yield path
 
-    def refuse_unlisted(self, prefix: str, listing: EpochFiles) -> None:
-        """Ignores folders with a state folder: they are other targets, whose files may have the same names."""
-        strays = set(self._names_with(prefix)) - {fact.name for fact in listing.files}
-        if strays and self.find_marker(listing.epoch) is None:
-            raise OutcomeUnknown(
-                f"{self._root}/{min(strays)} is left by an interrupted publication, and writing the epoch again "
-                "gives other files: once no process publishes this epoch, move it away and publish again"
-            )
-
     def _names_with(self, prefix: str, below: str | None = None) -> Iterator[str]:
         folder = self._root if below is None else below
         entries = list(self._files.children(folder or "/"))
@@ -323,24 +300,14 @@ def published(address: HdfsAddress) -> list[str]:
     for _ in range(3):
         folders = [inner.path for outer in folders for inner in _children(cluster, outer) if inner.is_folder]
     entries = [entry for folder in (f"{root}/{STATE}", *folders) for entry in _children(cluster, folder)]
-    listings = filter(
-        None, (_marker_at(cluster, entry.path) for entry in entries if marked_epoch(entry.name) is not None)
-    )
+    paths = [entry.path for entry in entries if marked_epoch(entry.name) is not None]
+    listings = filter(None, (read_marker(partial(cluster.read, path), path) for path in paths))
     return [HdfsAddress(address.cluster, f"{root}/{name}").uri for name in published_names(listings)]
 
 
 def _children(cluster: HdfsFileSystem, folder: str) -> Iterator[Found]:
     with suppress(FileNotFoundError):
         yield from cluster.children(folder)
-
-
-def _marker_at(files: HdfsFileSystem, path: str) -> EpochFiles | None:
-    try:
-        return EpochFiles.from_bytes(files.read(path), path)
-    except FileNotFoundError:
-        return None
-    except Damaged as error:
-        raise OutcomeUnknown(f"the marker {path} is damaged ({error}): restore it from a copy") from error
 
 
 def _blocked(path: str) -> PreflightRefused:

@@ -89,7 +89,12 @@ class _BucketSorter:
         self._codes.append(numbers)
         self._bytes += rows.nbytes
         if self._bytes >= SORT_BYTES:
-            self._spill_waiting()
+            for number, portion in self._sorted():
+                data = portion.serialize()
+                self._spill.write(data)
+                self._spilled.setdefault(number, []).append((self._end, data.size))
+                self._end += data.size
+            self._spill.flush()
 
     def buckets(self) -> Iterator[tuple[str, Iterator[pa.RecordBatch]]]:
         last = dict(self._sorted())
@@ -112,14 +117,6 @@ class _BucketSorter:
                 )
             self._numbers[require_bucket(bucket)] = len(self._numbers)
         return self._numbers[bucket]
-
-    def _spill_waiting(self) -> None:
-        for number, batch in self._sorted():
-            data = batch.serialize()
-            self._spill.write(data)
-            self._spilled.setdefault(number, []).append((self._end, data.size))
-            self._end += data.size
-        self._spill.flush()
 
     def _sorted(self) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The waiting rows, as one batch per bucket."""
@@ -212,17 +209,15 @@ class FileLayout:
 
     def read(self, file: BinaryIO, fact: PublishedFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Rows of a published file as `schema`, with the columns from its folder's name. Raises as `read_rows`."""
-        path_columns = set(self.buckets.path_columns) if self.buckets else set()
-        values = {f.name: self._restored(fact, f) for f in schema if f.name in path_columns}
+        values: dict[str, pa.Scalar] = {}
+        if self.buckets:
+            path_columns = [field for field in schema if field.name in self.buckets.path_columns]
+            values = {field.name: self.buckets.restore(fact.bucket, field) for field in path_columns}
         for batch in read_rows(self.format, file, self._in_files(schema)):
             columns = [
                 pa.repeat(values[f.name], batch.num_rows) if f.name in values else batch.column(f.name) for f in schema
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
-
-    def _restored(self, fact: PublishedFile, column: pa.Field) -> pa.Scalar:
-        assert self.buckets is not None
-        return self.buckets.restore(fact.bucket, column)
 
     def success_names(self, listing: EpochFiles) -> list[str]:
         """Names to create once every file of an epoch is visible: one in each bucket, or one in the target."""

@@ -29,13 +29,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypeVar, cast
 
 from lockstep.connections.object_store.store import Found, ObjectStore
 from lockstep.crash import CrashPoint, reach
 from lockstep.epoch import Json
-from lockstep.errors import LedgerConflict, OutcomeUnknown, SinkRejected, TargetChanged, TargetOwned
+from lockstep.errors import LedgerConflict, OutcomeUnknown, SinkRejected
 from lockstep.sinks.durable_file import Damaged, HashedFile, from_checked, to_checked
 from lockstep.sinks.files._target import (
     STATE,
@@ -46,6 +47,7 @@ from lockstep.sinks.files._target import (
     marked_epoch,
     owner_text,
     published_names,
+    read_marker,
 )
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.values import Txn
@@ -80,22 +82,14 @@ class PrefixTarget(MarkedTarget[str]):
                 self._store.create(_TARGET, self._new_target())
         self.require()
 
-    def require(self) -> str:
-        try:
-            content = from_checked(self._store.read(_TARGET))
-        except (FileNotFoundError, Damaged) as error:
-            raise TargetChanged(
-                f"{self.place}/{_TARGET} is missing or damaged ({error}), so it is unknown whether this place was "
-                "written before: restore it, or correct the sink's path"
-            ) from error
-        return self._require_owner(content, self.place)
+    def _read_target(self) -> bytes:
+        return self._store.read(_TARGET)
 
-    def disclaim(self) -> None:
-        if self.shared or self._store.find(_TARGET) is None:
-            return
-        with suppress(TargetOwned):
-            self.require()
-            self._store.delete([_TARGET])
+    def _has_target(self) -> bool:
+        return self._store.find(_TARGET) is not None
+
+    def _delete_target(self) -> None:
+        self._store.delete([_TARGET])
 
     # --- pending transactions ---
 
@@ -113,7 +107,8 @@ class PrefixTarget(MarkedTarget[str]):
 
         def keep(name: str, rows: int, file: HashedFile) -> PublishedFile:
             digest = file.finish(sync=False)
-            fact = PublishedFile(_with_hash(name, digest), rows, file.size, digest)
+            stem, _, suffix = name.rpartition(".")
+            fact = PublishedFile(f"{stem}-{digest[:_HASH]}.{suffix}", rows, file.size, digest)
             path = self._path_in(folder, fact.pending)
             self._require_keys(fact.name, path)
             self._etags[path] = self._store.put_file(path, file.path)
@@ -195,7 +190,7 @@ class PrefixTarget(MarkedTarget[str]):
         return f"{self.place}/{path}"
 
     def _read_marker(self, path: str) -> EpochFiles | None:
-        return _marker_at(self._store, path)
+        return read_marker(partial(self._store.read, path), f"{self.place}/{path}")
 
     def epochs(self) -> Iterator[int]:
         for entry in self._store.children(self._state).objects:
@@ -234,8 +229,8 @@ class PrefixTarget(MarkedTarget[str]):
         return self._is_reserved_for(listing, reserved)
 
     def _is_reserved_for(self, listing: EpochFiles, reserved: EpochFiles) -> bool:
-        """True if `reserved` has the files of `listing`; otherwise False if the epoch is already published, else an
-        error."""
+        """True if `reserved` has the files of `listing`, False if the epoch is published with others; raises
+        otherwise."""
         same_rows = (reserved.owner, reserved.manifest_hash) == (listing.owner, listing.manifest_hash)
         if same_rows and set(reserved.files) == set(listing.files):
             return True
@@ -308,29 +303,14 @@ class PrefixTarget(MarkedTarget[str]):
 
 def published(store: ObjectStore) -> list[str]:
     """Files of every marker below the store's address, by epoch. Raises `OutcomeUnknown`, OSError."""
-    folders = [STATE, *_folders_below(store, f"{STATE}/shared", 3)]
-    objects: list[Found] = [entry for folder in folders for entry in store.children(folder).objects]
+    folders = [f"{STATE}/shared"]
+    for _ in range(3):
+        folders = [inner for outer in folders for inner in store.children(outer).folders]
+    objects: list[Found] = [entry for folder in (STATE, *folders) for entry in store.children(folder).objects]
     markers = [entry.path for entry in objects if marked_epoch(_name(entry.path)) is not None]
-    listings = filter(None, _in_parallel(lambda path: _marker_at(store, path), markers))
+    uri = store.address.uri
+    listings = filter(None, _in_parallel(lambda path: read_marker(partial(store.read, path), f"{uri}/{path}"), markers))
     return [f"{store.address.scheme}://{store.key_of(name)}" for name in published_names(listings)]
-
-
-def _folders_below(store: ObjectStore, folder: str, levels: int) -> list[str]:
-    outer_folders = [folder]
-    for _ in range(levels):
-        outer_folders = [inner for outer in outer_folders for inner in store.children(outer).folders]
-    return outer_folders
-
-
-def _marker_at(store: ObjectStore, path: str) -> EpochFiles | None:
-    try:
-        return EpochFiles.from_bytes(store.read(path), _name(path))
-    except FileNotFoundError:
-        return None
-    except Damaged as error:
-        raise OutcomeUnknown(
-            f"the marker {store.address.uri}/{path} is damaged ({error}): restore it from a copy"
-        ) from error
 
 
 def _in_parallel(call: Callable[[T], R], items: Sequence[T]) -> list[R]:
@@ -338,11 +318,6 @@ def _in_parallel(call: Callable[[T], R], items: Sequence[T]) -> list[R]:
         return [call(item) for item in items]
     with ThreadPoolExecutor(PARALLEL) as pool:
         return list(pool.map(call, items))
-
-
-def _with_hash(name: str, digest: str) -> str:
-    stem, _, suffix = name.rpartition(".")
-    return f"{stem}-{digest[:_HASH]}.{suffix}"
 
 
 def _name(path: str) -> str:

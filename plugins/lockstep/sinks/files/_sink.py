@@ -267,16 +267,12 @@ class OpenFileSink(TwoPhaseCommitSink):
         vote."""
         with self._storage_errors():
             self._target.require()
-            created = self._target.find_marker(txn.epoch) is None and self._publish_pending(txn)
+            created = False
+            if self._target.find_marker(txn.epoch) is None and (listing := self._target.read_vote(txn)) is not None:
+                with suppress(Damaged, FileNotFoundError):
+                    created = self._publish(self._target.folder(txn), listing)
             self._clean_up(txn, created)
             return created
-
-    def _publish_pending(self, txn: Txn) -> bool:
-        listing = self._target.read_vote(txn)
-        try:
-            return listing is not None and self._publish(self._target.folder(txn), listing)
-        except (Damaged, FileNotFoundError):
-            return False
 
     def _publish(self, folder: str, listing: EpochFiles) -> bool:
         return self._target.publish(folder, listing, self._layout.success_names(listing))
@@ -295,7 +291,11 @@ class OpenFileSink(TwoPhaseCommitSink):
             self._target.require()
             folder = self._target.scratch(txn)
             try:
-                listing = self._write_listed(folder, epoch, wal)
+                facts: tuple[PublishedFile, ...] | None = None
+                for batches in wal:
+                    facts = self._write_files(folder, epoch, batches)
+                listing = self._listing(epoch, facts, decided=True)
+                self._target.vote(folder, listing)
                 self._target.refuse_unlisted(self._prefix(epoch.id), listing)
                 created = self._publish(folder, listing)
             except (Damaged, FileNotFoundError) as error:
@@ -306,14 +306,6 @@ class OpenFileSink(TwoPhaseCommitSink):
                 created = False
             self._clean_up(txn, created)
             return created
-
-    def _write_listed(self, folder: str, epoch: SinkEpoch, wal: Iterable[Batches]) -> EpochFiles:
-        facts: tuple[PublishedFile, ...] | None = None
-        for batches in wal:
-            facts = self._write_files(folder, epoch, batches)
-        listing = self._listing(epoch, facts, decided=True)
-        self._target.vote(folder, listing)
-        return listing
 
     # --- recovery and verification ---
 

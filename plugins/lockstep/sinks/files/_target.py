@@ -8,12 +8,13 @@ import re
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO, Generic, Protocol, TypeAlias, TypeVar
 
 from lockstep.epoch import Json
-from lockstep.errors import LedgerConflict, OutcomeUnknown, TargetOwned
+from lockstep.errors import LedgerConflict, OutcomeUnknown, TargetChanged, TargetOwned
 from lockstep.sinks.durable_file import Damaged, HashedFile, from_checked, to_checked
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.values import Marker, Txn
@@ -68,14 +69,6 @@ class EpochFiles:
         return to_checked({"format": _LISTING_FORMAT, **asdict(self)})
 
     @classmethod
-    def read(cls, path: Path) -> EpochFiles | None:
-        """Read a marker or vote; None if there is none. Raises `Damaged`."""
-        try:
-            return cls.from_bytes(path.read_bytes(), path.name)
-        except FileNotFoundError:
-            return None
-
-    @classmethod
     def from_bytes(cls, data: bytes, name: str) -> EpochFiles:
         """Decode a marker or vote; `name` is for messages. Raises `Damaged`."""
         content = from_checked(data)
@@ -98,10 +91,12 @@ def published_names(listings: Iterable[EpochFiles]) -> list[str]:
     return [fact.name for listing in not_replaced(listings) for fact in listing.files]
 
 
-def read_marker(path: Path) -> EpochFiles | None:
-    """Read a marker; None if there is none. Raises `OutcomeUnknown` if it is damaged."""
+def read_marker(read: Callable[[], bytes], path: object) -> EpochFiles | None:
+    """The marker that `read` returns; None if there is none. Raises `OutcomeUnknown` if it is damaged."""
     try:
-        return EpochFiles.read(path)
+        return EpochFiles.from_bytes(read(), str(path))
+    except FileNotFoundError:
+        return None
     except Damaged as error:
         raise OutcomeUnknown(f"the marker {path} is damaged ({error}): restore it from a copy") from error
 
@@ -118,7 +113,7 @@ Write: TypeAlias = Callable[[Path, Keep], tuple[PublishedFile, ...]]
 class FileTarget(Protocol):
     """A folder or prefix as one sink sees it, called `place` in messages. Every call may raise OSError.
 
-    Pending files are in a folder per transaction, whose name below the target's state folder the calls take.
+    Pending files are in a folder per transaction, which calls take by its name below the target's state folder.
     """
 
     place: str
@@ -189,10 +184,10 @@ class FileTarget(Protocol):
         """
 
     def replaced_by(self, epoch: int) -> int | None:
-        """The epoch that has replaced this one, whose files may be deleted by now."""
+        """The epoch that has replaced this one; the files of this one may be deleted."""
 
     def delete_replaced(self, txn: Txn, listing: EpochFiles) -> None:
-        """Delete the files of epochs that `listing`, whose marker exists, has replaced; their markers stay. Temporary
+        """Delete the files of epochs that `listing` has replaced, once its marker exists; their markers stay. Temporary
         files belong to `txn`, and are swept with it."""
 
     def refuse_blocked_buckets(self, buckets: Iterable[str]) -> None:
@@ -208,6 +203,15 @@ class FileTarget(Protocol):
 def owner_hash(owner: SinkName) -> str:
     """12 hex digits that identify an owner."""
     return hashlib.sha256(f"{owner.deployment}:{owner.pipeline}:{owner.sink}".encode()).hexdigest()[:12]
+
+
+def other_bytes(path: object) -> OutcomeUnknown:
+    """Error for a final name with other content."""
+    return OutcomeUnknown(
+        f"{path} has other bytes than this publication would put there: an earlier one was interrupted and pyarrow has "
+        "changed since, or other software wrote it. No marker lists it: once no process publishes this epoch, move it "
+        "away and publish again"
+    )
 
 
 def owner_text(owner: Json) -> str:
@@ -240,8 +244,21 @@ class MarkedTarget(ABC, Generic[P]):
         """Read a marker; None if there is none. Raises `OutcomeUnknown` if it is damaged."""
 
     @abstractmethod
+    def _read_target(self) -> bytes:
+        """Read target.json. Raises FileNotFoundError."""
+
+    @abstractmethod
+    def _has_target(self) -> bool:
+        """True if target.json exists."""
+
+    @abstractmethod
+    def _delete_target(self) -> None:
+        """Delete target.json durably."""
+
+    @abstractmethod
     def _names_with(self, prefix: str) -> Iterable[str]:
-        """Final names, in any bucket, that begin with `prefix`; without those of nested targets."""
+        """Final names, in any bucket, that begin with `prefix`, without those of nested targets: folders with a state
+        folder."""
 
     def _in_words(self, path: P) -> str:
         """A path in messages."""
@@ -267,14 +284,27 @@ class MarkedTarget(ABC, Generic[P]):
         """Content of a new target.json."""
         return to_checked({"format": _TARGET_FORMAT, "target_id": str(uuid.uuid4()), "owner": self._owner})
 
-    def _require_owner(self, content: Json, place: str) -> str:
-        """The id in a target.json. Raises `TargetOwned`."""
+    def require(self) -> str:
+        try:
+            content = from_checked(self._read_target())
+        except (FileNotFoundError, Damaged) as error:
+            raise TargetChanged(
+                f"{self.place}/{STATE}/target.json is missing or damaged ({error}), so it is unknown whether this "
+                f"{self.kind} was written before: mount or restore it, or correct the sink's path"
+            ) from error
         if content["owner"] != self._owner:
             raise TargetOwned(
-                f"{place} belongs to {owner_text(content['owner'])}, not to {owner_text(self._owner)}: give every sink "
-                f"a separate {self.kind}, set shared=True in all that share one, or give a renamed sink its old name"
+                f"{self.place} belongs to {owner_text(content['owner'])}, not to {owner_text(self._owner)}: give every "
+                f"sink a separate {self.kind}, set shared=True in all that share one, or give a renamed sink its old "
+                "name"
             )
         return str(content["target_id"])
+
+    def disclaim(self) -> None:
+        if not self.shared and self._has_target():
+            with suppress(TargetOwned):
+                self.require()
+                self._delete_target()
 
     # --- markers ---
 
@@ -309,6 +339,14 @@ class MarkedTarget(ABC, Generic[P]):
         if listing is None:
             return list(self._names_with(f"{self.owner.sink}{self.suffix}-epoch={epoch}-"))
         return [fact.name for fact in listing.files]
+
+    def refuse_unlisted(self, prefix: str, listing: EpochFiles) -> None:
+        unlisted = set(self._names_with(prefix)) - {fact.name for fact in listing.files}
+        if unlisted and self.find_marker(listing.epoch) is None:
+            raise OutcomeUnknown(
+                f"{self.place}/{min(unlisted)} is left by an interrupted publication, and writing the epoch again "
+                "gives other files: once no process publishes this epoch, move it away and publish again"
+            )
 
     def replaced_by(self, epoch: int) -> int | None:
         marker = self._read_marker(self._replaced_path(epoch))

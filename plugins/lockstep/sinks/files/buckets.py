@@ -23,7 +23,7 @@ from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline
 from lockstep.observability.redaction import cause, describe_raised
 
-NULL = "__HIVE_DEFAULT_PARTITION__"  #: stands for a null, as in Hive
+NULL = "__HIVE_DEFAULT_PARTITION__"  #: folder name of a null, as in Hive
 _MAX_BYTES = 1024  #: of a bucket's name
 _MAX_FOLDER_BYTES = 255
 _ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f" + "".join(map(chr, range(32))))
@@ -128,10 +128,10 @@ _FIRST, _LAST = (
 
 @dataclass(frozen=True)
 class ByTime:
-    """By a column of timestamps or dates, in UTC; without one, by when the epoch was planned.
+    """Folders by a column of timestamps or dates, in UTC; without a column, by the time the epoch was planned.
 
-    `folders`: the bucket's path, of %Y %m %d %j %H %M. A timestamp without a time zone is taken as UTC; a null goes to
-    folders that carry Hive's name for it after their key, `null` without one. The column stays in the files. Raises
+    `folders`: the bucket's path, of %Y %m %d %j %H %M. A timestamp without a time zone counts as UTC. A null goes to
+    folders with Hive's name for it after their key, or to `null` without a key. The column stays in the files. Raises
     `InvalidPipeline`.
     """
 

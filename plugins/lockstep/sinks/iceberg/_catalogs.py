@@ -142,8 +142,8 @@ class CatalogLink(ABC):
     catalog: Catalog
     last_failure: str | None = None  #: reason of the last commit with an unknown outcome
 
-    def __init__(self, who: str, connection: str) -> None:
-        self.who, self.connection = who, connection
+    def __init__(self, label: str, connection: str) -> None:
+        self.label, self.connection = label, connection
 
     @contextmanager
     def naming(self, doing: str) -> Iterator[None]:
@@ -151,11 +151,11 @@ class CatalogLink(ABC):
         try:
             yield
         except NoSuchTableError as error:
-            raise TargetChanged(f"{self.who}: {doing}: the catalog has lost the table") from error
+            raise TargetChanged(f"{self.label}: {doing}: the catalog has lost the table") from error
         except NoSuchNamespaceError as error:
-            raise PreflightRefused(f"{self.who}: {doing}: the catalog has no such namespace") from error
+            raise PreflightRefused(f"{self.label}: {doing}: the catalog has no such namespace") from error
         except OSError as error:
-            raise SinkUnavailable(f"{self.who}: {doing}: {_line(error)}") from error
+            raise SinkUnavailable(f"{self.label}: {doing}: {_line(error)}") from error
         except (SQLAlchemyError, RESTError) as error:
             raise self._named(error, doing) from None  # its chain may contain the connection's URL
 
@@ -169,7 +169,7 @@ class CatalogLink(ABC):
 
 
 class _PostgresCatalog(SqlCatalog):
-    """pyiceberg's, with connections whose settings make acknowledged commits durable."""
+    """pyiceberg's, with connections that make acknowledged commits durable."""
 
     def __init__(self, name: str, database: Database, **properties: str) -> None:
         MetastoreCatalog.__init__(self, name, **properties)
@@ -196,16 +196,16 @@ class PostgresLink(CatalogLink):
     """Catalog in the tables `iceberg_tables` and `iceberg_namespace_properties` of a database, as in Iceberg's JDBC
     catalog."""
 
-    def __init__(self, who: str, connection: str, dsn: str, properties: Mapping[str, str]) -> None:
-        super().__init__(who, connection)
-        self._database = Database(who, connection, dsn, 10.0, SINK_ERRORS)
+    def __init__(self, label: str, connection: str, dsn: str, properties: Mapping[str, str]) -> None:
+        super().__init__(label, connection)
+        self._database = Database(label, connection, dsn, 10.0, SINK_ERRORS)
         with self.naming("looking for the catalog's tables"):
             self.catalog = _PostgresCatalog(connection, self._database, **properties)
 
     def _named(self, error: Exception, doing: str) -> LockstepError:
         if isinstance(error, DBAPIError) and error.orig is not None:
             return self._database.named(error.orig, doing)  # type: ignore[arg-type]  # psycopg2's: no other is used
-        return SinkUnavailable(f"{self.who}: {doing}: {type(error).__name__}")
+        return SinkUnavailable(f"{self.label}: {doing}: {type(error).__name__}")
 
 
 class _ImpatientAdapter(HTTPAdapter):
@@ -230,8 +230,8 @@ class RestLink(CatalogLink):
     """Server of Iceberg's REST protocol. A login in the URL is an OAuth2 client's; the query gives further properties
     for pyiceberg, such as `scope` or `prefix`."""
 
-    def __init__(self, who: str, connection: str, url: str, properties: Mapping[str, str]) -> None:
-        super().__init__(who, connection)
+    def __init__(self, label: str, connection: str, url: str, properties: Mapping[str, str]) -> None:
+        super().__init__(label, connection)
         parts = urlsplit(url)
         options = dict(parse_qsl(parts.query))
         uri = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
@@ -242,13 +242,13 @@ class RestLink(CatalogLink):
             self.catalog = _ImpatientRestCatalog(connection, **{**options, **properties, "uri": uri})
 
     def _named(self, error: Exception, doing: str) -> LockstepError:
-        message = f"{self.who}: {doing}: {type(error).__name__} of the catalog: {_line(error)}"
+        message = f"{self.label}: {doing}: {type(error).__name__} of the catalog: {_line(error)}"
         if isinstance(error, _DENIED):
             return PreflightRefused(f"{message}; grant the login of connection {self.connection} that permission")
         return PreflightRefused(message) if isinstance(error, BadRequestError) else SinkUnavailable(message)
 
 
-def connect_catalog(who: str, connection: str, dsn: str, warehouse: str | None) -> CatalogLink:
+def connect_catalog(label: str, connection: str, dsn: str, warehouse: str | None) -> CatalogLink:
     """Connect to a catalog. `dsn`: postgresql://… or libpq's key=value, or the http(s):// URL of a REST server.
 
     Raises `InvalidPipeline`, `SinkUnavailable`, `PreflightRefused`.
@@ -256,11 +256,11 @@ def connect_catalog(who: str, connection: str, dsn: str, warehouse: str | None) 
     properties = {IMPLEMENTATION: _DURABLE, **({"warehouse": warehouse} if warehouse else {})}
     scheme = dsn.partition("://")[0].lower() if "://" in dsn else ""
     if scheme in ("http", "https"):
-        return RestLink(who, connection, dsn, properties)
+        return RestLink(label, connection, dsn, properties)
     if scheme in ("postgres", "postgresql") or (not scheme and "=" in dsn):
-        return PostgresLink(who, connection, dsn, properties)
+        return PostgresLink(label, connection, dsn, properties)
     raise InvalidPipeline(
-        f"{who}: connection {connection} is neither a PostgreSQL database nor the http(s) URL of a REST catalog"
+        f"{label}: connection {connection} is neither a PostgreSQL database nor the http(s) URL of a REST catalog"
     )
 
 

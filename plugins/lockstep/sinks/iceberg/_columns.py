@@ -32,14 +32,20 @@ Path: TypeAlias = tuple[str, ...]  #: of a column or a nested field
 
 
 def schema_faults(metadata: TableMetadata, schema: pa.Schema, *, adds: bool) -> list[str]:
-    """What prevents rows of `schema` from being added to the table, one sentence each. `adds`: missing columns will be
+    """Reasons why rows of `schema` can't be added to the table, one sentence each. `adds`: missing columns will be
     added."""
     try:
         incoming = _pyarrow_to_schema_without_ids(schema, format_version=metadata.format_version)
     except (ValueError, TypeError, UnsupportedPyArrowTypeException) as error:
         return [f"Iceberg lacks a type for it: {_line(error)}"]
     columns = {field.name: field for field in metadata.schema().fields}
-    faults = [*_spelled_alike([*columns, *schema.names]), *_missing_required(metadata.schema(), schema)]
+    faults, spellings = list[str](), dict[str, str]()
+    for name in (*columns, *schema.names):
+        if (first := spellings.setdefault(name.lower(), name)) != name:
+            faults.append(f"columns {first} and {name} differ by case alone, which Spark can't distinguish")
+    for name, column in columns.items():
+        if column.required and name not in schema.names:
+            faults.append(f"the table requires a column {name}, which the output lacks")
     for field in incoming.fields:
         if field.name in columns:
             faults += _differences(columns[field.name], field, schema.field(field.name), metadata)
@@ -92,22 +98,15 @@ def _has_id(field: pa.Field) -> bool:
     return ID_KEY in (field.metadata or {}) or any(map(_has_id, nested))
 
 
-def _missing_required(table: Schema, schema: pa.Schema) -> Iterator[str]:
-    for field in table.fields:
-        if field.required and field.name not in schema.names:
-            yield f"the table requires a column {field.name}, which the output lacks"
-
-
-def _spelled_alike(names: list[str]) -> Iterator[str]:
-    seen: dict[str, str] = {}
-    for name in names:
-        if (first := seen.setdefault(name.lower(), name)) != name:
-            yield f"columns {first} and {name} differ by case alone, which Spark can't distinguish"
-
-
 def _differences(column: NestedField, field: NestedField, arrow: pa.Field, metadata: TableMetadata) -> Iterator[str]:
     if isinstance(column.field_type, PrimitiveType) and isinstance(field.field_type, PrimitiveType):
-        if column.field_type != field.field_type and not _promotes(field, column):
+        try:
+            fits = column.field_type == field.field_type or (
+                promote(field.field_type, column.field_type) == column.field_type
+            )
+        except ResolveError:
+            fits = False
+        if not fits:
             yield f"column {field.name} is {field.field_type}, the table has {column.field_type}"
         return
     required = arrow.with_nullable(not column.required)
@@ -119,13 +118,6 @@ def _differences(column: NestedField, field: NestedField, arrow: pa.Field, metad
         incoming = None
     if incoming is None or incoming.find_field(field.name).field_type != column.field_type:
         yield f"column {field.name} is {arrow.type}, the table has {column.field_type}"
-
-
-def _promotes(field: NestedField, column: NestedField) -> bool:
-    try:
-        return bool(promote(field.field_type, column.field_type) == column.field_type)
-    except ResolveError:
-        return False
 
 
 def _is_former_name(mapping: NameMapping | None, name: str) -> bool:
@@ -185,29 +177,29 @@ _TIMES: dict[str, Transform] = {  # type: ignore[type-arg]
 _FIELD = re.compile(r"(?:(?P<time>[a-z]+)\((?P<of>.+)\))|(?P<column>[^()]+)")
 
 
-def parse_partition(text: str, who: str) -> tuple[str, str]:
+def parse_partition(text: str, label: str) -> tuple[str, str]:
     """(column, transform or ""). Raises `InvalidPipeline`."""
     match = _FIELD.fullmatch(text)
     if match is None or (match["time"] and match["time"] not in _TIMES):
         raise InvalidPipeline(
-            f"{who}: partition_by has {text!r}: give a column, or {', '.join(f'{unit}(column)' for unit in _TIMES)}; "
+            f"{label}: partition_by has {text!r}: give a column, or {', '.join(f'{unit}(column)' for unit in _TIMES)}; "
             "buckets and truncated values can't be determined from a file's statistics"
         )
     return match["of"] or match["column"], match["time"] or ""
 
 
-def partition_spec(schema: Schema, partition_by: Sequence[str], who: str) -> PartitionSpec:
+def partition_spec(schema: Schema, partition_by: Sequence[str], label: str) -> PartitionSpec:
     """Partitioning of a new table. Raises `PreflightRefused` for a missing column or an unsuitable type."""
     fields = []
     for number, text in enumerate(partition_by):
-        column, time = parse_partition(text, who)
+        column, time = parse_partition(text, label)
         try:
             source = schema.find_field(column)
         except ValueError as error:
-            raise PreflightRefused(f"{who}: partition_by names {column}, which the output lacks") from error
+            raise PreflightRefused(f"{label}: partition_by names {column}, which the output lacks") from error
         transform = _TIMES[time] if time else IdentityTransform()
         if not transform.can_transform(source.field_type):
-            raise PreflightRefused(f"{who}: {source.field_type} column {column} can't be partitioned by {text}")
+            raise PreflightRefused(f"{label}: {source.field_type} column {column} can't be partitioned by {text}")
         name = f"{column}_{time}" if time else column
         fields.append(PartitionField(source.field_id, PARTITION_FIELD_ID_START + number, transform, name))
     return PartitionSpec(*fields)

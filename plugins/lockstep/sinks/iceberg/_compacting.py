@@ -45,8 +45,10 @@ class IcebergCompaction(CompactingTable[Table]):
         for task in self._tasks(head):
             file = task.file
             epoch, skip_reason = self._folder.owner_of(file.file_path)
-            if skip_reason is None:
-                skip_reason = _skip_reason(head, file, bool(task.delete_files))
+            if skip_reason is None and task.delete_files:
+                skip_reason = "with rows that delete files hide"
+            elif skip_reason is None and file.spec_id != head.metadata.default_spec_id:
+                skip_reason = "of an older partitioning"
             partition = f"{file.spec_id}:{file.partition!r}"
             hides = epoch is None and bool(task.delete_files)  # irrelevant where the file is removed entirely
             size, rows, epochs = file.file_size_in_bytes, file.record_count, self._epochs(head, file)
@@ -155,7 +157,7 @@ class IcebergCompaction(CompactingTable[Table]):
         return self._table.compactions(head).last
 
     def knows(self, head: Table, number: int) -> bool:
-        return number in self._table.compactions(head).known
+        return number in self._table.compactions(head).committed
 
 
 def _expired_since(metadata: TableMetadata, since_ms: float) -> Iterator[str]:
@@ -180,9 +182,3 @@ def _expired_since(metadata: TableMetadata, since_ms: float) -> Iterator[str]:
     first = max((number or _FIRST for number, at in numbers.items() if at <= since_ms), default=_FIRST)
     lost = set(range(first, metadata.last_sequence_number + 1)) - numbers.keys()
     yield from (f"the snapshot with sequence number {number}" for number in sorted(lost))
-
-
-def _skip_reason(head: Table, file: DataFile, has_deletes: bool) -> str | None:
-    if has_deletes:
-        return "with rows that delete files hide"
-    return None if file.spec_id == head.metadata.default_spec_id else "of an older partitioning"

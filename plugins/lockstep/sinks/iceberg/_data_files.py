@@ -55,7 +55,7 @@ class SealedDataFile:
 
 
 def unsupported_partitions(metadata: TableMetadata) -> list[str]:
-    """Partition fields whose values a file's statistics don't determine."""
+    """Partition fields that file statistics don't determine."""
     schema, spec = metadata.schema(), metadata.spec()
     unsupported = []
     for field in spec.fields:
@@ -73,7 +73,7 @@ def unsupported_partitions(metadata: TableMetadata) -> list[str]:
 def all_faults(
     metadata: TableMetadata, files: Iterable[SealedDataFile], remedy: str = ""
 ) -> Iterator[tuple[SealedDataFile, str]]:
-    """Why readers of the table would misread a file's rows, one sentence each. `remedy`: for rows of several
+    """Reasons why readers of the table would misread a file's rows, one sentence each. `remedy`: for rows of several
     partitions."""
     plan, suffix = _Plan.of(metadata, _EVERYTHING), f": {remedy}" if remedy else ""
     yield from ((file, fault) for file in files for fault in _faults(metadata, plan, file, suffix))
@@ -108,28 +108,24 @@ def _faults(metadata: TableMetadata, plan: _Plan, file: SealedDataFile, remedy: 
 def data_files(metadata: TableMetadata, files: Iterable[SealedDataFile]) -> Iterator[DataFile]:
     """The files as a commit adds them; they must have no `faults`."""
     recorded, everything = _Plan.of(metadata, metadata.properties), _Plan.of(metadata, _EVERYTHING)
-    yield from (_data_file(metadata, recorded, everything, file) for file in files)
+    for file in files:
+        yield DataFile.from_args(
+            content=DataFileContent.DATA,
+            file_path=file.uri,
+            file_format=FileFormat.PARQUET,
+            partition=_partition(metadata, everything, file.facts),
+            file_size_in_bytes=file.bytes,
+            sort_order_id=None,
+            spec_id=metadata.default_spec_id,
+            equality_ids=None,
+            key_metadata=None,
+            **_statistics(recorded, file.facts).to_serialized_dict(),
+        )
 
 
 def data_file(metadata: TableMetadata, file: SealedDataFile) -> DataFile:
     [entry] = data_files(metadata, [file])
     return entry
-
-
-def _data_file(metadata: TableMetadata, recorded: _Plan, everything: _Plan, file: SealedDataFile) -> DataFile:
-    statistics = _statistics(recorded, file.facts).to_serialized_dict()
-    return DataFile.from_args(
-        content=DataFileContent.DATA,
-        file_path=file.uri,
-        file_format=FileFormat.PARQUET,
-        partition=_partition(metadata, everything, file.facts),
-        file_size_in_bytes=file.bytes,
-        sort_order_id=None,
-        spec_id=metadata.default_spec_id,
-        equality_ids=None,
-        key_metadata=None,
-        **statistics,
-    )
 
 
 @dataclass(frozen=True)
@@ -193,7 +189,7 @@ def _partition(metadata: TableMetadata, everything: _Plan, facts: FileFacts) -> 
 
 
 def _nulls_in_required(schema: Schema, arrow: pa.Schema, statistics: DataFileStatistics) -> Iterator[str]:
-    """By counts; for a nested column, which has no counts, by the file's schema."""
+    """Checks counts; for a nested column, which has no counts, the file's schema."""
     for field in schema.fields:
         if not field.required or field.name not in arrow.names:
             continue
@@ -205,7 +201,7 @@ def _nulls_in_required(schema: Schema, arrow: pa.Schema, statistics: DataFileSta
 
 
 def _partition_fault(field: PartitionField, schema: Schema, statistics: DataFileStatistics, remedy: str) -> str | None:
-    """Why the file's rows don't have one value of a partition field."""
+    """Reason why the file's rows don't have one value of a partition field."""
     if isinstance(field.transform, VoidTransform):
         return None
     source, rows = schema.find_field(field.source_id), statistics.record_count

@@ -20,7 +20,7 @@ from lockstep.errors import OutcomeUnknown
 from lockstep.sinks.handles import SinkName
 from lockstep.sinks.values import Marker
 
-WHOLE = 100  #: markers that stay properties; with twice as many the older half is folded
+MAX_UNFOLDED = 100  #: markers that stay properties; with twice as many the older half is folded
 STATE = "_lockstep"  #: folder below a table's location: readers and the removal of orphans skip names with _ in front
 _MARKER, _FOLDED, _SUCCESSOR = "lockstep.marker.", "lockstep.folded.", "lockstep.replaced."
 
@@ -79,7 +79,7 @@ class FoldedMarkers:
 
 @dataclass(frozen=True)
 class Folding:
-    """What a commit has to do for its marker: write a file before, if any, and change properties."""
+    """Changes that a commit makes for its marker: a file to write before, if any, and properties to change."""
 
     updates: Mapping[str, str]
     removals: tuple[str, ...] = ()
@@ -94,35 +94,36 @@ class TableMarkers:
         owner_hash = hashlib.sha256(f"{owner.deployment}:{owner.pipeline}:{owner.sink}".encode()).hexdigest()[:16]
         self._owner, self._marker, self._folded = owner_hash, f"{_MARKER}{owner_hash}.", f"{_FOLDED}{owner_hash}."
         self._successor, self._properties = f"{_SUCCESSOR}{owner_hash}.", properties
-        self.whole = {
+        self.unfolded = {
             int(name.removeprefix(self._marker)): EpochMarker.from_json(json.loads(value))
             for name, value in properties.items()
             if name.startswith(self._marker)
         }
-        self.folded = [_folded(value) for name, value in properties.items() if name.startswith(self._folded)]
+        self.folded = [_decode_folded(value) for name, value in properties.items() if name.startswith(self._folded)]
 
     def find(self, epoch: int) -> EpochMarker | None:
         """Raises `OutcomeUnknown` if the file that may contain the marker is missing or damaged."""
-        if epoch in self.whole:
-            return self.whole[epoch]
+        if epoch in self.unfolded:
+            return self.unfolded[epoch]
         files = [file for file in self.folded if file.may_hold(epoch)]
-        return next((marker for file in files for marker in self._unfold(file) if marker.epoch == epoch), None)
+        return next((marker for file in files for marker in self._read_folded(file) if marker.epoch == epoch), None)
 
     def find_span(self, span: str) -> EpochMarker | None:
         """Find a marker by interval; raises as `find`."""
         files = [file for file in self.folded if file.may_hold_span(span)]
-        folded = (marker for file in files for marker in self._unfold(file))
-        return next((marker for marker in chain(self.whole.values(), folded) if marker.span == span), None)
+        folded = (marker for file in files for marker in self._read_folded(file))
+        return next((marker for marker in chain(self.unfolded.values(), folded) if marker.span == span), None)
 
     def newest(self) -> list[EpochMarker]:
         """Markers with the largest epoch and with the largest token, neither of which is ever folded."""
-        if not self.whole:
+        if not self.unfolded:
             return []
-        return sorted({self.whole[max(self.whole)], max(self.whole.values(), key=_age)}, key=_age)
+        return sorted({self.unfolded[max(self.unfolded)], max(self.unfolded.values(), key=_age)}, key=_age)
 
     def __iter__(self) -> Iterator[EpochMarker]:
         yield from sorted(
-            [*self.whole.values(), *(marker for file in self.folded for marker in self._unfold(file))], key=_epoch
+            [*self.unfolded.values(), *(marker for file in self.folded for marker in self._read_folded(file))],
+            key=_epoch,
         )
 
     def is_replaced(self, epoch: int) -> bool:
@@ -130,17 +131,17 @@ class TableMarkers:
         return f"{self._successor}{epoch}" in self._properties
 
     def add(self, marker: EpochMarker) -> Folding:
-        """What to change in the commit that shows the marker's epoch."""
+        """The changes to make in the commit that shows the marker's epoch."""
         added = {f"{self._marker}{marker.epoch}": marker.to_text()}
         added |= {f"{self._successor}{replaced}": str(marker.epoch) for replaced in marker.replaced}
-        if len(self.whole) < 2 * WHOLE:
+        if len(self.unfolded) < 2 * MAX_UNFOLDED:
             return Folding(added)
-        last = max(self.whole)
-        old = sorted((other for other in self.whole.values() if other.epoch != last), key=_age)[:WHOLE]
-        data = json.dumps([other.to_json() for other in sorted(old, key=_epoch)], separators=(",", ":")).encode()
+        last = max(self.unfolded)
+        old = sorted((entry for entry in self.unfolded.values() if entry.epoch != last), key=_age)[:MAX_UNFOLDED]
+        data = json.dumps([entry.to_json() for entry in sorted(old, key=_epoch)], separators=(",", ":")).encode()
         folded = self._name(old, data)
         name = f"{self._folded}{folded.first}-{folded.last}-{folded.sha256[:12]}"
-        removals = tuple(f"{self._marker}{other.epoch}" for other in old)
+        removals = tuple(f"{self._marker}{entry.epoch}" for entry in old)
         return Folding({**added, name: json.dumps(asdict(folded))}, removals, (folded.path, data))
 
     def _name(self, old: list[EpochMarker], data: bytes) -> FoldedMarkers:
@@ -150,7 +151,7 @@ class TableMarkers:
         path = f"{STATE}/markers/{self._owner}/{min(epochs)}-{max(epochs)}-{sha256[:12]}.json"
         return FoldedMarkers(path, sha256, min(epochs), max(epochs), starts if len(spans) == len(old) else None)
 
-    def _unfold(self, file: FoldedMarkers) -> list[EpochMarker]:
+    def _read_folded(self, file: FoldedMarkers) -> list[EpochMarker]:
         try:
             data = self._read(file.path)
         except FileNotFoundError as error:
@@ -163,7 +164,7 @@ class TableMarkers:
         return [EpochMarker.from_json(marker) for marker in json.loads(data)]
 
 
-def _folded(value: str) -> FoldedMarkers:
+def _decode_folded(value: str) -> FoldedMarkers:
     content = json.loads(value)
     return FoldedMarkers(**{**content, "starts": tuple(content["starts"]) if content["starts"] else None})
 
@@ -189,12 +190,12 @@ _LAST, _DONE = "last", "done"
 @dataclass(frozen=True)
 class Compactions:
     """Compactions of one pipeline's sinks. `done`: committed ones, 17 bytes each; `last`: the last one committed or
-    fenced; `known`: committed by any sink, as numbers are unique."""
+    fenced; `committed`: committed by any sink, as numbers are unique."""
 
     prefix: str
     done: tuple[int, ...]
     last: int | None
-    known: frozenset[int]
+    committed: frozenset[int]
 
     @classmethod
     def of(cls, owner: SinkName, properties: Mapping[str, str]) -> Compactions:

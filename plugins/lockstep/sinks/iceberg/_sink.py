@@ -83,17 +83,17 @@ class IcebergSink(Sink):
         require_name("output", self.output)
         object.__setattr__(self, "partition_by", tuple(self.partition_by))
         for text in self.partition_by:
-            parse_partition(text, self._who)
+            parse_partition(text, self._label)
         if not all(self.table.split(".")) or "." not in self.table:
-            raise InvalidPipeline(f"{self._who}: table {self.table!r} has to be namespace.table")
+            raise InvalidPipeline(f"{self._label}: table {self.table!r} has to be namespace.table")
         if self.on_new_columns not in NEW_COLUMNS:
-            raise InvalidPipeline(f"{self._who}: on_new_columns={self.on_new_columns!r} is none of {NEW_COLUMNS}")
+            raise InvalidPipeline(f"{self._label}: on_new_columns={self.on_new_columns!r} is none of {NEW_COLUMNS}")
         for argument in ("warehouse", "location"):
             if (place := getattr(self, argument)) and Path(place).is_absolute():
                 object.__setattr__(self, argument, f"file://{place}")
 
     @property
-    def _who(self) -> str:
+    def _label(self) -> str:
         return f"sink {self.name}"
 
     def arguments(self) -> dict[str, Json]:
@@ -130,7 +130,7 @@ class IcebergSink(Sink):
             {character for character in location if character in _QUOTING or not character.isprintable()}
         ):
             raise PreflightRefused(
-                f"{self._who}: the location of table {self.table} has {', '.join(map(repr, unsafe))}, which readers, "
+                f"{self._label}: the location of table {self.table} has {', '.join(map(repr, unsafe))}, which readers, "
                 "Spark and staging interpret differently: give the table a location without"
             )
         return _uri(location)
@@ -151,12 +151,12 @@ class IcebergSink(Sink):
             except ValueError:  # no warehouse is configured
                 pass
         raise PreflightRefused(
-            f"{self._who}: table {self.table} is missing, and its location is not defined: create it, or give "
+            f"{self._label}: table {self.table} is missing, and its location is not defined: create it, or give "
             "location='…' (with a PostgreSQL catalog, warehouse='…' is enough)"
         )
 
     def _link(self, context: SinkContext) -> CatalogLink:
-        return connect_catalog(self._who, self.catalog, context.dsn(self.catalog, self.name), self.warehouse)
+        return connect_catalog(self._label, self.catalog, context.dsn(self.catalog, self.name), self.warehouse)
 
 
 def _uri(location: str) -> str:
@@ -201,10 +201,10 @@ class OpenIcebergSink(AdoptingSink[Table]):
             self._definition.location_uri(existing, self._link)  # a claim would write there
         table = self._table.claim()
         if table is not None:
-            self._refuse_what_adoption_bypasses(table)
+            self._refuse_unsupported(table)
         elif not self._definition.create:
             raise PreflightRefused(
-                f"{self._who}: the catalog has no table {self._table.name}: create it, with a column "
+                f"{self._label}: the catalog has no table {self._table.name}: create it, with a column "
                 f"{self._definition.epoch_column} BIGINT, or set create=True"
             )
         location = self._definition.location_uri(table, self._link)
@@ -212,7 +212,7 @@ class OpenIcebergSink(AdoptingSink[Table]):
             return
         output = self.sink.output
         if output not in schemas:
-            raise PreflightRefused(f"{self._who}: the transform returned no output {output}, but {sorted(schemas)}")
+            raise PreflightRefused(f"{self._label}: the transform returned no output {output}, but {sorted(schemas)}")
         schema = self._with_epoch(schemas[output])
         if table is None:
             table = self._table.create(schema, location, self._definition.partition_by)
@@ -232,7 +232,7 @@ class OpenIcebergSink(AdoptingSink[Table]):
         for file in files:
             if not file.uri.startswith(prefix):
                 raise TargetChanged(
-                    f"{self._who}: {file.uri} was staged outside of the table's location {prefix}: run `lockstep "
+                    f"{self._label}: {file.uri} was staged outside of the table's location {prefix}: run `lockstep "
                     "abort`, then clear the epoch's run from begin"
                 )
         faults += [f"{file.uri.rpartition('/')[2]}: {fault}" for file, fault in all_faults(metadata, files, _RESTAGE)]
@@ -256,7 +256,7 @@ class OpenIcebergSink(AdoptingSink[Table]):
         return target_id_of(head)
 
     def target_id(self) -> str:
-        """Also of a table without owner: the next preflight claims it."""
+        """Id of the table, with or without owner: the next preflight claims it."""
         return target_id_of(self._table.find() or self.load_head())
 
     def marker_in(self, head: Table, epoch: int) -> Marker | None:
@@ -273,7 +273,7 @@ class OpenIcebergSink(AdoptingSink[Table]):
             f"{self._where} was changed since epoch {epoch.id} was decided, and can't take it: {PUT_BACK}"
         )
         try:
-            self._refuse_what_adoption_bypasses(head)
+            self._refuse_unsupported(head)
         except PreflightRefused as error:
             raise PublishBlocked(f"{changed}: {error}") from error
         schema = self._with_epoch(output.schema)
@@ -308,7 +308,7 @@ class OpenIcebergSink(AdoptingSink[Table]):
 
     def _load_to_compact(self) -> Table:
         table = self.load_head()
-        self._refuse_what_adoption_bypasses(table)
+        self._refuse_unsupported(table)
         return table
 
     def last_failure(self) -> str | None:
@@ -339,7 +339,7 @@ class OpenIcebergSink(AdoptingSink[Table]):
         Raises `TargetChanged` if every row is missing: rolled back, or deleted.
         """
         if output != self.sink.output:
-            raise InvalidPipeline(f"{self._who} takes the output {self.sink.output!r}, not {output!r}")
+            raise InvalidPipeline(f"{self._label} takes the output {self.sink.output!r}, not {output!r}")
         head = self.load_head()
         markers = self._table.markers(head)
         marker = markers.find(epoch)
@@ -367,13 +367,13 @@ class OpenIcebergSink(AdoptingSink[Table]):
         head = self.load_head()
         marker = self._table.markers(head).find(epoch)
         if marker is None:
-            raise UnknownEpoch(f"{self._who}: table {self._table.name} shows no epoch {epoch}")
+            raise UnknownEpoch(f"{self._label}: table {self._table.name} shows no epoch {epoch}")
         if head.metadata.snapshot_by_id(marker.snapshot) is None:
-            raise TargetChanged(f"{self._who}: snapshot {marker.snapshot}, of epoch {epoch}, has expired")
+            raise TargetChanged(f"{self._label}: snapshot {marker.snapshot}, of epoch {epoch}, has expired")
         return marker.snapshot
 
     def cut(self, epochs: EpochCut) -> list[ReadCut]:
-        """By the epoch column, with a snapshot if one that hasn't expired shows exactly these epochs."""
+        """Cuts by the epoch column, and adds a snapshot if one that hasn't expired shows exactly these epochs."""
         head, name = self.load_head(), ".".join(map(quote_name, self._table.name.split(".")))
         predicate = epochs.predicate(quote_name(self._definition.epoch_column))
         return [ReadCut(self.sink.output, name, predicate, snapshot=self._snapshot_of_cut(head, epochs))]
@@ -390,20 +390,20 @@ class OpenIcebergSink(AdoptingSink[Table]):
     # --- what is checked ---
 
     @property
-    def _who(self) -> str:
+    def _label(self) -> str:
         return f"sink {self.name}"
 
     @property
     def _where(self) -> str:
-        return f"{self._who}: table {self._table.name}"
+        return f"{self._label}: table {self._table.name}"
 
     def _with_epoch(self, schema: pa.Schema) -> pa.Schema:
         column = self._definition.epoch_column
         if column in schema.names:
-            raise PreflightRefused(f"{self._who}: the output has a column {column} of its own: rename it")
+            raise PreflightRefused(f"{self._label}: the output has a column {column} of its own: rename it")
         return schema.append(pa.field(column, pa.int64()))
 
-    def _refuse_what_adoption_bypasses(self, table: Table) -> None:
+    def _refuse_unsupported(self, table: Table) -> None:
         metadata, faults = table.metadata, []
         if metadata.format_version not in FORMATS:
             faults.append(f"has format version {metadata.format_version}, for which pyiceberg can't write manifests")

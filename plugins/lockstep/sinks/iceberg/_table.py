@@ -78,15 +78,15 @@ class ReplaceFiles(OverwriteFiles):
 class _Building(Transaction):
     """Caches the metadata for a list of updates: pyiceberg copies every snapshot on each access."""
 
-    _known: tuple[tuple[TableUpdate, ...], TableMetadata] | None = None
+    _cached: tuple[tuple[TableUpdate, ...], TableMetadata] | None = None
 
     @property
     def table_metadata(self) -> TableMetadata:
         if not self._updates:
             return self._table.metadata
-        if self._known is None or self._known[0] is not self._updates:
-            self._known = (self._updates, super().table_metadata)
-        return self._known[1]
+        if self._cached is None or self._cached[0] is not self._updates:
+            self._cached = (self._updates, super().table_metadata)
+        return self._cached[1]
 
 
 @dataclass(frozen=True)
@@ -112,8 +112,8 @@ class LakeTable:
     name: str
 
     @property
-    def who(self) -> str:
-        return self.link.who
+    def label(self) -> str:
+        return self.link.label
 
     # --- looking ---
 
@@ -129,10 +129,10 @@ class LakeTable:
         """Load the table. Raises `TargetChanged` if it is missing, or has another owner."""
         table = self.find()
         if table is None:
-            raise TargetChanged(f"{self.who}: the catalog has lost table {self.name}: nothing was written")
+            raise TargetChanged(f"{self.label}: the catalog has lost table {self.name}: nothing was written")
         if owner_of(table) != self.owner:
             raise TargetChanged(
-                f"{self.who}: table {self.name} is now {_owner_phrase(owner_of(table))}: nothing was written"
+                f"{self.label}: table {self.name} is now {_owner_phrase(owner_of(table))}: nothing was written"
             )
         return table
 
@@ -143,8 +143,13 @@ class LakeTable:
 
     def create(self, schema: pa.Schema, location: str, partition_by: Sequence[str]) -> Table:
         """Create the table with this owner, or load it if it was created concurrently. Raises `PreflightRefused`."""
-        iceberg_schema = assign_fresh_schema_ids(_unnumbered(schema, self.who))
-        spec = partition_spec(iceberg_schema, partition_by, self.who) if partition_by else UNPARTITIONED_PARTITION_SPEC
+        try:
+            iceberg_schema = assign_fresh_schema_ids(_pyarrow_to_schema_without_ids(schema))
+        except (ValueError, TypeError, UnsupportedPyArrowTypeException) as error:
+            raise PreflightRefused(f"{self.label}: Iceberg lacks a type for a column: {error}") from error
+        spec = (
+            partition_spec(iceberg_schema, partition_by, self.label) if partition_by else UNPARTITIONED_PARTITION_SPEC
+        )
         properties = {
             **_CREATED,
             OWNER: _owner_json(self.owner),
@@ -166,19 +171,19 @@ class LakeTable:
                 return table
             if owner is not None:
                 raise TargetOwned(
-                    f"{self.who}: table {self.name} is {_owner_phrase(owner)}: give each pipeline a separate table, or "
-                    f"remove its property {OWNER} if that pipeline doesn't exist any more"
+                    f"{self.label}: table {self.name} is {_owner_phrase(owner)}: give each pipeline a separate table, "
+                    f"or remove its property {OWNER} if that pipeline doesn't exist any more"
                 )
             self._require_conditions(table)
             if self._send_owner(table, _owner_json(self.owner)) is CommitOutcome.UNKNOWN:
-                raise SinkUnavailable(f"{self.who}: the outcome of claiming table {self.name} is unknown")
+                raise SinkUnavailable(f"{self.label}: the outcome of claiming table {self.name} is unknown")
         return None
 
     def disclaim(self) -> None:
         """Give up the ownership, if any."""
         while (table := self.find()) is not None and owner_of(table) == self.owner:
             if self._send_owner(table, None) is CommitOutcome.UNKNOWN:
-                raise SinkUnavailable(f"{self.who}: the outcome of giving up table {self.name} is unknown")
+                raise SinkUnavailable(f"{self.label}: the outcome of giving up table {self.name} is unknown")
 
     def _send_owner(self, table: Table, owner: str | None) -> CommitOutcome:
         transaction = _Building(table)
@@ -200,7 +205,7 @@ class LakeTable:
             except CommitFailedException:
                 return
         raise PreflightRefused(
-            f"{self.who}: the catalog applies a commit whose condition is false: two publishers would write an epoch "
+            f"{self.label}: the catalog applies a commit whose condition is false: two publishers would write an epoch "
             "twice; use a catalog with atomic compare-and-swap"
         )
 
@@ -216,7 +221,7 @@ class LakeTable:
             raise
         except Exception as error:  # any error of pyiceberg
             raise PublishBlocked(
-                f"{self.who}: table {self.name}: the commit of epoch {adoption.epoch.id} can't be built: "
+                f"{self.label}: table {self.name}: the commit of epoch {adoption.epoch.id} can't be built: "
                 f"{describe_error(error)}: restore the table as it was when the epoch was decided"
             ) from cause(error, quotes=True)
         return self._send(table, transaction)
@@ -233,32 +238,38 @@ class LakeTable:
             transaction.set_properties({TableProperties.DEFAULT_NAME_MAPPING: _mapping(table.schema())})
         _widen(transaction, adoption.columns)
         summary = {"lockstep.pipeline": self.owner.pipeline, "lockstep.sink": self.owner.sink}
-        with self._producer(transaction, table, adoption, {**summary, "lockstep.epoch": str(epoch.id)}) as producer:
+        summary["lockstep.epoch"] = str(epoch.id)
+        snapshot: _SnapshotProducer[Any] = (
+            OverwriteFiles(Operation.OVERWRITE, transaction, table.io, snapshot_properties=summary)
+            if epoch.replaced
+            else transaction._append_snapshot_producer(summary)
+        )
+        with snapshot as producer:
             for data_file in adoption.removed:
                 producer.delete_data_file(data_file)
             for file in data_files(transaction.table_metadata, [*adoption.files, *adoption.rewritten]):
                 producer.append_data_file(file)
-        counts, replaced = (len(adoption.files), adoption.rows), tuple(old_epoch.id for old_epoch in epoch.replaced)
-        identity = (epoch.id, epoch.token, epoch.manifest_hash, epoch.span)
-        marker = EpochMarker(*identity, producer.snapshot_id, *counts, replaced)
+        marker = EpochMarker(
+            epoch.id,
+            epoch.token,
+            epoch.manifest_hash,
+            epoch.span,
+            producer.snapshot_id,
+            len(adoption.files),
+            adoption.rows,
+            tuple(old_epoch.id for old_epoch in epoch.replaced),
+        )
         if adoption.number is not None:
             transaction.set_properties(self.compactions(table).with_done(adoption.number))
         folding = self.markers(table).add(marker)
         if folding.file is not None:
             path, data = folding.file
-            with table.io.new_output(_below(table, path)).create(overwrite=True) as output:  # named by what it holds
+            with table.io.new_output(_below(table, path)).create(overwrite=True) as output:  # its name has its hash
                 output.write(data)
         transaction.set_properties(dict(folding.updates))
         if folding.removals:
             transaction.remove_properties(*folding.removals)
         return transaction
-
-    def _producer(
-        self, transaction: Transaction, table: Table, adoption: Append, summary: dict[str, str]
-    ) -> _SnapshotProducer[Any]:
-        if not adoption.epoch.replaced:
-            return transaction._append_snapshot_producer(summary)
-        return OverwriteFiles(Operation.OVERWRITE, transaction, table.io, snapshot_properties=summary)
 
     # --- compaction ---
 
@@ -305,7 +316,7 @@ class LakeTable:
         except CommitFailedException:
             return CommitOutcome.CONFLICT
         except Exception as error:  # the request may have been applied, whatever the error
-            _log.info("%s: a commit has an unknown outcome: %s", self.who, error)
+            _log.info("%s: a commit has an unknown outcome: %s", self.label, error)
             self.link.last_failure = str(error) if isinstance(error, LockstepError) else type(error).__name__
             return CommitOutcome.UNKNOWN
         self._forget_old_metadata(table, done.metadata)
@@ -316,7 +327,7 @@ class LakeTable:
         try:
             self.link.catalog._delete_old_metadata(table.io, table.metadata, now)  # type: ignore[arg-type]
         except Exception as error:  # the commit is applied
-            _log.info("%s: old metadata of table %s was not deleted: %s", self.who, self.name, error)
+            _log.info("%s: old metadata of table %s was not deleted: %s", self.label, self.name, error)
 
 
 def widened(table: Table, columns: pa.Schema) -> TableMetadata:
@@ -361,13 +372,6 @@ def _owner_phrase(owner: SinkName | None) -> str:
 
 def _mapping(schema: Schema) -> str:
     return schema.name_mapping.model_dump_json()
-
-
-def _unnumbered(schema: pa.Schema, who: str) -> Schema:
-    try:
-        return _pyarrow_to_schema_without_ids(schema)
-    except (ValueError, TypeError, UnsupportedPyArrowTypeException) as error:
-        raise PreflightRefused(f"{who}: Iceberg lacks a type for a column: {error}") from error
 
 
 def _below(table: Table, path: str) -> str:
