@@ -70,7 +70,7 @@ def small_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
         yield from _pieces(batch)
 
 
-def most_bytes(column: pa.Array, where: str, first: int) -> int:
+def max_bytes_of(column: pa.Array, where: str, first: int) -> int:
     """No value of it takes more in JSON. Most columns are only looked at for that, no text is made. Raises
     `SinkRejected` for a value that JSON can't say."""
     bound = _bound_of(column)

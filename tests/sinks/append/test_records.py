@@ -21,7 +21,7 @@ from lockstep.errors import InvalidPipeline, LedgerConflict, PreflightRefused, P
 from lockstep.sinks import FunctionSink, HttpSink, StdoutSink, TcpSink
 from lockstep.sinks.append_only.records import ENVELOPE, Origin, Records, check_records
 from lockstep.sinks.base import Sink
-from lockstep.sinks.json_rows import json_columns, json_objects, json_text, most_bytes
+from lockstep.sinks.json_rows import json_columns, json_objects, json_text, max_bytes_of
 from lockstep.sinks.values import Guarantee, SinkContext, SinkEpoch
 from lockstep.testing import OUTPUT, SealedRows, sealed
 from lockstep.testing._under_test import DEPLOYMENT, epoch
@@ -284,7 +284,7 @@ def test_columns_make_the_same_objects_as_rows_and_tell_enough_bytes(subtests: p
         column = pa.array(values, dtype)
         batch = pa.record_batch({name: column, "ü": pa.array([None] * len(values), pa.string())})
         assert json_objects(batch, "test").to_pylist() == one_after_the_other(batch)
-        told = most_bytes(column, "test", 0)
+        told = max_bytes_of(column, "test", 0)
         assert all(len(json_text(one, "test").encode()) <= told for one in column.to_pylist())
         wal = SealedRows(pa.Table.from_batches([batch]))  # pa.table would cut a name at its first NUL
         longest = max((len(record.line) for record in Records(wal, ORIGIN)), default=1)
@@ -334,6 +334,6 @@ def test_what_json_cant_say_is_refused_before_the_decision(tmp_path: Path, subte
             with pytest.raises(SinkRejected, match=told):
                 json_objects(pa.record_batch({"a": column}), "output rows", 7)
             with pytest.raises(SinkRejected, match=told):
-                most_bytes(column, "output rows", 7)
+                max_bytes_of(column, "output rows", 7)
             with pytest.raises(SinkRejected, match="output rows, "):
                 prepared(stdout(tmp_path), ("value", column))

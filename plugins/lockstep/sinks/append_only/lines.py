@@ -1,4 +1,4 @@
-"""Records to standard output, one line each: for a first look, and for programs that read the log of a task."""
+"""`StdoutSink` and `TcpSink`: records as JSON lines to standard output, or over TCP."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _RECORDS, _BYTES = 1000, 1 << 16  # a write
 
 @dataclass(frozen=True, kw_only=True)
 class StdoutSink(AppendOnlySink):
-    """Rows as JSON lines on this process's standard output. At least once or at most once, as far as what reads it
-    keeps the lines.
+    """Writes rows as JSON lines to this process's standard output, for a first look and for programs that read a task's
+    log. The guarantee holds if the reader keeps the lines.
 
-    A delivery starts with an empty line, so that a line which a killed process left unfinished doesn't swallow the
-    first record. A line that doesn't parse is such a rest: at least once its record comes again.
+    A delivery starts with an empty line, which ends an unfinished line of a killed process. Ignore a line that doesn't
+    parse: with at least once its record comes again.
     """
 
     def writes_to(self) -> frozenset[str]:
@@ -62,11 +62,11 @@ _ANSWER = 200  # bytes
 
 @dataclass(frozen=True, kw_only=True)
 class TcpSink(AppendOnlySink):
-    """Rows as JSON lines to `connection`, which leads to tcp://host:port.
+    """Sends rows as JSON lines to `connection`, which leads to tcp://host:port.
 
-    The last line of an epoch is `{"lockstep": {…, "end": <number of records>}}`. The receiver answers it with the line
-    `ok` once it has kept the records; without an answer within `timeout` seconds the epoch is sent again (at least
-    once), another answer blocks the publication. Other arguments: see `AppendOnlySink`.
+    The last line of an epoch is `{"lockstep": {…, "end": <number of records>}}`. The receiver answers the
+    line `ok` once it has stored the records. Without an answer within `timeout` seconds the epoch is sent again (at
+    least once); another answer blocks the publication. Other arguments: see `AppendOnlySink`.
     """
 
     connection: str
