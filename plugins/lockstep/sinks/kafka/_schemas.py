@@ -1,4 +1,4 @@
-"""By which schemas of a registry an epoch's keys and values are written: found, or registered, before the vote."""
+"""The registry's schemas by which an epoch's keys and values are written; found or registered before the vote."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from lockstep.connections.kafka.schema_registry import Registered, SchemaRegistry
+from lockstep.connections.kafka.schema_registry import SchemaRegistry
 from lockstep.sinks.kafka._avro import AvroReaders, AvroWriter, schema_of, type_of
 
 Subjects = Mapping[str, str]  #: by topic
@@ -17,13 +17,13 @@ Subjects = Mapping[str, str]  #: by topic
 
 @dataclass(frozen=True)
 class Writers:
-    """Of values and of keys, by topic; none of what isn't Avro."""
+    """The Avro writers of values and keys, by topic; empty for a part that isn't Avro."""
 
     values: Mapping[str, AvroWriter]
     keys: Mapping[str, AvroWriter]
 
     def to_text(self) -> str:
-        """As a vote keeps them: whoever publishes asks no registry."""
+        """Return them as JSON for the vote, so that publishing doesn't need the registry."""
         schemas = {writer.id: writer.text for part in (self.values, self.keys) for writer in part.values()}
         ids = [{topic: writer.id for topic, writer in part.items()} for part in (self.values, self.keys)]
         return json.dumps({"schemas": schemas, "values": ids[0], "keys": ids[1]}, separators=(",", ":"))
@@ -38,9 +38,9 @@ class Writers:
 
 @dataclass(frozen=True)
 class Schemas:
-    """What a sink is told of its schemas. `connect`: gives the registry, whose login whoever publishes need not have.
-    `values`, `keys`: the subjects of what is Avro. `register`: a schema is made of the rows, and is the subject's if it
-    isn't yet; without it the newest that is there has to fit."""
+    """The schemas of a sink. `connect`: returns the registry; publishing works without its login. `values`, `keys`: the
+    subjects of the parts that are Avro. `register`: make a schema of the rows and register it; otherwise the subject's
+    newest schema has to fit."""
 
     connect: Callable[[], SchemaRegistry]
     values: Subjects
@@ -52,14 +52,14 @@ class Schemas:
         return self.connect()
 
     def require_there(self) -> None:
-        """Raises the asker's `refused` for a subject that is missed, unless it is to be made."""
+        """Raise the asker's `refused` for a missing subject, unless schemas are registered."""
         if not self.register:
             for subject in self._subjects:
                 self.registry.latest(subject)
 
     def find(self, output: str, rows: pa.Schema, key: pa.Field | None) -> Writers:
-        """`rows`: of a value; `key`: the column of the key. Raises the asker's `refused`, with every column that
-        doesn't fit, and what the registry raises."""
+        """Return the writers. `rows`: the columns of a value; `key`: the column of the key. Raises the asker's
+        `refused` with every column that doesn't fit, and what the registry raises."""
         if self.values and not len(rows):
             self._require_none(f"output {output}", ["no column is left for the value"])
         value_type, leave_out = pa.struct(list(rows)), frozenset({key.name} if key is not None else ())
@@ -78,7 +78,7 @@ class Schemas:
         )
 
     def readers(self) -> AvroReaders:
-        """Of whatever was written under these subjects."""
+        """Return readers of everything that was written under these subjects."""
         return AvroReaders(self.registry.schemas_of(self._subjects))
 
     @property
@@ -100,17 +100,12 @@ class Schemas:
         else:
             registered = self.registry.latest(subject)
         writer = AvroWriter(registered.id, registered.schema)
-        subject_text = f"output {output} doesn't fit schema {registered.id} of subject {subject}"
-        self._require_none(subject_text, self._faults(writer, registered, dtype, leave_out))
-        return writer
-
-    def _faults(
-        self, writer: AvroWriter, registered: Registered, dtype: pa.DataType, leave_out: frozenset[str]
-    ) -> Iterable[str]:
         try:
-            return list(writer.faults(dtype, leave_out))
-        except Exception as error:  # whatever fastavro makes of a schema that it can't parse
-            return [f"it can't be parsed: {type(error).__name__}"]
+            misfits = list(writer.faults(dtype, leave_out))
+        except Exception as error:  # whatever fastavro raises for a schema that it can't parse
+            misfits = [f"it can't be parsed: {type(error).__name__}"]
+        self._require_none(f"output {output} doesn't fit schema {registered.id} of subject {subject}", misfits)
+        return writer
 
     def _require_none(self, what: str, faults: Iterable[str]) -> None:
         if text := "; ".join(faults):
