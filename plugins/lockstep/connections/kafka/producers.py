@@ -25,8 +25,8 @@ Header = tuple[str, bytes | str | None]
 #: than sending the record.
 Record = tuple[bytes | None, bytes | None, int, int, bytes | None, list[Header] | None]
 
-#: Large batches, since all records of an epoch exist; lz4 saves more time than it takes, since headers repeat. The queue
-#: is limited by bytes and by records: librdkafka needs some hundred bytes more per record. A connection can override
+#: Large batches, since all records of an epoch exist; lz4 saves more time than it takes: headers repeat. The queue is
+#: limited by bytes and by records: librdkafka needs some hundred bytes more per record. A connection can override
 #: these settings.
 _BATCH_BYTES = 1_000_000
 _TUNING: Mapping[str, Any] = {
