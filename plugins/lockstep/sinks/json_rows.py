@@ -52,10 +52,13 @@ def joined_objects(batch: pa.RecordBatch, where: str, first: int, opening: Seque
     pieces: list[object] = list(opening)
     separator = ""
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        before, text, after = _text_between(column, where, first)
-        _append(pieces, f"{separator}{json.dumps(name, ensure_ascii=False)}:{before}")
+        is_text = types.is_string(column.type) and not column.null_count
+        text, quote = (_escaped(column) if is_text else None), '"'  # the quotes of a text join the text around it
+        if text is None:
+            text, quote = _text_of(column, where, first), ""
+        _append(pieces, f"{separator}{json.dumps(name, ensure_ascii=False)}:{quote}")
         pieces.append(text)
-        _append(pieces, after)
+        _append(pieces, quote)
         separator = ","
     _append(pieces, closing)
     if not any(isinstance(piece, pa.Array) for piece in pieces):
@@ -94,13 +97,6 @@ def _append(pieces: list[object], text: str) -> None:
         pieces[-1] += text
     elif text:
         pieces.append(text)
-
-
-def _text_between(column: pa.Array, where: str, first: int) -> tuple[str, pa.Array, str]:
-    """Return the text before, of and after each value; null stays null."""
-    if types.is_string(column.type) and not column.null_count and (plain := _escaped(column)) is not None:
-        return '"', plain, '"'
-    return "", _text_of(column, where, first), ""
 
 
 def _text_of(column: pa.Array, where: str, first: int) -> pa.Array:
@@ -162,17 +158,14 @@ def _instants(column: pa.Array) -> pa.Array:
     """Write instants like `datetime.isoformat`, in UTC or without a zone; fractions of a second only if there are
     any."""
     local = column.cast(pa.int64()).cast(pa.timestamp(column.type.unit))
-    return _in_quotes(pc.replace_substring(_printed(local), " ", "T"), "+00:00" if column.type.tz else "")
-
-
-def _printed(local: pa.Array) -> pa.Array:
     try:
-        return local.cast(pa.timestamp("s")).cast(pa.string())
+        text = local.cast(pa.timestamp("s")).cast(pa.string())
     except pa.ArrowInvalid:  # parts of a second
         micros = local.cast(pa.timestamp("us"))
         seconds = pc.floor_temporal(micros, unit="second")
         without = seconds.cast(pa.timestamp("s")).cast(pa.string())
-        return pc.if_else(pc.equal(micros, seconds), without, micros.cast(pa.string()))
+        text = pc.if_else(pc.equal(micros, seconds), without, micros.cast(pa.string()))
+    return _in_quotes(pc.replace_substring(text, " ", "T"), "+00:00" if column.type.tz else "")
 
 
 def _floats(column: pa.Array) -> pa.Array | None:

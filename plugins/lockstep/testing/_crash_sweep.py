@@ -260,13 +260,11 @@ def _publish_then_replace(round: Round) -> Round:
     return _finish_round(round).replacement()
 
 
-def _finish_then_replace(round: Round) -> Round:
-    return _finish_round(_publish_then_replace(round))
-
-
 ALONE = Plot(lambda round: round, _finish_round)
 REPLACEMENT = Plot(_publish_then_replace, _finish_round, watched=True)  #: the story is of the replacing epoch
-REPLACED = Plot(lambda round: round, _finish_then_replace)  #: the story is of the replaced epoch
+REPLACED = Plot(
+    lambda round: round, lambda round: _finish_round(_publish_then_replace(round))
+)  #: the story is of the replaced epoch
 
 
 # --- the sweep -------------------------------------------------------------------------------------------------------

@@ -204,30 +204,33 @@ class Cluster:
 
     def members(self, group: str) -> int:
         """Return the number of consumers in a group now."""
+
+        def ask() -> int:
+            descriptions = self._admin.describe_consumer_groups([group], request_timeout=SECONDS)
+            return len(descriptions[group].result(SECONDS).members)
+
         with self.who.naming(f"asking for the members of group {group}"):
             try:
-                return len(self._retry(group, lambda: self._described_group(group)).members)
+                return self._retry(group, ask)
             except KafkaException as error:
                 if code_of(error).code() == KafkaError.GROUP_ID_NOT_FOUND:
                     return 0
                 raise
-
-    def _described_group(self, group: str) -> Any:
-        return self._admin.describe_consumer_groups([group], request_timeout=SECONDS)[group].result(SECONDS)
 
     def commit_offsets(self, group: str, ends: Mapping[str, Mapping[int, int]]) -> None:
         """Set a consumer group's offsets, by topic and partition; refused while the group has members of its own."""
         places = [TopicPartition(topic, n, end) for topic, offsets in ends.items() for n, end in offsets.items()]
         if not places:
             return
-        with self.who.naming(f"committing offsets of group {group}"):
-            self._retry(group, lambda: self._commit_offsets(group, places))
 
-    def _commit_offsets(self, group: str, places: list[TopicPartition]) -> None:
-        answers = self._admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])
-        for partition in answers[group].result(SECONDS).topic_partitions:
-            if partition.error is not None:  # of a group without a coordinator only each partition tells it
-                raise KafkaException(partition.error)
+        def commit() -> None:
+            answers = self._admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])
+            for partition in answers[group].result(SECONDS).topic_partitions:
+                if partition.error is not None:  # a group without a coordinator reports it per partition only
+                    raise KafkaException(partition.error)
+
+        with self.who.naming(f"committing offsets of group {group}"):
+            self._retry(group, commit)
 
     def topics(self) -> list[str]:
         """Return the names of all topics that the login may see, without the brokers' internal ones."""
@@ -351,21 +354,18 @@ def require_lasting_outcomes(cluster: Cluster) -> None:
     who = cluster.who
     try:
         log = cluster.topic(_TRANSACTION_LOG)
-        faults = list(
-            _not_durable(log, cluster.topic_settings(log.name)) if log else _to_come(cluster.broker_settings())
-        )
+        if log is not None:
+            faults = list(_not_durable(log, cluster.topic_settings(log.name)))
+        else:
+            settings, prefix = cluster.broker_settings(), "transaction.state.log"
+            replicas, needed = (int(settings.get(f"{prefix}.{name}", 0)) for name in ("replication.factor", "min.isr"))
+            text = f"it will have {replicas} replicas, and {prefix}.min.isr={needed}: set that to 2"
+            faults = [text] if replicas > 1 and needed < 2 else []
     except who.refused as refused:
         _log.warning("%s: can't check whether outcomes of transactions are durable: %s", who.name, refused)
         return
     if faults:
         raise who.refused(f"{who.name}: the brokers' topic {_TRANSACTION_LOG}: {'; '.join(faults)}")
-
-
-def _to_come(settings: Mapping[str, str]) -> Iterator[str]:
-    """Yield the faults of a transaction log that isn't created yet."""
-    replicas, needed = (int(settings.get(f"transaction.state.log.{of}", 0)) for of in ("replication.factor", "min.isr"))
-    if replicas > 1 and needed < 2:
-        yield f"it will have {replicas} replicas, and transaction.state.log.min.isr={needed}: set that to 2"
 
 
 def _not_durable(topic: Topic, settings: Mapping[str, str]) -> Iterator[str]:

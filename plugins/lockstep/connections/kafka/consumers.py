@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,22 +19,6 @@ from lockstep.connections.kafka.connection import Asker, Settings, client, conne
 
 _AT_ONCE = 10_000
 PATIENCE = 60.0  #: seconds for a broker's answer
-
-
-@contextmanager
-def _committed_reader(settings: Settings, places: list[TopicPartition]) -> Iterator[Consumer]:
-    """Yield a reader of committed records from these offsets on; it reports the end of each partition."""
-    reader = Consumer(
-        client(settings)
-        | {"group.id": "lockstep", "isolation.level": "read_committed", "enable.auto.commit": "false"}
-        | {"enable.partition.eof": "true", "auto.offset.reset": "earliest", "fetch.wait.max.ms": 20}
-    )
-    try:
-        connect(reader, places[0].topic, PATIENCE)
-        reader.assign(places)
-        yield reader
-    finally:
-        reader.close()
 
 
 def committed_records(
@@ -51,17 +34,28 @@ def committed_records(
     if not waiting:
         return
     places = [TopicPartition(topic, number, starts.get(number) or OFFSET_BEGINNING) for number in sorted(waiting)]
-    with _committed_reader(settings, places) as reader:
+    reader = Consumer(
+        client(settings)
+        | {"group.id": "lockstep", "isolation.level": "read_committed", "enable.auto.commit": "false"}
+        | {"enable.partition.eof": "true", "auto.offset.reset": "earliest", "fetch.wait.max.ms": 20}
+    )
+    try:
+        connect(reader, topic, PATIENCE)
+        reader.assign(places)
         while waiting:
-            first = reader.poll(max_wait)  # `consume` would wait for a whole list
+            first = reader.poll(max_wait)  # `consume` would wait until its list is full
             if first is None:
                 raise TimeoutError
-            messages = [first, *reader.consume(_AT_ONCE, timeout=0)]
-            records = [
-                message for message in messages if _is_record(message) and message.offset() < ends[message.partition()]
-            ]
-            waiting -= {message.partition() for message in messages if _reached(message) >= ends[message.partition()]}
+            records = []
+            for message in [first, *reader.consume(_AT_ONCE, timeout=0)]:
+                is_record, end = _is_record(message), ends[message.partition()]
+                if is_record and message.offset() < end:
+                    records.append(message)
+                if message.offset() + is_record >= end:
+                    waiting.discard(message.partition())
             yield records
+    finally:
+        reader.close()
 
 
 def _is_record(message: Any) -> bool:
@@ -70,11 +64,6 @@ def _is_record(message: Any) -> bool:
     if error is not None and error.code() != KafkaError._PARTITION_EOF:
         raise KafkaException(error)
     return error is None
-
-
-def _reached(message: Any) -> int:
-    """Return the offset after the message."""
-    return int(message.offset() + (message.error() is None))
 
 
 _OFFSET = re.compile(r"broker end offset is (\d+)")  # librdkafka reports it only in this text

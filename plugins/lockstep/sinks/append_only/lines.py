@@ -97,28 +97,21 @@ class TcpSink(AppendOnlySink):
         try:
             with closing(connected) as connection:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-                _send_lines(connection, records, origin)
-                if self.guarantee is not Guarantee.NONE:
-                    _require_ok(connection, receiver, what_follows(self.guarantee))
+                sent = 0
+                for chunk in records.chunks(_RECORDS, _BYTES):
+                    connection.sendall(chunk.body)
+                    sent += chunk.count
+                connection.sendall(json.dumps({ENVELOPE: origin.envelope(end=sent)}).encode() + b"\n")
+                if self.guarantee is Guarantee.NONE:
+                    return
+                with connection.makefile("rb") as answers:
+                    answer = answers.readline(_ANSWER)
         except OSError as error:
             raise SinkUnavailable(f"{receiver}: {reason_of(error)}; {what_follows(self.guarantee)}") from error
-
-
-def _send_lines(connection: socket.socket, records: Records, origin: Origin) -> None:
-    sent = 0
-    for chunk in records.chunks(_RECORDS, _BYTES):
-        connection.sendall(chunk.body)
-        sent += chunk.count
-    connection.sendall(json.dumps({ENVELOPE: origin.envelope(end=sent)}).encode() + b"\n")
-
-
-def _require_ok(connection: socket.socket, receiver: str, otherwise: str) -> None:
-    with connection.makefile("rb") as answers:
-        answer = answers.readline(_ANSWER)
-    if not answer.endswith(b"\n"):
-        raise SinkUnavailable(f"{receiver} closed before it said ok: {otherwise}")
-    if answer.strip() != b"ok":
-        raise PublishBlocked(f"{receiver} answered {answer.strip()!r}, not ok: nothing is taken for sent")
+        if not answer.endswith(b"\n"):
+            raise SinkUnavailable(f"{receiver} closed before it said ok: {what_follows(self.guarantee)}")
+        if answer.strip() != b"ok":
+            raise PublishBlocked(f"{receiver} answered {answer.strip()!r}, not ok: nothing is taken for sent")
 
 
 def _address_of(url: str) -> tuple[str, int] | None:

@@ -190,16 +190,12 @@ class _LineMaker:
         ordinals = pa.array(np.arange(first, first + batch.num_rows)).cast(pa.string())
         beginning: list[Any] = [_opening(self.origin), ordinals, "},"]
         lines = _Lines(joined_objects(batch, self.where, first, beginning, "}\n"))
-        self._require_short(lines, first)
-        return lines
-
-    def _require_short(self, lines: _Lines, first: int) -> None:
         sizes = np.diff(lines.ends) - 1
-        if self.max_bytes is None or sizes.max() <= self.max_bytes:
-            return
-        place = int(np.argmax(sizes > self.max_bytes))
-        key = self.origin.key(first + place)
-        raise SinkRejected(f"{self.where}: record {key} has {sizes[place]} bytes, max_record_bytes is {self.max_bytes}")
+        if self.max_bytes is not None and sizes.max() > self.max_bytes:
+            place = int(np.argmax(sizes > self.max_bytes))
+            record = f"{self.where}: record {self.origin.key(first + place)}"
+            raise SinkRejected(f"{record} has {sizes[place]} bytes, max_record_bytes is {self.max_bytes}")
+        return lines
 
 
 def _opening(origin: Origin) -> str:

@@ -182,7 +182,10 @@ class RecordColumns:
             else:
                 from_key = field.name == self.key
                 values = [message.key() if from_key else message.value() for message in messages]
-                arrays.append(self._from_bytes(values, field.type, readers if from_key else None))
+                if from_key and "key" in self.avro and readers is not None:
+                    arrays.append(readers.decode(values, field.type))
+                else:
+                    arrays.append(pa.array(values, pa.binary()).cast(field.type))
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _bodies(
@@ -192,12 +195,9 @@ class RecordColumns:
             return json_columns(values, schema)
         assert readers is not None
         fields = [field for field in self.body(schema) if field.name != self.key]  # a schema may have no field for that
-        return dict(zip([one.name for one in fields], readers.decode(values, pa.struct(fields)).flatten(), strict=True))
-
-    def _from_bytes(self, values: list[bytes | None], dtype: pa.DataType, readers: AvroReaders | None) -> pa.Array:
-        if "key" in self.avro and readers is not None:
-            return readers.decode(values, dtype)
-        return pa.array(values, pa.binary()).cast(dtype)
+        return dict(
+            zip([field.name for field in fields], readers.decode(values, pa.struct(fields)).flatten(), strict=True)
+        )
 
     def _shards_of(self, batch: pa.RecordBatch, output: str, ordinals: Ordinals, shards: int) -> Ordinals:
         """Return the shard of each row, by its key, or without a key by its position. This function must never change:
@@ -236,7 +236,7 @@ class RecordColumns:
             self._values(batch, output, topic, ordinals),
             batch.column(self.partition) if self.partition else None,
             _milliseconds(batch.column(self.timestamp), output, ordinals) if self.timestamp else None,
-            _header_column(prefix, ordinals),
+            pc.binary_join_element_wise(prefix, pa.array(ordinals).cast(pa.string()), "").cast(pa.binary()),
             batch.column(self.headers) if self.headers else None,
         )
 
@@ -253,24 +253,18 @@ class RecordColumns:
     def _values(self, batch: pa.RecordBatch, output: str, topic: str, ordinals: Ordinals) -> pa.Array:
         if self.value is not None:
             return batch.column(self.value).cast(pa.binary())
+        body = batch.select(self.body(batch.schema).names)
         if "value" not in self.avro:
-            return self._objects(batch, output, ordinals)
+            first = int(ordinals[0]) if len(ordinals) else 0
+            if not len(ordinals) or ordinals[-1] - first == len(ordinals) - 1:
+                return json_objects(body, f"output {output}", first)
+            return json_objects(body, f"output {output}, counting from row {first} those sent with it", 0)
         assert self.writers is not None
-        body = self._body(batch)
         rows = pa.StructArray.from_arrays(body.columns, fields=list(body.schema))
         return self.writers.values[topic].encode(rows, lambda place: _name(output, int(ordinals[place])))
 
-    def _objects(self, batch: pa.RecordBatch, output: str, ordinals: Ordinals) -> pa.Array:
-        first = int(ordinals[0]) if len(ordinals) else 0
-        contiguous = not len(ordinals) or ordinals[-1] - first == len(ordinals) - 1
-        where = f"output {output}" if contiguous else f"output {output}, counting from row {first} those sent with it"
-        return json_objects(self._body(batch), where, first if contiguous else 0)
-
     def _special_columns(self) -> set[str | None]:
         return {self.value, self.timestamp, self.partition, self.headers, self.topic}
-
-    def _body(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        return batch.select(self.body(batch.schema).names)
 
 
 def _why_no_bytes(schema: pa.Schema, name: str, *, any_type: bool) -> str | None:
@@ -299,10 +293,6 @@ def _are_headers(dtype: pa.DataType) -> bool:
         types.is_string(dtype_of_member) or types.is_binary(dtype_of_member) for dtype_of_member in members.values()
     ]
     return list(members) == ["key", "value"] and types.is_string(members["key"]) and all(texts)
-
-
-def _header_column(prefix: str, ordinals: Ordinals) -> pa.Array:
-    return pc.binary_join_element_wise(prefix, pa.array(ordinals).cast(pa.string()), "").cast(pa.binary())
 
 
 def _milliseconds(column: pa.Array, output: str, ordinals: Ordinals) -> pa.Array:
@@ -374,10 +364,18 @@ class RecordChecks:
     def check(self, records: Records) -> None:
         """Raise `SinkRejected` with the first record that brokers would refuse. Call it right after making the
         records."""
-        self._require_key(records)
+        limits = self._limits[records.topic]
+        if limits.keyed and records.keys is not None and records.keys.null_count:
+            place = pc.index(pc.is_null(records.keys), True).as_py()
+            raise self._refusal(records, place, "has no key, and the topic is compacted (cleanup.policy)")
         self._require_headers(records)
         self._require_size(records)
-        self._require_partition(records)
+        if records.partitions is not None:
+            place = _first_outside(records.partitions, 0, limits.partitions - 1)
+            if place is not None:
+                partition = records.partitions[place].as_py()
+                why = f"is for partition {partition}, the topic has {limits.partitions}"
+                raise self._refusal(records, place, why)
         self._require_time(records)
         self._rows += len(records)
         if self._sampled < _SAMPLE:
@@ -411,11 +409,6 @@ class RecordChecks:
         if least * _USUALLY > self._timeout:
             _log.warning("%s, and sending takes longer: transaction_timeout=%g s may be too short", text, self._timeout)
 
-    def _require_key(self, records: Records) -> None:
-        if self._limits[records.topic].keyed and records.keys is not None and records.keys.null_count:
-            place = pc.index(pc.is_null(records.keys), True).as_py()
-            raise self._refusal(records, place, "has no key, and the topic is compacted (cleanup.policy)")
-
     def _require_size(self, records: Records) -> None:
         parts = [part for part in (records.keys, records.values, records.headers) if part is not None]
         sizes = [pc.fill_null(pc.binary_length(part), 0).cast(pa.int64()) for part in parts]
@@ -442,14 +435,6 @@ class RecordChecks:
         ):
             if (place := pc.index(bad, True).as_py()) >= 0:
                 raise self._refusal(records, rows[place].as_py(), why)
-
-    def _require_partition(self, records: Records) -> None:
-        if records.partitions is None:
-            return
-        there = self._limits[records.topic].partitions
-        if (place := _first_outside(records.partitions, 0, there - 1)) is not None:
-            partition = records.partitions[place].as_py()
-            raise self._refusal(records, place, f"is for partition {partition}, the topic has {there}")
 
     def _require_time(self, records: Records) -> None:
         if records.times is None or not len(records):
