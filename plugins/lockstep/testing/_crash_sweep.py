@@ -183,8 +183,8 @@ class Round:
 
 
 def prepares_and_publishes(round: Round) -> None:
-    at = round.epoch(round.first_token)
-    vote = prepare(round.target, at, round.wal)
+    sink_epoch = round.epoch(round.first_token)
+    vote = prepare(round.target, sink_epoch, round.wal)
     if round.decision.record(vote):
         publish(round.target, round.epoch(round.first_token + 1), vote, round.wal)
 
@@ -198,8 +198,8 @@ def prepares_and_aborts(round: Round) -> None:
 
 
 def repairs_what_was_lost(round: Round) -> None:
-    at = round.epoch(round.first_token)
-    vote = prepare(round.target, at, round.wal)
+    sink_epoch = round.epoch(round.first_token)
+    vote = prepare(round.target, sink_epoch, round.wal)
     if round.decision.record(vote):
         round.target.lose(str(vote.handle))
         publish(round.target, round.epoch(round.first_token + 1), vote, round.wal)
@@ -307,8 +307,8 @@ def sweep_every_step(
                 done.append(_interrupted(round, story, trace, index, action, plot, done))
                 _compare(done[-1], done)
             except AssertionError as error:
-                at = f"{story.__name__}, {action.name} at step {index} ({steps[index]})"
-                raise AssertionError(f"{at}: {error}") from error
+                at_step = f"{story.__name__}, {action.name} at step {index} ({steps[index]})"
+                raise AssertionError(f"{at_step}: {error}") from error
         return steps
 
 

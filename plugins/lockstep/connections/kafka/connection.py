@@ -195,8 +195,8 @@ def entered_settings(dsn: str, who: Asker) -> Settings:
     refused would retry silently. Raises `InvalidPipeline`, and the asker's `unavailable` if the login, also when read
     again, is refused."""
 
-    def tried(told: str) -> Settings:
-        settings = settings_of(told, who.name)
+    def tried(text: str) -> Settings:
+        settings = settings_of(text, who.name)
         if isinstance(dsn, Login) and USERNAME in settings:
             _knock(settings)
         return settings

@@ -41,7 +41,7 @@ class Unanswered(Exception):
 
 
 @dataclass(frozen=True)
-class Answer:
+class HttpAnswer:
     """`retry_after`: seconds the receiver asked to wait, or None. `excerpt`: the beginning of the body."""
 
     status: int
@@ -83,13 +83,13 @@ class HttpReceiver:
         self._client.close()
         _log.removeFilter(self._may_be_logged)
 
-    def post(self, body: bytes, key: str) -> Answer:
+    def post(self, body: bytes, key: str) -> HttpAnswer:
         """Send one request once. Raises `Unanswered`."""
         headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": key}
         try:
             with self._client.stream("POST", self._url, content=body, headers=headers) as answer:
                 excerpt = self._read_excerpt(answer)
-                return Answer(answer.status_code, seconds_of(answer.headers.get("Retry-After")), excerpt)
+                return HttpAnswer(answer.status_code, seconds_of(answer.headers.get("Retry-After")), excerpt)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             raise Unanswered(self._why(error), connected=False, sent=False) from None  # the original may quote the URL
         except (httpx.WriteError, httpx.WriteTimeout) as error:

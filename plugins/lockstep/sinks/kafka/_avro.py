@@ -177,7 +177,7 @@ class Schema:
     def _faults_of_record(
         self, dtype: pa.StructType, record: AvroType, path: str, leave_out: frozenset[str]
     ) -> Iterator[str]:
-        fields, columns = {one["name"]: one for one in record["fields"]}, {one.name: one.type for one in dtype}
+        fields, columns = {item["name"]: item for item in record["fields"]}, {item.name: item.type for item in dtype}
         for name, field in fields.items():
             if name not in columns and "default" not in field:
                 yield f"{path}{name} is a field of the schema, without a default, and no column"
@@ -429,11 +429,11 @@ class _Reader:
         resolved, _ = self._schema.value(avro_type)
         if types.is_struct(dtype):
             fields = {field["name"]: field["type"] for field in resolved["fields"]}
-            return {one.name: self._to_arrow(value[one.name], one.type, fields[one.name]) for one in dtype}
+            return {item.name: self._to_arrow(value[item.name], item.type, fields[item.name]) for item in dtype}
         if types.is_list(dtype) or types.is_large_list(dtype):
-            return [self._to_arrow(one, dtype.value_type, resolved["items"]) for one in value]
+            return [self._to_arrow(item, dtype.value_type, resolved["items"]) for item in value]
         if types.is_map(dtype):
-            return [(key, self._to_arrow(one, dtype.item_type, resolved["values"])) for key, one in value.items()]
+            return [(key, self._to_arrow(item, dtype.item_type, resolved["values"])) for key, item in value.items()]
         if types.is_timestamp(dtype) or types.is_time(dtype):
             wide, narrow = _PER_SECOND[dtype.unit], _PER_SECOND[unit_of(resolved["logicalType"]) or dtype.unit]
             return value * wide // narrow
@@ -443,11 +443,11 @@ class _Reader:
 def _without_times(avro_type: AvroType) -> AvroType:
     """Return the schema without logical types for times, so that these are read as numbers."""
     if isinstance(avro_type, list):
-        return [_without_times(one) for one in avro_type]
+        return [_without_times(item) for item in avro_type]
     if not isinstance(avro_type, dict):
         return avro_type
     copy = {name: value for name, value in avro_type.items() if name != "logicalType" or value == "decimal"}
     copy |= {part: _without_times(copy[part]) for part in ("type", "items", "values") if part in copy}
     if "fields" in copy:
-        copy["fields"] = [{**one, "type": _without_times(one["type"])} for one in copy["fields"]]
+        copy["fields"] = [{**item, "type": _without_times(item["type"])} for item in copy["fields"]]
     return copy
