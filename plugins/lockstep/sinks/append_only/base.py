@@ -21,7 +21,7 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.definition.functions import import_function
 from lockstep.epoch import Json, Vote, require_name
 from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBlocked, SinkRejected, TargetUnreadable
-from lockstep.sinks.append_only.records import ENVELOPE, Origin, Records, check_records, refused_columns
+from lockstep.sinks.append_only.records import ENVELOPE, JsonRecords, Origin, check_records, refused_columns
 from lockstep.sinks.base import Sink
 from lockstep.sinks.committers import check_committer, open_committer
 from lockstep.sinks.committers.external import BegunCommitter
@@ -113,7 +113,7 @@ def what_follows(guarantee: str) -> str:
 #: Sends every record and returns once the target has confirmed all of them. With guarantee "none" it tries once and
 #: ignores answers. Raises `SinkUnavailable`, `PublishBlocked`. A function that takes one record at a time may declare
 #: `Iterator[Record]`.
-Deliver: TypeAlias = Callable[[Records, Origin], None]
+Deliver: TypeAlias = Callable[[JsonRecords, Origin], None]
 
 
 class OpenAppendOnlySink(WriteAheadSink):
@@ -221,8 +221,8 @@ class OpenRecordSink(OpenAppendOnlySink):
         replaced = tuple(replaced.id for replaced in epoch.replaced)
         return Origin(self._context.deployment, self._context.pipeline, batches.output, epoch.id, replaced)
 
-    def _records(self, batches: Batches, origin: Origin) -> Records:
-        return Records(batches, origin, self.sink.max_record_bytes)
+    def _records(self, batches: Batches, origin: Origin) -> JsonRecords:
+        return JsonRecords(batches, origin, self.sink.max_record_bytes)
 
     def _import_validator(self) -> Validator | None:
         if self.sink.validator is None:

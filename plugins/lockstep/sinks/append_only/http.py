@@ -21,7 +21,7 @@ import tenacity
 from lockstep.connections.http import login_of, parse_url
 from lockstep.errors import InvalidPipeline, PublishBlocked, SinkUnavailable
 from lockstep.sinks.append_only.base import MAX_RECORD_BYTES, AppendOnlySink, OpenRecordSink, what_follows
-from lockstep.sinks.append_only.records import Chunk, Origin, Records
+from lockstep.sinks.append_only.records import Chunk, JsonRecords, Origin
 from lockstep.sinks.values import Guarantee, SinkContext
 from lockstep.sinks.write_ahead import NothingSent
 
@@ -203,7 +203,7 @@ class HttpSink(AppendOnlySink):
             receiver.close()
             raise
 
-    def _deliver(self, receiver: HttpReceiver, records: Records, origin: Origin) -> None:
+    def _deliver(self, receiver: HttpReceiver, records: JsonRecords, origin: Origin) -> None:
         target = f"sink {self.name}: the receiver behind connection {self.connection}"
         post: _Post = partial(_post_patiently, receiver, target, self.tries)
         if self.guarantee is Guarantee.NONE:
@@ -219,7 +219,7 @@ class HttpSink(AppendOnlySink):
                 raise
             raise NothingSent(str(error)) from None
 
-    def _post_all(self, post: _Post, records: Records) -> None:
+    def _post_all(self, post: _Post, records: JsonRecords) -> None:
         requests = records.chunks(self.records_per_request, self.bytes_per_request)
         if self.requests_at_once > 1:
             _post_at_once(post, requests, self.requests_at_once, f"lockstep-{self.name}")

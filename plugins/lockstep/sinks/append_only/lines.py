@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from lockstep.errors import InvalidPipeline, PublishBlocked, SinkUnavailable
 from lockstep.sinks.append_only.base import AppendOnlySink, OpenRecordSink, reason_of, what_follows
-from lockstep.sinks.append_only.records import ENVELOPE, Origin, Records
+from lockstep.sinks.append_only.records import ENVELOPE, JsonRecords, Origin
 from lockstep.sinks.values import Guarantee, SinkContext
 from lockstep.sinks.write_ahead import NothingSent
 
@@ -36,7 +36,7 @@ class StdoutSink(AppendOnlySink):
         return OpenRecordSink(self, context, partial(_print_records, self.name))
 
 
-def _print_records(sink: str, records: Records, origin: Origin) -> None:
+def _print_records(sink: str, records: JsonRecords, origin: Origin) -> None:
     started = False
     for chunk in records.chunks(_RECORDS, _BYTES):
         try:
@@ -88,7 +88,7 @@ class TcpSink(AppendOnlySink):
             raise InvalidPipeline(f"sink {self.name}: connection {self.connection} is no tcp://host:port")
         return OpenRecordSink(self, context, partial(self._deliver, address))
 
-    def _deliver(self, address: tuple[str, int], records: Records, origin: Origin) -> None:
+    def _deliver(self, address: tuple[str, int], records: JsonRecords, origin: Origin) -> None:
         receiver = f"sink {self.name}: the receiver behind connection {self.connection}"
         try:
             connected = socket.create_connection(address, self.timeout)

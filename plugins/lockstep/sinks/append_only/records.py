@@ -78,7 +78,7 @@ class Chunk:
         return self.first + self.count - 1
 
 
-class Records(Iterator[Record]):
+class JsonRecords(Iterator[Record]):
     """The records of one output in the order of the WAL: one by one, or several at once by `chunks`. Use it once.
 
     Iterating raises `SinkRejected` for a value that JSON can't express and for a record of more than `max_bytes`.
@@ -155,7 +155,7 @@ def refused_columns(schema: pa.Schema) -> str | None:
 
 
 def check_records(batches: Batches, origin: Origin, max_bytes: int) -> int:
-    """Count the records. Raises `SinkRejected` where `Records` would; most rows need no text for that."""
+    """Count the records. Raises `SinkRejected` where `JsonRecords` would; most rows need no text for that."""
     where = _require_columns(batches)
     ordinal = 0
     keys = len(_opening(origin)) + len(str(batches.rows)) + len("},}")

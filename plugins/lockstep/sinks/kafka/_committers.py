@@ -33,7 +33,7 @@ from lockstep.errors import (
 )
 from lockstep.sinks.committers import ExternalCommitter
 from lockstep.sinks.handles import SinkName
-from lockstep.sinks.kafka._records import Records
+from lockstep.sinks.kafka._records import TopicRecords
 from lockstep.sinks.open_sink import shown_before
 from lockstep.sinks.values import Guarantee, Marker, SinkEpoch
 from lockstep.sinks.write_ahead import CheckpointCommitter, Session
@@ -197,7 +197,7 @@ class KafkaSession:
         for transaction in self.open.values():
             transaction.add_headers(headers)
 
-    def send(self, records: Records) -> None:
+    def send(self, records: TopicRecords) -> None:
         self.rows += len(records)
         self.open[records.shard].send(records.topic, records)
 

@@ -49,7 +49,7 @@ def headers_of(epoch: SinkEpoch) -> dict[str, bytes]:
 
 
 @dataclass(frozen=True)
-class Records:
+class TopicRecords:
     """The records of one batch, shard and topic as columns, in the order of the WAL; binary except `times`,
     `partitions` and `extra`. `ordinals`: the rows' positions in the output."""
 
@@ -134,7 +134,7 @@ class RecordColumns:
 
     def records(
         self, batches: Batches, origin: Origin, shards: int = 1, shards_to_send: Collection[int] = (0,)
-    ) -> Iterator[Records]:
+    ) -> Iterator[TopicRecords]:
         """Yield the rows of the shards in `shards_to_send`, for each topic in the order of the WAL; all rows of a key
         are in one shard. Raises `SinkRejected`, also for a row that names none of the topics."""
         prefix = origin.key(0)[:-1]
@@ -226,8 +226,8 @@ class RecordColumns:
 
     def _records(
         self, batch: pa.RecordBatch, output: str, topic: str, shard: int, ordinals: Ordinals, prefix: str
-    ) -> Records:
-        return Records(
+    ) -> TopicRecords:
+        return TopicRecords(
             output,
             topic,
             shard,
@@ -361,7 +361,7 @@ class RecordChecks:
         self._began, self._sampling = time.thread_time(), 0.0
         self._sampled = self._rows = 0
 
-    def check(self, records: Records) -> None:
+    def check(self, records: TopicRecords) -> None:
         """Raise `SinkRejected` with the first record that brokers would refuse. Call it right after making the
         records."""
         limits = self._limits[records.topic]
@@ -409,7 +409,7 @@ class RecordChecks:
         if least * _USUALLY > self._timeout:
             _log.warning("%s, and sending takes longer: transaction_timeout=%g s may be too short", text, self._timeout)
 
-    def _require_size(self, records: Records) -> None:
+    def _require_size(self, records: TopicRecords) -> None:
         parts = [part for part in (records.keys, records.values, records.headers) if part is not None]
         sizes = [pc.fill_null(pc.binary_length(part), 0).cast(pa.int64()) for part in parts]
         total = sizes[0]
@@ -423,7 +423,7 @@ class RecordChecks:
             why = f"has {size} bytes, {_setting(limits.size)} leaves {limits.record_bytes}"
             raise self._refusal(records, place, why)
 
-    def _require_headers(self, records: Records) -> None:
+    def _require_headers(self, records: TopicRecords) -> None:
         if records.extra is None:
             return
         names = pc.struct_field(pc.list_flatten(records.extra), "key")
@@ -436,7 +436,7 @@ class RecordChecks:
             if (place := pc.index(bad, True).as_py()) >= 0:
                 raise self._refusal(records, rows[place].as_py(), why)
 
-    def _require_time(self, records: Records) -> None:
+    def _require_time(self, records: TopicRecords) -> None:
         if records.times is None or not len(records):
             return
         limits = self._limits[records.topic]
@@ -454,7 +454,7 @@ class RecordChecks:
         oldest: int = pc.min(records.times).as_py()
         self._oldest[records.topic] = min(oldest, self._oldest.get(records.topic, oldest))
 
-    def _refusal(self, records: Records, place: int, why: str) -> SinkRejected:
+    def _refusal(self, records: TopicRecords, place: int, why: str) -> SinkRejected:
         return SinkRejected(
             f"{self._who}: {records.name(place)} {why}. It couldn't be sent after the decision: leave such rows "
             f"away in the transform, or change the settings of topic {records.topic}"
