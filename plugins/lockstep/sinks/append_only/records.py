@@ -149,7 +149,7 @@ def refused_columns(schema: pa.Schema) -> str | None:
     if not schema.names:
         return "it has no columns"
     if ENVELOPE in schema.names:
-        return f"column {ENVELOPE!r} stands where the record's key goes; rename it"
+        return f"column {ENVELOPE!r} is the record's key; rename it"
     twice = sorted({name for name in schema.names if schema.names.count(name) > 1})
     return f"column {twice[0]!r} is there twice, a JSON object has it once; rename one" if twice else None
 

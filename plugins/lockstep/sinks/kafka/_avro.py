@@ -136,14 +136,14 @@ _PLAIN: tuple[tuple[Any, AvroType], ...] = (
 
 @dataclass(frozen=True)
 class Schema:
-    """A registered schema. `named`: its named types by full name."""
+    """A registered schema. `named_types`: by full name."""
 
     root: AvroType
-    named: Mapping[str, AvroType]
+    named_types: Mapping[str, AvroType]
 
     def resolve(self, avro_type: AvroType) -> AvroType:
         """Resolve the name of a type; return other types unchanged."""
-        return self.named.get(avro_type, avro_type) if isinstance(avro_type, str) else avro_type
+        return self.named_types.get(avro_type, avro_type) if isinstance(avro_type, str) else avro_type
 
     def value(self, avro_type: AvroType) -> tuple[AvroType, bool]:
         """Return the non-null type, and whether null is allowed. A union of several non-null types gives None."""

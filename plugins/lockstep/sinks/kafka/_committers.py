@@ -262,7 +262,7 @@ class KafkaMarkerCommitter(CheckpointCommitter):
             raise OutcomeUnknown(f"{self._route.who}: the markers of one epoch name {sorted(shards)} shards")
         return shards.pop() if shards else None
 
-    def stands(self, epoch: SinkEpoch, shard: int) -> bool:
+    def has_marker(self, epoch: SinkEpoch, shard: int) -> bool:
         """Return True if the shard's marker is found, without waiting for open transactions."""
         return shard in self._markers_of(epoch, wait=False)
 

@@ -302,12 +302,12 @@ class TransactionalKafkaSink(OpenKafkaSink):
         if shards is None or not 0 <= shard < shards:
             return None
         self._require_target(vote)
-        if self._marker_committer.stands(epoch, shard):
+        if self._marker_committer.has_marker(epoch, shard):
             return Publication.FOUND
         self._write_as_voted(vote)
         with self._marker_committer.session_of_one(epoch, shards, shard) as session:
             publication = self._send_claimed(epoch, wal, session)
-        return publication if session.claimed or self._marker_committer.stands(epoch, shard) else None
+        return publication if session.claimed or self._marker_committer.has_marker(epoch, shard) else None
 
     def _proof(self, epoch: SinkEpoch) -> Marker | None:
         return self._marker_committer.proof(epoch)  # opening a session ends a dead publisher's transaction

@@ -167,7 +167,7 @@ class RecordColumns:
         """Return the rows from which `records` made these messages. `readers`: for Avro. Raises `TargetUnreadable` for
         types that JSON can't restore, and for headers."""
         if self.headers is not None:
-            raise TargetUnreadable(f"a record doesn't tell whether {self.headers} was null or empty")
+            raise TargetUnreadable(f"a record doesn't show whether {self.headers} was null or empty")
         bodies = None if self.value else self._bodies([message.value() for message in messages], schema, readers)
         arrays = []
         for field in schema:
