@@ -25,7 +25,7 @@ from lockstep.ledger.report import Report
 from lockstep.operations.rebuild import rebuild
 from lockstep.protocol.recover import RecoveryReport
 from lockstep.sinks import FunctionSink
-from lockstep.sinks.append_only import AppendOnlySink
+from lockstep.sinks.append_only.base import AppendOnlySink
 from lockstep.sinks.append_only.http import HttpSink
 from lockstep.sinks.append_only.lines import TcpSink
 from lockstep.sinks.postgres import PostgresSink
