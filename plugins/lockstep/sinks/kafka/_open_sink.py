@@ -43,7 +43,7 @@ from lockstep.sinks.values import Batches, Guarantee, Marker, Publication, SinkE
 from lockstep.sinks.write_ahead import CheckpointCommitter, Session, WriteAheadSink
 
 if TYPE_CHECKING:
-    from lockstep.sinks.kafka._schemas import Schemas
+    from lockstep.sinks.kafka._avro import Schemas
     from lockstep.sinks.kafka._sink import KafkaSink
 
 
@@ -210,7 +210,7 @@ class OpenKafkaSink(WriteAheadSink):
         """Use the schemas of the vote from now on."""
         if self._schemas is None:
             return
-        from lockstep.sinks.kafka._schemas import Writers
+        from lockstep.sinks.kafka._avro import Writers
 
         if (text := avro_voted(vote)) is None:
             raise PublishBlocked(

@@ -33,8 +33,7 @@ from lockstep.sinks.json_rows import json_columns, json_objects
 from lockstep.sinks.values import Batches, SinkEpoch
 
 if TYPE_CHECKING:
-    from lockstep.sinks.kafka._avro import AvroReaders
-    from lockstep.sinks.kafka._schemas import Writers
+    from lockstep.sinks.kafka._avro import AvroReaders, Writers
 
 
 HEADER, REPLACES = ENVELOPE, f"{ENVELOPE}-replaces"

@@ -23,7 +23,7 @@ from lockstep.sinks.kafka._records import HEADER, RecordColumns
 from lockstep.sinks.values import Guarantee, SinkContext
 
 if TYPE_CHECKING:
-    from lockstep.sinks.kafka._schemas import Schemas
+    from lockstep.sinks.kafka._avro import Schemas
 
 MARKER_TOPIC = "lockstep.markers"
 PARTITIONERS = ("murmur2_random", "murmur2", "consistent_random", "consistent", "fnv1a_random", "fnv1a", "random")
@@ -180,7 +180,7 @@ class KafkaSink(Sink):
             return None
         with naming_extra("Avro by a schema registry"):
             from lockstep.connections.kafka.schema_registry import SchemaRegistry
-            from lockstep.sinks.kafka._schemas import Schemas
+            from lockstep.sinks.kafka._avro import Schemas
         connection = self.registry
         advice = "register its schema there, say another subject=… or key_subject=…, or register=True"
 
