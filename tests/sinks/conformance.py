@@ -16,21 +16,21 @@ from tests.sampling import Sampling
 UPSERT: dict[str, Any] = {"mode": "upsert", "key": ["id"], "on_missing": "delete"}
 #: an upsert refuses a key that stands twice, and a table that others write to
 NOT_FOR_UPSERTS = (
-    behaviour.rows_that_stand_twice_in_the_wal_are_kept_twice,
+    behaviour.rows_that_are_twice_in_the_wal_are_kept_twice,
     behaviour.pending_lists_its_own_and_nothing_foreign,
 )
 #: where a mode of a table has code of its own
 DIFFERING = (
     behaviour.publish_shows_exactly_the_rows,
     behaviour.epochs_add_up_and_are_told_apart,
-    behaviour.a_sink_says_what_it_keeps,
+    behaviour.a_sink_declares_its_guarantee,
     behaviour.publishing_twice_shows_the_rows_once,
     behaviour.processes_that_publish_at_once_show_the_rows_once,
     behaviour.a_sink_says_whether_its_epochs_can_be_replaced,
     behaviour.a_lost_handle_is_repaired_from_the_wal,
-    behaviour.a_replacement_shows_its_rows_in_the_place_of_the_replaced,
-    behaviour.nothing_takes_the_place_of_what_is_not_shown_as_decided,
-    behaviour.a_restored_target_shows_what_is_decided_and_none_of_the_lives_before,
+    behaviour.a_replacement_shows_its_rows_instead_of_the_replaced,
+    behaviour.an_epoch_that_is_not_shown_as_decided_is_not_replaced,
+    behaviour.a_restored_target_shows_the_decided_epoch_and_no_earlier_generation,
 )
 
 

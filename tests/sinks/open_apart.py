@@ -23,7 +23,7 @@ FORKING = (
     *CRASHES,
     _behaviour.processes_that_publish_at_once_show_the_rows_once,
     _behaviour.processes_that_replace_at_once_show_the_rows_once,
-    _behaviour.who_counts_throughout_sees_the_old_rows_or_the_new,
+    _behaviour.a_reader_sees_the_old_rows_or_the_new_throughout,
 )
 
 

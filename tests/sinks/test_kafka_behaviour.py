@@ -13,7 +13,7 @@ import pytest
 
 from lockstep.errors import LedgerConflict, PreflightRefused
 from lockstep.sinks.kafka._committers import KafkaSession
-from lockstep.sinks.kafka._records import Records
+from lockstep.sinks.kafka._records import TopicRecords
 from lockstep.sinks.values import Guarantee, Publication
 from lockstep.testing import behaviours, sealed
 from lockstep.testing._behaviour import CRASHES, Behaviour
@@ -170,7 +170,7 @@ def test_a_reader_of_committed_records_never_sees_half_an_epoch(
     assert parts_seen(_weaker(kafka_broker, tmp_path))
     send = KafkaSession.send
 
-    def send_in_a_transaction_of_its_own(session: KafkaSession, records: Records) -> None:
+    def send_in_a_transaction_of_its_own(session: KafkaSession, records: TopicRecords) -> None:
         send(session, records)
         for transaction in session.open.values():
             transaction.commit()

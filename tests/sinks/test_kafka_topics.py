@@ -14,7 +14,7 @@ from lockstep.errors import PreflightRefused, SinkRejected, TargetChanged
 from lockstep.sinks.kafka import KafkaSink
 from lockstep.sinks.kafka._committers import ShardMarker
 from lockstep.sinks.kafka._open_sink import OpenKafkaSink
-from lockstep.sinks.kafka._records import RecordColumns, Records
+from lockstep.sinks.kafka._records import RecordColumns, TopicRecords
 from lockstep.sinks.values import Batches, Publication, SinkContext
 from lockstep.testing import OUTPUT, SCHEMA, SealedRows, behaviours, sealed
 from lockstep.testing._behaviour import Behaviour
@@ -72,7 +72,7 @@ class _InTurn(RecordColumns):
     def faults(self, schema: pa.Schema) -> Iterator[str]:
         return super().faults(schema.append(pa.field(COLUMN, pa.string())))
 
-    def records(self, batches: Batches, *more: Any) -> Iterator[Records]:
+    def records(self, batches: Batches, *more: Any) -> Iterator[TopicRecords]:
         rows = pa.Table.from_batches(list(batches), batches.schema)
         names = pa.array([self.topics[place % len(self.topics)] for place in range(rows.num_rows)], pa.string())
         return super().records(SealedRows(rows.append_column(COLUMN, names), claims=batches.rows), *more)

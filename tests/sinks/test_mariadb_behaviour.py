@@ -40,7 +40,7 @@ def fresh(mariadb_server: MariaDbServer, mariadb_dsn: str, other_mariadb_dsn: st
 ASKED = (
     *DIFFERING,
     behaviour.an_empty_epoch_goes_through,
-    behaviour.who_counts_throughout_sees_the_old_rows_or_the_new,
+    behaviour.a_reader_sees_the_old_rows_or_the_new_throughout,
     behaviour.another_target_than_voted_is_refused,
     behaviour.a_marker_of_another_manifest_is_a_conflict,
     behaviour.a_larger_token_prepares_past_a_smaller_one_that_voted,

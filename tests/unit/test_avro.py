@@ -15,9 +15,8 @@ import pytest
 
 from lockstep.epoch import Vote
 from lockstep.errors import SinkRejected, TargetUnreadable
-from lockstep.sinks.kafka._avro import AvroReaders, AvroWriter, schema_of, type_of
+from lockstep.sinks.kafka._avro import AvroReaders, AvroWriter, Writers, schema_of, type_of
 from lockstep.sinks.kafka._open_sink import avro_voted, shards_voted, voted_with
-from lockstep.sinks.kafka._schemas import Writers
 
 INSTANT = datetime(2024, 2, 3, 4, 5, 6, 789, tzinfo=UTC)
 INNER = pa.struct([("t", pa.timestamp("us")), ("n", pa.int8())])

@@ -1,4 +1,4 @@
-"""Where an HTTP server is, and the login there, as connections say it. Errors quote nothing of either."""
+"""Address and login of an HTTP server from a connection. Errors quote neither."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BEARER = "Authorization"
 
 
 def parse_url(dsn: str, connection: str) -> httpx.URL:
-    """`connection`: what it is called in errors. Raises `InvalidPipeline`."""
+    """Parse the URL of a connection. `connection`: its name in errors. Raises `InvalidPipeline`."""
     try:
         url = httpx.URL(dsn)
     except (httpx.InvalidURL, ValueError, TypeError):
@@ -28,8 +28,8 @@ def parse_url(dsn: str, connection: str) -> httpx.URL:
 def login_of(
     url: httpx.URL, connection: str, key_header: str = BEARER
 ) -> tuple[dict[str, str], tuple[str, str] | None]:
-    """The headers and the Basic login that `url` stands for. A password alone is a token: as bearer in the header
-    Authorization, as it is in any other `key_header`. Raises `InvalidPipeline`."""
+    """Return headers and Basic login of `url`. A password alone is a token: sent as bearer token in the header
+    Authorization, or verbatim in another `key_header`. Raises `InvalidPipeline`."""
     if url.username or not url.password:
         return {}, (url.username, url.password) if url.username else None
     if not re.fullmatch(r"[!-~]+", url.password):

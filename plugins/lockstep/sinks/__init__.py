@@ -1,6 +1,6 @@
-"""Targets of a pipeline; sinks of one's own are written with `lockstep.sdk`.
+"""Sinks: the targets of a pipeline. Write your own with `lockstep.sdk`.
 
-A sink's own libraries are imported when it is first used.
+The libraries that a sink needs are imported when it is first used.
 """
 
 from __future__ import annotations

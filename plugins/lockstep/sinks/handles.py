@@ -1,4 +1,4 @@
-"""The names that a sink gives to what it leaves in foreign systems: whole, parseable, and only ever its own.
+"""Names of what a sink leaves in foreign systems. They can be parsed, and are never equal to another sink's.
 
 A handle (a gid, a folder) carries deployment, pipeline, sink, epoch, token and 12 hex digits of the manifest hash. A
 session name has to fit the 63 bytes of Postgres' application_name, so it carries the first three as a hash.
@@ -20,14 +20,14 @@ _HANDLE = re.compile(
 
 
 def named_by(handle: str) -> tuple[int, int, str] | None:
-    """Epoch, token and manifest (12 hex digits) that a handle names, whoever owns it; None if it isn't of this kind."""
+    """Return epoch, token and manifest (12 hex digits) of a handle of any owner; None if it isn't of this kind."""
     match = _HANDLE.fullmatch(handle)
     return (int(match["epoch"]), int(match["token"]), match["manifest"]) if match else None
 
 
 @dataclass(frozen=True)
 class SinkName:
-    """One sink of one pipeline of one deployment: the owner of handles and sessions."""
+    """The owner of handles and sessions: one sink of one pipeline of one deployment."""
 
     deployment: str
     pipeline: str
@@ -38,39 +38,27 @@ class SinkName:
         return cls(context.deployment, context.pipeline, sink)
 
     def handle(self, epoch: SinkEpoch) -> str:
-        """At most 181 bytes (Postgres takes 199)."""
-        return ":".join(
-            (
-                _PREFIX,
-                self.deployment,
-                self.pipeline,
-                self.sink,
-                str(epoch.id),
-                str(epoch.token),
-                epoch.manifest_hash[:12],
-            )
-        )
+        """Return the handle of this execution of `epoch`: at most 181 bytes (Postgres takes 199)."""
+        owner = f"{_PREFIX}:{self.deployment}:{self.pipeline}:{self.sink}"
+        return f"{owner}:{epoch.id}:{epoch.token}:{epoch.manifest_hash[:12]}"
 
     def transaction(self, epoch: SinkEpoch) -> Txn:
-        """The transaction of this execution of `epoch`."""
+        """Return the transaction of this execution of `epoch`."""
         return Txn(self.sink, epoch.id, epoch.token, epoch.manifest_hash[:12], self.handle(epoch))
 
     def parse(self, handle: str) -> Txn | None:
-        """The transaction that `handle` names, or None when any part of the owner differs: it is foreign."""
+        """Return the transaction of a handle; None if any part of the owner differs."""
         match = _HANDLE.fullmatch(handle)
-        if match is None or (match["deployment"], match["pipeline"], match["sink"]) != (
-            self.deployment,
-            self.pipeline,
-            self.sink,
-        ):
+        owner = (self.deployment, self.pipeline, self.sink)
+        if match is None or (match["deployment"], match["pipeline"], match["sink"]) != owner:
             return None
         return Txn(self.sink, int(match["epoch"]), int(match["token"]), match["manifest"], handle)
 
     def session(self, epoch: int, token: int) -> str:
-        """At most 63 bytes: the owner as 16 hex digits of its sha256."""
+        """Return the session name: at most 63 bytes, with the owner as 16 hex digits of its sha256."""
         return f"{self.session_prefix(epoch)}{token}"
 
     def session_prefix(self, epoch: int) -> str:
-        """What every session of this epoch and sink starts with."""
+        """Return the beginning of every session name of this epoch and sink."""
         owner = hashlib.sha256(f"{self.deployment}:{self.pipeline}:{self.sink}".encode()).hexdigest()[:16]
         return f"{_PREFIX}:{owner}:{epoch}:"

@@ -1,6 +1,6 @@
-"""Rows as JSON objects and back, a column at a time; the same bytes as a row at a time would give.
+"""Rows as JSON objects and back, a column at a time, with the same bytes as row by row.
 
-Arrow makes the text of what is common, Python of the rest, and one join makes the objects.
+Arrow makes the text of common types, Python of the others, and one join makes the objects.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _FIRST_DAY, _LAST_DAY = 1 - _EPOCH_DAY, date.max.toordinal() - _EPOCH_DAY
 _UTC = ("UTC", "Etc/UTC", "+00:00")
 _MICROSECONDS = {"s": 1_000_000, "ms": 1000, "us": 1}
-#: Between these Arrow writes the digits of a float as Python does, but for the ".0" of whole ones.
+#: Between these Arrow writes floats as Python does, except for the ".0" of whole numbers.
 _PLAIN_FLOATS = (1e-4, 1e9)
-#: Rows, and bytes of Arrow's, of which text is made at once: what a processor's cache holds; Arrow's text ends at 2 GB.
+#: Limits for making text at once: what fits a processor's cache, and below the 2 GB of an Arrow text column.
 _ROWS, _BYTES = 8192, 32 << 20
 
 
@@ -34,7 +34,7 @@ _ROWS, _BYTES = 8192, 32 << 20
 
 
 def json_text(value: object, where: str) -> str:
-    """One value. Raises `SinkRejected` for one that JSON can't say."""
+    """Return the JSON text of one value. Raises `SinkRejected` for one that JSON can't express."""
     try:
         return _ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
@@ -42,20 +42,23 @@ def json_text(value: object, where: str) -> str:
 
 
 def json_objects(batch: pa.RecordBatch, where: str, first: int = 0) -> pa.Array:
-    """Each row as a JSON object in UTF-8, binary. `first`: the number of the first row in messages. Raises
-    `SinkRejected` for a value that JSON can't say."""
+    """Return each row as a JSON object in UTF-8, binary. `first`: the number of the first row in messages. Raises
+    `SinkRejected` for a value that JSON can't express."""
     return joined_objects(batch, where, first, ["{"], "}")
 
 
 def joined_objects(batch: pa.RecordBatch, where: str, first: int, opening: Sequence[object], closing: str) -> pa.Array:
-    """As `json_objects`, with another beginning, of text and columns of text, and another end."""
+    """Like `json_objects`, with another beginning, made of texts and text columns, and another end."""
     pieces: list[object] = list(opening)
     separator = ""
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        before, text, after = _text_between(column, where, first)
-        _append(pieces, f"{separator}{json.dumps(name, ensure_ascii=False)}:{before}")
+        is_text = types.is_string(column.type) and not column.null_count
+        text, quote = (_escaped(column) if is_text else None), '"'  # the quotes of a text join the text around it
+        if text is None:
+            text, quote = _text_of(column, where, first), ""
+        _append(pieces, f"{separator}{json.dumps(name, ensure_ascii=False)}:{quote}")
         pieces.append(text)
-        _append(pieces, after)
+        _append(pieces, quote)
         separator = ","
     _append(pieces, closing)
     if not any(isinstance(piece, pa.Array) for piece in pieces):
@@ -65,14 +68,14 @@ def joined_objects(batch: pa.RecordBatch, where: str, first: int, opening: Seque
 
 
 def small_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows, in pieces of which text is made fast."""
+    """Yield the same rows in batches of a size for which making text is fast."""
     for batch in batches:
         yield from _pieces(batch)
 
 
-def most_bytes(column: pa.Array, where: str, first: int) -> int:
-    """No value of it takes more in JSON. Most columns are only looked at for that, no text is made. Raises
-    `SinkRejected` for a value that JSON can't say."""
+def max_bytes_of(column: pa.Array, where: str, first: int) -> int:
+    """Return an upper bound for the bytes of a value in JSON; for most types without making the text. Raises
+    `SinkRejected` for a value that JSON can't express."""
     bound = _bound_of(column)
     if bound is None:
         bound = pc.max(pc.binary_length(_text_of(column, where, first))).as_py()
@@ -89,22 +92,15 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _append(pieces: list[object], text: str) -> None:
-    """To the last piece, if that is text too: each costs a copy a row."""
+    """Append to the last piece if that is text, too: each piece costs a copy per row."""
     if pieces and isinstance(pieces[-1], str):
         pieces[-1] += text
     elif text:
         pieces.append(text)
 
 
-def _text_between(column: pa.Array, where: str, first: int) -> tuple[str, pa.Array, str]:
-    """Text of each value, and what stands around it in every row; null stays null."""
-    if types.is_string(column.type) and not column.null_count and (plain := _escaped(column)) is not None:
-        return '"', plain, '"'
-    return "", _text_of(column, where, first), ""
-
-
 def _text_of(column: pa.Array, where: str, first: int) -> pa.Array:
-    """JSON of each value; null stays null."""
+    """Return the JSON text of each value; null stays null."""
     text = _arrow_text(column)
     return _one_by_one(column, where, first) if text is None else text
 
@@ -128,11 +124,13 @@ def _arrow_text(column: pa.Array) -> pa.Array | None:
 
 
 def _escaped(column: pa.Array) -> pa.Array | None:
-    """Without its quotes. None: Python has to look at it."""
+    """Return the escaped text without quotes; None if Python has to make it."""
     if not _is_text(column):
         return None
     content = _content(column)
-    marks = [mark for mark in ("\\", '"') if (content == ord(mark)).any()]  # the backslash first: the others give some
+    marks = [
+        mark for mark in ("\\", '"') if (content == ord(mark)).any()
+    ]  # the backslash first: the other escapes add some
     marks += map(chr, np.unique(content[content < 0x20]))
     for mark in marks:
         column = pc.replace_substring(column, mark, json.dumps(mark)[1:-1])
@@ -148,7 +146,7 @@ def _is_text(column: pa.Array) -> bool:
 
 
 def _content(column: pa.Array) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """All bytes of a text column, one value after the other; those under nulls too."""
+    """Return all bytes of a text column, those under nulls included."""
     _, places, content = column.buffers()
     if content is None or not len(column):
         return np.empty(0, np.uint8)
@@ -157,23 +155,21 @@ def _content(column: pa.Array) -> np.ndarray[Any, np.dtype[np.uint8]]:
 
 
 def _instants(column: pa.Array) -> pa.Array:
-    """As `datetime.isoformat`, of UTC or without a zone: parts of a second only where there are any."""
+    """Write instants like `datetime.isoformat`, in UTC or without a zone; fractions of a second only if there are
+    any."""
     local = column.cast(pa.int64()).cast(pa.timestamp(column.type.unit))
-    return _in_quotes(pc.replace_substring(_printed(local), " ", "T"), "+00:00" if column.type.tz else "")
-
-
-def _printed(local: pa.Array) -> pa.Array:
     try:
-        return local.cast(pa.timestamp("s")).cast(pa.string())
+        text = local.cast(pa.timestamp("s")).cast(pa.string())
     except pa.ArrowInvalid:  # parts of a second
         micros = local.cast(pa.timestamp("us"))
         seconds = pc.floor_temporal(micros, unit="second")
         without = seconds.cast(pa.timestamp("s")).cast(pa.string())
-        return pc.if_else(pc.equal(micros, seconds), without, micros.cast(pa.string()))
+        text = pc.if_else(pc.equal(micros, seconds), without, micros.cast(pa.string()))
+    return _in_quotes(pc.replace_substring(text, " ", "T"), "+00:00" if column.type.tz else "")
 
 
 def _floats(column: pa.Array) -> pa.Array | None:
-    """As `repr`. None if one isn't finite."""
+    """Write floats like `repr`; None if one isn't finite."""
     wide = column.cast(pa.float64())
     size = pc.abs(wide)
     plain = pc.or_(
@@ -186,7 +182,7 @@ def _floats(column: pa.Array) -> pa.Array | None:
 
 
 def _encoded(numbers: pa.Array) -> pa.Array | None:
-    """All by one call. None if JSON can't say one of them."""
+    """Encode all numbers by one call; None if JSON can't express one of them."""
     try:
         text = _ENCODER.encode(numbers.to_pylist())
     except ValueError:
@@ -212,7 +208,7 @@ def _one_by_one(column: pa.Array, where: str, first: int) -> pa.Array:
 
 
 def _bound_of(column: pa.Array) -> int | None:
-    """No text of a value is longer; None: one has to make it, to know that it can be made."""
+    """Return an upper bound for the length of a value's text; None if the text has to be made to check it."""
     dtype = column.type
     if types.is_null(dtype) or types.is_integer(dtype) or types.is_boolean(dtype):
         return 20
@@ -234,7 +230,7 @@ def _has_python_days(column: pa.Array) -> bool:
 
 
 def _has_python_instants(column: pa.Array) -> bool:
-    """Whether all are of UTC, or without a zone, in the years that `datetime` knows, and no finer than that."""
+    """Return True if all are in UTC or without a zone, in the years of `datetime`, and not finer than microseconds."""
     if (column.type.tz is not None and column.type.tz not in _UTC) or column.type.unit not in _MICROSECONDS:
         return False
     second = 1_000_000 // _MICROSECONDS[column.type.unit]
@@ -250,7 +246,7 @@ def _first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {str(error).partition(chr(10))[0][:200]}"
 
 
-#: what JSON has no word for; a subclass is told as its parent is
+#: how types that JSON lacks are written; a subclass like its parent
 _WORDS: dict[type, Callable[[Any], Json]] = {
     Decimal: str,
     datetime: datetime.isoformat,
@@ -275,7 +271,7 @@ _ENCODER = json.JSONEncoder(default=_as_json, ensure_ascii=False, allow_nan=Fals
 
 
 def json_columns(bodies: Sequence[bytes | None], schema: pa.Schema) -> dict[str, pa.Array]:
-    """The columns of `schema` that the bodies have. Raises `TargetUnreadable`."""
+    """Parse JSON objects into the columns of `schema`. Raises `TargetUnreadable`."""
     rows = [json.loads(body or b"{}") for body in bodies]
     return {field.name: _column([row.get(field.name) for row in rows], field) for field in schema}
 

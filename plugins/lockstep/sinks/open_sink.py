@@ -247,9 +247,9 @@ class OpenSink(ABC):
     def refuse_shown(self, epoch: SinkEpoch) -> None:
         """Raise `LedgerConflict` if the target shows this epoch with another manifest, or its range under another
         number. Called before the vote."""
-        shown = self._find_own(epoch)
-        if shown is not None and shown.manifest_hash != epoch.manifest_hash:
-            raise shown_before(self.name, epoch, shown)
+        marker = self._find_own(epoch)
+        if marker is not None and marker.manifest_hash != epoch.manifest_hash:
+            raise shown_before(self.name, epoch, marker)
 
     def has_shown(self, epoch: SinkEpoch) -> bool:
         """Return True if the epoch's marker is found. Doesn't wait for open transactions."""
@@ -302,33 +302,33 @@ class OpenSink(ABC):
         under another number; the error names the latest of them."""
         marker = self.find_marker(epoch.id)
         if marker is None and epoch.span is not None:
-            shown, later = self.find_marker_of_span(epoch.span), epoch
+            range_marker, later = self.find_marker_of_span(epoch.span), epoch
             while epoch.interval is not None:  # another ledger may have restated it; for cursors see `find_foreign`
                 later = replace(later, generation=later.generation + 1)
                 younger = self.find_marker_of_span(later.span or "")
                 if younger is None:
                     break
-                shown = younger
-            if shown is not None and shown.epoch != epoch.id:
-                raise shown_before(self.name, epoch, shown)
+                range_marker = younger
+            if range_marker is not None and range_marker.epoch != epoch.id:
+                raise shown_before(self.name, epoch, range_marker)
         return marker
 
 
-def shown_before(sink: str, epoch: SinkEpoch, shown: Marker) -> LedgerConflict:
+def shown_before(sink: str, epoch: SinkEpoch, marker: Marker) -> LedgerConflict:
     """Return the error for a target that shows an epoch's number, or its range, as published by another ledger."""
     asked_for = f"epoch {epoch.id}{f' of {epoch.span}' if epoch.span else ''}"
-    target_has = f"epoch {shown.epoch}{f' of {shown.span}' if shown.span else ''}"
+    target_has = f"epoch {marker.epoch}{f' of {marker.span}' if marker.span else ''}"
     way = (
         "if they are to be written anew, delete the rows and their marker by hand, in a database with its row of "
         "lockstep_range, in a folder with its .lockstep/span=….json"
     )
-    if shown.span is None or shown.span.startswith(epoch.span or " "):
+    if marker.span is None or marker.span.startswith(epoch.span or " "):
         way = f"if all its rows are there, in every sink, give it up: lockstep void … {epoch.id} --reason …; {way}"
     if epoch.generation:
         way = (
             f"give it up (lockstep void … {epoch.id} --reason …), and restate the range anew, in the place of that, too"
         )
     return LedgerConflict(
-        f"sink {sink}: {asked_for} can't be taken, the target shows {target_has} (token {shown.token}, manifest "
-        f"{shown.manifest_hash[:12] or 'unknown'}), published by a ledger that this one has no record of: {way}"
+        f"sink {sink}: {asked_for} can't be taken, the target shows {target_has} (token {marker.token}, manifest "
+        f"{marker.manifest_hash[:12] or 'unknown'}), published by a ledger that this one has no record of: {way}"
     )

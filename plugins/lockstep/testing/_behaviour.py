@@ -102,7 +102,7 @@ def nothing_is_visible_before_publish(target: SinkUnderTest) -> None:
     prepare(target, epoch(), sealed(ROWS))
     expect_rows(target)
     with opened(target) as sink:
-        assert sink.find_marker(1) is None, "a marker stands before the decision"
+        assert sink.find_marker(1) is None, "there is a marker before the decision"
 
 
 @every_sink
@@ -142,7 +142,7 @@ def an_empty_epoch_goes_through(target: SinkUnderTest) -> None:
 
 
 @every_sink
-def rows_that_stand_twice_in_the_wal_are_kept_twice(target: SinkUnderTest) -> None:
+def rows_that_are_twice_in_the_wal_are_kept_twice(target: SinkUnderTest) -> None:
     wal = [SealedRows(pa.concat_tables([table(50), table(50)]))]
     publish(target, epoch(), prepare(target, epoch(), wal), wal)
     expect_rows(target, wal)
@@ -199,7 +199,7 @@ def processes_that_publish_at_once_show_the_rows_once(target: SinkUnderTest) -> 
 
 
 @every_sink
-def a_sink_says_what_it_keeps(target: SinkUnderTest) -> None:
+def a_sink_declares_its_guarantee(target: SinkUnderTest) -> None:
     assert target.sink().guarantee is target.guarantee, "the suite runs for another guarantee than the sink's"
     assert Sink.from_spec(target.sink().spec()).guarantee is target.guarantee, "the plan forgets the guarantee"
 
@@ -246,7 +246,7 @@ def a_marker_of_another_manifest_is_a_conflict(target: SinkUnderTest) -> None:
     vote = prepare(target, epoch(), wal)
     publish(target, epoch(), vote, wal)
     conflicting = epoch(token=11, manifest="b")
-    own, decided = (f":{at.token}:{at.manifest_hash[:12]}" for at in (epoch(), conflicting))
+    own, decided = (f":{sink_epoch.token}:{sink_epoch.manifest_hash[:12]}" for sink_epoch in (epoch(), conflicting))
     handle = vote.handle and vote.handle.replace(own, decided)
     with opened(target) as sink, refused(LedgerConflict):
         sink.publish(conflicting, Vote(11, handle, vote.target_id, vote.rows), sealed(10))
@@ -257,15 +257,15 @@ def a_marker_of_another_manifest_is_a_conflict(target: SinkUnderTest) -> None:
 def a_larger_token_prepares_past_a_smaller_one_that_voted(target: SinkUnderTest) -> None:
     wal = sealed(ROWS)
     prepare(target, epoch(token=10), wal)
-    at = epoch(token=20)
-    vote = prepare(target, at, wal)
+    sink_epoch = epoch(token=20)
+    vote = prepare(target, sink_epoch, wal)
     sweep(target, vote)
-    publish(target, at, vote, wal)
+    publish(target, sink_epoch, vote, wal)
     expect_rows(target, wal)
     expect_settled(target)
 
 
-# --- in the place of another epoch ----------------------------------------------------------------------------------
+# --- replacing another epoch ---------------------------------------------------------------------------------------
 
 
 @every_sink
@@ -280,18 +280,18 @@ def a_sink_says_whether_its_epochs_can_be_replaced(target: SinkUnderTest) -> Non
 
 
 @every_replacing_sink
-def a_replacement_shows_its_rows_in_the_place_of_the_replaced(target: SinkUnderTest) -> None:
+def a_replacement_shows_its_rows_instead_of_the_replaced(target: SinkUnderTest) -> None:
     old, untouched, new = sealed(ROWS), sealed(300, start=ROWS), sealed(700, start=5 * ROWS)
     first = _published(target, epoch(1, token=10), old)
     _published(target, epoch(2, token=20, manifest="b"), untouched)
-    at = epoch(3, token=30, manifest="c", replaced=[first])
-    vote = prepare(target, at, new)
+    sink_epoch = epoch(3, token=30, manifest="c", replaced=[first])
+    vote = prepare(target, sink_epoch, new)
     expect_rows(target, old, untouched)
-    assert publish(target, at, vote, new) in (Publication.COMMITTED, Publication.SENT)
+    assert publish(target, sink_epoch, vote, new) in (Publication.COMMITTED, Publication.SENT)
     expect_rows(target, untouched, new)
-    expect_proof(target, at, new)
+    expect_proof(target, sink_epoch, new)
     expect_replaced(target, first)
-    assert publish(target, at, vote, new) is Publication.FOUND
+    assert publish(target, sink_epoch, vote, new) is Publication.FOUND
     expect_rows(target, untouched, new)
     expect_settled(target)
 
@@ -309,10 +309,10 @@ def a_replacement_is_replaced_in_its_turn(target: SinkUnderTest) -> None:
 
 
 @every_replacing_sink
-def one_epoch_takes_the_place_of_several(target: SinkUnderTest) -> None:
+def one_epoch_replaces_several(target: SinkUnderTest) -> None:
     wals = [sealed(100 + number, start=1000 * number) for number in range(4)]
     tokens = {number: epoch(number, token=10 * number, manifest=f"{number}") for number in (1, 2, 3)}
-    several = [_published(target, at, wals[number]) for number, at in tokens.items()]
+    several = [_published(target, sink_epoch, wals[number]) for number, sink_epoch in tokens.items()]
     _published(target, epoch(4, token=40, manifest="d", replaced=several[1:]), wals[0])
     expect_rows(target, wals[1], wals[0])
     for replaced in several[1:]:
@@ -339,7 +339,7 @@ def the_same_rows_replace_themselves(target: SinkUnderTest) -> None:
 
 
 @every_replacing_sink
-def who_publishes_a_replaced_epoch_again_finds_its_marker(target: SinkUnderTest) -> None:
+def a_late_publisher_of_a_replaced_epoch_finds_its_marker(target: SinkUnderTest) -> None:
     old, new = sealed(ROWS), sealed(300, start=ROWS)
     first = epoch(1, token=10)
     vote = prepare(target, first, old)
@@ -352,7 +352,7 @@ def who_publishes_a_replaced_epoch_again_finds_its_marker(target: SinkUnderTest)
 
 
 @every_replacing_sink
-def nothing_takes_the_place_of_what_is_not_shown_as_decided(target: SinkUnderTest) -> None:
+def an_epoch_that_is_not_shown_as_decided_is_not_replaced(target: SinkUnderTest) -> None:
     first, undecided = epoch(1, token=10), epoch(1, token=10, manifest="another life")
     with refused(LedgerConflict):
         prepare(target, epoch(2, token=20, manifest="b", replaced=[first]), sealed(50))
@@ -366,7 +366,7 @@ def nothing_takes_the_place_of_what_is_not_shown_as_decided(target: SinkUnderTes
 
 
 @every_replacing_sink
-def a_restored_target_shows_what_is_decided_and_none_of_the_lives_before(target: SinkUnderTest) -> None:
+def a_restored_target_shows_the_decided_epoch_and_no_earlier_generation(target: SinkUnderTest) -> None:
     """The target was restored to before the replaced epoch, and shows the generation before that one again."""
     old, untouched, new, late = (sealed(300 + number, start=ROWS * number) for number in range(4))
     first = _published(target, epoch(1, token=10), old)
@@ -377,19 +377,19 @@ def a_restored_target_shows_what_is_decided_and_none_of_the_lives_before(target:
     vote = prepare(target, decided, new)
     if vote.handle is not None:
         target.lose(vote.handle)
-    at = replace(decided, replaced=(Replaced(lost.id, lost.manifest_hash),), generation=2)
+    sink_epoch = replace(decided, replaced=(Replaced(lost.id, lost.manifest_hash),), generation=2)
     with refused(LedgerConflict):
-        publish(target, replace(at, earlier=(Replaced(first.id, "0" * 64),)), vote, new)
+        publish(target, replace(sink_epoch, earlier=(Replaced(first.id, "0" * 64),)), vote, new)
     expect_rows(target, old, untouched)
-    at = replace(at, earlier=(Replaced(first.id, first.manifest_hash),))
+    sink_epoch = replace(sink_epoch, earlier=(Replaced(first.id, first.manifest_hash),))
     for _ in range(2):
-        publish(target, at, vote, new)
+        publish(target, sink_epoch, vote, new)
         expect_rows(target, untouched, new)
-    expect_proof(target, at, new)
+    expect_proof(target, sink_epoch, new)
     expect_replaced(target, first)
     publish(target, lost, lost_vote, late)  # by a process that was stopped since before
     expect_rows(target, untouched, new)
-    _published(target, epoch(5, token=50, manifest="e", replaced=[at]), old)
+    _published(target, epoch(5, token=50, manifest="e", replaced=[sink_epoch]), old)
     expect_rows(target, untouched, old)
 
 
@@ -397,24 +397,24 @@ def a_restored_target_shows_what_is_decided_and_none_of_the_lives_before(target:
 def processes_that_replace_at_once_show_the_rows_once(target: SinkUnderTest) -> None:
     new = sealed(300, start=ROWS)
     first = _published(target, epoch(1, token=10), sealed(ROWS))
-    at = epoch(2, token=20, manifest="b", replaced=[first])
-    vote = prepare(target, at, new)
-    children = [fork(lambda: publish(target, at, vote, new)) for _ in range(4)]
+    sink_epoch = epoch(2, token=20, manifest="b", replaced=[first])
+    vote = prepare(target, sink_epoch, new)
+    children = [fork(lambda: publish(target, sink_epoch, vote, new)) for _ in range(4)]
     assert [child.wait() for child in children] == [0] * 4, "a publisher failed"
     expect_rows(target, new)
-    expect_proof(target, at, new)
+    expect_proof(target, sink_epoch, new)
     expect_replaced(target, first)
     expect_settled(target)
 
 
 @every_replacing_sink
-def who_counts_throughout_sees_the_old_rows_or_the_new(target: SinkUnderTest) -> None:
+def a_reader_sees_the_old_rows_or_the_new_throughout(target: SinkUnderTest) -> None:
     wals = [sealed(200 + number, start=1000 * number) for number in range(6)]
-    at = _published(target, epoch(1, token=10), wals[0])
+    sink_epoch = _published(target, epoch(1, token=10), wals[0])
     for number, wal in enumerate(wals[1:], start=2):
-        at = epoch(number, token=10 * number, manifest=f"{number}", replaced=[at])
-        vote = prepare(target, at, wal)
-        publisher, seen = fork(partial(publish, target, at, vote, wal)), list[int]()
+        sink_epoch = epoch(number, token=10 * number, manifest=f"{number}", replaced=[sink_epoch])
+        vote = prepare(target, sink_epoch, wal)
+        publisher, seen = fork(partial(publish, target, sink_epoch, vote, wal)), list[int]()
         while publisher.is_running():
             seen.append(target.visible().num_rows)
         assert publisher.wait() == 0, "the publisher failed"
@@ -423,9 +423,9 @@ def who_counts_throughout_sees_the_old_rows_or_the_new(target: SinkUnderTest) ->
         expect_rows(target, wal)
 
 
-def _published(target: SinkUnderTest, at: SinkEpoch, wal: Sequence[SealedRows]) -> SinkEpoch:
-    publish(target, at, prepare(target, at, wal), wal)
-    return at
+def _published(target: SinkUnderTest, sink_epoch: SinkEpoch, wal: Sequence[SealedRows]) -> SinkEpoch:
+    publish(target, sink_epoch, prepare(target, sink_epoch, wal), wal)
+    return sink_epoch
 
 
 # --- abort -----------------------------------------------------------------------------------------------------------
@@ -457,7 +457,7 @@ def abort_after_publish_removes_nothing(target: SinkUnderTest) -> None:
 
 
 @every_voting_sink
-def an_older_execution_is_swept_without_harm_to_the_one_that_was_decided(target: SinkUnderTest) -> None:
+def an_older_execution_is_swept_without_harm_to_the_decided_one(target: SinkUnderTest) -> None:
     wal = sealed(ROWS)
     prepare(target, epoch(token=10), wal)
     old = pending(target)
@@ -470,7 +470,7 @@ def an_older_execution_is_swept_without_harm_to_the_one_that_was_decided(target:
     expect_rows(target, wal)
 
 
-# --- whose it is -----------------------------------------------------------------------------------------------------
+# --- ownership ------------------------------------------------------------------------------------------------------
 
 
 @every_voting_sink
@@ -494,11 +494,11 @@ def pending_lists_its_own_and_nothing_foreign(target: SinkUnderTest) -> None:
 
 
 @every_voting_sink
-def a_pending_transaction_is_told_whole(target: SinkUnderTest) -> None:
-    at = epoch(7, token=12, manifest="c")
-    vote = prepare(target, at, sealed(5))
+def a_pending_transaction_has_all_its_parts(target: SinkUnderTest) -> None:
+    sink_epoch = epoch(7, token=12, manifest="c")
+    vote = prepare(target, sink_epoch, sealed(5))
     (txn,) = pending(target)
-    assert (txn.epoch, txn.token, txn.manifest, txn.handle) == (7, 12, at.manifest_hash[:12], vote.handle)
+    assert (txn.epoch, txn.token, txn.manifest, txn.handle) == (7, 12, sink_epoch.manifest_hash[:12], vote.handle)
 
 
 # --- repair ----------------------------------------------------------------------------------------------------------

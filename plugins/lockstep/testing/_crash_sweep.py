@@ -183,8 +183,8 @@ class Round:
 
 
 def prepares_and_publishes(round: Round) -> None:
-    at = round.epoch(round.first_token)
-    vote = prepare(round.target, at, round.wal)
+    sink_epoch = round.epoch(round.first_token)
+    vote = prepare(round.target, sink_epoch, round.wal)
     if round.decision.record(vote):
         publish(round.target, round.epoch(round.first_token + 1), vote, round.wal)
 
@@ -198,8 +198,8 @@ def prepares_and_aborts(round: Round) -> None:
 
 
 def repairs_what_was_lost(round: Round) -> None:
-    at = round.epoch(round.first_token)
-    vote = prepare(round.target, at, round.wal)
+    sink_epoch = round.epoch(round.first_token)
+    vote = prepare(round.target, sink_epoch, round.wal)
     if round.decision.record(vote):
         round.target.lose(str(vote.handle))
         publish(round.target, round.epoch(round.first_token + 1), vote, round.wal)
@@ -260,13 +260,11 @@ def _publish_then_replace(round: Round) -> Round:
     return _finish_round(round).replacement()
 
 
-def _finish_then_replace(round: Round) -> Round:
-    return _finish_round(_publish_then_replace(round))
-
-
 ALONE = Plot(lambda round: round, _finish_round)
 REPLACEMENT = Plot(_publish_then_replace, _finish_round, watched=True)  #: the story is of the replacing epoch
-REPLACED = Plot(lambda round: round, _finish_then_replace)  #: the story is of the replaced epoch
+REPLACED = Plot(
+    lambda round: round, lambda round: _finish_round(_publish_then_replace(round))
+)  #: the story is of the replaced epoch
 
 
 # --- the sweep -------------------------------------------------------------------------------------------------------
@@ -309,8 +307,8 @@ def sweep_every_step(
                 done.append(_interrupted(round, story, trace, index, action, plot, done))
                 _compare(done[-1], done)
             except AssertionError as error:
-                at = f"{story.__name__}, {action.name} at step {index} ({steps[index]})"
-                raise AssertionError(f"{at}: {error}") from error
+                at_step = f"{story.__name__}, {action.name} at step {index} ({steps[index]})"
+                raise AssertionError(f"{at_step}: {error}") from error
         return steps
 
 

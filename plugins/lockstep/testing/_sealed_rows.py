@@ -96,23 +96,23 @@ _FILES = 2  #: files per epoch
 
 
 def staged_below_table(
-    batches: SealedRows, home: TableStaging, at: SinkEpoch, deployment: str, pipeline: str
+    batches: SealedRows, staging: TableStaging, sink_epoch: SinkEpoch, deployment: str, pipeline: str
 ) -> OutputBatches:
     """Write the rows to files where the staging job would have put them, unless they exist, and return them."""
-    storage, token = storage_at(home.table), int(at.manifest_hash[:12], 16)
-    folder = f"{HomeStaging(storage, deployment, pipeline).folder(at.id, token)}/{batches.output}"
+    storage, token = storage_at(staging.table), int(sink_epoch.manifest_hash[:12], 16)
+    folder = f"{HomeStaging(storage, deployment, pipeline).folder(sink_epoch.id, token)}/{batches.output}"
     with suppress(FileExistsError):
         storage.make_folder(folder)
     half, files, facts = -(-batches.table.num_rows // _FILES), [], {}
     for number in range(_FILES):
         rows = batches.table.slice(number * half, half)
-        name, data = f"part-{number:05}.parquet", _parquet(rows, home.epoch_column, at.id)
+        name, data = f"part-{number:05}.parquet", _parquet(rows, staging.epoch_column, sink_epoch.id)
         with suppress(FileExistsError):
             storage.create(f"{folder}/{name}", data)
         files.append(WalFile(name, len(data), rows.num_rows, hashlib.sha256(data).hexdigest()))
         facts[name] = FileFacts.of(pq.read_metadata(io.BytesIO(data)))
     digest = digest_batches(batches.schema, batches).hexdigest()
-    manifest = OutputManifest(batches.output, batches.schema, batches.rows, digest, tuple(files), home)
+    manifest = OutputManifest(batches.output, batches.schema, batches.rows, digest, tuple(files), staging)
     return OutputBatches(storage, folder, manifest, lambda _: facts)
 
 

@@ -74,14 +74,14 @@ class SinkUnderTest(ABC):
     def connections(self) -> dict[str, str]:
         return {}
 
-    def staged(self, at: SinkEpoch, wal: Sequence[SealedRows]) -> Sequence[Batches]:
+    def staged(self, sink_epoch: SinkEpoch, wal: Sequence[SealedRows]) -> Sequence[Batches]:
         """Return the rows as the sink gets them: for an adopting sink, files below its table."""
         sink = self.sink()
         if not sink.adopts:
             return wal
         context = self.context()
         home = sink.home(context)
-        return [staged_below_table(batches, home, at, context.deployment, context.pipeline) for batches in wal]
+        return [staged_below_table(batches, home, sink_epoch, context.deployment, context.pipeline) for batches in wal]
 
     def context(self, *, pipeline: str = "pipe", deployment: str = DEPLOYMENT) -> SinkContext:
         return SinkContext(deployment, pipeline, self.connections())
@@ -104,7 +104,7 @@ def opened(target: SinkUnderTest, context: SinkContext | None = None, *, shared:
 
 def prepare(
     target: SinkUnderTest,
-    at: SinkEpoch,
+    sink_epoch: SinkEpoch,
     wal: Sequence[SealedRows],
     context: SinkContext | None = None,
     *,
@@ -114,10 +114,10 @@ def prepare(
     with opened(target, context, shared=shared) as sink:
         sink.preflight(None)
         sink.preflight({batches.output: batches.schema for batches in wal})
-        return sink.prepare(at, target.staged(at, wal))
+        return sink.prepare(sink_epoch, target.staged(sink_epoch, wal))
 
 
-def publish(target: SinkUnderTest, at: SinkEpoch, vote: Vote, wal: Sequence[SealedRows]) -> Publication:
+def publish(target: SinkUnderTest, sink_epoch: SinkEpoch, vote: Vote, wal: Sequence[SealedRows]) -> Publication:
     """Publish with the sink rebuilt from its spec, as any process can; retry while errors are `Retryable`."""
     described = target.sink()
     spec, settings = json.loads(json.dumps([described.spec(), described.settings()]))
@@ -125,7 +125,7 @@ def publish(target: SinkUnderTest, at: SinkEpoch, vote: Vote, wal: Sequence[Seal
     while True:
         try:
             with Sink.from_spec(spec, settings).opened(target.context()) as sink:
-                return sink.publish(at, vote, target.staged(at, wal))
+                return sink.publish(sink_epoch, vote, target.staged(sink_epoch, wal))
         except Retryable:
             if time.monotonic() > deadline:
                 raise
@@ -188,12 +188,12 @@ def _expect_at_most(visible: pa.Table, rows: pa.Table, cut_off: pa.Table) -> Non
     assert not excess, f"the target shows {excess} rows that were never sent, or were sent twice"
 
 
-def was_cut_off(target: SinkUnderTest, at: SinkEpoch) -> bool:
+def was_cut_off(target: SinkUnderTest, sink_epoch: SinkEpoch) -> bool:
     """Return True if the sink reports that the epoch may be incomplete."""
     if target.guarantee is not Guarantee.AT_MOST_ONCE:
         return False
     with opened(target) as sink:
-        marker = sink.find_marker(at.id)
+        marker = sink.find_marker(sink_epoch.id)
     return marker is not None and not marker.whole
 
 
@@ -211,20 +211,20 @@ def expect_settled(target: SinkUnderTest) -> None:
     assert not leftovers, f"left behind: {leftovers}"
 
 
-def expect_proof(target: SinkUnderTest, at: SinkEpoch, wal: Sequence[SealedRows]) -> None:
+def expect_proof(target: SinkUnderTest, sink_epoch: SinkEpoch, wal: Sequence[SealedRows]) -> None:
     """Fail unless the marker and `read` agree with the epoch and its rows, as far as the sink supports them."""
     if target.guarantee is Guarantee.NONE:
         return
     with opened(target) as sink:
-        marker = sink.find_marker(at.id)
-        assert marker is not None and marker.manifest_hash == at.manifest_hash, f"the marker is {marker}"
+        marker = sink.find_marker(sink_epoch.id)
+        assert marker is not None and marker.manifest_hash == sink_epoch.manifest_hash, f"the marker is {marker}"
         if target.reads_back:
-            read_rows = pa.Table.from_batches(list(sink.read(at.id, OUTPUT, SCHEMA)), SCHEMA)
-            if not was_cut_off(target, at):
+            read_rows = pa.Table.from_batches(list(sink.read(sink_epoch.id, OUTPUT, SCHEMA)), SCHEMA)
+            if not was_cut_off(target, sink_epoch):
                 _expect_read(target, read_rows, pa.concat_tables(batches.table for batches in wal))
         else:
             with refused(PreflightRefused):
-                list(sink.read(at.id, OUTPUT, SCHEMA))
+                list(sink.read(sink_epoch.id, OUTPUT, SCHEMA))
 
 
 def _expect_read(target: SinkUnderTest, read_rows: pa.Table, rows: pa.Table) -> None:
@@ -234,12 +234,12 @@ def _expect_read(target: SinkUnderTest, read_rows: pa.Table, rows: pa.Table) -> 
         _expect_at_least(read_rows, rows)
 
 
-def expect_replaced(target: SinkUnderTest, at: SinkEpoch) -> None:
+def expect_replaced(target: SinkUnderTest, sink_epoch: SinkEpoch) -> None:
     """Fail unless the replaced epoch still has its marker, and none of its rows."""
     with opened(target) as sink:
-        marker = sink.find_marker(at.id)
-        assert marker is not None and marker.manifest_hash == at.manifest_hash, f"the marker is {marker}"
-        remaining = sum(batch.num_rows for batch in sink.read(at.id, OUTPUT, SCHEMA))
+        marker = sink.find_marker(sink_epoch.id)
+        assert marker is not None and marker.manifest_hash == sink_epoch.manifest_hash, f"the marker is {marker}"
+        remaining = sum(batch.num_rows for batch in sink.read(sink_epoch.id, OUTPUT, SCHEMA))
         assert not remaining, f"read() gives {remaining} rows of an epoch that was replaced"
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lockstep.sinks.append_only import AppendOnlySink
+from lockstep.sinks.append_only.base import AppendOnlySink
 from lockstep.sinks.append_only.http import HttpSink
 from lockstep.sinks.append_only.lines import StdoutSink, TcpSink
 from lockstep.sinks.base import Sink

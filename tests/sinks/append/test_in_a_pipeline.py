@@ -25,7 +25,7 @@ from lockstep.ledger.report import Report
 from lockstep.operations.rebuild import rebuild
 from lockstep.protocol.recover import RecoveryReport
 from lockstep.sinks import FunctionSink
-from lockstep.sinks.append_only import AppendOnlySink
+from lockstep.sinks.append_only.base import AppendOnlySink
 from lockstep.sinks.append_only.http import HttpSink
 from lockstep.sinks.append_only.lines import TcpSink
 from lockstep.sinks.postgres import PostgresSink
@@ -296,7 +296,7 @@ def test_a_rebuilt_ledger_sends_nothing_again(recorded: bool, memory: Path, ledg
     )
     feed = Feed.of(ledger_server.create_database(f"lost_{uuid.uuid4().hex[:12]}"), memory, [sink], {})
     feed.decide(0)
-    with pytest.raises(SinkUnavailable, match="what has not come is not sent again"):
+    with pytest.raises(SinkUnavailable, match="what has not arrived is not sent"):
         feed.publish(0, "own")
     if recorded:
         feed.publish(0, "own")
@@ -338,7 +338,7 @@ def test_a_request_that_may_have_come_is_never_tried_again(memory: Path) -> None
         with scripted("http", status(200), answer, status(200)) as script:
             sink = sink_of("http", memory / str(number))
             sent = Sent(sink, {"receiver": f"http://127.0.0.1:{script.port}"}, rows=30)
-            with pytest.raises(SinkUnavailable, match="what has not come is not sent again"):
+            with pytest.raises(SinkUnavailable, match="what has not arrived is not sent"):
                 sent.publish()
             assert [sent.publish(), sent.publish()] == [Publication.CUT_OFF] * 2
         assert [request.ordinals[0] for request in script.requests] == [0, 10]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from lockstep.errors import InvalidPipeline, PublishBlocked, SinkUnavailable
-from lockstep.sinks.append_only import AppendOnlySink
+from lockstep.sinks.append_only.base import AppendOnlySink
 from lockstep.sinks.append_only.http import HttpSink, seconds_of
 from lockstep.sinks.append_only.lines import TcpSink
 from lockstep.sinks.values import Publication

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from lockstep.errors import InvalidPipeline, LedgerConflict, PreflightRefused, PublishBlocked, SinkRejected
 from lockstep.sinks import FunctionSink, HttpSink, StdoutSink, TcpSink
-from lockstep.sinks.append_only.records import ENVELOPE, Origin, Records, check_records
+from lockstep.sinks.append_only.records import ENVELOPE, JsonRecords, Origin, check_records
 from lockstep.sinks.base import Sink
-from lockstep.sinks.json_rows import json_columns, json_objects, json_text, most_bytes
+from lockstep.sinks.json_rows import json_columns, json_objects, json_text, max_bytes_of
 from lockstep.sinks.values import Guarantee, SinkContext, SinkEpoch
 from lockstep.testing import OUTPUT, SealedRows, sealed
 from lockstep.testing._under_test import DEPLOYMENT, epoch
@@ -37,7 +37,7 @@ def no_odd_ids(order: Mapping[str, Any]) -> str | None:
 
 def _past(size: int) -> int:
     """Of a record that has `size` bytes more than the shortest one."""
-    [shortest] = Records(SealedRows(pa.table({"a": [""]})), ORIGIN)
+    [shortest] = JsonRecords(SealedRows(pa.table({"a": [""]})), ORIGIN)
     return size + len(shortest.line) - 1
 
 
@@ -53,12 +53,12 @@ def prepared(sink: Sink, *columns: tuple[str, pa.Array]) -> Mapping[str, int]:
 
 
 def record_of(value: Any, type: pa.DataType) -> Any:
-    [record] = Records(SealedRows(pa.table({"value": pa.array([value], type)})), ORIGIN)
+    [record] = JsonRecords(SealedRows(pa.table({"value": pa.array([value], type)})), ORIGIN)
     return json.loads(record.line)["value"]
 
 
 def test_a_record_carries_its_key_and_its_row() -> None:
-    [_, record] = Records(SealedRows(pa.table({"id": [1, 2], "name": ["a", "ünï\n✓"]})), ORIGIN)
+    [_, record] = JsonRecords(SealedRows(pa.table({"id": [1, 2], "name": ["a", "ünï\n✓"]})), ORIGIN)
     assert record.key == f"{DEPLOYMENT}/pipe/{OUTPUT}/7/1"
     assert b"\n" not in record.line
     assert json.loads(record.line) == {
@@ -103,7 +103,7 @@ def test_a_column_that_would_hide_the_key_is_refused_as_soon_as_the_schema_is_kn
         with stdout(tmp_path).opened(CONTEXT) as sink, pytest.raises(PreflightRefused, match=told):
             sink.preflight({OUTPUT: schema})
         with pytest.raises(SinkRejected, match=told):
-            list(Records(SealedRows(schema.empty_table()), ORIGIN))
+            list(JsonRecords(SealedRows(schema.empty_table()), ORIGIN))
 
 
 def test_what_this_version_refuses_after_the_decision_stays_decided(tmp_path: Path) -> None:
@@ -128,8 +128,8 @@ def test_chunks_keep_every_record_in_order_within_both_limits(
     sizes: list[int], cut: int, count: int, size: int
 ) -> None:
     wal = SealedRows(pa.table({"a": pa.array(["x" * one for one in sizes], pa.string())}), batch_rows=cut)
-    lines = [record.line for record in Records(wal, ORIGIN)]
-    found = list(Records(wal, ORIGIN).chunks(count, size))
+    lines = [record.line for record in JsonRecords(wal, ORIGIN)]
+    found = list(JsonRecords(wal, ORIGIN).chunks(count, size))
     assert [line for chunk in found for line in chunk.body.splitlines()] == lines
     assert [one for chunk in found for one in range(chunk.first, chunk.last + 1)] == list(range(len(lines)))
     for chunk, following in zip_longest(found, found[1:]):
@@ -284,12 +284,12 @@ def test_columns_make_the_same_objects_as_rows_and_tell_enough_bytes(subtests: p
         column = pa.array(values, dtype)
         batch = pa.record_batch({name: column, "ü": pa.array([None] * len(values), pa.string())})
         assert json_objects(batch, "test").to_pylist() == one_after_the_other(batch)
-        told = most_bytes(column, "test", 0)
+        told = max_bytes_of(column, "test", 0)
         assert all(len(json_text(one, "test").encode()) <= told for one in column.to_pylist())
         wal = SealedRows(pa.Table.from_batches([batch]))  # pa.table would cut a name at its first NUL
-        longest = max((len(record.line) for record in Records(wal, ORIGIN)), default=1)
-        assert check_records(wal, ORIGIN, longest) == len(values) == len(list(Records(wal, ORIGIN, longest)))
-        for send in (check_records, lambda *given: list(Records(*given))) if values else ():
+        longest = max((len(record.line) for record in JsonRecords(wal, ORIGIN)), default=1)
+        assert check_records(wal, ORIGIN, longest) == len(values) == len(list(JsonRecords(wal, ORIGIN, longest)))
+        for send in (check_records, lambda *given: list(JsonRecords(*given))) if values else ():
             with pytest.raises(SinkRejected, match=rf"has \d+ bytes, max_record_bytes is {longest - 1}"):
                 send(wal, ORIGIN, longest - 1)
 
@@ -334,6 +334,6 @@ def test_what_json_cant_say_is_refused_before_the_decision(tmp_path: Path, subte
             with pytest.raises(SinkRejected, match=told):
                 json_objects(pa.record_batch({"a": column}), "output rows", 7)
             with pytest.raises(SinkRejected, match=told):
-                most_bytes(column, "output rows", 7)
+                max_bytes_of(column, "output rows", 7)
             with pytest.raises(SinkRejected, match="output rows, "):
                 prepared(stdout(tmp_path), ("value", column))

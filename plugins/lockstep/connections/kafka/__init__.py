@@ -1,1 +1,1 @@
-"""Clients of a Kafka cluster, for the source and the sink."""
+"""Clients of Kafka and of schema registries, for the source and the sink."""

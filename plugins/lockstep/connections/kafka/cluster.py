@@ -1,4 +1,8 @@
-"""What a cluster says of itself: ids of topics, their settings and ends."""
+"""Queries to a Kafka cluster: topics, settings, offsets, groups; and what its topics accept and guarantee.
+
+Each `require_…` raises the asker's `refused`. They are called before the decision: afterwards a refusal would block the
+pipeline.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +27,7 @@ from lockstep.connections.kafka.connection import Asker, Settings, client, code_
 
 SECONDS = 30.0
 T = TypeVar("T")
-#: Of a partition, while brokers hear of a leader at different times. The last is librdkafka's own: it got no answer
-#: about the leaders.
+#: Errors of a partition while brokers learn of a new leader. The last is librdkafka's own: no answer about leaders.
 _NO_LEADER = frozenset(
     {
         KafkaError.NOT_LEADER_FOR_PARTITION,
@@ -34,7 +37,7 @@ _NO_LEADER = frozenset(
         KafkaError._NOENT,
     }
 )
-#: Of a group, while brokers make the topic of groups' offsets, load it, or hand it over.
+#: Errors of a group while brokers create, load or move the topic of the groups' offsets.
 _NO_COORDINATOR = frozenset(
     {KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS}
 )
@@ -42,7 +45,8 @@ _NO_COORDINATOR = frozenset(
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic as it stands. `id` changes when it is deleted and made anew. `in_sync`: the fewest of any partition."""
+    """A topic now. `id` changes when it is deleted and created again. `replicas`, `in_sync`: the minimum of any
+    partition."""
 
     name: str
     id: str
@@ -52,23 +56,23 @@ class Topic:
 
 
 class Cluster:
-    """Questions to a cluster. Every one raises what its asker raises."""
+    """Queries to one cluster. Each raises the errors of its `Asker`."""
 
     def __init__(self, settings: Settings, who: Asker) -> None:
         self._admin = AdminClient(client(settings))
         self.settings, self.who = settings, who  #: for other clients of the same cluster
-        self._made: set[str] = set()
-        self._met: set[str] = set()  # topics whose leaders this client knows
+        self._created: set[str] = set()
+        self._topics_met: set[str] = set()  # topics whose leaders this client knows
 
     def close(self) -> None:
-        """End the client's threads now: it has no other way to be told than to have nobody left who knows it."""
+        """End the client's threads; librdkafka does that once nothing refers to the client."""
         del self._admin
 
     def topic(self, name: str) -> Topic | None:
-        """None if there is no such topic."""
+        """Return the topic; None if there is none."""
         with self.who.naming(f"looking at topic {name}"):
             try:
-                description = self._patiently(name, lambda: self._described(name))
+                description = self._retry(name, lambda: self._described(name))
             except KafkaException as error:
                 if _is_unknown(error):
                     return None
@@ -85,22 +89,22 @@ class Cluster:
         futures = self._admin.describe_topics(TopicCollection([name]), request_timeout=SECONDS)
         return futures[name].result(SECONDS)
 
-    def _patiently(self, name: str, ask: Callable[[], T]) -> T:
-        """Any broker may answer. It is asked again while it doesn't know a topic yet that is there for certain, while
-        a partition changes its leader, or has none yet, and while a group has no coordinator."""
+    def _retry(self, name: str, ask: Callable[[], T]) -> T:
+        """Call `ask`, and again while the broker that answers doesn't know a topic yet that this client has created,
+        while a partition has no leader, and while a group has no coordinator."""
         deadline = time.monotonic() + SECONDS
         while True:
             try:
                 return ask()
             except KafkaException as error:
                 code = code_of(error).code()
-                passes = code in _NO_LEADER | _NO_COORDINATOR or (_is_unknown(error) and name in self._made)
+                passes = code in _NO_LEADER | _NO_COORDINATOR or (_is_unknown(error) and name in self._created)
                 if not passes or time.monotonic() > deadline:
                     raise
             time.sleep(0.02)
 
     def create_topic(self, name: str, partitions: int, settings: Mapping[str, str]) -> None:
-        """With the cluster's own number of replicas; fine if it is there. From now on this client knows it."""
+        """Create a topic with the cluster's default number of replicas, unless it exists."""
         topic = NewTopic(name, num_partitions=partitions, replication_factor=-1, config=dict(settings))
         with self.who.naming(f"creating topic {name}"):
             try:
@@ -108,16 +112,16 @@ class Cluster:
             except KafkaException as error:
                 if code_of(error).code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise
-        self._made.add(name)
+        self._created.add(name)
         if self.topic(name) is None:
             raise self.who.unavailable(f"{self.who.name}: topic {name} was created, and no broker knows it")
 
     def topic_settings(self, name: str) -> Mapping[str, str]:
         with self.who.naming(f"reading the settings of topic {name}"):
-            return self._patiently(name, lambda: self._settings(ResourceType.TOPIC, name))
+            return self._retry(name, lambda: self._settings(ResourceType.TOPIC, name))
 
     def broker_settings(self) -> Mapping[str, str]:
-        """Of any one broker: those that matter here are the same in all."""
+        """Return the settings of one broker; the ones used here are the same in all."""
         with self.who.naming("asking for the brokers"):
             broker = next(iter(self._admin.list_topics(timeout=SECONDS).brokers))
         with self.who.naming("reading a broker's settings"):
@@ -129,21 +133,21 @@ class Cluster:
         return {name: entry.value or "" for name, entry in entries.items()}
 
     def ends(self, topic: str, partitions: Iterable[int], *, stable: bool = False) -> dict[int, int]:
-        """The offset behind the last record of each partition; `stable`: before the oldest open transaction."""
+        """Return the offset after the last record of each partition; `stable`: before the oldest open transaction."""
         return self._offsets(topic, partitions, OffsetSpec.latest(), stable)
 
     def stable_ends(self, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int | None]]:
-        """The stable ends, each with the partition's leader epoch, as far as brokers tell it."""
+        """Return (stable end, leader epoch) of each partition; the leader epoch is None if brokers don't report it."""
         ends = self._listed(topic, partitions, OffsetSpec.latest(), True)
         return {number: (end.offset, end.leader_epoch) for number, end in ends.items()}
 
     def beginnings(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-        """The offset of the oldest record that each partition still has; its end if it has none."""
+        """Return the offset of the oldest record of each partition; its end if it has none."""
         return self._offsets(topic, partitions, OffsetSpec.earliest(), False)
 
     def offsets_at(self, topic: str, partitions: Iterable[int], time: datetime | int) -> dict[int, int | None]:
-        """The first offset of each partition with this timestamp or a later one; None if there is none. `time`: a
-        number is milliseconds since 1970."""
+        """Return the first offset of each partition with this timestamp or a later one; None if there is none. `time`:
+        a number means milliseconds since 1970."""
         spec = OffsetSpec.for_timestamp(time if isinstance(time, int) else int(time.timestamp() * 1000))
         offsets = self._offsets(topic, partitions, spec, False)
         return {number: offset if offset >= 0 else None for number, offset in offsets.items()}
@@ -160,27 +164,27 @@ class Cluster:
         def ask() -> dict[int, Any]:
             # Alone, `list_offsets` asks for the leaders once, and again after 3 s: its first question is lost when it
             # went over the bootstrap connection, which librdkafka ends as soon as it knows the brokers.
-            leaders_known = topic in self._met
-            self._met.discard(topic)
+            leaders_known = topic in self._topics_met
+            self._topics_met.discard(topic)
             if not leaders_known:
                 self._described(topic)
             answers = self._admin.list_offsets(specs, isolation_level=level, request_timeout=SECONDS)
             results = {partition.partition: future.result(SECONDS) for partition, future in answers.items()}
-            self._met.add(topic)
+            self._topics_met.add(topic)
             return results
 
         with self.who.naming(f"asking for offsets of {topic}"):
-            return self._patiently(topic, ask)
+            return self._retry(topic, ask)
 
     def all_ends(self, topic: str) -> dict[int, int]:
-        """The ends of every partition, open transactions included. Raises the asker's `refused` if there is no such
-        topic."""
+        """Return the ends of every partition, open transactions included. Raises the asker's `refused` if the topic is
+        missing."""
         return self.ends(topic, range(self.require_topic(topic).partitions))
 
     def committed_offsets(self, group: str, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int | None]]:
-        """What a consumer group has committed, each with the partition's leader epoch then, as far as it was told;
-        partitions of which it has committed nothing are left out. Raises the asker's `unavailable` while a transaction
-        is open that commits some of them."""
+        """Return (offset, leader epoch) of each partition as a consumer group has committed them; the leader epoch is
+        None if it wasn't stored, and partitions without a committed offset are left out. Raises the asker's
+        `unavailable` while an open transaction commits some of them."""
         places = [TopicPartition(topic, number) for number in partitions]
         if not places:
             return {}
@@ -199,44 +203,47 @@ class Cluster:
         }
 
     def members(self, group: str) -> int:
-        """How many consumers are in a group now."""
+        """Return the number of consumers in a group now."""
+
+        def ask() -> int:
+            descriptions = self._admin.describe_consumer_groups([group], request_timeout=SECONDS)
+            return len(descriptions[group].result(SECONDS).members)
+
         with self.who.naming(f"asking for the members of group {group}"):
             try:
-                return len(self._patiently(group, lambda: self._described_group(group)).members)
+                return self._retry(group, ask)
             except KafkaException as error:
                 if code_of(error).code() == KafkaError.GROUP_ID_NOT_FOUND:
                     return 0
                 raise
-
-    def _described_group(self, group: str) -> Any:
-        return self._admin.describe_consumer_groups([group], request_timeout=SECONDS)[group].result(SECONDS)
 
     def commit_offsets(self, group: str, ends: Mapping[str, Mapping[int, int]]) -> None:
         """Set a consumer group's offsets, by topic and partition; refused while the group has members of its own."""
         places = [TopicPartition(topic, n, end) for topic, offsets in ends.items() for n, end in offsets.items()]
         if not places:
             return
-        with self.who.naming(f"committing offsets of group {group}"):
-            self._patiently(group, lambda: self._commit_offsets(group, places))
 
-    def _commit_offsets(self, group: str, places: list[TopicPartition]) -> None:
-        answers = self._admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])
-        for partition in answers[group].result(SECONDS).topic_partitions:
-            if partition.error is not None:  # of a group without a coordinator only each partition tells it
-                raise KafkaException(partition.error)
+        def commit() -> None:
+            answers = self._admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])
+            for partition in answers[group].result(SECONDS).topic_partitions:
+                if partition.error is not None:  # a group without a coordinator reports it per partition only
+                    raise KafkaException(partition.error)
+
+        with self.who.naming(f"committing offsets of group {group}"):
+            self._retry(group, commit)
 
     def topics(self) -> list[str]:
-        """The names of all topics that the login may see, the brokers' own left out."""
+        """Return the names of all topics that the login may see, without the brokers' internal ones."""
         with self.who.naming("listing the topics"):
             return sorted(name for name in self._admin.list_topics(timeout=SECONDS).topics if name[:2] != "__")
 
     def id(self) -> str:
-        """What tells this cluster from another one at the same address."""
+        """Return the cluster's id, which differs from that of another cluster at the same address."""
         with self.who.naming("asking for the cluster"):
             return str(self._admin.describe_cluster(request_timeout=SECONDS).result(SECONDS).cluster_id)
 
     def require_topic(self, name: str) -> Topic:
-        """Raises the asker's `refused` if there is none."""
+        """Return the topic. Raises the asker's `refused` if it is missing."""
         topic = self.topic(name)
         if topic is None:
             raise self.who.refused(
@@ -251,13 +258,13 @@ def _is_unknown(error: KafkaException) -> bool:
 
 _log = logging.getLogger(__name__)
 
-#: What a batch of one record has around it, generously.
+#: An upper bound for the overhead of a batch with one record, in bytes.
 _RECORD_OVERHEAD = 200
 BEFORE, AFTER = "message.timestamp.before.max.ms", "message.timestamp.after.max.ms"
-#: Of brokers before 4.0, in both directions, where neither of the two is set.
+#: Limit for both directions in brokers before 4.0, if neither of the two is set.
 EITHER = "message.timestamp.difference.max.ms"
 _ANY = 2**63 - 1
-#: The brokers' own: outcomes of transactions.
+#: The brokers' internal topic with the outcomes of transactions.
 _TRANSACTION_LOG = "__transaction_state"
 
 #: A setting and its value.
@@ -266,8 +273,8 @@ Limit = tuple[str, int]
 
 @dataclass(frozen=True)
 class TopicLimits:
-    """What one topic takes. `size`: of a batch, in bytes. `before`, `after`: milliseconds between a record's time and
-    now; None: any. `keyed`: compacted."""
+    """The limits of one topic. `size`: bytes of a batch. `before`, `after`: milliseconds between a record's time and
+    now; None: any. `keyed`: compacted, so each record needs a key."""
 
     topic: str
     partitions: int
@@ -282,7 +289,7 @@ class TopicLimits:
 
     @property
     def record_bytes(self) -> int:
-        """Key, value and header of the largest record."""
+        """The largest sum of key, value and headers of a record, in bytes."""
         return self.batch_bytes - _RECORD_OVERHEAD
 
     @classmethod
@@ -305,7 +312,7 @@ class TopicLimits:
 
 
 def limits_of(cluster: Cluster, topic: str) -> TopicLimits:
-    """What the topic's brokers take from a client with the cluster's settings."""
+    """Return the limits of a topic for a client with the cluster's settings."""
     partitions = cluster.require_topic(topic).partitions
     return TopicLimits.of(topic, partitions, cluster.topic_settings(topic), cluster.settings)
 
@@ -322,46 +329,43 @@ def _time(settings: Mapping[str, str], name: str) -> Limit | None:
 
 
 def require_transactions(cluster: Cluster, timeout: float) -> None:
-    """Refuse where brokers would end a transaction sooner than `timeout` seconds."""
-    most = int(cluster.broker_settings().get("transaction.max.timeout.ms", 900_000))
-    if timeout * 1000 > most:
+    """Refuse brokers that would end a transaction before `timeout` seconds."""
+    max_timeout = int(cluster.broker_settings().get("transaction.max.timeout.ms", 900_000))
+    if timeout * 1000 > max_timeout:
         raise cluster.who.refused(
             f"{cluster.who.name}: transaction_timeout is {timeout:.0f} s, the brokers' transaction.max.timeout.ms is "
-            f"{most}: lower the one or raise the other"
+            f"{max_timeout}: lower the one or raise the other"
         )
 
 
 def require_durable(cluster: Cluster, topic: Topic) -> None:
-    """Refuse where a record that was acknowledged could be lost with one broker."""
+    """Refuse a topic that could lose an acknowledged record with one broker."""
     faults = list(_not_durable(topic, cluster.topic_settings(topic.name)))
     if faults:
         raise cluster.who.refused(f"{cluster.who.name}: topic {topic.name}: {'; '.join(faults)}")
 
 
 def require_lasting_outcomes(cluster: Cluster) -> None:
-    """Refuse where a commit that was answered could be lost with one broker.
+    """Refuse brokers that could lose an acknowledged commit with one broker.
 
-    The brokers' log of transactions is a topic like others, made when the first transaction begins. A login that may
-    not look at it is taken at its word.
+    The brokers' transaction log is a topic that is created with the first transaction. If the login may not describe it
+    a warning is logged instead.
     """
     who = cluster.who
     try:
         log = cluster.topic(_TRANSACTION_LOG)
-        faults = list(
-            _not_durable(log, cluster.topic_settings(log.name)) if log else _to_come(cluster.broker_settings())
-        )
+        if log is not None:
+            faults = list(_not_durable(log, cluster.topic_settings(log.name)))
+        else:
+            settings, prefix = cluster.broker_settings(), "transaction.state.log"
+            replicas, needed = (int(settings.get(f"{prefix}.{name}", 0)) for name in ("replication.factor", "min.isr"))
+            text = f"it will have {replicas} replicas, and {prefix}.min.isr={needed}: set that to 2"
+            faults = [text] if replicas > 1 and needed < 2 else []
     except who.refused as refused:
-        _log.warning("%s: nobody looks whether outcomes of transactions last: %s", who.name, refused)
+        _log.warning("%s: can't check whether outcomes of transactions are durable: %s", who.name, refused)
         return
     if faults:
         raise who.refused(f"{who.name}: the brokers' topic {_TRANSACTION_LOG}: {'; '.join(faults)}")
-
-
-def _to_come(settings: Mapping[str, str]) -> Iterator[str]:
-    """Of a log of transactions that isn't there yet."""
-    replicas, needed = (int(settings.get(f"transaction.state.log.{of}", 0)) for of in ("replication.factor", "min.isr"))
-    if replicas > 1 and needed < 2:
-        yield f"it will have {replicas} replicas, and transaction.state.log.min.isr={needed}: set that to 2"
 
 
 def _not_durable(topic: Topic, settings: Mapping[str, str]) -> Iterator[str]:

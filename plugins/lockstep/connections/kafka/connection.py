@@ -1,4 +1,8 @@
-"""A connection to a Kafka cluster: what a user gives becomes librdkafka's settings, and its errors become ours."""
+"""A connection to Kafka: its settings for librdkafka and for Java clients, its errors, its login.
+
+Spark's Kafka source is a Java client. Its options hold the login: classic plans don't show them, but Spark Connect
+shows the text of its requests, so `hide_login` redacts them.
+"""
 
 from __future__ import annotations
 
@@ -25,24 +29,24 @@ if TYPE_CHECKING:
 BOOTSTRAP = "bootstrap.servers"
 USERNAME, PASSWORD = "sasl.username", "sasl.password"
 _MECHANISMS = ("sasl.mechanism", "sasl.mechanisms")
-#: Those that take a login and a password.
+#: SASL mechanisms with a login and a password.
 _BY_PASSWORD = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-#: What this side decides by itself: the guarantee hangs on it.
+#: Settings that Lockstep sets itself, because the guarantee depends on them.
 OURS = frozenset(
     {"transactional.id", "enable.idempotence", "acks", "isolation.level", "group.id", "enable.auto.commit"}
     | {"enable.partition.eof", "transaction.timeout.ms", "message.timeout.ms", "delivery.timeout.ms"}
     | {"request.required.acks", "auto.offset.reset"}
 )
-#: Where an Airflow Connection's URI keeps an extra that isn't flat.
+#: The parameter of an Airflow Connection's URI that holds a nested extra.
 NESTED = "__extra__"
 
 Settings = dict[str, str]
 
 
 def settings_of(dsn: str, who: str) -> Settings:
-    """librdkafka's settings from a connection. Raises `InvalidPipeline`, and never repeats what was given.
+    """Return librdkafka's settings of a connection. Raises `InvalidPipeline` without quoting `dsn`.
 
-    `given`: "host:port,host:port"; or a JSON object of librdkafka's settings; or a URI as Airflow makes it of a Kafka
+    `dsn`: "host:port,host:port"; or a JSON object of librdkafka's settings; or a URI as Airflow makes it from a Kafka
     Connection, whose extra is that object: kafka://host:port/?security.protocol=SASL_SSL&…. A login and a password in
     front of its host are `sasl.username` and `sasl.password`.
     """
@@ -62,12 +66,14 @@ def settings_of(dsn: str, who: str) -> Settings:
             f"{USERNAME} and {PASSWORD} as settings"
         )
     if reserved := sorted(OURS & settings.keys()):
-        raise InvalidPipeline(f"{who}: the connection sets {', '.join(reserved)}, which Lockstep does; leave it away")
+        raise InvalidPipeline(
+            f"{who}: the connection sets {', '.join(reserved)}, which Lockstep sets itself; remove it"
+        )
     return settings
 
 
 def dataset_of(dsn: str, topic: str, who: str) -> Dataset:
-    """What lineage calls a topic: by the first of the brokers that the connection names. Raises `InvalidPipeline`."""
+    """Return the lineage dataset of a topic, named by the connection's first broker. Raises `InvalidPipeline`."""
     host, _, port = settings_of(dsn, who)[BOOTSTRAP].split(",")[0].strip().rpartition("://")[2].rpartition(":")
     return Dataset.on("kafka", host or port, port if host else 9092, topic)
 
@@ -92,7 +98,8 @@ def _of_uri(text: str, who: str) -> Settings:
 
 
 def _of_login(login: str, settings: Settings, who: str) -> Settings:
-    """Raises `InvalidPipeline` for a login that these settings wouldn't use: it is never dropped without a word."""
+    """Return the settings of a login. Raises `InvalidPipeline` if `settings` wouldn't use it: it must not be
+    ignored."""
     username, _, password = (unquote(part) for part in login.partition(":"))
     if not (username or password):
         return {}
@@ -107,7 +114,7 @@ def _of_login(login: str, settings: Settings, who: str) -> Settings:
         fits = ", ".join(_BY_PASSWORD)
         fault = f"has a login, and sasl.mechanism={mechanism or 'GSSAPI'} takes none: set one of {fits} in its extra"
     elif any(settings.get(name, value) != value for name, value in login_settings.items()):
-        fault = f"has one login, and another one in {USERNAME} and {PASSWORD} of its extra: leave one of them away"
+        fault = f"has one login, and another one in {USERNAME} and {PASSWORD} of its extra: remove one of them"
     else:
         return login_settings
     raise InvalidPipeline(f"{who}: the connection {fault}")
@@ -117,33 +124,31 @@ def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-#: Milliseconds. Its first connection counts as a reconnection to librdkafka; a broker that comes back is met soon.
+#: Milliseconds. librdkafka treats the first connection as a reconnection; short pauses find a returning broker soon.
 _SOON = {"reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 1000}
 
 
 def client(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of one more client; what librdkafka would print goes nowhere, it is in the errors."""
+    """Return the settings of a client. librdkafka's log is off: its messages are in the errors."""
     return {**_SOON, **settings, "log_level": 0, "socket.keepalive.enable": "true"}
 
 
 def connect(client: Any, topic: str, seconds: float) -> None:
-    """Return when a producer or consumer has brokers at hand: without, it would look for them again in half a second.
-
-    It asks twice: the first answer may come before the connection stands that the next request takes.
-    """
+    """Wait until a producer or consumer knows brokers; otherwise it would look for them again after half a second. Asks
+    twice: the first answer may arrive before the connection that the next request uses is open."""
     for _ in range(2):
         client.list_topics(topic, timeout=seconds)
 
 
 def code_of(error: KafkaException) -> KafkaError:
-    """What an exception of confluent-kafka carries."""
+    """Return the error in an exception of confluent-kafka."""
     code: KafkaError = error.args[0]
     return code
 
 
 @dataclass(frozen=True)
 class Asker:
-    """Who asks a cluster, for messages, and what to raise when it doesn't answer, or refuses to."""
+    """The name of the source or sink in messages, and the errors to raise if the cluster doesn't answer or refuses."""
 
     name: str
     unavailable: type[LockstepError] = SinkUnavailable
@@ -151,7 +156,7 @@ class Asker:
 
     @contextmanager
     def naming(self, doing: str) -> Iterator[None]:
-        """Turn what the client raises into `unavailable` or `refused`."""
+        """Turn the client's errors into `unavailable` or `refused`."""
         try:
             yield
         except KafkaException as error:
@@ -176,23 +181,22 @@ _NOT_ALLOWED = frozenset(
 )
 
 
-#: Seconds for the answer to a login. Who gets none by then finds out why elsewhere.
+#: Seconds to wait for the answer to a login; without one the next request reports the reason.
 _KNOCKING = 10.0
 _NO_LOGIN = frozenset({KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED})
 
 
 class _LoginRefused(Exception):
-    """By the brokers."""
+    """The brokers refused the login."""
 
 
 def entered_settings(dsn: str, who: Asker) -> Settings:
-    """As `settings_of`. Those of a `Login` are tried: a client whose login is refused goes on trying, and says nothing.
+    """Return the settings like `settings_of`, after trying the login if `dsn` is a `Login`: a client whose login is
+    refused would retry silently. Raises `InvalidPipeline`, and the asker's `unavailable` if the login, also when read
+    again, is refused."""
 
-    Raises `InvalidPipeline`, and the asker's `unavailable` where the login is refused, by what is known now, too.
-    """
-
-    def tried(told: str) -> Settings:
-        settings = settings_of(told, who.name)
+    def tried(text: str) -> Settings:
+        settings = settings_of(text, who.name)
         if isinstance(dsn, Login) and USERNAME in settings:
             _knock(settings)
         return settings
@@ -221,19 +225,19 @@ _LOGIN_MODULES = {
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
-_MECHANISM = ("sasl.mechanism", "sasl.mechanisms")
-#: Settings of librdkafka that are no matter of where the cluster is, or who asks.
-_ELSEWHERE = frozenset({"sasl.username", "sasl.password", *_MECHANISM, "ssl.ca.location", "client.id"})
-#: One login module: whatever else there stands, Java repeats a part of in its error.
+#: librdkafka settings that are translated separately or don't concern address and login.
+_ELSEWHERE = frozenset({"sasl.username", "sasl.password", *_MECHANISMS, "ssl.ca.location", "client.id"})
+#: Exactly one login module: Java's error would quote parts of anything else.
 _NOTHING = "a.B required;"
 _JAAS = re.compile(
     r"""\s*[\w.$]+\s+(?:required|requisite|sufficient|optional)(?:\s+[\w.]+=(?:"(?:[^"\\]|\\.)*"|[^\s";]+))*\s*;\s*"""
 )
-JAVA = "java."  #: prefix of settings that are for Java's client alone
+JAVA = "java."  #: prefix of settings for Java clients only
 
 
 def java_settings(settings: Mapping[str, str], who: str) -> dict[str, str]:
-    """Java's settings. What has no counterpart can be given with the prefix `java.`. Raises `InvalidPipeline`."""
+    """Return the settings for a Java client. Settings without counterpart can be given with the prefix `java.`. Raises
+    `InvalidPipeline`."""
     own = {name.removeprefix(JAVA): value for name, value in settings.items() if name.startswith(JAVA)}
     shared = {name: value for name, value in settings.items() if not name.startswith(JAVA)}
     unknown = sorted(name for name in shared.keys() - _SAME - _ELSEWHERE if name.startswith(("ssl.", "sasl.")))
@@ -253,7 +257,7 @@ def java_settings(settings: Mapping[str, str], who: str) -> dict[str, str]:
 
 
 def _sasl(settings: Mapping[str, str]) -> dict[str, str]:
-    mechanism = next((settings[name] for name in _MECHANISM if name in settings), None)
+    mechanism = next((settings[name] for name in _MECHANISMS if name in settings), None)
     if mechanism is None:
         return {}
     sasl = {"sasl.mechanism": mechanism}
@@ -270,13 +274,13 @@ def _quoted(value: str) -> str:
 
 
 _SETTING = "spark.sql.redaction.string.regex"
-#: An option in the text of a request, key and value.
+#: Matches an option, key and value, in the text of a request.
 _OPTION = r'(?is)"kafka\.[^"]*(?:jaas|password|secret|token|\.key)[^"]*"\s*value:\s*"(?:[^"\\]|\\.)*"'
 _TELLING = ("jaas", "password", "secret", "token", ".key")
 
 
 def hide_login(spark: SparkSession, settings: Mapping[str, str]) -> None:
-    """Have this session's plans shown without what opens doors, if the settings have any such thing."""
+    """Make Spark redact the login in this session's plans, if the settings have one."""
     if not any(part in name.lower() for name in settings for part in _TELLING):
         return
     own = spark.conf.get(_SETTING, "") or ""

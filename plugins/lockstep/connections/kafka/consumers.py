@@ -1,11 +1,15 @@
-"""Reading committed records between two offsets, in no group, and without waiting longer than one must."""
+"""Consumers without a group: reading committed records between two offsets, and detecting truncated partitions.
+
+Each new leader of a partition increments its leader epoch, and brokers know where each epoch ended. If that is before
+an offset that was seen in that epoch or an older one, records were lost and the offset may hold another record now
+(KIP-320: log truncation detection).
+"""
 
 from __future__ import annotations
 
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,76 +21,66 @@ _AT_ONCE = 10_000
 PATIENCE = 60.0  #: seconds for a broker's answer
 
 
-@contextmanager
-def _committed_reader(settings: Settings, places: list[TopicPartition]) -> Iterator[Consumer]:
-    """A reader of committed records from these places on, that tells when it has come to an end. It is in no group."""
+def committed_records(
+    settings: Settings, topic: str, starts: Mapping[int, int], ends: Mapping[int, int], max_wait: float = PATIENCE
+) -> Iterator[list[Any]]:
+    """Yield lists of the committed messages between `starts` and `ends` (partition → offset), in each partition's
+    order.
+
+    Ends once no transaction before `ends` is open. Raises `KafkaException`; `TimeoutError` if nothing arrives for
+    `max_wait` seconds, for instance behind an open transaction.
+    """
+    waiting = {number for number, end in ends.items() if end > starts.get(number, 0)}
+    if not waiting:
+        return
+    places = [TopicPartition(topic, number, starts.get(number) or OFFSET_BEGINNING) for number in sorted(waiting)]
     reader = Consumer(
         client(settings)
         | {"group.id": "lockstep", "isolation.level": "read_committed", "enable.auto.commit": "false"}
         | {"enable.partition.eof": "true", "auto.offset.reset": "earliest", "fetch.wait.max.ms": 20}
     )
     try:
-        connect(reader, places[0].topic, PATIENCE)
+        connect(reader, topic, PATIENCE)
         reader.assign(places)
-        yield reader
+        while waiting:
+            first = reader.poll(max_wait)  # `consume` would wait until its list is full
+            if first is None:
+                raise TimeoutError
+            records = []
+            for message in [first, *reader.consume(_AT_ONCE, timeout=0)]:
+                is_record, end = _is_record(message), ends[message.partition()]
+                if is_record and message.offset() < end:
+                    records.append(message)
+                if message.offset() + is_record >= end:
+                    waiting.discard(message.partition())
+            yield records
     finally:
         reader.close()
 
 
-def committed_records(
-    settings: Settings, topic: str, starts: Mapping[int, int], ends: Mapping[int, int], max_wait: float = PATIENCE
-) -> Iterator[list[Any]]:
-    """Lists of the committed messages between `starts` and `ends` (partition → offset), each partition in its order.
-
-    It is over when none of them can be decided otherwise. Raises `KafkaException`; `TimeoutError` if nothing comes for
-    `max_wait` seconds, as behind an open transaction.
-    """
-    waiting = {number for number, end in ends.items() if end > starts.get(number, 0)}
-    if not waiting:
-        return
-    places = [TopicPartition(topic, number, starts.get(number) or OFFSET_BEGINNING) for number in sorted(waiting)]
-    with _committed_reader(settings, places) as reader:
-        while waiting:
-            first = reader.poll(max_wait)  # `consume` would wait for a whole list
-            if first is None:
-                raise TimeoutError
-            messages = [first, *reader.consume(_AT_ONCE, timeout=0)]
-            records = [
-                message for message in messages if _is_record(message) and message.offset() < ends[message.partition()]
-            ]
-            waiting -= {message.partition() for message in messages if _reached(message) >= ends[message.partition()]}
-            yield records
-
-
 def _is_record(message: Any) -> bool:
-    """Whether it isn't the news that a partition has come to an end."""
+    """Return True for a record, False for the end of a partition."""
     error = message.error()
     if error is not None and error.code() != KafkaError._PARTITION_EOF:
         raise KafkaException(error)
     return error is None
 
 
-def _reached(message: Any) -> int:
-    """The offset behind it."""
-    return int(message.offset() + (message.error() is None))
-
-
-_OFFSET = re.compile(r"broker end offset is (\d+)")  # librdkafka tells it nowhere else
+_OFFSET = re.compile(r"broker end offset is (\d+)")  # librdkafka reports it only in this text
 
 
 @dataclass(frozen=True)
 class Cut:
-    """Where a partition was cut, as far as it is known: what stands there and behind it was written since."""
+    """A truncation. `offset`: where, if known; records from there on were written later. `answer`: the broker's
+    error."""
 
     offset: int | None
     answer: str
 
 
 def truncations(settings: Settings, who: Asker, topic: str, places: Mapping[int, tuple[int, int]]) -> dict[int, Cut]:
-    """The partitions that were cut. `places`: partition → (offset, leader epoch it had then).
-
-    Raises the asker's errors.
-    """
+    """Return the truncated partitions. `places`: partition → (offset, its leader epoch at that time). Raises the
+    asker's errors."""
     reader = Consumer(
         client(settings)
         | {"group.id": "lockstep", "enable.auto.commit": "false", "enable.partition.eof": "true"}
@@ -96,9 +90,9 @@ def truncations(settings: Settings, who: Asker, topic: str, places: Mapping[int,
         with who.naming(f"comparing leader epochs of {topic}"):
             reader.list_topics(topic, timeout=PATIENCE)
             reader.assign([TopicPartition(topic, number, OFFSET_END) for number in places])
-            _first_answers(reader, who, places)  # only a partition that is being read can be sought in
+            _first_answers(reader, who, places)  # only a partition that is being read can be seeked
             for number, (offset, leader) in places.items():
-                reader.seek(TopicPartition(topic, number, offset, leader_epoch=leader))  # `assign` asks no broker
+                reader.seek(TopicPartition(topic, number, offset, leader_epoch=leader))  # `assign` doesn't ask a broker
             answers = _first_answers(reader, who, places)
     finally:
         reader.close()
@@ -111,7 +105,7 @@ def _cut(answer: str) -> Cut:
 
 
 def _first_answers(reader: Consumer, who: Asker, partitions: Iterable[int]) -> dict[int, KafkaError | None]:
-    """For each partition whether its offset was refused; None where there is a record, or nothing more."""
+    """Return the error of each partition whose offset was refused, None for the others."""
     answers: dict[int, KafkaError | None] = {}
     expected, deadline = set(partitions), time.monotonic() + PATIENCE
     while expected - answers.keys():

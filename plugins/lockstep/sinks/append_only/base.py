@@ -1,8 +1,8 @@
-"""What is said of targets that take records and forget: no transactions, nothing to look up, nothing to take back.
+"""Base of sinks whose targets only take records: no transactions, no lookup, no removal.
 
-At least once: a crash between a delivery and its record sends the epoch again. Every record carries a key that is the
-same each time, so a receiver that drops keys it has seen has every row once. At most once: the record goes first, and
-what a crash cuts off is never sent, and told.
+At least once: a crash between a delivery and its record in the committer sends the epoch again. Every record carries a
+key that is the same at each attempt, so a receiver that drops known keys has every row once. At most once: the
+committer records first; rows that a crash cuts off are never sent, and this is reported.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lockstep.crash import CrashPoint, reach
 from lockstep.definition.user_code import import_function
 from lockstep.epoch import Json, Vote, require_name
 from lockstep.errors import InvalidPipeline, PreflightRefused, PublishBlocked, SinkRejected, TargetUnreadable
-from lockstep.sinks.append_only.records import ENVELOPE, Origin, Record, Records, check_records, refused_columns
+from lockstep.sinks.append_only.records import ENVELOPE, JsonRecords, Origin, check_records, refused_columns
 from lockstep.sinks.base import Sink
 from lockstep.sinks.committers import check_committer, open_committer
 from lockstep.sinks.committers.external import BegunCommitter
@@ -35,23 +35,22 @@ Validator: TypeAlias = Callable[[Mapping[str, Any]], str | None]
 
 
 class OnRestate(StrEnum):
-    """What to do with an epoch that is to take the place of one that was sent."""
+    """What to do with an epoch that replaces one that was sent."""
 
     REFUSE = "refuse"
-    SEND = "send"  #: after it, and said so: who reads drops what it replaces
+    SEND = "send"  #: send it after that one and name that one in each record; readers drop what it replaces
 
 
 @dataclass(frozen=True, kw_only=True)
 class AppendOnlySink(Sink):
-    """One output, as JSON records, to a target without transactions; `open` gives an `OpenRecordSink`.
+    """Sends one output as JSON records to a target without transactions; `open` returns an `OpenRecordSink`.
 
-    `committer`: what remembers the epochs that were sent: a folder, or "postgres:<connection id>" for table
-    `lockstep_sent` of that database. `max_record_bytes`: a longer record is refused before the decision; afterwards it
-    would block the pipeline. `validator`: "module:function", a `Validator` that is asked about each record before the
-    decision. `guarantee`: "at_most_once" has the committer remember an epoch before its first record goes out, and
-    sends none again; "none" does without a committer and without the target's answers. `on_restate`: "send" sends an
-    epoch that takes the place of another one after that one, whose number each of its records names; "refuse" has it
-    refused.
+    `committer`: where sent epochs are recorded: a folder, or "postgres:<connection id>" for table `lockstep_sent` of
+    that database. `max_record_bytes`: longer records are refused before the decision; afterwards they would block the
+    pipeline. `validator`: "module:function", a `Validator` that is called for each record before the decision.
+    `guarantee`: with "at_most_once" the committer records an epoch before its first record is sent, and no record is
+    sent again; "none" uses no committer and ignores the target's answers. `on_restate`: "send" sends an epoch that
+    replaces another one after that one, whose number each record names; "refuse" refuses it.
     """
 
     name: str = field(kw_only=False)
@@ -80,14 +79,14 @@ class AppendOnlySink(Sink):
 
 
 def require_on_restate(name: str, value: str) -> OnRestate:
-    """Raises `InvalidPipeline`."""
+    """Return the value as `OnRestate`. Raises `InvalidPipeline`."""
     if value not in tuple(OnRestate):
         raise InvalidPipeline(f"sink {name}: on_restate={value!r} is neither 'refuse' nor 'send'")
     return OnRestate(value)
 
 
 def require_guarantee(name: str, value: str, committer: str | None) -> Guarantee:
-    """Raises `InvalidPipeline` for what a target without transactions can't keep."""
+    """Return the value as `Guarantee`. Raises `InvalidPipeline` for one that needs transactions."""
     if value not in (Guarantee.AT_LEAST_ONCE, Guarantee.AT_MOST_ONCE, Guarantee.NONE):
         raise InvalidPipeline(
             f"sink {name}: guarantee is {value!r}, this target has no transactions: 'at_least_once' (the records' keys "
@@ -95,7 +94,7 @@ def require_guarantee(name: str, value: str, committer: str | None) -> Guarantee
         )
     guarantee = Guarantee(value)
     if guarantee is Guarantee.NONE and committer is not None:
-        raise InvalidPipeline(f"sink {name}: guarantee 'none' remembers nothing, so it takes no committer")
+        raise InvalidPipeline(f"sink {name}: guarantee 'none' records nothing, so it takes no committer")
     if guarantee is not Guarantee.NONE and committer is None:
         raise InvalidPipeline(
             f"sink {name}: committer is missing: give a folder, or 'postgres:<connection id>', that remembers which "
@@ -105,34 +104,34 @@ def require_guarantee(name: str, value: str, committer: str | None) -> Guarantee
 
 
 def what_follows(guarantee: str) -> str:
-    """Of an epoch that was sent in part, for messages."""
+    """Return what happens to an epoch that was sent in part, for messages."""
     if guarantee == Guarantee.AT_MOST_ONCE:
-        return "what has not come is not sent again, since the sink sends at most once"
+        return "what has not arrived is not sent, since the sink sends at most once"
     return "the epoch will be sent again"
 
 
-#: Sends every record; returns when the target has said that it has them all. With guarantee "none" it tries once and
-#: doesn't mind the answers. Raises `SinkUnavailable`, `PublishBlocked`. A function that takes them one after the other
-#: may say `Iterator[Record]`.
-Deliver: TypeAlias = Callable[[Records, Origin], None]
+#: Sends every record and returns once the target has confirmed all of them. With guarantee "none" it tries once and
+#: ignores answers. Raises `SinkUnavailable`, `PublishBlocked`. A function that takes one record at a time may declare
+#: `Iterator[Record]`.
+Deliver: TypeAlias = Callable[[JsonRecords, Origin], None]
 
 
 class OpenAppendOnlySink(WriteAheadSink):
-    """Connected to `committer`: a folder, "postgres:<connection id>", or None, which remembers nothing."""
+    """An open sink with a committer: a folder, "postgres:<connection id>", or None for no record."""
 
     def __init__(self, sink: Sink, context: SinkContext, committer: str | None) -> None:
         super().__init__(sink)
-        elsewhere = open_committer(sink.name, committer, context)
-        beforehand = self.guarantee is Guarantee.AT_MOST_ONCE
-        self.committer = BegunCommitter(elsewhere) if beforehand else elsewhere
+        records = open_committer(sink.name, committer, context)
+        self.committer = BegunCommitter(records) if self.guarantee is Guarantee.AT_MOST_ONCE else records
 
     @abstractmethod
     def check(self, batches: Batches, epoch: SinkEpoch) -> int:
-        """Count the rows of one output, before the decision; raises `SinkRejected` for what can't be sent."""
+        """Count the rows of one output. Called before the decision; raises `SinkRejected` for rows that can't be
+        sent."""
 
     @abstractmethod
     def send(self, batches: Batches, epoch: SinkEpoch) -> None:
-        """Send the rows of one output; return when the target has them all."""
+        """Send the rows of one output; return once the target has all of them. Called after the decision."""
 
     def close(self) -> None:
         self.committer.close()
@@ -147,17 +146,17 @@ class OpenAppendOnlySink(WriteAheadSink):
     def require_replaceable(self) -> None:
         if getattr(self.sink, "on_restate", OnRestate.REFUSE) != OnRestate.SEND:
             raise PreflightRefused(
-                f"sink {self.name}: what was sent can't be taken back: say on_restate='send' in the sink, and its "
-                "receiver gets the epoch that takes another's place after that one, whose number it is told"
+                f"sink {self.name}: what was sent can't be taken back: set on_restate='send' in the sink, and the "
+                "replacing epoch is sent after the replaced one, whose number each record names"
             )
         if self.guarantee is Guarantee.NONE:
             raise PreflightRefused(
-                f"sink {self.name}: with guarantee='none' nobody knows which epochs were sent, and so whose place one "
-                "would take: say guarantee='at_least_once' with a committer"
+                f"sink {self.name}: with guarantee='none' it isn't recorded which epochs were sent, so none can be "
+                "replaced: set guarantee='at_least_once' with a committer"
             )
 
     def target_id(self) -> str:
-        """Of what remembers: the target itself can't be asked who it is."""
+        """Return the id of the committer's records: the target itself has none."""
         return self.committer.resource_id()
 
     def validate(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
@@ -179,7 +178,7 @@ class OpenAppendOnlySink(WriteAheadSink):
 
 
 class OpenRecordSink(OpenAppendOnlySink):
-    """Each row as a JSON record with a key, given to `deliver`; `release` lets go of what that holds."""
+    """Passes each row as a JSON record with a key to `deliver`; `release` closes what that function holds."""
 
     sink: AppendOnlySink
 
@@ -201,13 +200,16 @@ class OpenRecordSink(OpenAppendOnlySink):
             raise PreflightRefused(f"sink {self.name}: output {self.sink.output}: {problem}")
 
     def check(self, batches: Batches, epoch: SinkEpoch) -> int:
-        """Whatever JSON or the target can't take is refused while it still can be."""
-        origin, why_not = self._origin(batches, epoch), self._import_validator()
-        if why_not is None:
+        """Refuse rows that JSON or the target can't take."""
+        origin, validator = self._origin(batches, epoch), self._import_validator()
+        if validator is None:
             return check_records(batches, origin, self.sink.max_record_bytes)
         rows = 0
         for record in self._records(batches, origin):
-            self._require_taken(record, why_not)
+            content = json.loads(record.line)
+            del content[ENVELOPE]
+            if (reason := validator(content)) is not None:
+                raise SinkRejected(f"sink {self.name}: {self.sink.validator} refuses record {record.key}: {reason}")
             rows += 1
         return rows
 
@@ -216,11 +218,11 @@ class OpenRecordSink(OpenAppendOnlySink):
         self._deliver(self._records(batches, origin), origin)
 
     def _origin(self, batches: Batches, epoch: SinkEpoch) -> Origin:
-        replaced = tuple(epoch_replaced.id for epoch_replaced in epoch.replaced)
+        replaced = tuple(replaced.id for replaced in epoch.replaced)
         return Origin(self._context.deployment, self._context.pipeline, batches.output, epoch.id, replaced)
 
-    def _records(self, batches: Batches, origin: Origin) -> Records:
-        return Records(batches, origin, self.sink.max_record_bytes)
+    def _records(self, batches: Batches, origin: Origin) -> JsonRecords:
+        return JsonRecords(batches, origin, self.sink.max_record_bytes)
 
     def _import_validator(self) -> Validator | None:
         if self.sink.validator is None:
@@ -230,13 +232,7 @@ class OpenRecordSink(OpenAppendOnlySink):
         except InvalidPipeline as error:
             raise InvalidPipeline(f"sink {self.name}: validator {error}") from error
 
-    def _require_taken(self, record: Record, why_not: Validator) -> None:
-        content = json.loads(record.line)
-        del content[ENVELOPE]
-        if (reason := why_not(content)) is not None:
-            raise SinkRejected(f"sink {self.name}: {self.sink.validator} refuses record {record.key}: {reason}")
-
 
 def reason_of(error: BaseException) -> str:
-    """What went wrong, on one line."""
+    """Return type and first line of an error."""
     return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"

@@ -1,4 +1,4 @@
-"""Rows given to a function of one's own: the smallest sink."""
+"""`FunctionSink`: passes rows to a function of the user, the smallest sink."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lockstep.sinks.committers import check_committer
 from lockstep.sinks.values import Batches, Guarantee, SinkContext, SinkEpoch
 from lockstep.sinks.write_ahead import NothingSent, Session
 
-#: gets rows that were decided; what it raises has the whole epoch sent again, unless at most once
+#: gets decided rows; if it raises, the entire epoch is sent again, unless at most once
 Send: TypeAlias = Callable[[pa.RecordBatch, SinkEpoch], None]
 
 
@@ -33,14 +33,13 @@ Send: TypeAlias = Callable[[pa.RecordBatch, SinkEpoch], None]
 class FunctionSink(Sink):
     """Gives the rows of one output to a function `send(batch: pa.RecordBatch, epoch: SinkEpoch) -> None`.
 
-    `function`: itself, or "module:function"; any process has to be able to import it, so it stands at the top of a
-    module. It is called after the decision, once for each batch, in the order of the WAL; an epoch without rows doesn't
-    call it. Rows that stay away are not noticed unless it raises: then the whole epoch is sent again. `guarantee`:
-    "none", or with a `committer` ("postgres:<connection id>" or a folder), which remembers the epochs that were sent,
-    "at_least_once": the rows must be durable when the function returns; or "at_most_once": no batch is given twice, and
-    what comes after a crash or an error not at all. `on_restate`: "send" has the function called for
-    an epoch that takes the place of another one, too, `epoch.replaced` naming that one; "refuse" has it refused. Raises
-    `InvalidPipeline`.
+    `function`: the function, or "module:function"; define it at the top of a module that every process can import. It
+    is called after the decision, once per batch in the order of the WAL, and not for an epoch without rows. It has to
+    raise if rows are lost; then the entire epoch is sent again. `guarantee`: "none", or with a `committer` ("postgres:
+    <connection id>" or a folder) that records the sent epochs: "at_least_once", rows have to be durable when the
+    function returns; "at_most_once", no batch is passed twice, and batches after a crash or an error are dropped.
+    `on_restate`: "send" also calls the function for an epoch that replaces others, named in `epoch.replaced`; "refuse"
+    refuses it. Raises `InvalidPipeline`.
     """
 
     name: str = field(kw_only=False)
@@ -75,7 +74,7 @@ class FunctionSink(Sink):
 
 
 class OpenFunctionSink(OpenAppendOnlySink):
-    """Connected to the committer alone: whatever the function needs it opens itself."""
+    """Connects to the committer only; the function opens its own connections."""
 
     sink: FunctionSink
 

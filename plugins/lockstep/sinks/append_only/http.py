@@ -1,4 +1,4 @@
-"""The far end of an HTTP target: where it is, its login, what it answered. Nothing that is told of it has a secret."""
+"""`HttpSink`: records by HTTP POST, several requests at once, with back-off. No message quotes a secret."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ import tenacity
 from lockstep.connections.http import login_of, parse_url
 from lockstep.errors import InvalidPipeline, PublishBlocked, SinkUnavailable
 from lockstep.sinks.append_only.base import MAX_RECORD_BYTES, AppendOnlySink, OpenRecordSink, what_follows
-from lockstep.sinks.append_only.records import Chunk, Origin, Records
+from lockstep.sinks.append_only.records import Chunk, JsonRecords, Origin
 from lockstep.sinks.values import Guarantee, SinkContext
 from lockstep.sinks.write_ahead import NothingSent
 
-_EXCERPT = 200  # characters of an answer that are told
-_LONGEST_ANSWER = 1 << 16  # bytes that are read of it
-_TELLING = 8  #: characters: a shorter part of a path is hardly a secret
+_EXCERPT = 200  # characters of an answer in messages
+_MAX_ANSWER = 1 << 16  # bytes of an answer that are read
+_MIN_SECRET = 8  #: characters: a shorter segment of a path is hardly a secret
 _log = logging.getLogger("httpx")
 
 
 class Unanswered(Exception):
-    """`connected`: something of the request may have come to the receiver. `sent`: all of it has, and what became of it
-    isn't known."""
+    """No answer to a request. `connected`: a part of it may have reached the receiver. `sent`: all of it has, with an
+    unknown outcome."""
 
     def __init__(self, why: str, *, connected: bool, sent: bool) -> None:
         super().__init__(why)
@@ -41,12 +41,12 @@ class Unanswered(Exception):
 
 
 @dataclass(frozen=True)
-class Answer:
-    """`retry_after`: seconds that the receiver asked for, or None. `told`: the start of what it said."""
+class HttpAnswer:
+    """`retry_after`: seconds the receiver asked to wait, or None. `excerpt`: the beginning of the body."""
 
     status: int
     retry_after: float | None
-    told: str
+    excerpt: str
 
     @property
     def taken(self) -> bool:
@@ -54,11 +54,11 @@ class Answer:
 
 
 class HttpReceiver:
-    """Sends requests to the http(s) URL `dsn`, from several threads at once. Everything in it may be a secret.
+    """Sends requests to the http(s) URL `dsn`, from several threads. Everything in the URL may be secret.
 
-    `dsn` with login and password: Basic. With a password alone: a token, as bearer in the header Authorization, as it
-    is in any other `key_header`. `timeout`: seconds for each step of a request. Raises `InvalidPipeline`, which quotes
-    nothing.
+    `dsn` with login and password: Basic authentication. With a password alone: a token, sent as bearer token in the
+    header Authorization, or verbatim in another `key_header`. `timeout`: seconds for each step of a request. Raises
+    `InvalidPipeline` without quoting the URL.
     """
 
     def __init__(self, dsn: str, connection: str, key_header: str, timeout: float, at_once: int) -> None:
@@ -75,7 +75,7 @@ class HttpReceiver:
             follow_redirects=False,
             headers=headers,
             auth=auth,
-            verify=url.scheme == "https",  # to load the authorities' certificates takes 50 ms
+            verify=url.scheme == "https",  # loading the CA certificates takes 50 ms
         )
         _log.addFilter(self._may_be_logged)
 
@@ -83,13 +83,13 @@ class HttpReceiver:
         self._client.close()
         _log.removeFilter(self._may_be_logged)
 
-    def post(self, body: bytes, key: str) -> Answer:
-        """One request, tried once. Raises `Unanswered`."""
+    def post(self, body: bytes, key: str) -> HttpAnswer:
+        """Send one request once. Raises `Unanswered`."""
         headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": key}
         try:
             with self._client.stream("POST", self._url, content=body, headers=headers) as answer:
-                excerpt = self._beginning_of(answer)
-                return Answer(answer.status_code, seconds_of(answer.headers.get("Retry-After")), excerpt)
+                excerpt = self._read_excerpt(answer)
+                return HttpAnswer(answer.status_code, seconds_of(answer.headers.get("Retry-After")), excerpt)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             raise Unanswered(self._why(error), connected=False, sent=False) from None  # the original may quote the URL
         except (httpx.WriteError, httpx.WriteTimeout) as error:
@@ -97,12 +97,12 @@ class HttpReceiver:
         except (httpx.HTTPError, httpx.StreamError) as error:
             raise Unanswered(self._why(error), connected=True, sent=True) from None
 
-    def _beginning_of(self, answer: httpx.Response) -> str:
-        """Read to the end, so that the connection can be used again, but not for ever."""
+    def _read_excerpt(self, answer: httpx.Response) -> str:
+        """Read the answer to its end, so that the connection can be reused, but with a limit. Return its beginning."""
         read, until = bytearray(), time.monotonic() + self._timeout
         for part in answer.iter_raw():
             read += part
-            if len(read) > _LONGEST_ANSWER or time.monotonic() > until:
+            if len(read) > _MAX_ANSWER or time.monotonic() > until:
                 break
         return self._scrub(read[: 4 * _EXCERPT].decode(errors="replace"))[:_EXCERPT]
 
@@ -110,27 +110,27 @@ class HttpReceiver:
         return self._scrub(f"{type(error).__name__}: {error}")
 
     def _scrub(self, text: str) -> str:
-        """`text` without anything of the login, the path or the query."""
+        """Return `text` with login, path and query masked."""
         for secret in self._secrets:
             text = text.replace(secret, "***")
         return text
 
     def _may_be_logged(self, record: logging.LogRecord) -> bool:
-        """httpx logs the URL of every request."""
+        """Return False for httpx's log lines with the URL of a request."""
         return not (isinstance(record.args, tuple) and self._url in record.args)
 
 
 def _secrets_of(url: httpx.URL, headers: dict[str, str], auth: tuple[str, str] | None) -> list[str]:
-    """What no message may quote, longest first."""
+    """Return the texts that no message may quote, longest first."""
     tokens = [part for value in headers.values() for part in (value, value.removeprefix("Bearer "))]
     login = [*auth, b64encode(":".join(auth).encode()).decode()] if auth else []
     paths = [url.raw_path.decode(), url.path, url.query.decode()]
-    segments = [segment for segment in url.path.split("/") if len(segment) >= _TELLING]
+    segments = [segment for segment in url.path.split("/") if len(segment) >= _MIN_SECRET]
     return sorted({str(url), *paths, *segments, *login, *tokens} - {"", "/"}, key=len, reverse=True)
 
 
 def seconds_of(retry_after: str | None) -> float | None:
-    """Retry-After is a number of seconds or a date (RFC 9110, 10.2.3); None for anything else."""
+    """Parse a Retry-After header, a number of seconds or a date (RFC 9110, 10.2.3); None for anything else."""
     if retry_after is None:
         return None
     if retry_after.strip().isdecimal():
@@ -141,14 +141,14 @@ def seconds_of(retry_after: str | None) -> float | None:
         return None
 
 
-#: 4xx that a later try may not get. 409: the request with this key that a killed publisher sent is still being handled
-_PASSING = frozenset({408, 409, 425, 429})
-_LASTING = frozenset({501, 505})  #: 5xx that every try gets
-_LONGEST_PAUSE = 60.0  # seconds
+#: 4xx that a retry may not get. 409: the request with this key, from a killed publisher, is still being handled
+_TEMPORARY = frozenset({408, 409, 425, 429})
+_PERMANENT = frozenset({501, 505})  #: 5xx that every retry gets
+_MAX_PAUSE = 60.0  # seconds
 
 
 class _TryAgain(Exception):
-    """`after`: seconds that the receiver asked for, or None."""
+    """`after`: seconds the receiver asked to wait, or None."""
 
     def __init__(self, why: str, after: float | None = None) -> None:
         super().__init__(why)
@@ -157,15 +157,15 @@ class _TryAgain(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class HttpSink(AppendOnlySink):
-    """Rows as JSON lines in the bodies of POST requests to `connection`: https://login:password@host/path, or
-    https://:token@host/path for a token, which goes as bearer or as it is in `key_header`.
+    """Sends rows as JSON lines in the bodies of POST requests to `connection`: https://login:password@host/path, or
+    https://:token@host/path for a token, sent as bearer token or verbatim in `key_header`.
 
     `records_per_request`; `bytes_per_request`; `requests_at_once`: 1 keeps the order of the WAL. Each request carries
     the header `Idempotency-Key: <key of its first record>-<ordinal of its last>`, and each record its own key. 2xx
-    means taken. 408, 409, 425, 429 and most 5xx are tried again, `tries` times within one publication, as the
-    receiver's Retry-After or growing pauses say. Any other answer blocks the publication: the decision has been taken,
-    so somebody has to look. At most once none is tried again that may have come. `timeout`: seconds for each step of a
-    request. Other arguments: see `AppendOnlySink`.
+    means taken. 408, 409, 425, 429 and most 5xx are retried, `tries` times within one publication, after Retry-After or
+    growing pauses. Any other answer blocks the publication, since the epoch is decided, until an operator acts. With
+    at most once, a request that may have arrived is not retried. `timeout`: seconds for each step of a request. Other
+    arguments: see `AppendOnlySink`.
     """
 
     connection: str
@@ -203,7 +203,7 @@ class HttpSink(AppendOnlySink):
             receiver.close()
             raise
 
-    def _deliver(self, receiver: HttpReceiver, records: Records, origin: Origin) -> None:
+    def _deliver(self, receiver: HttpReceiver, records: JsonRecords, origin: Origin) -> None:
         target = f"sink {self.name}: the receiver behind connection {self.connection}"
         post: _Post = partial(_post_patiently, receiver, target, self.tries)
         if self.guarantee is Guarantee.NONE:
@@ -219,7 +219,7 @@ class HttpSink(AppendOnlySink):
                 raise
             raise NothingSent(str(error)) from None
 
-    def _post_all(self, post: _Post, records: Records) -> None:
+    def _post_all(self, post: _Post, records: JsonRecords) -> None:
         requests = records.chunks(self.records_per_request, self.bytes_per_request)
         if self.requests_at_once > 1:
             _post_at_once(post, requests, self.requests_at_once, f"lockstep-{self.name}")
@@ -243,12 +243,27 @@ def _post_at_once(post: _Post, requests: Iterator[Chunk], at_once: int, thread_n
             while waiting:
                 waiting = _first_done(waiting)
         finally:
-            given_up.set()  # after an error nobody waits for what the others still try
+            given_up.set()  # after an error the other requests end their retries
 
 
 def _post_patiently(receiver: HttpReceiver, target: str, tries: int, chunk: Chunk, given_up: threading.Event) -> None:
+    """Post until the receiver takes the chunk. Raises `PublishBlocked` for an answer that a retry can't change."""
+
+    def attempt() -> None:
+        try:
+            answer = receiver.post(chunk.body, _key(chunk))
+        except Unanswered as error:
+            raise _TryAgain(f"didn't answer: {error}") from None
+        if answer.status in _TEMPORARY or (answer.status >= 500 and answer.status not in _PERMANENT):
+            raise _TryAgain(f"answered {answer.status}", answer.retry_after)
+        if not answer.taken:
+            raise PublishBlocked(
+                f"{target} answered {answer.status} to the records from {chunk.key} on: {answer.excerpt!r}; nothing is "
+                "taken for sent"
+            )
+
     try:
-        _retrying(tries, given_up)(_post_once, receiver, target, chunk)
+        _retrying(tries, given_up)(attempt)
     except _TryAgain as error:
         asks = f", asks to wait {error.after:.0f} s" if error.after else ""
         raise SinkUnavailable(f"{target} {error}{asks}: the epoch will be sent again") from None
@@ -257,30 +272,33 @@ def _post_patiently(receiver: HttpReceiver, target: str, tries: int, chunk: Chun
 def _post_at_most_once(
     receiver: HttpReceiver, target: str, tries: int, reached: threading.Event, chunk: Chunk, given_up: threading.Event
 ) -> None:
-    """Tried again as long as no connection comes about. `reached` is set once a request may have come, whatever one."""
+    """Post, and retry only while no connection is established. Sets `reached` once any request may have arrived."""
+    records, rest = f"the records from {chunk.key} on", what_follows(Guarantee.AT_MOST_ONCE)
+
+    def attempt() -> None:
+        try:
+            answer = receiver.post(chunk.body, _key(chunk))
+        except Unanswered as error:
+            if not error.connected:
+                raise _TryAgain(f"can't be reached: {error}") from None
+            reached.set()
+            raise SinkUnavailable(f"{target} didn't answer to {records}: {error}; {rest}") from None
+        reached.set()
+        if not answer.taken:
+            raise SinkUnavailable(f"{target} answered {answer.status} to {records}: {answer.excerpt!r}; {rest}")
+
     try:
-        _retrying(tries, given_up)(_post_and_mind, receiver, target, reached, chunk)
+        _retrying(tries, given_up)(attempt)
     except _TryAgain as error:
         raise SinkUnavailable(f"{target} {error}") from None
 
 
-def _post_and_mind(receiver: HttpReceiver, target: str, reached: threading.Event, chunk: Chunk) -> None:
-    records, rest = f"the records from {chunk.key} on", what_follows(Guarantee.AT_MOST_ONCE)
-    try:
-        answer = receiver.post(chunk.body, _key(chunk))
-    except Unanswered as error:
-        if not error.connected:
-            raise _TryAgain(f"can't be reached: {error}") from None
-        reached.set()
-        raise SinkUnavailable(f"{target} didn't answer to {records}: {error}; {rest}") from None
-    reached.set()
-    if not answer.taken:
-        raise SinkUnavailable(f"{target} answered {answer.status} to {records}: {answer.told!r}; {rest}")
-
-
 def _retrying(tries: int, given_up: threading.Event) -> tenacity.Retrying:
+    """Retry on `_TryAgain`, unless the receiver asks for a longer pause than the task should wait: Airflow retries."""
     return tenacity.Retrying(
-        retry=tenacity.retry_if_exception(_may_pass),
+        retry=tenacity.retry_if_exception(
+            lambda error: isinstance(error, _TryAgain) and (error.after is None or error.after <= _MAX_PAUSE)
+        ),
         stop=tenacity.stop_after_attempt(tries) | tenacity.stop_when_event_set(given_up),
         sleep=tenacity.sleep_using_event(given_up),
         wait=_pause,
@@ -288,22 +306,8 @@ def _retrying(tries: int, given_up: threading.Event) -> tenacity.Retrying:
     )
 
 
-def _post_once(receiver: HttpReceiver, target: str, chunk: Chunk) -> None:
-    try:
-        answer = receiver.post(chunk.body, _key(chunk))
-    except Unanswered as error:
-        raise _TryAgain(f"didn't answer: {error}") from None
-    if _passes(answer):
-        raise _TryAgain(f"answered {answer.status}", answer.retry_after)
-    if not answer.taken:
-        raise PublishBlocked(
-            f"{target} answered {answer.status} to the records from {chunk.key} on: {answer.told!r}; nothing is "
-            "taken for sent"
-        )
-
-
 def _post_blindly(receiver: HttpReceiver, target: str, chunk: Chunk, given_up: threading.Event) -> None:
-    """Once, whatever comes back."""
+    """Post once and ignore the answer."""
     try:
         receiver.post(chunk.body, _key(chunk))
     except Unanswered as error:
@@ -312,29 +316,20 @@ def _post_blindly(receiver: HttpReceiver, target: str, chunk: Chunk, given_up: t
 
 
 def _key(chunk: Chunk) -> str:
-    """Of a request: names all that stands in it, so that one which is cut otherwise at the next try is another one, and
-    no receiver takes it for a repeat that it may drop."""
+    """Return the key of a request. It names the records it holds: a request with other records has another key, so no
+    receiver drops it as a repeat."""
     return f"{chunk.key}-{chunk.last}"
 
 
 def _first_done(waiting: set[Future[None]]) -> set[Future[None]]:
-    """Wait for one; raise what it raised; return the others."""
+    """Wait until a future is done; raise its error; return the unfinished ones."""
     done, rest = wait(waiting, return_when=FIRST_COMPLETED)
     for future in done:
         future.result()
     return rest
 
 
-def _passes(answer: Answer) -> bool:
-    return answer.status in _PASSING or (answer.status >= 500 and answer.status not in _LASTING)
-
-
-def _may_pass(error: BaseException) -> bool:
-    """Who asks for more than the longest pause gets it from whoever runs the task again."""
-    return isinstance(error, _TryAgain) and (error.after is None or error.after <= _LONGEST_PAUSE)
-
-
-_growing = tenacity.wait_random_exponential(multiplier=0.2, max=_LONGEST_PAUSE)
+_growing = tenacity.wait_random_exponential(multiplier=0.2, max=_MAX_PAUSE)
 
 
 def _pause(state: tenacity.RetryCallState) -> float:

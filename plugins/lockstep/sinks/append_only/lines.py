@@ -1,4 +1,4 @@
-"""Records to standard output, one line each: for a first look, and for programs that read the log of a task."""
+"""`StdoutSink` and `TcpSink`: records as JSON lines to standard output, or over TCP."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from lockstep.errors import InvalidPipeline, PublishBlocked, SinkUnavailable
 from lockstep.sinks.append_only.base import AppendOnlySink, OpenRecordSink, reason_of, what_follows
-from lockstep.sinks.append_only.records import ENVELOPE, Origin, Records
+from lockstep.sinks.append_only.records import ENVELOPE, JsonRecords, Origin
 from lockstep.sinks.values import Guarantee, SinkContext
 from lockstep.sinks.write_ahead import NothingSent
 
@@ -22,11 +22,11 @@ _RECORDS, _BYTES = 1000, 1 << 16  # a write
 
 @dataclass(frozen=True, kw_only=True)
 class StdoutSink(AppendOnlySink):
-    """Rows as JSON lines on this process's standard output. At least once or at most once, as far as what reads it
-    keeps the lines.
+    """Writes rows as JSON lines to this process's standard output, for a first look and for programs that read a task's
+    log. The guarantee holds if the reader keeps the lines.
 
-    A delivery starts with an empty line, so that a line which a killed process left unfinished doesn't swallow the
-    first record. A line that doesn't parse is such a rest: at least once its record comes again.
+    A delivery starts with an empty line, which ends an unfinished line of a killed process. Ignore a line that doesn't
+    parse: with at least once its record comes again.
     """
 
     def writes_to(self) -> frozenset[str]:
@@ -36,7 +36,7 @@ class StdoutSink(AppendOnlySink):
         return OpenRecordSink(self, context, partial(_print_records, self.name))
 
 
-def _print_records(sink: str, records: Records, origin: Origin) -> None:
+def _print_records(sink: str, records: JsonRecords, origin: Origin) -> None:
     started = False
     for chunk in records.chunks(_RECORDS, _BYTES):
         try:
@@ -62,11 +62,11 @@ _ANSWER = 200  # bytes
 
 @dataclass(frozen=True, kw_only=True)
 class TcpSink(AppendOnlySink):
-    """Rows as JSON lines to `connection`, which leads to tcp://host:port.
+    """Sends rows as JSON lines to `connection`, which leads to tcp://host:port.
 
-    The last line of an epoch is `{"lockstep": {…, "end": <number of records>}}`. The receiver answers it with the line
-    `ok` once it has kept the records; without an answer within `timeout` seconds the epoch is sent again (at least
-    once), another answer blocks the publication. Other arguments: see `AppendOnlySink`.
+    The last line of an epoch is `{"lockstep": {…, "end": <number of records>}}`. The receiver answers the
+    line `ok` once it has stored the records. Without an answer within `timeout` seconds the epoch is sent again (at
+    least once); another answer blocks the publication. Other arguments: see `AppendOnlySink`.
     """
 
     connection: str
@@ -88,7 +88,7 @@ class TcpSink(AppendOnlySink):
             raise InvalidPipeline(f"sink {self.name}: connection {self.connection} is no tcp://host:port")
         return OpenRecordSink(self, context, partial(self._deliver, address))
 
-    def _deliver(self, address: tuple[str, int], records: Records, origin: Origin) -> None:
+    def _deliver(self, address: tuple[str, int], records: JsonRecords, origin: Origin) -> None:
         receiver = f"sink {self.name}: the receiver behind connection {self.connection}"
         try:
             connected = socket.create_connection(address, self.timeout)
@@ -97,28 +97,21 @@ class TcpSink(AppendOnlySink):
         try:
             with closing(connected) as connection:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-                _send_lines(connection, records, origin)
-                if self.guarantee is not Guarantee.NONE:
-                    _require_ok(connection, receiver, what_follows(self.guarantee))
+                sent = 0
+                for chunk in records.chunks(_RECORDS, _BYTES):
+                    connection.sendall(chunk.body)
+                    sent += chunk.count
+                connection.sendall(json.dumps({ENVELOPE: origin.envelope(end=sent)}).encode() + b"\n")
+                if self.guarantee is Guarantee.NONE:
+                    return
+                with connection.makefile("rb") as answers:
+                    answer = answers.readline(_ANSWER)
         except OSError as error:
             raise SinkUnavailable(f"{receiver}: {reason_of(error)}; {what_follows(self.guarantee)}") from error
-
-
-def _send_lines(connection: socket.socket, records: Records, origin: Origin) -> None:
-    sent = 0
-    for chunk in records.chunks(_RECORDS, _BYTES):
-        connection.sendall(chunk.body)
-        sent += chunk.count
-    connection.sendall(json.dumps({ENVELOPE: origin.envelope(end=sent)}).encode() + b"\n")
-
-
-def _require_ok(connection: socket.socket, receiver: str, otherwise: str) -> None:
-    with connection.makefile("rb") as answers:
-        answer = answers.readline(_ANSWER)
-    if not answer.endswith(b"\n"):
-        raise SinkUnavailable(f"{receiver} closed before it said ok: {otherwise}")
-    if answer.strip() != b"ok":
-        raise PublishBlocked(f"{receiver} answered {answer.strip()!r}, not ok: nothing is taken for sent")
+        if not answer.endswith(b"\n"):
+            raise SinkUnavailable(f"{receiver} closed before it said ok: {what_follows(self.guarantee)}")
+        if answer.strip() != b"ok":
+            raise PublishBlocked(f"{receiver} answered {answer.strip()!r}, not ok: nothing is taken for sent")
 
 
 def _address_of(url: str) -> tuple[str, int] | None:

@@ -1,8 +1,8 @@
-"""Rows as JSON records that a receiver can tell apart: each carries a key that is the same at every try.
+"""Rows as JSON records. Each has a key that is the same at every attempt, so a receiver can drop repeats.
 
-The key is (deployment, pipeline, output, epoch, ordinal). The ordinal is the row's place in the sealed WAL, whose files
-and rows never change their order. The deployment is part of it because a ledger that is made anew counts its epochs
-from one again: without it a receiver would take new rows for repeats of old ones.
+The key is (deployment, pipeline, output, epoch, ordinal). The ordinal is the row's position in the sealed WAL, whose
+order never changes. A new ledger counts epochs from one again; by the deployment in the key its rows aren't taken for
+repeats.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ import pyarrow as pa
 
 from lockstep.epoch import Json
 from lockstep.errors import SinkRejected
-from lockstep.sinks.json_rows import joined_objects, most_bytes, small_batches
+from lockstep.sinks.json_rows import joined_objects, max_bytes_of, small_batches
 from lockstep.sinks.values import Batches
 
-ENVELOPE = "lockstep"  #: the member of every record that holds its key
+ENVELOPE = "lockstep"  #: the member of each record that holds its key
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the records of one output of one epoch come from. `replaced`: the epochs whose place it takes."""
+    """The origin of records: one output of one epoch. `replaced`: the epochs that it replaces."""
 
     deployment: str
     pipeline: str
@@ -35,11 +35,11 @@ class Origin:
     replaced: tuple[int, ...] = ()
 
     def key(self, ordinal: int) -> str:
-        """ "<deployment>/<pipeline>/<output>/<epoch>/<ordinal>"."""
+        """Return "<deployment>/<pipeline>/<output>/<epoch>/<ordinal>"."""
         return f"{self.deployment}/{self.pipeline}/{self.output}/{self.epoch}/{ordinal}"
 
     def envelope(self, **more: int) -> dict[str, Json]:
-        """The key's parts by name, and whose place the epoch takes."""
+        """Return the key's parts by name, and the replaced epochs."""
         return {
             "deployment": self.deployment,
             "pipeline": self.pipeline,
@@ -52,7 +52,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One row. `line`: a JSON object in UTF-8, no line end in it."""
+    """One row. `line`: a JSON object in UTF-8 without a line end."""
 
     key: str
     line: bytes
@@ -60,7 +60,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Records that go out together. `first`: the ordinal of the first one. `body`: each with its line end."""
+    """Records that are sent together. `first`: the ordinal of the first one. `body`: their lines with line ends."""
 
     origin: Origin
     first: int
@@ -69,7 +69,7 @@ class Chunk:
 
     @property
     def key(self) -> str:
-        """Of the first record."""
+        """The key of the first record."""
         return self.origin.key(self.first)
 
     @property
@@ -78,23 +78,23 @@ class Chunk:
         return self.first + self.count - 1
 
 
-class Records(Iterator[Record]):
-    """The rows of one output, in the order of the WAL: one after the other, or some at once by `chunks`; once.
+class JsonRecords(Iterator[Record]):
+    """The records of one output in the order of the WAL: one by one, or several at once by `chunks`. Use it once.
 
-    Iterating raises `SinkRejected` for a value that JSON can't say, and for a record of more than `most_bytes`.
+    Iterating raises `SinkRejected` for a value that JSON can't express and for a record of more than `max_bytes`.
     """
 
-    def __init__(self, batches: Batches, origin: Origin, most_bytes: int | None = None) -> None:
+    def __init__(self, batches: Batches, origin: Origin, max_bytes: int | None = None) -> None:
         self.origin = origin
-        self._lines = _lines_of(batches, origin, most_bytes)
+        self._lines = _lines_of(batches, origin, max_bytes)
         self._records = self._each()
 
     def __next__(self) -> Record:
         return next(self._records)
 
     def chunks(self, count: int, size: int) -> Iterator[Chunk]:
-        """At most `count` records and `size` bytes; a record that is larger stands alone. However the WAL is cut into
-        batches, the same each time."""
+        """Yield chunks of at most `count` records and `size` bytes; a larger record gets a chunk of its own. The chunks
+        are the same each time, however the WAL is divided into batches."""
         bodies: list[bytes] = []
         first = rows = size_so_far = 0
         for lines in self._lines:
@@ -120,56 +120,56 @@ class Records(Iterator[Record]):
 
 
 class _Lines:
-    """The lines of some rows, each with its end, in one buffer."""
+    """The lines of some rows in one buffer, each with its line end."""
 
     def __init__(self, lines: pa.Array) -> None:
         _, places, content = lines.buffers()
         self.ends = np.frombuffer(places, np.int32, len(lines) + 1, 4 * lines.offset)
-        self._places = self.ends.data  # to look in it one by one
+        self._places = self.ends.data  # faster for single lookups
         self._content = memoryview(content) if content is not None else memoryview(b"")
 
     def __len__(self) -> int:
         return len(self.ends) - 1
 
     def __iter__(self) -> Iterator[bytes]:
-        """Without their ends."""
+        """Yield the lines without their line ends."""
         return (bytes(self._content[self._places[n] : self._places[n + 1] - 1]) for n in range(len(self)))
 
     def body(self, begin: int, end: int) -> bytes:
         return bytes(self._content[self._places[begin] : self._places[end]])
 
     def fitting(self, begin: int, count: int, size: int) -> int:
-        """How many from `begin` on are no more than these."""
+        """Return how many lines from `begin` on fit into `count` lines and `size` bytes."""
         last = min(begin + count, len(self))
         return max(0, bisect_right(self._places, self._places[begin] + size, begin, last + 1) - 1 - begin)
 
 
 def refused_columns(schema: pa.Schema) -> str | None:
-    """Why rows of this schema can't be records, or None."""
+    """Return why rows of this schema can't be records, or None."""
     if not schema.names:
         return "it has no columns"
     if ENVELOPE in schema.names:
-        return f"column {ENVELOPE!r} stands where the record's key goes; rename it"
+        return f"column {ENVELOPE!r} is the record's key; rename it"
     twice = sorted({name for name in schema.names if schema.names.count(name) > 1})
     return f"column {twice[0]!r} is there twice, a JSON object has it once; rename one" if twice else None
 
 
-def check_records(batches: Batches, origin: Origin, longest: int) -> int:
-    """How many they are. Raises `SinkRejected` for whatever `Records` would; most rows aren't made for that."""
+def check_records(batches: Batches, origin: Origin, max_bytes: int) -> int:
+    """Count the records. Raises `SinkRejected` where `JsonRecords` would; most rows need no text for that."""
     where = _require_columns(batches)
     ordinal = 0
     keys = len(_opening(origin)) + len(str(batches.rows)) + len("},}")
     names = sum(len(json.dumps(name, ensure_ascii=False).encode()) + len(":,") for name in batches.schema.names)
     for batch in small_batches(iter(batches)):
-        if keys + names + sum(most_bytes(column, where, ordinal) for column in batch.columns) > longest:
-            _Made(origin, where, longest).lines(batch, ordinal)
+        if keys + names + sum(max_bytes_of(column, where, ordinal) for column in batch.columns) > max_bytes:
+            _LineMaker(origin, where, max_bytes).lines(batch, ordinal)
         ordinal += batch.num_rows
     _require_all(batches, ordinal)
     return ordinal
 
 
-def _lines_of(batches: Batches, origin: Origin, longest: int | None) -> Iterator[_Lines]:
-    maker = _Made(origin, _require_columns(batches), longest)
+def _lines_of(batches: Batches, origin: Origin, max_bytes: int | None) -> Iterator[_Lines]:
+    maker = _LineMaker(origin, _require_columns(batches), max_bytes)
     ordinal = 0
     for batch in small_batches(iter(batches)):
         if batch.num_rows:
@@ -179,31 +179,27 @@ def _lines_of(batches: Batches, origin: Origin, longest: int | None) -> Iterator
 
 
 @dataclass(frozen=True)
-class _Made:
-    """Makes lines. `where`: how messages name the output."""
+class _LineMaker:
+    """Makes lines. `where`: the output's name in messages."""
 
     origin: Origin
     where: str
-    longest: int | None
+    max_bytes: int | None
 
     def lines(self, batch: pa.RecordBatch, first: int) -> _Lines:
         ordinals = pa.array(np.arange(first, first + batch.num_rows)).cast(pa.string())
         beginning: list[Any] = [_opening(self.origin), ordinals, "},"]
         lines = _Lines(joined_objects(batch, self.where, first, beginning, "}\n"))
-        self._require_short(lines, first)
-        return lines
-
-    def _require_short(self, lines: _Lines, first: int) -> None:
         sizes = np.diff(lines.ends) - 1
-        if self.longest is None or sizes.max() <= self.longest:
-            return
-        place = int(np.argmax(sizes > self.longest))
-        key = self.origin.key(first + place)
-        raise SinkRejected(f"{self.where}: record {key} has {sizes[place]} bytes, max_record_bytes is {self.longest}")
+        if self.max_bytes is not None and sizes.max() > self.max_bytes:
+            place = int(np.argmax(sizes > self.max_bytes))
+            record = f"{self.where}: record {self.origin.key(first + place)}"
+            raise SinkRejected(f"{record} has {sizes[place]} bytes, max_record_bytes is {self.max_bytes}")
+        return lines
 
 
 def _opening(origin: Origin) -> str:
-    """The same in every record, before its ordinal."""
+    """Return the beginning of every record, up to its ordinal."""
     envelope = json.dumps({ENVELOPE: origin.envelope()}, ensure_ascii=False, separators=(",", ":"))
     return f'{envelope[:-2]},"ordinal":'
 

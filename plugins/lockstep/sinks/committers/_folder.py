@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 
-from lockstep.connections.names import absolute
+import lockstep.sinks.committers.external as external
+from lockstep.connections.home import absolute
 from lockstep.epoch import Json
 from lockstep.errors import OutcomeUnknown, SinkUnavailable, TargetChanged
-from lockstep.sinks.committers import external
 from lockstep.sinks.committers.external import ExternalCommitter
 from lockstep.sinks.durable_file import Damaged, create_whole, from_checked, sync_folder, to_checked
 from lockstep.sinks.values import Marker, SinkEpoch

@@ -8,9 +8,9 @@ from contextlib import contextmanager, nullcontext
 from psycopg2 import sql
 from psycopg2.extensions import cursor as Cursor
 
+import lockstep.sinks.committers.external as external
 from lockstep.connections.postgres.connection import Database, close_quietly
 from lockstep.errors import SINK_ERRORS, PreflightRefused, TargetChanged
-from lockstep.sinks.committers import external
 from lockstep.sinks.committers.external import ExternalCommitter
 from lockstep.sinks.values import Marker, SinkContext, SinkEpoch
 from lockstep.sinks.write_ahead import Session

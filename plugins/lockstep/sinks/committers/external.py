@@ -163,13 +163,13 @@ class BegunCommitter(CheckpointCommitter):
             return False
         if self._records.begin(epoch):
             return True
-        begun = self.find_begun(epoch.id)
-        if begun is not None and begun.manifest_hash != epoch.manifest_hash:
+        record = self.find_begun(epoch.id)
+        if record is not None and record.manifest_hash != epoch.manifest_hash:
             raise LedgerConflict(
                 f"committer of {self._records.operator_id}: epoch {epoch.id} is recorded as begun with manifest "
-                f"{begun.manifest_hash[:12]}, the ledger decided {epoch.manifest_hash[:12]}"
+                f"{record.manifest_hash[:12]}, the ledger decided {epoch.manifest_hash[:12]}"
             )
-        if begun is not None:
+        if record is not None:
             self._records.end(epoch, whole=False)
         return False
 

@@ -1,6 +1,9 @@
-"""Avro's types and Arrow's: which schema rows of a type have, and whether they fit one that is there.
+"""Avro for Kafka records: schemas of Arrow types, encoding and decoding, and the registered schemas of an epoch.
 
-A fault is told by the path of its column. `Schema` resolves named types, so that everything here sees them whole.
+The wire format is the schema registry's: a zero byte, the schema's id in four bytes, the value. Arrow converts times to
+numbers, a column at a time, and everything else to Python objects; fastavro writes those. Equal values give equal bytes
+at each attempt: Avro leaves a choice only in the blocks of arrays and maps, which are one here, and in the order of a
+map's keys, which is the WAL's. `Schema` resolves named types, and a fault names the path of its column.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import pyarrow as pa
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 from pyarrow import types
 
+from lockstep.connections.kafka.schema_registry import SchemaRegistry
 from lockstep.errors import SinkRejected, TargetUnreadable
 
 #: as JSON has it
@@ -29,17 +33,17 @@ _UNITS = {"millis": "ms", "micros": "us", "nanos": "ns"}  #: of logical types, b
 _LOGICAL = {unit: word for word, unit in _UNITS.items()}
 
 
-# --- of rows ---------------------------------------------------------------------------------------------------------
+# --- schemas of rows --------------------------------------------------------------------------------------------------
 
 
 def schema_of(rows: pa.Schema, name: str) -> tuple[str, list[str]]:
-    """A record by that name as JSON, and why there is none for some of the columns. The same text each time."""
+    """Return a record schema of this name as JSON, the same text each time, and why some columns have no Avro type."""
     faults: list[str] = []
     return _as_text(_record(list(rows), _legal(name), "", faults)), faults
 
 
 def type_of(field: pa.Field) -> tuple[str, list[str]]:
-    """As `schema_of`, of one column by itself, where null is no value: a record's key."""
+    """Return the schema of one column that is a record's key, where null is no value; otherwise like `schema_of`."""
     faults: list[str] = []
     return _as_text(_type(field.type, _legal(field.name), field.name, faults)), faults
 
@@ -49,7 +53,7 @@ def _as_text(avro_type: AvroType) -> str:
 
 
 def _legal(name: str) -> str:
-    """A record's by itself: no reader takes one that is called as a type of Avro's."""
+    """Return a legal record name; readers refuse the names of Avro's types."""
     legal = re.sub(r"[^A-Za-z0-9_]", "_", name)
     return f"_{legal}" if legal in _PRIMITIVE or not _NAME.fullmatch(legal) else legal
 
@@ -61,7 +65,7 @@ def _record(fields: list[pa.Field], name: str, path: str, faults: list[str]) -> 
 def _field(field: pa.Field, record: str, path: str, faults: list[str]) -> AvroType:
     full_path = f"{path}{field.name}"
     if not _NAME.fullmatch(field.name):
-        faults.append(f"{full_path}: names in Avro have letters of ASCII, digits and _ alone: call it otherwise")
+        faults.append(f"{full_path}: names in Avro have ASCII letters, digits and _ only: rename it")
     avro_type = _type(field.type, f"{record}.{field.name}", full_path, faults)
     if field.nullable:
         return {"name": field.name, "type": ["null", avro_type], "default": None}
@@ -69,7 +73,7 @@ def _field(field: pa.Field, record: str, path: str, faults: list[str]) -> AvroTy
 
 
 def _type(dtype: pa.DataType, name: str, path: str, faults: list[str]) -> AvroType:
-    """`name`: of a record, if it is one."""
+    """Return the Avro type of an Arrow type. `name`: the record's name, if it is one."""
     if types.is_struct(dtype):
         return _record(list(dtype), name, f"{path}.", faults)
     if _is_list(dtype):
@@ -108,7 +112,7 @@ def _is_bytes(dtype: pa.DataType) -> bool:
 
 
 def _is_int(dtype: pa.DataType) -> bool:
-    """Whether it is one of 32 bits."""
+    """Return True for integers of at most 32 bits."""
     return bool(types.is_integer(dtype) and dtype.bit_width <= 32 and dtype != pa.uint32())
 
 
@@ -128,27 +132,27 @@ _PLAIN: tuple[tuple[Any, AvroType], ...] = (
 )
 
 
-# --- of a registry ---------------------------------------------------------------------------------------------------
+# --- registered schemas ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Schema:
-    """One that is there. `named`: its named types, by their full names."""
+    """A registered schema. `named_types`: by full name."""
 
     root: AvroType
-    named: Mapping[str, AvroType]
+    named_types: Mapping[str, AvroType]
 
-    def whole(self, avro_type: AvroType) -> AvroType:
-        """What a name stands for; everything else as it is."""
-        return self.named.get(avro_type, avro_type) if isinstance(avro_type, str) else avro_type
+    def resolve(self, avro_type: AvroType) -> AvroType:
+        """Resolve the name of a type; return other types unchanged."""
+        return self.named_types.get(avro_type, avro_type) if isinstance(avro_type, str) else avro_type
 
     def value(self, avro_type: AvroType) -> tuple[AvroType, bool]:
-        """What a type is where it isn't null, and whether it may be; a union of several others is None."""
-        avro_type = self.whole(avro_type)
+        """Return the non-null type, and whether null is allowed. A union of several non-null types gives None."""
+        avro_type = self.resolve(avro_type)
         if not isinstance(avro_type, list):
             return avro_type, avro_type == "null"
         branches = [branch for branch in avro_type if branch != "null"]
-        return (self.whole(branches[0]) if len(branches) == 1 else None), len(branches) < len(avro_type)
+        return (self.resolve(branches[0]) if len(branches) == 1 else None), len(branches) < len(avro_type)
 
     def faults(self, dtype: pa.DataType, leave_out: frozenset[str] = frozenset()) -> Iterator[str]:
         """Why values of that type don't fit. `leave_out`: columns of a record that may have no field."""
@@ -174,7 +178,7 @@ class Schema:
     def _faults_of_record(
         self, dtype: pa.StructType, record: AvroType, path: str, leave_out: frozenset[str]
     ) -> Iterator[str]:
-        fields, columns = {one["name"]: one for one in record["fields"]}, {one.name: one.type for one in dtype}
+        fields, columns = {item["name"]: item for item in record["fields"]}, {item.name: item.type for item in dtype}
         for name, field in fields.items():
             if name not in columns and "default" not in field:
                 yield f"{path}{name} is a field of the schema, without a default, and no column"
@@ -190,7 +194,7 @@ def kind_of(avro_type: AvroType) -> str:
 
 
 def unit_of(logical: str) -> str | None:
-    """Arrow's word for the unit of a logical type of times."""
+    """Return Arrow's name for the unit of a logical type for times."""
     return _UNITS.get(logical.rpartition("-")[2])
 
 
@@ -239,7 +243,7 @@ _WHY = (
 
 @dataclass(frozen=True)
 class AvroWriter:
-    """Writes values by one schema of a registry: its `id`, and its text."""
+    """Writes values by one registered schema, given by `id` and `text`."""
 
     id: int
     text: str
@@ -249,8 +253,8 @@ class AvroWriter:
         return self.schema.faults(dtype, leave_out)
 
     def encode(self, column: pa.Array, name: Callable[[int], str]) -> pa.Array:
-        """The bytes of each value, nothing of a null one. `name`: of the row in that place, for messages. Raises
-        `SinkRejected` for a value that doesn't fit."""
+        """Return the bytes of each value; null stays null. `name`: returns a row's name for messages, by its position.
+        Raises `SinkRejected` for a value that doesn't fit."""
         if not len(column):
             return pa.array([], pa.binary())
         try:
@@ -272,28 +276,28 @@ class AvroWriter:
         for place in range(len(column)):
             value = column.slice(place, 1)
             if not self.takes(value):
-                fields = self._strange_fields(value) if types.is_struct(column.type) else []
+                fields = self._unfit_fields(value) if types.is_struct(column.type) else []
                 where = f" of {', '.join(fields)}" if fields else ""
                 return SinkRejected(f"{name(place)}: a value{where} doesn't fit schema {self.id}: {_WHY}")
         return SinkRejected(f"{name(0)}, or one behind it: a value doesn't fit schema {self.id}")
 
     def is_one(self) -> bool:
-        """Whether its text is a schema by itself."""
+        """Return True if the text parses as a schema of its own."""
         try:
             return self.schema is not None
         except Exception:
             return False
 
     def takes(self, column: pa.Array) -> bool:
-        """Whether every value fits."""
+        """Return True if every value fits."""
         try:
             self._encoded(column)
         except Exception:
             return False
         return True
 
-    def _strange_fields(self, row: pa.StructArray) -> list[str]:
-        """Which of a row's columns alone don't fit, as far as that can be told."""
+    def _unfit_fields(self, row: pa.StructArray) -> list[str]:
+        """Return the columns of a row that don't fit, as far as they can be checked one by one."""
         schema = json.loads(self.text)
         fields = {field["name"]: field for field in schema["fields"]} if isinstance(schema, dict) else {}
         unfit = []
@@ -312,19 +316,19 @@ class AvroWriter:
 
 
 def plain_values(column: pa.Array, schema: Schema, avro_type: AvroType) -> list[Any]:
-    """Each value as fastavro takes it: dicts, lists, and numbers for times. Raises `ValueError` for null where none may
-    be, of which fastavro would make false, and for a map that has a key twice; what Arrow raises for a time that has no
-    such number."""
+    """Return each value as fastavro takes it: dicts, lists, and numbers for times. Raises `ValueError` for null where
+    it isn't allowed (fastavro would write false) and for a map with a key twice; Arrow raises for a time that has no
+    exact number."""
     resolved, nullable = schema.value(avro_type)
     if not column.null_count:
-        return _whole_values(column, schema, resolved)
+        return _non_null_values(column, schema, resolved)
     if not nullable:
         raise ValueError("null")
-    return _spread(column, _whole_values(column.drop_null(), schema, resolved))
+    return _spread(column, _non_null_values(column.drop_null(), schema, resolved))
 
 
-def _whole_values(column: pa.Array, schema: Schema, resolved: AvroType) -> list[Any]:
-    """Of a column without nulls."""
+def _non_null_values(column: pa.Array, schema: Schema, resolved: AvroType) -> list[Any]:
+    """Convert a column without nulls."""
     dtype = column.type
     if not len(column):
         return []
@@ -355,20 +359,20 @@ def _whole_values(column: pa.Array, schema: Schema, resolved: AvroType) -> list[
 
 
 def _spread(column: pa.Array, values: Iterable[Any]) -> list[Any]:
-    """The values, which are those of a column's places that aren't null, each in its place."""
+    """Put the values at the positions of the column that aren't null; the others get None."""
     rest = iter(values)
     return [next(rest) if valid else None for valid in column.is_valid().to_pylist()]
 
 
 def _extent(column: pa.Array) -> tuple[slice, list[slice]]:
-    """What of the items, which may be those of a longer column, these lists have, and which of that each has."""
+    """Return the slice of the items that these lists use, and each list's slice within it."""
     ends = column.offsets.to_pylist()
     first = ends[0]
     return slice(first, ends[-1]), [slice(start - first, end - first) for start, end in pairwise(ends)]
 
 
 def _numbers(column: pa.Array, resolved: AvroType) -> pa.Array:
-    """Days, or how many of the logical type's units since the beginning."""
+    """Return days, or the number of the logical type's units, since 1970 or midnight."""
     if types.is_date32(column.type):
         return column.cast(pa.int32())
     unit = unit_of(resolved["logicalType"])
@@ -383,13 +387,14 @@ def _numbers(column: pa.Array, resolved: AvroType) -> pa.Array:
 
 
 class AvroReaders:
-    """Reads what was written by any of a registry's schemas, which are known by id, as JSON."""
+    """Reads values that were written by any of the registered schemas, given as JSON by id."""
 
     def __init__(self, texts: Mapping[int, str]) -> None:
         self._writers = {id: AvroWriter(id, text) for id, text in texts.items()}
 
     def decode(self, bodies: Sequence[bytes | None], dtype: pa.DataType) -> pa.Array:
-        """The values; no bytes are null. Raises `TargetUnreadable` for what these schemas can't have written."""
+        """Return the values; None gives null. Raises `TargetUnreadable` for bytes that these schemas can't have
+        written."""
         by_id: dict[int, _Reader] = {}
         try:
             values: list[Any] = []
@@ -409,29 +414,27 @@ class AvroReaders:
 
 
 class _Reader:
-    """Of what was written by one schema."""
+    """Reads values that were written by one schema."""
 
     def __init__(self, writer: AvroWriter, dtype: pa.DataType) -> None:
         self._schema, self._dtype = writer.schema, dtype
-        self._told = parse_schema(_without_times(json.loads(writer.text)))
+        self._parsed = parse_schema(_without_times(json.loads(writer.text)))
 
     def value(self, body: bytes) -> Any:
-        decoded = schemaless_reader(io.BytesIO(body[_PREFIX.size :]), self._told)
-        return self._as_arrow_takes_it(decoded, self._dtype, self._schema.root)
+        decoded = schemaless_reader(io.BytesIO(body[_PREFIX.size :]), self._parsed)
+        return self._to_arrow(decoded, self._dtype, self._schema.root)
 
-    def _as_arrow_takes_it(self, value: Any, dtype: pa.DataType, avro_type: AvroType) -> Any:
+    def _to_arrow(self, value: Any, dtype: pa.DataType, avro_type: AvroType) -> Any:
         if value is None:
             return None
         resolved, _ = self._schema.value(avro_type)
         if types.is_struct(dtype):
             fields = {field["name"]: field["type"] for field in resolved["fields"]}
-            return {one.name: self._as_arrow_takes_it(value[one.name], one.type, fields[one.name]) for one in dtype}
+            return {item.name: self._to_arrow(value[item.name], item.type, fields[item.name]) for item in dtype}
         if types.is_list(dtype) or types.is_large_list(dtype):
-            return [self._as_arrow_takes_it(one, dtype.value_type, resolved["items"]) for one in value]
+            return [self._to_arrow(item, dtype.value_type, resolved["items"]) for item in value]
         if types.is_map(dtype):
-            return [
-                (key, self._as_arrow_takes_it(one, dtype.item_type, resolved["values"])) for key, one in value.items()
-            ]
+            return [(key, self._to_arrow(item, dtype.item_type, resolved["values"])) for key, item in value.items()]
         if types.is_timestamp(dtype) or types.is_time(dtype):
             wide, narrow = _PER_SECOND[dtype.unit], _PER_SECOND[unit_of(resolved["logicalType"]) or dtype.unit]
             return value * wide // narrow
@@ -439,13 +442,115 @@ class _Reader:
 
 
 def _without_times(avro_type: AvroType) -> AvroType:
-    """The same schema, by which times are read as the numbers that they are."""
+    """Return the schema without logical types for times, so that these are read as numbers."""
     if isinstance(avro_type, list):
-        return [_without_times(one) for one in avro_type]
+        return [_without_times(item) for item in avro_type]
     if not isinstance(avro_type, dict):
         return avro_type
     copy = {name: value for name, value in avro_type.items() if name != "logicalType" or value == "decimal"}
     copy |= {part: _without_times(copy[part]) for part in ("type", "items", "values") if part in copy}
     if "fields" in copy:
-        copy["fields"] = [{**one, "type": _without_times(one["type"])} for one in copy["fields"]]
+        copy["fields"] = [{**item, "type": _without_times(item["type"])} for item in copy["fields"]]
     return copy
+
+
+# --- the schemas of an epoch, found or registered before the vote ------------------------------------------------
+
+Subjects = Mapping[str, str]  #: by topic
+
+
+@dataclass(frozen=True)
+class Writers:
+    """The Avro writers of values and keys, by topic; empty for a part that isn't Avro."""
+
+    values: Mapping[str, AvroWriter]
+    keys: Mapping[str, AvroWriter]
+
+    def to_text(self) -> str:
+        """Return them as JSON for the vote, so that publishing doesn't need the registry."""
+        schemas = {writer.id: writer.text for part in (self.values, self.keys) for writer in part.values()}
+        ids = [{topic: writer.id for topic, writer in part.items()} for part in (self.values, self.keys)]
+        return json.dumps({"schemas": schemas, "values": ids[0], "keys": ids[1]}, separators=(",", ":"))
+
+    @classmethod
+    def of_text(cls, text: str) -> Writers:
+        fields = json.loads(text)
+        writers = {int(id): AvroWriter(int(id), schema) for id, schema in fields["schemas"].items()}
+        values, keys = ({topic: writers[id] for topic, id in fields[part].items()} for part in ("values", "keys"))
+        return cls(values, keys)
+
+
+@dataclass(frozen=True)
+class Schemas:
+    """The schemas of a sink. `connect`: returns the registry; publishing works without its login. `values`, `keys`: the
+    subjects of the parts that are Avro. `register`: make a schema of the rows and register it; otherwise the subject's
+    newest schema has to fit."""
+
+    connect: Callable[[], SchemaRegistry]
+    values: Subjects
+    keys: Subjects
+    register: bool
+
+    @cached_property
+    def registry(self) -> SchemaRegistry:
+        return self.connect()
+
+    def require_there(self) -> None:
+        """Raise the asker's `refused` for a missing subject, unless schemas are registered."""
+        if not self.register:
+            for subject in self._subjects:
+                self.registry.latest(subject)
+
+    def find(self, output: str, rows: pa.Schema, key: pa.Field | None) -> Writers:
+        """Return the writers. `rows`: the columns of a value; `key`: the column of the key. Raises the asker's
+        `refused` with every column that doesn't fit, and what the registry raises."""
+        if self.values and not len(rows):
+            self._require_none(f"output {output}", ["no column is left for the value"])
+        value_type, leave_out = pa.struct(list(rows)), frozenset({key.name} if key is not None else ())
+        values = {
+            subject: self._writer(subject, schema_of(rows, output), value_type, leave_out, output)
+            for subject in sorted(set(self.values.values()))
+        }
+        keys = {
+            subject: self._writer(subject, type_of(key), key.type, frozenset(), output)
+            for subject in sorted(set(self.keys.values()))
+            if key is not None
+        }
+        return Writers(
+            {topic: values[subject] for topic, subject in self.values.items()},
+            {topic: keys[subject] for topic, subject in self.keys.items()},
+        )
+
+    def readers(self) -> AvroReaders:
+        """Return readers of everything that was written under these subjects."""
+        return AvroReaders(self.registry.schemas_of(self._subjects))
+
+    @property
+    def _subjects(self) -> list[str]:
+        return sorted({*self.values.values(), *self.keys.values()})
+
+    def _writer(
+        self,
+        subject: str,
+        schema_and_faults: tuple[str, list[str]],
+        dtype: pa.DataType,
+        leave_out: frozenset[str],
+        output: str,
+    ) -> AvroWriter:
+        text, faults = schema_and_faults
+        if self.register:
+            self._require_none(f"output {output} has no schema", faults)
+            registered = self.registry.register(subject, text)
+        else:
+            registered = self.registry.latest(subject)
+        writer = AvroWriter(registered.id, registered.schema)
+        try:
+            misfits = list(writer.faults(dtype, leave_out))
+        except Exception as error:  # whatever fastavro raises for a schema that it can't parse
+            misfits = [f"it can't be parsed: {type(error).__name__}"]
+        self._require_none(f"output {output} doesn't fit schema {registered.id} of subject {subject}", misfits)
+        return writer
+
+    def _require_none(self, what: str, faults: Iterable[str]) -> None:
+        if text := "; ".join(faults):
+            raise self.registry.who.refused(f"{self.registry.who.name}: {what}: {text}")

@@ -1,9 +1,13 @@
-"""The markers of epochs in Kafka: records of one compacted topic, each written in the transaction of its epoch's rows.
+"""The committers of KafkaSink, and the topic of the markers.
 
-A marker's key is (deployment, pipeline, sink, epoch, shard), never the attempt. It is looked for by reading one
-partition to the end that it has *now*, open transactions included: a reader of committed records stops at the oldest
-open transaction, behind which a marker may stand that was committed already. What was read to such an end can't change
-any more, so that a second look begins there.
+Markers are records of one compacted topic, each written in the transaction of its epoch's rows; an epoch has one
+transaction per shard. A marker's key is (deployment, pipeline, sink, epoch, shard), never the attempt. Markers are
+found by reading one partition up to its *current* end, open transactions included: a reader of committed records stops
+at the oldest open transaction, behind which a committed marker may be. Below such an end nothing can change any more,
+so the next read starts there.
+
+The order within a session is fixed: `init_transactions`, look for the marker, send the records, send the marker. The
+marker is last because an open one makes other publishers wait.
 """
 
 from __future__ import annotations
@@ -29,20 +33,20 @@ from lockstep.errors import (
 )
 from lockstep.sinks.committers import ExternalCommitter
 from lockstep.sinks.handles import SinkName
-from lockstep.sinks.kafka._records import Records
+from lockstep.sinks.kafka._records import TopicRecords
 from lockstep.sinks.open_sink import shown_before
 from lockstep.sinks.values import Guarantee, Marker, SinkEpoch
 from lockstep.sinks.write_ahead import CheckpointCommitter, Session
 
-#: A marker's partition is one of the first eight for good: partitions that are added later hide none.
+#: A marker's partition is always one of the first eight, also after partitions were added.
 PARTITIONS = 8
 SETTINGS: Mapping[str, str] = {"cleanup.policy": "compact", "min.compaction.lag.ms": "0"}
 
 
 @dataclass(frozen=True)
 class ShardMarker:
-    """`starts`: the end of each of the topic's partitions before the shard was sent; `read` begins there. `topics`: the
-    same by topic, where there are several. `shards`: how many the epoch has. `span`: see `SinkEpoch.span`."""
+    """The marker of one shard. `starts`: the end of each partition before the shard was sent, where `read` begins.
+    `topics`: the same by topic, if there are several. `shards`: their number. `span`: see `SinkEpoch.span`."""
 
     token: int
     manifest_hash: str
@@ -58,7 +62,8 @@ class ShardMarker:
         return cls(epoch.token, epoch.manifest_hash, only, shards, epoch.span, starts if len(starts) > 1 else None)
 
     def starts_in(self, topic: str, *, only: bool) -> Mapping[int, int]:
-        """`only`: whether it is the sink's one topic, which no marker of one names. Nothing where nobody knows."""
+        """Return the start offsets in a topic, empty if unknown. `only`: True if the sink has a single topic; its
+        marker doesn't name it."""
         if self.topics is not None:
             return self.topics.get(topic, {})
         return self.starts if only else {}
@@ -85,7 +90,7 @@ class ShardMarker:
 
 
 class MarkerTopic:
-    """One cluster's markers."""
+    """The topic of one cluster's markers."""
 
     def __init__(self, cluster: Cluster, name: str, owner: SinkName, max_wait: float) -> None:
         """`max_wait`: seconds to wait for other transactions to end."""
@@ -94,10 +99,11 @@ class MarkerTopic:
         key = f"{owner.deployment}/{owner.pipeline}/{owner.sink}"
         self._prefix, self.partition = key.encode(), zlib.crc32(key.encode()) % PARTITIONS
         self._end_read = 0
-        self._read: dict[int, dict[int, ShardMarker]] = {}  # what stands before that, by epoch and shard
+        self._read: dict[int, dict[int, ShardMarker]] = {}  # the markers before that offset, by epoch and shard
 
     def create(self) -> Topic:
-        """Make it if it is missing. Raises `PreflightRefused` if it would forget markers, or has no room for them."""
+        """Create the topic if it is missing. Raises `PreflightRefused` if it would lose markers or has too few
+        partitions."""
         self._cluster.create_topic(self.name, PARTITIONS, SETTINGS)
         topic = self._cluster.require_topic(self.name)
         self.require_lasting()
@@ -108,17 +114,15 @@ class MarkerTopic:
         return topic
 
     def require_lasting(self) -> None:
-        """Raises `PreflightRefused` if the topic would forget markers."""
+        """Raise `PreflightRefused` if the topic would lose markers."""
         if (policy := self._cluster.topic_settings(self.name).get("cleanup.policy")) != "compact":
             raise PreflightRefused(
                 f"{self._who.name}: topic {self.name} has cleanup.policy={policy}, so it forgets: set it to compact"
             )
 
     def id(self) -> str | None:
-        """Of the topic, and where it begins if it doesn't at 0: records were deleted then, which compaction never does.
-
-        None if there is no topic.
-        """
+        """Return the topic's id, with the first offset if that isn't 0: then records were deleted, which compaction
+        doesn't do. None if there is no topic."""
         topic = self._cluster.topic(self.name)
         if topic is None:
             return None
@@ -129,13 +133,12 @@ class MarkerTopic:
         return b"%s/%d/%d" % (self._prefix, epoch, shard)
 
     def find(self, epoch: int, *, wait: bool = True) -> dict[int, ShardMarker]:
-        """The epoch's committed markers by shard, as many as it has, a copy. One that isn't there proves nothing unless
-        you `wait` for open transactions. Raises `PublishBusy` if they don't end, `PreflightRefused` if the topic is
-        gone."""
+        """Return the epoch's committed markers by shard. A missing one proves nothing unless `wait` is true: then open
+        transactions are waited for. Raises `PublishBusy` if they don't end, `PreflightRefused` if the topic is gone."""
         return dict(self.find_all(wait=wait).get(epoch, {}))
 
     def find_all(self, *, wait: bool = True) -> Mapping[int, Mapping[int, ShardMarker]]:
-        """This sink's committed markers by epoch and shard; otherwise as `find`."""
+        """Return this sink's committed markers by epoch and shard; otherwise like `find`."""
         end, prefix = self._end(stable=not wait), b"%s/" % self._prefix
         for key, value in self._committed(self._end_read, end):
             if key.startswith(prefix):
@@ -152,7 +155,7 @@ class MarkerTopic:
             raise
 
     def _committed(self, start: int, end: int) -> Iterator[tuple[bytes, bytes]]:
-        """Every committed record from `start` on and before `end`; ends once none of them can be decided otherwise."""
+        """Yield every committed record from `start` to before `end`, once no transaction there is open."""
         starts, ends = {self.partition: start}, {self.partition: end}
         with self._who.naming(f"reading {self.name}"):
             try:
@@ -170,8 +173,8 @@ def _by_number(offsets: Mapping[str, int]) -> dict[int, int]:
 
 
 def _transactional_id(owner: SinkName, epoch: SinkEpoch, shard: int) -> str:
-    """Stable per (deployment, pipeline, sink, shard). By epoch, too, where others may be sent beside it: or they fence
-    each other."""
+    """Return an id that is stable per (deployment, pipeline, sink, shard), and per epoch if several epochs may be sent
+    at the same time: otherwise they would fence each other."""
     digest = hashlib.sha256(f"{owner.deployment}:{owner.pipeline}:{owner.sink}".encode()).hexdigest()[:24]
     suffix = f"-{epoch.id}" if epoch.interval is not None or epoch.generation else ""
     return f"lockstep-{digest}{suffix}-{shard}"
@@ -179,11 +182,11 @@ def _transactional_id(owner: SinkName, epoch: SinkEpoch, shard: int) -> str:
 
 @dataclass
 class KafkaSession:
-    """The transactions of those shards that this process sends, and that have not been committed by anyone yet."""
+    """The transactions of the shards that this process sends. Shards that are committed already are left out."""
 
     shards: int
     open: dict[int, TransactionalProducer] = field(default_factory=dict)
-    rows: int = 0  #: of those shards
+    rows: int = 0  #: number of rows of those shards
     starts: dict[str, dict[int, int]] = field(default_factory=dict)  #: by topic
 
     @property
@@ -194,7 +197,7 @@ class KafkaSession:
         for transaction in self.open.values():
             transaction.add_headers(headers)
 
-    def send(self, records: Records) -> None:
+    def send(self, records: TopicRecords) -> None:
         self.rows += len(records)
         self.open[records.shard].send(records.topic, records)
 
@@ -212,26 +215,26 @@ class KafkaMarkerCommitter(CheckpointCommitter):
         self._markers.create()
 
     def open(self) -> None:
-        """Clients are made when they are needed: a transaction wants a new producer each time."""
+        """Do nothing: each session creates its producers."""
 
     def close(self) -> None:
-        """See `open`."""
+        """Do nothing."""
 
     def session(self, epoch: SinkEpoch) -> AbstractContextManager[Session]:
         return self.session_of_all(epoch, None)
 
     @contextmanager
     def session_of_all(self, epoch: SinkEpoch, voted: int | None) -> Iterator[Session]:
-        """Every shard that isn't committed yet.
+        """Open a session for every shard that isn't committed yet.
 
-        `voted`: how many there are. The vote of a rebuilt ledger doesn't say: then any marker does. Without one shard 0
-        is committed before the others: the publisher that has opened it, which fences every other publisher's, and
-        finds no marker then, decides how many there are.
+        `voted`: the number of shards; None for the vote of a rebuilt ledger, then any marker gives the number. Without
+        a marker, the publisher that opens shard 0, which fences all others, and finds no marker then decides the
+        number: shard 0 is committed first.
         """
         shards = voted or self._count_shards(self._markers_of(epoch, wait=False)) or self._shards
         with ExitStack() as stack:
             opened = dict(self._producers(stack, epoch, range(shards)))
-            committed = self._markers_of(epoch)  # only now: the producers have ended what an older process had open
+            committed = self._markers_of(epoch)  # not earlier: opening the producers has ended older transactions
             if self._count_shards(committed) not in (None, shards):
                 raise PublishBusy(f"{self._route.who}: it is published in another number of shards; try again")
             uncommitted = {number: producer for number, producer in opened.items() if number not in committed}
@@ -239,11 +242,11 @@ class KafkaMarkerCommitter(CheckpointCommitter):
 
     @contextmanager
     def session_of_one(self, epoch: SinkEpoch, shards: int, number: int) -> Iterator[Session]:
-        """One shard, whatever becomes of the others: its marker proves it, and its transactional id fences whoever else
-        sends it, alone or with all the others."""
+        """Open a session for one shard, independent of the others. Its transactional id fences every other process that
+        sends it, alone or with the others."""
         with ExitStack() as stack:
             opened = dict(self._producers(stack, epoch, [number]))
-            committed = self._markers_of(epoch)  # only now, as above
+            committed = self._markers_of(epoch)  # not earlier, as above
             yield from self._sending(KafkaSession(shards, opened if number not in committed else {}))
 
     def _sending(self, session: KafkaSession) -> Iterator[Session]:
@@ -253,24 +256,24 @@ class KafkaMarkerCommitter(CheckpointCommitter):
         self._commit(session)
 
     def _count_shards(self, markers: Mapping[int, ShardMarker]) -> int | None:
-        """In how many shards the epoch is sent, as its markers say; None without a marker. Raises `OutcomeUnknown`."""
+        """Return the number of shards by the markers; None without a marker. Raises `OutcomeUnknown` if they differ."""
         shards = {marker.shards for marker in markers.values()}
         if len(shards) > 1:
             raise OutcomeUnknown(f"{self._route.who}: the markers of one epoch name {sorted(shards)} shards")
         return shards.pop() if shards else None
 
-    def stands(self, epoch: SinkEpoch, shard: int) -> bool:
-        """Whether a shard's marker does, as far as that can be told without waiting for anybody's open transaction."""
+    def has_marker(self, epoch: SinkEpoch, shard: int) -> bool:
+        """Return True if the shard's marker is found, without waiting for open transactions."""
         return shard in self._markers_of(epoch, wait=False)
 
     def _producers(
         self, stack: ExitStack, epoch: SinkEpoch, numbers: Iterable[int]
     ) -> Iterator[tuple[int, TransactionalProducer]]:
-        """One for each shard, open."""
-        most_bytes = [limits_of(self._cluster, topic).batch_bytes for topic in self._route.topics]
+        """Yield each shard with its open producer."""
+        max_bytes = [limits_of(self._cluster, topic).batch_bytes for topic in self._route.topics]
         for number in numbers:
             id = _transactional_id(self._markers.owner, epoch, number)
-            producer = stack.enter_context(closing(TransactionalProducer(self._route, most_bytes, id)))
+            producer = stack.enter_context(closing(TransactionalProducer(self._route, max_bytes, id)))
             producer.open()
             yield number, producer
 
@@ -287,7 +290,7 @@ class KafkaMarkerCommitter(CheckpointCommitter):
             reach(CrashPoint.PUBLISH_AFTER_SINK_COMMIT)
 
     def commit_checkpoint(self, epoch: SinkEpoch, session: Session) -> None:
-        """The markers, last: while one stands in an open transaction, nobody can tell what stands behind it."""
+        """Send the markers, last: an open one hides everything behind it from readers."""
         assert isinstance(session, KafkaSession)
         if session.rows != sum(transaction.sent for transaction in session.open.values()):
             raise PublishBlocked(f"{self._route.who}: not every record of epoch {epoch.id} was handed over")
@@ -297,19 +300,18 @@ class KafkaMarkerCommitter(CheckpointCommitter):
             transaction.send_elsewhere(self._markers.name, (key, marker, self._markers.partition, NO_TIME, None, None))
 
     def proof(self, epoch: SinkEpoch) -> Marker | None:
-        """The epoch's marker, if that can be told without waiting for anybody's open transaction."""
+        """Return the epoch's marker if every shard has one, without waiting for open transactions."""
         markers = self._markers_of(epoch, wait=False)
         return markers[0].to_marker(epoch.id) if len(markers) == self._count_shards(markers) else None
 
     def refuse_shown(self, epoch: SinkEpoch) -> None:
-        """As the sink's, by any shard, and without waiting for anybody's open transaction."""
+        """Do what the sink's method does, by any shard, without waiting for open transactions."""
         for marker in self._markers.find(epoch.id, wait=False).values():
             if marker.manifest_hash != epoch.manifest_hash:
                 raise shown_before(self._markers.owner.sink, epoch, marker.to_marker(epoch.id))
         self._refuse_span(epoch)
 
     def _refuse_span(self, epoch: SinkEpoch) -> None:
-        """What has been read so far."""
         marker = self.find_span(epoch.span) if epoch.span is not None else None
         if marker is not None and marker.epoch != epoch.id:
             raise shown_before(self._markers.owner.sink, epoch, marker)
@@ -323,11 +325,11 @@ class KafkaMarkerCommitter(CheckpointCommitter):
         return list(dict.fromkeys(max(markers, key=order) for order in by)) if markers else []
 
     def all(self) -> Iterable[Marker]:
-        """One for each epoch of which anything stands, without waiting for anybody's open transaction."""
+        """Return a marker of each epoch that has any, without waiting for open transactions."""
         return [next(iter(of.values())).to_marker(epoch) for epoch, of in self._markers.find_all(wait=False).items()]
 
     def is_checkpoint_committed(self, epoch: int) -> Marker | None:
-        """The epoch's marker once every shard has one."""
+        """Return the epoch's marker once every shard has one."""
         markers = self._markers.find(epoch)
         if len(markers) != self._count_shards(markers):
             return None

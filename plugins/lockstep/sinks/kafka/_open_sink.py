@@ -1,6 +1,6 @@
-"""What a KafkaSink's vote says besides: how its epoch is sent, whoever sends it.
+"""The open KafkaSink, without transactions (`OpenKafkaSink`) and with them (`TransactionalKafkaSink`).
 
-`Vote.handle` is "shards=3", "avro={…}", both with a space between them, or None.
+The vote records how the epoch is sent: `Vote.handle` is "shards=3", "avro={…}", both with a space between, or None.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from lockstep.sinks.values import Batches, Guarantee, Marker, Publication, SinkE
 from lockstep.sinks.write_ahead import CheckpointCommitter, Session, WriteAheadSink
 
 if TYPE_CHECKING:
-    from lockstep.sinks.kafka._schemas import Schemas
+    from lockstep.sinks.kafka._avro import Schemas
     from lockstep.sinks.kafka._sink import KafkaSink
 
 
@@ -51,23 +51,22 @@ _HANDLE = re.compile(r"(?:shards=(?P<shards>\d+))? ?(?:avro=(?P<avro>.*))?", re.
 
 
 def voted_with(vote: Vote, *, shards: int | None = None, avro: str | None = None) -> Vote:
-    """The vote, which says in how many shards, and by which schemas (`Writers.to_text`) its epoch is sent."""
+    """Return the vote with the number of shards, and the schemas (`Writers.to_text`), in its handle."""
     settings = {"shards": shards or shards_voted(vote), "avro": avro or avro_voted(vote)}
     return replace(vote, handle=" ".join(f"{name}={value}" for name, value in settings.items() if value) or None)
 
 
 def shards_voted(vote: Vote) -> int | None:
-    """With how many shards the epoch is sent; None: without transactions, and by a rebuilt
-    ledger."""
-    text = _told(vote, "shards")
+    """Return the number of shards; None without transactions, and for the vote of a rebuilt ledger."""
+    text = _voted(vote, "shards")
     return int(text) if text else None
 
 
 def avro_voted(vote: Vote) -> str | None:
-    return _told(vote, "avro")
+    return _voted(vote, "avro")
 
 
-def _told(vote: Vote, name: str) -> str | None:
+def _voted(vote: Vote, name: str) -> str | None:
     match = _HANDLE.fullmatch(vote.handle or "")
     return match[name] if match else None
 
@@ -76,7 +75,7 @@ _SEPARATOR = " "
 
 
 class OpenKafkaSink(WriteAheadSink):
-    """Without transactions."""
+    """Sends without transactions: at least once, or no guarantee."""
 
     sink: KafkaSink
 
@@ -90,7 +89,7 @@ class OpenKafkaSink(WriteAheadSink):
         committer: CheckpointCommitter,
         schemas: Schemas | None = None,
     ) -> None:
-        """`schemas`: of a registry, if anything is Avro."""
+        """`schemas`: the registry's, if key or value is Avro."""
         super().__init__(sink)
         self._schemas = schemas
         self.committer = committer
@@ -122,7 +121,7 @@ class OpenKafkaSink(WriteAheadSink):
             self._find_writers(output, schemas[output])
 
     def _find_writers(self, output: str, schema: pa.Schema) -> None:
-        """Here, and not later: whoever publishes goes by the vote, and asks no registry."""
+        """Find the schemas before the vote, which records them: publishing doesn't need the registry."""
         if self._schemas is not None:
             key = None if self.columns.key is None else schema.field(self.columns.key)
             writers = self._schemas.find(output, self.columns.body(schema), key)
@@ -135,25 +134,26 @@ class OpenKafkaSink(WriteAheadSink):
     def require_replaceable(self) -> None:
         if self.sink.on_restate != OnRestate.SEND:
             raise PreflightRefused(
-                f"sink {self.name}: records that were sent can't be taken back: say on_restate='send' in the sink, and "
-                f"the epoch that takes another's place is sent after it, its records with the header {REPLACES}"
+                f"sink {self.name}: records that were sent can't be taken back: set on_restate='send' in the sink, and "
+                f"the replacing epoch is sent after the replaced one, its records with the header {REPLACES}"
             )
         if self.guarantee is Guarantee.NONE:
             raise PreflightRefused(
-                f"sink {self.name}: with guarantee='none' nobody knows which epochs were sent, and so whose place one "
-                "would take: say guarantee='exactly_once', or 'at_least_once' with a committer"
+                f"sink {self.name}: with guarantee='none' it isn't recorded which epochs were sent, so none can be "
+                "replaced: set guarantee='exactly_once', or 'at_least_once' with a committer"
             )
 
     def _create_resource(self) -> None:
-        """The committer's. Nothing is asked of the brokers that plain producers can do without."""
+        """Create the committer's table or folder; plain producers need nothing of the brokers."""
         self.committer.create_resource()
 
     def target_id(self) -> str:
-        """Of each topic as it was made, and of the markers': one that is deleted and made anew is another target."""
+        """Return the ids of the topics, of the marker topic, too. A topic that was deleted and created again
+        differs."""
         return _SEPARATOR.join(self._topic_ids().values())
 
     def _topic_ids(self) -> dict[str, str]:
-        """Of every topic that makes the target, by name."""
+        """Return the id of every topic that belongs to the target, by name."""
         topics = {name: self.cluster.topic(name) for name in self._route.topics}
         return {name: self._require_id(name, topic.id if topic else None) for name, topic in topics.items()}
 
@@ -170,13 +170,13 @@ class OpenKafkaSink(WriteAheadSink):
     def _changed(self, what: str) -> TargetChanged:
         return TargetChanged(
             f"{self._route.who}: {what}: the connection leads elsewhere, or the topic was deleted, or some of its "
-            "records were. Nothing was sent. Point the connection back. If the topic is gone for good, look for the "
-            f"records of an epoch that is committed by their header {HEADER}, and say `lockstep resolve … applied`, "
-            "or `not-applied`, which sends it; any other wants the topic made anew, and `renumber --lacking`"
+            "records were. Nothing was sent. Point the connection back. If the topic is lost, find the records of a "
+            f"committed epoch by their header {HEADER}, and run `lockstep resolve … applied`, or `not-applied` to "
+            "send it; for other epochs create the topic again and run `renumber --lacking`"
         )
 
     def validate(self, epoch: SinkEpoch, wal: Iterable[Batches]) -> Vote:
-        """Make every record once: whatever a broker would refuse is refused while it still can be."""
+        """Make every record once, and refuse what a broker would refuse."""
         for replaced in epoch.replaced:
             self._require_shown(replaced, self.find_marker(replaced.id), epoch)
         further = sum(len(name) + len(value) + HEADER_BYTES for name, value in headers_of(epoch).items())
@@ -197,7 +197,7 @@ class OpenKafkaSink(WriteAheadSink):
         )
 
     def _conclude(self, checks: RecordChecks) -> None:
-        """What is to be said of all records together."""
+        """Check all records together."""
         checks.warn_of_age()
 
     # --- after the decision ---
@@ -207,15 +207,15 @@ class OpenKafkaSink(WriteAheadSink):
         return super()._session(epoch, vote)
 
     def _write_as_voted(self, vote: Vote) -> None:
-        """From now on, by the schemas of the vote."""
+        """Use the schemas of the vote from now on."""
         if self._schemas is None:
             return
-        from lockstep.sinks.kafka._schemas import Writers
+        from lockstep.sinks.kafka._avro import Writers
 
         if (text := avro_voted(vote)) is None:
             raise PublishBlocked(
-                f"{self._route.who}: the vote doesn't say by which schemas its records are Avro, as one that was made "
-                "for a rebuilt ledger: nothing was sent"
+                f"{self._route.who}: the vote doesn't name the Avro schemas of its records; votes of a rebuilt ledger "
+                "don't: nothing was sent"
             )
         self.columns = replace(self.columns, writers=Writers.of_text(text))
 
@@ -237,7 +237,7 @@ class OpenKafkaSink(WriteAheadSink):
     # --- verification ---
 
     def read(self, epoch: int, output: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The epoch's committed records that still stand in the topics; retention and compaction take some away."""
+        """Yield the epoch's committed records that are still in the topics; retention and compaction remove some."""
         prefix = self.origin(output, epoch).key(0)[:-1].encode()
         starts, readers = self._starts(epoch), None if self._schemas is None else self._schemas.readers()
         for topic in self._route.topics:
@@ -249,17 +249,16 @@ class OpenKafkaSink(WriteAheadSink):
                     )
 
     def _starts(self, epoch: int) -> Mapping[str, Mapping[int, int]]:
-        """The offset of each topic's partition from which on to look for an epoch's records; left out where nobody
-        knows more than that it may be anywhere."""
+        """Return by topic and partition the offset at which an epoch's records may begin; unknown ones are left out."""
         return {}
 
     def origin(self, output: str, epoch: int) -> Origin:
-        """What headers tell of an output's records."""
+        """Return the origin that the headers of an output's records name."""
         return Origin(self._owner.deployment, self._owner.pipeline, output, epoch)
 
 
 class TransactionalKafkaSink(OpenKafkaSink):
-    """Exactly once: an epoch's records and its markers become visible together, or not at all."""
+    """Sends in transactions, exactly once: an epoch's records and markers become visible together, shard by shard."""
 
     def __init__(
         self,
@@ -275,7 +274,7 @@ class TransactionalKafkaSink(OpenKafkaSink):
         self._markers, self._marker_committer = markers, committer
 
     def _create_resource(self) -> None:
-        """The topic of the markers, once it is known that the brokers can do transactions."""
+        """Create the marker topic, after checking that the brokers support transactions."""
         require_transactions(self.cluster, self._route.timeout)
         require_lasting_outcomes(self.cluster)
         require_durable(self.cluster, self._markers.create())
@@ -303,32 +302,32 @@ class TransactionalKafkaSink(OpenKafkaSink):
         if shards is None or not 0 <= shard < shards:
             return None
         self._require_target(vote)
-        if self._marker_committer.stands(epoch, shard):
+        if self._marker_committer.has_marker(epoch, shard):
             return Publication.FOUND
         self._write_as_voted(vote)
         with self._marker_committer.session_of_one(epoch, shards, shard) as session:
             publication = self._send_claimed(epoch, wal, session)
-        return publication if session.claimed or self._marker_committer.stands(epoch, shard) else None
+        return publication if session.claimed or self._marker_committer.has_marker(epoch, shard) else None
 
     def _proof(self, epoch: SinkEpoch) -> Marker | None:
-        return self._marker_committer.proof(epoch)  # a dead publisher's transaction ends when the session opens
+        return self._marker_committer.proof(epoch)  # opening a session ends a dead publisher's transaction
 
     def shard_markers(self, epoch: int) -> Mapping[int, ShardMarker]:
-        """Those of an epoch that are committed, by shard, once nothing that is open could be one."""
+        """Return the epoch's committed markers by shard, once no open transaction can hold another one."""
         return self._markers.find(epoch)
 
     def find_any_marker(self, epoch: int) -> Marker | None:
         return next((marker.to_marker(epoch) for marker in self._markers.find(epoch, wait=False).values()), None)
 
     def can_complete(self, epoch: int) -> bool:
-        """No marker says by which schemas its records are Avro."""
+        """Return True if the markers name shards and manifest; with Avro they lack the schemas."""
         if self._schemas is not None:
             return False
         variants = {(marker.shards, marker.manifest_hash) for marker in self.shard_markers(epoch).values()}
         return len(variants) == 1
 
     def _starts(self, epoch: int) -> Mapping[str, Mapping[int, int]]:
-        """Before the first of the epoch's shards."""
+        """Return the ends of the partitions before the first of the epoch's shards was sent."""
         markers, topics = self.shard_markers(epoch).values(), self._route.topics
         return {
             topic: _first_of([marker.starts_in(topic, only=len(topics) == 1) for marker in markers]) for topic in topics

@@ -1,7 +1,11 @@
-"""Rows as Kafka records: which column is the key, which the value, and what a row's header says.
+"""Rows as Kafka records, and their checks before the decision: what brokers refuse later blocks the pipeline.
 
-The header `lockstep` is "<deployment>/<pipeline>/<output>/<epoch>/<ordinal>", the same at every try, as in the records
-of append-only targets. `lockstep-replaces` names the epochs whose place a record's own takes, with commas.
+The header `lockstep` is "<deployment>/<pipeline>/<output>/<epoch>/<ordinal>", the same at each attempt, as in the
+records of append-only targets. `lockstep-replaces` lists the epochs that a record's epoch replaces, separated by
+commas.
+
+Brokers compare a record's time with their clock when it arrives. A time too far in the future gets nearer while the
+epoch waits; one in the past gets older, so it has to be acceptable for one more transaction.
 """
 
 from __future__ import annotations
@@ -29,25 +33,24 @@ from lockstep.sinks.json_rows import json_columns, json_objects
 from lockstep.sinks.values import Batches, SinkEpoch
 
 if TYPE_CHECKING:
-    from lockstep.sinks.kafka._avro import AvroReaders
-    from lockstep.sinks.kafka._schemas import Writers
+    from lockstep.sinks.kafka._avro import AvroReaders, Writers
 
 
 HEADER, REPLACES = ENVELOPE, f"{ENVELOPE}-replaces"
-HEADER_BYTES = 10  #: of a header besides its name and value, at most
+HEADER_BYTES = 10  #: of a header in addition to its name and value, at most
 Ordinals: TypeAlias = npt.NDArray[np.int64]
 
 
 def headers_of(epoch: SinkEpoch) -> dict[str, bytes]:
-    """What each record of an epoch has besides its own header."""
-    replaced = ",".join(str(epoch_replaced.id) for epoch_replaced in epoch.replaced)
+    """Return the extra headers of each record of an epoch."""
+    replaced = ",".join(str(replaced.id) for replaced in epoch.replaced)
     return {REPLACES: replaced.encode()} if replaced else {}
 
 
 @dataclass(frozen=True)
-class Records:
-    """Those records of one batch that are in one shard and go to one topic, by column, in the order of the WAL: binary
-    but for `times`, `partitions` and `further`. `ordinals`: of each the place within the output."""
+class TopicRecords:
+    """The records of one batch, shard and topic as columns, in the order of the WAL; binary except `times`,
+    `partitions` and `extra`. `ordinals`: the rows' positions in the output."""
 
     output: str
     topic: str
@@ -58,7 +61,7 @@ class Records:
     partitions: pa.Array | None
     times: pa.Array | None
     headers: pa.Array
-    further: pa.Array | None  #: headers that a row has of its own, LIST<STRUCT<key, value>>
+    extra: pa.Array | None  #: headers from a column, LIST<STRUCT<key, value>>
 
     def __len__(self) -> int:
         return len(self.headers)
@@ -70,8 +73,8 @@ class Records:
             _values(self.partitions, NO_PARTITION),
             _values(self.times, NO_TIME),
             self.headers.to_pylist(),
-            _header_lists(self.further),
-            strict=False,  # what is left away has no end
+            _header_lists(self.extra),
+            strict=False,  # missing columns are endless
         )
 
     def name(self, place: int) -> str:
@@ -89,18 +92,17 @@ def _header_lists(column: pa.Array | None) -> Iterator[list[Header] | None]:
 
 
 def _header(header: dict[str, Any]) -> Header:
-    """Of a text librdkafka would send what stands before its first NUL."""
+    """Encode texts: librdkafka would cut them at the first NUL."""
     name, value = header["key"], header["value"]
     return name, value.encode() if isinstance(value, str) else value
 
 
 @dataclass(frozen=True)
 class RecordColumns:
-    """The columns that a record is made of. `value` None: a JSON object of all but `timestamp`, `partition`, `headers`
-    and `topic`. `topics`: those of which `topic` names one in each row; without it there is one.
+    """The columns that a record is made of. `value` None: a JSON object of all columns except `timestamp`, `partition`,
+    `headers` and `topic`. `topics`: column `topic` names one of them in each row; without that column there is one.
 
-    `avro`: which of "key" and "value" are Avro: of the key's column, and of that object. `writers`: by which schemas,
-    once that is known.
+    `avro`: "key" if the key column is Avro, "value" if that object is. `writers`: the Avro writers, once known.
     """
 
     key: str | None = None
@@ -114,13 +116,13 @@ class RecordColumns:
     writers: Writers | None = None
 
     def faults(self, schema: pa.Schema) -> Iterator[str]:
-        """Why rows of this schema can't be such records."""
+        """Yield why rows of this schema can't be such records."""
         for role, name in (("key", self.key), ("value", self.value)):
             if name is not None and (problem := _why_no_bytes(schema, name, any_type=role in self.avro)):
                 yield f"{role}={name!r}: {problem}"
         if self.timestamp is not None and not _is(schema, self.timestamp, types.is_timestamp):
             yield f"timestamp={self.timestamp!r} is no timestamp column"
-        if self.value is not None and (lost := sorted(set(schema.names) - {self.key, *self._others()})):
+        if self.value is not None and (lost := sorted(set(schema.names) - {self.key, *self._special_columns()})):
             yield f"{', '.join(lost)} would go nowhere: value={self.value!r} is all that a record has"
         if self.partition is not None and not _is(schema, self.partition, types.is_integer):
             yield f"partition={self.partition!r} is no column of whole numbers"
@@ -131,9 +133,9 @@ class RecordColumns:
 
     def records(
         self, batches: Batches, origin: Origin, shards: int = 1, shards_to_send: Collection[int] = (0,)
-    ) -> Iterator[Records]:
-        """Every row of the `wanted` shards, for each topic in the order of the WAL; the rows of a key are in one shard.
-        Raises `SinkRejected`, also for a row that names none of the topics."""
+    ) -> Iterator[TopicRecords]:
+        """Yield the rows of the shards in `shards_to_send`, for each topic in the order of the WAL; all rows of a key
+        are in one shard. Raises `SinkRejected`, also for a row that names none of the topics."""
         prefix = origin.key(0)[:-1]
         ordinal = 0
         for batch in batches:
@@ -141,30 +143,30 @@ class RecordColumns:
             if shards == 1 and self.topic is None:
                 yield self._records(batch, batches.output, self.topics[0], 0, ordinals, prefix)
             else:
-                of = (
+                shard_of = (
                     self._shards_of(batch, batches.output, ordinals, shards)
                     if shards > 1
                     else np.zeros(len(ordinals), np.int64)
                 )
-                into = self._topics_of(batch, batches.output, ordinals)
-                for shard, number in product(shards_to_send, np.unique(into)):
-                    if len(places := np.flatnonzero((of == shard) & (into == number))):
-                        mine, topic = batch.take(pa.array(places)), self.topics[number]
-                        yield self._records(mine, batches.output, topic, shard, ordinals[places], prefix)
+                topic_of = self._topics_of(batch, batches.output, ordinals)
+                for shard, number in product(shards_to_send, np.unique(topic_of)):
+                    if len(places := np.flatnonzero((shard_of == shard) & (topic_of == number))):
+                        rows, topic = batch.take(pa.array(places)), self.topics[number]
+                        yield self._records(rows, batches.output, topic, shard, ordinals[places], prefix)
             ordinal += batch.num_rows
         if ordinal != batches.rows:
             raise SinkRejected(f"output {batches.output}: the WAL gave {ordinal} rows, {batches.rows} are sealed")
 
     def body(self, schema: pa.Schema) -> pa.Schema:
-        """Of what a value is made of, where it isn't a column."""
-        special = self._others()
+        """Return the columns of a value that is an object."""
+        special = self._special_columns()
         return pa.schema([field for field in schema if field.name not in special])
 
     def rows(self, messages: Sequence[Any], schema: pa.Schema, readers: AvroReaders | None = None) -> pa.RecordBatch:
-        """What `records` made these messages from. `readers`: of Avro. Raises `TargetUnreadable` for types that JSON
-        doesn't give back, and for headers."""
+        """Return the rows from which `records` made these messages. `readers`: for Avro. Raises `TargetUnreadable` for
+        types that JSON can't restore, and for headers."""
         if self.headers is not None:
-            raise TargetUnreadable(f"a record doesn't tell whether {self.headers} was null or empty")
+            raise TargetUnreadable(f"a record doesn't show whether {self.headers} was null or empty")
         bodies = None if self.value else self._bodies([message.value() for message in messages], schema, readers)
         arrays = []
         for field in schema:
@@ -179,7 +181,10 @@ class RecordColumns:
             else:
                 from_key = field.name == self.key
                 values = [message.key() if from_key else message.value() for message in messages]
-                arrays.append(self._from_bytes(values, field.type, readers if from_key else None))
+                if from_key and "key" in self.avro and readers is not None:
+                    arrays.append(readers.decode(values, field.type))
+                else:
+                    arrays.append(pa.array(values, pa.binary()).cast(field.type))
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _bodies(
@@ -189,16 +194,13 @@ class RecordColumns:
             return json_columns(values, schema)
         assert readers is not None
         fields = [field for field in self.body(schema) if field.name != self.key]  # a schema may have no field for that
-        return dict(zip([one.name for one in fields], readers.decode(values, pa.struct(fields)).flatten(), strict=True))
-
-    def _from_bytes(self, values: list[bytes | None], dtype: pa.DataType, readers: AvroReaders | None) -> pa.Array:
-        if "key" in self.avro and readers is not None:
-            return readers.decode(values, dtype)
-        return pa.array(values, pa.binary()).cast(dtype)
+        return dict(
+            zip([field.name for field in fields], readers.decode(values, pa.struct(fields)).flatten(), strict=True)
+        )
 
     def _shards_of(self, batch: pa.RecordBatch, output: str, ordinals: Ordinals, shards: int) -> Ordinals:
-        """In which shard each row is: by its key, without one by its place. It never changes: epochs that were sent in
-        part are finished by it."""
+        """Return the shard of each row, by its key, or without a key by its position. This function must never change:
+        partly sent epochs are completed by it."""
         by_place = ordinals % shards
         key_column = self._keys(batch, output, self.topics[0], ordinals)
         keys = key_column.dictionary_encode() if key_column is not None else None
@@ -208,7 +210,7 @@ class RecordColumns:
         return np.where(keys.is_valid(), by_key[keys.indices.fill_null(0)], by_place)
 
     def _topics_of(self, batch: pa.RecordBatch, output: str, ordinals: Ordinals) -> Ordinals:
-        """For which of the topics each row is."""
+        """Return the number of each row's topic."""
         if self.topic is None:
             return np.zeros(len(ordinals), np.int64)
         names = batch.column(self.topic).cast(pa.string())
@@ -223,8 +225,8 @@ class RecordColumns:
 
     def _records(
         self, batch: pa.RecordBatch, output: str, topic: str, shard: int, ordinals: Ordinals, prefix: str
-    ) -> Records:
-        return Records(
+    ) -> TopicRecords:
+        return TopicRecords(
             output,
             topic,
             shard,
@@ -233,7 +235,7 @@ class RecordColumns:
             self._values(batch, output, topic, ordinals),
             batch.column(self.partition) if self.partition else None,
             _milliseconds(batch.column(self.timestamp), output, ordinals) if self.timestamp else None,
-            _header_column(prefix, ordinals),
+            pc.binary_join_element_wise(prefix, pa.array(ordinals).cast(pa.string()), "").cast(pa.binary()),
             batch.column(self.headers) if self.headers else None,
         )
 
@@ -250,24 +252,18 @@ class RecordColumns:
     def _values(self, batch: pa.RecordBatch, output: str, topic: str, ordinals: Ordinals) -> pa.Array:
         if self.value is not None:
             return batch.column(self.value).cast(pa.binary())
+        body = batch.select(self.body(batch.schema).names)
         if "value" not in self.avro:
-            return self._objects(batch, output, ordinals)
+            first = int(ordinals[0]) if len(ordinals) else 0
+            if not len(ordinals) or ordinals[-1] - first == len(ordinals) - 1:
+                return json_objects(body, f"output {output}", first)
+            return json_objects(body, f"output {output}, counting from row {first} those sent with it", 0)
         assert self.writers is not None
-        body = self._body(batch)
         rows = pa.StructArray.from_arrays(body.columns, fields=list(body.schema))
         return self.writers.values[topic].encode(rows, lambda place: _name(output, int(ordinals[place])))
 
-    def _objects(self, batch: pa.RecordBatch, output: str, ordinals: Ordinals) -> pa.Array:
-        first = int(ordinals[0]) if len(ordinals) else 0
-        whole = not len(ordinals) or ordinals[-1] - first == len(ordinals) - 1
-        where = f"output {output}" if whole else f"output {output}, counting from row {first} those sent with it"
-        return json_objects(self._body(batch), where, first if whole else 0)
-
-    def _others(self) -> set[str | None]:
+    def _special_columns(self) -> set[str | None]:
         return {self.value, self.timestamp, self.partition, self.headers, self.topic}
-
-    def _body(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        return batch.select(self.body(batch.schema).names)
 
 
 def _why_no_bytes(schema: pa.Schema, name: str, *, any_type: bool) -> str | None:
@@ -298,12 +294,8 @@ def _are_headers(dtype: pa.DataType) -> bool:
     return list(members) == ["key", "value"] and types.is_string(members["key"]) and all(texts)
 
 
-def _header_column(prefix: str, ordinals: Ordinals) -> pa.Array:
-    return pc.binary_join_element_wise(prefix, pa.array(ordinals).cast(pa.string()), "").cast(pa.binary())
-
-
 def _milliseconds(column: pa.Array, output: str, ordinals: Ordinals) -> pa.Array:
-    """Raises `SinkRejected` for what a record's time can't say: null, parts of a millisecond, times before 1970."""
+    """Return milliseconds since 1970. Raises `SinkRejected` for null, parts of a millisecond, times before 1970."""
     whole = pc.cast(column, pa.timestamp("ms", column.type.tz), safe=False)
     exact = pc.fill_null(pc.equal(pc.cast(whole, column.type, safe=False), column), True)
     if (place := pc.index(exact, False).as_py()) >= 0:
@@ -319,7 +311,7 @@ def _milliseconds(column: pa.Array, output: str, ordinals: Ordinals) -> pa.Array
 
 
 def _name(output: str, ordinal: int) -> str:
-    """How a message names a row, without anything that stands in it."""
+    """Return a row's name for messages, without any of its values."""
     return f"output {output}, row {ordinal} (the first is 0)"
 
 
@@ -329,17 +321,17 @@ def _times(milliseconds: list[int], dtype: pa.TimestampType) -> pa.Array:
 
 _log = logging.getLogger(__name__)
 
-RESERVED = (HEADER, REPLACES)  #: what headers are called that say whose record it is
+RESERVED = (HEADER, REPLACES)  #: names of Lockstep's own headers
 _ANY = 2**63 - 1
-#: A record that brokers will refuse within this time is worth a line in the log.
+#: Warn of records that brokers will refuse within this time.
 _SOON = timedelta(days=1)
-_SAMPLE = 20_000  #: records, of which it is measured what handing them over takes
-#: Sending takes this many times as long as making the records, or more: the rest is the network's and the brokers'.
+_SAMPLE = 20_000  #: records for which handing them over is timed
+#: Sending takes at least this many times as long as making the records, because of network and brokers.
 _USUALLY = 4
 
 
 def require_fitting_topic(settings: Mapping[str, str], topic: str, columns: RecordColumns, who: str) -> None:
-    """Raises `PreflightRefused` for a topic that refuses every record, or drops a column of each without a word."""
+    """Raise `PreflightRefused` for a topic that refuses every record or silently drops a column."""
     if columns.key is None and is_compacted(settings):
         raise PreflightRefused(f"{who}: topic {topic} is compacted, so each record needs a key: give key=…")
     if columns.timestamp is not None and settings.get("message.timestamp.type") == "LogAppendTime":
@@ -351,30 +343,38 @@ def require_fitting_topic(settings: Mapping[str, str], topic: str, columns: Reco
 
 
 class RecordChecks:
-    """Compares an epoch's records with what their topics take, and measures what making them takes.
+    """Checks an epoch's records against the limits of their topics, and measures the CPU time of making them.
 
-    CPU time of this thread alone, which no load on the machine makes longer, and no publisher can do without.
+    CPU time of this thread doesn't depend on the machine's load, and every publisher needs it.
     """
 
     def __init__(
-        self, limits: Mapping[str, TopicLimits], who: str, now: datetime, timeout: float, further: int = 0
+        self, limits: Mapping[str, TopicLimits], who: str, now: datetime, timeout: float, extra: int = 0
     ) -> None:
-        """`limits`: by topic. `timeout`: seconds that one try at sending may take; `further`: bytes that each record
-        has besides."""
-        self._named = len(HEADER) + further
+        """`limits`: by topic. `timeout`: seconds that one attempt at sending may take. `extra`: bytes of the extra
+        headers of each record."""
+        self._header_bytes = len(HEADER) + extra
         self._limits, self._who, self._now, self._timeout = limits, who, now, timeout
         self._now_ms = int(now.timestamp() * 1000)
         self._oldest: dict[str, int] = {}  # milliseconds since 1970, by topic
         self._began, self._sampling = time.thread_time(), 0.0
         self._sampled = self._rows = 0
 
-    def check(self, records: Records) -> None:
-        """Raises `SinkRejected`, naming the first record that brokers would refuse. Called right after they were
-        made."""
-        self._require_key(records)
+    def check(self, records: TopicRecords) -> None:
+        """Raise `SinkRejected` with the first record that brokers would refuse. Call it right after making the
+        records."""
+        limits = self._limits[records.topic]
+        if limits.keyed and records.keys is not None and records.keys.null_count:
+            place = pc.index(pc.is_null(records.keys), True).as_py()
+            raise self._refusal(records, place, "has no key, and the topic is compacted (cleanup.policy)")
         self._require_headers(records)
         self._require_size(records)
-        self._require_partition(records)
+        if records.partitions is not None:
+            place = _first_outside(records.partitions, 0, limits.partitions - 1)
+            if place is not None:
+                partition = records.partitions[place].as_py()
+                why = f"is for partition {partition}, the topic has {limits.partitions}"
+                raise self._refusal(records, place, why)
         self._require_time(records)
         self._rows += len(records)
         if self._sampled < _SAMPLE:
@@ -383,7 +383,7 @@ class RecordChecks:
             self._sampling += time.thread_time() - began
 
     def warn_of_age(self) -> None:
-        """Log a warning for each topic whose brokers will soon refuse a record that they take now."""
+        """Log a warning for each topic that will soon refuse a record which it takes now."""
         for topic, oldest in self._oldest.items():
             if (before := self._limits[topic].before) is None:
                 continue
@@ -394,9 +394,11 @@ class RecordChecks:
                 _log.warning(text, self._who, topic, until, *before, "if they are sent later, raise that")
 
     def require_one_transaction(self, longer: str) -> None:
-        """Raises `PreflightRefused` if the epoch could surely never be sent in one transaction; warns if it may not.
-        `longer`: how a person gives it more time."""
-        least = self._least_seconds()
+        """Raise `PreflightRefused` if the epoch certainly can't be sent in one transaction; warn if it may not fit.
+        `longer`: the command that sets a longer timeout."""
+        making = time.thread_time() - self._began - self._sampling
+        handing_over = self._sampling / self._sampled * self._rows if self._sampled else 0.0
+        least = making + handing_over
         text = f"{self._who}: to make these {self._rows:,} records alone takes {least:.1f} s of CPU"
         if least > self._timeout:
             raise PreflightRefused(
@@ -406,35 +408,25 @@ class RecordChecks:
         if least * _USUALLY > self._timeout:
             _log.warning("%s, and sending takes longer: transaction_timeout=%g s may be too short", text, self._timeout)
 
-    def _least_seconds(self) -> float:
-        """To make all records, and one Python object of each, as the client wants them."""
-        making = time.thread_time() - self._began - self._sampling
-        return making + (self._sampling / self._sampled * self._rows if self._sampled else 0.0)
-
-    def _require_key(self, records: Records) -> None:
-        if self._limits[records.topic].keyed and records.keys is not None and records.keys.null_count:
-            place = pc.index(pc.is_null(records.keys), True).as_py()
-            raise self._refusal(records, place, "has no key, and the topic is compacted (cleanup.policy)")
-
-    def _require_size(self, records: Records) -> None:
+    def _require_size(self, records: TopicRecords) -> None:
         parts = [part for part in (records.keys, records.values, records.headers) if part is not None]
         sizes = [pc.fill_null(pc.binary_length(part), 0).cast(pa.int64()) for part in parts]
         total = sizes[0]
         for more in sizes[1:]:
             total = pc.add(total, more)
-        if records.further is not None:
-            total = pc.add(total, _sizes_of_headers(records.further))
+        if records.extra is not None:
+            total = pc.add(total, _sizes_of_headers(records.extra))
         limits = self._limits[records.topic]
-        if (place := _first_outside(total, 0, limits.record_bytes - self._named)) is not None:
-            size = total[place].as_py() + self._named
-            why = f"has {size} bytes, {_shown(limits.size)} leaves {limits.record_bytes}"
+        if (place := _first_outside(total, 0, limits.record_bytes - self._header_bytes)) is not None:
+            size = total[place].as_py() + self._header_bytes
+            why = f"has {size} bytes, {_setting(limits.size)} leaves {limits.record_bytes}"
             raise self._refusal(records, place, why)
 
-    def _require_headers(self, records: Records) -> None:
-        if records.further is None:
+    def _require_headers(self, records: TopicRecords) -> None:
+        if records.extra is None:
             return
-        names = pc.struct_field(pc.list_flatten(records.further), "key")
-        rows = pc.list_parent_indices(records.further)
+        names = pc.struct_field(pc.list_flatten(records.extra), "key")
+        rows = pc.list_parent_indices(records.extra)
         for bad, why in (
             (pc.is_null(names), "has a header without a name"),
             (pc.match_substring(names, "\0"), "has a header with a NUL in its name"),
@@ -443,42 +435,25 @@ class RecordChecks:
             if (place := pc.index(bad, True).as_py()) >= 0:
                 raise self._refusal(records, rows[place].as_py(), why)
 
-    def _require_partition(self, records: Records) -> None:
-        if records.partitions is None:
-            return
-        there = self._limits[records.topic].partitions
-        if (place := _first_outside(records.partitions, 0, there - 1)) is not None:
-            partition = records.partitions[place].as_py()
-            raise self._refusal(records, place, f"is for partition {partition}, the topic has {there}")
-
-    def _require_time(self, records: Records) -> None:
+    def _require_time(self, records: TopicRecords) -> None:
         if records.times is None or not len(records):
             return
-        self._require_after(records)
-        self._require_before(records)
+        limits = self._limits[records.topic]
+        if (after := limits.after) is not None:
+            place = _first_outside(records.times, 0, min(_ANY, self._now_ms + after[1]))
+            if place is not None:
+                why = f"has a time further in the future than {_setting(after)} allows"
+                raise self._refusal(records, place, why)
+        if (before := limits.before) is not None:
+            reserve = min(int(self._timeout * 1000), before[1] // 2)
+            place = _first_outside(records.times, self._now_ms - before[1] + reserve, _ANY)
+            if place is not None:
+                why = f"has a time further in the past than {_setting(before)} allows"
+                raise self._refusal(records, place, f"{why}, {reserve / 1000:.0f} s kept back to send it")
         oldest: int = pc.min(records.times).as_py()
         self._oldest[records.topic] = min(oldest, self._oldest.get(records.topic, oldest))
 
-    def _require_before(self, records: Records) -> None:
-        if (before := self._limits[records.topic].before) is None:
-            return
-        kept_back = min(int(self._timeout * 1000), before[1] // 2)
-        place = _first_outside(records.times, self._now_ms - before[1] + kept_back, _ANY)
-        if place is not None:
-            why = (
-                f"has a time further in the past than {_shown(before)} allows, {kept_back / 1000:.0f} s kept back to "
-                "send it"
-            )
-            raise self._refusal(records, place, why)
-
-    def _require_after(self, records: Records) -> None:
-        if (after := self._limits[records.topic].after) is None:
-            return
-        place = _first_outside(records.times, 0, min(_ANY, self._now_ms + after[1]))
-        if place is not None:
-            raise self._refusal(records, place, f"has a time further in the future than {_shown(after)} allows")
-
-    def _refusal(self, records: Records, place: int, why: str) -> SinkRejected:
+    def _refusal(self, records: TopicRecords, place: int, why: str) -> SinkRejected:
         return SinkRejected(
             f"{self._who}: {records.name(place)} {why}. It couldn't be sent after the decision: leave such rows "
             f"away in the transform, or change the settings of topic {records.topic}"
@@ -486,7 +461,7 @@ class RecordChecks:
 
 
 def _sizes_of_headers(column: pa.Array) -> pa.Array:
-    """Bytes, of each row's."""
+    """Return the bytes of each row's headers."""
     headers = pc.list_flatten(column)
     parts = [pc.fill_null(pc.binary_length(pc.struct_field(headers, member)), 0) for member in ("key", "value")]
     each = pc.add(pc.add(*parts).cast(pa.int64()), HEADER_BYTES)
@@ -494,12 +469,12 @@ def _sizes_of_headers(column: pa.Array) -> pa.Array:
     return pa.array(np.bincount(rows, weights=each.to_numpy(), minlength=len(column)).astype(np.int64))
 
 
-def _shown(limit: tuple[str, int]) -> str:
+def _setting(limit: tuple[str, int]) -> str:
     return "{}={}".format(*limit)
 
 
-def _first_outside(column: pa.Array, least: int, most: int) -> int | None:
-    """Where the first value stands that is null or not in least … most."""
-    within = pc.fill_null(pc.and_(pc.greater_equal(column, least), pc.less_equal(column, most)), False)
+def _first_outside(column: pa.Array, smallest: int, largest: int) -> int | None:
+    """Return the position of the first value that is null or outside of `smallest` … `largest`."""
+    within = pc.fill_null(pc.and_(pc.greater_equal(column, smallest), pc.less_equal(column, largest)), False)
     place: int = pc.index(within, False).as_py()
     return None if place < 0 else place

@@ -1,4 +1,4 @@
-"""KafkaSink: rows as records of topics, sent from the WAL after the decision (Flink: KafkaSink)."""
+"""`KafkaSink`: rows as records of topics, sent from the WAL after the decision (Flink: KafkaSink)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lockstep.sinks.kafka._records import HEADER, RecordColumns
 from lockstep.sinks.values import Guarantee, SinkContext
 
 if TYPE_CHECKING:
-    from lockstep.sinks.kafka._schemas import Schemas
+    from lockstep.sinks.kafka._avro import Schemas
 
 MARKER_TOPIC = "lockstep.markers"
 PARTITIONERS = ("murmur2_random", "murmur2", "consistent_random", "consistent", "fnv1a_random", "fnv1a", "random")
@@ -31,21 +31,21 @@ PARTITIONERS = ("murmur2_random", "murmur2", "consistent_random", "consistent", 
 
 @dataclass(frozen=True, kw_only=True)
 class KafkaSink(Sink):
-    """One output to one topic, or to those that its rows name.
+    """Sends one output to one topic, or to the topics that its rows name.
 
     `topic`: its name; or `topics`, several, and `topic_column`, the column of text that names one of them in each row.
     `key`, `value`: columns of text or bytes; without `value` a record is a JSON object of the row. `timestamp`: a
     column, to the millisecond; without it the time of sending. `headers`: a column of ARRAY<STRUCT<key: STRING, value:
     BINARY>>, as `KafkaSource` has them, or of texts. `registry`: the id of a connection to a schema registry; with it
     value="avro" is the row as Avro in the registry's wire format, by the newest schema of `subject`, which is
-    "<topic>-value" unless it is said, and `key_subject` makes the key Avro, too; `register`: by one that is made of the
-    output's columns, and registered. `partition`: a column; without it the `partitioner`, by
-    default Java's, so that other producers put a key into the same place. `shards`: transactions an epoch; with more
-    than one the epoch appears shard by shard. `transaction_timeout`: seconds after which brokers give up an epoch
-    that is being sent; it is sent again. `marker_topic`: where the markers stand, made if missing.
-    `guarantee`: "exactly_once" for readers of committed records, "at_least_once" with a `committer` ("postgres:
-    <connection id>" or a folder), or "none". `on_restate`: "send" sends an epoch that takes the place of another one
-    after that one, its records with the header `lockstep-replaces`; "refuse" has it refused. Raises `InvalidPipeline`.
+    "<topic>-value" by default, and `key_subject` makes the key Avro, too; `register`: by a schema made of the output's
+    columns, which is registered. `partition`: a column; without it the `partitioner`, by default Java's, so that other
+    producers put a key into the same partition. `shards`: transactions an epoch; with more than one the epoch appears
+    shard by shard. `transaction_timeout`: seconds after which brokers abort an epoch that is being sent; it is sent
+    again. `marker_topic`: the topic of the markers, created if missing. `guarantee`: "exactly_once" for readers of
+    committed records, "at_least_once" with a `committer` ("postgres: <connection id>" or a folder), or "none".
+    `on_restate`: "send" sends an epoch that replaces another one after that one, its records with the header
+    `lockstep-replaces`; "refuse" refuses it. Raises `InvalidPipeline`.
     """
 
     name: str = field(kw_only=False)
@@ -91,7 +91,7 @@ class KafkaSink(Sink):
         self._check_topics()
         self._check_registry()
         if self.marker_topic in self.topic_names:
-            raise InvalidPipeline(f"{self._who}: the rows can't go into the topic of the markers")
+            raise InvalidPipeline(f"{self._who}: rows can't be sent to the topic of the markers")
         if self.shards > 1 and guarantee is not Guarantee.EXACTLY_ONCE:
             raise InvalidPipeline(f"{self._who}: shards are transactions, guarantee={guarantee.value!r} has none")
 
@@ -113,7 +113,7 @@ class KafkaSink(Sink):
         if (self.topic is None) == (not self.topics):
             raise InvalidPipeline(f"{self._who}: give either topic, or topics and topic_column")
         if (self.topic is None) != (self.topic_column is not None):
-            raise InvalidPipeline(f"{self._who}: topic_column says which of the topics=… a row is for: give both")
+            raise InvalidPipeline(f"{self._who}: topic_column names one of topics=… in each row: give both")
 
     def _check_registry(self) -> None:
         if self.registry is None and (self.subject or self.key_subject or self.register):
@@ -127,13 +127,14 @@ class KafkaSink(Sink):
 
     @property
     def _avro(self) -> frozenset[str]:
-        """What of a record is. Without a registry `avro` may be the name of a column."""
+        """The parts of a record, key and value, that are Avro. Without a registry `avro` may be the name of a
+        column."""
         parts = {"value": self.registry is not None and self.value == "avro", "key": self.key_subject is not None}
         return frozenset(part for part, holds in parts.items() if holds)
 
     @property
     def topic_names(self) -> tuple[str, ...]:
-        """Of every topic that it may send to."""
+        """The names of all topics that it may send to."""
         return tuple(self.topics or ()) if self.topic is None else (self.topic,)
 
     @property
@@ -152,7 +153,8 @@ class KafkaSink(Sink):
 
     @property
     def numbers_rows(self) -> bool:
-        """By a header; some shards may stand while others are still to be sent, and their number isn't the plan's."""
+        """True: a header holds the row's position, and some shards may be visible while others still have to be
+        sent."""
         return True
 
     def open(self, context: SinkContext) -> OpenKafkaSink:
@@ -178,7 +180,7 @@ class KafkaSink(Sink):
             return None
         with naming_extra("Avro by a schema registry"):
             from lockstep.connections.kafka.schema_registry import SchemaRegistry
-            from lockstep.sinks.kafka._schemas import Schemas
+            from lockstep.sinks.kafka._avro import Schemas
         connection = self.registry
         advice = "register its schema there, say another subject=… or key_subject=…, or register=True"
 
