@@ -257,21 +257,17 @@ class Ending:
             }
             by_clock = {name: numbers for name, numbers in (by_clock | by_clock_now).items() if numbers}
         else:
-            if not before.complete:
-                self._require_topics(cluster, ids)
+            if isinstance(self.end, Mapping) and not before.complete and (absent := sorted(set(self.end) - set(ids))):
+                raise SourceRefused(
+                    f"{cluster.who.name}: end names {', '.join(absent)}, which isn't there, or isn't what the pattern "
+                    "matches: create it, or remove it from end"
+                )
             ends_by_topic = {bounds.topic.name: self._now(cluster, bounds) for bounds in undecided}
         offsets = {**before.offsets, **ends_by_topic}
         if not offsets:
             _log.warning("%s: there is no topic yet that could have an end: later epochs check again", cluster.who.name)
         complete = before.complete or (is_over and bool(offsets))
         return replace(before, offsets=offsets, ids={**before.ids, **ids}, complete=complete, by_clock=by_clock)
-
-    def _require_topics(self, cluster: Cluster, existing: Collection[str]) -> None:
-        if isinstance(self.end, Mapping) and (absent := sorted(set(self.end) - set(existing))):
-            raise SourceRefused(
-                f"{cluster.who.name}: end names {', '.join(absent)}, which isn't there, or isn't what the pattern "
-                "matches: create it, or remove it from end"
-            )
 
     def _now(self, cluster: Cluster, bounds: TopicBounds) -> Mapping[int, int]:
         name = bounds.topic.name

@@ -168,26 +168,21 @@ def require_whole(cluster: Cluster, range: TopicRange, bounds: TopicBounds) -> N
     for number, (first, end) in range.partitions.items():
         if number not in bounds.partitions:
             raise SourceChanged(f"{where}: topic {name} has lost partition {number}")
-        _require_readable(where, name, number, first, end, bounds.partitions[number])
+        oldest, stable = bounds.partitions[number]
+        if oldest > first and first < end:
+            raise OffsetsExpired(
+                f"{where}: the records {first} to {min(oldest, end) - 1} of {name}/{number} are gone, the oldest is "
+                f"{oldest}{_remedy(name)}"
+            )
+        if stable < end:
+            raise LogTruncated(
+                f"{where}: {name}/{number} ends at {stable}, and epochs have read or planned up to {end}: the log was "
+                f"cut, and offsets mean other records now{_remedy(name)}"
+            )
     for number, cut in _cuts(cluster, range, bounds).items():
         raise LogTruncated(
             f"{where}: {name}/{number} was cut below offsets that were read or planned, and has grown again: "
             f"these mean other records now ({cut.answer}){_remedy(name)}"
-        )
-
-
-def _require_readable(where: str, name: str, number: int, first: int, end: int, now: tuple[int, int]) -> None:
-    """Raise `OffsetsExpired` or `LogTruncated` unless [first, end) lies within the partition's bounds `now`."""
-    oldest, stable = now
-    if oldest > first and first < end:
-        raise OffsetsExpired(
-            f"{where}: the records {first} to {min(oldest, end) - 1} of {name}/{number} are gone, the oldest is "
-            f"{oldest}{_remedy(name)}"
-        )
-    if stable < end:
-        raise LogTruncated(
-            f"{where}: {name}/{number} ends at {stable}, and epochs have read or planned up to {end}: the log was cut, "
-            f"and offsets mean other records now{_remedy(name)}"
         )
 
 

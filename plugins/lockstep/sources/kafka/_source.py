@@ -103,8 +103,10 @@ class KafkaSource(Source):
             raise InvalidPipeline(f"{where}: give either topics or a pattern")
         if self.on_bad_records not in ("fail", "quarantine"):
             raise InvalidPipeline(f"{where}: on_bad_records must be 'fail' or 'quarantine'")
-        if self.pattern is not None and not _is_expression(self.pattern):
-            raise InvalidPipeline(f"{where}: the pattern {self.pattern!r} is no regular expression")
+        try:
+            re.compile(self.pattern or "")
+        except re.error:
+            raise InvalidPipeline(f"{where}: the pattern {self.pattern!r} is no regular expression") from None
         if self.max_rows_per_epoch is not None and self.max_rows_per_epoch < 1:
             raise InvalidPipeline(f"{where}: max_rows_per_epoch must be at least 1")
         if self.registry is not None and "avro" not in (self.key, self.value):
@@ -173,11 +175,3 @@ class KafkaSource(Source):
 
 def _tuple_of(names: str | tuple[str, ...]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
-
-
-def _is_expression(pattern: str) -> bool:
-    try:
-        re.compile(pattern)
-    except re.error:
-        return False
-    return True
