@@ -114,7 +114,7 @@ def warn_of_members(cluster: Cluster, group: str) -> None:
     meant."""
     if members := cluster.members(group):
         _log.warning(
-            "%s: group %s has %d active members: records behind the offsets that are read from it now are "
+            "%s: group %s has %d members: records behind the offsets that are read from it now are "
             "processed by them as well. Stop them before the first epoch if that isn't intended",
             *(cluster.who.name, group, members),
         )
