@@ -91,19 +91,18 @@ class Places:
         for former_root in self.other_roots:
             paths = {moved: path for name, path in new.items() if (moved := self._below(former_root, name))}
             claims = context.claims(paths) if paths else {}
-            if same_files := sorted(
-                paths[name] for name, claim in claims.items() if self._may_be_same(claim, paths[name])
-            ):
+            same = []
+            for name, claim in claims.items():
+                size = self.files.facts(paths[name]).size
+                if size >= claim.ends if claim.ends is not None else claim.size in (None, size):
+                    same.append(paths[name])
+            if same:
                 raise SourceChanged(
                     f"source {context.source}: its files were read below {former_root}, and {self.root} has "
-                    f"{len(same_files)} with the same names and sizes ({', '.join(same_files[:_SHOWN_MOVED])}): if it "
-                    f"is that folder, moved or mounted elsewhere, say formerly=({former_root!r},), so that files read "
+                    f"{len(same)} with the same names and sizes ({', '.join(sorted(same)[:_SHOWN_MOVED])}): if it is "
+                    f"that folder, moved or mounted elsewhere, say formerly=({former_root!r},), so that files read "
                     "there are not read again; if these are other files, give the source another name"
                 )
-
-    def _may_be_same(self, claim: Claim, path: str) -> bool:
-        size = self.files.facts(path).size
-        return size >= claim.ends if claim.ends is not None else claim.size in (None, size)
 
     @cached_property
     def _real_root(self) -> str:
@@ -273,10 +272,8 @@ class WatchedFolder:
         def claims(names: Iterable[str]) -> Mapping[str, Claim]:
             names_by_alias = {alias: name for name in names for alias in (name, *self.places.former(name))}
             claims_by_alias = context.claims(list(names_by_alias))
-            return {
-                names_by_alias[alias]: claim
-                for alias, claim in sorted(claims_by_alias.items(), key=lambda pair: pair[1].ends or 0)
-            }
+            by_end = sorted(claims_by_alias.items(), key=lambda pair: pair[1].ends or 0)
+            return {names_by_alias[alias]: claim for alias, claim in by_end}
 
         chunks = ({self.places.true_name(path): path for path in chunk} for chunk in self._chunks())
         files = grown(chunks, claims)

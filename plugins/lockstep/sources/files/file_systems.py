@@ -75,6 +75,24 @@ class FileSystem(Protocol):
         """Return the URI that Spark uses, not percent-encoded."""
 
 
+@dataclass(frozen=True)
+class _Entry:
+    """A `FolderEntry`. Whatever isn't a folder counts as a file: reading it then raises a specific error."""
+
+    path: str
+    is_folder: bool
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    def is_dir(self) -> bool:
+        return self.is_folder
+
+    def is_file(self) -> bool:
+        return not self.is_folder
+
+
 class LocalFiles:
     """Files on mounted file systems; see `FileSystem`."""
 
@@ -97,7 +115,7 @@ class LocalFiles:
             os.lstat(path)  # os.path.lexists also returns False if access is denied
         except (FileNotFoundError, NotADirectoryError):
             return
-        yield _Named(path)
+        yield _Entry(path, is_folder=os.path.isdir(path))  # noqa: PTH112
 
     def facts(self, path: str, name: str | None = None) -> FrozenFile:
         return FrozenFile.of(path, name=name)
@@ -110,22 +128,6 @@ class LocalFiles:
 
     def spark_uri(self, path: str) -> str:
         return f"file://{path}"
-
-
-@dataclass(frozen=True)
-class _Named:
-    path: str
-
-    @property
-    def name(self) -> str:
-        return self.path.rpartition("/")[2]
-
-    def is_dir(self) -> bool:
-        return os.path.isdir(self.path)  # noqa: PTH112
-
-    def is_file(self) -> bool:
-        """Return True for everything else; reading it then raises a specific error."""
-        return not self.is_dir()
 
 
 class HdfsFiles:
@@ -188,31 +190,15 @@ class HdfsFiles:
         return cluster, address.path
 
     def _entry(self, cluster: HdfsFileSystem, entry: HdfsEntry) -> FolderEntry:
-        status = _HdfsListed(HdfsAddress(cluster.name, entry.path).uri, entry)
+        uri = HdfsAddress(cluster.name, entry.path).uri
         if not entry.is_folder:
-            self._listed[status.path] = entry
-        return status
+            self._listed[uri] = entry
+        return _Entry(uri, entry.is_folder)
 
 
 def _sha256(cluster: HdfsFileSystem, entry: HdfsEntry) -> str:
     with cluster.open(entry.path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-@dataclass(frozen=True)
-class _HdfsListed:
-    path: str
-    entry: HdfsEntry
-
-    @property
-    def name(self) -> str:
-        return self.entry.name
-
-    def is_dir(self) -> bool:
-        return self.entry.is_folder
-
-    def is_file(self) -> bool:
-        return not self.entry.is_folder
 
 
 def _frozen_file(path: str, entry: HdfsEntry, name: str | None, sha256: str | None = None) -> FrozenFile:
@@ -249,16 +235,16 @@ class ObjectFiles:
     def entries(self, folder: str) -> Iterator[FolderEntry]:
         listed = self._store.children(self._key(folder))
         self._listed |= {stored.path: stored for stored in listed.objects}
-        yield from (_InFolder(self._path(key), is_folder=True) for key in listed.folders)
-        yield from (_InFolder(self._path(stored.path), is_folder=False) for stored in listed.objects)
+        yield from (_Entry(self._path(key), is_folder=True) for key in listed.folders)
+        yield from (_Entry(self._path(stored.path), is_folder=False) for stored in listed.objects)
 
     def at(self, path: str) -> Iterator[FolderEntry]:
         key = self._key(path)
         if key and (stored := self._store.find(key)) is not None:
             self._listed[key] = stored
-            yield _InFolder(path, is_folder=False)
+            yield _Entry(path, is_folder=False)
         if self._store.has_folder(key):
-            yield _InFolder(path, is_folder=True)
+            yield _Entry(path, is_folder=True)
 
     def facts(self, path: str, name: str | None = None) -> FrozenFile:
         listed = self._listed.get(self._key(path))
@@ -296,22 +282,6 @@ class ObjectFiles:
     def _sha256(self, stored: StoredObject) -> str:
         with closing(self._store.open(stored.path, stored.etag)) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-@dataclass(frozen=True)
-class _InFolder:
-    path: str
-    is_folder: bool
-
-    @property
-    def name(self) -> str:
-        return self.path.rpartition("/")[2]
-
-    def is_dir(self) -> bool:
-        return self.is_folder
-
-    def is_file(self) -> bool:
-        return not self.is_folder
 
 
 def _frozen_object(path: str, stored: StoredObject, name: str | None, sha256: str | None = None) -> FrozenFile:

@@ -184,12 +184,8 @@ def grown(files: Iterable[Mapping[str, str]], claims: Claims) -> list[tuple[Froz
         for name, path in chunk.items():
             claim = claims_by_name.get(name)
             now = FrozenFile.of(path, name=claim.path if claim else name)
-            is_as_claimed = claim is not None and (claim.size, claim.mtime_ns, claim.ends) == (
-                now.size,
-                now.mtime_ns,
-                now.size,
-            )
-            if claim is None or (claim.ends is not None and not is_as_claimed):
+            unchanged = claim and (claim.size, claim.mtime_ns, claim.ends) == (now.size, now.mtime_ns, now.size)
+            if claim is None or (claim.ends is not None and not unchanged):
                 files_by_name[name] = (now, claim)
     return sorted(files_by_name.values(), key=lambda pair: pair[0])
 

@@ -248,14 +248,11 @@ class Ending:
         if isinstance(self.end, datetime):
             is_over = before.complete or datetime.now(UTC) >= self.end + self.settle
             times = {bounds.topic.name: self._at_time(cluster, bounds, self.end, before) for bounds in undecided}
-            ends_by_topic = {
-                name: {n: offset for n, (offset, is_known) in ends.items() if is_known or is_over}
-                for name, ends in times.items()
-            }
-            by_clock_now = {
-                name: tuple(n for n in ends_by_topic[name] if not ends[n][1]) for name, ends in times.items()
-            }
-            by_clock = {name: numbers for name, numbers in (by_clock | by_clock_now).items() if numbers}
+            ends_by_topic = {}
+            for name, ends in times.items():
+                ends_by_topic[name] = {n: offset for n, (offset, marked) in ends.items() if marked or is_over}
+                by_clock[name] = tuple(n for n in ends_by_topic[name] if not ends[n][1])
+            by_clock = {name: numbers for name, numbers in by_clock.items() if numbers}
         else:
             if isinstance(self.end, Mapping) and not before.complete and (absent := sorted(set(self.end) - set(ids))):
                 raise SourceRefused(
@@ -291,20 +288,14 @@ class Ending:
         name = bounds.topic.name
         before_ends, by_clock = before.offsets.get(name, {}), before.by_clock.get(name, ())
         new_partitions: Collection[int] = bounds.partitions if not before.complete or name not in before.offsets else ()
-        expired = [
-            number
-            for number in by_clock
-            if number in before_ends and before_ends[number] < bounds.partitions[number][0]
-        ]
+        expired = [n for n in by_clock if n in before_ends and before_ends[n] < bounds.partitions[n][0]]
         if expired:
             _log.warning(
                 "%s: records of %s, partitions %s, are gone, and it is unknown whether they came before %s: they "
                 "are considered later",
                 *(cluster.who.name, name, expired, time),
             )
-        numbers = [number for number in new_partitions if number not in before_ends] + [
-            n for n in by_clock if n not in expired
-        ]
+        numbers = [n for n in new_partitions if n not in before_ends] + [n for n in by_clock if n not in expired]
         newest = cluster.ends(name, numbers)
         offsets = cluster.offsets_at(name, numbers, time)
         ends = {
