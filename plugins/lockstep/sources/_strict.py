@@ -148,21 +148,19 @@ class Strict:
 
     def case_of(self, column: Field, read: str, converted: str | None = None) -> str:
         """Return `WHEN mismatch THEN reason ` for one column; empty if there can be no mismatch."""
-        mismatch = self._wrong(column, read, converted)
-        return f"WHEN {mismatch} THEN {self._reason(column, read, converted)} " if mismatch else ""
-
-    def _reason(self, column: Field, read: str, converted: str | None) -> str:
-        mismatch = literal(f"column {column.name} is no {column.type}")
+        if not (mismatch := self._wrong(column, read, converted)):
+            return ""
+        start = f"column {column.name}"
+        reason = literal(f"{start} is no {column.type}")
         if has_decimals(column.type):
-            digits = literal(f"column {column.name} has more digits than {column.type}")
-            text = f"IF(try_cast({read} AS DOUBLE) IS NULL, {mismatch}, {digits})"
-            mismatch = text if decimal_of(column.type) and (self.format == "csv" or self._exact) else digits
+            digits = literal(f"{start} has more digits than {column.type}")
+            is_text = decimal_of(column.type) and (self.format == "csv" or self._exact)
+            reason = f"IF(try_cast({read} AS DOUBLE) IS NULL, {reason}, {digits})" if is_text else digits
         elif TEXT.fullmatch(column.type):
-            mismatch = literal(
-                f"column {column.name} is no {column.type} or has bytes that are no text in the file's encoding"
-            )
-        null = literal(f"column {column.name} is NOT NULL and has no value")
-        return f"IF({read} IS NULL, {null}, {mismatch})" if column.required else mismatch
+            reason = literal(f"{start} is no {column.type} or has bytes that are no text in the file's encoding")
+        if column.required:
+            reason = f"IF({read} IS NULL, {literal(f'{start} is NOT NULL and has no value')}, {reason})"
+        return f"WHEN {mismatch} THEN {reason} "
 
     @property
     def _exact(self) -> bool:

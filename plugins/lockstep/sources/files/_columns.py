@@ -352,7 +352,12 @@ def with_folders(
         return read(reading)
     fields = fields_of(reading.schema or "")
     own = fields if reading.format == "json" else [field for field in fields if field.name not in in_folders]
-    records = read(replace(reading, schema=", ".join(_ddl_of(field, field.name in in_folders) for field in own)))
+    declarations = []
+    for field in own:  # a record needs no value where a folder provides one
+        required = " NOT NULL" if field.required and field.name not in in_folders else ""
+        comment = f" COMMENT {field.comment}" if field.comment else ""
+        declarations.append(f"{quote_name(field.name)} {field.type}{required}{comment}")
+    records = read(replace(reading, schema=", ".join(declarations)))
     values = []
     for field in fields:
         name, value = quote_name(field.name), in_folders.get(field.name)
@@ -360,9 +365,3 @@ def with_folders(
         values.append(f"{value} AS {name}" if value else name)
     marks = [name for name in records.frame.columns if name not in records.columns]
     return replace(records, frame=records.frame.selectExpr(*values, *marks))
-
-
-def _ddl_of(field: Field, in_folders: bool) -> str:
-    """Return the column's declaration, without NOT NULL if a folder provides its value."""
-    required = " NOT NULL" if field.required and not in_folders else ""
-    return f"{quote_name(field.name)} {field.type}{required}{f' COMMENT {field.comment}' if field.comment else ''}"

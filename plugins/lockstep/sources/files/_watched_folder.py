@@ -113,22 +113,19 @@ class Places:
         return f"{root.rstrip('/')}/{name.removeprefix(below)}" if name.startswith(below) else None
 
     def _name_of_folder(self, folder: str) -> str:
+        """Return a folder's name. Raises `SourceRefused` if it is mounted twice, and so has two names without links."""
         real, root = os.path.realpath(folder), self._real_root
-        self._require_one_name(real)
+        facts = os.stat(real)  # noqa: PTH116
+        first_name = self._seen.setdefault((facts.st_dev, facts.st_ino), real)
+        if first_name != real and facts.st_ino:  # some file systems have no inodes
+            raise SourceRefused(
+                f"folders {first_name} and {real} are one folder under two names, by a mount: its files would be read "
+                "twice; have the source's path match only one of them"
+            )
         if real == root:
             return self.root.rstrip("/")
         below = root.rstrip("/") + "/"
         return f"{self.root.rstrip('/')}/{real.removeprefix(below)}" if real.startswith(below) else real
-
-    def _require_one_name(self, folder: str) -> None:
-        """Raise `SourceRefused` for a folder that is mounted twice, and so has two names without any link."""
-        facts = os.stat(folder)  # noqa: PTH116
-        first_name = self._seen.setdefault((facts.st_dev, facts.st_ino), folder)
-        if first_name != folder and facts.st_ino:  # some file systems number nothing
-            raise SourceRefused(
-                f"folders {first_name} and {folder} are one folder under two names, by a mount: its files would be "
-                "read twice; have the source's path match only one of them"
-            )
 
 
 def require_one_name(files: Iterable[FrozenFile], places: Places, everywhere: str) -> None:
@@ -143,7 +140,11 @@ def require_one_name(files: Iterable[FrozenFile], places: Places, everywhere: st
             raise _hard_link(first.path, file.path)
     linked = {file.inode: file for file in files_by_inode.values() if file.links > 1}
     for path in each_file(places.files, everywhere) if linked else ():
-        linked_file = linked.get(_inode(path))
+        try:
+            facts = os.stat(path)  # noqa: PTH116
+        except FileNotFoundError:
+            continue
+        linked_file = linked.get((facts.st_dev, facts.st_ino))
         if linked_file is not None and places.true_name(path) != linked_file.name:
             raise _hard_link(linked_file.path, path)
 
@@ -153,14 +154,6 @@ def _hard_link(path: str, second_path: str) -> SourceRefused:
         f"files {path} and {second_path} are one file under two names, by a hard link: it would be read twice; remove "
         "one of the names, or have the source's path match only one"
     )
-
-
-def _inode(path: str) -> tuple[int, int] | None:
-    try:
-        facts = os.stat(path)  # noqa: PTH116
-    except FileNotFoundError:
-        return None
-    return facts.st_dev, facts.st_ino
 
 
 def _is_same(folder: str, second_folder: str) -> bool:

@@ -63,7 +63,15 @@ class Decoding:
                 f"{where}: {column}_schema goes with {column}='json' or 'avro', or with a function, and only with them"
             )
         if kind == PartEncoding.AVRO:
-            _require_avro(where, column, schema or "")
+            try:
+                avro = json.loads(schema or "")
+            except ValueError as error:
+                raise InvalidPipeline(f"{where}: {column}_schema is no JSON: {error}") from None
+            if isinstance(avro, list):
+                raise InvalidPipeline(
+                    f"{where}: {column}_schema must be one type, not a union: a record without a key or a value has "
+                    "null there"
+                )
         if function and plain_text(schema or "") != schema:
             raise InvalidPipeline(f"{where}: {column}_schema: lengths of a function's texts aren't checked: use STRING")
         if kind == PartEncoding.JSON:
@@ -215,16 +223,6 @@ def reference_of(where: str, part: str, decoder: str | Function) -> str:
             f"{where}: {part} is {reference}, which other processes can't import: give a module's function"
         )
     return reference
-
-
-def _require_avro(where: str, name: str, schema: str) -> None:
-    what = f"{where}: {name}_schema"
-    try:
-        parsed = json.loads(schema)
-    except ValueError as error:
-        raise InvalidPipeline(f"{what} is no JSON: {error}") from None
-    if isinstance(parsed, list):
-        raise InvalidPipeline(f"{what} must be one type, not a union: a record without a key or a value has null there")
 
 
 def _prefix(id: int) -> str:
@@ -395,12 +393,13 @@ class _Renaming:
         type |= {"name": last, "namespace": space}
         if "fields" in type:
             reader_fields = self._reader.types[reader]["fields"] if reader is not None else []
-            type["fields"] = [self._field(field, reader_fields) for field in type["fields"]]
+            read_types = {
+                alias: field["type"] for field in reversed(reader_fields) for alias in field.get("aliases", ())
+            }
+            read_types |= {field["name"]: field["type"] for field in reversed(reader_fields)}
+            type["fields"] = [
+                {key: value for key, value in field.items() if key not in _NOT_READ}
+                | {"type": self.written(field["type"], read_types.get(field["name"]))}
+                for field in type["fields"]
+            ]
         return type
-
-    def _field(self, field: Mapping[str, Json], reader_fields: Sequence[Mapping[str, Json]]) -> Json:
-        name = field["name"]
-        exact = (candidate["type"] for candidate in reader_fields if candidate["name"] == name)
-        alias = (candidate["type"] for candidate in reader_fields if name in candidate.get("aliases", ()))
-        attributes = {key: value for key, value in field.items() if key not in _NOT_READ}
-        return {**attributes, "type": self.written(field["type"], next(exact, next(alias, None)))}

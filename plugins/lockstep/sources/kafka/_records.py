@@ -195,20 +195,16 @@ def confirm_bad(
     records.
     """
     for part, subjects in parts:
-        unknown = _ids(records, part.column) - set(part.writers or {})
+        text, base64 = (f"get_json_object({BAD}, '$.{part.column}{suffix}')" for suffix in ("", "_base64"))
+        data = f"coalesce(unbase64({base64}), encode({text}, 'UTF-8'))"
+        has_prefix = f"hex(substring({data}, 1, 1)) = '00' AND length({data}) >= 5"
+        bad = records.frame.where(f"{BAD} IS NOT NULL AND {records.every_column} AND {has_prefix}")
+        id = f"CAST(conv(hex(substring({data}, 2, 4)), 16, 10) AS BIGINT) AS id"
+        ids = {row.id for row in bad.selectExpr(id).distinct().limit(_MAX_IDS).collect()}
+        unknown = ids - set(part.writers or {})
         if unknown and (late_schemas := registry.find_known(unknown, subjects)):
             raise registry.who.unavailable(
                 f"{registry.who.name}: the schema registry of connection {registry.connection} returned schemas "
                 f"{', '.join(map(str, sorted(late_schemas)))} of {', '.join(subjects)} only after their records were "
                 "read and considered malformed: a node of it, or a cache, was behind; nothing was sealed"
             )
-
-
-def _ids(records: SourceRecords, column: str) -> set[int]:
-    """Return the ids of the schemas that malformed records name."""
-    text, base64 = f"get_json_object({BAD}, '$.{column}')", f"get_json_object({BAD}, '$.{column}_base64')"
-    data = f"coalesce(unbase64({base64}), encode({text}, 'UTF-8'))"
-    has_prefix = f"hex(substring({data}, 1, 1)) = '00' AND length({data}) >= 5"
-    bad = records.frame.where(f"{BAD} IS NOT NULL AND {records.every_column} AND {has_prefix}")
-    id = f"CAST(conv(hex(substring({data}, 2, 4)), 16, 10) AS BIGINT) AS id"
-    return {row.id for row in bad.selectExpr(id).distinct().limit(_MAX_IDS).collect()}
