@@ -341,7 +341,7 @@ class _MariaDbSession:
         return f"SELECT {selected} FROM {self._table} WHERE {self._within(span)}"  # noqa: S608
 
     def reader(self, schema: pa.Schema) -> Callable[[str], Iterator[pa.RecordBatch]]:
-        return SelectOut(self.arguments, schema, shown=rows_shown(), hint=HINT, of_rows=OF_ROWS, servers=SERVERS)
+        return SelectOut(self.arguments, schema, show_values=rows_shown(), hint=HINT, of_rows=OF_ROWS, servers=SERVERS)
 
     def _rows(self, query: str, *parameters: Any) -> list[tuple[Any, ...]]:
         with self.connection.cursor() as cursor:

@@ -275,7 +275,7 @@ class _PostgresSession:
 
     def reader(self, schema: pa.Schema) -> Callable[[str], Iterator[pa.RecordBatch]]:
         dsn, application = complete_dsn(self.connection), self.application[:63]
-        return CopyOut(dsn, application, schema, shown=rows_shown(), hint=HINT, rowless=ROWLESS)
+        return CopyOut(dsn, application, schema, show_values=rows_shown(), hint=HINT, rowless=ROWLESS)
 
     def _rows(self, query: str | sql.Composable, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         with self.connection.cursor() as cursor:
