@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 
 from lockstep.definition.ddl import Field, fields_of, quote_name
-from lockstep.sources._strict import plain_text
+from lockstep.sources._checked_schema import plain_text
 from lockstep.sources.records import BAD, Reading
 
 _NAMED = 3

@@ -22,9 +22,9 @@ from urllib.parse import unquote, urlsplit
 from lockstep.definition.ddl import literal, quote_name
 from lockstep.epoch import Json, Position
 from lockstep.errors import BadRecords
-from lockstep.sources._strict import BAD as BAD
-from lockstep.sources._strict import WHY as WHY
-from lockstep.sources._strict import Strict, has_decimals, strange_decimal, tame_json
+from lockstep.sources._checked_schema import BAD as BAD
+from lockstep.sources._checked_schema import WHY as WHY
+from lockstep.sources._checked_schema import CheckedSchema, costly_decimal, has_decimals, without_costly_decimals
 from lockstep.sources.base import OpenSource
 
 if TYPE_CHECKING:
@@ -143,12 +143,12 @@ class Reading:
             frame = marked_text(reader.load(names), "NOT is_valid_utf8(value)").selectExpr("*", FILE_OF_BAD)
             return SourceRecords(frame, ("value",), marked=True, sizes=listing.sizes)
         self._require_whole_values(spark, names)
-        frame = reader.schema(f"{self.strict.schema}, {BAD} STRING").load(names)
+        frame = reader.schema(f"{self.checked_schema.schema}, {BAD} STRING").load(names)
         columns = tuple(frame.columns)[:-1]
         # a good record for Spark, which doesn't show it
         separator = f", map('sep', {literal(self.separator)})" if self.format == "csv" else ""
         values = f"to_{self.format}(struct({', '.join(map(quote_name, columns))}){separator})"
-        frame = self.strict.marked(frame, values)
+        frame = self.checked_schema.with_marks(frame, values)
         return SourceRecords(
             frame.selectExpr("*", FILE_OF_BAD), columns, marked=True, reading=self, sizes=listing.sizes
         )
@@ -168,13 +168,15 @@ class Reading:
             return None
         self._require_whole_values(spark, names)
         options = self._forced(listing) | {"mode": "FAILFAST"}
-        frame = self.strict.sound(spark.read.format("csv").options(**options).schema(self.strict.schema).load(names))
+        frame = self.checked_schema.failing(
+            spark.read.format("csv").options(**options).schema(self.checked_schema.schema).load(names)
+        )
         return SourceRecords(frame, tuple(frame.columns), sound=True, sizes=listing.sizes)
 
     @cached_property
-    def strict(self) -> Strict:
+    def checked_schema(self) -> CheckedSchema:
         """The check of each column's text."""
-        return Strict(self.schema or "", self.format, self.options)
+        return CheckedSchema(self.schema or "", self.format, self.options)
 
     def option(self, name: str, default: str) -> str:
         """Return an option's value; names are case-insensitive."""
@@ -192,7 +194,7 @@ class Reading:
         Spark treats every character up to U+0020 as blank.
         """
         blank_separator = re.fullmatch(r"([\0- ]|\\[tbfr]|\\u0000)*", self.separator)
-        return self.format == "csv" and (len(self.strict.fields) == 1 or blank_separator is not None)
+        return self.format == "csv" and (len(self.checked_schema.fields) == 1 or blank_separator is not None)
 
     def _require_whole_values(self, spark: SparkSession, names: Sequence[str]) -> None:
         """Raise `BadRecords` for files with rows that Spark's parser would lose or alter silently.
@@ -214,7 +216,7 @@ class Reading:
             closed_array = "from_json(concat('[', value, ',\"end\"]'), 'ARRAY<STRING>')"
             wrong = f"NOT coalesce(size({closed_array}) = 2 AND {closed_array}[1] = 'end', false)"
             wrong = f"{wrong} AND ({array} IS NOT NULL OR {first}.{BAD} IS NULL)"
-            wrong = f"({wrong}) OR {strange_decimal('value', 'value')}" if has_decimals(self.schema or "") else wrong
+            wrong = f"({wrong}) OR {costly_decimal('value', 'value')}" if has_decimals(self.schema or "") else wrong
             what = "has text behind its first JSON value, which multiLine doesn't read, or a number like 1E99999"
             what += ": remove it, or don't set multiLine"
         else:  # parts with odd indexes, from 0, are inside quotes
@@ -243,11 +245,11 @@ class Reading:
         """Return an SQL expression that parses the text column `value` as one record of `schema` with BAD."""
         options = {**self.options, **self._locale, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": BAD}
         pairs = ", ".join(f"{literal(name)}, {literal(option)}" for name, option in options.items())
-        value = tame_json(schema, value, pairs) if self.format == "json" else value
+        value = without_costly_decimals(schema, value, pairs) if self.format == "json" else value
         return f"from_{self.format}({value}, {literal(f'{schema}, {BAD} STRING')}, map({pairs}))"
 
     def _nothing(self, spark: SparkSession) -> SourceRecords:
-        frame = spark.createDataFrame([], self.strict.plain or "value STRING")
+        frame = spark.createDataFrame([], self.checked_schema.plain or "value STRING")
         return SourceRecords(frame, tuple(frame.columns))
 
     def _forced(self, listing: FrozenFiles) -> dict[str, str]:

@@ -21,7 +21,7 @@ from pyarrow import types
 
 from lockstep.definition.ddl import Field, fields_of, literal, plain, quote_name, split, split_nested
 from lockstep.errors import BadRecords
-from lockstep.sources._strict import TEXT, Strict, decimal_of, plain_text
+from lockstep.sources._checked_schema import TEXT, CheckedSchema, decimal_of, plain_text
 from lockstep.sources.files.line_pieces import header_names
 from lockstep.sources.records import BAD, FILE_OF_BAD, WHY, Reading, SourceRecords
 
@@ -148,7 +148,7 @@ def _column(uri: str, field: Field, declared: Sequence[Field], footers: Mapping[
         read = f"{source} {'BIGINT' if file_type in _NANOS else file_type}"
         reason = literal(f"column {field.name} is {file_type} in the file, and has a value that is no {field.type}")
         why = f"WHEN {bad} THEN {reason} " if bad else ""
-    why += Strict("", "parquet").case_of(field, value)
+    why += CheckedSchema("", "parquet").case_of(field, value)
     return _Column(value if value == quoted else f"{value} AS {quoted}", read, why)
 
 

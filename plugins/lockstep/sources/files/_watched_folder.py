@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Places:
+class FileNames:
     """The names of the files below `root`. `former_roots`: earlier names of that folder. `other_roots`: folders of
     earlier epochs that may be another folder."""
 
@@ -47,7 +47,9 @@ class Places:
     _seen: dict[tuple[int, int], str] = field(default_factory=dict, init=False)
 
     @classmethod
-    def of(cls, files: FileSystem, where: str, start: Position | None = None, formerly: Sequence[str] = ()) -> Places:
+    def of(
+        cls, files: FileSystem, where: str, start: Position | None = None, formerly: Sequence[str] = ()
+    ) -> FileNames:
         """Return the names of files of an absolute pattern. `start`: the previous position. `formerly`: the user's
         `formerly`."""
         root = folder_of(where)
@@ -128,7 +130,7 @@ class Places:
         return f"{self.root.rstrip('/')}/{real.removeprefix(below)}" if real.startswith(below) else real
 
 
-def require_one_name(files: Iterable[FrozenFile], places: Places, everywhere: str) -> None:
+def require_one_name(files: Iterable[FrozenFile], file_names: FileNames, everywhere: str) -> None:
     """Raise `SourceRefused` for a hard link: a file with another name among all files of the source.
 
     `everywhere`: the pattern of all its files, which is listed only if one of `files` has several links.
@@ -139,13 +141,13 @@ def require_one_name(files: Iterable[FrozenFile], places: Places, everywhere: st
         if first is not file and (file.links > 1 or file == replace(first, path=file.path)):
             raise _hard_link(first.path, file.path)
     linked = {file.inode: file for file in files_by_inode.values() if file.links > 1}
-    for path in each_file(places.files, everywhere) if linked else ():
+    for path in each_file(file_names.files, everywhere) if linked else ():
         try:
             facts = os.stat(path)  # noqa: PTH116
         except FileNotFoundError:
             continue
         linked_file = linked.get((facts.st_dev, facts.st_ino))
-        if linked_file is not None and places.true_name(path) != linked_file.name:
+        if linked_file is not None and file_names.true_name(path) != linked_file.name:
             raise _hard_link(linked_file.path, path)
 
 
@@ -168,7 +170,7 @@ class WatchedFolder:
     """A folder or pattern, and the limits per epoch."""
 
     where: str
-    places: Places
+    file_names: FileNames
     max_files: int | None = None
     max_bytes: int | None = None
     hash: bool = False
@@ -188,14 +190,14 @@ class WatchedFolder:
                 compared = claimed
         claims = context.claims(compared) if compared else {}
         require_read_to_end(claims)
-        if changed := find_changed_since(self.places.files, claims):
+        if changed := find_changed_since(self.file_names.files, claims):
             _log.warning(
                 "source %s: these files changed after an epoch had read them, and are not read again: %s",
                 context.source,
                 list_some(changed, _SHOWN_CHANGED),
             )
-        self.places.require_not_moved(context, new)
-        unsorted = (self.places.files.facts(path, name) for name, path in new.items())
+        self.file_names.require_not_moved(context, new)
+        unsorted = (self.file_names.files.facts(path, name) for name, path in new.items())
         oldest = sorted(unsorted) if self.max_files is None else heapq.nsmallest(self.max_files, unsorted)
         files: list[FrozenFile] = []
         total = 0
@@ -204,18 +206,18 @@ class WatchedFolder:
             if files and self.max_bytes is not None and total > self.max_bytes:
                 break  # never without any file, or one larger than the limit would block the pipeline
             files.append(file)
-        require_one_name(files, self.places, self.where)
+        require_one_name(files, self.file_names, self.where)
         for number, file in enumerate(files):
             require_readable(file.path)
             if self.hash:
-                files[number] = self.places.files.facts_now(file.path, hashed=True, name=file.name)
+                files[number] = self.file_names.files.facts_now(file.path, hashed=True, name=file.name)
         return files
 
     def _sift(self, context: SourceContext, paths: list[str], new: dict[str, str]) -> set[str]:
         """Add unclaimed files to `new`, path by name, each once. Returns the claimed names."""
-        names = {path: self.places.name(path) for path in paths}
+        names = {path: self.file_names.name(path) for path in paths}
         claimed = self._claimed(context, names)
-        unclaimed = {path: self.places.true_name(path) for path, name in names.items() if name not in claimed}
+        unclaimed = {path: self.file_names.true_name(path) for path, name in names.items() if name not in claimed}
         claimed |= self._claimed(context, {path: name for path, name in unclaimed.items() if name != names[path]})
         for path, name in unclaimed.items():
             if name not in claimed:
@@ -227,8 +229,8 @@ class WatchedFolder:
         names_by_alias = dict(names)
         for name in names.values():
             names_by_alias[name] = name
-            if self.places.former_roots:
-                names_by_alias |= dict.fromkeys(self.places.former(name), name)
+            if self.file_names.former_roots:
+                names_by_alias |= dict.fromkeys(self.file_names.former(name), name)
         return {names_by_alias[alias] for alias in context.claimed(list(names_by_alias))} if names_by_alias else set()
 
     def new_lines(self, context: SourceContext) -> list[FileRange]:
@@ -253,7 +255,7 @@ class WatchedFolder:
             if len(ranges) == self.max_files:
                 break
         require_apart(ranges)
-        require_one_name(files, self.places, self.where)
+        require_one_name(files, self.file_names, self.where)
         new = [file_range for file_range in ranges if file_range.head is not None and file_range.starts == 0]
         names = context.claimed_by_head({file_range.head for file_range in new if file_range.head}) if new else set()
         claims = list(context.claims(names).values()) if names else []
@@ -263,18 +265,18 @@ class WatchedFolder:
 
     def _grown(self, context: SourceContext) -> list[tuple[FrozenFile, Claim | None]]:
         def claims(names: Iterable[str]) -> Mapping[str, Claim]:
-            names_by_alias = {alias: name for name in names for alias in (name, *self.places.former(name))}
+            names_by_alias = {alias: name for name in names for alias in (name, *self.file_names.former(name))}
             claims_by_alias = context.claims(list(names_by_alias))
             by_end = sorted(claims_by_alias.items(), key=lambda pair: pair[1].ends or 0)
             return {names_by_alias[alias]: claim for alias, claim in by_end}
 
-        chunks = ({self.places.true_name(path): path for path in chunk} for chunk in self._chunks())
+        chunks = ({self.file_names.true_name(path): path for path in chunk} for chunk in self._chunks())
         files = grown(chunks, claims)
-        self.places.require_not_moved(context, {now.name: now.path for now, claim in files if claim is None})
+        self.file_names.require_not_moved(context, {now.name: now.path for now, claim in files if claim is None})
         return files
 
     def _chunks(self) -> Iterator[list[str]]:
-        files = each_file(self.places.files, self.where)
+        files = each_file(self.file_names.files, self.where)
         while chunk := list(islice(files, CHUNK)):
             try:
                 "\n".join(chunk).encode()  # plans and the ledger are UTF-8
@@ -293,9 +295,9 @@ def find_late(files: FileSystem, end: Position, claimed: Callable[[Iterable[str]
     if not isinstance(where := end.get(EXPECTS), str):
         return []
     roots = end.get(ROOTS)
-    places = Places(files, roots[-1]) if roots else Places.of(files, where)
+    file_names = FileNames(files, roots[-1]) if roots else FileNames.of(files, where)
     try:
-        paths_by_name = places.files_at(where)
+        paths_by_name = file_names.files_at(where)
     except OSError as error:
         return [f"{where} (can't be listed: {error.strerror})"]
     claimed_names = claimed({*paths_by_name, *paths_by_name.values()}) if paths_by_name else set()

@@ -45,8 +45,8 @@ class FileSystem(Protocol):
     A missing path is treated as empty. A path that can't be examined raises OSError, as it may contain anything.
     """
 
-    #: whether a file or folder may have several names, by links and mounts; `Places` then resolves its true name with
-    #: `os`. Elsewhere a file's path is its name
+    #: whether a file or folder may have several names, by links and mounts, which `FileNames` resolves with `os`;
+    #: elsewhere a file's path is its name
     has_links: bool
     parallel_calls: int  #: how many calls of `facts_now` run in parallel; each may be a request
 

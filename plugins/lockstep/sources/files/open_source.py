@@ -21,7 +21,7 @@ from lockstep.sources.files._lines import has_header, read_ranges
 from lockstep.sources.files._watched_folder import (
     EXPECTS,
     ROOTS,
-    Places,
+    FileNames,
     WatchedFolder,
     find_changed,
     find_late,
@@ -98,7 +98,7 @@ class OpenFileSource(OpenRecordSource):
                 f"{at(pattern)}: put %z into the path, or name the files by UTC without timezone="
             )
         expected, everywhere = at(pattern), at(pattern_of_all(path))
-        names = Places.of(self._file_system, everywhere)
+        names = FileNames.of(self._file_system, everywhere)
         paths_by_name = names.files_at(expected)
         if not paths_by_name and self._source.missing == "error":
             # `where` needs the options of a store's path
@@ -116,7 +116,7 @@ class OpenFileSource(OpenRecordSource):
     def _watched(self, start: Position | None) -> Position:
         source, where = self._source, self._file_system.place(pattern_of(self._source.path))
         formerly = [file_system_of(folder).place(folder) for folder in source.formerly]
-        names = Places.of(self._file_system, where, start, formerly)
+        names = FileNames.of(self._file_system, where, start, formerly)
         caps = source.max_files_per_epoch, source.max_bytes_per_epoch
         folder = WatchedFolder(where, names, *caps, source.hash, has_header(source.reading))
         files: Sequence[FrozenFile | FileRange] = ()

@@ -155,7 +155,7 @@ class FileSource(Source):
                 f"source {self.path!r}: with multiLine, escape must be the quote, or rows could be lost"
             )
         if reading.marks:
-            _ = reading.strict.schema  # refuses unsupported types here, not in Spark's job
+            _ = reading.checked_schema.schema  # refuses unsupported types here, not in Spark's job
 
     @property
     def reading(self) -> Reading:

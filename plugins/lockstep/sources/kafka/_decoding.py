@@ -13,7 +13,7 @@ from typing import Any
 from lockstep.definition.ddl import literal
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline
-from lockstep.sources._strict import Strict, has_more_json, plain_text, tame_json
+from lockstep.sources._checked_schema import CheckedSchema, loses_json, plain_text, without_costly_decimals
 from lockstep.sources.records import BAD, JSON_LOCALE
 
 #: The hash of the bytes is appended to them and decoded as one more field. A decoder that doesn't find it has read too
@@ -75,7 +75,7 @@ class Decoding:
         if function and plain_text(schema or "") != schema:
             raise InvalidPipeline(f"{where}: {column}_schema: lengths of a function's texts aren't checked: use STRING")
         if kind == PartEncoding.JSON:
-            _ = Strict(schema or "", "json").schema  # refuses unsupported types here, not in Spark's job
+            _ = CheckedSchema(schema or "", "json").schema  # refuses unsupported types here, not in Spark's job
         return cls(column, PartEncoding(kind), schema or "", function)
 
     @property
@@ -104,8 +104,8 @@ class Decoding:
             case PartEncoding.JSON:
                 options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": BAD, **JSON_LOCALE}
                 pairs = ", ".join(literal(text) for pair in options.items() for text in pair)
-                text = tame_json(self._strict.schema, self._text, pairs)
-                return f"from_json({text}, {literal(f'{self._strict.schema}, {BAD} STRING')}, map({pairs}))"
+                text = without_costly_decimals(self._checked_schema.schema, self._text, pairs)
+                return f"from_json({text}, {literal(f'{self._checked_schema.schema}, {BAD} STRING')}, map({pairs}))"
             case PartEncoding.AVRO if self.writers is None:
                 ended = f"concat({self.column}, unhex({self._hash}))"
                 return f"from_avro({ended}, {literal(_ended(self.schema))}, map('mode', 'PERMISSIVE'))"
@@ -123,9 +123,9 @@ class Decoding:
             case PartEncoding.STRING:
                 return self._is_no_text
             case PartEncoding.JSON:  # its parser replaces what isn't UTF-8
-                more = f"({self.column} IS NOT NULL AND {has_more_json(self._text)})"
+                more = f"({self.column} IS NOT NULL AND {loses_json(self._text)})"
                 wrong = f"{decoded}.{BAD} IS NOT NULL OR {failed} OR {self._is_no_text} OR {more}"
-                return f"({wrong} OR {self._strict.changed(decoded)})"
+                return f"({wrong} OR {self._checked_schema.mismatch(decoded)})"
             case PartEncoding.AVRO:
                 matches, text = f"{decoded}.{_END} = unhex({self._hash})", f"to_json({decoded})"
                 if (widened := _widened(self.schema)) != json.loads(self.schema):
@@ -182,11 +182,11 @@ class Decoding:
 
     def cast_sql(self, decoded: str) -> str:
         """Return the decoded part with the types of the schema."""
-        return self._strict.fitted(decoded) if self.encoding is PartEncoding.JSON else decoded
+        return self._checked_schema.to_declared(decoded) if self.encoding is PartEncoding.JSON else decoded
 
     @cached_property
-    def _strict(self) -> Strict:
-        return Strict(self.schema, "json", line=self._text)
+    def _checked_schema(self) -> CheckedSchema:
+        return CheckedSchema(self.schema, "json", line=self._text)
 
     @property
     def wrapper_field(self) -> str | None:

@@ -37,8 +37,8 @@ SETTINGS = """
 class CopyOut:
     """Runs one query at a time on a worker.
 
-    `dsn`: complete, with the password. `show_values`: errors may quote values; otherwise they contain `hint`. `rowless`:
-    classes of the server's errors that never quote values.
+    `dsn`: complete, with the password. `show_values`: errors may quote values; otherwise they contain `hint`.
+    `rowless`: classes of the server's errors that never quote values.
     """
 
     dsn: str = field(repr=False)

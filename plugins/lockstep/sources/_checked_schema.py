@@ -2,8 +2,7 @@
 
 Spark's parsers guess: `10:30:00` is read as a time of today, `20260105` as a day in the year 57440, `1,50` as 150.00,
 `1e400` as infinity, and digits beyond a decimal's scale are rounded. So columns of such types are read as text, JSON
-numbers as a wider type, and converted by one table of expressions, `Strict._leaf`. Types that it doesn't contain are
-refused.
+numbers as a wider type, and converted by one table of expressions, `CheckedSchema._leaf`. Other types are refused.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ class _Leaf:
 
 
 @dataclass(frozen=True)
-class Strict:
+class CheckedSchema:
     """The schema of CSV or JSON records. `options`: the reader's. `line`: SQL of the whole JSON record, if
     available."""
 
@@ -91,7 +90,7 @@ class Strict:
         """The declared DDL, with STRING for types that Spark's data frames lack."""
         return ", ".join(f"{quote_name(column.name)} {plain_text(column.type)}" for column in self.fields)
 
-    def fitted(self, row: str) -> str:
+    def to_declared(self, row: str) -> str:
         """Return SQL that converts a struct, read by `schema` with BAD behind its fields, to the declared types."""
         if not any(map(self._converts, self.fields)):
             return row
@@ -100,12 +99,12 @@ class Strict:
         )
         return f"IF({row} IS NULL, NULL, named_struct({members}'{BAD}', {row}.{BAD}))"
 
-    def changed(self, row: str) -> str:
+    def mismatch(self, row: str) -> str:
         """Return a condition that some value of such a struct differs from its text."""
-        mismatches = (self._wrong(column, _member(row, column), None) for column in self.fields)
+        mismatches = (self._mismatch(column, _member(row, column), None) for column in self.fields)
         return f"({row} IS NOT NULL AND ({' OR '.join(filter(None, mismatches)) or 'false'}))"
 
-    def marked(self, frame: DataFrame, record: str, *columns: str) -> DataFrame:
+    def with_marks(self, frame: DataFrame, record: str, *columns: str) -> DataFrame:
         """Return a frame that was read by `schema`, with declared types, BAD, WHY and `columns`.
 
         `record`: SQL for the content of BAD where a value differs from its text.
@@ -114,7 +113,7 @@ class Strict:
         bad = f"CASE WHEN {WHY} IS NOT NULL THEN {record} ELSE {BAD} END AS {BAD}"
         return frame.selectExpr(*self._declared, bad, WHY, *columns)
 
-    def sound(self, frame: DataFrame) -> DataFrame:
+    def failing(self, frame: DataFrame) -> DataFrame:
         """Return a frame that was read without BAD, with declared types. The job fails where a value differs from its
         text."""
         frame = self._converted(frame).selectExpr("*", f"{self._why} AS {WHY}")
@@ -148,7 +147,7 @@ class Strict:
 
     def case_of(self, column: Field, read: str, converted: str | None = None) -> str:
         """Return `WHEN mismatch THEN reason ` for one column; empty if there can be no mismatch."""
-        if not (mismatch := self._wrong(column, read, converted)):
+        if not (mismatch := self._mismatch(column, read, converted)):
             return ""
         start = f"column {column.name}"
         reason = literal(f"{start} is no {column.type}")
@@ -215,7 +214,7 @@ class Strict:
                 return f"IF({read} IS NULL, NULL, named_struct({members}))"
         return self._leaf(column).convert(read)
 
-    def _wrong(self, column: Field, read: str, converted: str | None, depth: int = 0) -> str:
+    def _mismatch(self, column: Field, read: str, converted: str | None, depth: int = 0) -> str:
         """Return a condition, never null, that a value differs from what was read; empty if it can't."""
         v, mismatch = f"w{depth}", ""
         match split_nested(column.type):
@@ -225,11 +224,11 @@ class Strict:
                 checks += [leaf.fits(read, value)] if leaf.fits else []
                 mismatch = f"({read} IS NOT NULL AND NOT coalesce({' AND '.join(checks)}, false))" if checks else ""
             case ("STRUCT", inner):
-                parts = (self._wrong(member, _member(read, member), None, depth) for member in fields_of(inner))
+                parts = (self._mismatch(member, _member(read, member), None, depth) for member in fields_of(inner))
                 any_member = " OR ".join(filter(None, parts))
                 mismatch = f"({read} IS NOT NULL AND ({any_member}))" if any_member else ""
             case (kind, inner):
-                any_value = self._wrong(
+                any_value = self._mismatch(
                     _inner(column, inner if kind == "ARRAY" else inner.partition(",")[2]), v, None, depth + 1
                 )
                 values = read if kind == "ARRAY" else f"map_values({read})"
@@ -411,13 +410,13 @@ _EXPONENT = "[0-9.][eE][-+]?[0-9]{5}"
 _QUOTED = rf'"[-+0-9.eE\u2019]*([eE][-+]?[0-9]{{5}}|\u2019)[-+0-9.eE\u2019]*{chr(92) * 4}?"'
 
 
-def strange_decimal(text: str, quoted: str) -> str:
+def costly_decimal(text: str, quoted: str) -> str:
     """Return a condition that `text` has such a number outside quotes, or `quoted` inside quotes."""
     outside = rf"""regexp_replace({text}, '"[^"{chr(92) * 4}]*+({chr(92) * 4}.[^"{chr(92) * 4}]*+)*+"', '')"""
     return f"({outside} RLIKE '{_EXPONENT}' OR {quoted} RLIKE '{_QUOTED}')"
 
 
-def tame_json(schema: str, text: str, options: str) -> str:
+def without_costly_decimals(schema: str, text: str, options: str) -> str:
     """Return a JSON record's text, made malformed where `schema` has decimals and a number would take minutes to
     parse."""
     names = [f"{quote_name(column.name)} STRING, " for column in fields_of(schema) if has_decimals(column.type)]
@@ -425,7 +424,7 @@ def tame_json(schema: str, text: str, options: str) -> str:
         return text
     # parse the decimals by name, as other texts may look like such numbers; only in lines that may contain some
     parsed = f"from_json({text}, {literal(''.join(names) + BAD + ' STRING')}, map({options}))"
-    strange = f"{parsed}.{BAD} IS NOT NULL OR {strange_decimal(text, f'to_json({parsed})')}"
+    strange = f"{parsed}.{BAD} IS NOT NULL OR {costly_decimal(text, f'to_json({parsed})')}"
     may = f"contains({text}, '\u2019') OR contains({text}, '{chr(92) * 2}u') OR {text} RLIKE '[eE][-+]?[0-9]{{5}}'"
     return f"IF(IF({may}, {strange}, false), '{{', {text})"
 
@@ -435,7 +434,7 @@ def has_decimals(ddl: str) -> bool:
     return re.search(r"\b(DECIMAL|DEC|NUMERIC)\b", ddl, re.IGNORECASE) is not None
 
 
-def has_more_json(text: str) -> str:
+def loses_json(text: str) -> str:
     """Return a condition that Spark's JSON parser would ignore or alter part of `text`.
 
     That is text behind the object, half a surrogate pair written as an escape, which becomes `?`, or a repeated key.
