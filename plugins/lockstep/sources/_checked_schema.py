@@ -68,8 +68,7 @@ class _Leaf:
 
 @dataclass(frozen=True)
 class CheckedSchema:
-    """The schema of CSV or JSON records. `options`: the reader's. `line`: SQL of the whole JSON record, if
-    available."""
+    """The schema of CSV or JSON records. `options`: the reader's. `line`: SQL of a whole JSON record, if known."""
 
     ddl: str
     format: str
@@ -114,8 +113,7 @@ class CheckedSchema:
         return frame.selectExpr(*self._declared, bad, WHY, *columns)
 
     def failing(self, frame: DataFrame) -> DataFrame:
-        """Return a frame that was read without BAD, with declared types. The job fails where a value differs from its
-        text."""
+        """Convert a frame that was read without BAD. The job fails where a value differs from its text."""
         frame = self._converted(frame).selectExpr("*", f"{self._why} AS {WHY}")
         fails = f"CASE WHEN {WHY} IS NULL THEN true ELSE raise_error(concat('MALFORMED_RECORD: ', {WHY})) END"
         return frame.where(f"CAST({fails} AS BOOLEAN)").selectExpr(*self._declared)
@@ -163,8 +161,7 @@ class CheckedSchema:
 
     @property
     def _exact(self) -> bool:
-        """True if Spark returns JSON numbers as written: not with `from_json`, nor with `multiLine` on compressed
-        files."""
+        """True if Spark returns JSON numbers as written: not with `from_json`, nor reliably with `multiLine`."""
         options = {name.lower(): value.lower() for name, value in self.options.items()}
         return self.line == "''" and options.get("multiline") != "true"
 
@@ -417,8 +414,7 @@ def costly_decimal(text: str, quoted: str) -> str:
 
 
 def without_costly_decimals(schema: str, text: str, options: str) -> str:
-    """Return a JSON record's text, made malformed where `schema` has decimals and a number would take minutes to
-    parse."""
+    """Return a JSON record's text, made malformed if `schema` has decimals and a number is costly."""
     names = [f"{quote_name(column.name)} STRING, " for column in fields_of(schema) if has_decimals(column.type)]
     if not names:
         return text

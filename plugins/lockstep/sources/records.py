@@ -133,8 +133,7 @@ class Reading:
         return self.format in ("csv", "json")
 
     def read(self, spark: SparkSession, listing: FrozenFiles) -> SourceRecords:
-        """Return exactly the records of files that aren't Parquet; an empty frame with the schema if there are no
-        files."""
+        """Return exactly the records of files that aren't Parquet; without files an empty frame with the schema."""
         names = listing.paths
         if not names:
             return self._nothing(spark)

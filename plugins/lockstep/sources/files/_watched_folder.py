@@ -50,8 +50,7 @@ class FileNames:
     def of(
         cls, files: FileSystem, where: str, start: Position | None = None, formerly: Sequence[str] = ()
     ) -> FileNames:
-        """Return the names of files of an absolute pattern. `start`: the previous position. `formerly`: the user's
-        `formerly`."""
+        """Build the names for an absolute pattern. `start`: the previous position, `formerly`: the source's."""
         root = folder_of(where)
         roots = [folder for folder in start[ROOTS] if folder != root] if start else []
         former = [folder for folder in roots if _is_same(folder, root)]
@@ -290,8 +289,7 @@ class WatchedFolder:
 
 
 def find_late(files: FileSystem, end: Position, claimed: Callable[[Iterable[str]], set[str]]) -> list[str]:
-    """Return paths that match the interval's pattern and that no epoch claims. A folder that can't be listed is
-    reported."""
+    """Return unclaimed paths that match the interval's pattern; if a folder can't be listed, a text that says so."""
     if not isinstance(where := end.get(EXPECTS), str):
         return []
     roots = end.get(ROOTS)

@@ -140,8 +140,7 @@ class HdfsFiles:
     parallel_calls = 8
 
     def __init__(self, uri: str) -> None:
-        """Check a source's path. Raises `StoreRefused`. Only `place` resolves the cluster of `hdfs:///`, at
-        planning."""
+        """Check a source's path. Raises `StoreRefused`. Only `place` resolves the cluster of `hdfs:///`."""
         HdfsAddress.require(uri)
         self._listed: dict[str, HdfsEntry] = {}
         self._clusters: dict[str, HdfsFileSystem] = {}

@@ -39,8 +39,7 @@ class Header:
 
 
 def tasks_of(ranges: Iterable[tuple[str, int, int]], size: int = _PIECE) -> list[list[Piece]]:
-    """Cut ranges (path, from, to) into pieces of at most `size` bytes, and group these into tasks of about that
-    size."""
+    """Cut ranges (path, from, to) into pieces of at most `size` bytes, grouped into tasks of about that size."""
     tasks: list[list[Piece]] = []
     room = 0
     for path, starts, ends in ranges:

@@ -239,8 +239,7 @@ def _files(end: Position) -> list[FrozenFile | FileRange]:
 
 
 class OpenFileSnapshot(OpenFileSource):
-    """All files that exist, claimed by no epoch. A change within an epoch is `SourceChanged`, as for any frozen
-    file."""
+    """All files that exist, claimed by no epoch. A change within an epoch is still `SourceChanged`."""
 
     def __init__(self, source: FileSource, context: SourceContext) -> None:
         unclaimed = replace(

@@ -235,8 +235,7 @@ def _is_record(schema: Any) -> bool:
 
 
 def _widened(schema: str) -> Any:
-    """Return the schema with wide decimals of more than 18 digits: for others Spark ignores all but the last 64
-    bits."""
+    """Return the schema with wide decimals of more than 18 digits: of others Spark keeps the last 64 bits only."""
 
     def widen(type: dict[str, Any]) -> dict[str, Any]:
         size = type.get("size", 16)  # bytes of a fixed type; eight hold 18 digits

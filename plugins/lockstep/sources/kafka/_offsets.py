@@ -110,8 +110,7 @@ def group_range(
 
 
 def warn_of_members(cluster: Cluster, group: str) -> None:
-    """Warn that active consumers of the group also process records that are read here: only users know if that's
-    meant."""
+    """Warn about active consumers of the group, which also process the records that are read here."""
     if members := cluster.members(group):
         _log.warning(
             "%s: group %s has %d members: records behind the offsets that are read from it now are "
@@ -283,8 +282,7 @@ class Ending:
     def _at_time(
         self, cluster: Cluster, bounds: TopicBounds, time: datetime, before: Bound
     ) -> dict[int, tuple[int, bool]]:
-        """Return for each partition the offset of the first record at or after `time`, True; or its present end,
-        False."""
+        """Return by partition the first record's offset at or after `time`, True; or its present end, False."""
         name = bounds.topic.name
         before_ends, by_clock = before.offsets.get(name, {}), before.by_clock.get(name, ())
         new_partitions: Collection[int] = bounds.partitions if not before.complete or name not in before.offsets else ()

@@ -187,8 +187,7 @@ def require_whole(cluster: Cluster, range: TopicRange, bounds: TopicBounds) -> N
 
 
 def _cuts(cluster: Cluster, range: TopicRange, bounds: TopicBounds) -> dict[int, Cut]:
-    """Return the partitions that were truncated below the range's end. Only those with another leader epoch are
-    queried."""
+    """Return the partitions that were truncated below the range's end. Queries those with another leader epoch."""
     if range.id != bounds.topic.id:
         return {}
     places = {

@@ -185,8 +185,7 @@ def warn_unindexed(cursor: Cursor, where: str, oid: int, kind: str, column: str)
 
 @dataclass(frozen=True)
 class CommitOrder:
-    """Orders rows by the number of the inserting transaction: [after, upto). Those below pg_snapshot_xmin have
-    ended."""
+    """Orders rows by the inserting transaction's number: [after, upto). All below pg_snapshot_xmin have ended."""
 
     where: str
     column: str
