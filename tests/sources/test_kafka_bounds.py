@@ -309,7 +309,7 @@ def test_the_end_of_a_topic_isnt_that_of_another_one_of_its_name(topics: Topics)
     first = source.latest(None, None)
     _make_anew(topics, topic)
     topics.send(topic, 0, range(9))
-    with pytest.raises(TopicRecreated, match=f"{topic} was deleted and made anew"):
+    with pytest.raises(TopicRecreated, match=f"{topic} was deleted and recreated"):
         source.latest(first, None)
     accepting = topics.source(topic, end="latest", accept_loss=topic)
     second = accepting.latest(first, None)

@@ -90,7 +90,7 @@ class CheckedSchema:
         return ", ".join(f"{quote_name(column.name)} {plain_text(column.type)}" for column in self.fields)
 
     def to_declared(self, row: str) -> str:
-        """Return SQL that converts a struct, read by `schema` with BAD behind its fields, to the declared types."""
+        """Return SQL that converts a struct, read by `schema` with BAD after its fields, to the declared types."""
         if not any(map(self._converts, self.fields)):
             return row
         members = "".join(
@@ -297,7 +297,7 @@ class CheckedSchema:
             )
         shape = _DATE + _CLOCK % (_ZONE if kind == "TIMESTAMP" else "")
         number, complete = "", "{0}"
-        if kind == "TIMESTAMP":  # Spark takes no zone behind minutes
+        if kind == "TIMESTAMP":  # Spark accepts no zone after minutes
             complete = (
                 "IF(substr({0}, 17, 1) IN ('Z', '+', '-'), concat(substr({0}, 1, 16), ':00', substr({0}, 17)), {0})"
             )
@@ -433,8 +433,8 @@ def has_decimals(ddl: str) -> bool:
 def loses_json(text: str) -> str:
     """Return a condition that Spark's JSON parser would ignore or alter part of `text`.
 
-    That is text behind the object, half a surrogate pair written as an escape, which becomes `?`, or a repeated key.
-    If the first closing brace is the last character, nothing is behind the object; only other texts are parsed
+    That is text after the object, half a surrogate pair written as an escape, which becomes `?`, or a repeated key.
+    If the first closing brace is the last character, nothing follows the object; only other texts are parsed
     again.
     """
     closed = f"coalesce(locate('}}', {text}) = length({text}), false)"

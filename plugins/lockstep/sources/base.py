@@ -255,7 +255,7 @@ class Source(ABC):
 
     def why_no_snapshot(self) -> str | None:
         """Return why each epoch can't read this source completely, as `Snapshot` does; None if `open_snapshot` can."""
-        return "it has no way to read all that is there at once and to notice what changes of it (`open_snapshot`)"
+        return "it has no way to read everything at once and to detect changes (`open_snapshot`)"
 
     def open_snapshot(self, context: SourceContext) -> OpenSource:
         """Return the source opened for a `Snapshot`: like `open`, but each epoch reads everything.

@@ -30,7 +30,7 @@ from lockstep.sources.base import OpenSource
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
-FILE = "_lockstep_file"  #: URI of the file that a malformed record stands in, else null
+FILE = "_lockstep_file"  #: URI of the file of a malformed record, else null
 #: Not `_metadata.file_path`: Spark would build all of `_metadata` for each row, even if FILE isn't used.
 FILE_OF_BAD = f"CASE WHEN {BAD} IS NOT NULL THEN input_file_name() END AS {FILE}"
 
@@ -198,7 +198,7 @@ class Reading:
     def _require_whole_values(self, spark: SparkSession, names: Sequence[str]) -> None:
         """Raise `BadRecords` for files with rows that Spark's parser would lose or alter silently.
 
-        With `multiLine` these are: text behind the first JSON value, an odd number of CSV quotes, and line ends inside
+        With `multiLine` these are: text after the first JSON value, an odd number of CSV quotes, and line ends inside
         CSV values that would be changed. Without it: blank rows of CSV.
         """
         multi_line = self.option("multiline", "false").lower() == "true"
@@ -216,7 +216,7 @@ class Reading:
             wrong = f"NOT coalesce(size({closed_array}) = 2 AND {closed_array}[1] = 'end', false)"
             wrong = f"{wrong} AND ({array} IS NOT NULL OR {first}.{BAD} IS NULL)"
             wrong = f"({wrong}) OR {costly_decimal('value', 'value')}" if has_decimals(self.schema or "") else wrong
-            what = "has text behind its first JSON value, which multiLine doesn't read, or a number like 1E99999"
+            what = "has text after its first JSON value, which multiLine doesn't read, or a number like 1E99999"
             what += ": remove it, or don't set multiLine"
         else:  # parts with odd indexes, from 0, are inside quotes
             end, sep = "regexp_extract(value, '\\r\\n|\\r|\\n', 0)", literal(self.separator.replace("\\t", "\t"))
@@ -228,9 +228,7 @@ class Reading:
             parts = f"split(value, {literal(quote)})"
             any = f"exists(transform(parts, (part, i) -> {faulty_part}), w -> w)"
             wrong = f"exists(array({parts}), parts -> size(parts) % 2 = 0 OR {any})"
-            what = (
-                "has an odd number of quotes, one in a value that isn't doubled, or CRLF or CR in a value and behind "
-            )
+            what = "has an odd number of quotes, one in a value that isn't doubled, or CRLF or CR in a value and after "
             what += "lines, which multiLine changes: double the quotes in values, end lines with LF"
         files = spark.read.format("text").option("wholetext", str(multi_line)).load(list(names))
         files = files.selectExpr("trim(LEADING '\ufeff' FROM value) AS value")

@@ -55,7 +55,7 @@ def read_ranges(spark: SparkSession, reading: Reading, ranges: Sequence[FileRang
         record, f"{VALUE} AS {_LINE}", f"{FILE_OF_LINE} AS {_PATH}"
     )
     frame = checked_schema.with_marks(parsed.selectExpr(f"{_ROW}.*", _LINE, _PATH), _LINE, _LINE, _PATH)
-    if reading.format == "json":  # the parser ignores text behind the first object
+    if reading.format == "json":  # the parser ignores text after the first object
         more = f"{BAD} IS NULL AND {loses_json(_LINE)}"
         columns = (quote_name(name) for name in no_records.columns)
         frame = frame.selectExpr(

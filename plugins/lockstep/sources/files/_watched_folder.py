@@ -233,7 +233,7 @@ class WatchedFolder:
         return {names_by_alias[alias] for alias in context.claimed(list(names_by_alias))} if names_by_alias else set()
 
     def new_lines(self, context: SourceContext) -> list[FileRange]:
-        """Return the complete lines behind the claims of the files that have grown, within the limits.
+        """Return the complete lines after the claims of the files that have grown, within the limits.
 
         Raises `SourceChanged` for a file that isn't the claimed one, has two names, or has moved.
         """

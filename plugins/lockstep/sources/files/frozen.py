@@ -1,6 +1,6 @@
 """Files, and ranges of growing files, as a plan freezes them.
 
-Of a growing file an epoch takes the complete lines behind those of earlier epochs. They are frozen as a range of bytes
+An epoch reads the complete lines of a growing file after those of earlier epochs. They are frozen as a range of bytes
 with a digest of the file's first bytes and of the bytes before the range's end, which differs once the file is
 truncated, rotated or replaced.
 """
@@ -162,7 +162,7 @@ class FileRange:
         return Claim(self.name, self.starts, self.ends, self.size, self.mtime_ns, self.digest, self.head)
 
     def check(self) -> None:
-        """Raise `SourceChanged` if the range can't be read as it was; bytes behind it don't matter."""
+        """Raise `SourceChanged` if the range can't be read as it was; bytes after it don't matter."""
         try:
             file = _opened(self.path)
         except SourceNotReady as error:
@@ -191,7 +191,7 @@ def grown(files: Iterable[Mapping[str, str]], claims: Claims) -> list[tuple[Froz
 
 
 def next_range(now: FrozenFile, claim: Claim | None, limit: int | None, *, hashed: bool = False) -> FileRange | None:
-    """Return the complete lines behind `claim`, about `limit` bytes but at least one line; None if there is none.
+    """Return the complete lines after `claim`, about `limit` bytes but at least one line; None if there is none.
 
     Raises `SourceChanged` if the file isn't the claimed one, `SourceNotReady` if it can't be read.
     """
@@ -284,7 +284,7 @@ def _require_same(file: BinaryIO, claim: Claim, path: str) -> None:
         return
     raise SourceChanged(
         f"growing file {path} was taken up to byte {upto} and now {problem}; nothing of it is read again. Move it "
-        "away to continue without it, or give it a name that no file had before to have it read from its start"
+        "away to continue without it, or give it an unused name to have it read from its start"
     )
 
 
@@ -311,7 +311,7 @@ def _sha256_of_range(file: BinaryIO, starts: int, ends: int) -> str:
 
 
 def _end_of_lines(file: BinaryIO, starts: int, size: int, limit: int | None) -> int | None:
-    """Return the offset behind the last newline of [starts, size), within `limit` bytes if there is one."""
+    """Return the offset after the last newline of [starts, size), within `limit` bytes if there is one."""
     end = upto = size if limit is None else min(size, starts + limit)
     while end > starts:  # backwards by blocks
         start = max(starts, end - _BLOCK)

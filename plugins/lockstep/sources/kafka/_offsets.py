@@ -86,7 +86,7 @@ def first_offsets(cluster: Cluster, bounds: TopicBounds, start: Start) -> dict[i
 def group_range(
     cluster: Cluster, bounds: TopicBounds, group: str, offset_reset: str, *, accept_loss: bool
 ) -> TopicRange:
-    """Return the committed offsets of a consumer group as the empty range behind them. Read once, by the first epoch.
+    """Return the committed offsets of a consumer group as an empty range that ends there. Read once, by the first epoch.
 
     Raises `SourceRefused` for partitions without an offset, unless `offset_reset` says where they start, and as
     `first_offsets`. Raises `SourceUnavailable` if the group's offsets are in an open transaction.
@@ -113,7 +113,7 @@ def warn_of_members(cluster: Cluster, group: str) -> None:
     """Warn about active consumers of the group, which also process the records that are read here."""
     if members := cluster.members(group):
         _log.warning(
-            "%s: group %s has %d members: records behind the offsets that are read from it now are "
+            "%s: group %s has %d members: records after the offsets that are read from it now are "
             "processed by them as well. Stop them before the first epoch if that isn't intended",
             *(cluster.who.name, group, members),
         )
@@ -149,7 +149,7 @@ def check_end(where: str, end: End | None, topics: Collection[str], *, by_interv
 
 @dataclass(frozen=True)
 class Bound:
-    """The ends that are determined so far: topic → partition → the offset behind the last record to read.
+    """The ends that are determined so far: topic → partition → the offset after the last record to read.
 
     `of`: the declaration that they result from. `ids`: ids of these topics at that time. `complete`: no further topics
     or partitions are added; others are then not read. `by_clock`: by topic the partitions with ends by this machine's
@@ -201,13 +201,13 @@ class Bound:
         return replace(range, partitions=clipped)
 
     def is_reached(self, name: str, range: TopicRange) -> bool:
-        """Return True if a topic has nothing to read behind the range."""
+        """Return True if a topic has nothing to read after the range."""
         ends = self.offsets.get(name, {})
         return self.complete and all(range.ends.get(number, -1) >= end for number, end in ends.items())
 
 
 def is_finished(position: Position) -> bool:
-    """Return True if nothing is ever to be read behind a position."""
+    """Return True if nothing is ever to be read after a position."""
     bound = Bound.of_position(position)
     if bound is None or not bound.complete or not bound.offsets:
         return False
@@ -272,7 +272,7 @@ class Ending:
         ends = self.end.get(name, {})
         if missing := sorted(set(bounds.partitions) - set(ends)):
             raise SourceRefused(
-                f"{cluster.who.name}: end says nothing of partitions {missing} of {name}: give the offset behind the "
+                f"{cluster.who.name}: end says nothing of partitions {missing} of {name}: give the offset after the "
                 "last record to read of each; 0 for none"
             )
         if unknown := sorted(set(ends) - set(bounds.partitions)):

@@ -321,7 +321,7 @@ def range_of_interval(
 ) -> tuple[TopicRange, list[int]]:
     """Return the interval's range, and the partitions without a record that marks the end.
 
-    A record with the interval's end as timestamp, or a later one, fixes the end: later records come behind it. A
+    A record with the interval's end as timestamp, or a later one, fixes the end: later records come after it. A
     partition without such a record ends at its present end, because the interval is over by this machine's clock; a
     broker whose clock is behind by more than `settle` may still add records of the interval, which `find_late` finds.
 

@@ -13,7 +13,7 @@ from lockstep.errors import LogTruncated, OffsetsExpired, SourceChanged, SourceN
 
 @dataclass(frozen=True)
 class TopicRange:
-    """A topic's records: partition → [first offset, offset behind the last).
+    """A topic's records: partition → [first offset, offset after the last).
 
     `id`: of the topic, which changes if it is recreated. `leaders`: partition → leader epoch at planning, if known.
     """
@@ -156,7 +156,7 @@ def require_same_topic(where: str, name: str, id: str, topic: Topic | None) -> T
         raise TopicRecreated(f"{where}: topic {name} is gone, with records that no epoch has read{_remedy(name)}")
     if topic.id != id:
         raise TopicRecreated(
-            f"{where}: topic {name} was deleted and made anew (id {id}, now {topic.id}): its offsets count from 0 "
+            f"{where}: topic {name} was deleted and recreated (id {id}, now {topic.id}): its offsets count from 0 "
             f"again{_remedy(name)}"
         )
     return topic
@@ -202,7 +202,7 @@ def resume_offsets(cluster: Cluster, last: TopicRange, bounds: TopicBounds) -> d
     """Return where a topic with accepted loss resumes: at the range's end, or else where it was truncated.
 
     Partitions that aren't in the result resume at their oldest record. Raises `SourceNotReady` for an existing offset
-    behind an open transaction.
+    after an open transaction.
     """
     if last.id != bounds.topic.id:
         return {}

@@ -40,7 +40,7 @@ class KafkaSource(Source):
     group's id, for the offsets that it has committed when the epoch is planned. Partitions that aren't named, and
     partitions and topics that are added later, start at their oldest record. `offset_reset`: where partitions without
     an offset of the group start; "none" refuses them. `end`: later records are never read, and later epochs are empty:
-    "latest" as of the first epoch, a time, or {topic: {partition: offset behind the last record}}.
+    "latest" as of the first epoch, a time, or {topic: {partition: offset after the last record}}.
 
     `key`, `value`: "bytes", "string", "json" (with `…_schema`, Spark DDL), "avro" (with `…_schema`, the Avro schema),
     or a function of the bytes, or its "module:name", that returns a mapping by the columns of `…_schema` (Spark DDL) or

@@ -157,7 +157,7 @@ class RowOrder(Protocol):
         """Return why new rows may have numbers up to `after`; None if nothing indicates it."""
 
     def held_by(self, cursor: Cursor, table: sql.Identifier, after: str | None) -> str | None:
-        """Return what has long kept rows behind `after` from being read."""
+        """Return what has long kept rows above `after` from being read."""
 
     def capped(self, cursor: Cursor, table: sql.Identifier, span: Span, rows: int) -> str | None:
         """Return the end of a range of about `rows` rows that starts as `span` does."""
@@ -331,7 +331,7 @@ class GrowingColumn:
         return row and self.source.describe_unsettled(*row)
 
     def _younger(self, after: str | None, moment: sql.Composable) -> sql.Composable:
-        """Return a condition for rows behind `after` that may be younger than `moment` and aren't accepted."""
+        """Return a condition for rows above `after` that may be younger than `moment` and aren't accepted."""
         young = sql.SQL("{} AND ({} > {}) IS NOT FALSE AND {}::text <> ALL ({})")
         by, order = sql.Identifier(self.settled_by), sql.Identifier(self.column.name)
         return young.format(self.within(Span(after, None)), by, moment, order, sql.Literal(self.source.accepted_rows))

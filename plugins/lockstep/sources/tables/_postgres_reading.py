@@ -89,7 +89,7 @@ class CopyOut:
         column = self.schema.field(int(column_match[1])) if column_match else None
         if column and (unheld := _UNHELD.search(message)):
             return f"column {column.name} is {unheld[1]}, and {column.type} can't hold it: read a view that casts it"
-        where = f"column {column.name} has one that {column.type} can't hold" if column else "a row doesn't come out"
+        where = f"column {column.name} has one that {column.type} can't hold" if column else "a row can't be read"
         return f"{where}: {message}" if self.show_values else f"{where} {self.hint}".rstrip()
 
     def _refused(self, error: psycopg2.Error) -> str:

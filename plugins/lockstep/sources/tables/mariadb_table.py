@@ -293,7 +293,7 @@ class _MariaDbSession:
         return self.source.describe_unsettled(*rows[0]) if rows else None
 
     def _younger(self, after: str | None, moment: str) -> str:
-        """Return a condition for rows behind `after` that may be younger than `moment` and aren't accepted."""
+        """Return a condition for rows above `after` that may be younger than `moment` and aren't accepted."""
         order, by = quoted(self._order.name), quoted(self.source.settled_by or self._order.name)
         texts = ", ".join(self.connection.escape(text) for text in ("", *self.source.accepted_rows))
         young = f"({by} IS NULL OR {by} > {moment}) AND CAST({order} AS CHAR) NOT IN ({texts})"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import psycopg2
 import pyarrow as pa
@@ -283,16 +283,6 @@ class _PostgresSession:
             return cursor.fetchall()
 
 
-class VersionedSession(TableSession, Protocol):
-    """A session that identifies versions of rows."""
-
-    def versions(self, span: Span) -> str:
-        """Return a digest of the versions in the span. Raises `SourceRefused` where rows have none."""
-
-    def shapes(self) -> dict[str, str]:
-        """Return a digest by column of its definition, on which its values depend."""
-
-
 class OpenTableSnapshot(OpenTableSource):
     """A Postgres table that each epoch reads completely. Positions also have `"versions"` and `"columns"`.
 
@@ -308,7 +298,7 @@ class OpenTableSnapshot(OpenTableSource):
         return super().latest(None, None)
 
     def _facts(self, session: TableSession, span: Span) -> dict[str, Json]:
-        versioned = cast(VersionedSession, session)
+        versioned = cast(_PostgresSession, session)
         return {"rows": session.count(span), "versions": versioned.versions(span), "columns": versioned.shapes()}
 
     def _require_same_rows(self, session: TableSession, end: Position) -> None:

@@ -113,7 +113,7 @@ class TableSession(Protocol):
         """Return where an epoch that starts at `after` ends; `after` if no readable rows have come."""
 
     def held_by(self, after: str | None) -> str | None:
-        """Return what has long kept rows behind `after` from being read, if known."""
+        """Return what has long kept rows above `after` from being read, if known."""
 
     def count(self, span: Span) -> int:
         """Return the number of rows in the span."""
