@@ -86,7 +86,7 @@ def first_offsets(cluster: Cluster, bounds: TopicBounds, start: Start) -> dict[i
 def group_range(
     cluster: Cluster, bounds: TopicBounds, group: str, offset_reset: str, *, accept_loss: bool
 ) -> TopicRange:
-    """Return the committed offsets of a consumer group as an empty range that ends there. Read once, by the first epoch.
+    """Return the committed offsets of a consumer group as an empty range that ends there, for the first epoch.
 
     Raises `SourceRefused` for partitions without an offset, unless `offset_reset` says where they start, and as
     `first_offsets`. Raises `SourceUnavailable` if the group's offsets are in an open transaction.
