@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 BAD = "_lockstep_bad"  #: column with the raw record if it is malformed, else null
 WHY = "_lockstep_why"  #: column with the reason why a record that Spark's parser accepted is malformed
 _CONVERTED = "_lockstep_converted_"
-_MOST = 38
+_MAX_PRECISION = 38
 _DECIMAL = re.compile(r"DECIMAL(?:\((\d+)(?:,(\d+))?\))?")
 TEXT = re.compile(r"STRING(?: COLLATE \S+)?|(?:VAR)?CHAR\((\d+)\)")
 _UNIT = re.compile(r"unit=(\w+)")
@@ -38,6 +38,11 @@ _CLOCK = "([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6}0*)?)?%s)?"
 _ZONE = "(Z|[-+][0-9]{2}:?[0-9]{2})?"
 _FLOAT = "[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][-+]?[0-9]+)?|NaN|nan|[-+]?[Ii]nf(inity)?"
 _NO_TEXT = "'\ufffd'"
+
+#: JSON numbers whose exponent makes Java write out digits for minutes; in quotes also U+2019, which Java accepts as a
+#: grouping character.
+_EXPONENT = "[0-9.][eE][-+]?[0-9]{5}"
+_QUOTED = rf'"[-+0-9.eE\u2019]*([eE][-+]?[0-9]{{5}}|\u2019)[-+0-9.eE\u2019]*{chr(92) * 4}?"'
 
 
 def _matches(pattern: str, text: str) -> str:
@@ -335,8 +340,8 @@ class CheckedSchema:
         return _Leaf("BIGINT", lambda read: text.format(read), converts=True)
 
     def _decimal(self, precision: int, scale: int) -> _Leaf:
-        kind, rest = f"DECIMAL({precision},{scale})", _MOST - precision
-        wide = f"DECIMAL({_MOST},{rest + scale})"
+        kind, rest = f"DECIMAL({precision},{scale})", _MAX_PRECISION - precision
+        wide = f"DECIMAL({_MAX_PRECISION},{rest + scale})"
         locale = {name.lower(): value for name, value in self.options.items()}.get("locale")
         if self.format == "json" and locale is not None:
             raise InvalidPipeline(
@@ -399,12 +404,6 @@ def _inner(column: Field, type: str) -> Field:
 
 def _member(row: str, column: Field) -> str:
     return f"{row}.{quote_name(column.name)}"
-
-
-#: JSON numbers whose exponent makes Java write out digits for minutes; in quotes also U+2019, which Java accepts as a
-#: grouping character.
-_EXPONENT = "[0-9.][eE][-+]?[0-9]{5}"
-_QUOTED = rf'"[-+0-9.eE\u2019]*([eE][-+]?[0-9]{{5}}|\u2019)[-+0-9.eE\u2019]*{chr(92) * 4}?"'
 
 
 def costly_decimal(text: str, quoted: str) -> str:

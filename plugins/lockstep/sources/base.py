@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_NAMES = ClassNames("lockstep.sources")
+
 
 class OpenSource(ABC):
     """An input that one caller has opened. It decides where an epoch's range ends, and reads exactly that range again.
@@ -355,6 +357,3 @@ def planned_source(name: str, spec: Json | None, defined: Source | None) -> Sour
     except InvalidPipeline as error:  # the planned and the defined arguments don't go together
         _log.warning("source %s is read with all arguments as it was planned: %s", name, error)
         return planned
-
-
-_NAMES = ClassNames("lockstep.sources")

@@ -34,6 +34,9 @@ FILE = "_lockstep_file"  #: URI of the file of a malformed record, else null
 #: Not `_metadata.file_path`: Spark would build all of `_metadata` for each row, even if FILE isn't used.
 FILE_OF_BAD = f"CASE WHEN {BAD} IS NOT NULL THEN input_file_name() END AS {FILE}"
 
+#: Spark removes commas from decimals in JSON strings, except in a locale that has none in numbers.
+JSON_LOCALE = {"locale": "de-CH"}
+
 
 @dataclass(frozen=True)
 class SourceRecords:
@@ -264,10 +267,6 @@ class Reading:
     @property
     def _locale(self) -> dict[str, str]:
         return JSON_LOCALE if self.format == "json" else {}
-
-
-#: Spark removes commas from decimals in JSON strings, except in a locale that has none in numbers.
-JSON_LOCALE = {"locale": "de-CH"}
 
 
 def marked_text(frame: DataFrame, wrong: str, *columns: str) -> DataFrame:

@@ -24,6 +24,10 @@ from lockstep.connections.object_store.store import ObjectStore
 from lockstep.errors import InvalidPipeline, SourceNotReady, StoreRefused
 from lockstep.sources.files.frozen import FrozenFile
 
+_SECOND = 1_000_000_000
+_WILDCARDS = frozenset("*?[")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
 
 class FolderEntry(Protocol):
     """An entry of a folder, like those of `os.scandir`. Both methods may raise OSError."""
@@ -204,10 +208,6 @@ def _frozen_file(path: str, entry: HdfsEntry, name: str | None, sha256: str | No
     return FrozenFile(entry.mtime_ns, path, entry.size, sha256, name if name != path else None)
 
 
-_SECOND = 1_000_000_000
-_WILDCARDS = frozenset("*?[")
-
-
 class ObjectFiles:
     """The objects of one container; see `FileSystem`. An object has only its key as name, and is replaced as a whole.
 
@@ -288,9 +288,6 @@ def _frozen_object(path: str, stored: StoredObject, name: str | None, sha256: st
     seconds = int(stored.modified.timestamp()) if stored.modified else 0
     known_as = name if name != path else None
     return FrozenFile(seconds * _SECOND, path, stored.size, sha256, known_as, etag=stored.etag)
-
-
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 def is_mounted(path: str) -> bool:

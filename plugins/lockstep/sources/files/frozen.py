@@ -20,6 +20,13 @@ from lockstep.errors import InvalidPipeline, SourceChanged, SourceNotReady
 
 _ETAG = "etag:"  #: before the ETag in a claim's digest
 
+WINDOW = 4096  #: bytes at either end that the digest covers
+HEAD = 256  #: bytes by which a renamed file is recognized, if it has as many
+_BLOCK = 1 << 16
+#: Extensions of compressed files, to which no lines can be appended.
+_COMPRESSED = (".gz", ".bz2", ".zst", ".xz", ".lz4", ".snappy", ".deflate", ".zip")
+Claims = Callable[[Iterable[str]], Mapping[str, Claim]]
+
 
 @dataclass(frozen=True, order=True)
 class FrozenFile:
@@ -95,17 +102,14 @@ class FrozenFile:
 
         Compares size, ETags and sha256 if both have them, and the time of change if they have no ETags.
         """
-        both_tagged, both_hashed = None not in (self.etag, now.etag), None not in (self.sha256, now.sha256)
-        changed = ("time of change", _time(self.mtime_ns), _time(now.mtime_ns))
-        return ", ".join(
-            f"{name} was {then}, is {value}"
-            for name, then, value in (
-                ("size", self.size, now.size),
-                ("ETag", self.etag, now.etag) if both_tagged else changed,
-                *([("sha256", self.sha256, now.sha256)] if both_hashed else []),
-            )
-            if then != value
-        )
+        facts: list[tuple[str, object, object]] = [("size", self.size, now.size)]
+        if self.etag is not None and now.etag is not None:
+            facts.append(("ETag", self.etag, now.etag))
+        else:
+            facts.append(("time of change", _time(self.mtime_ns), _time(now.mtime_ns)))
+        if self.sha256 is not None and now.sha256 is not None:
+            facts.append(("sha256", self.sha256, now.sha256))
+        return ", ".join(f"{name} was {then}, is {value}" for name, then, value in facts if then != value)
 
 
 def _time(mtime_ns: int) -> str:
@@ -116,15 +120,6 @@ def _time(mtime_ns: int) -> str:
 def _sha256(path: str) -> str:
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-WINDOW = 4096  #: bytes at either end that the digest covers
-HEAD = 256  #: bytes by which a renamed file is recognized, if it has as many
-_BLOCK = 1 << 16
-#: Extensions of compressed files, to which no lines can be appended.
-_COMPRESSED = (".gz", ".bz2", ".zst", ".xz", ".lz4", ".snappy", ".deflate", ".zip")
-
-Claims = Callable[[Iterable[str]], Mapping[str, Claim]]
 
 
 @dataclass(frozen=True)

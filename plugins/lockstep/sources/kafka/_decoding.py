@@ -25,6 +25,11 @@ _REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _PREFIX = 5  #: bytes
 _VALUE = "value"  #: field of a record that wraps the value and the hash, if the bytes aren't a record
 
+_PRIMITIVE = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+_NAMED = frozenset({"record", "error", "enum", "fixed"})
+_PARTS = {"array": "items", "map": "values"}
+_NOT_READ = ("aliases", "default")  #: attributes of a writer's schema that have no effect
+
 
 class PartEncoding(StrEnum):
     """The encoding of a key or a value."""
@@ -252,12 +257,6 @@ def _ended(schema: str) -> str:
         record = {"type": "record", "name": "_lockstep_wrapped", "fields": [{"name": _VALUE, "type": record}]}
     end = {"name": _END, "type": {"type": "fixed", "name": "_lockstep_hash", "size": 16}}
     return json.dumps({**record, "fields": [*record["fields"], end]})
-
-
-_PRIMITIVE = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
-_NAMED = frozenset({"record", "error", "enum", "fixed"})
-_PARTS = {"array": "items", "map": "values"}
-_NOT_READ = ("aliases", "default")  #: attributes of a writer's schema that have no effect
 
 
 def of_another_type(writer: str, reader: str) -> str | None:

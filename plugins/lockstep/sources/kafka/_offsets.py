@@ -19,6 +19,8 @@ RESETS = ("none", "earliest", "latest")
 _GROUP = "group:"
 _log = logging.getLogger(__name__)
 
+End = str | datetime | Mapping[str, Mapping[int, int]]
+
 
 def time_as_json(time: datetime) -> Json:
     """Return a start or end that is a time as plans store it."""
@@ -133,9 +135,6 @@ def _require_there(cluster: Cluster, bounds: TopicBounds, offsets: Mapping[int, 
         if offset > newest[number]:
             raise SourceRefused(f"{where}: {described} {offset} of {name}/{number}, which ends at {newest[number]}")
     bounds.require_decided(where, offsets)
-
-
-End = str | datetime | Mapping[str, Mapping[int, int]]
 
 
 def check_end(where: str, end: End | None, topics: Collection[str], *, by_interval: bool) -> None:

@@ -58,6 +58,8 @@ _RECORD_BYTES = 200  #: assumed size of a record
 _SHOWN = 10  #: places in one message
 _log = logging.getLogger(__name__)
 
+_BY_CLOCK = "by_clock"  #: {"until": time, "topics": {name: [partitions whose end no record marks]}}
+
 
 @dataclass(frozen=True, eq=False)
 class OpenKafkaSource(OpenRecordSource):
@@ -311,9 +313,6 @@ class CursorKafkaSource(OpenKafkaSource):
 
 def _ends(start: Position) -> dict[str, TopicRange]:
     return past_topics(start) | {name: range.behind() for name, range in ranges_of(start).items()}
-
-
-_BY_CLOCK = "by_clock"  #: {"until": time, "topics": {name: [partitions whose end no record marks]}}
 
 
 def range_of_interval(

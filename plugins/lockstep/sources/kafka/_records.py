@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _KEY, _VALUE = "_lockstep_key", "_lockstep_value"
 PLACE = "concat('kafka:', topic, '/', partition, '@', offset)"
-OTHERS = ("topic", "partition", "offset", "timestamp")
+METADATA = ("topic", "partition", "offset", "timestamp")
 _RAW = (
     "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, timestampType INT, "
     "headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
@@ -39,6 +39,8 @@ _OFFSETS_A_TASK, _FEWEST_TASKS = 50_000, 8
 #: records need memory: Spark keeps each partition's last poll for five minutes. The connection's `java.…` has priority.
 _FETCHING = {"max.poll.records": "10000", "fetch.max.wait.ms": "10"}
 
+_MAX_IDS = 1000  #: arbitrary bytes may name as many ids as there are records
+
 
 def read_ranges(
     spark: SparkSession,
@@ -56,7 +58,7 @@ def read_ranges(
     `value`, or of `key_base64` and `value_base64` if they aren't text; and WHY, if functions or registries give a
     reason or its time is invalid. Raises `InvalidPipeline` for a function that can't be imported.
     """
-    columns = ("key", "value", *OTHERS, *(["headers"] if headers else []))
+    columns = ("key", "value", *METADATA, *(["headers"] if headers else []))
     clients = {f"kafka.{name}": value for name, value in (_FETCHING | dict(settings)).items()}
     options = {**clients, "includeHeaders": str(headers).lower()}
     odd = any(_firsts(cluster, name, range, _YEAR_10000) for name, range in ranges.items())
@@ -180,9 +182,6 @@ def tasks_of(offsets: Sequence[int]) -> int | None:
 
 def _offsets(topics: Mapping[str, Mapping[int, int]]) -> str:
     return json.dumps({name: {str(n): offset for n, offset in offsets.items()} for name, offsets in topics.items()})
-
-
-_MAX_IDS = 1000  #: arbitrary bytes may name as many ids as there are records
 
 
 def confirm_bad(

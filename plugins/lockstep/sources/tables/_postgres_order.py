@@ -64,6 +64,43 @@ SHAPES = """
     WHERE a.attrelid = %s::bigint::oid AND a.attnum > 0 AND NOT a.attisdropped
 """
 
+_log = logging.getLogger(__name__)
+_LONG = timedelta(minutes=1)  #: how long a transaction may hold rows back without being reported
+VIEW = "v"  #: relkind
+VIEWS = (VIEW, "m")  #: relkinds, whose columns' constraints aren't known
+_INTEGERS = ("int2", "int4", "int8")
+_MOMENTS = ("timestamp", "timestamptz")
+_HORIZON = "SELECT pg_snapshot_xmin(now)::text, pg_snapshot_xmax(now)::text FROM pg_current_snapshot() AS now"
+_HOLDER = """
+    WITH oldest AS (SELECT mod(pg_snapshot_xmin(pg_current_snapshot())::text::numeric, 4294967296)::text::xid AS xid)
+    SELECT 'session ' || pid || ' of ' || coalesce(usename, '?') || ' ('
+           || coalesce(nullif(application_name, ''), 'unnamed') || ') in database '
+           || coalesce(datname, '?') || coalesce(', ' || state, ''), now() - xact_start
+    FROM pg_stat_activity JOIN oldest ON backend_xid = xid
+    UNION ALL
+    SELECT 'prepared transaction ' || gid || ' of ' || owner || ' in database ' || database, now() - prepared
+    FROM pg_prepared_xacts JOIN oldest ON transaction = xid
+"""
+_FILLS_IT = """
+    SELECT EXISTS (SELECT FROM pg_attrdef d JOIN pg_attribute a ON (a.attrelid, a.attnum) = (d.adrelid, d.adnum)
+                   WHERE a.attrelid = %(oid)s::bigint::oid AND a.attname = %(column)s
+                     AND pg_get_expr(d.adbin, d.adrelid) = 'pg_current_xact_id()')
+        OR EXISTS (SELECT FROM pg_trigger WHERE tgrelid = %(oid)s::bigint::oid AND tgenabled <> 'D' AND tgtype & 7 = 7)
+"""
+_SEQUENCE = """
+    SELECT n.nspname, c.relname, s.seqincrement
+    FROM pg_depend d JOIN pg_attribute a ON (a.attrelid, a.attnum) = (d.refobjid, d.refobjsubid)
+    JOIN pg_sequence s ON s.seqrelid = d.objid
+    JOIN pg_class c ON c.oid = d.objid JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+      AND d.refobjid = %(oid)s::bigint::oid AND a.attname = %(column)s
+      AND s.seqincrement > 0 AND NOT s.seqcycle AND has_sequence_privilege(c.oid, 'SELECT')
+"""
+_INDEXED = """
+    SELECT EXISTS (SELECT FROM pg_index i JOIN pg_attribute a ON (a.attrelid, a.attnum) = (i.indrelid, i.indkey[0])
+                   WHERE i.indrelid = %s::bigint::oid AND a.attname = %s AND i.indisvalid AND i.indpred IS NULL)
+"""
+
 
 @dataclass(frozen=True)
 class PostgresColumn:
@@ -99,49 +136,6 @@ class PostgresColumn:
         checked = f"CASE WHEN {_UNHELD[self.type_name]} THEN concat({{0}}, {{1}}, {{2}}) ELSE ({expression})::text END"
         key = (sql.Literal(f" where {order_by} is "), sql.Identifier(order_by))
         return sql.SQL(checked.replace("{}", "{0}")).format(sql.Identifier(self.name), *key)
-
-
-_log = logging.getLogger(__name__)
-_LONG = timedelta(minutes=1)  #: how long a transaction may hold rows back without being reported
-VIEW = "v"  #: relkind
-VIEWS = (VIEW, "m")  #: relkinds, whose columns' constraints aren't known
-_INTEGERS = ("int2", "int4", "int8")
-_MOMENTS = ("timestamp", "timestamptz")
-
-_HORIZON = "SELECT pg_snapshot_xmin(now)::text, pg_snapshot_xmax(now)::text FROM pg_current_snapshot() AS now"
-
-_HOLDER = """
-    WITH oldest AS (SELECT mod(pg_snapshot_xmin(pg_current_snapshot())::text::numeric, 4294967296)::text::xid AS xid)
-    SELECT 'session ' || pid || ' of ' || coalesce(usename, '?') || ' ('
-           || coalesce(nullif(application_name, ''), 'unnamed') || ') in database '
-           || coalesce(datname, '?') || coalesce(', ' || state, ''), now() - xact_start
-    FROM pg_stat_activity JOIN oldest ON backend_xid = xid
-    UNION ALL
-    SELECT 'prepared transaction ' || gid || ' of ' || owner || ' in database ' || database, now() - prepared
-    FROM pg_prepared_xacts JOIN oldest ON transaction = xid
-"""
-
-_FILLS_IT = """
-    SELECT EXISTS (SELECT FROM pg_attrdef d JOIN pg_attribute a ON (a.attrelid, a.attnum) = (d.adrelid, d.adnum)
-                   WHERE a.attrelid = %(oid)s::bigint::oid AND a.attname = %(column)s
-                     AND pg_get_expr(d.adbin, d.adrelid) = 'pg_current_xact_id()')
-        OR EXISTS (SELECT FROM pg_trigger WHERE tgrelid = %(oid)s::bigint::oid AND tgenabled <> 'D' AND tgtype & 7 = 7)
-"""
-
-_SEQUENCE = """
-    SELECT n.nspname, c.relname, s.seqincrement
-    FROM pg_depend d JOIN pg_attribute a ON (a.attrelid, a.attnum) = (d.refobjid, d.refobjsubid)
-    JOIN pg_sequence s ON s.seqrelid = d.objid
-    JOIN pg_class c ON c.oid = d.objid JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
-      AND d.refobjid = %(oid)s::bigint::oid AND a.attname = %(column)s
-      AND s.seqincrement > 0 AND NOT s.seqcycle AND has_sequence_privilege(c.oid, 'SELECT')
-"""
-
-_INDEXED = """
-    SELECT EXISTS (SELECT FROM pg_index i JOIN pg_attribute a ON (a.attrelid, a.attnum) = (i.indrelid, i.indkey[0])
-                   WHERE i.indrelid = %s::bigint::oid AND a.attname = %s AND i.indisvalid AND i.indpred IS NULL)
-"""
 
 
 class RowOrder(Protocol):

@@ -53,6 +53,17 @@ from lockstep.sources.tables.source import (
 #: message in the WAL, and a commit that waits for it, make everything committed before it durable.
 _MAKE_DURABLE = "SET LOCAL synchronous_commit = on; SELECT pg_logical_emit_message(true, 'lockstep', '')"
 
+_TABLE = """
+    SELECT c.oid::bigint, c.relkind::text, has_table_privilege(c.oid, 'SELECT'), row_security_active(c.oid)
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p', 'v', 'm')
+"""
+_SERVER = """
+    SELECT 'system ' || system_identifier || ', timeline ' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
+           || ', database ' || (SELECT oid FROM pg_database WHERE datname = current_database())
+    FROM pg_control_system()
+"""
+
 
 @contextmanager
 def snapshot(where: str, dsn: str, application: str, *, durable: bool) -> Iterator[Connection]:
@@ -80,19 +91,6 @@ def snapshot(where: str, dsn: str, application: str, *, durable: bool) -> Iterat
     finally:
         if connection is not None:
             connection.close()
-
-
-_TABLE = """
-    SELECT c.oid::bigint, c.relkind::text, has_table_privilege(c.oid, 'SELECT'), row_security_active(c.oid)
-    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p', 'v', 'm')
-"""
-
-_SERVER = """
-    SELECT 'system ' || system_identifier || ', timeline ' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
-           || ', database ' || (SELECT oid FROM pg_database WHERE datname = current_database())
-    FROM pg_control_system()
-"""
 
 
 class PostgresTableSource(TableSource):
