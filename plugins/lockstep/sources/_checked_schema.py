@@ -59,7 +59,7 @@ def _has_no_exponent(text: str) -> str:
 
 @dataclass(frozen=True)
 class _Leaf:
-    """How a type that isn't nested is read and checked.
+    """The rule by which a type that isn't nested is read and checked.
 
     `read`: the type to read by. `convert`: SQL that makes the declared type of what was read, null if impossible.
     `fits`: a further condition on both. `converts`: `convert` isn't the identity.

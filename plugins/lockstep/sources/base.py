@@ -124,12 +124,12 @@ class OpenSource(ABC):
 
 @dataclass(frozen=True)
 class SourceContext:
-    """What a source gets when it is opened.
+    """The context in which a source is opened.
 
     `pipeline` and `source` are names for messages. `claimed` returns those of the given paths that an epoch already
-    owns, `claims` the last claim on each of them by path, `claimed_by_head` the paths of files claimed with these
-    head digests; all three query the ledger, which is not available where rows are read. `connections` maps connection
-    ids to DSNs or URIs, which contain secrets: never log them.
+    owns, `claims` the last claim on each of them by path, `claimed_by_head` the paths of files claimed with these head
+    digests; all three query the ledger, which is not available where rows are read. `connections` maps connection ids
+    to DSNs or URIs, which contain secrets: never log them.
     """
 
     pipeline: str

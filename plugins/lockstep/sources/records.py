@@ -125,7 +125,7 @@ class FrozenFiles:
 
 @dataclass(frozen=True)
 class Reading:
-    """How to read files of one format. `schema`: DDL; None if the files contain it (Parquet)."""
+    """Settings for reading files of one format. `schema`: DDL; None if the files contain it (Parquet)."""
 
     format: str
     schema: str | None

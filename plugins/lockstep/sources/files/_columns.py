@@ -74,7 +74,7 @@ class Footer:
 
 @dataclass(frozen=True)
 class _Column:
-    """How to read one declared column: `read` is DDL, `value` and the cases of `why` are SQL over its columns."""
+    """The SQL for one declared column: `value` and the cases of `why` use the columns of `read`, which is DDL."""
 
     value: str
     read: str = ""
@@ -228,7 +228,7 @@ def _is_known(kind: str) -> bool:
 
 
 def _reads(arrow_type: pa.DataType, ddl: str, nested: bool = False) -> bool:
-    """Return True if Spark reads every value unchanged. Types that only Spark knows, and times in lists, count."""
+    """Return True if Spark reads every value unchanged, or is left to decide: its own types, and times in lists."""
     match split_nested(ddl):
         case ("ARRAY", inside):
             return _is_list(arrow_type) and _reads(arrow_type.value_type, inside, True)

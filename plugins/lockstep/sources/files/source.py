@@ -159,7 +159,7 @@ class FileSource(Source):
 
     @property
     def reading(self) -> Reading:
-        """How Spark reads the files."""
+        """The settings by which Spark reads the files."""
         set_names = {name.lower() for name in self.options}
         defaults = _CSV_DEFAULTS | _CSV_EMPTY if self.format == "csv" else {}
         options = {name: value for name, value in defaults.items() if name.lower() not in set_names} | dict(

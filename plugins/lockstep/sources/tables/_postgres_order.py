@@ -139,7 +139,7 @@ class PostgresColumn:
 
 
 class RowOrder(Protocol):
-    """How an ordering column's values form ranges."""
+    """An order of a table's rows, by which values of a column form ranges."""
 
     def within(self, span: Span) -> sql.Composable:
         """Return a condition for the rows of the span."""
