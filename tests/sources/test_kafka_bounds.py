@@ -18,8 +18,8 @@ from lockstep.errors import OffsetsExpired, SourceNotReady, SourceRefused, Sourc
 from lockstep.sources import KafkaSource
 from lockstep.sources.base import SourceContext
 from lockstep.sources.kafka._offsets import Bound, is_finished
-from lockstep.sources.kafka._open_source import OpenKafkaSource
 from lockstep.sources.kafka._ranges import TopicRange, position_of
+from lockstep.sources.kafka.open_source import OpenKafkaSource
 from stack.kafka import KafkaBroker
 from tests.sinks.kafka_admin import delete
 from tests.sources.test_kafka_source import Topics, by_pattern, expire, ranges

@@ -32,8 +32,8 @@ from lockstep.errors import (
 )
 from lockstep.sources import KafkaSource
 from lockstep.sources.base import SourceContext
-from lockstep.sources.kafka._open_source import OpenKafkaSource
 from lockstep.sources.kafka._ranges import TopicRange, cap
+from lockstep.sources.kafka.open_source import OpenKafkaSource
 from stack.kafka import KafkaBroker
 from tests.sinks.kafka_admin import cluster_of, delete
 from tests.waiting import until

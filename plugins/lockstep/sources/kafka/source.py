@@ -26,7 +26,7 @@ from lockstep.sources.kafka._offsets import (
     start_from_json,
     time_as_json,
 )
-from lockstep.sources.kafka._open_source import CursorKafkaSource, IntervalKafkaSource, OpenKafkaSource
+from lockstep.sources.kafka.open_source import CursorKafkaSource, IntervalKafkaSource, OpenKafkaSource
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
