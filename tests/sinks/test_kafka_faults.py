@@ -28,7 +28,7 @@ from lockstep.sinks.kafka._open_sink import OpenKafkaSink
 from lockstep.sinks.values import SinkContext
 from lockstep.sources import KafkaSource
 from lockstep.sources.base import SourceContext
-from lockstep.sources.kafka._open_source import OpenKafkaSource
+from lockstep.sources.kafka.open_source import OpenKafkaSource
 from lockstep.testing import SCHEMA, SealedRows, sealed
 from lockstep.testing._under_test import DEPLOYMENT, epoch, opened, prepare, publish
 from stack.kafka import KafkaBroker

@@ -18,8 +18,8 @@ from lockstep.errors import OffsetsExpired, SourceNotReady, SourceRefused, Sourc
 from lockstep.sources import KafkaSource
 from lockstep.sources.base import SourceContext
 from lockstep.sources.kafka._offsets import Bound, is_finished
-from lockstep.sources.kafka._open_source import OpenKafkaSource
 from lockstep.sources.kafka._ranges import TopicRange, position_of
+from lockstep.sources.kafka.open_source import OpenKafkaSource
 from stack.kafka import KafkaBroker
 from tests.sinks.kafka_admin import delete
 from tests.sources.test_kafka_source import Topics, by_pattern, expire, ranges
@@ -309,7 +309,7 @@ def test_the_end_of_a_topic_isnt_that_of_another_one_of_its_name(topics: Topics)
     first = source.latest(None, None)
     _make_anew(topics, topic)
     topics.send(topic, 0, range(9))
-    with pytest.raises(TopicRecreated, match=f"{topic} was deleted and made anew"):
+    with pytest.raises(TopicRecreated, match=f"{topic} was deleted and recreated"):
         source.latest(first, None)
     accepting = topics.source(topic, end="latest", accept_loss=topic)
     second = accepting.latest(first, None)

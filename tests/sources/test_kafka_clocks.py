@@ -20,8 +20,8 @@ from lockstep.epoch import Interval, Position
 from lockstep.errors import OffsetsExpired, SourceUnavailable
 from lockstep.sources.kafka._decoding import Decoding
 from lockstep.sources.kafka._offsets import Ending
-from lockstep.sources.kafka._open_source import CursorKafkaSource, IntervalKafkaSource
 from lockstep.sources.kafka._ranges import ranges_of
+from lockstep.sources.kafka.open_source import CursorKafkaSource, IntervalKafkaSource
 
 NOON = datetime(2013, 1, 1, 12, tzinfo=UTC)
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)

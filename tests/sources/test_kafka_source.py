@@ -32,8 +32,8 @@ from lockstep.errors import (
 )
 from lockstep.sources import KafkaSource
 from lockstep.sources.base import SourceContext
-from lockstep.sources.kafka._open_source import OpenKafkaSource
 from lockstep.sources.kafka._ranges import TopicRange, cap
+from lockstep.sources.kafka.open_source import OpenKafkaSource
 from stack.kafka import KafkaBroker
 from tests.sinks.kafka_admin import cluster_of, delete
 from tests.waiting import until
@@ -272,7 +272,7 @@ def test_a_topic_that_was_made_anew_is_named(topics: Topics) -> None:
         source.check(None, first)
     topics.cluster.create_topic(topic, 1, {})
     topics.send(topic, 0, range(5))
-    with pytest.raises(TopicRecreated, match="made anew"):
+    with pytest.raises(TopicRecreated, match="deleted and recreated"):
         source.latest(first, None)
     accepting = topics.source(topic, accept_loss=(topic,))
     assert ranges(accepting.latest(first, None), topic) == {"0": [0, 5]}

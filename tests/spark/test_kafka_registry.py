@@ -18,7 +18,7 @@ from lockstep.sinks import KafkaSink
 from lockstep.sinks.values import SinkContext
 from lockstep.sources import KafkaSource
 from lockstep.sources.base import SourceContext
-from lockstep.sources.kafka._open_source import OpenKafkaSource
+from lockstep.sources.kafka.open_source import OpenKafkaSource
 from lockstep.testing import OUTPUT, SealedRows
 from lockstep.testing._under_test import DEPLOYMENT, epoch
 from lockstep.wal.manifest import SourceCount

@@ -300,7 +300,7 @@ def test_nothing_is_lost_behind_a_files_first_value(session: SparkSession, tmp_p
             found = read(session, path, "json", "whole", "id BIGINT", multiLine="true").good().collect()
             assert [row["id"] for row in found] == [[1, 2], [1], []][number]
             continue
-        with pytest.raises(BadRecords, match="behind its first JSON value"):
+        with pytest.raises(BadRecords, match="after its first JSON value"):
             read(session, path, "json", "whole", "id BIGINT", multiLine="true").good().collect()
         if b"\n[" not in text:
             rows = read(session, path, "json", "growing", "id BIGINT") if text.endswith(b"\n") else None
@@ -388,7 +388,7 @@ def test_json_is_not_guessed_at_by_what_stands_beside_a_value(session: SparkSess
     if way == "whole":
         for text in ('{"d": 1E1000000000}', '{"d": "1E1000000000"}', '\ufeff{"id": 1}\n{"id": 2}'):
             (tmp_path / "in").write_text(text)
-            with pytest.raises(BadRecords, match="behind its first JSON value"):
+            with pytest.raises(BadRecords, match="after its first JSON value"):
                 read(session, tmp_path / "in", "json", way, schema, multiLine="true")
 
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_NAMES = ClassNames("lockstep.sources")
+
 
 class OpenSource(ABC):
     """An input that one caller has opened. It decides where an epoch's range ends, and reads exactly that range again.
@@ -122,12 +124,12 @@ class OpenSource(ABC):
 
 @dataclass(frozen=True)
 class SourceContext:
-    """What a source gets when it is opened.
+    """The context in which a source is opened.
 
     `pipeline` and `source` are names for messages. `claimed` returns those of the given paths that an epoch already
-    owns, `claims` the last claim on each of them by path, `claimed_by_head` the paths of files claimed with these
-    head digests; all three query the ledger, which is not available where rows are read. `connections` maps connection
-    ids to DSNs or URIs, which contain secrets: never log them.
+    owns, `claims` the last claim on each of them by path, `claimed_by_head` the paths of files claimed with these head
+    digests; all three query the ledger, which is not available where rows are read. `connections` maps connection ids
+    to DSNs or URIs, which contain secrets: never log them.
     """
 
     pipeline: str
@@ -255,7 +257,7 @@ class Source(ABC):
 
     def why_no_snapshot(self) -> str | None:
         """Return why each epoch can't read this source completely, as `Snapshot` does; None if `open_snapshot` can."""
-        return "it has no way to read all that is there at once and to notice what changes of it (`open_snapshot`)"
+        return "it has no way to read everything at once and to detect changes (`open_snapshot`)"
 
     def open_snapshot(self, context: SourceContext) -> OpenSource:
         """Return the source opened for a `Snapshot`: like `open`, but each epoch reads everything.
@@ -355,6 +357,3 @@ def planned_source(name: str, spec: Json | None, defined: Source | None) -> Sour
     except InvalidPipeline as error:  # the planned and the defined arguments don't go together
         _log.warning("source %s is read with all arguments as it was planned: %s", name, error)
         return planned
-
-
-_NAMES = ClassNames("lockstep.sources")

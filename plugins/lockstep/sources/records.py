@@ -22,17 +22,20 @@ from urllib.parse import unquote, urlsplit
 from lockstep.definition.ddl import literal, quote_name
 from lockstep.epoch import Json, Position
 from lockstep.errors import BadRecords
-from lockstep.sources._strict import BAD as BAD
-from lockstep.sources._strict import WHY as WHY
-from lockstep.sources._strict import Strict, has_decimals, strange_decimal, tame_json
+from lockstep.sources._checked_schema import BAD as BAD
+from lockstep.sources._checked_schema import WHY as WHY
+from lockstep.sources._checked_schema import CheckedSchema, costly_decimal, has_decimals, without_costly_decimals
 from lockstep.sources.base import OpenSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
-FILE = "_lockstep_file"  #: URI of the file that a malformed record stands in, else null
+FILE = "_lockstep_file"  #: URI of the file of a malformed record, else null
 #: Not `_metadata.file_path`: Spark would build all of `_metadata` for each row, even if FILE isn't used.
 FILE_OF_BAD = f"CASE WHEN {BAD} IS NOT NULL THEN input_file_name() END AS {FILE}"
+
+#: Spark removes commas from decimals in JSON strings, except in a locale that has none in numbers.
+JSON_LOCALE = {"locale": "de-CH"}
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,7 @@ class FrozenFiles:
 
 @dataclass(frozen=True)
 class Reading:
-    """How to read files of one format. `schema`: DDL; None if the files contain it (Parquet)."""
+    """Settings for reading files of one format. `schema`: DDL; None if the files contain it (Parquet)."""
 
     format: str
     schema: str | None
@@ -133,8 +136,7 @@ class Reading:
         return self.format in ("csv", "json")
 
     def read(self, spark: SparkSession, listing: FrozenFiles) -> SourceRecords:
-        """Return exactly the records of files that aren't Parquet; an empty frame with the schema if there are no
-        files."""
+        """Return exactly the records of files that aren't Parquet; without files an empty frame with the schema."""
         names = listing.paths
         if not names:
             return self._nothing(spark)
@@ -143,12 +145,12 @@ class Reading:
             frame = marked_text(reader.load(names), "NOT is_valid_utf8(value)").selectExpr("*", FILE_OF_BAD)
             return SourceRecords(frame, ("value",), marked=True, sizes=listing.sizes)
         self._require_whole_values(spark, names)
-        frame = reader.schema(f"{self.strict.schema}, {BAD} STRING").load(names)
+        frame = reader.schema(f"{self.checked_schema.schema}, {BAD} STRING").load(names)
         columns = tuple(frame.columns)[:-1]
         # a good record for Spark, which doesn't show it
         separator = f", map('sep', {literal(self.separator)})" if self.format == "csv" else ""
         values = f"to_{self.format}(struct({', '.join(map(quote_name, columns))}){separator})"
-        frame = self.strict.marked(frame, values)
+        frame = self.checked_schema.with_marks(frame, values)
         return SourceRecords(
             frame.selectExpr("*", FILE_OF_BAD), columns, marked=True, reading=self, sizes=listing.sizes
         )
@@ -168,13 +170,15 @@ class Reading:
             return None
         self._require_whole_values(spark, names)
         options = self._forced(listing) | {"mode": "FAILFAST"}
-        frame = self.strict.sound(spark.read.format("csv").options(**options).schema(self.strict.schema).load(names))
+        frame = self.checked_schema.failing(
+            spark.read.format("csv").options(**options).schema(self.checked_schema.schema).load(names)
+        )
         return SourceRecords(frame, tuple(frame.columns), sound=True, sizes=listing.sizes)
 
     @cached_property
-    def strict(self) -> Strict:
+    def checked_schema(self) -> CheckedSchema:
         """The check of each column's text."""
-        return Strict(self.schema or "", self.format, self.options)
+        return CheckedSchema(self.schema or "", self.format, self.options)
 
     def option(self, name: str, default: str) -> str:
         """Return an option's value; names are case-insensitive."""
@@ -192,12 +196,12 @@ class Reading:
         Spark treats every character up to U+0020 as blank.
         """
         blank_separator = re.fullmatch(r"([\0- ]|\\[tbfr]|\\u0000)*", self.separator)
-        return self.format == "csv" and (len(self.strict.fields) == 1 or blank_separator is not None)
+        return self.format == "csv" and (len(self.checked_schema.fields) == 1 or blank_separator is not None)
 
     def _require_whole_values(self, spark: SparkSession, names: Sequence[str]) -> None:
         """Raise `BadRecords` for files with rows that Spark's parser would lose or alter silently.
 
-        With `multiLine` these are: text behind the first JSON value, an odd number of CSV quotes, and line ends inside
+        With `multiLine` these are: text after the first JSON value, an odd number of CSV quotes, and line ends inside
         CSV values that would be changed. Without it: blank rows of CSV.
         """
         multi_line = self.option("multiline", "false").lower() == "true"
@@ -214,8 +218,8 @@ class Reading:
             closed_array = "from_json(concat('[', value, ',\"end\"]'), 'ARRAY<STRING>')"
             wrong = f"NOT coalesce(size({closed_array}) = 2 AND {closed_array}[1] = 'end', false)"
             wrong = f"{wrong} AND ({array} IS NOT NULL OR {first}.{BAD} IS NULL)"
-            wrong = f"({wrong}) OR {strange_decimal('value', 'value')}" if has_decimals(self.schema or "") else wrong
-            what = "has text behind its first JSON value, which multiLine doesn't read, or a number like 1E99999"
+            wrong = f"({wrong}) OR {costly_decimal('value', 'value')}" if has_decimals(self.schema or "") else wrong
+            what = "has text after its first JSON value, which multiLine doesn't read, or a number like 1E99999"
             what += ": remove it, or don't set multiLine"
         else:  # parts with odd indexes, from 0, are inside quotes
             end, sep = "regexp_extract(value, '\\r\\n|\\r|\\n', 0)", literal(self.separator.replace("\\t", "\t"))
@@ -227,9 +231,7 @@ class Reading:
             parts = f"split(value, {literal(quote)})"
             any = f"exists(transform(parts, (part, i) -> {faulty_part}), w -> w)"
             wrong = f"exists(array({parts}), parts -> size(parts) % 2 = 0 OR {any})"
-            what = (
-                "has an odd number of quotes, one in a value that isn't doubled, or CRLF or CR in a value and behind "
-            )
+            what = "has an odd number of quotes, one in a value that isn't doubled, or CRLF or CR in a value and after "
             what += "lines, which multiLine changes: double the quotes in values, end lines with LF"
         files = spark.read.format("text").option("wholetext", str(multi_line)).load(list(names))
         files = files.selectExpr("trim(LEADING '\ufeff' FROM value) AS value")
@@ -243,11 +245,11 @@ class Reading:
         """Return an SQL expression that parses the text column `value` as one record of `schema` with BAD."""
         options = {**self.options, **self._locale, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": BAD}
         pairs = ", ".join(f"{literal(name)}, {literal(option)}" for name, option in options.items())
-        value = tame_json(schema, value, pairs) if self.format == "json" else value
+        value = without_costly_decimals(schema, value, pairs) if self.format == "json" else value
         return f"from_{self.format}({value}, {literal(f'{schema}, {BAD} STRING')}, map({pairs}))"
 
     def _nothing(self, spark: SparkSession) -> SourceRecords:
-        frame = spark.createDataFrame([], self.strict.plain or "value STRING")
+        frame = spark.createDataFrame([], self.checked_schema.plain or "value STRING")
         return SourceRecords(frame, tuple(frame.columns))
 
     def _forced(self, listing: FrozenFiles) -> dict[str, str]:
@@ -265,10 +267,6 @@ class Reading:
     @property
     def _locale(self) -> dict[str, str]:
         return JSON_LOCALE if self.format == "json" else {}
-
-
-#: Spark removes commas from decimals in JSON strings, except in a locale that has none in numbers.
-JSON_LOCALE = {"locale": "de-CH"}
 
 
 def marked_text(frame: DataFrame, wrong: str, *columns: str) -> DataFrame:

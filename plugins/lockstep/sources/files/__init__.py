@@ -1,5 +1,1 @@
 """Files as a source."""
-
-from lockstep.sources.files.source import FileSource
-
-__all__ = ["FileSource"]

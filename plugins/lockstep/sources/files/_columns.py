@@ -21,7 +21,7 @@ from pyarrow import types
 
 from lockstep.definition.ddl import Field, fields_of, literal, plain, quote_name, split, split_nested
 from lockstep.errors import BadRecords
-from lockstep.sources._strict import BAD, TEXT, WHY, Strict, decimal_of, plain_text
+from lockstep.sources._checked_schema import TEXT, CheckedSchema, decimal_of, plain_text
 from lockstep.sources.files.line_pieces import header_names
 from lockstep.sources.records import FILE_OF_BAD, Reading, SourceRecords
 
@@ -74,8 +74,7 @@ class Footer:
 
 @dataclass(frozen=True)
 class _Column:
-    """How to read one declared column of a file: `read` is DDL, `value` and the cases of `why` are SQL over its
-    columns."""
+    """The SQL for one declared column: `value` and the cases of `why` use the columns of `read`, which is DDL."""
 
     value: str
     read: str = ""
@@ -148,7 +147,7 @@ def _column(uri: str, field: Field, declared: Sequence[Field], footers: Mapping[
         read = f"{source} {'BIGINT' if file_type in _NANOS else file_type}"
         reason = literal(f"column {field.name} is {file_type} in the file, and has a value that is no {field.type}")
         why = f"WHEN {bad} THEN {reason} " if bad else ""
-    why += Strict("", "parquet").case_of(field, value)
+    why += CheckedSchema("", "parquet").case_of(field, value)
     return _Column(value if value == quoted else f"{value} AS {quoted}", read, why)
 
 
@@ -229,8 +228,7 @@ def _is_known(kind: str) -> bool:
 
 
 def _reads(arrow_type: pa.DataType, ddl: str, nested: bool = False) -> bool:
-    """Return True if Spark reads every value unchanged. Types that only Spark knows, and times in lists, are left to
-    it."""
+    """Return True if Spark reads every value unchanged, or is left to decide: its own types, and times in lists."""
     match split_nested(ddl):
         case ("ARRAY", inside):
             return _is_list(arrow_type) and _reads(arrow_type.value_type, inside, True)
@@ -352,7 +350,12 @@ def with_folders(
         return read(reading)
     fields = fields_of(reading.schema or "")
     own = fields if reading.format == "json" else [field for field in fields if field.name not in in_folders]
-    records = read(replace(reading, schema=", ".join(_ddl_of(field, field.name in in_folders) for field in own)))
+    declarations = []
+    for field in own:  # a record needs no value where a folder provides one
+        required = " NOT NULL" if field.required and field.name not in in_folders else ""
+        comment = f" COMMENT {field.comment}" if field.comment else ""
+        declarations.append(f"{quote_name(field.name)} {field.type}{required}{comment}")
+    records = read(replace(reading, schema=", ".join(declarations)))
     values = []
     for field in fields:
         name, value = quote_name(field.name), in_folders.get(field.name)
@@ -360,9 +363,3 @@ def with_folders(
         values.append(f"{value} AS {name}" if value else name)
     marks = [name for name in records.frame.columns if name not in records.columns]
     return replace(records, frame=records.frame.selectExpr(*values, *marks))
-
-
-def _ddl_of(field: Field, in_folders: bool) -> str:
-    """Return the column's declaration, without NOT NULL if a folder provides its value."""
-    required = " NOT NULL" if field.required and not in_folders else ""
-    return f"{quote_name(field.name)} {field.type}{required}{f' COMMENT {field.comment}' if field.comment else ''}"

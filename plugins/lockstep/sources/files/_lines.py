@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lockstep.definition.ddl import quote_name
 from lockstep.errors import InvalidPipeline
-from lockstep.sources._strict import BAD, WHY, has_more_json
+from lockstep.sources._checked_schema import loses_json
 from lockstep.sources.files.frozen import FileRange
 from lockstep.sources.files.line_pieces import FILE as FILE_OF_LINE
 from lockstep.sources.files.line_pieces import VALUE, Header, reader_of, tasks_of
@@ -48,15 +48,15 @@ def read_ranges(spark: SparkSession, reading: Reading, ranges: Sequence[FileRang
         texts = marked_text(lines, f"contains({VALUE}, '\ufffd')", FILE_OF_LINE)
         frame = texts.selectExpr(VALUE, BAD, WHY, f"CASE WHEN {BAD} IS NOT NULL THEN {FILE_OF_LINE} END AS {FILE}")
         return SourceRecords(frame, no_records.columns, marked=True)
-    strict = replace(reading.strict, line=_LINE)
-    record = f"{reading.parser(strict.schema, VALUE)} AS {_ROW}"
+    checked_schema = replace(reading.checked_schema, line=_LINE)
+    record = f"{reading.parser(checked_schema.schema, VALUE)} AS {_ROW}"
     blanks = "\\r" if reading.format == "csv" and reading.blank_lines else " \\t\\r"
     parsed = lines.where(f"trim(BOTH '{blanks}' FROM {VALUE}) <> ''").selectExpr(
         record, f"{VALUE} AS {_LINE}", f"{FILE_OF_LINE} AS {_PATH}"
     )
-    frame = strict.marked(parsed.selectExpr(f"{_ROW}.*", _LINE, _PATH), _LINE, _LINE, _PATH)
-    if reading.format == "json":  # the parser ignores text behind the first object
-        more = f"{BAD} IS NULL AND {has_more_json(_LINE)}"
+    frame = checked_schema.with_marks(parsed.selectExpr(f"{_ROW}.*", _LINE, _PATH), _LINE, _LINE, _PATH)
+    if reading.format == "json":  # the parser ignores text after the first object
+        more = f"{BAD} IS NULL AND {loses_json(_LINE)}"
         columns = (quote_name(name) for name in no_records.columns)
         frame = frame.selectExpr(
             *columns,

@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Places:
+class FileNames:
     """The names of the files below `root`. `former_roots`: earlier names of that folder. `other_roots`: folders of
     earlier epochs that may be another folder."""
 
@@ -47,9 +47,10 @@ class Places:
     _seen: dict[tuple[int, int], str] = field(default_factory=dict, init=False)
 
     @classmethod
-    def of(cls, files: FileSystem, where: str, start: Position | None = None, formerly: Sequence[str] = ()) -> Places:
-        """Return the names of files of an absolute pattern. `start`: the previous position. `formerly`: the user's
-        `formerly`."""
+    def of(
+        cls, files: FileSystem, where: str, start: Position | None = None, formerly: Sequence[str] = ()
+    ) -> FileNames:
+        """Build the names for an absolute pattern. `start`: the previous position, `formerly`: the source's."""
         root = folder_of(where)
         roots = [folder for folder in start[ROOTS] if folder != root] if start else []
         former = [folder for folder in roots if _is_same(folder, root)]
@@ -91,19 +92,18 @@ class Places:
         for former_root in self.other_roots:
             paths = {moved: path for name, path in new.items() if (moved := self._below(former_root, name))}
             claims = context.claims(paths) if paths else {}
-            if same_files := sorted(
-                paths[name] for name, claim in claims.items() if self._may_be_same(claim, paths[name])
-            ):
+            same = []
+            for name, claim in claims.items():
+                size = self.files.facts(paths[name]).size
+                if size >= claim.ends if claim.ends is not None else claim.size in (None, size):
+                    same.append(paths[name])
+            if same:
                 raise SourceChanged(
                     f"source {context.source}: its files were read below {former_root}, and {self.root} has "
-                    f"{len(same_files)} with the same names and sizes ({', '.join(same_files[:_SHOWN_MOVED])}): if it "
-                    f"is that folder, moved or mounted elsewhere, say formerly=({former_root!r},), so that files read "
+                    f"{len(same)} with the same names and sizes ({', '.join(sorted(same)[:_SHOWN_MOVED])}): if it is "
+                    f"that folder, moved or mounted elsewhere, say formerly=({former_root!r},), so that files read "
                     "there are not read again; if these are other files, give the source another name"
                 )
-
-    def _may_be_same(self, claim: Claim, path: str) -> bool:
-        size = self.files.facts(path).size
-        return size >= claim.ends if claim.ends is not None else claim.size in (None, size)
 
     @cached_property
     def _real_root(self) -> str:
@@ -114,25 +114,22 @@ class Places:
         return f"{root.rstrip('/')}/{name.removeprefix(below)}" if name.startswith(below) else None
 
     def _name_of_folder(self, folder: str) -> str:
+        """Return a folder's name. Raises `SourceRefused` if it is mounted twice, and so has two names without links."""
         real, root = os.path.realpath(folder), self._real_root
-        self._require_one_name(real)
+        facts = os.stat(real)  # noqa: PTH116
+        first_name = self._seen.setdefault((facts.st_dev, facts.st_ino), real)
+        if first_name != real and facts.st_ino:  # some file systems have no inodes
+            raise SourceRefused(
+                f"folders {first_name} and {real} are one folder under two names, by a mount: its files would be read "
+                "twice; have the source's path match only one of them"
+            )
         if real == root:
             return self.root.rstrip("/")
         below = root.rstrip("/") + "/"
         return f"{self.root.rstrip('/')}/{real.removeprefix(below)}" if real.startswith(below) else real
 
-    def _require_one_name(self, folder: str) -> None:
-        """Raise `SourceRefused` for a folder that is mounted twice, and so has two names without any link."""
-        facts = os.stat(folder)  # noqa: PTH116
-        first_name = self._seen.setdefault((facts.st_dev, facts.st_ino), folder)
-        if first_name != folder and facts.st_ino:  # some file systems number nothing
-            raise SourceRefused(
-                f"folders {first_name} and {folder} are one folder under two names, by a mount: its files would be "
-                "read twice; have the source's path match only one of them"
-            )
 
-
-def require_one_name(files: Iterable[FrozenFile], places: Places, everywhere: str) -> None:
+def require_one_name(files: Iterable[FrozenFile], file_names: FileNames, everywhere: str) -> None:
     """Raise `SourceRefused` for a hard link: a file with another name among all files of the source.
 
     `everywhere`: the pattern of all its files, which is listed only if one of `files` has several links.
@@ -143,9 +140,13 @@ def require_one_name(files: Iterable[FrozenFile], places: Places, everywhere: st
         if first is not file and (file.links > 1 or file == replace(first, path=file.path)):
             raise _hard_link(first.path, file.path)
     linked = {file.inode: file for file in files_by_inode.values() if file.links > 1}
-    for path in each_file(places.files, everywhere) if linked else ():
-        linked_file = linked.get(_inode(path))
-        if linked_file is not None and places.true_name(path) != linked_file.name:
+    for path in each_file(file_names.files, everywhere) if linked else ():
+        try:
+            facts = os.stat(path)  # noqa: PTH116
+        except FileNotFoundError:
+            continue
+        linked_file = linked.get((facts.st_dev, facts.st_ino))
+        if linked_file is not None and file_names.true_name(path) != linked_file.name:
             raise _hard_link(linked_file.path, path)
 
 
@@ -154,14 +155,6 @@ def _hard_link(path: str, second_path: str) -> SourceRefused:
         f"files {path} and {second_path} are one file under two names, by a hard link: it would be read twice; remove "
         "one of the names, or have the source's path match only one"
     )
-
-
-def _inode(path: str) -> tuple[int, int] | None:
-    try:
-        facts = os.stat(path)  # noqa: PTH116
-    except FileNotFoundError:
-        return None
-    return facts.st_dev, facts.st_ino
 
 
 def _is_same(folder: str, second_folder: str) -> bool:
@@ -176,7 +169,7 @@ class WatchedFolder:
     """A folder or pattern, and the limits per epoch."""
 
     where: str
-    places: Places
+    file_names: FileNames
     max_files: int | None = None
     max_bytes: int | None = None
     hash: bool = False
@@ -196,14 +189,14 @@ class WatchedFolder:
                 compared = claimed
         claims = context.claims(compared) if compared else {}
         require_read_to_end(claims)
-        if changed := find_changed_since(self.places.files, claims):
+        if changed := find_changed_since(self.file_names.files, claims):
             _log.warning(
                 "source %s: these files changed after an epoch had read them, and are not read again: %s",
                 context.source,
                 list_some(changed, _SHOWN_CHANGED),
             )
-        self.places.require_not_moved(context, new)
-        unsorted = (self.places.files.facts(path, name) for name, path in new.items())
+        self.file_names.require_not_moved(context, new)
+        unsorted = (self.file_names.files.facts(path, name) for name, path in new.items())
         oldest = sorted(unsorted) if self.max_files is None else heapq.nsmallest(self.max_files, unsorted)
         files: list[FrozenFile] = []
         total = 0
@@ -212,18 +205,18 @@ class WatchedFolder:
             if files and self.max_bytes is not None and total > self.max_bytes:
                 break  # never without any file, or one larger than the limit would block the pipeline
             files.append(file)
-        require_one_name(files, self.places, self.where)
+        require_one_name(files, self.file_names, self.where)
         for number, file in enumerate(files):
             require_readable(file.path)
             if self.hash:
-                files[number] = self.places.files.facts_now(file.path, hashed=True, name=file.name)
+                files[number] = self.file_names.files.facts_now(file.path, hashed=True, name=file.name)
         return files
 
     def _sift(self, context: SourceContext, paths: list[str], new: dict[str, str]) -> set[str]:
         """Add unclaimed files to `new`, path by name, each once. Returns the claimed names."""
-        names = {path: self.places.name(path) for path in paths}
+        names = {path: self.file_names.name(path) for path in paths}
         claimed = self._claimed(context, names)
-        unclaimed = {path: self.places.true_name(path) for path, name in names.items() if name not in claimed}
+        unclaimed = {path: self.file_names.true_name(path) for path, name in names.items() if name not in claimed}
         claimed |= self._claimed(context, {path: name for path, name in unclaimed.items() if name != names[path]})
         for path, name in unclaimed.items():
             if name not in claimed:
@@ -235,12 +228,12 @@ class WatchedFolder:
         names_by_alias = dict(names)
         for name in names.values():
             names_by_alias[name] = name
-            if self.places.former_roots:
-                names_by_alias |= dict.fromkeys(self.places.former(name), name)
+            if self.file_names.former_roots:
+                names_by_alias |= dict.fromkeys(self.file_names.former(name), name)
         return {names_by_alias[alias] for alias in context.claimed(list(names_by_alias))} if names_by_alias else set()
 
     def new_lines(self, context: SourceContext) -> list[FileRange]:
-        """Return the complete lines behind the claims of the files that have grown, within the limits.
+        """Return the complete lines after the claims of the files that have grown, within the limits.
 
         Raises `SourceChanged` for a file that isn't the claimed one, has two names, or has moved.
         """
@@ -261,7 +254,7 @@ class WatchedFolder:
             if len(ranges) == self.max_files:
                 break
         require_apart(ranges)
-        require_one_name(files, self.places, self.where)
+        require_one_name(files, self.file_names, self.where)
         new = [file_range for file_range in ranges if file_range.head is not None and file_range.starts == 0]
         names = context.claimed_by_head({file_range.head for file_range in new if file_range.head}) if new else set()
         claims = list(context.claims(names).values()) if names else []
@@ -271,20 +264,18 @@ class WatchedFolder:
 
     def _grown(self, context: SourceContext) -> list[tuple[FrozenFile, Claim | None]]:
         def claims(names: Iterable[str]) -> Mapping[str, Claim]:
-            names_by_alias = {alias: name for name in names for alias in (name, *self.places.former(name))}
+            names_by_alias = {alias: name for name in names for alias in (name, *self.file_names.former(name))}
             claims_by_alias = context.claims(list(names_by_alias))
-            return {
-                names_by_alias[alias]: claim
-                for alias, claim in sorted(claims_by_alias.items(), key=lambda pair: pair[1].ends or 0)
-            }
+            by_end = sorted(claims_by_alias.items(), key=lambda pair: pair[1].ends or 0)
+            return {names_by_alias[alias]: claim for alias, claim in by_end}
 
-        chunks = ({self.places.true_name(path): path for path in chunk} for chunk in self._chunks())
+        chunks = ({self.file_names.true_name(path): path for path in chunk} for chunk in self._chunks())
         files = grown(chunks, claims)
-        self.places.require_not_moved(context, {now.name: now.path for now, claim in files if claim is None})
+        self.file_names.require_not_moved(context, {now.name: now.path for now, claim in files if claim is None})
         return files
 
     def _chunks(self) -> Iterator[list[str]]:
-        files = each_file(self.places.files, self.where)
+        files = each_file(self.file_names.files, self.where)
         while chunk := list(islice(files, CHUNK)):
             try:
                 "\n".join(chunk).encode()  # plans and the ledger are UTF-8
@@ -298,14 +289,13 @@ class WatchedFolder:
 
 
 def find_late(files: FileSystem, end: Position, claimed: Callable[[Iterable[str]], set[str]]) -> list[str]:
-    """Return paths that match the interval's pattern and that no epoch claims. A folder that can't be listed is
-    reported."""
+    """Return unclaimed paths that match the interval's pattern; if a folder can't be listed, a text that says so."""
     if not isinstance(where := end.get(EXPECTS), str):
         return []
     roots = end.get(ROOTS)
-    places = Places(files, roots[-1]) if roots else Places.of(files, where)
+    file_names = FileNames(files, roots[-1]) if roots else FileNames.of(files, where)
     try:
-        paths_by_name = places.files_at(where)
+        paths_by_name = file_names.files_at(where)
     except OSError as error:
         return [f"{where} (can't be listed: {error.strerror})"]
     claimed_names = claimed({*paths_by_name, *paths_by_name.values()}) if paths_by_name else set()

@@ -24,6 +24,10 @@ from lockstep.connections.object_store.store import ObjectStore
 from lockstep.errors import InvalidPipeline, SourceNotReady, StoreRefused
 from lockstep.sources.files.frozen import FrozenFile
 
+_SECOND = 1_000_000_000
+_WILDCARDS = frozenset("*?[")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
 
 class FolderEntry(Protocol):
     """An entry of a folder, like those of `os.scandir`. Both methods may raise OSError."""
@@ -45,8 +49,8 @@ class FileSystem(Protocol):
     A missing path is treated as empty. A path that can't be examined raises OSError, as it may contain anything.
     """
 
-    #: whether a file or folder may have several names, by links and mounts; `Places` then resolves its true name with
-    #: `os`. Elsewhere a file's path is its name
+    #: whether a file or folder may have several names, by links and mounts, which `FileNames` resolves with `os`;
+    #: elsewhere a file's path is its name
     has_links: bool
     parallel_calls: int  #: how many calls of `facts_now` run in parallel; each may be a request
 
@@ -75,6 +79,24 @@ class FileSystem(Protocol):
         """Return the URI that Spark uses, not percent-encoded."""
 
 
+@dataclass(frozen=True)
+class _Entry:
+    """A `FolderEntry`. Whatever isn't a folder counts as a file: reading it then raises a specific error."""
+
+    path: str
+    is_folder: bool
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    def is_dir(self) -> bool:
+        return self.is_folder
+
+    def is_file(self) -> bool:
+        return not self.is_folder
+
+
 class LocalFiles:
     """Files on mounted file systems; see `FileSystem`."""
 
@@ -97,7 +119,7 @@ class LocalFiles:
             os.lstat(path)  # os.path.lexists also returns False if access is denied
         except (FileNotFoundError, NotADirectoryError):
             return
-        yield _Named(path)
+        yield _Entry(path, is_folder=os.path.isdir(path))  # noqa: PTH112
 
     def facts(self, path: str, name: str | None = None) -> FrozenFile:
         return FrozenFile.of(path, name=name)
@@ -112,22 +134,6 @@ class LocalFiles:
         return f"file://{path}"
 
 
-@dataclass(frozen=True)
-class _Named:
-    path: str
-
-    @property
-    def name(self) -> str:
-        return self.path.rpartition("/")[2]
-
-    def is_dir(self) -> bool:
-        return os.path.isdir(self.path)  # noqa: PTH112
-
-    def is_file(self) -> bool:
-        """Return True for everything else; reading it then raises a specific error."""
-        return not self.is_dir()
-
-
 class HdfsFiles:
     """Files on HDFS clusters, where a file has only its path as name; see `FileSystem`.
 
@@ -138,8 +144,7 @@ class HdfsFiles:
     parallel_calls = 8
 
     def __init__(self, uri: str) -> None:
-        """Check a source's path. Raises `StoreRefused`. Only `place` resolves the cluster of `hdfs:///`, at
-        planning."""
+        """Check a source's path. Raises `StoreRefused`. Only `place` resolves the cluster of `hdfs:///`."""
         HdfsAddress.require(uri)
         self._listed: dict[str, HdfsEntry] = {}
         self._clusters: dict[str, HdfsFileSystem] = {}
@@ -188,10 +193,10 @@ class HdfsFiles:
         return cluster, address.path
 
     def _entry(self, cluster: HdfsFileSystem, entry: HdfsEntry) -> FolderEntry:
-        status = _HdfsListed(HdfsAddress(cluster.name, entry.path).uri, entry)
+        uri = HdfsAddress(cluster.name, entry.path).uri
         if not entry.is_folder:
-            self._listed[status.path] = entry
-        return status
+            self._listed[uri] = entry
+        return _Entry(uri, entry.is_folder)
 
 
 def _sha256(cluster: HdfsFileSystem, entry: HdfsEntry) -> str:
@@ -199,28 +204,8 @@ def _sha256(cluster: HdfsFileSystem, entry: HdfsEntry) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-@dataclass(frozen=True)
-class _HdfsListed:
-    path: str
-    entry: HdfsEntry
-
-    @property
-    def name(self) -> str:
-        return self.entry.name
-
-    def is_dir(self) -> bool:
-        return self.entry.is_folder
-
-    def is_file(self) -> bool:
-        return not self.entry.is_folder
-
-
 def _frozen_file(path: str, entry: HdfsEntry, name: str | None, sha256: str | None = None) -> FrozenFile:
     return FrozenFile(entry.mtime_ns, path, entry.size, sha256, name if name != path else None)
-
-
-_SECOND = 1_000_000_000
-_WILDCARDS = frozenset("*?[")
 
 
 class ObjectFiles:
@@ -249,16 +234,16 @@ class ObjectFiles:
     def entries(self, folder: str) -> Iterator[FolderEntry]:
         listed = self._store.children(self._key(folder))
         self._listed |= {stored.path: stored for stored in listed.objects}
-        yield from (_InFolder(self._path(key), is_folder=True) for key in listed.folders)
-        yield from (_InFolder(self._path(stored.path), is_folder=False) for stored in listed.objects)
+        yield from (_Entry(self._path(key), is_folder=True) for key in listed.folders)
+        yield from (_Entry(self._path(stored.path), is_folder=False) for stored in listed.objects)
 
     def at(self, path: str) -> Iterator[FolderEntry]:
         key = self._key(path)
         if key and (stored := self._store.find(key)) is not None:
             self._listed[key] = stored
-            yield _InFolder(path, is_folder=False)
+            yield _Entry(path, is_folder=False)
         if self._store.has_folder(key):
-            yield _InFolder(path, is_folder=True)
+            yield _Entry(path, is_folder=True)
 
     def facts(self, path: str, name: str | None = None) -> FrozenFile:
         listed = self._listed.get(self._key(path))
@@ -298,30 +283,11 @@ class ObjectFiles:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-@dataclass(frozen=True)
-class _InFolder:
-    path: str
-    is_folder: bool
-
-    @property
-    def name(self) -> str:
-        return self.path.rpartition("/")[2]
-
-    def is_dir(self) -> bool:
-        return self.is_folder
-
-    def is_file(self) -> bool:
-        return not self.is_folder
-
-
 def _frozen_object(path: str, stored: StoredObject, name: str | None, sha256: str | None = None) -> FrozenFile:
     """Return the object with its time in whole seconds: responses differ in their precision."""
     seconds = int(stored.modified.timestamp()) if stored.modified else 0
     known_as = name if name != path else None
     return FrozenFile(seconds * _SECOND, path, stored.size, sha256, known_as, etag=stored.etag)
-
-
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 def is_mounted(path: str) -> bool:

@@ -1,6 +1,6 @@
 """Files, and ranges of growing files, as a plan freezes them.
 
-Of a growing file an epoch takes the complete lines behind those of earlier epochs. They are frozen as a range of bytes
+An epoch reads the complete lines of a growing file after those of earlier epochs. They are frozen as a range of bytes
 with a digest of the file's first bytes and of the bytes before the range's end, which differs once the file is
 truncated, rotated or replaced.
 """
@@ -19,6 +19,13 @@ from lockstep.epoch import Claim, Json
 from lockstep.errors import InvalidPipeline, SourceChanged, SourceNotReady
 
 _ETAG = "etag:"  #: before the ETag in a claim's digest
+
+WINDOW = 4096  #: bytes at either end that the digest covers
+HEAD = 256  #: bytes by which a renamed file is recognized, if it has as many
+_BLOCK = 1 << 16
+#: Extensions of compressed files, to which no lines can be appended.
+_COMPRESSED = (".gz", ".bz2", ".zst", ".xz", ".lz4", ".snappy", ".deflate", ".zip")
+Claims = Callable[[Iterable[str]], Mapping[str, Claim]]
 
 
 @dataclass(frozen=True, order=True)
@@ -95,17 +102,14 @@ class FrozenFile:
 
         Compares size, ETags and sha256 if both have them, and the time of change if they have no ETags.
         """
-        both_tagged, both_hashed = None not in (self.etag, now.etag), None not in (self.sha256, now.sha256)
-        changed = ("time of change", _time(self.mtime_ns), _time(now.mtime_ns))
-        return ", ".join(
-            f"{name} was {then}, is {value}"
-            for name, then, value in (
-                ("size", self.size, now.size),
-                ("ETag", self.etag, now.etag) if both_tagged else changed,
-                *([("sha256", self.sha256, now.sha256)] if both_hashed else []),
-            )
-            if then != value
-        )
+        facts: list[tuple[str, object, object]] = [("size", self.size, now.size)]
+        if self.etag is not None and now.etag is not None:
+            facts.append(("ETag", self.etag, now.etag))
+        else:
+            facts.append(("time of change", _time(self.mtime_ns), _time(now.mtime_ns)))
+        if self.sha256 is not None and now.sha256 is not None:
+            facts.append(("sha256", self.sha256, now.sha256))
+        return ", ".join(f"{name} was {then}, is {value}" for name, then, value in facts if then != value)
 
 
 def _time(mtime_ns: int) -> str:
@@ -116,15 +120,6 @@ def _time(mtime_ns: int) -> str:
 def _sha256(path: str) -> str:
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-WINDOW = 4096  #: bytes at either end that the digest covers
-HEAD = 256  #: bytes by which a renamed file is recognized, if it has as many
-_BLOCK = 1 << 16
-#: Extensions of compressed files, to which no lines can be appended.
-_COMPRESSED = (".gz", ".bz2", ".zst", ".xz", ".lz4", ".snappy", ".deflate", ".zip")
-
-Claims = Callable[[Iterable[str]], Mapping[str, Claim]]
 
 
 @dataclass(frozen=True)
@@ -162,7 +157,7 @@ class FileRange:
         return Claim(self.name, self.starts, self.ends, self.size, self.mtime_ns, self.digest, self.head)
 
     def check(self) -> None:
-        """Raise `SourceChanged` if the range can't be read as it was; bytes behind it don't matter."""
+        """Raise `SourceChanged` if the range can't be read as it was; bytes after it don't matter."""
         try:
             file = _opened(self.path)
         except SourceNotReady as error:
@@ -184,18 +179,14 @@ def grown(files: Iterable[Mapping[str, str]], claims: Claims) -> list[tuple[Froz
         for name, path in chunk.items():
             claim = claims_by_name.get(name)
             now = FrozenFile.of(path, name=claim.path if claim else name)
-            is_as_claimed = claim is not None and (claim.size, claim.mtime_ns, claim.ends) == (
-                now.size,
-                now.mtime_ns,
-                now.size,
-            )
-            if claim is None or (claim.ends is not None and not is_as_claimed):
+            unchanged = claim and (claim.size, claim.mtime_ns, claim.ends) == (now.size, now.mtime_ns, now.size)
+            if claim is None or (claim.ends is not None and not unchanged):
                 files_by_name[name] = (now, claim)
     return sorted(files_by_name.values(), key=lambda pair: pair[0])
 
 
 def next_range(now: FrozenFile, claim: Claim | None, limit: int | None, *, hashed: bool = False) -> FileRange | None:
-    """Return the complete lines behind `claim`, about `limit` bytes but at least one line; None if there is none.
+    """Return the complete lines after `claim`, about `limit` bytes but at least one line; None if there is none.
 
     Raises `SourceChanged` if the file isn't the claimed one, `SourceNotReady` if it can't be read.
     """
@@ -288,7 +279,7 @@ def _require_same(file: BinaryIO, claim: Claim, path: str) -> None:
         return
     raise SourceChanged(
         f"growing file {path} was taken up to byte {upto} and now {problem}; nothing of it is read again. Move it "
-        "away to continue without it, or give it a name that no file had before to have it read from its start"
+        "away to continue without it, or give it an unused name to have it read from its start"
     )
 
 
@@ -315,7 +306,7 @@ def _sha256_of_range(file: BinaryIO, starts: int, ends: int) -> str:
 
 
 def _end_of_lines(file: BinaryIO, starts: int, size: int, limit: int | None) -> int | None:
-    """Return the offset behind the last newline of [starts, size), within `limit` bytes if there is one."""
+    """Return the offset after the last newline of [starts, size), within `limit` bytes if there is one."""
     end = upto = size if limit is None else min(size, starts + limit)
     while end > starts:  # backwards by blocks
         start = max(starts, end - _BLOCK)

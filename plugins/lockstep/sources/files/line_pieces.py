@@ -39,8 +39,7 @@ class Header:
 
 
 def tasks_of(ranges: Iterable[tuple[str, int, int]], size: int = _PIECE) -> list[list[Piece]]:
-    """Cut ranges (path, from, to) into pieces of at most `size` bytes, and group these into tasks of about that
-    size."""
+    """Cut ranges (path, from, to) into pieces of at most `size` bytes, grouped into tasks of about that size."""
     tasks: list[list[Piece]] = []
     room = 0
     for path, starts, ends in ranges:
@@ -63,22 +62,17 @@ def reader_of(
         for batch in numbers:
             for number in batch.column(0).to_pylist():
                 for piece in tasks[number]:
-                    yield from _batches(piece, header)
+                    lines, size = list[bytes](), 0
+                    for line in _lines(piece, header):
+                        lines.append(line)
+                        size += len(line)
+                        if len(lines) >= _BATCH_LINES or size >= _BATCH_BYTES:
+                            yield _batch(lines, piece.path)
+                            lines, size = [], 0
+                    if lines:
+                        yield _batch(lines, piece.path)
 
     return read
-
-
-def _batches(piece: Piece, header: Header | None) -> Iterator[pa.RecordBatch]:
-    lines: list[bytes] = []
-    size = 0
-    for line in _lines(piece, header):
-        lines.append(line)
-        size += len(line)
-        if len(lines) >= _BATCH_LINES or size >= _BATCH_BYTES:
-            yield _batch(lines, piece.path)
-            lines, size = [], 0
-    if lines:
-        yield _batch(lines, piece.path)
 
 
 def _lines(piece: Piece, header: Header | None) -> Iterator[bytes]:

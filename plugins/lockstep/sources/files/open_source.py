@@ -21,7 +21,7 @@ from lockstep.sources.files._lines import has_header, read_ranges
 from lockstep.sources.files._watched_folder import (
     EXPECTS,
     ROOTS,
-    Places,
+    FileNames,
     WatchedFolder,
     find_changed,
     find_late,
@@ -73,7 +73,7 @@ class OpenFileSource(OpenRecordSource):
             raise SourceNotReady(f"source {path!r} can't be listed: {error}") from error
 
     def _of_interval(self, interval: Interval) -> Position:
-        at, path, zone = self._file_system.place, self._source.path, self._source.timezone
+        absolute, path, zone = self._file_system.place, self._source.path, self._source.timezone
         pattern = pattern_of(path, interval, zone)
         max_span = span_of_name(path, self._source.spans)
         length = length_on_clocks(interval, zone)
@@ -81,24 +81,24 @@ class OpenFileSource(OpenRecordSource):
             last_part = Interval(interval.end - max_span, interval.end)
             raise SourceRefused(
                 f"source {path!r}: the interval {interval} is longer than what one name of the path stands for "
-                f"({max_span}): {at(pattern)} would be read, and later files, such as "
-                f"{at(pattern_of(path, last_part, zone))}, would not. Run each interval separately, or set "
+                f"({max_span}): {absolute(pattern)} would be read, and later files, such as "
+                f"{absolute(pattern_of(path, last_part, zone))}, would not. Run each interval separately, or set "
                 f"FileSource(…, spans={length!r}) if one file does contain that much; if the schedule follows local "
                 "time, set timezone= as well"
             )
         by_unit = max_span is not None and max_span > timedelta(seconds=1) and max_span == span_of_name(path, None)
         if by_unit and (skipped := skipped_name(path, interval, zone)) is not None:
             raise SourceRefused(
-                f"source {path!r}: no interval has the name {at(skipped)}, as {interval} begins before it and ends "
-                f"after it in {zone}: schedule in that time zone, or name the files by UTC without timezone="
+                f"source {path!r}: no interval has the name {absolute(skipped)}, as {interval} begins before it and "
+                f"ends after it in {zone}: schedule in that time zone, or name the files by UTC without timezone="
             )
-        if (ambiguous := twin_of(path, interval, zone)) is not None:
+        if (same_named := twin_of(path, interval, zone)) is not None:
             raise SourceRefused(
-                f"source {path!r}: clocks of {zone} are set back: {interval} and {ambiguous} have the same name, "
-                f"{at(pattern)}: put %z into the path, or name the files by UTC without timezone="
+                f"source {path!r}: clocks of {zone} are set back: {interval} and {same_named} have the same name, "
+                f"{absolute(pattern)}: put %z into the path, or name the files by UTC without timezone="
             )
-        expected, everywhere = at(pattern), at(pattern_of_all(path))
-        names = Places.of(self._file_system, everywhere)
+        expected, everywhere = absolute(pattern), absolute(pattern_of_all(path))
+        names = FileNames.of(self._file_system, everywhere)
         paths_by_name = names.files_at(expected)
         if not paths_by_name and self._source.missing == "error":
             # `where` needs the options of a store's path
@@ -116,7 +116,7 @@ class OpenFileSource(OpenRecordSource):
     def _watched(self, start: Position | None) -> Position:
         source, where = self._source, self._file_system.place(pattern_of(self._source.path))
         formerly = [file_system_of(folder).place(folder) for folder in source.formerly]
-        names = Places.of(self._file_system, where, start, formerly)
+        names = FileNames.of(self._file_system, where, start, formerly)
         caps = source.max_files_per_epoch, source.max_bytes_per_epoch
         folder = WatchedFolder(where, names, *caps, source.hash, has_header(source.reading))
         files: Sequence[FrozenFile | FileRange] = ()
@@ -239,8 +239,7 @@ def _files(end: Position) -> list[FrozenFile | FileRange]:
 
 
 class OpenFileSnapshot(OpenFileSource):
-    """All files that exist, claimed by no epoch. A change within an epoch is `SourceChanged`, as for any frozen
-    file."""
+    """All files that exist, claimed by no epoch. A change within an epoch is still `SourceChanged`."""
 
     def __init__(self, source: FileSource, context: SourceContext) -> None:
         unclaimed = replace(

@@ -149,8 +149,7 @@ def require_readable(path: str) -> None:
 
 
 def files_at(files: FileSystem, where: str) -> list[str]:
-    """Return the finished files that match a pattern now, absolute and sorted. A folder means the files directly in
-    it."""
+    """Return the finished files that match a pattern now, absolute and sorted. A folder means its own files."""
     return sorted(set(each_file(files, where)))
 
 
@@ -192,8 +191,7 @@ def _folders(files: FileSystem, pattern: str) -> Iterator[str]:
 
 
 def _tree(files: FileSystem, folder: str, seen: set[str]) -> Iterator[str]:
-    """Yield the folder and all folders below it. Follows links, but enters no folder twice, as links may form a
-    circle."""
+    """Yield the folder and all folders below it. Follows links, but enters no folder twice: links may form circles."""
     if files.has_links:
         if (real := os.path.realpath(folder)) in seen:
             return

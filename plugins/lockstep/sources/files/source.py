@@ -147,20 +147,18 @@ class FileSource(Source):
             raise InvalidPipeline(f"source {self.path!r}: give a schema (Spark DDL: 'id BIGINT, name STRING')")
         if self.schema is not None and self.format == "text":
             raise InvalidPipeline(f"source {self.path!r}: text has one column, `value STRING`; don't set a schema")
-        quote, multi_line = (
-            self.reading.option("quote", '"'),
-            self.reading.option("multiline", "false").lower() == "true",
-        )
-        if self.format == "csv" and multi_line and self.reading.option("escape", "") != quote:
+        reading = self.reading
+        multi_line = self.format == "csv" and reading.option("multiline", "false").lower() == "true"
+        if multi_line and reading.option("escape", "") != reading.option("quote", '"'):
             raise InvalidPipeline(
                 f"source {self.path!r}: with multiLine, escape must be the quote, or rows could be lost"
             )
-        if self.reading.marks:
-            _ = self.reading.strict.schema  # refuses unsupported types here, not in Spark's job
+        if reading.marks:
+            _ = reading.checked_schema.schema  # refuses unsupported types here, not in Spark's job
 
     @property
     def reading(self) -> Reading:
-        """How Spark reads the files."""
+        """The settings by which Spark reads the files."""
         set_names = {name.lower() for name in self.options}
         defaults = _CSV_DEFAULTS | _CSV_EMPTY if self.format == "csv" else {}
         options = {name: value for name, value in defaults.items() if name.lower() not in set_names} | dict(

@@ -13,8 +13,8 @@ from typing import Any
 from lockstep.definition.ddl import literal
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline
-from lockstep.sources._strict import BAD, Strict, has_more_json, plain_text, tame_json
-from lockstep.sources.records import JSON_LOCALE
+from lockstep.sources._checked_schema import CheckedSchema, loses_json, plain_text, without_costly_decimals
+from lockstep.sources.records import BAD, JSON_LOCALE
 
 #: The hash of the bytes is appended to them and decoded as one more field. A decoder that doesn't find it has read too
 #: few or too many bytes, so that surplus bytes are detected like missing ones.
@@ -24,6 +24,11 @@ Function = Callable[[bytes], Any]
 _REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _PREFIX = 5  #: bytes
 _VALUE = "value"  #: field of a record that wraps the value and the hash, if the bytes aren't a record
+
+_PRIMITIVE = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+_NAMED = frozenset({"record", "error", "enum", "fixed"})
+_PARTS = {"array": "items", "map": "values"}
+_NOT_READ = ("aliases", "default")  #: attributes of a writer's schema that have no effect
 
 
 class PartEncoding(StrEnum):
@@ -63,11 +68,19 @@ class Decoding:
                 f"{where}: {column}_schema goes with {column}='json' or 'avro', or with a function, and only with them"
             )
         if kind == PartEncoding.AVRO:
-            _require_avro(where, column, schema or "")
+            try:
+                avro = json.loads(schema or "")
+            except ValueError as error:
+                raise InvalidPipeline(f"{where}: {column}_schema is no JSON: {error}") from None
+            if isinstance(avro, list):
+                raise InvalidPipeline(
+                    f"{where}: {column}_schema must be one type, not a union: a record without a key or a value has "
+                    "null there"
+                )
         if function and plain_text(schema or "") != schema:
             raise InvalidPipeline(f"{where}: {column}_schema: lengths of a function's texts aren't checked: use STRING")
         if kind == PartEncoding.JSON:
-            _ = Strict(schema or "", "json").schema  # refuses unsupported types here, not in Spark's job
+            _ = CheckedSchema(schema or "", "json").schema  # refuses unsupported types here, not in Spark's job
         return cls(column, PartEncoding(kind), schema or "", function)
 
     @property
@@ -96,8 +109,8 @@ class Decoding:
             case PartEncoding.JSON:
                 options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": BAD, **JSON_LOCALE}
                 pairs = ", ".join(literal(text) for pair in options.items() for text in pair)
-                text = tame_json(self._strict.schema, self._text, pairs)
-                return f"from_json({text}, {literal(f'{self._strict.schema}, {BAD} STRING')}, map({pairs}))"
+                text = without_costly_decimals(self._checked_schema.schema, self._text, pairs)
+                return f"from_json({text}, {literal(f'{self._checked_schema.schema}, {BAD} STRING')}, map({pairs}))"
             case PartEncoding.AVRO if self.writers is None:
                 ended = f"concat({self.column}, unhex({self._hash}))"
                 return f"from_avro({ended}, {literal(_ended(self.schema))}, map('mode', 'PERMISSIVE'))"
@@ -115,9 +128,9 @@ class Decoding:
             case PartEncoding.STRING:
                 return self._is_no_text
             case PartEncoding.JSON:  # its parser replaces what isn't UTF-8
-                more = f"({self.column} IS NOT NULL AND {has_more_json(self._text)})"
+                more = f"({self.column} IS NOT NULL AND {loses_json(self._text)})"
                 wrong = f"{decoded}.{BAD} IS NOT NULL OR {failed} OR {self._is_no_text} OR {more}"
-                return f"({wrong} OR {self._strict.changed(decoded)})"
+                return f"({wrong} OR {self._checked_schema.mismatch(decoded)})"
             case PartEncoding.AVRO:
                 matches, text = f"{decoded}.{_END} = unhex({self._hash})", f"to_json({decoded})"
                 if (widened := _widened(self.schema)) != json.loads(self.schema):
@@ -174,11 +187,11 @@ class Decoding:
 
     def cast_sql(self, decoded: str) -> str:
         """Return the decoded part with the types of the schema."""
-        return self._strict.fitted(decoded) if self.encoding is PartEncoding.JSON else decoded
+        return self._checked_schema.to_declared(decoded) if self.encoding is PartEncoding.JSON else decoded
 
     @cached_property
-    def _strict(self) -> Strict:
-        return Strict(self.schema, "json", line=self._text)
+    def _checked_schema(self) -> CheckedSchema:
+        return CheckedSchema(self.schema, "json", line=self._text)
 
     @property
     def wrapper_field(self) -> str | None:
@@ -217,16 +230,6 @@ def reference_of(where: str, part: str, decoder: str | Function) -> str:
     return reference
 
 
-def _require_avro(where: str, name: str, schema: str) -> None:
-    what = f"{where}: {name}_schema"
-    try:
-        parsed = json.loads(schema)
-    except ValueError as error:
-        raise InvalidPipeline(f"{what} is no JSON: {error}") from None
-    if isinstance(parsed, list):
-        raise InvalidPipeline(f"{what} must be one type, not a union: a record without a key or a value has null there")
-
-
 def _prefix(id: int) -> str:
     """Return the prefix of the registry's wire format in hex: 0, and the schema's id."""
     return f"{id:0{2 * _PREFIX}X}"
@@ -237,8 +240,7 @@ def _is_record(schema: Any) -> bool:
 
 
 def _widened(schema: str) -> Any:
-    """Return the schema with wide decimals of more than 18 digits: for others Spark ignores all but the last 64
-    bits."""
+    """Return the schema with wide decimals of more than 18 digits: of others Spark keeps the last 64 bits only."""
 
     def widen(type: dict[str, Any]) -> dict[str, Any]:
         size = type.get("size", 16)  # bytes of a fixed type; eight hold 18 digits
@@ -255,12 +257,6 @@ def _ended(schema: str) -> str:
         record = {"type": "record", "name": "_lockstep_wrapped", "fields": [{"name": _VALUE, "type": record}]}
     end = {"name": _END, "type": {"type": "fixed", "name": "_lockstep_hash", "size": 16}}
     return json.dumps({**record, "fields": [*record["fields"], end]})
-
-
-_PRIMITIVE = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
-_NAMED = frozenset({"record", "error", "enum", "fixed"})
-_PARTS = {"array": "items", "map": "values"}
-_NOT_READ = ("aliases", "default")  #: attributes of a writer's schema that have no effect
 
 
 def of_another_type(writer: str, reader: str) -> str | None:
@@ -395,12 +391,13 @@ class _Renaming:
         type |= {"name": last, "namespace": space}
         if "fields" in type:
             reader_fields = self._reader.types[reader]["fields"] if reader is not None else []
-            type["fields"] = [self._field(field, reader_fields) for field in type["fields"]]
+            read_types = {
+                alias: field["type"] for field in reversed(reader_fields) for alias in field.get("aliases", ())
+            }
+            read_types |= {field["name"]: field["type"] for field in reversed(reader_fields)}
+            type["fields"] = [
+                {key: value for key, value in field.items() if key not in _NOT_READ}
+                | {"type": self.written(field["type"], read_types.get(field["name"]))}
+                for field in type["fields"]
+            ]
         return type
-
-    def _field(self, field: Mapping[str, Json], reader_fields: Sequence[Mapping[str, Json]]) -> Json:
-        name = field["name"]
-        exact = (candidate["type"] for candidate in reader_fields if candidate["name"] == name)
-        alias = (candidate["type"] for candidate in reader_fields if name in candidate.get("aliases", ()))
-        attributes = {key: value for key, value in field.items() if key not in _NOT_READ}
-        return {**attributes, "type": self.written(field["type"], next(exact, next(alias, None)))}

@@ -19,6 +19,8 @@ RESETS = ("none", "earliest", "latest")
 _GROUP = "group:"
 _log = logging.getLogger(__name__)
 
+End = str | datetime | Mapping[str, Mapping[int, int]]
+
 
 def time_as_json(time: datetime) -> Json:
     """Return a start or end that is a time as plans store it."""
@@ -86,7 +88,7 @@ def first_offsets(cluster: Cluster, bounds: TopicBounds, start: Start) -> dict[i
 def group_range(
     cluster: Cluster, bounds: TopicBounds, group: str, offset_reset: str, *, accept_loss: bool
 ) -> TopicRange:
-    """Return the committed offsets of a consumer group as the empty range behind them. Read once, by the first epoch.
+    """Return the committed offsets of a consumer group as an empty range that ends there, for the first epoch.
 
     Raises `SourceRefused` for partitions without an offset, unless `offset_reset` says where they start, and as
     `first_offsets`. Raises `SourceUnavailable` if the group's offsets are in an open transaction.
@@ -110,11 +112,10 @@ def group_range(
 
 
 def warn_of_members(cluster: Cluster, group: str) -> None:
-    """Warn that active consumers of the group also process records that are read here: only users know if that's
-    meant."""
+    """Warn about active consumers of the group, which also process the records that are read here."""
     if members := cluster.members(group):
         _log.warning(
-            "%s: group %s has %d active members: records behind the offsets that are read from it now are "
+            "%s: group %s has %d members: records after the offsets that are read from it now are "
             "processed by them as well. Stop them before the first epoch if that isn't intended",
             *(cluster.who.name, group, members),
         )
@@ -136,9 +137,6 @@ def _require_there(cluster: Cluster, bounds: TopicBounds, offsets: Mapping[int, 
     bounds.require_decided(where, offsets)
 
 
-End = str | datetime | Mapping[str, Mapping[int, int]]
-
-
 def check_end(where: str, end: End | None, topics: Collection[str], *, by_interval: bool) -> None:
     """Raise `InvalidPipeline` for an invalid end. `topics`: those that are named."""
     if end is not None and by_interval:
@@ -150,7 +148,7 @@ def check_end(where: str, end: End | None, topics: Collection[str], *, by_interv
 
 @dataclass(frozen=True)
 class Bound:
-    """The ends that are determined so far: topic → partition → the offset behind the last record to read.
+    """The ends that are determined so far: topic → partition → the offset after the last record to read.
 
     `of`: the declaration that they result from. `ids`: ids of these topics at that time. `complete`: no further topics
     or partitions are added; others are then not read. `by_clock`: by topic the partitions with ends by this machine's
@@ -202,13 +200,13 @@ class Bound:
         return replace(range, partitions=clipped)
 
     def is_reached(self, name: str, range: TopicRange) -> bool:
-        """Return True if a topic has nothing to read behind the range."""
+        """Return True if a topic has nothing to read after the range."""
         ends = self.offsets.get(name, {})
         return self.complete and all(range.ends.get(number, -1) >= end for number, end in ends.items())
 
 
 def is_finished(position: Position) -> bool:
-    """Return True if nothing is ever to be read behind a position."""
+    """Return True if nothing is ever to be read after a position."""
     bound = Bound.of_position(position)
     if bound is None or not bound.complete or not bound.offsets:
         return False
@@ -248,30 +246,23 @@ class Ending:
         if isinstance(self.end, datetime):
             is_over = before.complete or datetime.now(UTC) >= self.end + self.settle
             times = {bounds.topic.name: self._at_time(cluster, bounds, self.end, before) for bounds in undecided}
-            ends_by_topic = {
-                name: {n: offset for n, (offset, is_known) in ends.items() if is_known or is_over}
-                for name, ends in times.items()
-            }
-            by_clock_now = {
-                name: tuple(n for n in ends_by_topic[name] if not ends[n][1]) for name, ends in times.items()
-            }
-            by_clock = {name: numbers for name, numbers in (by_clock | by_clock_now).items() if numbers}
+            ends_by_topic = {}
+            for name, ends in times.items():
+                ends_by_topic[name] = {n: offset for n, (offset, marked) in ends.items() if marked or is_over}
+                by_clock[name] = tuple(n for n in ends_by_topic[name] if not ends[n][1])
+            by_clock = {name: numbers for name, numbers in by_clock.items() if numbers}
         else:
-            if not before.complete:
-                self._require_topics(cluster, ids)
+            if isinstance(self.end, Mapping) and not before.complete and (absent := sorted(set(self.end) - set(ids))):
+                raise SourceRefused(
+                    f"{cluster.who.name}: end names {', '.join(absent)}, which isn't there, or isn't what the pattern "
+                    "matches: create it, or remove it from end"
+                )
             ends_by_topic = {bounds.topic.name: self._now(cluster, bounds) for bounds in undecided}
         offsets = {**before.offsets, **ends_by_topic}
         if not offsets:
             _log.warning("%s: there is no topic yet that could have an end: later epochs check again", cluster.who.name)
         complete = before.complete or (is_over and bool(offsets))
         return replace(before, offsets=offsets, ids={**before.ids, **ids}, complete=complete, by_clock=by_clock)
-
-    def _require_topics(self, cluster: Cluster, existing: Collection[str]) -> None:
-        if isinstance(self.end, Mapping) and (absent := sorted(set(self.end) - set(existing))):
-            raise SourceRefused(
-                f"{cluster.who.name}: end names {', '.join(absent)}, which isn't there, or isn't what the pattern "
-                "matches: create it, or remove it from end"
-            )
 
     def _now(self, cluster: Cluster, bounds: TopicBounds) -> Mapping[int, int]:
         name = bounds.topic.name
@@ -280,7 +271,7 @@ class Ending:
         ends = self.end.get(name, {})
         if missing := sorted(set(bounds.partitions) - set(ends)):
             raise SourceRefused(
-                f"{cluster.who.name}: end says nothing of partitions {missing} of {name}: give the offset behind the "
+                f"{cluster.who.name}: end says nothing of partitions {missing} of {name}: give the offset after the "
                 "last record to read of each; 0 for none"
             )
         if unknown := sorted(set(ends) - set(bounds.partitions)):
@@ -290,25 +281,18 @@ class Ending:
     def _at_time(
         self, cluster: Cluster, bounds: TopicBounds, time: datetime, before: Bound
     ) -> dict[int, tuple[int, bool]]:
-        """Return for each partition the offset of the first record at or after `time`, True; or its present end,
-        False."""
+        """Return by partition the first record's offset at or after `time`, True; or its present end, False."""
         name = bounds.topic.name
         before_ends, by_clock = before.offsets.get(name, {}), before.by_clock.get(name, ())
         new_partitions: Collection[int] = bounds.partitions if not before.complete or name not in before.offsets else ()
-        expired = [
-            number
-            for number in by_clock
-            if number in before_ends and before_ends[number] < bounds.partitions[number][0]
-        ]
+        expired = [n for n in by_clock if n in before_ends and before_ends[n] < bounds.partitions[n][0]]
         if expired:
             _log.warning(
                 "%s: records of %s, partitions %s, are gone, and it is unknown whether they came before %s: they "
                 "are considered later",
                 *(cluster.who.name, name, expired, time),
             )
-        numbers = [number for number in new_partitions if number not in before_ends] + [
-            n for n in by_clock if n not in expired
-        ]
+        numbers = [n for n in new_partitions if n not in before_ends] + [n for n in by_clock if n not in expired]
         newest = cluster.ends(name, numbers)
         offsets = cluster.offsets_at(name, numbers, time)
         ends = {

@@ -13,7 +13,7 @@ from lockstep.errors import LogTruncated, OffsetsExpired, SourceChanged, SourceN
 
 @dataclass(frozen=True)
 class TopicRange:
-    """A topic's records: partition → [first offset, offset behind the last).
+    """A topic's records: partition → [first offset, offset after the last).
 
     `id`: of the topic, which changes if it is recreated. `leaders`: partition → leader epoch at planning, if known.
     """
@@ -156,7 +156,7 @@ def require_same_topic(where: str, name: str, id: str, topic: Topic | None) -> T
         raise TopicRecreated(f"{where}: topic {name} is gone, with records that no epoch has read{_remedy(name)}")
     if topic.id != id:
         raise TopicRecreated(
-            f"{where}: topic {name} was deleted and made anew (id {id}, now {topic.id}): its offsets count from 0 "
+            f"{where}: topic {name} was deleted and recreated (id {id}, now {topic.id}): its offsets count from 0 "
             f"again{_remedy(name)}"
         )
     return topic
@@ -168,7 +168,17 @@ def require_whole(cluster: Cluster, range: TopicRange, bounds: TopicBounds) -> N
     for number, (first, end) in range.partitions.items():
         if number not in bounds.partitions:
             raise SourceChanged(f"{where}: topic {name} has lost partition {number}")
-        _require_readable(where, name, number, first, end, bounds.partitions[number])
+        oldest, stable = bounds.partitions[number]
+        if oldest > first and first < end:
+            raise OffsetsExpired(
+                f"{where}: the records {first} to {min(oldest, end) - 1} of {name}/{number} are gone, the oldest is "
+                f"{oldest}{_remedy(name)}"
+            )
+        if stable < end:
+            raise LogTruncated(
+                f"{where}: {name}/{number} ends at {stable}, and epochs have read or planned up to {end}: the log was "
+                f"cut, and offsets mean other records now{_remedy(name)}"
+            )
     for number, cut in _cuts(cluster, range, bounds).items():
         raise LogTruncated(
             f"{where}: {name}/{number} was cut below offsets that were read or planned, and has grown again: "
@@ -176,24 +186,8 @@ def require_whole(cluster: Cluster, range: TopicRange, bounds: TopicBounds) -> N
         )
 
 
-def _require_readable(where: str, name: str, number: int, first: int, end: int, now: tuple[int, int]) -> None:
-    """Raise `OffsetsExpired` or `LogTruncated` unless [first, end) lies within the partition's bounds `now`."""
-    oldest, stable = now
-    if oldest > first and first < end:
-        raise OffsetsExpired(
-            f"{where}: the records {first} to {min(oldest, end) - 1} of {name}/{number} are gone, the oldest is "
-            f"{oldest}{_remedy(name)}"
-        )
-    if stable < end:
-        raise LogTruncated(
-            f"{where}: {name}/{number} ends at {stable}, and epochs have read or planned up to {end}: the log was cut, "
-            f"and offsets mean other records now{_remedy(name)}"
-        )
-
-
 def _cuts(cluster: Cluster, range: TopicRange, bounds: TopicBounds) -> dict[int, Cut]:
-    """Return the partitions that were truncated below the range's end. Only those with another leader epoch are
-    queried."""
+    """Return the partitions that were truncated below the range's end. Queries those with another leader epoch."""
     if range.id != bounds.topic.id:
         return {}
     places = {
@@ -208,7 +202,7 @@ def resume_offsets(cluster: Cluster, last: TopicRange, bounds: TopicBounds) -> d
     """Return where a topic with accepted loss resumes: at the range's end, or else where it was truncated.
 
     Partitions that aren't in the result resume at their oldest record. Raises `SourceNotReady` for an existing offset
-    behind an open transaction.
+    after an open transaction.
     """
     if last.id != bounds.topic.id:
         return {}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _KEY, _VALUE = "_lockstep_key", "_lockstep_value"
 PLACE = "concat('kafka:', topic, '/', partition, '@', offset)"
-OTHERS = ("topic", "partition", "offset", "timestamp")
+METADATA = ("topic", "partition", "offset", "timestamp")
 _RAW = (
     "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, timestampType INT, "
     "headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
@@ -40,6 +40,8 @@ _OFFSETS_A_TASK, _FEWEST_TASKS = 50_000, 8
 #: records need memory: Spark keeps each partition's last poll for five minutes. The connection's `java.…` has priority.
 _FETCHING = {"max.poll.records": "10000", "fetch.max.wait.ms": "10"}
 
+_MAX_IDS = 1000  #: arbitrary bytes may name as many ids as there are records
+
 
 def read_ranges(
     spark: SparkSession,
@@ -57,7 +59,7 @@ def read_ranges(
     `value`, or of `key_base64` and `value_base64` if they aren't text; and WHY, if functions or registries give a
     reason or its time is invalid. Raises `InvalidPipeline` for a function that can't be imported.
     """
-    columns = ("key", "value", *OTHERS, *(["headers"] if headers else []))
+    columns = ("key", "value", *METADATA, *(["headers"] if headers else []))
     clients = {f"kafka.{name}": value for name, value in (_FETCHING | dict(settings)).items()}
     options = {**clients, "includeHeaders": str(headers).lower()}
     odd = any(_firsts(cluster, name, range, _YEAR_10000) for name, range in ranges.items())
@@ -183,9 +185,6 @@ def _offsets(topics: Mapping[str, Mapping[int, int]]) -> str:
     return json.dumps({name: {str(n): offset for n, offset in offsets.items()} for name, offsets in topics.items()})
 
 
-_MAX_IDS = 1000  #: arbitrary bytes may name as many ids as there are records
-
-
 def confirm_bad(
     registry: SchemaRegistry, parts: Sequence[tuple[Decoding, tuple[str, ...]]], records: SourceRecords
 ) -> None:
@@ -196,20 +195,16 @@ def confirm_bad(
     records.
     """
     for part, subjects in parts:
-        unknown = _ids(records, part.column) - set(part.writers or {})
+        text, base64 = (f"get_json_object({BAD}, '$.{part.column}{suffix}')" for suffix in ("", "_base64"))
+        data = f"coalesce(unbase64({base64}), encode({text}, 'UTF-8'))"
+        has_prefix = f"hex(substring({data}, 1, 1)) = '00' AND length({data}) >= 5"
+        bad = records.frame.where(f"{BAD} IS NOT NULL AND {records.every_column} AND {has_prefix}")
+        id = f"CAST(conv(hex(substring({data}, 2, 4)), 16, 10) AS BIGINT) AS id"
+        ids = {row.id for row in bad.selectExpr(id).distinct().limit(_MAX_IDS).collect()}
+        unknown = ids - set(part.writers or {})
         if unknown and (late_schemas := registry.find_known(unknown, subjects)):
             raise registry.who.unavailable(
                 f"{registry.who.name}: the schema registry of connection {registry.connection} returned schemas "
                 f"{', '.join(map(str, sorted(late_schemas)))} of {', '.join(subjects)} only after their records were "
                 "read and considered malformed: a node of it, or a cache, was behind; nothing was sealed"
             )
-
-
-def _ids(records: SourceRecords, column: str) -> set[int]:
-    """Return the ids of the schemas that malformed records name."""
-    text, base64 = f"get_json_object({BAD}, '$.{column}')", f"get_json_object({BAD}, '$.{column}_base64')"
-    data = f"coalesce(unbase64({base64}), encode({text}, 'UTF-8'))"
-    has_prefix = f"hex(substring({data}, 1, 1)) = '00' AND length({data}) >= 5"
-    bad = records.frame.where(f"{BAD} IS NOT NULL AND {records.every_column} AND {has_prefix}")
-    id = f"CAST(conv(hex(substring({data}, 2, 4)), 16, 10) AS BIGINT) AS id"
-    return {row.id for row in bad.selectExpr(id).distinct().limit(_MAX_IDS).collect()}

@@ -1,5 +1,1 @@
 """Tables of databases as sources."""
-
-from lockstep.sources.tables.source import TableSource
-
-__all__ = ["TableSource"]

@@ -32,14 +32,14 @@ _CONVERSIONS = {kind: convert for kind, convert in conversions.items() if kind n
 class SelectOut:
     """Runs one query at a time on a worker.
 
-    `arguments`: of the driver's connect, including the password. `shown`: errors may quote values; otherwise they
+    `arguments`: of the driver's connect, including the password. `show_values`: errors may quote values; otherwise they
     contain `hint`. `of_rows`: numbers of the server's errors that quote values. Numbers above `servers` are
     application-defined.
     """
 
     arguments: Mapping[str, Any] = field(repr=False)
     schema: pa.Schema
-    shown: bool = field(default=False, repr=False)
+    show_values: bool = field(default=False, repr=False)
     hint: str = field(default="", repr=False)
     of_rows: frozenset[int] = field(default=frozenset(), repr=False)
     servers: int = field(default=0, repr=False)
@@ -47,7 +47,7 @@ class SelectOut:
     def __call__(self, query: str) -> Iterator[pa.RecordBatch]:
         """Yield the query's rows as batches of `schema`.
 
-        Raises `BadRecords` or `StageFailed`, without the login, and without values of rows unless `shown`.
+        Raises `BadRecords` or `StageFailed`, without the login, and without values of rows unless `show_values`.
         """
         try:
             connection = pymysql.connect(**self.arguments, charset="utf8mb4", cursorclass=SSCursor, conv=_CONVERSIONS)
@@ -64,7 +64,7 @@ class SelectOut:
 
     def _refused(self, error: Exception) -> str:
         code = error.args[0] if isinstance(error, pymysql.MySQLError) and error.args else None
-        if not self.shown and isinstance(code, int) and (code in self.of_rows or code > self.servers):
+        if not self.show_values and isinstance(code, int) and (code in self.of_rows or code > self.servers):
             return f"the server can't give a row, by its error {code} {self.hint}".rstrip()
         return str(error).replace(self.arguments.get("password") or "\0", "***")
 
@@ -77,7 +77,7 @@ class SelectOut:
             return _array(values, column)
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
             why = f"UNREADABLE_VALUE: column {column.name} has one that {column.type} can't hold"
-            raise BadRecords(f"{why}: {error}" if self.shown else f"{why} {self.hint}".rstrip()) from None
+            raise BadRecords(f"{why}: {error}" if self.show_values else f"{why} {self.hint}".rstrip()) from None
 
 
 def _array(values: Sequence[Any], column: pa.Field) -> pa.Array:

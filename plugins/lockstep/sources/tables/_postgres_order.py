@@ -64,6 +64,43 @@ SHAPES = """
     WHERE a.attrelid = %s::bigint::oid AND a.attnum > 0 AND NOT a.attisdropped
 """
 
+_log = logging.getLogger(__name__)
+_LONG = timedelta(minutes=1)  #: how long a transaction may hold rows back without being reported
+VIEW = "v"  #: relkind
+VIEWS = (VIEW, "m")  #: relkinds, whose columns' constraints aren't known
+_INTEGERS = ("int2", "int4", "int8")
+_MOMENTS = ("timestamp", "timestamptz")
+_HORIZON = "SELECT pg_snapshot_xmin(now)::text, pg_snapshot_xmax(now)::text FROM pg_current_snapshot() AS now"
+_HOLDER = """
+    WITH oldest AS (SELECT mod(pg_snapshot_xmin(pg_current_snapshot())::text::numeric, 4294967296)::text::xid AS xid)
+    SELECT 'session ' || pid || ' of ' || coalesce(usename, '?') || ' ('
+           || coalesce(nullif(application_name, ''), 'unnamed') || ') in database '
+           || coalesce(datname, '?') || coalesce(', ' || state, ''), now() - xact_start
+    FROM pg_stat_activity JOIN oldest ON backend_xid = xid
+    UNION ALL
+    SELECT 'prepared transaction ' || gid || ' of ' || owner || ' in database ' || database, now() - prepared
+    FROM pg_prepared_xacts JOIN oldest ON transaction = xid
+"""
+_FILLS_IT = """
+    SELECT EXISTS (SELECT FROM pg_attrdef d JOIN pg_attribute a ON (a.attrelid, a.attnum) = (d.adrelid, d.adnum)
+                   WHERE a.attrelid = %(oid)s::bigint::oid AND a.attname = %(column)s
+                     AND pg_get_expr(d.adbin, d.adrelid) = 'pg_current_xact_id()')
+        OR EXISTS (SELECT FROM pg_trigger WHERE tgrelid = %(oid)s::bigint::oid AND tgenabled <> 'D' AND tgtype & 7 = 7)
+"""
+_SEQUENCE = """
+    SELECT n.nspname, c.relname, s.seqincrement
+    FROM pg_depend d JOIN pg_attribute a ON (a.attrelid, a.attnum) = (d.refobjid, d.refobjsubid)
+    JOIN pg_sequence s ON s.seqrelid = d.objid
+    JOIN pg_class c ON c.oid = d.objid JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+      AND d.refobjid = %(oid)s::bigint::oid AND a.attname = %(column)s
+      AND s.seqincrement > 0 AND NOT s.seqcycle AND has_sequence_privilege(c.oid, 'SELECT')
+"""
+_INDEXED = """
+    SELECT EXISTS (SELECT FROM pg_index i JOIN pg_attribute a ON (a.attrelid, a.attnum) = (i.indrelid, i.indkey[0])
+                   WHERE i.indrelid = %s::bigint::oid AND a.attname = %s AND i.indisvalid AND i.indpred IS NULL)
+"""
+
 
 @dataclass(frozen=True)
 class PostgresColumn:
@@ -101,51 +138,8 @@ class PostgresColumn:
         return sql.SQL(checked.replace("{}", "{0}")).format(sql.Identifier(self.name), *key)
 
 
-_log = logging.getLogger(__name__)
-_LONG = timedelta(minutes=1)  #: how long a transaction may hold rows back without being reported
-VIEW = "v"  #: relkind
-VIEWS = (VIEW, "m")  #: relkinds, whose columns' constraints aren't known
-_INTEGERS = ("int2", "int4", "int8")
-_MOMENTS = ("timestamp", "timestamptz")
-
-_HORIZON = "SELECT pg_snapshot_xmin(now)::text, pg_snapshot_xmax(now)::text FROM pg_current_snapshot() AS now"
-
-_HOLDER = """
-    WITH oldest AS (SELECT mod(pg_snapshot_xmin(pg_current_snapshot())::text::numeric, 4294967296)::text::xid AS xid)
-    SELECT 'session ' || pid || ' of ' || coalesce(usename, '?') || ' ('
-           || coalesce(nullif(application_name, ''), 'unnamed') || ') in database '
-           || coalesce(datname, '?') || coalesce(', ' || state, ''), now() - xact_start
-    FROM pg_stat_activity JOIN oldest ON backend_xid = xid
-    UNION ALL
-    SELECT 'prepared transaction ' || gid || ' of ' || owner || ' in database ' || database, now() - prepared
-    FROM pg_prepared_xacts JOIN oldest ON transaction = xid
-"""
-
-_FILLS_IT = """
-    SELECT EXISTS (SELECT FROM pg_attrdef d JOIN pg_attribute a ON (a.attrelid, a.attnum) = (d.adrelid, d.adnum)
-                   WHERE a.attrelid = %(oid)s::bigint::oid AND a.attname = %(column)s
-                     AND pg_get_expr(d.adbin, d.adrelid) = 'pg_current_xact_id()')
-        OR EXISTS (SELECT FROM pg_trigger WHERE tgrelid = %(oid)s::bigint::oid AND tgenabled <> 'D' AND tgtype & 7 = 7)
-"""
-
-_SEQUENCE = """
-    SELECT n.nspname, c.relname, s.seqincrement
-    FROM pg_depend d JOIN pg_attribute a ON (a.attrelid, a.attnum) = (d.refobjid, d.refobjsubid)
-    JOIN pg_sequence s ON s.seqrelid = d.objid
-    JOIN pg_class c ON c.oid = d.objid JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
-      AND d.refobjid = %(oid)s::bigint::oid AND a.attname = %(column)s
-      AND s.seqincrement > 0 AND NOT s.seqcycle AND has_sequence_privilege(c.oid, 'SELECT')
-"""
-
-_INDEXED = """
-    SELECT EXISTS (SELECT FROM pg_index i JOIN pg_attribute a ON (a.attrelid, a.attnum) = (i.indrelid, i.indkey[0])
-                   WHERE i.indrelid = %s::bigint::oid AND a.attname = %s AND i.indisvalid AND i.indpred IS NULL)
-"""
-
-
 class RowOrder(Protocol):
-    """How an ordering column's values form ranges."""
+    """An order of a table's rows, by which values of a column form ranges."""
 
     def within(self, span: Span) -> sql.Composable:
         """Return a condition for the rows of the span."""
@@ -157,7 +151,7 @@ class RowOrder(Protocol):
         """Return why new rows may have numbers up to `after`; None if nothing indicates it."""
 
     def held_by(self, cursor: Cursor, table: sql.Identifier, after: str | None) -> str | None:
-        """Return what has long kept rows behind `after` from being read."""
+        """Return what has long kept rows above `after` from being read."""
 
     def capped(self, cursor: Cursor, table: sql.Identifier, span: Span, rows: int) -> str | None:
         """Return the end of a range of about `rows` rows that starts as `span` does."""
@@ -185,8 +179,7 @@ def warn_unindexed(cursor: Cursor, where: str, oid: int, kind: str, column: str)
 
 @dataclass(frozen=True)
 class CommitOrder:
-    """Orders rows by the number of the inserting transaction: [after, upto). Those below pg_snapshot_xmin have
-    ended."""
+    """Orders rows by the inserting transaction's number: [after, upto). All below pg_snapshot_xmin have ended."""
 
     where: str
     column: str
@@ -332,7 +325,7 @@ class GrowingColumn:
         return row and self.source.describe_unsettled(*row)
 
     def _younger(self, after: str | None, moment: sql.Composable) -> sql.Composable:
-        """Return a condition for rows behind `after` that may be younger than `moment` and aren't accepted."""
+        """Return a condition for rows above `after` that may be younger than `moment` and aren't accepted."""
         young = sql.SQL("{} AND ({} > {}) IS NOT FALSE AND {}::text <> ALL ({})")
         by, order = sql.Identifier(self.settled_by), sql.Identifier(self.column.name)
         return young.format(self.within(Span(after, None)), by, moment, order, sql.Literal(self.source.accepted_rows))

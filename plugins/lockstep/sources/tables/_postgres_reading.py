@@ -37,21 +37,21 @@ SETTINGS = """
 class CopyOut:
     """Runs one query at a time on a worker.
 
-    `dsn`: complete, with the password. `shown`: errors may quote values; otherwise they contain `hint`. `rowless`:
-    classes of the server's errors that never quote values.
+    `dsn`: complete, with the password. `show_values`: errors may quote values; otherwise they contain `hint`.
+    `rowless`: classes of the server's errors that never quote values.
     """
 
     dsn: str = field(repr=False)
     application: str
     schema: pa.Schema
-    shown: bool = field(default=False, repr=False)
+    show_values: bool = field(default=False, repr=False)
     hint: str = field(default="", repr=False)
     rowless: tuple[str, ...] = field(default=(), repr=False)
 
     def __call__(self, query: str) -> Iterator[pa.RecordBatch]:
         """Yield the query's rows as batches of `schema`.
 
-        Raises `BadRecords` or `StageFailed`, without the login, and without values of rows unless `shown`.
+        Raises `BadRecords` or `StageFailed`, without the login, and without values of rows unless `show_values`.
         """
         with SpooledTemporaryFile(_IN_MEMORY) as file:
             longest = self._copy(query, file)
@@ -89,13 +89,13 @@ class CopyOut:
         column = self.schema.field(int(column_match[1])) if column_match else None
         if column and (unheld := _UNHELD.search(message)):
             return f"column {column.name} is {unheld[1]}, and {column.type} can't hold it: read a view that casts it"
-        where = f"column {column.name} has one that {column.type} can't hold" if column else "a row doesn't come out"
-        return f"{where}: {message}" if self.shown else f"{where} {self.hint}".rstrip()
+        where = f"column {column.name} has one that {column.type} can't hold" if column else "a row can't be read"
+        return f"{where}: {message}" if self.show_values else f"{where} {self.hint}".rstrip()
 
     def _refused(self, error: psycopg2.Error) -> str:
         code, text = error.pgcode, str(error)
         raised = "RAISE" in (error.diag.context or "")  # RAISE may quote values in any class of error
-        if not self.shown and code is not None and (raised or not code.startswith(self.rowless)):
+        if not self.show_values and code is not None and (raised or not code.startswith(self.rowless)):
             return f"the server can't give a row, by SQLSTATE {code} {self.hint}".rstrip()
         secrets = psycopg2.extensions.parse_dsn(self.dsn)
         for name in ("password", "sslpassword"):

@@ -54,7 +54,7 @@ _UNSIGNED = {
 }
 _TEXTS = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set", "uuid")
 _BYTES = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")
-_OTHERS = {
+_OTHER_TYPES = {
     "float": pa.float32(),
     "double": pa.float64(),
     "date": pa.date32(),
@@ -63,6 +63,24 @@ _OTHERS = {
 }
 INTEGERS = tuple(_SIGNED)
 MOMENTS = ("datetime", "timestamp")
+
+_log = logging.getLogger(__name__)
+_SERVER = "SELECT @@server_id, DATABASE()"
+#: A hash of the machine's address and the port; servers of early 10.11 versions have none.
+_UID = "SHOW GLOBAL VARIABLES LIKE 'server_uid'"
+_DEFAULT_ID = 1
+_NEXT = """
+    SELECT t.auto_increment
+    FROM information_schema.tables t JOIN information_schema.columns c USING (table_schema, table_name)
+    WHERE t.table_schema = DATABASE() AND t.table_name = %s AND c.column_name = %s AND c.extra LIKE '%%auto_increment%%'
+"""
+_CLOCK = "SELECT CAST(NOW(6) AS CHAR)"
+_GUARD = "SELECT @@GLOBAL.read_only, @@GLOBAL.innodb_flush_log_at_trx_commit"
+_ENGINE = "SELECT engine, table_type FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = %s"
+_INDEXED = """
+    SELECT 1 FROM information_schema.statistics
+    WHERE table_schema = DATABASE() AND table_name = %s AND column_name = %s AND seq_in_index = 1
+"""
 
 
 @dataclass(frozen=True)
@@ -85,7 +103,7 @@ class MariaDbColumn:
             return pa.decimal128(self.precision, self.scale) if (self.precision or 99) <= 38 else None
         if self.type_name in _TEXTS:
             return pa.string()
-        return pa.binary() if self.type_name in _BYTES else _OTHERS.get(self.type_name)
+        return pa.binary() if self.type_name in _BYTES else _OTHER_TYPES.get(self.type_name)
 
     @property
     def select(self) -> str:
@@ -104,25 +122,6 @@ class MariaDbColumn:
 def quoted(name: str) -> str:
     """Return a quoted identifier."""
     return "`" + name.replace("`", "``") + "`"
-
-
-_log = logging.getLogger(__name__)
-_SERVER = "SELECT @@server_id, DATABASE()"
-#: A hash of the machine's address and the port; servers of early 10.11 versions have none.
-_UID = "SHOW GLOBAL VARIABLES LIKE 'server_uid'"
-_DEFAULT_ID = 1
-_NEXT = """
-    SELECT t.auto_increment
-    FROM information_schema.tables t JOIN information_schema.columns c USING (table_schema, table_name)
-    WHERE t.table_schema = DATABASE() AND t.table_name = %s AND c.column_name = %s AND c.extra LIKE '%%auto_increment%%'
-"""
-_CLOCK = "SELECT CAST(NOW(6) AS CHAR)"
-_GUARD = "SELECT @@GLOBAL.read_only, @@GLOBAL.innodb_flush_log_at_trx_commit"
-_ENGINE = "SELECT engine, table_type FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = %s"
-_INDEXED = """
-    SELECT 1 FROM information_schema.statistics
-    WHERE table_schema = DATABASE() AND table_name = %s AND column_name = %s AND seq_in_index = 1
-"""
 
 
 class MariaDbTableSource(TableSource):
@@ -293,7 +292,7 @@ class _MariaDbSession:
         return self.source.describe_unsettled(*rows[0]) if rows else None
 
     def _younger(self, after: str | None, moment: str) -> str:
-        """Return a condition for rows behind `after` that may be younger than `moment` and aren't accepted."""
+        """Return a condition for rows above `after` that may be younger than `moment` and aren't accepted."""
         order, by = quoted(self._order.name), quoted(self.source.settled_by or self._order.name)
         texts = ", ".join(self.connection.escape(text) for text in ("", *self.source.accepted_rows))
         young = f"({by} IS NULL OR {by} > {moment}) AND CAST({order} AS CHAR) NOT IN ({texts})"
@@ -341,7 +340,7 @@ class _MariaDbSession:
         return f"SELECT {selected} FROM {self._table} WHERE {self._within(span)}"  # noqa: S608
 
     def reader(self, schema: pa.Schema) -> Callable[[str], Iterator[pa.RecordBatch]]:
-        return SelectOut(self.arguments, schema, shown=rows_shown(), hint=HINT, of_rows=OF_ROWS, servers=SERVERS)
+        return SelectOut(self.arguments, schema, show_values=rows_shown(), hint=HINT, of_rows=OF_ROWS, servers=SERVERS)
 
     def _rows(self, query: str, *parameters: Any) -> list[tuple[Any, ...]]:
         with self.connection.cursor() as cursor:

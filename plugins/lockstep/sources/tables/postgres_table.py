@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import psycopg2
 import pyarrow as pa
@@ -52,6 +52,17 @@ from lockstep.sources.tables.source import (
 #: message in the WAL, and a commit that waits for it, make everything committed before it durable.
 _MAKE_DURABLE = "SET LOCAL synchronous_commit = on; SELECT pg_logical_emit_message(true, 'lockstep', '')"
 
+_TABLE = """
+    SELECT c.oid::bigint, c.relkind::text, has_table_privilege(c.oid, 'SELECT'), row_security_active(c.oid)
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p', 'v', 'm')
+"""
+_SERVER = """
+    SELECT 'system ' || system_identifier || ', timeline ' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
+           || ', database ' || (SELECT oid FROM pg_database WHERE datname = current_database())
+    FROM pg_control_system()
+"""
+
 
 @contextmanager
 def snapshot(where: str, dsn: str, application: str, *, durable: bool) -> Iterator[Connection]:
@@ -79,19 +90,6 @@ def snapshot(where: str, dsn: str, application: str, *, durable: bool) -> Iterat
     finally:
         if connection is not None:
             connection.close()
-
-
-_TABLE = """
-    SELECT c.oid::bigint, c.relkind::text, has_table_privilege(c.oid, 'SELECT'), row_security_active(c.oid)
-    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p', 'v', 'm')
-"""
-
-_SERVER = """
-    SELECT 'system ' || system_identifier || ', timeline ' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
-           || ', database ' || (SELECT oid FROM pg_database WHERE datname = current_database())
-    FROM pg_control_system()
-"""
 
 
 class PostgresTableSource(TableSource):
@@ -274,22 +272,12 @@ class _PostgresSession:
 
     def reader(self, schema: pa.Schema) -> Callable[[str], Iterator[pa.RecordBatch]]:
         dsn, application = complete_dsn(self.connection), self.application[:63]
-        return CopyOut(dsn, application, schema, shown=rows_shown(), hint=HINT, rowless=ROWLESS)
+        return CopyOut(dsn, application, schema, show_values=rows_shown(), hint=HINT, rowless=ROWLESS)
 
     def _rows(self, query: str | sql.Composable, parameters: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         with self.connection.cursor() as cursor:
             cursor.execute(query, parameters or None)
             return cursor.fetchall()
-
-
-class VersionedSession(TableSession, Protocol):
-    """A session that identifies versions of rows."""
-
-    def versions(self, span: Span) -> str:
-        """Return a digest of the versions in the span. Raises `SourceRefused` where rows have none."""
-
-    def shapes(self) -> dict[str, str]:
-        """Return a digest by column of its definition, on which its values depend."""
 
 
 class OpenTableSnapshot(OpenTableSource):
@@ -307,7 +295,7 @@ class OpenTableSnapshot(OpenTableSource):
         return super().latest(None, None)
 
     def _facts(self, session: TableSession, span: Span) -> dict[str, Json]:
-        versioned = cast(VersionedSession, session)
+        versioned = cast(_PostgresSession, session)
         return {"rows": session.count(span), "versions": versioned.versions(span), "columns": versioned.shapes()}
 
     def _require_same_rows(self, session: TableSession, end: Position) -> None:

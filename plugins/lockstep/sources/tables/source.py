@@ -33,8 +33,7 @@ HELD_BY = "held_by"  #: key of a position: what kept rows from being read when i
 
 @dataclass(frozen=True)
 class Span:
-    """A range of the column, in the server's notation of its values; None: open at that end, or a table without
-    rows."""
+    """A range of the column, as the server writes its values; None: open at that end, or a table without rows."""
 
     after: str | None
     upto: str | None
@@ -114,7 +113,7 @@ class TableSession(Protocol):
         """Return where an epoch that starts at `after` ends; `after` if no readable rows have come."""
 
     def held_by(self, after: str | None) -> str | None:
-        """Return what has long kept rows behind `after` from being read, if known."""
+        """Return what has long kept rows above `after` from being read, if known."""
 
     def count(self, span: Span) -> int:
         """Return the number of rows in the span."""
@@ -220,7 +219,7 @@ class OpenTableSource(OpenSource):
         with self.session(durable=True) as session:
             server = session.server()
             if start is not None:
-                self._require_same(start["server"], server, session)
+                self._require_same(start["server"], server)
             session.schema()
             if after is not None:
                 self._require_not_restarted(after, server, session)
@@ -241,7 +240,7 @@ class OpenTableSource(OpenSource):
         """Return facts about the span, by key of the position, that later checks compare."""
         return {"rows": session.count(span)} if self._source.verify_count else {}
 
-    def _require_same(self, then: str, now: str, session: TableSession) -> None:
+    def _require_same(self, then: str, now: str) -> None:
         if now in (then, *self._accepted):
             return
         raise SourceChanged(
@@ -281,7 +280,7 @@ class OpenTableSource(OpenSource):
         """Raise `SourceChanged` if the range is of another server or column, or its number of rows has changed."""
         self._require_same_column(end)
         with self.session() as session:
-            self._require_same(end["server"], session.server(), session)
+            self._require_same(end["server"], session.server())
             self._require_same_rows(session, end)
 
     def _require_same_rows(self, session: TableSession, end: Position) -> None:

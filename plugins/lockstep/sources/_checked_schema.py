@@ -2,8 +2,7 @@
 
 Spark's parsers guess: `10:30:00` is read as a time of today, `20260105` as a day in the year 57440, `1,50` as 150.00,
 `1e400` as infinity, and digits beyond a decimal's scale are rounded. So columns of such types are read as text, JSON
-numbers as a wider type, and converted by one table of expressions, `Strict._leaf`. Types that it doesn't contain are
-refused.
+numbers as a wider type, and converted by one table of expressions, `CheckedSchema._leaf`. Other types are refused.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 BAD = "_lockstep_bad"  #: column with the raw record if it is malformed, else null
 WHY = "_lockstep_why"  #: column with the reason why a record that Spark's parser accepted is malformed
 _CONVERTED = "_lockstep_converted_"
-_MOST = 38
+_MAX_PRECISION = 38
 _DECIMAL = re.compile(r"DECIMAL(?:\((\d+)(?:,(\d+))?\))?")
 TEXT = re.compile(r"STRING(?: COLLATE \S+)?|(?:VAR)?CHAR\((\d+)\)")
 _UNIT = re.compile(r"unit=(\w+)")
@@ -40,6 +39,11 @@ _ZONE = "(Z|[-+][0-9]{2}:?[0-9]{2})?"
 _FLOAT = "[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][-+]?[0-9]+)?|NaN|nan|[-+]?[Ii]nf(inity)?"
 _NO_TEXT = "'\ufffd'"
 
+#: JSON numbers whose exponent makes Java write out digits for minutes; in quotes also U+2019, which Java accepts as a
+#: grouping character.
+_EXPONENT = "[0-9.][eE][-+]?[0-9]{5}"
+_QUOTED = rf'"[-+0-9.eE\u2019]*([eE][-+]?[0-9]{{5}}|\u2019)[-+0-9.eE\u2019]*{chr(92) * 4}?"'
+
 
 def _matches(pattern: str, text: str) -> str:
     """A condition that the regular expression matches all of `text`."""
@@ -55,7 +59,7 @@ def _has_no_exponent(text: str) -> str:
 
 @dataclass(frozen=True)
 class _Leaf:
-    """How a type that isn't nested is read and checked.
+    """The rule by which a type that isn't nested is read and checked.
 
     `read`: the type to read by. `convert`: SQL that makes the declared type of what was read, null if impossible.
     `fits`: a further condition on both. `converts`: `convert` isn't the identity.
@@ -68,9 +72,8 @@ class _Leaf:
 
 
 @dataclass(frozen=True)
-class Strict:
-    """The schema of CSV or JSON records. `options`: the reader's. `line`: SQL of the whole JSON record, if
-    available."""
+class CheckedSchema:
+    """The schema of CSV or JSON records. `options`: the reader's. `line`: SQL of a whole JSON record, if known."""
 
     ddl: str
     format: str
@@ -91,8 +94,8 @@ class Strict:
         """The declared DDL, with STRING for types that Spark's data frames lack."""
         return ", ".join(f"{quote_name(column.name)} {plain_text(column.type)}" for column in self.fields)
 
-    def fitted(self, row: str) -> str:
-        """Return SQL that converts a struct, read by `schema` with BAD behind its fields, to the declared types."""
+    def to_declared(self, row: str) -> str:
+        """Return SQL that converts a struct, read by `schema` with BAD after its fields, to the declared types."""
         if not any(map(self._converts, self.fields)):
             return row
         members = "".join(
@@ -100,12 +103,12 @@ class Strict:
         )
         return f"IF({row} IS NULL, NULL, named_struct({members}'{BAD}', {row}.{BAD}))"
 
-    def changed(self, row: str) -> str:
+    def mismatch(self, row: str) -> str:
         """Return a condition that some value of such a struct differs from its text."""
-        mismatches = (self._wrong(column, _member(row, column), None) for column in self.fields)
+        mismatches = (self._mismatch(column, _member(row, column), None) for column in self.fields)
         return f"({row} IS NOT NULL AND ({' OR '.join(filter(None, mismatches)) or 'false'}))"
 
-    def marked(self, frame: DataFrame, record: str, *columns: str) -> DataFrame:
+    def with_marks(self, frame: DataFrame, record: str, *columns: str) -> DataFrame:
         """Return a frame that was read by `schema`, with declared types, BAD, WHY and `columns`.
 
         `record`: SQL for the content of BAD where a value differs from its text.
@@ -114,9 +117,8 @@ class Strict:
         bad = f"CASE WHEN {WHY} IS NOT NULL THEN {record} ELSE {BAD} END AS {BAD}"
         return frame.selectExpr(*self._declared, bad, WHY, *columns)
 
-    def sound(self, frame: DataFrame) -> DataFrame:
-        """Return a frame that was read without BAD, with declared types. The job fails where a value differs from its
-        text."""
+    def failing(self, frame: DataFrame) -> DataFrame:
+        """Convert a frame that was read without BAD. The job fails where a value differs from its text."""
         frame = self._converted(frame).selectExpr("*", f"{self._why} AS {WHY}")
         fails = f"CASE WHEN {WHY} IS NULL THEN true ELSE raise_error(concat('MALFORMED_RECORD: ', {WHY})) END"
         return frame.where(f"CAST({fails} AS BOOLEAN)").selectExpr(*self._declared)
@@ -148,26 +150,23 @@ class Strict:
 
     def case_of(self, column: Field, read: str, converted: str | None = None) -> str:
         """Return `WHEN mismatch THEN reason ` for one column; empty if there can be no mismatch."""
-        mismatch = self._wrong(column, read, converted)
-        return f"WHEN {mismatch} THEN {self._reason(column, read, converted)} " if mismatch else ""
-
-    def _reason(self, column: Field, read: str, converted: str | None) -> str:
-        mismatch = literal(f"column {column.name} is no {column.type}")
+        if not (mismatch := self._mismatch(column, read, converted)):
+            return ""
+        start = f"column {column.name}"
+        reason = literal(f"{start} is no {column.type}")
         if has_decimals(column.type):
-            digits = literal(f"column {column.name} has more digits than {column.type}")
-            text = f"IF(try_cast({read} AS DOUBLE) IS NULL, {mismatch}, {digits})"
-            mismatch = text if decimal_of(column.type) and (self.format == "csv" or self._exact) else digits
+            digits = literal(f"{start} has more digits than {column.type}")
+            is_text = decimal_of(column.type) and (self.format == "csv" or self._exact)
+            reason = f"IF(try_cast({read} AS DOUBLE) IS NULL, {reason}, {digits})" if is_text else digits
         elif TEXT.fullmatch(column.type):
-            mismatch = literal(
-                f"column {column.name} is no {column.type} or has bytes that are no text in the file's encoding"
-            )
-        null = literal(f"column {column.name} is NOT NULL and has no value")
-        return f"IF({read} IS NULL, {null}, {mismatch})" if column.required else mismatch
+            reason = literal(f"{start} is no {column.type} or has bytes that are no text in the file's encoding")
+        if column.required:
+            reason = f"IF({read} IS NULL, {literal(f'{start} is NOT NULL and has no value')}, {reason})"
+        return f"WHEN {mismatch} THEN {reason} "
 
     @property
     def _exact(self) -> bool:
-        """True if Spark returns JSON numbers as written: not with `from_json`, nor with `multiLine` on compressed
-        files."""
+        """True if Spark returns JSON numbers as written: not with `from_json`, nor reliably with `multiLine`."""
         options = {name.lower(): value.lower() for name, value in self.options.items()}
         return self.line == "''" and options.get("multiline") != "true"
 
@@ -217,7 +216,7 @@ class Strict:
                 return f"IF({read} IS NULL, NULL, named_struct({members}))"
         return self._leaf(column).convert(read)
 
-    def _wrong(self, column: Field, read: str, converted: str | None, depth: int = 0) -> str:
+    def _mismatch(self, column: Field, read: str, converted: str | None, depth: int = 0) -> str:
         """Return a condition, never null, that a value differs from what was read; empty if it can't."""
         v, mismatch = f"w{depth}", ""
         match split_nested(column.type):
@@ -227,11 +226,11 @@ class Strict:
                 checks += [leaf.fits(read, value)] if leaf.fits else []
                 mismatch = f"({read} IS NOT NULL AND NOT coalesce({' AND '.join(checks)}, false))" if checks else ""
             case ("STRUCT", inner):
-                parts = (self._wrong(member, _member(read, member), None, depth) for member in fields_of(inner))
+                parts = (self._mismatch(member, _member(read, member), None, depth) for member in fields_of(inner))
                 any_member = " OR ".join(filter(None, parts))
                 mismatch = f"({read} IS NOT NULL AND ({any_member}))" if any_member else ""
             case (kind, inner):
-                any_value = self._wrong(
+                any_value = self._mismatch(
                     _inner(column, inner if kind == "ARRAY" else inner.partition(",")[2]), v, None, depth + 1
                 )
                 values = read if kind == "ARRAY" else f"map_values({read})"
@@ -303,7 +302,7 @@ class Strict:
             )
         shape = _DATE + _CLOCK % (_ZONE if kind == "TIMESTAMP" else "")
         number, complete = "", "{0}"
-        if kind == "TIMESTAMP":  # Spark takes no zone behind minutes
+        if kind == "TIMESTAMP":  # Spark accepts no zone after minutes
             complete = (
                 "IF(substr({0}, 17, 1) IN ('Z', '+', '-'), concat(substr({0}, 1, 16), ':00', substr({0}, 17)), {0})"
             )
@@ -341,8 +340,8 @@ class Strict:
         return _Leaf("BIGINT", lambda read: text.format(read), converts=True)
 
     def _decimal(self, precision: int, scale: int) -> _Leaf:
-        kind, rest = f"DECIMAL({precision},{scale})", _MOST - precision
-        wide = f"DECIMAL({_MOST},{rest + scale})"
+        kind, rest = f"DECIMAL({precision},{scale})", _MAX_PRECISION - precision
+        wide = f"DECIMAL({_MAX_PRECISION},{rest + scale})"
         locale = {name.lower(): value for name, value in self.options.items()}.get("locale")
         if self.format == "json" and locale is not None:
             raise InvalidPipeline(
@@ -407,27 +406,20 @@ def _member(row: str, column: Field) -> str:
     return f"{row}.{quote_name(column.name)}"
 
 
-#: JSON numbers whose exponent makes Java write out digits for minutes; in quotes also U+2019, which Java accepts as a
-#: grouping character.
-_EXPONENT = "[0-9.][eE][-+]?[0-9]{5}"
-_QUOTED = rf'"[-+0-9.eE\u2019]*([eE][-+]?[0-9]{{5}}|\u2019)[-+0-9.eE\u2019]*{chr(92) * 4}?"'
-
-
-def strange_decimal(text: str, quoted: str) -> str:
+def costly_decimal(text: str, quoted: str) -> str:
     """Return a condition that `text` has such a number outside quotes, or `quoted` inside quotes."""
     outside = rf"""regexp_replace({text}, '"[^"{chr(92) * 4}]*+({chr(92) * 4}.[^"{chr(92) * 4}]*+)*+"', '')"""
     return f"({outside} RLIKE '{_EXPONENT}' OR {quoted} RLIKE '{_QUOTED}')"
 
 
-def tame_json(schema: str, text: str, options: str) -> str:
-    """Return a JSON record's text, made malformed where `schema` has decimals and a number would take minutes to
-    parse."""
+def without_costly_decimals(schema: str, text: str, options: str) -> str:
+    """Return a JSON record's text, made malformed if `schema` has decimals and a number is costly."""
     names = [f"{quote_name(column.name)} STRING, " for column in fields_of(schema) if has_decimals(column.type)]
     if not names:
         return text
     # parse the decimals by name, as other texts may look like such numbers; only in lines that may contain some
     parsed = f"from_json({text}, {literal(''.join(names) + BAD + ' STRING')}, map({options}))"
-    strange = f"{parsed}.{BAD} IS NOT NULL OR {strange_decimal(text, f'to_json({parsed})')}"
+    strange = f"{parsed}.{BAD} IS NOT NULL OR {costly_decimal(text, f'to_json({parsed})')}"
     may = f"contains({text}, '\u2019') OR contains({text}, '{chr(92) * 2}u') OR {text} RLIKE '[eE][-+]?[0-9]{{5}}'"
     return f"IF(IF({may}, {strange}, false), '{{', {text})"
 
@@ -437,11 +429,11 @@ def has_decimals(ddl: str) -> bool:
     return re.search(r"\b(DECIMAL|DEC|NUMERIC)\b", ddl, re.IGNORECASE) is not None
 
 
-def has_more_json(text: str) -> str:
+def loses_json(text: str) -> str:
     """Return a condition that Spark's JSON parser would ignore or alter part of `text`.
 
-    That is text behind the object, half a surrogate pair written as an escape, which becomes `?`, or a repeated key.
-    If the first closing brace is the last character, nothing is behind the object; only other texts are parsed
+    That is text after the object, half a surrogate pair written as an escape, which becomes `?`, or a repeated key.
+    If the first closing brace is the last character, nothing follows the object; only other texts are parsed
     again.
     """
     closed = f"coalesce(locate('}}', {text}) = length({text}), false)"

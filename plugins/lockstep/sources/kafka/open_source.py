@@ -57,6 +57,8 @@ _RECORD_BYTES = 200  #: assumed size of a record
 _SHOWN = 10  #: places in one message
 _log = logging.getLogger(__name__)
 
+_BY_CLOCK = "by_clock"  #: {"until": time, "topics": {name: [partitions whose end no record marks]}}
+
 
 @dataclass(frozen=True, eq=False)
 class OpenKafkaSource(OpenRecordSource):
@@ -133,23 +135,18 @@ class OpenKafkaSource(OpenRecordSource):
         settings = java_settings(self.cluster.settings, self.cluster.who.name)
         hide_login(spark, settings)
         ranges = ranges_of(end)
-        subjects = {part.column: self._subjects(part, ranges) for part in (self.key, self.value)}
-        key, value = (self._with_writers(part, subjects[part.column]) for part in (self.key, self.value))
-        records = read_ranges(spark, ranges, settings, key, value, self.cluster, headers=self.headers)
-        registered = [(part, subjects[part.column]) for part in (key, value) if part.writers is not None]
+        parts, registered = [self.key, self.value], list[tuple[Decoding, tuple[str, ...]]]()
+        for number, part in enumerate(parts):
+            if self.registry is None or part.encoding is not PartEncoding.AVRO:
+                continue
+            subjects = tuple(f"{name}-{part.column}" for name, range in ranges.items() if range.offsets)
+            if subjects and self.subjects:
+                subjects = self.subjects
+            parts[number] = replace(part, writers=self.registry.schemas_of(subjects))  # registered before the records
+            registered.append((parts[number], subjects))
+        records = read_ranges(spark, ranges, settings, parts[0], parts[1], self.cluster, headers=self.headers)
         confirming = partial(confirm_bad, self.registry, registered) if self.registry and registered else None
         return replace(records, confirm_bad=confirming)
-
-    def _subjects(self, part: Decoding, ranges: Mapping[str, TopicRange]) -> tuple[str, ...]:
-        """Return the subjects of the schemas of a part's writers."""
-        subjects = tuple(f"{name}-{part.column}" for name, range in ranges.items() if range.offsets)
-        return self.subjects or subjects if subjects else ()
-
-    def _with_writers(self, part: Decoding, subjects: tuple[str, ...]) -> Decoding:
-        """Add the schemas by which the records may have been written: they were registered before."""
-        if self.registry is None or part.encoding is not PartEncoding.AVRO:
-            return part
-        return replace(part, writers=self.registry.schemas_of(subjects))
 
     def report_published(self, start: Position | None, end: Position) -> None:
         """Commit the range's ends as the group's offsets, for lag monitors. Lockstep doesn't read them."""
@@ -166,13 +163,13 @@ class IntervalKafkaSource(OpenKafkaSource):
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
         if interval is None:
             raise IntervalMissing(f"{self.cluster.who.name} needs a data interval")
-        ranges = {topic.name: self._range(topic, interval) for topic in self._look_up()}
-        position = position_of(self.cluster.id(), {name: range for name, (range, _) in ranges.items()}, {})
-        return with_clock_ends(position, interval, {name: numbers for name, (_, numbers) in ranges.items()})
-
-    def _range(self, topic: Topic, interval: Interval) -> tuple[TopicRange, list[int]]:
-        accept_loss = topic.name in self.accept_loss
-        return range_of_interval(self.cluster, topic, interval, self.settle, accept_loss=accept_loss)
+        ranges, by_clock = dict[str, TopicRange](), dict[str, list[int]]()
+        for topic in self._look_up():
+            accepted = topic.name in self.accept_loss
+            ranges[topic.name], by_clock[topic.name] = range_of_interval(
+                self.cluster, topic, interval, self.settle, accept_loss=accepted
+            )
+        return with_clock_ends(position_of(self.cluster.id(), ranges, {}), interval, by_clock)
 
     def lacks(self, start: Position | None, end: Position) -> str | None:
         late = [place for name, place in find_late(self.cluster, end) if name not in self.accept_loss]
@@ -195,7 +192,7 @@ class CursorKafkaSource(OpenKafkaSource):
     start: Start
     offset_reset: str
     ending: Ending | None
-    most: int | None
+    max_offsets: int | None
 
     def latest(self, start: Position | None, interval: Interval | None) -> Position:
         known_bound = self.ending.bound_before(start) if self.ending else None
@@ -218,7 +215,7 @@ class CursorKafkaSource(OpenKafkaSource):
             for bounds in topics
         }
         past = {name: last for name, last in before.items() if name in done or not self._includes(name)}
-        return position_of(id, cap(ranges, self.most), past, bound.to_json() if bound else None)
+        return position_of(id, cap(ranges, self.max_offsets), past, bound.to_json() if bound else None)
 
     def _update_clock_ends(self, start: Position, bound: Bound) -> Bound:
         """Update ends that are known only by the clock, once everything up to them is read.
@@ -317,15 +314,12 @@ def _ends(start: Position) -> dict[str, TopicRange]:
     return past_topics(start) | {name: range.behind() for name, range in ranges_of(start).items()}
 
 
-_BY_CLOCK = "by_clock"  #: {"until": time, "topics": {name: [partitions whose end no record marks]}}
-
-
 def range_of_interval(
     cluster: Cluster, topic: Topic, interval: Interval, settle: timedelta, *, accept_loss: bool
 ) -> tuple[TopicRange, list[int]]:
     """Return the interval's range, and the partitions without a record that marks the end.
 
-    A record with the interval's end as timestamp, or a later one, fixes the end: later records come behind it. A
+    A record with the interval's end as timestamp, or a later one, fixes the end: later records come after it. A
     partition without such a record ends at its present end, because the interval is over by this machine's clock; a
     broker whose clock is behind by more than `settle` may still add records of the interval, which `find_late` finds.
 
@@ -347,7 +341,12 @@ def range_of_interval(
     start_offsets = cluster.offsets_at(topic.name, bounds.partitions, interval.start)
     firsts = _edges(cluster, bounds, newest, start_offsets, interval.start)
     if not accept_loss and _may_have_expired(settings, datetime.now(UTC) - interval.start + settle):
-        _require_older(where, bounds, firsts, interval)
+        for number, (oldest, _) in bounds.partitions.items():
+            if 0 < oldest == firsts[number]:  # no record from before the interval is left, and not all are there
+                raise OffsetsExpired(
+                    f"{where}: the records of {topic.name}/{number} before {oldest} are gone, and some of them may "
+                    f"have been of {interval}; accept_loss=({topic.name!r},) reads what is left"
+                )
     ranges = {number: (first, max(first, ends[number])) for number, first in firsts.items()}
     return bounds.range(ranges), [number for number, offset in end_offsets.items() if offset is None]
 
@@ -395,14 +394,3 @@ def _may_have_expired(settings: Mapping[str, str], age: timedelta) -> bool:
         return False
     retention, size = int(settings.get("retention.ms", "0")), int(settings.get("retention.bytes", "0"))
     return size >= 0 or (retention >= 0 and age / timedelta(milliseconds=1) > retention)
-
-
-def _require_older(where: str, bounds: TopicBounds, firsts: Mapping[int, int], interval: Interval) -> None:
-    """Raises `OffsetsExpired` unless each partition still has a record from before the interval, or all it ever had."""
-    for number, (oldest, _) in bounds.partitions.items():
-        if 0 < oldest == firsts[number]:
-            name = bounds.topic.name
-            raise OffsetsExpired(
-                f"{where}: the records of {name}/{number} before {oldest} are gone, and some of them may have been of "
-                f"{interval}; accept_loss=({name!r},) reads what is left"
-            )

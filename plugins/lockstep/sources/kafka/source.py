@@ -26,7 +26,7 @@ from lockstep.sources.kafka._offsets import (
     start_from_json,
     time_as_json,
 )
-from lockstep.sources.kafka._open_source import CursorKafkaSource, IntervalKafkaSource, OpenKafkaSource
+from lockstep.sources.kafka.open_source import CursorKafkaSource, IntervalKafkaSource, OpenKafkaSource
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -40,7 +40,7 @@ class KafkaSource(Source):
     group's id, for the offsets that it has committed when the epoch is planned. Partitions that aren't named, and
     partitions and topics that are added later, start at their oldest record. `offset_reset`: where partitions without
     an offset of the group start; "none" refuses them. `end`: later records are never read, and later epochs are empty:
-    "latest" as of the first epoch, a time, or {topic: {partition: offset behind the last record}}.
+    "latest" as of the first epoch, a time, or {topic: {partition: offset after the last record}}.
 
     `key`, `value`: "bytes", "string", "json" (with `…_schema`, Spark DDL), "avro" (with `…_schema`, the Avro schema),
     or a function of the bytes, or its "module:name", that returns a mapping by the columns of `…_schema` (Spark DDL) or
@@ -103,8 +103,10 @@ class KafkaSource(Source):
             raise InvalidPipeline(f"{where}: give either topics or a pattern")
         if self.on_bad_records not in ("fail", "quarantine"):
             raise InvalidPipeline(f"{where}: on_bad_records must be 'fail' or 'quarantine'")
-        if self.pattern is not None and not _is_expression(self.pattern):
-            raise InvalidPipeline(f"{where}: the pattern {self.pattern!r} is no regular expression")
+        try:
+            re.compile(self.pattern or "")
+        except re.error:
+            raise InvalidPipeline(f"{where}: the pattern {self.pattern!r} is no regular expression") from None
         if self.max_rows_per_epoch is not None and self.max_rows_per_epoch < 1:
             raise InvalidPipeline(f"{where}: max_rows_per_epoch must be at least 1")
         if self.registry is not None and "avro" not in (self.key, self.value):
@@ -173,11 +175,3 @@ class KafkaSource(Source):
 
 def _tuple_of(names: str | tuple[str, ...]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
-
-
-def _is_expression(pattern: str) -> bool:
-    try:
-        re.compile(pattern)
-    except re.error:
-        return False
-    return True
