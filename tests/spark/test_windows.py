@@ -334,7 +334,7 @@ def test_windows_that_make_no_sense_are_refused_before_anything_runs(subtests: p
         ({"lateness": -MINUTE}, "can't be below 0"),
         ({"lateness": timedelta.max}, "can't be above 4000 years"),
         ({"emit": "all"}, "emit must be"),
-        ({"idle_epochs": 2}, "wants a partition="),
+        ({"idle_epochs": 2}, "needs partition="),
         ({"key": []}, "at least one of both"),
         ({"aggregates": {**AGGREGATES, "more": "count(*)"}}, "it must name each column"),
         ({"aggregates": {**AGGREGATES, "total": "sum(value) + 1"}}, "must be one of count, sum"),

@@ -137,7 +137,7 @@ def test_a_cause_that_nobody_knows_may_pass_and_what_java_picks_up_is_not_told(
         script = f"echo '{PICKED_UP}' >&2\necho '{told}' >&2; [ \"$1\" = -version ]"
         program = java_at(tmp_path, script, monkeypatch)
         assert what_never_passes() is None
-        assert java_found() == f"found {program}: {told or 'it says nothing of its version'}"
+        assert java_found() == f"found {program}: {told or 'it reports no version'}"
 
     def no_memory(*_: object, **__: object) -> NoReturn:
         raise OSError(errno.ENOMEM, "Cannot allocate memory")
