@@ -79,7 +79,7 @@ def test_a_description_that_could_not_stand_in_a_handle_or_a_plan_is_refused() -
     with pytest.raises(InvalidPipeline, match="sink name 'two words'"):
         FolderSink("two words", "rows", path="/out")
     sink = FolderSink("folder", "rows", path="/out", formats={"a": object()})
-    with pytest.raises(InvalidPipeline, match="sink folder: formats is dict, which can't stand in a plan"):
+    with pytest.raises(InvalidPipeline, match="sink folder: formats is dict, which can't be JSON in a plan"):
         sink.spec()
 
 

@@ -110,7 +110,7 @@ class StateWriter:
                 remember(changes, table)
 
     def _hashes(self) -> bool:
-        """Whether this process may write, and finds the buckets of such keys."""
+        """True if this process may write, and can hash keys of these types."""
         arrow = arrow_schema(self._schema)
         hashable = all(can_hash(arrow.field(name).type) for name in self._declared.key)
         return self._before.store is not None and most_rows() > 0 and hashable

@@ -23,7 +23,7 @@ _COUNTED = ("in", "unmatched", UNACCOUNTED, QUARANTINED)  #: counts of a balance
 
 @dataclass(frozen=True)
 class Conservation:
-    """What a transform does with the rows of `sources`; made by `rows_of`. Each method returns a new one.
+    """A rule for a transform's treatment of the rows of `sources`; made by `rows_of`. Each method returns a new one.
 
     Conditions and expressions are Spark SQL over the source's columns; `unmatched` is over the outputs'. Records that a
     source sends to quarantine aren't counted. Raises `InvalidPipeline`.
@@ -105,7 +105,7 @@ class Conservation:
 
     @property
     def mirrored(self) -> Conservation | None:
-        """For a one_to_one join: the rule for the partner's rows."""
+        """The rule for the partner's rows; only a one_to_one join has it."""
         if self.join != "one_to_one" or self.partner is None:
             return None
         return Conservation((self.partner,), self.outputs, key=self.key)
