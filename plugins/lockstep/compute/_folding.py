@@ -81,16 +81,16 @@ class Read:
     after: Watermark
 
     def folded(
-        self, results: CountedFrame, late: CountedFrame, changes: CountedFrame, *, takes_back: bool = False
+        self, results: CountedFrame, late: CountedFrame, changes: CountedFrame, *, retracts: bool = False
     ) -> Folded:
-        """The result for the transform; registers its balance. `takes_back`: the results may delete keys."""
+        """The result for the transform; registers its balance. `retracts`: the results may delete keys."""
         written = [Part("results", results), Part("late", late), Part("state", changes)]
         balance = Balance(
             name=self.windows.name,
             read=self.counts,
             written=written,
             terms=("folded", "late"),
-            takes_back=takes_back,
+            retracts=retracts,
         )
         return Folded(results.visible, late.visible, self._state(changes.visible), self.after.at, register(balance))
 

@@ -284,7 +284,7 @@ def _reason(reading: Reading, fields: Sequence[Field], fails: Sequence[bool]) ->
     return ", ".join(columns[:_MAX_COLUMNS]) + more if columns else "doesn't parse"
 
 
-def settle(source_input: Input, count: SourceCount, folder: str) -> None:
+def settle_bad_records(source_input: Input, count: SourceCount, folder: str) -> None:
     """Write the input's malformed records, `count.quarantined` of them, to quarantine in the execution's `folder`.
 
     Raises `BadRecords` with the first ten by file, line, column and reason if the source has no quarantine, and what

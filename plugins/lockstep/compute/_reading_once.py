@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from lockstep.compute._counting import ObservedFrame
 from lockstep.compute._local_rows import collect_plain
-from lockstep.compute.enrich import asks
+from lockstep.compute.enrich import has_enrichments
 from lockstep.errors import StageFailed
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def compute_once(frame: DataFrame) -> pa.Table | None:
     plan: Any = cast(Any, frame)._plan
     if (aggregation := _aggregation(plan)) is None:
         return None
-    if asks():
+    if has_enrichments():
         require_kept("outside systems are asked once")
     table = _computed(frame, aggregation)
     return table if _selected_from(plan) is aggregation else _rows(frame)

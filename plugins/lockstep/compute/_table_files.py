@@ -121,43 +121,45 @@ def _quoted(name: str) -> Column:
     return F.col(f"`{name.replace('`', '``')}`")
 
 
-def adoptable(frame: DataFrame, output: str, home: TableStaging, epoch: int) -> DataFrame:
+def adoptable(frame: DataFrame, output: str, staging: TableStaging, epoch: int) -> DataFrame:
     """Add the epoch's column to the rows, in no more Spark partitions than there should be files, each with rows of one
     partition of the table. Raises `InvalidPipeline`.
 
     For a table without partitions rows aren't moved: a large epoch, by its estimate, is written as it is.
     """
-    require_no_epoch_column(frame.columns, output, home)
-    marked = frame.withColumn(home.epoch_column, F.lit(epoch).cast("long"))
+    require_no_epoch_column(frame.columns, output, staging)
+    marked = frame.withColumn(staging.epoch_column, F.lit(epoch).cast("long"))
     size = _estimated_bytes(frame)
     files = max(1, size // FILE_BYTES) if size is not None else _MAX_FILES
-    if home.partition_by:
-        return _numbered(by_partition(marked, output, home.partition_by, files if files < _MAX_FILES else None), home)
-    return _numbered(marked.coalesce(files) if files < _MAX_FILES else marked, home)
+    if staging.partition_by:
+        return _numbered(
+            by_partition(marked, output, staging.partition_by, files if files < _MAX_FILES else None), staging
+        )
+    return _numbered(marked.coalesce(files) if files < _MAX_FILES else marked, staging)
 
 
-def _numbered(frame: DataFrame, home: TableStaging) -> DataFrame:
+def _numbered(frame: DataFrame, staging: TableStaging) -> DataFrame:
     """Add the field ids of the table to the frame's columns."""
-    ids, fields = home.ids_of(frame.columns), frame.schema.fields
+    ids, fields = staging.ids_of(frame.columns), frame.schema.fields
     if not ids or any(isinstance(field.dataType, ArrayType | MapType | StructType) for field in fields):
         return frame
     metadata = {field.name: {**field.metadata, "parquet.field.id": ids[field.name]} for field in fields}
     return frame.select(*(F.col(quote_name(name)).alias(name, metadata=values) for name, values in metadata.items()))
 
 
-def with_epoch(rows: pa.Table, output: str, home: TableStaging, epoch: int) -> pa.Table:
+def with_epoch(rows: pa.Table, output: str, staging: TableStaging, epoch: int) -> pa.Table:
     """Add the epoch's column and the table's field ids to rows in this process."""
-    require_no_epoch_column(rows.column_names, output, home)
-    marked = rows.append_column(home.epoch_column, pa.array([epoch], pa.int64()).take(pa.repeat(0, rows.num_rows)))
-    return marked.cast(with_field_ids(marked.schema, home.ids_of(marked.column_names)))
+    require_no_epoch_column(rows.column_names, output, staging)
+    marked = rows.append_column(staging.epoch_column, pa.array([epoch], pa.int64()).take(pa.repeat(0, rows.num_rows)))
+    return marked.cast(with_field_ids(marked.schema, staging.ids_of(marked.column_names)))
 
 
-def require_no_epoch_column(columns: list[str], output: str, home: TableStaging) -> None:
+def require_no_epoch_column(columns: list[str], output: str, staging: TableStaging) -> None:
     """Raise `InvalidPipeline` if the output has a column with the name of the epoch's column."""
-    if home.epoch_column.lower() in map(str.lower, columns):
+    if staging.epoch_column.lower() in map(str.lower, columns):
         raise InvalidPipeline(
-            f"output {output} has a column {home.epoch_column}, which its table keeps for the epoch's number: drop or "
-            "rename it in the transform, or give the sink another epoch_column"
+            f"output {output} has a column {staging.epoch_column}, which its table keeps for the epoch's number: drop "
+            "or rename it in the transform, or give the sink another epoch_column"
         )
 
 

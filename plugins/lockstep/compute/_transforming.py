@@ -125,7 +125,7 @@ def require_deletes(pipeline: Pipeline, outputs: Mapping[str, DataFrame], balanc
         for output in sink.outputs
         if output in outputs and sink.lacks_deletes(output)
     ]
-    parts = [part for balance in balances.by_name.values() if balance.takes_back for part in balance.written]
+    parts = [part for balance in balances.by_name.values() if balance.retracts for part in balance.written]
     for sink, output in without_deletes:
         if any(part.what == "results" and part.counted.observed.uses_in(outputs[output]) for part in parts):
             raise InvalidPipeline(
@@ -141,7 +141,7 @@ class Frames:
 
     outputs: Mapping[str, DataFrame]
     changes: Mapping[str, DataFrame]
-    asks: bool = False  #: true if it has enrichments, which may run only once
+    has_enrichments: bool = False  #: true if it has enrichments, which may run only once
 
     @classmethod
     def of(cls, frames: Mapping[str, DataFrame]) -> Frames:

@@ -234,7 +234,7 @@ def fold(windows: SessionDefinition, frame: DataFrame, state: Mapping[str, State
     read.counts["corrected"] = merged.corrected
     no_rows = None if merged.late or read.local_panes is None else none_late(read)
     late = no_rows or _late(windows, bounds, read, merged)
-    return read.folded(merged.results, late, merged.changes, takes_back=windows.takes_back)
+    return read.folded(merged.results, late, merged.changes, retracts=windows.retracts)
 
 
 def _panes(windows: WindowDefinition, rows: DataFrame) -> DataFrame:
@@ -268,7 +268,7 @@ def _merge_here(windows: SessionDefinition, bounds: SessionBounds, read: Read, p
     before, after = read.rows_before, read.after
     declared, spark = before.declared, before.spark
     touched = set(map(int, np.unique(buckets_of(panes, declared.found_by, declared.buckets))))
-    old = before.few(None if before.moves else touched, after.at)
+    old = before.local_rows(None if before.needs_rewrite else touched, after.at)
     if old is None:
         raise Unsure("the sessions before are too many")
     joined = join(windows, bounds, panes, old)

@@ -21,14 +21,14 @@ from pyspark.sql import DataFrame, SparkSession
 from lockstep.compute._conservation import Balances, collecting_balances
 from lockstep.compute._counting import ObservedFrame
 from lockstep.compute._executors import read_in_executors, ship_by_value
-from lockstep.compute._inputs import Input, settle
+from lockstep.compute._inputs import Input, settle_bad_records
 from lockstep.compute._local_rows import MEMORY_BUDGET, collect_plain, most_rows, note_written, remember, rows_in
 from lockstep.compute._quarantining import Quarantining
 from lockstep.compute._reading_once import ReadAgain, noting_reads
 from lockstep.compute._state_writing import StateWriter
 from lockstep.compute._table_files import OPTIONS, adoptable, with_epoch
 from lockstep.compute._transforming import Frames, TransformRun
-from lockstep.compute.enrich import Enrichments, asked_once, collecting_enrichments
+from lockstep.compute.enrich import Enrichments, collecting_enrichments, run_enrichments_once
 from lockstep.compute.state import states_of
 from lockstep.definition.windows import only_windows
 from lockstep.errors import InvalidPipeline, PlanMismatch, StageFailed
@@ -146,9 +146,9 @@ def stage_epoch(
         states = states_of(spark, pipeline.state, request.state, files if request.state else None, request.timestamp)
         run = TransformRun(pipeline, request, states, Balances(), Quarantining.of(request.quarantine))
         plan_inputs = partial(_plan_inputs, spark, run, sources)
-        here = files is not None and files.storage.shows_files_whole and _fits_here(spark, request, sources)
-        here = here and stack.enter_context(MEMORY_BUDGET.reserve(len(request.outputs)))
-        inputs, frames = (_plan_held(spark, request, plan_inputs) if here else None) or plan_inputs(sound=False)
+        local = files is not None and files.storage.shows_files_whole and _fits_here(spark, request, sources)
+        local = local and stack.enter_context(MEMORY_BUDGET.reserve(len(request.outputs)))
+        inputs, frames = (_plan_held(spark, request, plan_inputs) if local else None) or plan_inputs(sound=False)
         early = _count_inputs(spark, [source for source in inputs if source.quarantines], request, run.balances)
         frames.collect_changes(states)
         writes = {
@@ -181,7 +181,7 @@ def _plan_held(
     for sound in (True, False):
         try:
             inputs, frames = plan_inputs(sound=sound)
-            if frames.asks:
+            if frames.has_enrichments:
                 return inputs, frames
             if not _hold_rows(spark, request.token, frames.outputs):
                 _left_to_spark.add(_pipeline_folder(request))
@@ -285,7 +285,7 @@ def _plan_inputs(
         )
     twice = not run.states and any(count > 1 for count in uses.values())
     if not twice and enrichments.first_shared([*every, *run.quarantining.frames().values()]) is None:
-        return inputs, replace(frames, asks=bool(enrichments.observed))
+        return inputs, replace(frames, has_enrichments=bool(enrichments.observed))
     inputs = [source.materialize() if twice and uses.get(source.name, 0) > 1 else source for source in inputs]
 
     def again() -> Mapping[str, DataFrame]:
@@ -293,7 +293,7 @@ def _plan_inputs(
             frames = run.frames(inputs).by_name()
         return {**frames, **{f"{_QUARANTINED}{name}": frame for name, frame in run.quarantining.frames().items()}}
 
-    return inputs, replace(Frames.of(asked_once(again)), asks=bool(enrichments.observed))
+    return inputs, replace(Frames.of(run_enrichments_once(again)), has_enrichments=bool(enrichments.observed))
 
 
 def _may_read_once(
@@ -344,7 +344,7 @@ def _count_inputs(
     read = {source.name: balances.sources[source.name] for source in inputs}
     counts = {name: SourceCount(numbers["rows"], numbers["bad"]) for name, numbers in read.items()}
     for source in inputs:
-        settle(source, counts[source.name], request.folder)
+        settle_bad_records(source, counts[source.name], request.folder)
     return counts
 
 
@@ -429,12 +429,12 @@ def _write_quarantine(folder: str, frame: DataFrame, output: str) -> int:
 
 
 def _write_to_table(frame: DataFrame, output: str, request: HomeRequest, epoch: int) -> int:
-    path, home = f"{request.folder}/{output}", request.home
-    if not home.partition_by and (table := rows_in(frame)) is not None:
-        JobFiles.at_home(home).write(path, with_epoch(table, output, home, epoch), for_queries=True)
+    path, staging = f"{request.folder}/{output}", request.home
+    if not staging.partition_by and (table := rows_in(frame)) is not None:
+        JobFiles.at_home(staging).write(path, with_epoch(table, output, staging, epoch), for_queries=True)
         note_written(frame)
         return len(table)
-    return _count_written(adoptable(frame, output, home, epoch), path, OPTIONS)
+    return _count_written(adoptable(frame, output, staging, epoch), path, OPTIONS)
 
 
 def _count_written(frame: DataFrame, path: str, options: Mapping[str, str]) -> int:

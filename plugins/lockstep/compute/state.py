@@ -78,7 +78,7 @@ class StateRows:
     def rows(self) -> DataFrame:
         """Every row."""
         if self._local is None and self._frame is None and sum(file.rows for file, _ in self.files) <= _SENT_ROWS:
-            table = self.few()
+            table = self.local_rows()
             self._local = frame_of(self.spark, table) if table is not None else None
         return self.read_files(self.files) if self._local is None else self._local
 
@@ -103,7 +103,11 @@ class StateRows:
 
     def _holding(self, lookup: DataFrame) -> DataFrame:
         """A superset of the rows whose key is in `lookup`."""
-        if self._before is None or self.moves or (self._before.bytes <= _SMALL and len(self.files) <= _FEW_FILES):
+        if (
+            self._before is None
+            or self.needs_rewrite
+            or (self._before.bytes <= _SMALL and len(self.files) <= _FEW_FILES)
+        ):
             return self.rows()
         number = bucket_of(self.declared.found_by, self._before.buckets).alias(BUCKET)
         buckets = {row[BUCKET] for row in lookup.select(number).distinct().collect()}
@@ -115,16 +119,16 @@ class StateRows:
         types = {name: local_keys[name].type for name in key if name in local_keys.column_names}
         if types != {name: schema.field(name).type for name in key} or not all(map(can_hash, types.values())):
             return None
-        if self._before is None or self.moves:
-            old = self.few()
+        if self._before is None or self.needs_rewrite:
+            old = self.local_rows()
         else:
-            old = self.few(set(map(int, np.unique(buckets_of(local_keys, key, self._before.buckets)))))
+            old = self.local_rows(set(map(int, np.unique(buckets_of(local_keys, key, self._before.buckets)))))
         if old is None:
             return None
         rows = old.filter(among(old, local_keys, key))
         return rows if rows.nbytes <= _SENT_BYTES else None
 
-    def few(self, buckets: Collection[int] | None = None, due: datetime | None = None) -> pa.Table | None:
+    def local_rows(self, buckets: Collection[int] | None = None, due: datetime | None = None) -> pa.Table | None:
         """The rows of some buckets (None: of all), and of buckets with rows that expire by `due`, as Arrow.
 
         None if they are more than this process takes, or if it can't read them. Raises `WalCorrupt` for a file that
@@ -132,13 +136,13 @@ class StateRows:
         """
         if self._frame is not None:
             return collect_few(self._frame.select(*self.schema.names))
-        tables = self.few_by_bucket(buckets, due)
+        tables = self.local_rows_by_bucket(buckets, due)
         return None if tables is None else pa.concat_tables([arrow_schema(self.schema).empty_table(), *tables.values()])
 
-    def few_by_bucket(
+    def local_rows_by_bucket(
         self, buckets: Collection[int] | None = None, due: datetime | None = None
     ) -> dict[int, pa.Table] | None:
-        """As `few`, for a state with files: the rows by bucket, without empty buckets."""
+        """As `local_rows`, for a state with files: the rows by bucket, without empty buckets."""
         column = self.declared.expires
         files = [
             (file, uri)
@@ -172,7 +176,7 @@ class StateRows:
     def due_buckets(self) -> frozenset[int]:
         """Buckets to rewrite only to free expired rows: up to one in `_SWEPT`, those with the earliest expiry."""
         bound, column = self._expired_by, self.declared.expires
-        if bound is None or column is None or self._before is None or self.moves:
+        if bound is None or column is None or self._before is None or self.needs_rewrite:
             return frozenset()
         waiting: dict[int, str] = {}
         for file, _ in self.files:
@@ -194,7 +198,7 @@ class StateRows:
         return self.read_files(due).where(F.col(column) <= F.lit(bound))
 
     @property
-    def moves(self) -> bool:
+    def needs_rewrite(self) -> bool:
         """True if the next version is rewritten completely, because buckets, `expires` or `found_by` changed."""
         before, declared = self._before, self.declared
         cut = (declared.buckets, declared.expires, declared.found_by)

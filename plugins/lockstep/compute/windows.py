@@ -81,7 +81,7 @@ def _merge_here(
     parts, declared = spread(windows, bounds, panes), before.declared
     hashed = parts.set_column(parts.schema.get_field_index(START), START, parts[START].cast(_TIME))
     touched = {int(bucket) for bucket in np.unique(buckets_of(hashed, declared.found_by, declared.buckets))}
-    old = before.few(None if before.moves else touched, after.at)
+    old = before.local_rows(None if before.needs_rewrite else touched, after.at)
     if old is None:
         raise Unsure("the windows before are too many")
     merged = merge(windows, parts, old, after)

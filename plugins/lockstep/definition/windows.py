@@ -269,7 +269,7 @@ class SessionDefinition(WindowDefinition):
         return [*super().own_columns, ABSORBED]
 
     @property
-    def takes_back(self) -> bool:
+    def retracts(self) -> bool:
         """True if a session that was emitted may be absorbed."""
         return self.emit == "updates" or self.lateness > timedelta(0)
 

@@ -1,6 +1,7 @@
 """Spark sessions with the settings that the WAL needs: through Spark Connect, or in a driver of this process.
 
-If Spark's Java didn't start, `java_found` names the Java here, and `what_never_passes` a cause that a retry can't pass.
+If Spark's Java didn't start, `describe_java` names the Java here, and `permanent_java_problem` a cause that a retry
+can't pass.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ _checkpoints: ContextVar[list[str] | None] = ContextVar("checkpoints", default=N
 _closers: dict[int, Callable[[], None]] = {}  # by the id of a session that they keep alive
 
 
-def java_found() -> str:
+def describe_java() -> str:
     """The Java program found here and its version, for a message."""
     program = _program()
     if program is None:
@@ -103,11 +104,11 @@ def java_found() -> str:
         return f"{program} can't be run: {type(error).__name__}"
 
 
-def what_never_passes() -> str | None:
+def permanent_java_problem() -> str | None:
     """The reason why Spark's Java won't start on a retry either: no Java, too old a Java, an invalid option. None for
     causes that may pass, such as packages that couldn't be fetched, a port, memory, and for unknown ones."""
     if _lacks_java():
-        return f"Java {_OLDEST_JAVA} or newer is needed, as Spark 4 is compiled for it, {java_found()}"
+        return f"Java {_OLDEST_JAVA} or newer is needed, as Spark 4 is compiled for it, {describe_java()}"
     return _bad_option()
 
 
@@ -158,7 +159,7 @@ def connect(target: str | SparkSession | None) -> SparkSession:
     """
     require_versions()
     spark = _session(target) if target is None or isinstance(target, str) else target
-    _announce(spark)
+    _set_connect_mode(spark)
     _require_settings(spark)
     return spark
 
@@ -210,7 +211,7 @@ def _shared(url: str, name: str) -> Iterator[SparkSession]:
     try:
         try:
             require_server(spark.version, pyspark.__version__)
-            _announce(spark)
+            _set_connect_mode(spark)
             _require_settings(spark)
         except PySparkException as error:
             if any(sign in str(error) for sign in _ENDED):
@@ -287,12 +288,12 @@ def require_versions() -> None:
     require_code(Path(pyspark.__file__).parent, pyspark.__version__)
 
 
-def require_ansi(spark: SparkSession, who: str) -> None:
+def require_ansi(spark: SparkSession, subject: str) -> None:
     """Raise `SparkRefused` without ANSI mode, in which a value that a type can't hold becomes another value, or
     null."""
     if spark.conf.get("spark.sql.ansi.enabled") != "true":
         raise SparkRefused(
-            f"{who}: spark.sql.ansi.enabled is off: a value that its type can't hold would be wrong, not an error; "
+            f"{subject}: spark.sql.ansi.enabled is off: a value that its type can't hold would be wrong, not an error; "
             "leave that setting as it is by default, on"
         )
 
@@ -315,10 +316,10 @@ def _session(target: str | None) -> SparkSession:
     except PySparkException as error:
         if "JAVA_GATEWAY_EXITED" not in str(error):
             raise
-        if (never := what_never_passes()) is not None:
+        if (never := permanent_java_problem()) is not None:
             raise SparkRefused(f"Spark's Java didn't start; {never}") from error
         raise SparkUnavailable(
-            f"Spark's Java didn't start, {java_found()}; see what it printed: packages that can't be "
+            f"Spark's Java didn't start, {describe_java()}; see what it printed: packages that can't be "
             "fetched now, a port, memory"
         ) from error
 
@@ -386,18 +387,18 @@ def _require_settings(spark: SparkSession) -> None:
         raise SparkRefused(f"this Spark refuses a setting that rows depend on, allow it there: {error}") from error
 
 
-def require_unchanged(spark: SparkSession, who: str) -> None:
+def require_unchanged(spark: SparkSession, subject: str) -> None:
     """Raise `SparkRefused` if a setting that values depend on was changed."""
     now = spark.conf.getAll if is_remote(spark) else {name: spark.conf.get(name) for name in _MEANING}
     if changed := [
         f"{name}={now.get(name)} (not {value})" for name, value in _MEANING.items() if now.get(name) != value
     ]:
         raise SparkRefused(
-            f"{who} has set {', '.join(changed)}: dates, times and files would mean something else; leave that away"
+            f"{subject} has set {', '.join(changed)}: dates, times and files would mean something else; leave that away"
         )
 
 
-def _announce(spark: SparkSession) -> None:
+def _set_connect_mode(spark: SparkSession) -> None:
     """Set the variable by which `pyspark.sql.functions` chooses the kind of session that its columns are for."""
     if is_remote(spark):
         os.environ[_CONNECT_MODE] = "1"
