@@ -92,15 +92,11 @@ class Read:
             terms=("folded", "late"),
             retracts=retracts,
         )
-        return Folded(results.visible, late.visible, self._state(changes.visible), self.after.at, register(balance))
-
-    def _state(self, changes: DataFrame) -> dict[str, DataFrame]:
-        """Changes of both states: the windows' and the watermark's."""
-        if self.after == self.before:
-            return {self.windows.name: changes}
-        table = self.after.table(self.windows)
-        marks = remember(frame_of(changes.sparkSession, table), table)
-        return {self.windows.name: changes, self.windows.watermark_name: marks}
+        state = {self.windows.name: changes.visible}
+        if self.after != self.before:
+            table = self.after.table(self.windows)
+            state[self.windows.watermark_name] = remember(frame_of(changes.visible.sparkSession, table), table)
+        return Folded(results.visible, late.visible, state, self.after.at, register(balance))
 
 
 def read_marks(windows: WindowDefinition, state: Mapping[str, StateRows]) -> Watermark:

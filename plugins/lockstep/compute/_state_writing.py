@@ -82,7 +82,8 @@ class StateWriter:
         )
         totals = counted.counts()
         if (totals["most"] or 0) > 1 or totals["nulls"]:
-            self._refuse(checkpoint)
+            wrong = self._by_key(checkpoint).where(f"{TIMES} > 1 OR {self._null}").limit(3).collect()
+            raise self._refused([([row[column] for column in self._declared.key], row[TIMES]) for row in wrong])
         if hashed and hashed.counts()["misplaced"]:
             raise self._hash_differs()
         return self._result(touched, observed.counts()["rows"])
@@ -133,7 +134,12 @@ class StateWriter:
         touched = frozenset(range(self._declared.buckets) if needs_rewrite else {*changed, *due})
         if not touched:
             return self._result(frozenset(), 0)
-        old = self._old(touched)
+        old: Mapping[int, pa.Table] | None
+        if needs_rewrite:
+            table_before = self._before.local_rows()
+            old = None if table_before is None else dict(_cut(table_before, self._buckets(table_before)))
+        else:
+            old = self._before.local_rows_by_bucket(touched)
         if old is None:
             return None
         none = table.schema.empty_table()
@@ -150,13 +156,6 @@ class StateWriter:
             rows = sum(pool.map(write, sorted(touched)))
         note_written(changes)
         return self._result(touched, rows)
-
-    def _old(self, touched: Collection[int]) -> Mapping[int, pa.Table] | None:
-        """The rows before by bucket, for the buckets that are written; None if too many for this process."""
-        if not self._before.needs_rewrite:
-            return self._before.local_rows_by_bucket(touched)
-        old = self._before.local_rows()
-        return None if old is None else dict(_cut(old, self._buckets(old)))
 
     def _after(self, bucket: int, old: pa.Table | None, changed: pa.Table) -> pa.Table:
         """The rows of one bucket with `changed` applied. Raises `SparkRefused`."""
@@ -228,10 +227,6 @@ class StateWriter:
     @property
     def _null(self) -> str:
         return " OR ".join(f"{quoted(column)} IS NULL" for column in self._declared.key)
-
-    def _refuse(self, changes: DataFrame) -> None:
-        wrong = self._by_key(changes).where(f"{TIMES} > 1 OR {self._null}").limit(3).collect()
-        raise self._refused([([row[column] for column in self._declared.key], row[TIMES]) for row in wrong])
 
     def _hash_differs(self) -> SparkRefused:
         return SparkRefused(

@@ -61,7 +61,9 @@ def call_transform(pipeline: Pipeline, *arguments: Mapping[str, Any]) -> Any:
         if isinstance(error, PySparkException) and not isinstance(error, _MISTAKES):
             raise  # Spark's error is more precise than the place of the query
         failure = InvalidPipeline if isinstance(error, _MISTAKES) else StageFailed
-        kind, place = describe_raised(error, _kind_of_error(error)), describe_place(error, __file__)
+        condition = error.getCondition() if isinstance(error, PySparkException) else None  # it quotes no values
+        kind = describe_raised(error, " ".join(filter(None, (type(error).__name__, condition))))
+        place = describe_place(error, __file__)
         raise failure(f"pipeline {pipeline.name}: its transform raises {kind} ({place})") from cause(error, quotes=True)
 
 
@@ -98,12 +100,6 @@ def require_outputs(pipeline: Pipeline, epoch: int, planned: Collection[str], re
         f"{sorted(planned)}: {'; '.join([*lacking, *idle])}. Correct the transform and run the epoch again; or the "
         f"sinks, and then `lockstep replan {pipeline.name} {epoch} --reason 'other sinks'` before it is run again"
     )
-
-
-def _kind_of_error(error: Exception) -> str:
-    """The error's class, and for pyspark's errors the condition, which quotes no values."""
-    condition = error.getCondition() if isinstance(error, PySparkException) else None
-    return " ".join(filter(None, (type(error).__name__, condition)))
 
 
 def _suggest(names: Collection[str], name: object) -> str:

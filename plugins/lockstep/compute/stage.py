@@ -165,7 +165,9 @@ def stage_epoch(
         }
         late = _count_inputs(spark, [source for source in inputs if source.name not in early], request, run.balances)
         settled = run.balances.settle_counts(frames.by_name().values())
-        quarantined = run.quarantining.settle(rows, partial(_write_quarantine, request.folder))
+        quarantined = run.quarantining.settle(
+            rows, lambda frame, output: _count_written(frame, f"{request.folder}/{quarantine_of(output)}", _WRITE)
+        )
         digests = read_in_executors(spark, request, options)
         require_unchanged(spark, f"the transform of pipeline {pipeline.name}")
     return StageResult(rows, {**early, **late}, pipeline.code_version(), written, settled, digests, quarantined)
@@ -422,10 +424,6 @@ def _write(frame: DataFrame, path: str, files: JobFiles | None) -> int:
         note_written(frame)
         return len(table)
     return _count_written(frame, path, _WRITE)
-
-
-def _write_quarantine(folder: str, frame: DataFrame, output: str) -> int:
-    return _count_written(frame, f"{folder}/{quarantine_of(output)}", _WRITE)
 
 
 def _write_to_table(frame: DataFrame, output: str, request: HomeRequest, epoch: int) -> int:

@@ -89,7 +89,8 @@ class StateRows:
         Of a large state only the buckets of these keys are read; a small job on `keys` runs at once to find them. If
         `keys` is an aggregation with few rows, it is computed at once, and every other read of it gets these rows.
         """
-        self._require_columns(keys)
+        if missing := [column for column in self.declared.found_by if column not in keys.columns]:
+            raise InvalidPipeline(f"state {self.name}: the frame lacks the columns {missing} of its key")
         if (local_keys := compute_once(keys)) is not None and (matching := self._matching(local_keys)) is not None:
             return frame_of(self.spark, matching)
         types = {field.name: field.dataType for field in self.schema.fields}
@@ -215,10 +216,6 @@ class StateRows:
         if self._expired_by is None:
             return frame
         return frame.where(F.coalesce(F.col(str(self.declared.expires)) > F.lit(self._expired_by), F.lit(True)))
-
-    def _require_columns(self, frame: DataFrame) -> None:
-        if missing := [column for column in self.declared.found_by if column not in frame.columns]:
-            raise InvalidPipeline(f"state {self.name}: the frame lacks the columns {missing} of its key")
 
 
 def states_of(

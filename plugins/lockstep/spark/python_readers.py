@@ -103,7 +103,8 @@ def next_range(
     source = load(reference)(cast(Any, CaseInsensitiveDict(options)))
     reader = None
     try:
-        reader = _streamReader(source, _struct(schema or source.schema()))
+        declared = schema or source.schema()
+        reader = _streamReader(source, declared if isinstance(declared, StructType) else struct_of(declared))
         begin = start if start is not None else _json(reference, reader.initialOffset())
         return begin, _json(reference, _latest(reference, reader, begin, limit))
     except PySparkNotImplementedError as error:
@@ -133,10 +134,6 @@ def _json(reference: str, offset: object) -> Offset:
     if not isinstance(offset, dict):
         raise InvalidPipeline(f"data source {reference} gave the offset {offset!r}; an offset is a dict")
     return cast(Offset, json.loads(json.dumps(offset)))
-
-
-def _struct(schema: StructType | str) -> StructType:
-    return schema if isinstance(schema, StructType) else struct_of(schema)
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------

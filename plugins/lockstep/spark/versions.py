@@ -11,7 +11,7 @@ import hashlib
 import logging
 import re
 from functools import cache
-from importlib.metadata import Distribution, PackagePath
+from importlib.metadata import Distribution
 from pathlib import Path
 
 from lockstep.errors import SparkRefused
@@ -102,17 +102,15 @@ def examine(folder: Path, version: str) -> list[str]:
 
 def _is_whole(package: Distribution) -> bool:
     """True if every module of the package is as it was installed."""
-    modules = [file for file in package.files or () if file.suffix == ".py" and file.hash]
-    return bool(modules) and all(map(_is_as_installed, modules))
-
-
-def _is_as_installed(file: PackagePath) -> bool:
-    assert file.hash is not None
-    try:
-        digest = hashlib.new(file.hash.mode, file.read_binary()).digest()
-    except OSError:
-        return False
-    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == file.hash.value
+    modules = [(file, file.hash) for file in package.files or () if file.suffix == ".py" and file.hash]
+    for file, expected in modules:
+        try:
+            digest = hashlib.new(expected.mode, file.read_binary()).digest()
+        except OSError:
+            return False
+        if base64.urlsafe_b64encode(digest).rstrip(b"=").decode() != expected.value:
+            return False
+    return bool(modules)
 
 
 def _warn(remarks: list[str]) -> None:
