@@ -164,7 +164,7 @@ class Quarantining:
             rows = int(counts["offending"])
             if written[output] + rows != counts["rows"]:
                 raise StageFailed(
-                    f"output {output}: of {counts['rows']} rows {written[output]} were written and {rows} offend audits; "
+                    f"output {output}: of {counts['rows']} rows {written[output]} were written, {rows} offend audits; "
                     "nothing was sealed"
                 )
             audits = {name: int(counts[f"audit {at}"]) for at, name in enumerate(marked.rules)}
