@@ -127,7 +127,7 @@ class Balance:
     """An equation between the rows read and the rows written.
 
     `read`: counts of the rows read: "in", those dropped for a reason (`left_out`), and details; or a function that
-    returns them once the rows were read. `written`: frames whose counts are `terms`, which with `left_out` must add up
+    returns them once the rows were read. `written`: frames that count `terms`, which with `left_out` must add up
     to "in", and details. `absent`: terms that must be 0. `key`: the term that must be equal on both sides, a sum of
     hashes. `hint`: what to do about a difference. `audited`: a difference is sealed as a count, and an audit judges it.
     `retracts`: its results may delete keys.

@@ -29,7 +29,8 @@ class _ObservedCounts(dict[str, Any]):
 
 @dataclass(frozen=True)
 class ObservedFrame:
-    """A DataFrame whose rows are counted by the first action that reads it. `metric`: a name no other plan has."""
+    """A DataFrame that counts its rows in the first action that reads it. `metric`: a name that is unique over all
+    plans."""
 
     frame: DataFrame
     metric: str

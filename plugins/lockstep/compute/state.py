@@ -83,7 +83,7 @@ class StateRows:
         return self.read_files(self.files) if self._local is None else self._local
 
     def of(self, keys: DataFrame) -> DataFrame:
-        """The rows whose key is among `keys`, a frame with at least the key's columns (those of `found_by` if
+        """The rows with a key among `keys`, a frame with at least the key's columns (those of `found_by` if
         declared). Keys may repeat.
 
         Of a large state only the buckets of these keys are read; a small job on `keys` runs at once to find them. If
@@ -103,7 +103,7 @@ class StateRows:
         return candidates.join(lookup, list(self.declared.found_by), "left_semi").select(*self.schema.names)
 
     def _holding(self, lookup: DataFrame) -> DataFrame:
-        """A superset of the rows whose key is in `lookup`."""
+        """A superset of the rows with a key in `lookup`."""
         if (
             self._before is None
             or self.needs_rewrite
@@ -115,7 +115,7 @@ class StateRows:
         return self.read_files([(file, uri) for file, uri in self.files if file.bucket in buckets])
 
     def _matching(self, local_keys: pa.Table) -> pa.Table | None:
-        """The rows whose key is among those of `local_keys`; None if Spark has to find them."""
+        """The rows with a key among those of `local_keys`; None if Spark has to find them."""
         key, schema = self.declared.found_by, arrow_schema(self.schema)
         types = {name: local_keys[name].type for name in key if name in local_keys.column_names}
         if types != {name: schema.field(name).type for name in key} or not all(map(can_hash, types.values())):
@@ -189,7 +189,7 @@ class StateRows:
         )
 
     def until(self, bound: datetime) -> DataFrame:
-        """The rows whose `expires` is at or before `bound`, an aware time. Parts without such rows aren't read."""
+        """The rows with `expires` at or before `bound`, an aware time. Parts without such rows aren't read."""
         column = self.declared.expires
         if column is None:
             raise InvalidPipeline(f"state {self.name} has no column by which its rows expire: declare expires=")

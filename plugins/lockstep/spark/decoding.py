@@ -216,7 +216,7 @@ def _misfit(name: str, row: Mapping[str, Any], field: pa.Field) -> str:
 
 
 def _unfitting(row: Mapping[str, Any], kind: pa.StructType) -> pa.Field | None:
-    """The first column whose value Arrow can't convert; None if all fit."""
+    """The first column with a value that Arrow can't convert; None if all fit."""
     for field in kind:
         try:
             pa.array([row.get(field.name)], field.type)

@@ -98,7 +98,7 @@ def next_range(
     """Start and end of the next range: the start is `start`, or the reader's initial offset.
 
     `limit`: ("rows" | "files" | "bytes", how many), for a reader that takes limits; None: the reader's own default.
-    Raises `InvalidPipeline`, and whatever the reader raises.
+    Raises `InvalidPipeline`, and the reader's errors.
     """
     source = load(reference)(cast(Any, CaseInsensitiveDict(options)))
     reader = None
@@ -167,7 +167,7 @@ def without(secrets: Sequence[str], text: str) -> str:
 
 @contextmanager
 def discreet(secrets: Sequence[str]) -> Iterator[None]:
-    """Replace any error by a `RuntimeError` whose text has none of `secrets`: Spark writes it to logs."""
+    """Replace any error by a `RuntimeError` with none of `secrets` in its text: Spark writes it to logs."""
     try:
         yield
     except Exception as error:

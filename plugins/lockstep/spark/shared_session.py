@@ -181,7 +181,7 @@ class _Guard(  # grpc has no types
         return self._change_of_artifacts(request) if isinstance(request, list) else type(request).__name__
 
     def _change_of_artifacts(self, uploads: Sequence[Any]) -> str:
-        """The change by uploads; none for local frames, whose id is the hash of their rows."""
+        """The change by uploads; none for local frames, identified by the hash of their rows."""
         self._uploaded += sum(upload.ByteSize() for upload in uploads)
         if self._uploaded > UPLOADED:
             return "rows of local frames, too many to keep"
