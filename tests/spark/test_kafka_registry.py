@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from lockstep.compute._inputs import Input, settle_bad_records
+from lockstep.compute._inputs import SourceInput, settle_bad_records
 from lockstep.epoch import SourceRange
 from lockstep.errors import BadRecords, SourceRefused, SourceUnavailable
 from lockstep.sinks import KafkaSink
@@ -108,11 +108,11 @@ def test_a_record_whose_schema_the_registry_tells_too_late_is_tried_again(
     source = opened(topics, registry, topic, **more)
     found = SourceRange(None, source.latest(None, None))
     registry.behind = {300: 1}
-    late = Input.plan(session, "events", source, found)
+    late = SourceInput.plan(session, "events", source, found)
     with pytest.raises(SourceUnavailable, match=f"told the schemas 300 of {topic}-{part} only since"):
         settle_bad_records(late, SourceCount(3, 2), str(tmp_path))
     assert list(tmp_path.iterdir()) == []
-    again = Input.plan(session, "events", source, found)
+    again = SourceInput.plan(session, "events", source, found)
     assert again.records.bad().count() == 1, "that of another subject"
     if on_bad_records == "fail":
         with pytest.raises(BadRecords):

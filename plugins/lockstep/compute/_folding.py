@@ -65,7 +65,7 @@ class Folded:
 
 
 @dataclass(frozen=True)
-class Read:
+class ReadRows:
     """One epoch's rows, read and counted. `panes`: one row per key and pane; `local_panes`: the same in this process,
     if few."""
 
@@ -119,7 +119,7 @@ def read_rows(
     pane: str,
     counts: Mapping[str, str],
     panes_of: Callable[[WindowDefinition, DataFrame], DataFrame],
-) -> Read:
+) -> ReadRows:
     """Read the rows of `frame`, by one job. `pane`: SQL for a row's pane; `counts`: SQL aggregates over the rows by
     name.
 
@@ -140,7 +140,9 @@ def read_rows(
         note_read(panes)
     counted = _require_sound(windows, read)
     after = before.advance(windows, _greatest(windows, panes, local_panes, counted.pop("greatest")))
-    return Read(windows, rows_before, schema, rows, panes, local_panes, counted, counted.pop("missed"), before, after)
+    return ReadRows(
+        windows, rows_before, schema, rows, panes, local_panes, counted, counted.pop("missed"), before, after
+    )
 
 
 def add_up(windows: WindowDefinition, rows: DataFrame, *more: Column) -> DataFrame:
@@ -170,7 +172,7 @@ def count_frames(results: DataFrame, changes: DataFrame) -> tuple[CountedFrame, 
     )
 
 
-def none_late(read: Read, *more: pa.Field) -> CountedFrame | None:
+def none_late(read: ReadRows, *more: pa.Field) -> CountedFrame | None:
     """An empty frame of late rows, which needs no job. None for types that Arrow doesn't have."""
     try:
         table = arrow_schema(read.schema).empty_table()

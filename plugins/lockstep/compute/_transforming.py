@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from lockstep.compute._conservation import Balances, conserved
-from lockstep.compute._inputs import Input
+from lockstep.compute._inputs import SourceInput
 from lockstep.compute._quarantining import Quarantining
 from lockstep.compute._state_writing import StateWriter
 from lockstep.compute.state import StateRows
@@ -167,7 +167,7 @@ class TransformRun:
     balances: Balances
     quarantining: Quarantining
 
-    def frames(self, inputs: Sequence[Input]) -> Frames:
+    def frames(self, inputs: Sequence[SourceInput]) -> Frames:
         """Call the transform; return its outputs, counted as they are written, and its changes of state."""
         pipeline = self.pipeline
         frames = ByName("input", {source.name: source.frame for source in inputs})

@@ -26,7 +26,7 @@ from lockstep.definition.windows import (
     REVISION,
     START,
     Aggregate,
-    Function,
+    AggregateFunction,
     SteppedDefinition,
     WindowDefinition,
     micros,
@@ -53,28 +53,28 @@ def partial_aggregates(aggregate: Aggregate) -> list[Column]:
     argument = F.lit(1) if aggregate.argument == "*" else F.expr(aggregate.argument)
     types = aggregate.state_columns()
     match aggregate.function:
-        case Function.COUNT:
+        case AggregateFunction.COUNT:
             columns = [F.count(argument)]
-        case Function.SUM:
+        case AggregateFunction.SUM:
             columns = [F.sum(argument.cast(aggregate.type))]
-        case Function.MIN:
+        case AggregateFunction.MIN:
             columns = [F.min(argument)]
-        case Function.MAX:
+        case AggregateFunction.MAX:
             columns = [F.max(argument)]
-        case Function.AVG:
+        case AggregateFunction.AVG:
             columns = [F.sum(argument.cast(next(iter(types.values())))), F.count(argument)]
     return [column.cast(kind).alias(name) for column, (name, kind) in zip(columns, types.items(), strict=True)]
 
 
 def merged_aggregates(aggregate: Aggregate) -> list[Column]:
     """The columns of the state, merged from parts with the same columns."""
-    merge = {Function.MIN: F.min, Function.MAX: F.max}.get(aggregate.function, F.sum)
+    merge = {AggregateFunction.MIN: F.min, AggregateFunction.MAX: F.max}.get(aggregate.function, F.sum)
     return [merge(F.col(name)).cast(kind).alias(name) for name, kind in aggregate.state_columns().items()]
 
 
 def final_aggregate(aggregate: Aggregate) -> Column:
     """The column of the results, from the columns of the state."""
-    if aggregate.function is not Function.AVG:
+    if aggregate.function is not AggregateFunction.AVG:
         return F.col(aggregate.name)
     total, count = (F.col(name) for name in aggregate.state_columns())
     declared = struct_of(f"mean {aggregate.type}").fields[0].dataType
@@ -134,11 +134,11 @@ def require_types(windows: WindowDefinition, frame: DataFrame, where: str | None
 def _unfit(aggregate: Aggregate, actual: T.DataType, declared: T.DataType) -> str | None:
     """Why values of type `actual` don't fit this aggregate, or None. Sums that grow too large fail at run time."""
     match aggregate.function:
-        case Function.COUNT:
+        case AggregateFunction.COUNT:
             fits = True
-        case Function.MIN | Function.MAX:
+        case AggregateFunction.MIN | AggregateFunction.MAX:
             fits = actual == declared
-        case Function.SUM | Function.AVG:
+        case AggregateFunction.SUM | AggregateFunction.AVG:
             if isinstance(declared, T.DoubleType):
                 fits = isinstance(actual, T.NumericType)
             elif isinstance(actual, T.DecimalType):

@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from lockstep.compute._counting import CountedFrame, ObservedFrame
 from lockstep.compute._folding import (
     Folded,
-    Read,
+    ReadRows,
     add_up,
     checkpointed,
     count_frames,
@@ -242,7 +242,7 @@ def _panes(windows: WindowDefinition, rows: DataFrame) -> DataFrame:
     return add_up(windows, rows, *times)
 
 
-def _late(windows: SessionDefinition, bounds: SessionBounds, read: Read, merged: _Merged) -> CountedFrame:
+def _late(windows: SessionDefinition, bounds: SessionBounds, read: ReadRows, merged: _Merged) -> CountedFrame:
     """The rows that are older than `forgotten`, and in no session that is kept."""
     rows = read.rows.where(bounds.doubtful if merged.late else "false")
     if merged.since is not None:
@@ -253,7 +253,7 @@ def _late(windows: SessionDefinition, bounds: SessionBounds, read: Read, merged:
     return CountedFrame.of(rows.select(*map(quoted, read.schema.names)), late=rows_with("true"))
 
 
-def _merge_panes(windows: SessionDefinition, bounds: SessionBounds, read: Read) -> _Merged:
+def _merge_panes(windows: SessionDefinition, bounds: SessionBounds, read: ReadRows) -> _Merged:
     """Results and changes of the state: made by this process if the panes and the state are few, else by Spark."""
     panes = read.panes
     if read.local_panes is not None:
@@ -263,7 +263,7 @@ def _merge_panes(windows: SessionDefinition, bounds: SessionBounds, read: Read) 
     return _merge_by_spark(windows, bounds, read, panes)
 
 
-def _merge_here(windows: SessionDefinition, bounds: SessionBounds, read: Read, panes: pa.Table) -> _Merged:
+def _merge_here(windows: SessionDefinition, bounds: SessionBounds, read: ReadRows, panes: pa.Table) -> _Merged:
     """Results and changes, made by this process. Raises `Unsure` if Spark has to make them."""
     before, after = read.rows_before, read.after
     declared, spark = before.declared, before.spark
@@ -277,7 +277,7 @@ def _merge_here(windows: SessionDefinition, bounds: SessionBounds, read: Read, p
     return _Merged(*count_local(spark, merged.results, merged.changes), joined.late, since, joined.corrected)
 
 
-def _merge_by_spark(windows: SessionDefinition, bounds: SessionBounds, read: Read, panes: DataFrame) -> _Merged:
+def _merge_by_spark(windows: SessionDefinition, bounds: SessionBounds, read: ReadRows, panes: DataFrame) -> _Merged:
     before, after = read.rows_before, read.after
     old = before.of(panes.select(*windows.key))
     if after.at is not None:

@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lockstep.compute._conservation import Balances, collecting_balances
 from lockstep.compute._counting import ObservedFrame
 from lockstep.compute._executors import read_in_executors, ship_by_value
-from lockstep.compute._inputs import Input, settle_bad_records
+from lockstep.compute._inputs import SourceInput, settle_bad_records
 from lockstep.compute._local_rows import MEMORY_BUDGET, collect_plain, most_rows, note_written, remember, rows_in
 from lockstep.compute._quarantining import Quarantining
 from lockstep.compute._reading_once import ReadAgain, noting_reads
@@ -174,8 +174,8 @@ def stage_epoch(
 
 
 def _plan_held(
-    spark: SparkSession, request: StageRequest, plan_inputs: Callable[..., tuple[list[Input], Frames]]
-) -> tuple[list[Input], Frames] | None:
+    spark: SparkSession, request: StageRequest, plan_inputs: Callable[..., tuple[list[SourceInput], Frames]]
+) -> tuple[list[SourceInput], Frames] | None:
     """Inputs and frames whose output rows this process holds; None if Spark has to write them.
 
     Nothing is written yet, so records are assumed to be sound first, and marked one by one only if that fails.
@@ -252,13 +252,13 @@ def _plan_inputs(
     sources: Mapping[str, OpenSource],
     *,
     sound: bool,
-) -> tuple[list[Input], Frames]:
+) -> tuple[list[SourceInput], Frames]:
     """Plan the inputs, and the frames of the transform over them, without writing.
 
     `sound`: assume that no record is malformed; raises `_HasEnrichments` if the transform must not run again then."""
     pipeline, request = run.pipeline, run.request
     planned = [
-        Input.plan(spark, name, sources[name], frozen, pipeline.conservation, sound=sound)
+        SourceInput.plan(spark, name, sources[name], frozen, pipeline.conservation, sound=sound)
         for name, frozen in request.sources.items()
     ]
     if _may_read_once(spark, pipeline, request, sources):
@@ -312,7 +312,7 @@ def _may_read_once(
     return few and most_rows() > 0 and _pipeline_folder(request) not in _keeping_inputs
 
 
-def _read_once(run: TransformRun, planned: list[Input]) -> Frames:
+def _read_once(run: TransformRun, planned: list[SourceInput]) -> Frames:
     """The transform's frames over inputs that only one job reads. Raises `ReadAgain` if other jobs read them."""
     if run.request.quarantine:
         raise ReadAgain("rows may go to quarantine")
@@ -340,7 +340,7 @@ def _read_once(run: TransformRun, planned: list[Input]) -> Frames:
 
 
 def _count_inputs(
-    spark: SparkSession, inputs: list[Input], request: StageRequest, balances: Balances
+    spark: SparkSession, inputs: list[SourceInput], request: StageRequest, balances: Balances
 ) -> dict[str, SourceCount]:
     balances.sources.update({source.name: source.counts(spark) for source in inputs})
     read = {source.name: balances.sources[source.name] for source in inputs}

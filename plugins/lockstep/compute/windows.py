@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from lockstep.compute._folding import (
     Folded,
-    Read,
+    ReadRows,
     add_up,
     checkpointed,
     count_frames,
@@ -62,7 +62,7 @@ def _panes(windows: WindowDefinition, rows: DataFrame) -> DataFrame:
     return add_up(windows, rows)
 
 
-def _merge_panes(windows: SteppedDefinition, bounds: Bounds, read: Read) -> tuple[CountedFrame, CountedFrame]:
+def _merge_panes(windows: SteppedDefinition, bounds: Bounds, read: ReadRows) -> tuple[CountedFrame, CountedFrame]:
     """Results and changes of the state: made by this process if the panes and the state are few, else by Spark."""
     before, after, panes = read.rows_before, read.after, read.panes
     if read.local_panes is not None:

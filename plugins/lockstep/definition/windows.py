@@ -28,7 +28,7 @@ _LONGEST = timedelta(days=4000 * 366)  #: two of them fit between the years 1 an
 ABSORBED = "absorbed"  #: column of the results: this session is part of another now, or has another start
 
 
-class Function(StrEnum):
+class AggregateFunction(StrEnum):
     """An aggregate function that can be folded part by part, in any order."""
 
     COUNT = "count"
@@ -43,13 +43,13 @@ class Aggregate:
     """One column of the results: `function` over the SQL expression `argument` ("*": rows), of the Spark `type`."""
 
     name: str
-    function: Function
+    function: AggregateFunction
     argument: str
     type: str
 
     def state_columns(self) -> dict[str, str]:
         """The columns of the state with their types: an average is a sum and a count."""
-        if self.function is not Function.AVG:
+        if self.function is not AggregateFunction.AVG:
             return {self.name: self.type}
         decimal = _DECIMAL.fullmatch(self.type)
         total = f"DECIMAL(38,{decimal[1] or 0})" if decimal else self.type
@@ -149,11 +149,11 @@ class WindowDefinition(ABC):
 
     def _aggregate(self, name: str, text: str, kind: str) -> Aggregate:
         call = _CALL.fullmatch(text)
-        functions = list(Function)
+        functions = list(AggregateFunction)
         if call is None or call[1].lower() not in functions or re.match(r"\s*DISTINCT\b", call[2], re.I):
             raise self._refused(f"aggregate {name}={text!r} must be one of {', '.join(functions)} over an expression")
-        aggregate = Aggregate(name, Function(call[1].lower()), call[2].strip(), kind)
-        if (aggregate.argument == "*" and aggregate.function is not Function.COUNT) or not aggregate.argument:
+        aggregate = Aggregate(name, AggregateFunction(call[1].lower()), call[2].strip(), kind)
+        if (aggregate.argument == "*" and aggregate.function is not AggregateFunction.COUNT) or not aggregate.argument:
             raise self._refused(f"aggregate {name}={text!r}: only count takes *")
         self._require_fit(aggregate)
         return aggregate
@@ -161,13 +161,13 @@ class WindowDefinition(ABC):
     def _require_fit(self, aggregate: Aggregate) -> None:
         decimal = _DECIMAL.fullmatch(aggregate.type) is not None
         match aggregate.function:
-            case Function.COUNT:
+            case AggregateFunction.COUNT:
                 fits, expected = aggregate.type == "BIGINT", "BIGINT"
-            case Function.SUM:
+            case AggregateFunction.SUM:
                 fits, expected = aggregate.type in ("BIGINT", "DOUBLE") or decimal, "BIGINT, DECIMAL(p,s) or DOUBLE"
-            case Function.AVG:
+            case AggregateFunction.AVG:
                 fits, expected = aggregate.type == "DOUBLE" or decimal, "DECIMAL(p,s) or DOUBLE"
-            case Function.MIN | Function.MAX:
+            case AggregateFunction.MIN | AggregateFunction.MAX:
                 return
         if not fits:
             raise self._refused(
@@ -184,7 +184,7 @@ class WindowDefinition(ABC):
         state_columns = [
             column
             for aggregate in self.aggregate_columns()
-            if aggregate.function is Function.AVG
+            if aggregate.function is AggregateFunction.AVG
             for column in aggregate.state_columns()
         ]
         counted = Counter(name.lower() for name in [*self.key, *self.aggregates, *self.own_columns, *state_columns])
