@@ -28,7 +28,8 @@ from lockstep.compute._counting import CountedFrame, ObservedFrame
 from lockstep.compute._key_hash import among, buckets_of, can_hash
 from lockstep.compute._local_rows import arrow_schema, collect_few, most_rows, note_written, remember, rows_in
 from lockstep.compute._reading_once import note_read
-from lockstep.compute.state import TIMES, StateRows, bucket_of, bucket_sql, quoted
+from lockstep.compute.state import TIMES, StateRows, bucket_of, bucket_sql
+from lockstep.definition.ddl import quote_name
 from lockstep.definition.keyed_state import DELETED
 from lockstep.errors import InvalidPipeline, SparkRefused, StateRejected
 from lockstep.spark.session import require_ansi
@@ -226,7 +227,7 @@ class StateWriter:
 
     @property
     def _null(self) -> str:
-        return " OR ".join(f"{quoted(column)} IS NULL" for column in self._declared.key)
+        return " OR ".join(f"{quote_name(column)} IS NULL" for column in self._declared.key)
 
     def _hash_differs(self) -> SparkRefused:
         return SparkRefused(

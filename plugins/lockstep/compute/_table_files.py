@@ -80,10 +80,10 @@ def _moved(rows: DataFrame, types: Mapping[str, DataType], counts: Mapping[str, 
         places.append((key, first, own))
         first += own
     ranges = rows.sparkSession.createDataFrame(places, f"{_KEY} STRING, {_FIRST} INT, {_FILES} INT")
-    spread = F.xxhash64(*(_quoted(name) for name, type in types.items() if not isinstance(type, _UNHASHED)))
+    spread = F.xxhash64(*(F.col(quote_name(name)) for name, type in types.items() if not isinstance(type, _UNHASHED)))
     place = F.coalesce(F.col(_FIRST) + F.pmod(spread, F.col(_FILES)), F.lit(0)).cast("int")
     placed = rows.join(F.broadcast(ranges), _KEY, "left").repartitionById(first, place)
-    return placed.select(*(_quoted(name) for name in types))
+    return placed.select(*(F.col(quote_name(name)) for name in types))
 
 
 def _value(text: str, types: Mapping[str, DataType], output: str) -> Column:
@@ -93,32 +93,26 @@ def _value(text: str, types: Mapping[str, DataType], output: str) -> Column:
         raise InvalidPipeline(
             f"output {output} has no column {name}, by which its table is partitioned: add it in the transform"
         )
-    column, type = _quoted(name), types[name]
+    column, type = F.col(quote_name(name)), types[name]
     if not time:
         value = F.unix_micros(column) if isinstance(type, TimestampType) else column
         return F.hex(value) if isinstance(type, BinaryType) else value.cast("string")
     if time in _MICROS and isinstance(type, TimestampType):
         return _floor(column, _MICROS[time]).cast("string")
     if time == "hour":
-        return F.substring_index(column.cast("string"), ":", 1)  # what cuts timestamps off goes by the session's zone
-    day = _day(column, type)
+        return F.substring_index(
+            column.cast("string"), ":", 1
+        )  # functions that truncate timestamps use the session's zone
+    day = column.cast("date")
+    if isinstance(type, TimestampType):  # as Iceberg defines it: the day in UTC
+        days = F.round(_floor(column, _MICROS["day"]) / _MICROS["day"]).cast("int")
+        day = F.date_add(F.lit(date(1970, 1, 1)), days)
     return {"year": F.year(day), "month": F.trunc(day, "MM"), "day": day}[time].cast("string")
-
-
-def _day(column: Column, type: DataType) -> Column:
-    """The day as Iceberg defines it: for an instant, in UTC."""
-    if not isinstance(type, TimestampType):
-        return column.cast("date")
-    return F.date_add(F.lit(date(1970, 1, 1)), F.round(_floor(column, _MICROS["day"]) / _MICROS["day"]).cast("int"))
 
 
 def _floor(instant: Column, micros: int) -> Column:
     micros_of_instant = F.unix_micros(instant)
     return micros_of_instant - F.pmod(micros_of_instant, F.lit(micros))
-
-
-def _quoted(name: str) -> Column:
-    return F.col(f"`{name.replace('`', '``')}`")
 
 
 def adoptable(frame: DataFrame, output: str, staging: TableStaging, epoch: int) -> DataFrame:

@@ -17,6 +17,7 @@ from pyspark.sql import types as T
 
 from lockstep.compute._counting import CountedFrame
 from lockstep.compute._watermarks import BEGINNING, FIRST, LAST, Watermark
+from lockstep.definition.ddl import quote_name
 from lockstep.definition.keyed_state import DELETED
 from lockstep.definition.windows import (
     DUE,
@@ -103,7 +104,7 @@ def require_types(windows: WindowDefinition, frame: DataFrame, where: str | None
     require_ansi(frame.sparkSession, f"windows {windows.name}")
     declared = {field.name: field.dataType for field in struct_of(windows.schema).fields}
     folds = [aggregate for aggregate in windows.aggregate_columns() if aggregate.argument != "*"]
-    columns = [F.col(_quoted(column)) for column in windows.key]
+    columns = [F.col(quote_name(column)) for column in windows.key]
     columns += [F.expr(text) for text in (windows.time, where or "true", *(aggregate.argument for aggregate in folds))]
     fields = frame.select("*", *(column.alias(f"c{number}") for number, column in enumerate(columns))).schema.fields
     types = [field.dataType for field in fields[-len(columns) :]]
@@ -147,10 +148,6 @@ def _unfit(aggregate: Aggregate, actual: T.DataType, declared: T.DataType) -> st
                 fits = isinstance(actual, T.IntegralType)
     call = f"{aggregate.function}({aggregate.argument})"
     return None if fits else f"{call} reads {actual.simpleString()}, {aggregate.name} is {declared.simpleString()}"
-
-
-def _quoted(column: str) -> str:
-    return f"`{column}`"
 
 
 @dataclass(frozen=True)

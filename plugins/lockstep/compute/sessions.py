@@ -50,7 +50,7 @@ from lockstep.compute._window_sql import (
     results_of,
     rows_with,
 )
-from lockstep.compute.state import quoted
+from lockstep.definition.ddl import quote_name
 from lockstep.definition.keyed_state import DELETED
 from lockstep.definition.windows import (
     ABSORBED,
@@ -247,10 +247,12 @@ def _late(windows: SessionDefinition, bounds: SessionBounds, read: ReadRows, mer
     rows = read.rows.where(bounds.doubtful if merged.late else "false")
     if merged.since is not None:
         key_columns = [f"{_KEY}{number}" for number in range(len(windows.key))]
-        same = " AND ".join(f"{quoted(name)} = {column}" for name, column in zip(windows.key, key_columns, strict=True))
+        same = " AND ".join(
+            f"{quote_name(name)} = {column}" for name, column in zip(windows.key, key_columns, strict=True)
+        )
         rows = rows.join(merged.since.toDF(*key_columns, SINCE), F.expr(same), "left")
         rows = rows.where(f"{SINCE} IS NULL OR {AT} < {SINCE}")
-    return CountedFrame.of(rows.select(*map(quoted, read.schema.names)), late=rows_with("true"))
+    return CountedFrame.of(rows.select(*map(quote_name, read.schema.names)), late=rows_with("true"))
 
 
 def _merge_panes(windows: SessionDefinition, bounds: SessionBounds, read: ReadRows) -> _Merged:
@@ -309,7 +311,7 @@ def _pieces(windows: SessionDefinition, bounds: SessionBounds, panes: DataFrame,
     before = old.withColumns({_OWN: F.unix_micros(START), SEEN: last, ROWS: none, FRESH: F.lit(False)})
     pieces = before.select(*columns).unionByName(fresh.select(*columns))
 
-    partition = f"PARTITION BY {', '.join(map(quoted, windows.key))}"
+    partition = f"PARTITION BY {', '.join(map(quote_name, windows.key))}"
     remembered = f"NOT {FRESH} AND {_end(bounds)} > {bounds.forgotten}L"
     pieces = pieces.withColumn(SINCE, F.expr(f"min(CASE WHEN {remembered} THEN {_OWN} END) OVER ({partition})"))
     late = f"{FRESH} AND {_OWN} < {bounds.forgotten}L AND ({SINCE} IS NULL OR {_OWN} < {SINCE})"

@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType, TimestampType
 from lockstep.compute._key_hash import among, buckets_of, can_hash
 from lockstep.compute._local_rows import arrow_schema, collect_few, frame_of, most_rows
 from lockstep.compute._reading_once import compute_once
+from lockstep.definition.ddl import quote_name
 from lockstep.definition.keyed_state import DELETED, KeyedState
 from lockstep.errors import InvalidPipeline, PlanMismatch
 from lockstep.spark.ddl import struct_of
@@ -242,12 +243,7 @@ def bucket_of(key: Collection[str], buckets: int) -> Column:
 
 def bucket_sql(key: Collection[str], buckets: int) -> str:
     """`bucket_of` as SQL."""
-    return f"CAST(pmod(xxhash64({', '.join(map(quoted, key))}), {buckets}L) AS INT)"
-
-
-def quoted(column: str) -> str:
-    """A column's name quoted for Spark's SQL."""
-    return "`" + column.replace("`", "``") + "`"
+    return f"CAST(pmod(xxhash64({', '.join(map(quote_name, key))}), {buckets}L) AS INT)"
 
 
 def _schema_of(name: str, declared: KeyedState) -> StructType:
