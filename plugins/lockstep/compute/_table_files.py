@@ -40,7 +40,7 @@ FILE_BYTES = 128 << 20  #: of what is read, by Spark's own estimate: from twice 
 _MAX_FILES = 10_000  #: of an output; an estimate of more is taken as unknown
 _ESTIMATE = re.compile(r"sizeInBytes=([0-9.]+(?:E\+?[0-9]+)?) ([KMGTPE]i)?B")
 _UNITS = {"": 0, "Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
-OPTIONS = {
+TABLE_FILE_OPTIONS = {
     "compression": "zstd",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
