@@ -100,7 +100,7 @@ class StateWriter:
         return CountedFrame.of(frame, misplaced=f"count_if({TIMES})")
 
     def collect(self, changes: DataFrame) -> None:
-        """Have this process hold the rows of changes that are an output as well, if they are few: one job for both."""
+        """Collect the rows of changes that are also an output in this process, if they are few: one job serves both."""
         if rows_in(changes) is not None or not self._hashes():
             return
         declared = {field.name: field.dataType for field in self._schema.fields}
