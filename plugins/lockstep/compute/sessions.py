@@ -20,17 +20,6 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from lockstep.compute._counting import CountedFrame, ObservedFrame
-from lockstep.compute._folding import (
-    Folded,
-    ReadRows,
-    add_up,
-    checkpointed,
-    count_frames,
-    count_local,
-    none_late,
-    read_marks,
-    read_rows,
-)
 from lockstep.compute._key_hash import buckets_of
 from lockstep.compute._local_rows import frame_of
 from lockstep.compute._reading_once import require_kept
@@ -49,6 +38,17 @@ from lockstep.compute._window_sql import (
     result_columns,
     results_of,
     rows_with,
+)
+from lockstep.compute.windows import (
+    Folded,
+    ReadRows,
+    add_up,
+    checkpointed,
+    count_frames,
+    count_local,
+    none_late,
+    read_marks,
+    read_rows,
 )
 from lockstep.definition.ddl import quote_name
 from lockstep.definition.keyed_state import DELETED
