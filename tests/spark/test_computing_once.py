@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from lockstep import KeyedState, Pipeline, files, run_epoch
 from lockstep.compute import _reading_once, stage
-from lockstep.compute._inputs import Input
+from lockstep.compute._inputs import SourceInput
 from lockstep.compute._local_rows import VARIABLE, collect_plain
 from lockstep.errors import StageFailed
 from lockstep.features.assembly import runtime_for
@@ -103,13 +103,13 @@ def nested(inputs: Frames, state: Any) -> Any:
 def kept(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Which inputs were kept."""
     materialized: list[str] = []
-    real = Input.materialize
+    real = SourceInput.materialize
 
-    def noting(self: Input) -> Input:
+    def noting(self: SourceInput) -> SourceInput:
         materialized.append(self.name)
         return real(self)
 
-    monkeypatch.setattr(Input, "materialize", noting)
+    monkeypatch.setattr(SourceInput, "materialize", noting)
     monkeypatch.setattr(stage, "_keeping_inputs", set())
     return materialized
 

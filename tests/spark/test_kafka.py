@@ -221,9 +221,9 @@ def test_what_a_function_cant_decode_goes_to_quarantine_with_the_reason_and_noth
     told = [json.loads(line) for path in kept for line in path.read_text().splitlines()]
     assert {(one["file"], one["why"]) for one in told} == {
         (f"kafka:{read}/0@1", "decode raised error"),  # struct's
-        (f"kafka:{read}/0@2", "decode gave a str for column id, which is no int64"),
+        (f"kafka:{read}/0@2", "decode returned a str for column id, which isn't int64"),
     }
-    with pytest.raises(BadRecords, match="/0@2: decode gave a str for column id") as failure:
+    with pytest.raises(BadRecords, match="/0@2: decode returned a str for column id") as failure:
         stage(session, tmp_path, _pipeline(KafkaSource(read, **more)), planned, _connections(topics))
     assert "secret" not in str(failure.value)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from lockstep.compute._inputs import Input, settle
+from lockstep.compute._inputs import SourceInput, settle_bad_records
 from lockstep.epoch import SourceRange
 from lockstep.errors import BadRecords, SourceRefused, SourceUnavailable
 from lockstep.sinks import KafkaSink
@@ -112,13 +112,13 @@ def test_a_record_whose_schema_the_registry_tells_too_late_is_tried_again(
     with pytest.raises(SourceUnavailable, match=f"returned schemas 300 of {topic}-{part} only after"):
         settle(late, SourceCount(3, 2), str(tmp_path))
     assert list(tmp_path.iterdir()) == []
-    again = Input.plan(session, "events", source, found)
+    again = SourceInput.plan(session, "events", source, found)
     assert again.records.bad().count() == 1, "that of another subject"
     if on_bad_records == "fail":
         with pytest.raises(BadRecords):
-            settle(again, SourceCount(3, 1), str(tmp_path))
+            settle_bad_records(again, SourceCount(3, 1), str(tmp_path))
     else:
-        settle(again, SourceCount(3, 1), str(tmp_path))
+        settle_bad_records(again, SourceCount(3, 1), str(tmp_path))
         assert list(tmp_path.iterdir()) != []
 
 

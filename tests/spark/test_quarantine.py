@@ -96,7 +96,7 @@ def test_rows_that_come_out_otherwise_the_second_time_stop_the_epoch(session: Sp
     def marked(inputs: Frames) -> Frames:
         return {"rows": inputs["input"].selectExpr("*", "uuid() AS mark")}
 
-    with pytest.raises(StageFailed, match=r"2 rows offend audits, and computed once more .* Is the transform"):
+    with pytest.raises(StageFailed, match=r"2 rows offend audits, and computed again .* Is the transform"):
         stage(session, tmp_path, auditing(tmp_path, marked, NAMED))
 
 

@@ -20,7 +20,7 @@ from lockstep.compute._local_rows import frame_of as table_frame
 from lockstep.compute._watermarks import Watermark
 from lockstep.compute._window_merging import merge
 from lockstep.compute._window_sql import Bounds, final_aggregate
-from lockstep.definition.windows import Aggregate, Function
+from lockstep.definition.windows import Aggregate, AggregateFunction
 from lockstep.errors import BadRecords, InvalidPipeline, PlanMismatch, Unbalanced
 from tests.spark.folding import AGGREGATES, SCHEMA, Epochs, Event, aggregates, batch, frame_of, rows_of
 
@@ -218,7 +218,7 @@ def test_a_decimal_mean_is_rounded_once(session: SparkSession) -> None:
     unit = Decimal("0.01")
     told = [(number, n, None if total is None else total * unit) for number, (n, total) in enumerate(cases)]
     frame = session.createDataFrame(told, "number INT, mean__count BIGINT, mean__sum DECIMAL(38,2)")
-    mean = final_aggregate(Aggregate("mean", Function.AVG, "value", "DECIMAL(38,2)"))
+    mean = final_aggregate(Aggregate("mean", AggregateFunction.AVG, "value", "DECIMAL(38,2)"))
     found = {row["number"]: row["mean"] for row in frame.select("number", mean).collect()}
     with localcontext(prec=60, rounding=ROUND_HALF_UP):
         wanted = {number: total and (total / n).quantize(unit) for number, n, total in told}
@@ -334,7 +334,7 @@ def test_windows_that_make_no_sense_are_refused_before_anything_runs(subtests: p
         ({"lateness": -MINUTE}, "can't be below 0"),
         ({"lateness": timedelta.max}, "can't be above 4000 years"),
         ({"emit": "all"}, "emit must be"),
-        ({"idle_epochs": 2}, "wants a partition="),
+        ({"idle_epochs": 2}, "needs partition="),
         ({"key": []}, "at least one of both"),
         ({"aggregates": {**AGGREGATES, "more": "count(*)"}}, "it must name each column"),
         ({"aggregates": {**AGGREGATES, "total": "sum(value) + 1"}}, "must be one of count, sum"),

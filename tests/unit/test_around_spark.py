@@ -15,8 +15,8 @@ import pytest
 
 from lockstep.errors import SparkRefused
 from lockstep.spark.failures import without_values
-from lockstep.spark.session import java_found, what_never_passes
-from lockstep.spark.versions import NEWEST, OLDEST, examine, require_server, require_taken, shown
+from lockstep.spark.session import describe_java, permanent_java_problem
+from lockstep.spark.versions import NEWEST, OLDEST, examine, line_text, require_server, require_supported
 from stack.errors import JavaMissing
 from stack.java import find_java
 
@@ -48,7 +48,7 @@ def site_of(folder: Path, packages: Mapping[str, str]) -> Path:
 def test_any_patch_release_of_a_line_is_taken_without_a_word(tmp_path: Path, subtests: pytest.Subtests) -> None:
     for version in ("4.0.0", "4.1.0-amzn-1", "4.2.27", "4.2.0.dev5"):
         with subtests.test(version=version):
-            assert require_taken(version, "it") == []
+            assert require_supported(version, "it") == []
             assert examine(tmp_path / "pyspark", version) == []  # a Spark that no installer brought
 
 
@@ -56,7 +56,7 @@ def test_a_spark_that_is_too_old_or_of_another_major_version_is_refused_with_wha
     subtests: pytest.Subtests,
 ) -> None:
     for version, why in (("3.5.9", "Spark 3 has no"), ("5.0.0", "another major version")):
-        told = rf"server is Spark {version}: {shown(OLDEST)} or newer is needed, and of 4\.x; {why}"
+        told = rf"server is Spark {version}: {line_text(OLDEST)} or newer is needed, and of 4\.x; {why}"
         with subtests.test(version=version), pytest.raises(SparkRefused, match=told):
             require_server(version, "4.2.0")
 
@@ -116,16 +116,16 @@ def java_at(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_java_that_is_too_old_or_missing_never_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for version, number in (("1.8.0_412", 8), ("11.0.2", 11)):
         program = java_at(tmp_path, f"echo 'openjdk version \"{version}\"' >&2", monkeypatch)
-        assert what_never_passes() == f'{NEEDED}, found {program}: openjdk version "{version}"'
+        assert permanent_java_problem() == f'{NEEDED}, found {program}: openjdk version "{version}"'
         with pytest.raises(
             JavaMissing, match=rf"17 or newer is needed, as Spark 4 is .*, found {number} at .*JAVA_HOME"
         ):
             find_java()
     program.unlink()
-    assert what_never_passes() == f"{NEEDED}, {tmp_path}/bin/java can't be run: FileNotFoundError"
+    assert permanent_java_problem() == f"{NEEDED}, {tmp_path}/bin/java can't be run: FileNotFoundError"
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "found none" in str(what_never_passes())
+    assert "found none" in str(permanent_java_problem())
     with pytest.raises(JavaMissing, match="found none"):
         find_java()
 
@@ -136,14 +136,14 @@ def test_a_cause_that_nobody_knows_may_pass_and_what_java_picks_up_is_not_told(
     for told in ('openjdk version "17.0.15"', 'openjdk version "25"', ""):
         script = f"echo '{PICKED_UP}' >&2\necho '{told}' >&2; [ \"$1\" = -version ]"
         program = java_at(tmp_path, script, monkeypatch)
-        assert what_never_passes() is None
-        assert java_found() == f"found {program}: {told or 'it says nothing of its version'}"
+        assert permanent_java_problem() is None
+        assert describe_java() == f"found {program}: {told or 'it reports no version'}"
 
     def no_memory(*_: object, **__: object) -> NoReturn:
         raise OSError(errno.ENOMEM, "Cannot allocate memory")
 
     monkeypatch.setattr(subprocess, "run", no_memory)
-    assert what_never_passes() is None
+    assert permanent_java_problem() is None
 
 
 # --- what stays of a failing function's error -------------------------------------------------------------------------

@@ -31,7 +31,7 @@ NESTED = {"l": pa.list_(pa.int64()), "m": pa.map_(pa.string(), pa.int8()), "r": 
 PLAIN = {"n": pa.int32(), "d": pa.decimal128(4, 2), "t": TIME, "s": pa.string(), "f": pa.float32(), "g": pa.float64()}
 ROW = pa.struct({**PLAIN, "b": pa.binary(), "o": pa.bool_(), "z": pa.timestamp("us"), **NESTED}.items())
 TYPE = pa.struct([("found", ROW), ("why", pa.string())])
-NO_MAPPING = "f gave a list, and no mapping"
+NO_MAPPING = "f returned a list, not a mapping"
 NOON = datetime(2013, 1, 1, 12, tzinfo=UTC)
 
 
@@ -84,7 +84,7 @@ def test_what_would_change_in_its_column_is_malformed_and_its_neighbours_are_not
         before, found, after = decoded({"n": 1}, {"s": "whole", column: value}, {"n": 2})
         assert (before, after) == ((row(n=1), None), (row(n=2), None)), (column, value)
         assert found[0] is None, (column, value)
-        assert f"for column {column}, which is no" in found[1], (column, value)
+        assert f"for column {column}, which isn't" in found[1], (column, value)
 
 
 @pytest.mark.fault("X8", "V11")
@@ -102,7 +102,7 @@ def test_a_column_that_is_not_null_needs_a_value() -> None:
     given = [{"n": 1}, {"n": 1, "r": {"x": 1}, "l": [None]}, *(row for rows in wrong.values() for row in rows)]
     rows, type = iter(given), pa.struct([("found", kind), ("why", pa.string())])
     found = _decode([b"x"] * len(given), "decode", lambda data: next(rows), type, declared).to_pylist()
-    whys = [re.search("column (.), which is no", one["why"] or "") for one in found]
+    whys = [re.search("column (.), which isn't", one["why"] or "") for one in found]
     assert [why and why[1] for why in whys] == [None, None, "n", "n", "r", "r", "l"]
 
 

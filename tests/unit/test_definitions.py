@@ -79,7 +79,7 @@ def test_a_description_that_could_not_stand_in_a_handle_or_a_plan_is_refused() -
     with pytest.raises(InvalidPipeline, match="sink name 'two words'"):
         FolderSink("two words", "rows", path="/out")
     sink = FolderSink("folder", "rows", path="/out", formats={"a": object()})
-    with pytest.raises(InvalidPipeline, match="sink folder: formats is dict, which can't stand in a plan"):
+    with pytest.raises(InvalidPipeline, match="sink folder: formats is dict, which can't be JSON in a plan"):
         sink.spec()
 
 
@@ -239,13 +239,13 @@ Said = Callable[[Conservation], Conservation]
 
 def test_what_can_not_be_meant_is_refused(subtests: pytest.Subtests) -> None:
     cases: list[tuple[Said, str]] = [
-        (lambda rows: rows.into(), "say once which outputs"),
-        (lambda rows: rows.into("paid", "paid"), "say once which outputs"),
-        (lambda rows: rows.into("paid").into("refunds"), "say once which outputs"),
-        (lambda rows: rows.filtered("", "id = 1"), "a name of its own, not ''"),
-        (lambda rows: rows.filtered("in", "id = 1"), "a name of its own, not 'in'"),
-        (lambda rows: rows.filtered("odd", "id = 1").filtered("odd", "id = 3"), "a name of its own, not 'odd'"),
-        (lambda rows: rows.filtered("paid", "id = 1").into("paid"), r"\['paid'\] is what something else is counted as"),
+        (lambda rows: rows.into(), "say into\\(\\) once"),
+        (lambda rows: rows.into("paid", "paid"), "say into\\(\\) once"),
+        (lambda rows: rows.into("paid").into("refunds"), "say into\\(\\) once"),
+        (lambda rows: rows.filtered("", "id = 1"), "a unique name, not ''"),
+        (lambda rows: rows.filtered("in", "id = 1"), "a unique name, not 'in'"),
+        (lambda rows: rows.filtered("odd", "id = 1").filtered("odd", "id = 3"), "a unique name, not 'odd'"),
+        (lambda rows: rows.filtered("paid", "id = 1").into("paid"), r"\['paid'\] is the name of another count"),
         (lambda rows: rows.exploded("x").exploded("y"), "say exploded once"),
         (lambda rows: rows.joined("full", key="id"), "one of one_to_one, many_to_one, left, not 'full'"),  # type: ignore[arg-type]
         (lambda rows: rows.joined("many_to_one", key=[]), "at least one column"),
@@ -268,10 +268,13 @@ def test_what_can_not_be_meant_is_refused(subtests: pytest.Subtests) -> None:
 
 def test_a_pipeline_refuses_what_it_does_not_have(subtests: pytest.Subtests) -> None:
     cases: list[tuple[list[Conservation], str]] = [
-        ([rows_of("a")], "doesn't say where they go"),
-        ([rows_of("a", "c").into("paid")], r"speaks of sources \['c'\], it has \['a', 'b'\]"),
-        ([rows_of("a").into("paid", "gifts")], r"speaks of outputs \['gifts'\], it has \['paid', 'refunds'\]"),
-        ([rows_of("a").joined("one_to_one", key="id", partner="c").into("paid")], r"speaks of sources \['c'\]"),
+        ([rows_of("a")], "has no outputs"),
+        ([rows_of("a", "c").into("paid")], r"names unknown sources \['c'\]; the pipeline has \['a', 'b'\]"),
+        (
+            [rows_of("a").into("paid", "gifts")],
+            r"names unknown outputs \['gifts'\]; the pipeline has \['paid', 'refunds'\]",
+        ),
+        ([rows_of("a").joined("one_to_one", key="id", partner="c").into("paid")], r"names unknown sources \['c'\]"),
         ([rows_of("a").into("paid"), rows_of("a").filtered("odd", "id = 1").into("paid")], "is declared twice"),
         ([rows_of("b").into("paid"), rows_of("a").joined("one_to_one", key="id", partner="b").into("paid")], "twice"),
     ]

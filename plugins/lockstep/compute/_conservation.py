@@ -127,10 +127,10 @@ class Balance:
     """An equation between the rows read and the rows written.
 
     `read`: counts of the rows read: "in", those dropped for a reason (`left_out`), and details; or a function that
-    returns them once the rows were read. `written`: frames whose counts are `terms`, which with `left_out` must add up
+    returns them once the rows were read. `written`: frames that count `terms`, which with `left_out` must add up
     to "in", and details. `absent`: terms that must be 0. `key`: the term that must be equal on both sides, a sum of
     hashes. `hint`: what to do about a difference. `audited`: a difference is sealed as a count, and an audit judges it.
-    `takes_back`: its results may delete keys.
+    `retracts`: its results may delete keys.
     """
 
     name: str
@@ -142,7 +142,7 @@ class Balance:
     key: str | None = None
     hint: str = _DETERMINISTIC
     audited: bool = False
-    takes_back: bool = False
+    retracts: bool = False
 
     def settle_counts(self, frames: Collection[DataFrame]) -> dict[str, int]:
         """Return the counts, after `frames` were written.

@@ -29,7 +29,8 @@ class _ObservedCounts(dict[str, Any]):
 
 @dataclass(frozen=True)
 class ObservedFrame:
-    """A DataFrame whose rows are counted by the first action that reads it. `metric`: a name no other plan has."""
+    """A DataFrame that counts its rows in the first action that reads it. `metric`: a name that is unique over all
+    plans."""
 
     frame: DataFrame
     metric: str
@@ -62,17 +63,16 @@ class ObservedFrame:
 
     def counts(self) -> dict[str, int]:
         """Return the counts in their declared order; empty if no action has read the frame."""
-        remote = not isinstance(self.observation, Observation)
-        counts = dict(self.observation.get) if remote else self._driver_counts()
-        return {name: counts[name] for name in self.names if name in counts}  # Spark 4.0 has an order of its own
-
-    def _driver_counts(self) -> dict[str, int]:
-        # Observation.get would wait for ever for a frame that the optimizer cut out of the plan
-        done = cast(Any, self.observation)._jo.future()
-        deadline = time.monotonic() + _SECONDS
-        while not done.isCompleted() and time.monotonic() < deadline:
-            time.sleep(0.005)
-        return counted_in_driver(self.observation) if done.isCompleted() else {}
+        if isinstance(self.observation, Observation):
+            # Observation.get would wait forever for a frame that the optimizer removed from the plan
+            done = cast(Any, self.observation)._jo.future()
+            deadline = time.monotonic() + _SECONDS
+            while not done.isCompleted() and time.monotonic() < deadline:
+                time.sleep(0.005)
+            counts = counted_in_driver(self.observation) if done.isCompleted() else {}
+        else:
+            counts = dict(self.observation.get)
+        return {name: counts[name] for name in self.names if name in counts}  # Spark 4.0 changes the order
 
     def uses_in(self, frame: DataFrame) -> int:
         """Number of times that the plan of `frame` reads this frame."""

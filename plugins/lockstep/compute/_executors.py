@@ -97,10 +97,10 @@ def read_in_executors(spark: SparkSession, request: StageRequest, options: str) 
 
 
 def _place_of(request: StageRequest, output: str, options: str) -> Place:
-    if (home := request.homes.get(output)) is not None:
-        storage = home.home.table
-        folder = home.folder.removeprefix(storage_at(storage).uri_of("").rstrip("/")).strip("/")
-        return Place(output, storage, f"{folder}/{output}", EpochColumn(home.home.epoch_column, request.epoch))
+    if (staged_table := request.homes.get(output)) is not None:
+        storage = staged_table.home.table
+        folder = staged_table.folder.removeprefix(storage_at(storage).uri_of("").rstrip("/")).strip("/")
+        return Place(output, storage, f"{folder}/{output}", EpochColumn(staged_table.home.epoch_column, request.epoch))
     parts = request.folder.rsplit("/", 4)
     return Place(output, from_hadoop_uri(parts[0], options), "/".join([*parts[1:], output]))
 

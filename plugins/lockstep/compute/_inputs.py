@@ -115,7 +115,7 @@ def _size_condition(sizes: Collection[int]) -> str:
 
 
 @dataclass(frozen=True)
-class Input:
+class SourceInput:
     """One source of an epoch. `observed` None: the range is known to be empty."""
 
     name: str
@@ -137,7 +137,7 @@ class Input:
         declared: Sequence[Conservation] = (),
         *,
         sound: bool = False,
-    ) -> Input:
+    ) -> SourceInput:
         """Plan the read without reading. `declared`: the pipeline's conservation. `sound`: use a job that fails at a
         malformed record, where that is cheaper and no record goes to quarantine."""
         records = None
@@ -175,7 +175,7 @@ class Input:
         observed = self.seen or self.observed
         return sum(observed.uses_in(output) for output in outputs) if observed else 0
 
-    def materialize(self) -> Input:
+    def materialize(self) -> SourceInput:
         """Read the range now, once; every later read of this input sees the same rows.
 
         A local checkpoint and not `persist`: no other plan can match it, a dead client's copy goes with its session,
@@ -185,7 +185,7 @@ class Input:
             return self
         return replace(self, records=replace(self.records, frame=self.observed.checkpoint()))
 
-    def materialize_traceably(self) -> Input:
+    def materialize_traceably(self) -> SourceInput:
         """As `materialize`, with reads of the materialized rows observed, so that `uses` counts them."""
         materialized = self.materialize()
         if materialized.observed is None:
@@ -284,7 +284,7 @@ def _reason(reading: Reading, fields: Sequence[Field], fails: Sequence[bool]) ->
     return ", ".join(columns[:_MAX_COLUMNS]) + more if columns else "doesn't parse"
 
 
-def settle(source_input: Input, count: SourceCount, folder: str) -> None:
+def settle_bad_records(source_input: SourceInput, count: SourceCount, folder: str) -> None:
     """Write the input's malformed records, `count.quarantined` of them, to quarantine in the execution's `folder`.
 
     Raises `BadRecords` with the first ten by file, line, column and reason if the source has no quarantine, and what

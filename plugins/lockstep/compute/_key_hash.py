@@ -159,7 +159,7 @@ def _rotated(words: Hashes, by: int) -> Hashes:
 
 
 def among(rows: pa.Table, lookup: pa.Table, key: Sequence[str]) -> pa.ChunkedArray | pa.Array:
-    """A mask of the `rows` whose key is one of the keys of `lookup`. Keys have the same types in both, and no nulls."""
+    """A mask of the `rows` with a key among those of `lookup`. Keys have the same types in both, and no nulls."""
     if len(key) == 1:
         return pc.is_in(rows[key[0]], lookup[key[0]].combine_chunks())
     places = pa.array(np.arange(len(rows)))

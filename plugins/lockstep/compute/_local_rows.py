@@ -157,7 +157,7 @@ class LocalFrame(CountedFrame):
         local = cls(**vars(counted), table=table, count=count)
         visible_rows = table.drop_columns([hidden]) if hidden else table
         written = local._written  # a value that refers to its key would keep the frame alive
-        _tables[local.visible] = _Rows(visible_rows, lambda: written.append(True))
+        _tables[local.visible] = _LocalRows(visible_rows, lambda: written.append(True))
         return local
 
     def counts(self) -> dict[str, int]:
@@ -165,12 +165,12 @@ class LocalFrame(CountedFrame):
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _LocalRows:
     table: pa.Table
     written: Callable[[], None]
 
 
-_tables: WeakKeyDictionary[DataFrame, _Rows] = WeakKeyDictionary()
+_tables: WeakKeyDictionary[DataFrame, _LocalRows] = WeakKeyDictionary()
 
 
 def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
@@ -187,7 +187,7 @@ def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
 
 def remember(frame: DataFrame, table: pa.Table) -> DataFrame:
     """Record that `frame` has exactly these rows, and return it."""
-    _tables[frame] = _Rows(table, lambda: None)
+    _tables[frame] = _LocalRows(table, lambda: None)
     return frame
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from functools import reduce
+from operator import add, eq, gt, lt, or_
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -58,22 +59,13 @@ def offends(rule: Rule, frame: DataFrame, audit: str) -> Column:
         case "null":
             return column.isNull()
         case "not_in":
-            return ~_any(
-                [
-                    _compared(kind, column, value, lambda value_left, value_right: value_left == value_right)
-                    for value in rule.values
-                ]
-            )
+            return ~reduce(or_, [_compared(kind, column, value, eq) for value in rule.values])
     bounds = []
     if rule.at_least is not None:
-        bounds.append(_compared(kind, column, rule.at_least, lambda value_left, value_right: value_left < value_right))
+        bounds.append(_compared(kind, column, rule.at_least, lt))
     if rule.at_most is not None:
-        bounds.append(_compared(kind, column, rule.at_most, lambda value_left, value_right: value_left > value_right))
-    return _any(bounds)
-
-
-def _any(conditions: list[Column]) -> Column:
-    return reduce(lambda left, right: left | right, conditions)
+        bounds.append(_compared(kind, column, rule.at_most, gt))
+    return reduce(or_, bounds)
 
 
 def _compared(kind: DataType, column: Column, value: Value, compare: Callable[[Column, Column], Column]) -> Column:
@@ -97,18 +89,26 @@ class _Marked:
 
     frame: DataFrame
     rules: Mapping[str, Rule]
-    columns: Sequence[str]
     observed: ObservedFrame
 
     @classmethod
     def of(cls, output: str, frame: DataFrame, rules: Mapping[str, Rule]) -> _Marked:
-        _require_names(output, frame, rules)
+        if len(rules) > _MAX_AUDITS:
+            raise InvalidPipeline(
+                f"output {output}: {len(rules)} audits send rows to quarantine; at most {_MAX_AUDITS} may"
+            )
+        if reserved := {_MARK, AUDITS} & {name.casefold() for name in frame.columns}:
+            raise InvalidPipeline(
+                f"output {output}: its columns {sorted(reserved)} are reserved for quarantine: rename them"
+            )
         bits = [
             F.when(offends(rule, frame, name), 1 << at).otherwise(0) for at, (name, rule) in enumerate(rules.items())
         ]
-        marked = frame.withColumn(_MARK, _sum(bits).cast("bigint"))
-        counts = {"rows": "count(1)", **_counts(frame.schema, len(rules))}
-        return cls(marked, rules, frame.columns, ObservedFrame.of(marked, **counts))
+        marked = frame.withColumn(_MARK, reduce(add, bits).cast("bigint"))
+        by_audit = {f"audit {at}": f"count(CASE WHEN {_MARK} & {1 << at}L <> 0 THEN 1 END)" for at in range(len(rules))}
+        offending = f"count(CASE WHEN {_MARK} <> 0 THEN 1 END)"
+        counts = {"rows": "count(1)", "offending": offending, **_hashes(frame.schema), **by_audit}
+        return cls(marked, rules, ObservedFrame.of(marked, **counts))
 
     def quarantined(self) -> DataFrame:
         """The rows that offend, with the names of the audits."""
@@ -155,53 +155,30 @@ class Quarantining:
 
         Raises `StageFailed` unless each row is either in the output or in quarantine.
         """
-        return {name: self._settle(name, marked, written[name], write) for name, marked in self._marked.items()}
-
-    def _settle(
-        self, output: str, marked: _Marked, written: int, write: Callable[[DataFrame, str], int]
-    ) -> QuarantineCount:
-        counts = marked.observed.counts()
-        if not counts:
-            raise StageFailed(f"Spark wrote output {output} without counting the rows that offend audits")
-        rows = int(counts["away"])
-        if written + rows != counts["rows"]:
-            raise StageFailed(
-                f"output {output}: {counts['rows']} rows came, {written} were written and {rows} offend audits; "
-                "nothing was sealed"
-            )
-        audits = {name: int(counts[f"audit {at}"]) for at, name in enumerate(marked.rules)}
-        if rows:
-            again = ObservedFrame.of(marked.quarantined(), **_hashes(marked.frame.drop(_MARK).schema))
-            moved = write(again.frame.drop(_MARK), output)
-            if (moved, again.counts().get("hashes")) != (rows, counts["hashes"]):
-                recount = f"they were {moved}" if moved != rows else "they were others"
+        quarantined = {}
+        for output, marked in self._marked.items():
+            counts = marked.observed.counts()
+            if not counts:
+                raise StageFailed(f"Spark wrote output {output} without counting the rows that offend audits")
+            rows = int(counts["offending"])
+            if written[output] + rows != counts["rows"]:
                 raise StageFailed(
-                    f"output {output}: {rows} rows offend audits, and computed again for quarantine {recount}; "
-                    "nothing was sealed. Is the transform deterministic? Random numbers, the time, and the first row "
-                    "without an order are not"
+                    f"output {output}: of {counts['rows']} rows {written[output]} were written, {rows} offend audits; "
+                    "nothing was sealed"
                 )
-        return QuarantineCount(rows, audits)
-
-
-def _require_names(output: str, frame: DataFrame, rules: Mapping[str, Rule]) -> None:
-    if len(rules) > _MAX_AUDITS:
-        raise InvalidPipeline(
-            f"output {output}: {len(rules)} audits send rows to quarantine; at most {_MAX_AUDITS} may"
-        )
-    if reserved := {_MARK, AUDITS} & {name.casefold() for name in frame.columns}:
-        raise InvalidPipeline(
-            f"output {output}: its columns {sorted(reserved)} are reserved for quarantine: rename them"
-        )
-
-
-def _sum(bits: Sequence[Column]) -> Column:
-    return reduce(lambda left, right: left + right, bits)
-
-
-def _counts(schema: StructType, audits: int) -> dict[str, str]:
-    """SQL aggregates by name over marked rows."""
-    each = {f"audit {at}": f"count(CASE WHEN {_MARK} & {1 << at}L <> 0 THEN 1 END)" for at in range(audits)}
-    return {"away": f"count(CASE WHEN {_MARK} <> 0 THEN 1 END)", **_hashes(schema), **each}
+            audits = {name: int(counts[f"audit {at}"]) for at, name in enumerate(marked.rules)}
+            if rows:
+                again = ObservedFrame.of(marked.quarantined(), **_hashes(marked.frame.drop(_MARK).schema))
+                moved = write(again.frame.drop(_MARK), output)
+                if (moved, again.counts().get("hashes")) != (rows, counts["hashes"]):
+                    recount = f"they were {moved}" if moved != rows else "they were others"
+                    raise StageFailed(
+                        f"output {output}: {rows} rows offend audits, and computed again for quarantine {recount}; "
+                        "nothing was sealed. Is the transform deterministic? Random numbers, the time, and the first "
+                        "row without an order are not"
+                    )
+            quarantined[output] = QuarantineCount(rows, audits)
+        return quarantined
 
 
 def _hashes(schema: StructType) -> dict[str, str]:

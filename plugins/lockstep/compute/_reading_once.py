@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from lockstep.compute._counting import ObservedFrame
 from lockstep.compute._local_rows import collect_plain
-from lockstep.compute.enrich import asks
+from lockstep.compute.enrich import has_enrichments
 from lockstep.errors import StageFailed
 
 if TYPE_CHECKING:
@@ -88,33 +88,23 @@ def compute_once(frame: DataFrame) -> pa.Table | None:
     """
     if not reads_once():
         return None
-    plan: Any = cast(Any, frame)._plan
-    if (aggregation := _aggregation(plan)) is None:
-        return None
-    if asks():
-        require_kept("outside systems are asked once")
-    table = _computed(frame, aggregation)
-    return table if _selected_from(plan) is aggregation else _rows(frame)
-
-
-def _aggregation(plan: Any) -> Any:
-    from pyspark.sql.connect import plan as plans
-
-    while isinstance(plan, plans.Project | plans.WithColumns | plans.WithColumnsRenamed | plans.Filter | plans.Drop):
-        plan = plan._child
-    return plan if isinstance(plan, plans.Aggregate | plans.Deduplicate) else None
-
-
-def _selected_from(plan: Any) -> Any:
-    """The plan below `plan`'s plain selections of columns."""
     from pyspark.sql.connect import plan as plans
     from pyspark.sql.connect.expressions import ColumnReference
 
-    while isinstance(plan, plans.Project) and all(
-        isinstance(column._expr, ColumnReference) for column in plan._columns
-    ):
-        plan = plan._child
-    return plan
+    row_by_row = (plans.Project, plans.WithColumns, plans.WithColumnsRenamed, plans.Filter, plans.Drop)
+    aggregation: Any = cast(Any, frame)._plan
+    only_selects = True  # columns of the aggregation, without expressions
+    while isinstance(aggregation, row_by_row):
+        only_selects &= isinstance(aggregation, plans.Project) and all(
+            isinstance(column._expr, ColumnReference) for column in aggregation._columns
+        )
+        aggregation = aggregation._child
+    if not isinstance(aggregation, plans.Aggregate | plans.Deduplicate):
+        return None
+    if has_enrichments():
+        require_kept("an enrichment may run only once")
+    table = _computed(frame, aggregation)
+    return table if only_selects else _rows(frame)
 
 
 def _computed(frame: DataFrame, plan: Any) -> pa.Table:

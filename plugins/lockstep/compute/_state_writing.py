@@ -28,7 +28,8 @@ from lockstep.compute._counting import CountedFrame, ObservedFrame
 from lockstep.compute._key_hash import among, buckets_of, can_hash
 from lockstep.compute._local_rows import arrow_schema, collect_few, most_rows, note_written, remember, rows_in
 from lockstep.compute._reading_once import note_read
-from lockstep.compute.state import TIMES, StateRows, bucket_of, bucket_sql, quoted
+from lockstep.compute.state import TIMES, StateRows, bucket_of, bucket_sql
+from lockstep.definition.ddl import quote_name
 from lockstep.definition.keyed_state import DELETED
 from lockstep.errors import InvalidPipeline, SparkRefused, StateRejected
 from lockstep.spark.session import require_ansi
@@ -53,9 +54,9 @@ class StateWriter:
         Raises `StateRejected` for two rows of a key or a null in one, `InvalidPipeline` for other columns.
         """
         require_ansi(self._before.spark, f"state {self._name}")  # again, as a transform may have set it
-        moves = self._before.moves
+        needs_rewrite = self._before.needs_rewrite
         due = self._before.due_buckets()
-        if changes is None and not moves and not due:
+        if changes is None and not needs_rewrite and not due:
             return self._result(frozenset(), 0)
         if changes is None and due:
             changes = remember(self._before.read_files([]), arrow_schema(self._schema).empty_table())
@@ -63,31 +64,32 @@ class StateWriter:
             return written
         checkpoint, touched = self._checkpoint(self._typed(self._before.read_files([]) if changes is None else changes))
         touched |= due
-        if moves:
+        if needs_rewrite:
             touched = frozenset(range(self._declared.buckets))
         if not touched:
             return self._result(frozenset(), 0)
-        hashed = None if moves else self._hashed_alike(touched)
+        hashed = None if needs_rewrite else self._rows_with_misplaced(touched)
         if hashed:
             old = hashed.frame.select(*self._schema.names)
         else:
-            old = self._before.read_files(self._before.files if moves else [])
-        standing = old.join(checkpoint, list(self._declared.key), "left_anti").select(*self._schema.names)
+            old = self._before.read_files(self._before.files if needs_rewrite else [])
+        unchanged = old.join(checkpoint, list(self._declared.key), "left_anti").select(*self._schema.names)
         counted = CountedFrame.of(self._by_key(checkpoint), most=f"max({TIMES})", nulls=f"count_if({self._null})")
         changed = counted.frame.where(f"NOT {DELETED}").select(*self._schema.names)
-        observed = CountedFrame.of(standing.unionByName(changed), rows="count(1)")
+        observed = CountedFrame.of(unchanged.unionByName(changed), rows="count(1)")
         cut = observed.frame.withColumn(BUCKET, bucket_of(self._declared.found_by, self._declared.buckets))
         cut.repartition(F.col(BUCKET)).write.mode("error").options(**options).partitionBy(BUCKET).parquet(
             f"{folder}/{self._name}"
         )
         totals = counted.counts()
         if (totals["most"] or 0) > 1 or totals["nulls"]:
-            self._refuse(checkpoint)
-        if hashed and hashed.counts()["strange"]:
-            raise self._hashed_otherwise()
+            wrong = self._by_key(checkpoint).where(f"{TIMES} > 1 OR {self._null}").limit(3).collect()
+            raise self._refused([([row[column] for column in self._declared.key], row[TIMES]) for row in wrong])
+        if hashed and hashed.counts()["misplaced"]:
+            raise self._hash_differs()
         return self._result(touched, observed.counts()["rows"])
 
-    def _hashed_alike(self, buckets: Collection[int]) -> CountedFrame | None:
+    def _rows_with_misplaced(self, buckets: Collection[int]) -> CountedFrame | None:
         """The rows of some buckets, with a count of those that this Spark puts into another bucket; None if empty."""
         files = [entry for entry in self._before.files if entry[0].bucket in buckets]
         if not files:
@@ -95,10 +97,10 @@ class StateWriter:
         here = bucket_sql(self._declared.found_by, self._declared.buckets)
         there = f"CAST(regexp_extract(_metadata.file_path, '{BUCKET}=([0-9]+)/', 1) AS INT)"
         frame = self._before.read_files(files).withColumn(TIMES, F.expr(f"{here} <> {there}"))
-        return CountedFrame.of(frame, strange=f"count_if({TIMES})")
+        return CountedFrame.of(frame, misplaced=f"count_if({TIMES})")
 
     def collect(self, changes: DataFrame) -> None:
-        """Have this process hold the rows of changes that are an output as well, if they are few: one job for both."""
+        """Collect the rows of changes that are also an output in this process, if they are few: one job serves both."""
         if rows_in(changes) is not None or not self._hashes():
             return
         declared = {field.name: field.dataType for field in self._schema.fields}
@@ -110,7 +112,7 @@ class StateWriter:
                 remember(changes, table)
 
     def _hashes(self) -> bool:
-        """Whether this process may write, and finds the buckets of such keys."""
+        """True if this process may write, and can hash keys of these types."""
         arrow = arrow_schema(self._schema)
         hashable = all(can_hash(arrow.field(name).type) for name in self._declared.key)
         return self._before.store is not None and most_rows() > 0 and hashable
@@ -128,12 +130,17 @@ class StateWriter:
         if DELETED not in table.column_names:
             table = table.append_column(DELETED, pa.array([False] * len(table), pa.bool_()))
         self._require_one_each(table)
-        moves = self._before.moves
+        needs_rewrite = self._before.needs_rewrite
         changed = dict(_cut(table, self._buckets(table)))
-        touched = frozenset(range(self._declared.buckets) if moves else {*changed, *due})
+        touched = frozenset(range(self._declared.buckets) if needs_rewrite else {*changed, *due})
         if not touched:
             return self._result(frozenset(), 0)
-        old = self._old(touched)
+        old: Mapping[int, pa.Table] | None
+        if needs_rewrite:
+            table_before = self._before.local_rows()
+            old = None if table_before is None else dict(_cut(table_before, self._buckets(table_before)))
+        else:
+            old = self._before.local_rows_by_bucket(touched)
         if old is None:
             return None
         none = table.schema.empty_table()
@@ -151,21 +158,14 @@ class StateWriter:
         note_written(changes)
         return self._result(touched, rows)
 
-    def _old(self, touched: Collection[int]) -> Mapping[int, pa.Table] | None:
-        """The rows before by bucket, for the buckets that are written; None if too many for this process."""
-        if not self._before.moves:
-            return self._before.few_by_bucket(touched)
-        old = self._before.few()
-        return None if old is None else dict(_cut(old, self._buckets(old)))
-
     def _after(self, bucket: int, old: pa.Table | None, changed: pa.Table) -> pa.Table:
         """The rows of one bucket with `changed` applied. Raises `SparkRefused`."""
         key = self._declared.key
         new = changed.filter(pc.invert(changed[DELETED])).select(self._schema.names)
         if old is None:
             return new
-        if not self._before.moves and set(map(int, np.unique(self._buckets(old)))) - {bucket}:
-            raise self._hashed_otherwise()
+        if not self._before.needs_rewrite and set(map(int, np.unique(self._buckets(old)))) - {bucket}:
+            raise self._hash_differs()
         return pa.concat_tables([old.filter(pc.invert(among(old, changed, key))), new])
 
     def _buckets(self, table: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -227,13 +227,9 @@ class StateWriter:
 
     @property
     def _null(self) -> str:
-        return " OR ".join(f"{quoted(column)} IS NULL" for column in self._declared.key)
+        return " OR ".join(f"{quote_name(column)} IS NULL" for column in self._declared.key)
 
-    def _refuse(self, changes: DataFrame) -> None:
-        wrong = self._by_key(changes).where(f"{TIMES} > 1 OR {self._null}").limit(3).collect()
-        raise self._refused([([row[column] for column in self._declared.key], row[TIMES]) for row in wrong])
-
-    def _hashed_otherwise(self) -> SparkRefused:
+    def _hash_differs(self) -> SparkRefused:
         return SparkRefused(
             f"state {self._name}: this Spark hashes keys differently from the one that wrote the epochs before: use "
             "that one, or change the number of buckets, so that all of the state is rewritten"

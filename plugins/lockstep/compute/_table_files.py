@@ -40,7 +40,7 @@ FILE_BYTES = 128 << 20  #: of what is read, by Spark's own estimate: from twice 
 _MAX_FILES = 10_000  #: of an output; an estimate of more is taken as unknown
 _ESTIMATE = re.compile(r"sizeInBytes=([0-9.]+(?:E\+?[0-9]+)?) ([KMGTPE]i)?B")
 _UNITS = {"": 0, "Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
-OPTIONS = {
+TABLE_FILE_OPTIONS = {
     "compression": "zstd",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
@@ -80,10 +80,10 @@ def _moved(rows: DataFrame, types: Mapping[str, DataType], counts: Mapping[str, 
         places.append((key, first, own))
         first += own
     ranges = rows.sparkSession.createDataFrame(places, f"{_KEY} STRING, {_FIRST} INT, {_FILES} INT")
-    spread = F.xxhash64(*(_quoted(name) for name, type in types.items() if not isinstance(type, _UNHASHED)))
+    spread = F.xxhash64(*(F.col(quote_name(name)) for name, type in types.items() if not isinstance(type, _UNHASHED)))
     place = F.coalesce(F.col(_FIRST) + F.pmod(spread, F.col(_FILES)), F.lit(0)).cast("int")
     placed = rows.join(F.broadcast(ranges), _KEY, "left").repartitionById(first, place)
-    return placed.select(*(_quoted(name) for name in types))
+    return placed.select(*(F.col(quote_name(name)) for name in types))
 
 
 def _value(text: str, types: Mapping[str, DataType], output: str) -> Column:
@@ -93,23 +93,21 @@ def _value(text: str, types: Mapping[str, DataType], output: str) -> Column:
         raise InvalidPipeline(
             f"output {output} has no column {name}, by which its table is partitioned: add it in the transform"
         )
-    column, type = _quoted(name), types[name]
+    column, type = F.col(quote_name(name)), types[name]
     if not time:
         value = F.unix_micros(column) if isinstance(type, TimestampType) else column
         return F.hex(value) if isinstance(type, BinaryType) else value.cast("string")
     if time in _MICROS and isinstance(type, TimestampType):
         return _floor(column, _MICROS[time]).cast("string")
     if time == "hour":
-        return F.substring_index(column.cast("string"), ":", 1)  # what cuts timestamps off goes by the session's zone
-    day = _day(column, type)
+        return F.substring_index(
+            column.cast("string"), ":", 1
+        )  # functions that truncate timestamps use the session's zone
+    day = column.cast("date")
+    if isinstance(type, TimestampType):  # as Iceberg defines it: the day in UTC
+        days = F.round(_floor(column, _MICROS["day"]) / _MICROS["day"]).cast("int")
+        day = F.date_add(F.lit(date(1970, 1, 1)), days)
     return {"year": F.year(day), "month": F.trunc(day, "MM"), "day": day}[time].cast("string")
-
-
-def _day(column: Column, type: DataType) -> Column:
-    """The day as Iceberg defines it: for an instant, in UTC."""
-    if not isinstance(type, TimestampType):
-        return column.cast("date")
-    return F.date_add(F.lit(date(1970, 1, 1)), F.round(_floor(column, _MICROS["day"]) / _MICROS["day"]).cast("int"))
 
 
 def _floor(instant: Column, micros: int) -> Column:
@@ -117,47 +115,45 @@ def _floor(instant: Column, micros: int) -> Column:
     return micros_of_instant - F.pmod(micros_of_instant, F.lit(micros))
 
 
-def _quoted(name: str) -> Column:
-    return F.col(f"`{name.replace('`', '``')}`")
-
-
-def adoptable(frame: DataFrame, output: str, home: TableStaging, epoch: int) -> DataFrame:
+def adoptable(frame: DataFrame, output: str, staging: TableStaging, epoch: int) -> DataFrame:
     """Add the epoch's column to the rows, in no more Spark partitions than there should be files, each with rows of one
     partition of the table. Raises `InvalidPipeline`.
 
     For a table without partitions rows aren't moved: a large epoch, by its estimate, is written as it is.
     """
-    require_no_epoch_column(frame.columns, output, home)
-    marked = frame.withColumn(home.epoch_column, F.lit(epoch).cast("long"))
+    require_no_epoch_column(frame.columns, output, staging)
+    marked = frame.withColumn(staging.epoch_column, F.lit(epoch).cast("long"))
     size = _estimated_bytes(frame)
     files = max(1, size // FILE_BYTES) if size is not None else _MAX_FILES
-    if home.partition_by:
-        return _numbered(by_partition(marked, output, home.partition_by, files if files < _MAX_FILES else None), home)
-    return _numbered(marked.coalesce(files) if files < _MAX_FILES else marked, home)
+    if staging.partition_by:
+        return _numbered(
+            by_partition(marked, output, staging.partition_by, files if files < _MAX_FILES else None), staging
+        )
+    return _numbered(marked.coalesce(files) if files < _MAX_FILES else marked, staging)
 
 
-def _numbered(frame: DataFrame, home: TableStaging) -> DataFrame:
+def _numbered(frame: DataFrame, staging: TableStaging) -> DataFrame:
     """Add the field ids of the table to the frame's columns."""
-    ids, fields = home.ids_of(frame.columns), frame.schema.fields
+    ids, fields = staging.ids_of(frame.columns), frame.schema.fields
     if not ids or any(isinstance(field.dataType, ArrayType | MapType | StructType) for field in fields):
         return frame
     metadata = {field.name: {**field.metadata, "parquet.field.id": ids[field.name]} for field in fields}
     return frame.select(*(F.col(quote_name(name)).alias(name, metadata=values) for name, values in metadata.items()))
 
 
-def with_epoch(rows: pa.Table, output: str, home: TableStaging, epoch: int) -> pa.Table:
+def with_epoch(rows: pa.Table, output: str, staging: TableStaging, epoch: int) -> pa.Table:
     """Add the epoch's column and the table's field ids to rows in this process."""
-    require_no_epoch_column(rows.column_names, output, home)
-    marked = rows.append_column(home.epoch_column, pa.array([epoch], pa.int64()).take(pa.repeat(0, rows.num_rows)))
-    return marked.cast(with_field_ids(marked.schema, home.ids_of(marked.column_names)))
+    require_no_epoch_column(rows.column_names, output, staging)
+    marked = rows.append_column(staging.epoch_column, pa.array([epoch], pa.int64()).take(pa.repeat(0, rows.num_rows)))
+    return marked.cast(with_field_ids(marked.schema, staging.ids_of(marked.column_names)))
 
 
-def require_no_epoch_column(columns: list[str], output: str, home: TableStaging) -> None:
+def require_no_epoch_column(columns: list[str], output: str, staging: TableStaging) -> None:
     """Raise `InvalidPipeline` if the output has a column with the name of the epoch's column."""
-    if home.epoch_column.lower() in map(str.lower, columns):
+    if staging.epoch_column.lower() in map(str.lower, columns):
         raise InvalidPipeline(
-            f"output {output} has a column {home.epoch_column}, which its table keeps for the epoch's number: drop or "
-            "rename it in the transform, or give the sink another epoch_column"
+            f"output {output} has a column {staging.epoch_column}, which its table keeps for the epoch's number: drop "
+            "or rename it in the transform, or give the sink another epoch_column"
         )
 
 

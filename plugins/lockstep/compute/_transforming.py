@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from lockstep.compute._conservation import Balances, conserved
-from lockstep.compute._inputs import Input
+from lockstep.compute._inputs import SourceInput
 from lockstep.compute._quarantining import Quarantining
 from lockstep.compute._state_writing import StateWriter
 from lockstep.compute.state import StateRows
@@ -61,7 +61,9 @@ def call_transform(pipeline: Pipeline, *arguments: Mapping[str, Any]) -> Any:
         if isinstance(error, PySparkException) and not isinstance(error, _MISTAKES):
             raise  # Spark's error is more precise than the place of the query
         failure = InvalidPipeline if isinstance(error, _MISTAKES) else StageFailed
-        kind, place = describe_raised(error, _kind_of_error(error)), describe_place(error, __file__)
+        condition = error.getCondition() if isinstance(error, PySparkException) else None  # it quotes no values
+        kind = describe_raised(error, " ".join(filter(None, (type(error).__name__, condition))))
+        place = describe_place(error, __file__)
         raise failure(f"pipeline {pipeline.name}: its transform raises {kind} ({place})") from cause(error, quotes=True)
 
 
@@ -100,12 +102,6 @@ def require_outputs(pipeline: Pipeline, epoch: int, planned: Collection[str], re
     )
 
 
-def _kind_of_error(error: Exception) -> str:
-    """The error's class, and for pyspark's errors the condition, which quotes no values."""
-    condition = error.getCondition() if isinstance(error, PySparkException) else None
-    return " ".join(filter(None, (type(error).__name__, condition)))
-
-
 def _suggest(names: Collection[str], name: object) -> str:
     close = get_close_matches(str(name), names, 1)
     listed = "is " + ", ".join(map(repr, names)) if len(names) == 1 else "are " + ", ".join(map(repr, names))
@@ -125,7 +121,7 @@ def require_deletes(pipeline: Pipeline, outputs: Mapping[str, DataFrame], balanc
         for output in sink.outputs
         if output in outputs and sink.lacks_deletes(output)
     ]
-    parts = [part for balance in balances.by_name.values() if balance.takes_back for part in balance.written]
+    parts = [part for balance in balances.by_name.values() if balance.retracts for part in balance.written]
     for sink, output in without_deletes:
         if any(part.what == "results" and part.counted.observed.uses_in(outputs[output]) for part in parts):
             raise InvalidPipeline(
@@ -141,7 +137,7 @@ class Frames:
 
     outputs: Mapping[str, DataFrame]
     changes: Mapping[str, DataFrame]
-    asks: bool = False  #: true if it has enrichments, which may run only once
+    has_enrichments: bool = False  #: true if it has enrichments, which may run only once
 
     @classmethod
     def of(cls, frames: Mapping[str, DataFrame]) -> Frames:
@@ -171,7 +167,7 @@ class TransformRun:
     balances: Balances
     quarantining: Quarantining
 
-    def frames(self, inputs: Sequence[Input]) -> Frames:
+    def frames(self, inputs: Sequence[SourceInput]) -> Frames:
         """Call the transform; return its outputs, counted as they are written, and its changes of state."""
         pipeline = self.pipeline
         frames = ByName("input", {source.name: source.frame for source in inputs})

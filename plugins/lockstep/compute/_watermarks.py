@@ -127,7 +127,7 @@ class Watermark:
 
 def _read_rows(state: StateRows) -> list[dict[str, Any]]:
     """The state's rows, times in µs."""
-    table = state.few()
+    table = state.local_rows()
     if table is None:
         frame = state.rows()
         times = [F.unix_micros(name).alias(name) for name in _TIMES]

@@ -26,7 +26,7 @@ from lockstep.definition.windows import (
     REVISION,
     START,
     Aggregate,
-    Function,
+    AggregateFunction,
     WindowDefinition,
     micros,
 )
@@ -57,7 +57,7 @@ def can_merge(windows: WindowDefinition) -> bool:
     schema = arrow_schema(struct_of(windows.state()[windows.name].schema))
     if not all(can_hash(schema.field(name).type) for name in windows.key):
         return False
-    ordered = (Function.MIN, Function.MAX)
+    ordered = (AggregateFunction.MIN, AggregateFunction.MAX)
     return all(
         can_hash(schema.field(aggregate.name).type)
         for aggregate in windows.aggregate_columns()
@@ -101,10 +101,15 @@ def merge(windows: WindowDefinition, parts: pa.Table, old: pa.Table, after: Wate
         raise Unsure(str(error)) from error
 
 
-def _columns(windows: WindowDefinition) -> dict[str, tuple[Function, str]]:
+def _columns(windows: WindowDefinition) -> dict[str, tuple[AggregateFunction, str]]:
     """The merge function and the declared type of each column of the state."""
     return {
-        name: (aggregate.function if aggregate.function in (Function.MIN, Function.MAX) else Function.SUM, kind)
+        name: (
+            aggregate.function
+            if aggregate.function in (AggregateFunction.MIN, AggregateFunction.MAX)
+            else AggregateFunction.SUM,
+            kind,
+        )
         for aggregate in windows.aggregate_columns()
         for name, kind in aggregate.state_columns().items()
     }
@@ -135,7 +140,7 @@ def _grouped(windows: WindowDefinition, parts: pa.Table, old: pa.Table) -> pa.Ta
     kinds = {name: before.schema.field(name).type for name in columns}
     functions: list[tuple[str, str, pc.FunctionOptions | None]] = []
     for name, (function, _) in columns.items():
-        if function is Function.SUM and not at.is_floating(kinds[name]):
+        if function is AggregateFunction.SUM and not at.is_floating(kinds[name]):
             scale = kinds[name].scale if at.is_decimal(kinds[name]) else 0
             wide = table[name].cast(pa.decimal256(_EXACT, scale))
             table = table.set_column(table.schema.get_field_index(name), name, wide)
@@ -216,7 +221,7 @@ def _changes(
 
 def _final(aggregate: Aggregate, table: pa.Table, kind: pa.DataType) -> pa.ChunkedArray | pa.Array:
     """The column of the results, from the columns of the state, as `_window_sql.final_aggregate` in Spark."""
-    if aggregate.function is not Function.AVG:
+    if aggregate.function is not AggregateFunction.AVG:
         return table[aggregate.name]
     total, count = (table[name] for name in aggregate.state_columns())
     count = pc.if_else(pc.equal(count, 0), None, count)

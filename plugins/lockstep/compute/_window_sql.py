@@ -17,6 +17,7 @@ from pyspark.sql import types as T
 
 from lockstep.compute._counting import CountedFrame
 from lockstep.compute._watermarks import BEGINNING, FIRST, LAST, Watermark
+from lockstep.definition.ddl import quote_name
 from lockstep.definition.keyed_state import DELETED
 from lockstep.definition.windows import (
     DUE,
@@ -26,7 +27,7 @@ from lockstep.definition.windows import (
     REVISION,
     START,
     Aggregate,
-    Function,
+    AggregateFunction,
     SteppedDefinition,
     WindowDefinition,
     micros,
@@ -53,28 +54,28 @@ def partial_aggregates(aggregate: Aggregate) -> list[Column]:
     argument = F.lit(1) if aggregate.argument == "*" else F.expr(aggregate.argument)
     types = aggregate.state_columns()
     match aggregate.function:
-        case Function.COUNT:
+        case AggregateFunction.COUNT:
             columns = [F.count(argument)]
-        case Function.SUM:
+        case AggregateFunction.SUM:
             columns = [F.sum(argument.cast(aggregate.type))]
-        case Function.MIN:
+        case AggregateFunction.MIN:
             columns = [F.min(argument)]
-        case Function.MAX:
+        case AggregateFunction.MAX:
             columns = [F.max(argument)]
-        case Function.AVG:
+        case AggregateFunction.AVG:
             columns = [F.sum(argument.cast(next(iter(types.values())))), F.count(argument)]
     return [column.cast(kind).alias(name) for column, (name, kind) in zip(columns, types.items(), strict=True)]
 
 
 def merged_aggregates(aggregate: Aggregate) -> list[Column]:
     """The columns of the state, merged from parts with the same columns."""
-    merge = {Function.MIN: F.min, Function.MAX: F.max}.get(aggregate.function, F.sum)
+    merge = {AggregateFunction.MIN: F.min, AggregateFunction.MAX: F.max}.get(aggregate.function, F.sum)
     return [merge(F.col(name)).cast(kind).alias(name) for name, kind in aggregate.state_columns().items()]
 
 
 def final_aggregate(aggregate: Aggregate) -> Column:
     """The column of the results, from the columns of the state."""
-    if aggregate.function is not Function.AVG:
+    if aggregate.function is not AggregateFunction.AVG:
         return F.col(aggregate.name)
     total, count = (F.col(name) for name in aggregate.state_columns())
     declared = struct_of(f"mean {aggregate.type}").fields[0].dataType
@@ -103,7 +104,7 @@ def require_types(windows: WindowDefinition, frame: DataFrame, where: str | None
     require_ansi(frame.sparkSession, f"windows {windows.name}")
     declared = {field.name: field.dataType for field in struct_of(windows.schema).fields}
     folds = [aggregate for aggregate in windows.aggregate_columns() if aggregate.argument != "*"]
-    columns = [F.col(_quoted(column)) for column in windows.key]
+    columns = [F.col(quote_name(column)) for column in windows.key]
     columns += [F.expr(text) for text in (windows.time, where or "true", *(aggregate.argument for aggregate in folds))]
     fields = frame.select("*", *(column.alias(f"c{number}") for number, column in enumerate(columns))).schema.fields
     types = [field.dataType for field in fields[-len(columns) :]]
@@ -134,11 +135,11 @@ def require_types(windows: WindowDefinition, frame: DataFrame, where: str | None
 def _unfit(aggregate: Aggregate, actual: T.DataType, declared: T.DataType) -> str | None:
     """Why values of type `actual` don't fit this aggregate, or None. Sums that grow too large fail at run time."""
     match aggregate.function:
-        case Function.COUNT:
+        case AggregateFunction.COUNT:
             fits = True
-        case Function.MIN | Function.MAX:
+        case AggregateFunction.MIN | AggregateFunction.MAX:
             fits = actual == declared
-        case Function.SUM | Function.AVG:
+        case AggregateFunction.SUM | AggregateFunction.AVG:
             if isinstance(declared, T.DoubleType):
                 fits = isinstance(actual, T.NumericType)
             elif isinstance(actual, T.DecimalType):
@@ -147,10 +148,6 @@ def _unfit(aggregate: Aggregate, actual: T.DataType, declared: T.DataType) -> st
                 fits = isinstance(actual, T.IntegralType)
     call = f"{aggregate.function}({aggregate.argument})"
     return None if fits else f"{call} reads {actual.simpleString()}, {aggregate.name} is {declared.simpleString()}"
-
-
-def _quoted(column: str) -> str:
-    return f"`{column}`"
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from lockstep.definition.windows import SessionDefinition, SteppedDefinition
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from lockstep.compute._folding import Folded
     from lockstep.compute.state import StateRows
+    from lockstep.compute.windows import Folded
 
 
 @dataclass(frozen=True, kw_only=True)

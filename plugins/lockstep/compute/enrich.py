@@ -109,12 +109,12 @@ def collecting_enrichments(enrichments: Enrichments) -> Iterator[None]:
         _collecting.reset(token)
 
 
-def asks() -> bool:
+def has_enrichments() -> bool:
     """True if the running transform has called `enrich`."""
     return (enrichments := _collecting.get()) is not None and bool(enrichments.observed)
 
 
-def asked_once(transform: Callable[[], Mapping[str, DataFrame]]) -> Mapping[str, DataFrame]:
+def run_enrichments_once(transform: Callable[[], Mapping[str, DataFrame]]) -> Mapping[str, DataFrame]:
     """The transform's outputs. Every enrichment with more than one reader runs now, once, and is kept."""
     checkpoints: dict[int, DataFrame] = {}
     while True:

@@ -20,17 +20,6 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from lockstep.compute._counting import CountedFrame, ObservedFrame
-from lockstep.compute._folding import (
-    Folded,
-    Read,
-    add_up,
-    checkpointed,
-    count_frames,
-    count_local,
-    none_late,
-    read_marks,
-    read_rows,
-)
 from lockstep.compute._key_hash import buckets_of
 from lockstep.compute._local_rows import frame_of
 from lockstep.compute._reading_once import require_kept
@@ -50,7 +39,18 @@ from lockstep.compute._window_sql import (
     results_of,
     rows_with,
 )
-from lockstep.compute.state import quoted
+from lockstep.compute.windows import (
+    Folded,
+    ReadRows,
+    add_up,
+    checkpointed,
+    count_frames,
+    count_local,
+    none_late,
+    read_marks,
+    read_rows,
+)
+from lockstep.definition.ddl import quote_name
 from lockstep.definition.keyed_state import DELETED
 from lockstep.definition.windows import (
     ABSORBED,
@@ -234,7 +234,7 @@ def fold(windows: SessionDefinition, frame: DataFrame, state: Mapping[str, State
     read.counts["corrected"] = merged.corrected
     no_rows = None if merged.late or read.local_panes is None else none_late(read)
     late = no_rows or _late(windows, bounds, read, merged)
-    return read.folded(merged.results, late, merged.changes, takes_back=windows.takes_back)
+    return read.folded(merged.results, late, merged.changes, retracts=windows.retracts)
 
 
 def _panes(windows: WindowDefinition, rows: DataFrame) -> DataFrame:
@@ -242,18 +242,20 @@ def _panes(windows: WindowDefinition, rows: DataFrame) -> DataFrame:
     return add_up(windows, rows, *times)
 
 
-def _late(windows: SessionDefinition, bounds: SessionBounds, read: Read, merged: _Merged) -> CountedFrame:
+def _late(windows: SessionDefinition, bounds: SessionBounds, read: ReadRows, merged: _Merged) -> CountedFrame:
     """The rows that are older than `forgotten`, and in no session that is kept."""
     rows = read.rows.where(bounds.doubtful if merged.late else "false")
     if merged.since is not None:
         key_columns = [f"{_KEY}{number}" for number in range(len(windows.key))]
-        same = " AND ".join(f"{quoted(name)} = {column}" for name, column in zip(windows.key, key_columns, strict=True))
+        same = " AND ".join(
+            f"{quote_name(name)} = {column}" for name, column in zip(windows.key, key_columns, strict=True)
+        )
         rows = rows.join(merged.since.toDF(*key_columns, SINCE), F.expr(same), "left")
         rows = rows.where(f"{SINCE} IS NULL OR {AT} < {SINCE}")
-    return CountedFrame.of(rows.select(*map(quoted, read.schema.names)), late=rows_with("true"))
+    return CountedFrame.of(rows.select(*map(quote_name, read.schema.names)), late=rows_with("true"))
 
 
-def _merge_panes(windows: SessionDefinition, bounds: SessionBounds, read: Read) -> _Merged:
+def _merge_panes(windows: SessionDefinition, bounds: SessionBounds, read: ReadRows) -> _Merged:
     """Results and changes of the state: made by this process if the panes and the state are few, else by Spark."""
     panes = read.panes
     if read.local_panes is not None:
@@ -263,12 +265,12 @@ def _merge_panes(windows: SessionDefinition, bounds: SessionBounds, read: Read) 
     return _merge_by_spark(windows, bounds, read, panes)
 
 
-def _merge_here(windows: SessionDefinition, bounds: SessionBounds, read: Read, panes: pa.Table) -> _Merged:
+def _merge_here(windows: SessionDefinition, bounds: SessionBounds, read: ReadRows, panes: pa.Table) -> _Merged:
     """Results and changes, made by this process. Raises `Unsure` if Spark has to make them."""
     before, after = read.rows_before, read.after
     declared, spark = before.declared, before.spark
     touched = set(map(int, np.unique(buckets_of(panes, declared.found_by, declared.buckets))))
-    old = before.few(None if before.moves else touched, after.at)
+    old = before.local_rows(None if before.needs_rewrite else touched, after.at)
     if old is None:
         raise Unsure("the sessions before are too many")
     joined = join(windows, bounds, panes, old)
@@ -277,7 +279,7 @@ def _merge_here(windows: SessionDefinition, bounds: SessionBounds, read: Read, p
     return _Merged(*count_local(spark, merged.results, merged.changes), joined.late, since, joined.corrected)
 
 
-def _merge_by_spark(windows: SessionDefinition, bounds: SessionBounds, read: Read, panes: DataFrame) -> _Merged:
+def _merge_by_spark(windows: SessionDefinition, bounds: SessionBounds, read: ReadRows, panes: DataFrame) -> _Merged:
     before, after = read.rows_before, read.after
     old = before.of(panes.select(*windows.key))
     if after.at is not None:
@@ -309,7 +311,7 @@ def _pieces(windows: SessionDefinition, bounds: SessionBounds, panes: DataFrame,
     before = old.withColumns({_OWN: F.unix_micros(START), SEEN: last, ROWS: none, FRESH: F.lit(False)})
     pieces = before.select(*columns).unionByName(fresh.select(*columns))
 
-    partition = f"PARTITION BY {', '.join(map(quoted, windows.key))}"
+    partition = f"PARTITION BY {', '.join(map(quote_name, windows.key))}"
     remembered = f"NOT {FRESH} AND {_end(bounds)} > {bounds.forgotten}L"
     pieces = pieces.withColumn(SINCE, F.expr(f"min(CASE WHEN {remembered} THEN {_OWN} END) OVER ({partition})"))
     late = f"{FRESH} AND {_OWN} < {bounds.forgotten}L AND ({SINCE} IS NULL OR {_OWN} < {SINCE})"

@@ -21,14 +21,14 @@ from pyspark.sql import DataFrame, SparkSession
 from lockstep.compute._conservation import Balances, collecting_balances
 from lockstep.compute._counting import ObservedFrame
 from lockstep.compute._executors import read_in_executors, ship_by_value
-from lockstep.compute._inputs import Input, settle
+from lockstep.compute._inputs import SourceInput, settle_bad_records
 from lockstep.compute._local_rows import MEMORY_BUDGET, collect_plain, most_rows, note_written, remember, rows_in
 from lockstep.compute._quarantining import Quarantining
 from lockstep.compute._reading_once import ReadAgain, noting_reads
 from lockstep.compute._state_writing import StateWriter
-from lockstep.compute._table_files import OPTIONS, adoptable, with_epoch
+from lockstep.compute._table_files import TABLE_FILE_OPTIONS, adoptable, with_epoch
 from lockstep.compute._transforming import Frames, TransformRun
-from lockstep.compute.enrich import Enrichments, asked_once, collecting_enrichments
+from lockstep.compute.enrich import Enrichments, collecting_enrichments, run_enrichments_once
 from lockstep.compute.state import states_of
 from lockstep.definition.windows import only_windows
 from lockstep.errors import InvalidPipeline, PlanMismatch, StageFailed
@@ -57,14 +57,14 @@ from lockstep.wal.sealing import quarantine_of
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
-_SMALL = 16 << 20  #: bytes of input
+_SMALL_INPUT = 16 << 20  #: bytes of input
 _FEW_KEYS = 100_000  #: of all state
 TOO_LARGE = "spark.driver.maxResultSize"  #: in Spark's error for a result that is too large for its driver
 _MALFORMED = ("MALFORMED_RECORD", "FAILED_READ_FILE")  #: in Spark's errors for malformed records
 _QUARANTINED = "quarantine:"  #: prefix of the names of frames that go to quarantine
 _left_to_spark: set[str] = set()  #: folders of pipelines whose outputs are too large for this process
 _keeping_inputs: set[str] = set()  #: folders of pipelines whose transform reads its inputs more than once
-_WRITE = {
+_WAL_FILE_OPTIONS = {
     "compression": "zstd",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     # every reader takes all rows once, so dictionaries and statistics don't pay off
@@ -152,9 +152,9 @@ def stage_epoch(
         states = states_of(spark, pipeline.state, request.state, files if request.state else None, request.timestamp)
         run = TransformRun(pipeline, request, states, Balances(), Quarantining.of(request.quarantine))
         plan_inputs = partial(_plan_inputs, spark, run, sources)
-        here = files is not None and files.storage.shows_files_whole and _fits_here(spark, request, sources)
-        here = here and stack.enter_context(MEMORY_BUDGET.reserve(len(request.outputs)))
-        inputs, frames = (_plan_held(spark, request, plan_inputs) if here else None) or plan_inputs(sound=False)
+        local = files is not None and files.storage.shows_files_whole and _can_write_here(spark, request, sources)
+        local = local and stack.enter_context(MEMORY_BUDGET.reserve(len(request.outputs)))
+        inputs, frames = (_plan_collected(spark, request, plan_inputs) if local else None) or plan_inputs(sound=False)
         early = _count_inputs(spark, [source for source in inputs if source.quarantines], request, run.balances)
         frames.collect_changes(states)
         writes = {
@@ -164,22 +164,26 @@ def stage_epoch(
             for name in request.outputs
         }
         in_turn = len(writes) == 1 or states or run.balances.shares_parts(frames.by_name().values())
-        rows = {n: writes[n]() for n in writes} if in_turn else _at_once(spark, request.token, writes)
+        rows = {n: writes[n]() for n in writes} if in_turn else _concurrently(spark, request.token, writes)
         folder = request.state.folder if request.state else ""
         written = {
-            name: StateWriter(state).write(frames.changes.get(name), folder, _WRITE) for name, state in states.items()
+            name: StateWriter(state).write(frames.changes.get(name), folder, _WAL_FILE_OPTIONS)
+            for name, state in states.items()
         }
         late = _count_inputs(spark, [source for source in inputs if source.name not in early], request, run.balances)
         settled = run.balances.settle_counts(frames.by_name().values())
-        quarantined = run.quarantining.settle(rows, partial(_write_quarantine, request.folder))
+        quarantined = run.quarantining.settle(
+            rows,
+            lambda frame, output: _count_written(frame, f"{request.folder}/{quarantine_of(output)}", _WAL_FILE_OPTIONS),
+        )
         digests = read_in_executors(spark, request, options)
         require_unchanged(spark, f"the transform of pipeline {pipeline.name}")
     return StageResult(rows, {**early, **late}, pipeline.code_version(), written, settled, digests, quarantined)
 
 
-def _plan_held(
-    spark: SparkSession, request: StageRequest, plan_inputs: Callable[..., tuple[list[Input], Frames]]
-) -> tuple[list[Input], Frames] | None:
+def _plan_collected(
+    spark: SparkSession, request: StageRequest, plan_inputs: Callable[..., tuple[list[SourceInput], Frames]]
+) -> tuple[list[SourceInput], Frames] | None:
     """Inputs and frames whose output rows this process holds; None if Spark has to write them.
 
     Nothing is written yet, so records are assumed to be sound first, and marked one by one only if that fails.
@@ -187,9 +191,9 @@ def _plan_held(
     for sound in (True, False):
         try:
             inputs, frames = plan_inputs(sound=sound)
-            if frames.asks:
+            if frames.has_enrichments:
                 return inputs, frames
-            if not _hold_rows(spark, request.token, frames.outputs):
+            if not _collect_outputs(spark, request.token, frames.outputs):
                 _left_to_spark.add(_pipeline_folder(request))
                 return None  # planned again, as the counts of a cancelled job are wrong
             return inputs, frames
@@ -256,13 +260,13 @@ def _plan_inputs(
     sources: Mapping[str, OpenSource],
     *,
     sound: bool,
-) -> tuple[list[Input], Frames]:
+) -> tuple[list[SourceInput], Frames]:
     """Plan the inputs, and the frames of the transform over them, without writing.
 
     `sound`: assume that no record is malformed; raises `_HasEnrichments` if the transform must not run again then."""
     pipeline, request = run.pipeline, run.request
     planned = [
-        Input.plan(spark, name, sources[name], frozen, pipeline.conservation, sound=sound)
+        SourceInput.plan(spark, name, sources[name], frozen, pipeline.conservation, sound=sound)
         for name, frozen in request.sources.items()
     ]
     if _may_read_once(spark, pipeline, request, sources):
@@ -291,7 +295,7 @@ def _plan_inputs(
         )
     twice = not run.states and any(count > 1 for count in uses.values())
     if not twice and enrichments.first_shared([*every, *run.quarantining.frames().values()]) is None:
-        return inputs, replace(frames, asks=bool(enrichments.observed))
+        return inputs, replace(frames, has_enrichments=bool(enrichments.observed))
     inputs = [source.materialize() if twice and uses.get(source.name, 0) > 1 else source for source in inputs]
 
     def again() -> Mapping[str, DataFrame]:
@@ -299,7 +303,7 @@ def _plan_inputs(
             frames = run.frames(inputs).by_name()
         return {**frames, **{f"{_QUARANTINED}{name}": frame for name, frame in run.quarantining.frames().items()}}
 
-    return inputs, replace(Frames.of(asked_once(again)), asks=bool(enrichments.observed))
+    return inputs, replace(Frames.of(run_enrichments_once(again)), has_enrichments=bool(enrichments.observed))
 
 
 def _may_read_once(
@@ -312,11 +316,11 @@ def _may_read_once(
     if only_windows(pipeline.state):
         return True
     sizes = [sources[name].bytes_planned(frozen.start, frozen.end) or 0 for name, frozen in request.sources.items()]
-    few = sum(sizes) <= _SMALL or sum(version.rows for version in request.state.before.values()) <= _FEW_KEYS
+    few = sum(sizes) <= _SMALL_INPUT or sum(version.rows for version in request.state.before.values()) <= _FEW_KEYS
     return few and most_rows() > 0 and _pipeline_folder(request) not in _keeping_inputs
 
 
-def _read_once(run: TransformRun, planned: list[Input]) -> Frames:
+def _read_once(run: TransformRun, planned: list[SourceInput]) -> Frames:
     """The transform's frames over inputs that only one job reads. Raises `ReadAgain` if other jobs read them."""
     if run.request.quarantine:
         raise ReadAgain("rows may go to quarantine")
@@ -344,17 +348,17 @@ def _read_once(run: TransformRun, planned: list[Input]) -> Frames:
 
 
 def _count_inputs(
-    spark: SparkSession, inputs: list[Input], request: StageRequest, balances: Balances
+    spark: SparkSession, inputs: list[SourceInput], request: StageRequest, balances: Balances
 ) -> dict[str, SourceCount]:
     balances.sources.update({source.name: source.counts(spark) for source in inputs})
     read = {source.name: balances.sources[source.name] for source in inputs}
     counts = {name: SourceCount(numbers["rows"], numbers["bad"]) for name, numbers in read.items()}
     for source in inputs:
-        settle(source, counts[source.name], request.folder)
+        settle_bad_records(source, counts[source.name], request.folder)
     return counts
 
 
-def _fits_here(spark: SparkSession, request: StageRequest, sources: Mapping[str, OpenSource]) -> bool:
+def _can_write_here(spark: SparkSession, request: StageRequest, sources: Mapping[str, OpenSource]) -> bool:
     """True if this process writes the outputs faster than Spark, which starts a process for each folder and file on a
     local file system; by the sizes that the sources know before any row is read."""
     needs_spark = request.state or request.homes or _pipeline_folder(request) in _left_to_spark
@@ -362,21 +366,21 @@ def _fits_here(spark: SparkSession, request: StageRequest, sources: Mapping[str,
         return False
     planned = [sources[name].bytes_planned(frozen.start, frozen.end) for name, frozen in request.sources.items()]
     sizes = [size for size in planned if size is not None]
-    return len(sizes) == len(planned) and sum(sizes) <= _SMALL
+    return len(sizes) == len(planned) and sum(sizes) <= _SMALL_INPUT
 
 
-def _hold_rows(spark: SparkSession, token: int, outputs: Mapping[str, DataFrame]) -> bool:
+def _collect_outputs(spark: SparkSession, token: int, outputs: Mapping[str, DataFrame]) -> bool:
     """Collect the rows of every output in this process; false if one has too many rows, or types that only Spark
     writes."""
-    calls = {name: partial(_collected, name, frame) for name, frame in outputs.items()}
-    collected = {n: calls[n]() for n in calls} if len(calls) == 1 else _at_once(spark, token, calls)
+    calls = {name: partial(_collect_output, name, frame) for name, frame in outputs.items()}
+    collected = {n: calls[n]() for n in calls} if len(calls) == 1 else _concurrently(spark, token, calls)
     tables = {name: table for name, table in collected.items() if table is not None}
     for name, table in tables.items():
         remember(outputs[name], table)
     return len(tables) == len(outputs)
 
 
-def _collected(output: str, frame: DataFrame) -> pa.Table | None:
+def _collect_output(output: str, frame: DataFrame) -> pa.Table | None:
     observed = ObservedFrame.of(frame, rows="count(1)")
     try:
         table = collect_plain(observed.frame)
@@ -390,7 +394,7 @@ def _collected(output: str, frame: DataFrame) -> pa.Table | None:
     return table
 
 
-def _at_once(spark: SparkSession, token: int, calls: Mapping[str, Callable[[], T]]) -> dict[str, T]:
+def _concurrently(spark: SparkSession, token: int, calls: Mapping[str, Callable[[], T]]) -> dict[str, T]:
     """Run the calls concurrently and return their results. The first error cancels the other calls and is raised."""
 
     def tagged(call: Callable[[], T]) -> T:
@@ -427,20 +431,16 @@ def _write(frame: DataFrame, path: str, files: JobFiles | None) -> int:
         files.write(path, table)
         note_written(frame)
         return len(table)
-    return _count_written(frame, path, _WRITE)
-
-
-def _write_quarantine(folder: str, frame: DataFrame, output: str) -> int:
-    return _count_written(frame, f"{folder}/{quarantine_of(output)}", _WRITE)
+    return _count_written(frame, path, _WAL_FILE_OPTIONS)
 
 
 def _write_to_table(frame: DataFrame, output: str, request: HomeRequest, epoch: int) -> int:
-    path, home = f"{request.folder}/{output}", request.home
-    if not home.partition_by and (table := rows_in(frame)) is not None:
-        JobFiles.at_home(home).write(path, with_epoch(table, output, home, epoch), for_queries=True)
+    path, staging = f"{request.folder}/{output}", request.home
+    if not staging.partition_by and (table := rows_in(frame)) is not None:
+        JobFiles.at_home(staging).write(path, with_epoch(table, output, staging, epoch), for_queries=True)
         note_written(frame)
         return len(table)
-    return _count_written(adoptable(frame, output, home, epoch), path, OPTIONS)
+    return _count_written(adoptable(frame, output, staging, epoch), path, TABLE_FILE_OPTIONS)
 
 
 def _count_written(frame: DataFrame, path: str, options: Mapping[str, str]) -> int:

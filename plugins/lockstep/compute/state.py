@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType, TimestampType
 from lockstep.compute._key_hash import among, buckets_of, can_hash
 from lockstep.compute._local_rows import arrow_schema, collect_few, frame_of, most_rows
 from lockstep.compute._reading_once import compute_once
+from lockstep.definition.ddl import quote_name
 from lockstep.definition.keyed_state import DELETED, KeyedState
 from lockstep.errors import InvalidPipeline, PlanMismatch
 from lockstep.spark.ddl import struct_of
@@ -77,18 +78,19 @@ class StateRows:
     def rows(self) -> DataFrame:
         """Every row."""
         if self._local is None and self._frame is None and sum(file.rows for file, _ in self.files) <= _SENT_ROWS:
-            table = self.few()
+            table = self.local_rows()
             self._local = frame_of(self.spark, table) if table is not None else None
         return self.read_files(self.files) if self._local is None else self._local
 
     def of(self, keys: DataFrame) -> DataFrame:
-        """The rows whose key is among `keys`, a frame with at least the key's columns (those of `found_by` if
+        """The rows with a key among `keys`, a frame with at least the key's columns (those of `found_by` if
         declared). Keys may repeat.
 
         Of a large state only the buckets of these keys are read; a small job on `keys` runs at once to find them. If
         `keys` is an aggregation with few rows, it is computed at once, and every other read of it gets these rows.
         """
-        self._require_columns(keys)
+        if missing := [column for column in self.declared.found_by if column not in keys.columns]:
+            raise InvalidPipeline(f"state {self.name}: the frame lacks the columns {missing} of its key")
         if (local_keys := compute_once(keys)) is not None and (matching := self._matching(local_keys)) is not None:
             return frame_of(self.spark, matching)
         types = {field.name: field.dataType for field in self.schema.fields}
@@ -101,29 +103,33 @@ class StateRows:
         return candidates.join(lookup, list(self.declared.found_by), "left_semi").select(*self.schema.names)
 
     def _holding(self, lookup: DataFrame) -> DataFrame:
-        """A superset of the rows whose key is in `lookup`."""
-        if self._before is None or self.moves or (self._before.bytes <= _SMALL and len(self.files) <= _FEW_FILES):
+        """A superset of the rows with a key in `lookup`."""
+        if (
+            self._before is None
+            or self.needs_rewrite
+            or (self._before.bytes <= _SMALL and len(self.files) <= _FEW_FILES)
+        ):
             return self.rows()
         number = bucket_of(self.declared.found_by, self._before.buckets).alias(BUCKET)
         buckets = {row[BUCKET] for row in lookup.select(number).distinct().collect()}
         return self.read_files([(file, uri) for file, uri in self.files if file.bucket in buckets])
 
     def _matching(self, local_keys: pa.Table) -> pa.Table | None:
-        """The rows whose key is among those of `local_keys`; None if Spark has to find them."""
+        """The rows with a key among those of `local_keys`; None if Spark has to find them."""
         key, schema = self.declared.found_by, arrow_schema(self.schema)
         types = {name: local_keys[name].type for name in key if name in local_keys.column_names}
         if types != {name: schema.field(name).type for name in key} or not all(map(can_hash, types.values())):
             return None
-        if self._before is None or self.moves:
-            old = self.few()
+        if self._before is None or self.needs_rewrite:
+            old = self.local_rows()
         else:
-            old = self.few(set(map(int, np.unique(buckets_of(local_keys, key, self._before.buckets)))))
+            old = self.local_rows(set(map(int, np.unique(buckets_of(local_keys, key, self._before.buckets)))))
         if old is None:
             return None
         rows = old.filter(among(old, local_keys, key))
         return rows if rows.nbytes <= _SENT_BYTES else None
 
-    def few(self, buckets: Collection[int] | None = None, due: datetime | None = None) -> pa.Table | None:
+    def local_rows(self, buckets: Collection[int] | None = None, due: datetime | None = None) -> pa.Table | None:
         """The rows of some buckets (None: of all), and of buckets with rows that expire by `due`, as Arrow.
 
         None if they are more than this process takes, or if it can't read them. Raises `WalCorrupt` for a file that
@@ -131,13 +137,13 @@ class StateRows:
         """
         if self._frame is not None:
             return collect_few(self._frame.select(*self.schema.names))
-        tables = self.few_by_bucket(buckets, due)
+        tables = self.local_rows_by_bucket(buckets, due)
         return None if tables is None else pa.concat_tables([arrow_schema(self.schema).empty_table(), *tables.values()])
 
-    def few_by_bucket(
+    def local_rows_by_bucket(
         self, buckets: Collection[int] | None = None, due: datetime | None = None
     ) -> dict[int, pa.Table] | None:
-        """As `few`, for a state with files: the rows by bucket, without empty buckets."""
+        """As `local_rows`, for a state with files: the rows by bucket, without empty buckets."""
         column = self.declared.expires
         files = [
             (file, uri)
@@ -171,7 +177,7 @@ class StateRows:
     def due_buckets(self) -> frozenset[int]:
         """Buckets to rewrite only to free expired rows: up to one in `_SWEPT`, those with the earliest expiry."""
         bound, column = self._expired_by, self.declared.expires
-        if bound is None or column is None or self._before is None or self.moves:
+        if bound is None or column is None or self._before is None or self.needs_rewrite:
             return frozenset()
         waiting: dict[int, str] = {}
         for file, _ in self.files:
@@ -183,7 +189,7 @@ class StateRows:
         )
 
     def until(self, bound: datetime) -> DataFrame:
-        """The rows whose `expires` is at or before `bound`, an aware time. Parts without such rows aren't read."""
+        """The rows with `expires` at or before `bound`, an aware time. Parts without such rows aren't read."""
         column = self.declared.expires
         if column is None:
             raise InvalidPipeline(f"state {self.name} has no column by which its rows expire: declare expires=")
@@ -193,7 +199,7 @@ class StateRows:
         return self.read_files(due).where(F.col(column) <= F.lit(bound))
 
     @property
-    def moves(self) -> bool:
+    def needs_rewrite(self) -> bool:
         """True if the next version is rewritten completely, because buckets, `expires` or `found_by` changed."""
         before, declared = self._before, self.declared
         cut = (declared.buckets, declared.expires, declared.found_by)
@@ -210,10 +216,6 @@ class StateRows:
         if self._expired_by is None:
             return frame
         return frame.where(F.coalesce(F.col(str(self.declared.expires)) > F.lit(self._expired_by), F.lit(True)))
-
-    def _require_columns(self, frame: DataFrame) -> None:
-        if missing := [column for column in self.declared.found_by if column not in frame.columns]:
-            raise InvalidPipeline(f"state {self.name}: the frame lacks the columns {missing} of its key")
 
 
 def states_of(
@@ -240,12 +242,7 @@ def bucket_of(key: Collection[str], buckets: int) -> Column:
 
 def bucket_sql(key: Collection[str], buckets: int) -> str:
     """`bucket_of` as SQL."""
-    return f"CAST(pmod(xxhash64({', '.join(map(quoted, key))}), {buckets}L) AS INT)"
-
-
-def quoted(column: str) -> str:
-    """A column's name quoted for Spark's SQL."""
-    return "`" + column.replace("`", "``") + "`"
+    return f"CAST(pmod(xxhash64({', '.join(map(quote_name, key))}), {buckets}L) AS INT)"
 
 
 def _schema_of(name: str, declared: KeyedState) -> StructType:

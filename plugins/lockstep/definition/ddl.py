@@ -1,4 +1,4 @@
-"""Spark's DDL for schemas, read without Spark: a pipeline's definition is loaded by processes that have none."""
+"""Parsing of Spark's DDL for schemas without Spark, for processes that load a pipeline's definition."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ALIASES = {
 
 @dataclass(frozen=True)
 class Field:
-    """A column. `type`: in capitals, by its usual name; a nested one as it was written."""
+    """A column. `type`: in capitals, by its usual name; a nested type as written."""
 
     name: str
     type: str
@@ -36,18 +36,18 @@ class Field:
 
 
 def fields_of(ddl: str) -> list[Field]:
-    """`name TYPE [NOT NULL] [COMMENT '…'], …`. Raises `InvalidPipeline` for what is no column."""
+    """Parse `name TYPE [NOT NULL] [COMMENT '…'], …`. Raises `InvalidPipeline`."""
     return [_field(part) for part in split(ddl)]
 
 
 def split_nested(type: str) -> tuple[str, str] | None:
-    """ARRAY, MAP or STRUCT, and what stands in its brackets; None for other types."""
+    """ARRAY, MAP or STRUCT, and the text in its brackets; None for other types."""
     match = _NESTED.fullmatch(type)
     return (match[1].upper(), match[2]) if match else None
 
 
 def plain(type: str) -> str:
-    """The type in capitals, by its usual name; a nested one stays as it is."""
+    """The type in capitals, by its usual name; a nested type unchanged."""
     if split_nested(type):
         return type.strip()
     text = re.sub(r"\s+", " ", type.strip()).upper()
@@ -56,7 +56,7 @@ def plain(type: str) -> str:
 
 
 def quote_name(name: str) -> str:
-    """A column's name, also if it is a word of SQL."""
+    """A column's name in backticks."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -66,7 +66,7 @@ def literal(value: str) -> str:
 
 
 def split(text: str) -> list[str]:
-    """At the commas that stand in no brackets and no quotes."""
+    """Split at commas outside of brackets and quotes."""
     parts, depth, quote, escaped = [""], 0, "", False
     for character in text:
         if quote:

@@ -1,7 +1,7 @@
-"""Keyed state: rows that each epoch of a cursor pipeline hands to the next, one a key.
+"""Keyed state: rows, one per key, that each epoch of a cursor pipeline passes to the next, as Flink's keyed state.
 
-What Flink calls keyed state. It is staged beside the WAL, a version an epoch, and decided by the epoch's one commit
-row: state and sinks are always of the same epoch.
+Each epoch stages a version next to its WAL, and its commit row decides both: state and sinks are always of the same
+epoch.
 """
 
 from __future__ import annotations
@@ -11,21 +11,20 @@ from dataclasses import dataclass
 
 from lockstep.errors import InvalidPipeline
 
-DELETED = "_deleted"  #: a boolean column of a transform's changes: true where the key goes
+DELETED = "_deleted"  #: a boolean column of a transform's changes: true where the key is deleted
 
 
 @dataclass(frozen=True)
 class KeyedState:
-    """What a pipeline keeps of each key.
+    """The declaration of a pipeline's rows per key.
 
-    `schema`: Spark DDL of the rows. `key`: the columns by which a row is found again; never null. `buckets`: into how
-    many parts the keys are hashed; an epoch writes the parts it touches anew and takes the others over by reference.
-    More buckets make an epoch of few keys cheaper, and one of many keys dearer, by a file each; a change of the number
-    is carried out by the next epoch. `expires`: a TIMESTAMP column by which rows go; looking for those that are due
-    leaves out the parts that have none. `found_by`: the columns of the key by which rows are looked up, where that
-    isn't all of it: rows that are alike in them stand in one part, and are found together. `self_expiring`: a row goes
-    by itself once `expires` has passed: an epoch that is planned then, by the ledger's clock, doesn't see it; the space
-    is freed part by part. Raises `InvalidPipeline`.
+    `schema`: Spark DDL of the rows. `key`: the columns that identify a row; never null. `buckets`: number of parts into
+    which keys are hashed. An epoch rewrites the buckets it touches and refers to the others. More buckets make epochs
+    of few keys cheaper, and epochs of many keys more expensive, by a file each; the next epoch applies a change of the
+    number. `expires`: a TIMESTAMP column, the time when a row expires; a search for expired rows skips buckets that
+    have none. `found_by`: the columns of the key by which rows are looked up, if not all: rows with equal values are in
+    one bucket, and found together. `self_expiring`: a row expires by itself: epochs that are planned after its
+    `expires`, by the ledger's clock, don't see it; its space is freed bucket by bucket. Raises `InvalidPipeline`.
     """
 
     schema: str
@@ -43,7 +42,9 @@ class KeyedState:
         if not 1 <= self.buckets <= 4096:
             raise InvalidPipeline(f"keyed state: buckets must be 1 to 4096, is {self.buckets}")
         if self.self_expiring and self.expires is None:
-            raise InvalidPipeline("keyed state: self_expiring needs expires=, the column that says when a row goes")
+            raise InvalidPipeline(
+                "keyed state: self_expiring needs expires=, the column with the time when a row expires"
+            )
         if set(self.found_by) - set(self.key) or len(set(self.found_by)) < len(self.found_by):
             raise InvalidPipeline(
                 f"keyed state: found_by {list(self.found_by)} must name columns of the key {list(self.key)}, each once"

@@ -17,6 +17,7 @@ import sys
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from dis import get_instructions
@@ -28,19 +29,19 @@ from lockstep.distribution import naming_extra
 from lockstep.epoch import Json
 from lockstep.errors import InvalidPipeline
 
-LIVE = "live:"  #: before the digest of what lies in memory, and comes from another source than its file's
+LIVE = "live:"  #: prefix of the digest of a module in memory that differs from its file
 _PLAIN = (int, float, complex, str, bytes, bool, type(None))
 _sources: dict[str, _Source] = {}
 
 
 @dataclass(frozen=True)
 class ClassNames:
-    """Names of the classes of one package: Lockstep's own classes are imported from it, wherever their module is."""
+    """Names of the classes of one package. Lockstep's own classes are named by the package, not by their module."""
 
     package: str
 
     def name(self, cls: type) -> str:
-        """`module:name` by which plans call the class."""
+        """The class's name in plans, `module:name`."""
         own = cls.__module__.startswith(f"{self.package}.")
         return f"{self.package if own else cls.__module__}:{cls.__qualname__}"
 
@@ -50,7 +51,7 @@ class ClassNames:
         return f"{self.package}:{qualname}" if module.startswith(f"{self.package}.") else written
 
     def load(self, written: str) -> Any:
-        """What has that name. Raises `InvalidPipeline` if it can't be imported."""
+        """Import the class of that name. Raises `InvalidPipeline`."""
         module, _, qualname = self.current(written).partition(":")
         try:
             with naming_extra(qualname):
@@ -63,14 +64,15 @@ class ClassNames:
 
 
 def argument_as_json(described: object, argument: str, owner: str) -> Json:
-    """An attribute as a plan has it. A duration is a number of seconds. Raises `InvalidPipeline` if it is no JSON."""
+    """An attribute as JSON for a plan; a duration is a number of seconds. Raises `InvalidPipeline` if it can't be
+    JSON."""
     value = getattr(described, argument)
     try:
         return json.loads(json.dumps(value, allow_nan=False, default=_plain))
     except (TypeError, ValueError) as error:
         raise InvalidPipeline(
-            f"{owner}: {argument} is {type(value).__name__}, which can't stand in a plan as JSON: give plain "
-            f"values, or have {type(described).__name__}.arguments say it otherwise ({error})"
+            f"{owner}: {argument} is {type(value).__name__}, which can't be JSON in a plan: use plain values, "
+            f"or convert it in {type(described).__name__}.arguments ({error})"
         ) from error
 
 
@@ -84,14 +86,14 @@ def _plain(value: object) -> Json:
 
 @dataclass(frozen=True)
 class _Source:
-    spec: object  #: the module's own; to reload a module gives it another one
+    spec: object  #: the module's; a reload replaces it
     version: str
     codes: frozenset[str]
     constants: dict[str, str]
 
     @classmethod
     def of(cls, module: ModuleType, text: str) -> _Source | None:
-        """`text`, which its file says now; None if that can't be compiled."""
+        """The source `text` of the module's file; None if it can't be compiled."""
         try:
             compiled, tree = InspectLoader.source_to_code(text, ""), ast.parse(text)
         except (ValueError, SyntaxError):
@@ -100,7 +102,7 @@ class _Source:
         return cls(module.__spec__, hash_text(text), frozenset(map(_digest, _nested(compiled))), constants)
 
     def matches(self, module: ModuleType) -> bool:
-        """Whether the module, as it lies in memory, comes from it."""
+        """True if the module in memory was compiled from this source."""
         namespace = vars(module)
         return (
             self.spec is module.__spec__
@@ -114,8 +116,8 @@ class _Source:
 def loaded_version(module: ModuleType) -> str | None:
     """`hash_text` of the source that `module` was loaded from, which is the same in every process and with any Python.
 
-    Where its file was edited before anybody asked: LIVE and a digest of the functions in memory and the plain values
-    that they read, by which only processes of one minor version of Python agree. None where its source can't be read.
+    If its file was edited before the first call: LIVE and a digest of the functions in memory and the plain values that
+    they read, which is the same only for one minor version of Python. None if its source can't be read.
     """
     source = _sources.get(module.__name__)
     if source is not None and source.matches(module):
@@ -131,7 +133,7 @@ def loaded_version(module: ModuleType) -> str | None:
 
 
 def hash_text(source: str) -> str:
-    """12 hex digits of its sha256."""
+    """The first 12 hex digits of the text's sha256."""
     return hashlib.sha256(source.encode()).hexdigest()[:12]
 
 
@@ -153,7 +155,7 @@ def _live(module: ModuleType) -> str:
 
 
 def _functions(module: ModuleType) -> Iterator[FunctionType]:
-    """Those that its file defines, in classes and behind decorators too."""
+    """The functions that the module's file defines, also in classes and behind decorators."""
     remaining: list[Any] = [*vars(module).values()]
     seen: set[int] = set()
     while remaining:
@@ -181,7 +183,7 @@ def _nested(code: CodeType) -> Iterator[CodeType]:
 
 
 def _digest(code: CodeType) -> str:
-    """Of what it does, wherever it stands in its file."""
+    """A digest of the code without its place in the file."""
     counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
     names = (code.co_name, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
     does = (code.co_code.hex(), code.co_exceptiontable.hex(), _constant_text(code.co_consts))
@@ -189,7 +191,7 @@ def _digest(code: CodeType) -> str:
 
 
 def _constant_text(value: object) -> str:
-    """A constant as every process tells it; of anything else its type alone."""
+    """A constant's text, the same in every process; for other values only their type."""
     if isinstance(value, CodeType):
         return _digest(value)
     if isinstance(value, tuple | frozenset):
@@ -199,7 +201,7 @@ def _constant_text(value: object) -> str:
 
 
 def _constants(tree: ast.Module) -> dict[str, object]:
-    """What no function binds anew."""
+    """The module-level names that are bound once, to a constant."""
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)]
     times = Counter(node.id for node in names)
     times.update(name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names)
@@ -208,21 +210,15 @@ def _constants(tree: ast.Module) -> dict[str, object]:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             if isinstance(targets[0], ast.Name) and times[targets[0].id] == 1:
-                _take(constants, targets[0].id, node.value)
+                with suppress(ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+                    value = ast.literal_eval(node.value)
+                    if isinstance(value, (*_PLAIN, tuple)):
+                        constants[targets[0].id] = value
     return constants
 
 
-def _take(constants: dict[str, object], name: str, node: ast.expr) -> None:
-    try:
-        value = ast.literal_eval(node)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return
-    if isinstance(value, (*_PLAIN, tuple)):
-        constants[name] = value
-
-
 def import_function(reference: str) -> Callable[..., Any]:
-    """The function that `module:function` names. Raises `InvalidPipeline`."""
+    """Import the function `module:function`. Raises `InvalidPipeline`."""
     module, _, name = reference.partition(":")
     try:
         function = getattr(importlib.import_module(module), name)
@@ -234,15 +230,16 @@ def import_function(reference: str) -> Callable[..., Any]:
 
 
 def reference_to(function: Callable[..., Any]) -> str:
-    """`module:function`, by which every process imports `function`. Raises `InvalidPipeline` if none does."""
+    """The reference `module:function` by which any process imports `function`. Raises `InvalidPipeline` if there is
+    none."""
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
     problem = None
     if not module or not name.isidentifier():
         problem = "it has no name at the top of a module"
     elif module == "__main__":
-        problem = "the program that runs is a module that only this process has"
+        problem = "its module is the main program, which only this process has"
     elif import_function(f"{module}:{name}") is not function:
-        problem = f"{module}:{name} is another one"
+        problem = f"{module}:{name} is another function"
     if problem:
         raise InvalidPipeline(
             f"{name or function!r} can't be imported by another process: {problem}; define it with def in a module of "
@@ -252,7 +249,7 @@ def reference_to(function: Callable[..., Any]) -> str:
 
 
 def hash_source(function: Any) -> str | None:
-    """12 hex digits of the sha256 of the module that defines `function`, or is it; None where nobody can read it."""
+    """`hash_text` of the module `function`, or of the module that defines it; None if its source can't be read."""
     try:
         module = inspect.getmodule(function)
         source = inspect.getsource(module if module is not None else function)
@@ -262,27 +259,27 @@ def hash_source(function: Any) -> str | None:
 
 
 def describe_version(reference: str) -> str:
-    """By which it is seen that the function `module:function` is another one: `loaded_version` of the modules that
-    define and that name it. Raises `InvalidPipeline` where there is none, or nobody can read it."""
+    """The version of the function `module:function`: `loaded_version` of the module that defines it, and of the module
+    that it is imported from. Raises `InvalidPipeline` if it isn't a function, or its source can't be read."""
     function = inspect.unwrap(import_function(reference))
     if not inspect.isfunction(function):
-        raise InvalidPipeline(f"{reference} is {type(function).__name__}, and no function that is defined with def")
+        raise InvalidPipeline(f"{reference} is {type(function).__name__}, not a function defined with def")
     modules = (inspect.getmodule(function), sys.modules[reference.partition(":")[0]])
     versions = dict.fromkeys(loaded_version(module) if module is not None else None for module in modules)
     if None in versions:
-        raise InvalidPipeline(f"nobody can tell whether {reference} has changed: its source can't be read")
+        raise InvalidPipeline(f"changes of {reference} can't be detected: its source can't be read")
     return "-".join(map(str, versions))
 
 
 def remember_source(reference: str) -> None:
-    """Look at the source of `module:function` while its file is what was loaded, if it is loaded already."""
+    """Record the source of the module of `module:function`, if it is loaded, while its file is unchanged."""
     module = sys.modules.get(reference.partition(":")[0])
     if module is not None:
         loaded_version(module)
 
 
 def describe_place(error: BaseException, caller: str) -> str:
-    """Where in the user's own file it went wrong: the last frame of the first file that isn't `caller`'s."""
+    """The place of the error in the user's file: the last frame of the first file that isn't `caller`'s."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != caller]
     if not frames:
         return "where it is called"

@@ -1,4 +1,4 @@
-"""How long sealed WALs stay after cleanup, as a pipeline says it."""
+"""How long sealed WALs are retained after cleanup."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from lockstep.errors import InvalidPipeline
 
 @dataclass(frozen=True)
 class WalRetention:
-    """At most one of the two. `time`: since cleanup. `epochs`: of so many epochs, the youngest. Neither: cleanup
-    deletes."""
+    """Retain WALs for `time` after cleanup, or those of the newest `epochs` epochs; with neither, cleanup deletes
+    them."""
 
     time: timedelta | None = None
     epochs: int | None = None
 
     @classmethod
     def of(cls, pipeline: str, keep_wal: timedelta | int | None) -> WalRetention:
-        """Raises `InvalidPipeline` for what is neither a time that passes nor a number of epochs."""
+        """Read the argument `keep_wal`. Raises `InvalidPipeline` unless it is a positive time or number of epochs."""
         match keep_wal:
             case None:
                 return cls()
@@ -27,8 +27,8 @@ class WalRetention:
             case int() if not isinstance(keep_wal, bool) and 1 <= keep_wal < 1 << 31:
                 return cls(epochs=keep_wal)
         raise InvalidPipeline(
-            f"pipeline {pipeline}: keep_wal is {keep_wal!r}; say how long as a timedelta above zero, or of how many "
-            "epochs as an int of at least 1, or leave it away: then cleanup deletes"
+            f"pipeline {pipeline}: keep_wal is {keep_wal!r}; give a time as a timedelta above zero, or a number "
+            "of epochs as an int of at least 1, or leave it out: then cleanup deletes"
         )
 
     @property
@@ -43,19 +43,19 @@ class WalRetention:
 
 @dataclass(frozen=True)
 class RetainedWal:
-    """A sealed WAL that stays after cleanup, or, while that goes on, one that doesn't. `bytes`: of its files, without
-    those that tables have adopted and those of another WAL that it refers to."""
+    """A sealed WAL that is retained after cleanup, or is being deleted. `bytes`: of its files, without those that
+    tables have adopted and those of another WAL that it refers to."""
 
     epoch: int
     wal: str  #: the folder, relative to staging
     bytes: int
-    retained_at: datetime
-    expired_at: datetime | None = None  #: since then it may be gone, in part or as a whole
+    kept_at: datetime
+    expired_at: datetime | None = None  #: since then it may be partly or completely deleted
 
 
 @dataclass(frozen=True)
 class KeptWals:
-    """How much a pipeline keeps of what was cleaned up."""
+    """Totals of a pipeline's retained WALs."""
 
     epochs: int
     bytes: int

@@ -22,14 +22,14 @@ EMITTED, DUE = "emitted", "due"  #: columns of the state
 _CALL = re.compile(r"\s*(\w+)\s*\((.*)\)\s*", re.DOTALL)
 _DECIMAL = re.compile(r"DECIMAL\(\d+(?:,(\d+))?\)")
 _MARKS = "partition STRING, seen TIMESTAMP, idle INT, watermark TIMESTAMP, forgotten TIMESTAMP, definition STRING"
-_MOST = 10_000  #: windows that a row can be in
+_MAX_WINDOWS = 10_000  #: of a row
 _ZERO, _TICK = timedelta(0), timedelta(microseconds=1)
 _LONGEST = timedelta(days=4000 * 366)  #: two of them fit between the years 1 and 9999
-ABSORBED = "absorbed"  #: column of the results: another session has taken this one in, or begins earlier now
+ABSORBED = "absorbed"  #: column of the results: this session is part of another now, or has another start
 
 
-class Function(StrEnum):
-    """What can be folded, part by part and in any order."""
+class AggregateFunction(StrEnum):
+    """An aggregate function that can be folded part by part, in any order."""
 
     COUNT = "count"
     SUM = "sum"
@@ -43,13 +43,13 @@ class Aggregate:
     """One column of the results: `function` over the SQL expression `argument` ("*": rows), of the Spark `type`."""
 
     name: str
-    function: Function
+    function: AggregateFunction
     argument: str
     type: str
 
     def state_columns(self) -> dict[str, str]:
-        """The columns that the state keeps for it, with their types: an average is a sum and a count."""
-        if self.function is not Function.AVG:
+        """The columns of the state with their types: an average is a sum and a count."""
+        if self.function is not AggregateFunction.AVG:
             return {self.name: self.type}
         decimal = _DECIMAL.fullmatch(self.type)
         total = f"DECIMAL(38,{decimal[1] or 0})" if decimal else self.type
@@ -58,9 +58,9 @@ class Aggregate:
 
 @dataclass(frozen=True, kw_only=True)
 class WindowDefinition(ABC):
-    """What every kind of windows is told. Any process can load it. Raises `InvalidPipeline`."""
+    """The arguments of every kind of windows. Any process can load it. Raises `InvalidPipeline`."""
 
-    lengths: ClassVar[tuple[str, ...]]  #: the fields that are time spans, and must not change while windows are kept
+    lengths: ClassVar[tuple[str, ...]]  #: fields that are time spans, and must not change while windows are kept
 
     schema: str
     key: Sequence[str]
@@ -82,12 +82,12 @@ class WindowDefinition(ABC):
         if self.emit not in ("final", "updates"):
             raise self._refused(f"emit must be 'final' or 'updates', is {self.emit!r}")
         if self.idle_epochs is not None and (self.partition is None or self.idle_epochs < 1):
-            raise self._refused("idle_epochs must be at least 1, and wants a partition=")
+            raise self._refused("idle_epochs must be at least 1, and needs partition=")
 
     @property
     @abstractmethod
     def span(self) -> timedelta:
-        """How long after an event a window ends, at the most, that no later event has a part in."""
+        """The greatest time from an event to the end of its window, without later events."""
 
     @property
     def found_by(self) -> Sequence[str]:
@@ -96,11 +96,11 @@ class WindowDefinition(ABC):
 
     @property
     def own_columns(self) -> list[str]:
-        """Those that the results, the late rows and the state have beside the key and the aggregates."""
+        """Columns of the results, the late rows and the state besides the key and the aggregates."""
         return [START, END, REVISION, EMITTED, DUE]
 
     def columns(self) -> dict[str, str]:
-        """The declared types, by their usual names in capitals, by column."""
+        """The declared type of each column, by its usual name in capitals."""
         try:
             fields = fields_of(self.schema)
         except InvalidPipeline as error:
@@ -112,12 +112,12 @@ class WindowDefinition(ABC):
         return {field.name: field.type for field in fields}
 
     def aggregate_columns(self) -> list[Aggregate]:
-        """The aggregates, in their order."""
+        """The aggregates, in declared order."""
         types = self.columns()
         return [self._aggregate(name, text, types[name]) for name, text in self.aggregates.items()]
 
     def state(self) -> dict[str, KeyedState]:
-        """What the pipeline declares: the open and the kept windows, and the watermark."""
+        """The states that the pipeline declares: the windows that are kept, and the watermark."""
         types = self.columns()
         state_columns = [
             f"{column} {kind}"
@@ -133,11 +133,11 @@ class WindowDefinition(ABC):
 
     @property
     def watermark_name(self) -> str:
-        """The state that holds the watermark."""
+        """Name of the state with the watermark."""
         return _watermark_of(self.name)
 
     def definition(self) -> str:
-        """What must not change while windows of it are kept."""
+        """The part of the definition that must not change while windows are kept."""
         times = [f"{name} {getattr(self, name)}" for name in self.lengths]
         return "; ".join(
             [
@@ -149,11 +149,11 @@ class WindowDefinition(ABC):
 
     def _aggregate(self, name: str, text: str, kind: str) -> Aggregate:
         call = _CALL.fullmatch(text)
-        functions = list(Function)
+        functions = list(AggregateFunction)
         if call is None or call[1].lower() not in functions or re.match(r"\s*DISTINCT\b", call[2], re.I):
             raise self._refused(f"aggregate {name}={text!r} must be one of {', '.join(functions)} over an expression")
-        aggregate = Aggregate(name, Function(call[1].lower()), call[2].strip(), kind)
-        if (aggregate.argument == "*" and aggregate.function is not Function.COUNT) or not aggregate.argument:
+        aggregate = Aggregate(name, AggregateFunction(call[1].lower()), call[2].strip(), kind)
+        if (aggregate.argument == "*" and aggregate.function is not AggregateFunction.COUNT) or not aggregate.argument:
             raise self._refused(f"aggregate {name}={text!r}: only count takes *")
         self._require_fit(aggregate)
         return aggregate
@@ -161,13 +161,13 @@ class WindowDefinition(ABC):
     def _require_fit(self, aggregate: Aggregate) -> None:
         decimal = _DECIMAL.fullmatch(aggregate.type) is not None
         match aggregate.function:
-            case Function.COUNT:
+            case AggregateFunction.COUNT:
                 fits, expected = aggregate.type == "BIGINT", "BIGINT"
-            case Function.SUM:
+            case AggregateFunction.SUM:
                 fits, expected = aggregate.type in ("BIGINT", "DOUBLE") or decimal, "BIGINT, DECIMAL(p,s) or DOUBLE"
-            case Function.AVG:
+            case AggregateFunction.AVG:
                 fits, expected = aggregate.type == "DOUBLE" or decimal, "DECIMAL(p,s) or DOUBLE"
-            case Function.MIN | Function.MAX:
+            case AggregateFunction.MIN | AggregateFunction.MAX:
                 return
         if not fits:
             raise self._refused(
@@ -184,12 +184,12 @@ class WindowDefinition(ABC):
         state_columns = [
             column
             for aggregate in self.aggregate_columns()
-            if aggregate.function is Function.AVG
+            if aggregate.function is AggregateFunction.AVG
             for column in aggregate.state_columns()
         ]
         counted = Counter(name.lower() for name in [*self.key, *self.aggregates, *self.own_columns, *state_columns])
         if twice := [name for name, count in counted.items() if count > 1]:
-            raise self._refused(f"the columns {twice} stand twice, or are the windows' own: take other names")
+            raise self._refused(f"the columns {twice} are named twice, or reserved for windows: use other names")
 
     def _require_sound_times(self) -> None:
         if self.out_of_order < _ZERO or self.lateness < _ZERO:
@@ -204,7 +204,7 @@ class WindowDefinition(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class SteppedDefinition(WindowDefinition):
-    """What `lockstep.compute.declared_windows.Windows` is told: see there. Raises `InvalidPipeline`."""
+    """The arguments of `lockstep.compute.declared_windows.Windows`. Raises `InvalidPipeline`."""
 
     lengths: ClassVar[tuple[str, ...]] = ("size", "step", "offset")
 
@@ -214,7 +214,7 @@ class SteppedDefinition(WindowDefinition):
 
     @property
     def step(self) -> timedelta:
-        """From one window's start to the next one's."""
+        """The time from one window's start to the next."""
         return self.slide or self.size
 
     @property
@@ -228,13 +228,13 @@ class SteppedDefinition(WindowDefinition):
     def _require_sound_times(self) -> None:
         if self.size <= _ZERO or self.step <= _ZERO or self.size % self.step:
             raise self._refused(f"size {self.size} must be a whole multiple of slide {self.step}, and both above 0")
-        if self.size // self.step > _MOST:
-            raise self._refused(f"a row would be in {self.size // self.step} windows, more than {_MOST}")
+        if self.size // self.step > _MAX_WINDOWS:
+            raise self._refused(f"a row would be in {self.size // self.step} windows, more than {_MAX_WINDOWS}")
         super()._require_sound_times()
 
 
 def only_windows(state: Mapping[str, KeyedState]) -> bool:
-    """Whether these states, at least one, look like windows and their watermarks alone."""
+    """True if there are states, and all are windows and their watermarks, by their schemas."""
     marks = {name for name, declared in state.items() if declared.schema == _MARKS}
     return bool(state) and {_watermark_of(name) for name in set(state) - marks} == marks
 
@@ -250,7 +250,7 @@ def micros(span: timedelta) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class SessionDefinition(WindowDefinition):
-    """What `lockstep.compute.declared_windows.Sessions` is told: see there. Raises `InvalidPipeline`."""
+    """The arguments of `lockstep.compute.declared_windows.Sessions`. Raises `InvalidPipeline`."""
 
     lengths: ClassVar[tuple[str, ...]] = ("gap",)
 
@@ -269,8 +269,8 @@ class SessionDefinition(WindowDefinition):
         return [*super().own_columns, ABSORBED]
 
     @property
-    def takes_back(self) -> bool:
-        """Whether a session that was emitted may be absorbed."""
+    def retracts(self) -> bool:
+        """True if a session that was emitted may be absorbed."""
         return self.emit == "updates" or self.lateness > timedelta(0)
 
     def _require_sound_times(self) -> None:

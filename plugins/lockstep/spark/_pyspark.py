@@ -175,5 +175,5 @@ def end_of_simple(reader: DataSourceStreamReader, start: dict[str, Any]) -> dict
 
 
 def default_limit_of(reader: DataSourceStreamReader) -> ReadLimit:
-    """The reader's default limit; no limit in versions whose readers have none."""
+    """The reader's default limit; no limit in versions without limits."""
     return reader.getDefaultReadLimit() if HAS_READ_LIMITS else ReadAllAvailable()

@@ -1,4 +1,4 @@
-"""Columns of bytes that a Python function decodes, on Spark's workers."""
+"""Columns of bytes decoded by a Python function on Spark's workers."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ FOUND, WHY = "found", "why"
 
 @dataclass(frozen=True)
 class Decoder:
-    """`function` gives what stands in the bytes of `column`: a mapping by the columns of `schema`, Spark DDL, or None
-    for nothing; whatever it raises says that they are malformed, but for errors of the system, see
+    """Decodes the bytes of `column` by `function`, which returns a mapping by the columns of `schema` (Spark DDL), or
+    None for no row. If it raises, the bytes are malformed, except for errors of the system, see
     `_says_nothing_of_the_record`."""
 
     column: str
@@ -44,12 +44,12 @@ class Decoder:
 
     @property
     def name(self) -> str:
-        """Of the function, for messages."""
+        """The function's name, for messages."""
         return str(getattr(self.function, "__qualname__", type(self.function).__qualname__))
 
 
 def load_function(where: str, reference: str) -> Callable[[bytes], Any]:
-    """What `module:name` is. Raises `InvalidPipeline`."""
+    """Import the function `module:name`. Raises `InvalidPipeline`."""
     module, _, name = reference.partition(":")
     try:
         function: Any = importlib.import_module(module)
@@ -63,11 +63,11 @@ def load_function(where: str, reference: str) -> Callable[[bytes], Any]:
 
 
 def with_decoded(frame: DataFrame, decoders: Sequence[Decoder]) -> DataFrame:
-    """The frame with one column more for each decoder, STRUCT<found, why>: `found` a row of its schema, or `why` the
-    bytes aren't one, without any of what stands in them. Null bytes, and those decoded to None, have neither.
+    """Add a column STRUCT<found, why> for each decoder: `found` is the decoded row, or `why` the reason why the bytes
+    are malformed, which quotes nothing of them. Null bytes, and bytes decoded to None, have neither.
 
-    Functions travel by value with the package that they are in, unless it is an installed one, which workers must have.
-    Raises `InvalidPipeline` for a schema that Arrow has no types for.
+    Functions travel by value with their package, unless it is an installed package, which workers must have. Raises
+    `InvalidPipeline` for a schema that Arrow has no types for.
     """
     ship(_decode)
     added, parts = [], []
@@ -91,7 +91,7 @@ def with_decoded(frame: DataFrame, decoders: Sequence[Decoder]) -> DataFrame:
 
 
 def _type_of(frame: DataFrame, decoder: Decoder) -> StructType:
-    """Of a row: as `from_json` has it, where every column may be null."""
+    """The type of a row, as of `from_json`, where every column is nullable."""
     schema = frame.sparkSession.range(0).selectExpr(f"from_json('', {literal(decoder.schema)}) AS {FOUND}").schema
     kind = schema[FOUND].dataType
     try:
@@ -102,7 +102,7 @@ def _type_of(frame: DataFrame, decoder: Decoder) -> StructType:
 
 
 def _ship_function(function: Callable[[bytes], Any]) -> None:
-    """Have Spark pickle the function by value, with what it uses of its package; not what is installed."""
+    """Have Spark pickle the function by value with its package, unless that is installed."""
     module = sys.modules.get(getattr(function, "__module__", None) or "")
     package = sys.modules.get(module.__name__.partition(".")[0]) if module else None
     file = getattr(module, "__file__", None)
@@ -113,12 +113,12 @@ def _ship_function(function: Callable[[bytes], Any]) -> None:
         cloudpickle.register_pickle_by_value(package)  # type: ignore[no-untyped-call]
 
 
-# --- on the workers, which have this by value: nothing here uses anything of Lockstep ---
+# --- for the workers, which get this by value: it may use nothing of Lockstep ---
 
 _Fits = Callable[[Any], bool]
-#: What Arrow raises for values that aren't of a type.
+#: Arrow's errors for values that don't fit a type.
 _MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError)
-_MOST_FLOAT = 3.4028235677973366e38  #: from there on a FLOAT is infinite
+_MAX_FLOAT = 3.4028235677973366e38  #: greater values are infinite as FLOAT
 
 
 def _decode(
@@ -154,14 +154,14 @@ def _call(value: bytes, name: str, function: Callable[[bytes], Any]) -> tuple[di
         decoded = function(value)
         if decoded is None or isinstance(decoded, Mapping):
             return (None if decoded is None else dict(decoded)), None
-    except Exception as error:  # whatever somebody's code raises; its text may have the record in it
+    except Exception as error:  # any error of the user's code; its text may quote the record
         if _says_nothing_of_the_record(error):
             raise
         return None, f"{name} raised {error.__class__.__name__}"
-    return None, f"{name} gave a {decoded.__class__.__name__}, and no mapping"
+    return None, f"{name} returned a {decoded.__class__.__name__}, not a mapping"
 
 
-#: Of connections and timeouts. `ssl` and `socket` have kinds of their own, and some come by their number alone.
+#: Errors of connections and timeouts; `ssl` and `socket` have their own classes, and some have only a number.
 _OF_CONNECTIONS = (ConnectionError, TimeoutError, ssl.SSLError, socket.gaierror, socket.herror)
 _NUMBERS_OF_CONNECTIONS = frozenset(
     {
@@ -172,10 +172,10 @@ _NUMBERS_OF_CONNECTIONS = frozenset(
 
 
 def _says_nothing_of_the_record(error: BaseException) -> bool:
-    """Whether the task has to fail, and be tried again: the same bytes may be decoded well then.
+    """True if the task has to fail and be retried, as the same bytes may then be decoded.
 
-    So it is where the system failed the function itself; and where any error that this one came of is a connection's or
-    a timeout, whatever a client made of it.
+    This is so if the system failed, and if any cause of the error is a connection's or a timeout, even if a client has
+    wrapped it.
     """
     if isinstance(error, MemoryError | ImportError) or (isinstance(error, OSError) and not _is_of_data(error)):
         return True
@@ -183,8 +183,8 @@ def _says_nothing_of_the_record(error: BaseException) -> bool:
 
 
 def _is_of_data(error: OSError) -> bool:
-    """As Python's decompressors raise it: without a number, which calls of the system give, and of no kind that
-    somebody else has made of it, who may mean anything."""
+    """True for errors as of Python's decompressors: without a number, which system calls have, and of no subclass,
+    which may mean anything."""
     return isinstance(error, BadGzipFile) or (type(error) is OSError and error.errno is None)
 
 
@@ -193,8 +193,7 @@ def _is_of_connection(error: BaseException) -> bool:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and those that it came of: what was being handled counts, too, as many clients say no `from`, or
-    `from None`."""
+    """The error and its causes, with those of `__context__`, as many clients raise without `from`, or `from None`."""
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error]
     while waiting:
@@ -211,11 +210,13 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _misfit(name: str, row: Mapping[str, Any], field: pa.Field) -> str:
-    return f"{name} gave a {row.get(field.name).__class__.__name__} for column {field.name}, which is no {field.type}"
+    return (
+        f"{name} returned a {row.get(field.name).__class__.__name__} for column {field.name}, which isn't {field.type}"
+    )
 
 
 def _unfitting(row: Mapping[str, Any], kind: pa.StructType) -> pa.Field | None:
-    """The first column that Arrow can't have the value of; None if there is none."""
+    """The first column with a value that Arrow can't convert; None if all fit."""
     for field in kind:
         try:
             pa.array([row.get(field.name)], field.type)
@@ -225,8 +226,8 @@ def _unfitting(row: Mapping[str, Any], kind: pa.StructType) -> pa.Field | None:
 
 
 def _judge(kind: pa.DataType) -> _Fits:
-    """Whether Python's value, or None, is of a kind that the type can have. Arrow alone judges its size; it would take
-    a fraction for a whole number, a time for a day, a number for a time."""
+    """A function that is true for None and values of a class that fits the type. Arrow judges only their size: it would
+    accept a fraction as a whole number, a time as a date, a number as a time."""
     fits = _judge_value(kind)
     return lambda value: value is None or fits(value)
 
@@ -247,7 +248,7 @@ def _judge_value(kind: pa.DataType) -> _Fits:
         return lambda value: isinstance(value, list | tuple) and all(map(fits, value))
     if pa.types.is_float32(kind):
         return lambda value: (
-            _is_number(value, Real) and not (_MOST_FLOAT <= abs(value) < inf or 0 < abs(value) <= 2**-150)
+            _is_number(value, Real) and not (_MAX_FLOAT <= abs(value) < inf or 0 < abs(value) <= 2**-150)
         )
     if pa.types.is_integer(kind):
         return lambda value: _is_number(value, Integral)
@@ -262,7 +263,7 @@ def _judge_value(kind: pa.DataType) -> _Fits:
     accepted = next((accepted for is_of, accepted in classes.items() if is_of(kind)), object)
     if not pa.types.is_temporal(kind):
         return lambda value: isinstance(value, accepted)
-    # Arrow drops pandas' nanoseconds, and a zone that the type doesn't have
+    # Arrow drops pandas' nanoseconds, and a zone if the type has none
     lost = ("nanosecond", "nanoseconds") if getattr(kind, "tz", None) else ("nanosecond", "nanoseconds", "tzinfo")
     return lambda value: isinstance(value, accepted) and not any(getattr(value, name, None) for name in lost)
 

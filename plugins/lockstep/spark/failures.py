@@ -32,23 +32,22 @@ _OF_WORKER = re.compile(
     r"Traceback \(most recent call last\):(.*?)(?=\n\tat |\n\n\w+ stacktrace:|\Z)",
     re.DOTALL,
 )
-#: The end of a trace of Python's: its first frame, then the error's kind and its text.
+#: end of a Python traceback: its first frame, then the error's class and text
 _TRACE = re.compile(
     r'(?P<frames>\n *(?P<place>File "[^\n]+)\n(?: [^\n]*\n)*)(?P<kind>[A-Za-z_][\w.]*): '
     r"(?P<words>(?:(?!\n\s*at |\n\n).)*)",
     re.DOTALL,
 )
 _OURS = f"{errors.__name__}."
-#: Java's own words where no condition of Spark's stands before them.
+#: Java's own messages, without a condition of Spark's
 _JAVA = re.compile(r"(For input string: )\"[^\n]*\"|(Text )'[^\n]*'(?= could not be parsed)")
-#: What Spark says of a CSV file's first line: its names, the schema's, and the first that differ.
+#: Spark's message about a CSV file's first line: its names, the schema's, and the first that differ
 _HEADER = re.compile(
     r"(Header: )(.*?)(\s+Schema: )(.*?)(?:(\s+Expected: .*? but found: )(.*?))?(?=\s+CSV \w+: |\Z)", re.DOTALL
 )
 _LOGGERS = ("pyspark.sql.connect.logging", "DataFrameQueryContextLogger", "SQLQueryContextLogger")
 _log = logging.getLogger(__name__)
-_STACK = re.compile(r"\n\s*(at |JVM stacktrace:|\.\.\. \d+ more).*")
-#: How Spark tells that a file holds something else than the schema says; other read errors may pass.
+#: Spark's errors for a file that doesn't match the schema; other read errors may pass
 _MALFORMED = (
     "CSV header does not conform",
     "Number of column in CSV header is not equal",
@@ -61,7 +60,7 @@ OTHER_HEADER = (
     "all files of an epoch must have the schema's columns: put the file into an epoch of its own (move it away, run "
     "`lockstep replan`, change the schema, bring it back), or add the column to the older files and the schema"
 )
-#: How Spark tells that it lacks a jar, through Connect and in a driver, and the jar's name without its version.
+#: Spark's errors for a missing jar, through Connect and in a driver, with the jar's name without its version
 _LACKING = {
     re.compile(r"Failed to find (?:the )?data source: kafka"): "spark-sql-kafka-0-10_2.13",
     re.compile("AVRO_NOT_LOADED"): "spark-avro_2.13",
@@ -70,7 +69,8 @@ _CAUSE = re.compile(r"Caused by: [\w.$]+: (.*?)(?=\n\s*at |\Z)", re.DOTALL)
 
 
 def without_values(text: str) -> str:
-    """A message of Spark's, with its stack traces or without. Conditions, SQLSTATEs, kinds, places stay."""
+    """Remove values from a message of Spark's, with or without stack traces. Conditions, SQLSTATEs, classes, places
+    stay."""
     message = _CONDITION.sub(lambda match: " ".join([match[1], *_raised(match[2]), match[3]]), text)
     message = _OF_WORKER.sub(lambda match: " ".join([match[1], *_raised(match[2])]), message)
     message = _TRACE.sub(lambda trace: trace[0] if _is_ours(trace) else f"{trace['frames']}{trace['kind']}", message)
@@ -85,7 +85,7 @@ def _header(match: re.Match[str]) -> str:
 
 
 def _raised(words: str) -> list[str]:
-    """What Lockstep says, or where in Python it came up."""
+    """Lockstep's own message, or the class and place of the Python error."""
     traces = list(_TRACE.finditer(words))
     ours = [trace["words"].strip() for trace in traces if _is_ours(trace)]
     return ours[-1:] or [f"{trace['kind']} ({trace['place']})." for trace in traces]
@@ -97,7 +97,7 @@ def _is_ours(trace: re.Match[str]) -> bool:
 
 @contextmanager
 def logging_at_debug() -> Iterator[None]:
-    """What pyspark logs meanwhile is logged here at DEBUG instead."""
+    """Log pyspark's own records of errors, JSON with the traces of two languages, at DEBUG."""
     loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
     for logger in loggers:
         logger.addFilter(_demote)
@@ -117,53 +117,39 @@ def _demote(record: logging.LogRecord) -> bool:
 
 @contextmanager
 def translate_errors(doing: str) -> Iterator[None]:
-    """Raise Spark's errors as `SparkRefused`, `InvalidPipeline`, `BadRecords` or `StageFailed`, without the stacks."""
+    """Raise Spark's errors as `SparkRefused`, `InvalidPipeline`, `BadRecords` or `StageFailed`, without stack
+    traces."""
     try:
-        with logging_at_debug(), _naming_jars(doing):
+        with logging_at_debug():
             yield
     except LockstepError:
         raise
-    except (AnalysisException, ParseException) as error:
-        if "PATH_ALREADY_EXISTS" in str(error):
-            raise StageFailed(f"{doing}: {_first(str(error))}") from error
-        raise InvalidPipeline(f"{doing}: {_without_plan(error)}") from error
     except PySparkException as error:
-        failure = BadRecords if any(sign in str(error) for sign in _MALFORMED) else StageFailed
-        whole = str(error)
-        safe = whole if rows_shown() else without_values(whole)
-        message = f"{doing}: {_first(safe)} {_cause(safe)}".rstrip()
-        if any(sign in whole for sign in _HEADERS):
-            message = f"{message}; {OTHER_HEADER}"
-        quotes = safe != whole
-        raise failure(with_hint(message) if quotes else message) from cause(error, quotes)
-
-
-@contextmanager
-def _naming_jars(doing: str) -> Iterator[None]:
-    try:
-        yield
-    except PySparkException as error:
+        text = str(error)
         for sign, jar in _LACKING.items():
-            if sign.search(str(error)):
+            if sign.search(text):
                 package = f"org.apache.spark:{jar}:{pyspark.__version__}"
                 raise SparkRefused(
                     f"{doing}: this Spark has no {jar}: start it with --packages {package}, or set "
                     "spark.jars.packages where its server or driver starts; the epoch then goes on as planned"
                 ) from error
-        raise
+        if isinstance(error, AnalysisException | ParseException):
+            message = _first(text)
+            if "PATH_ALREADY_EXISTS" in text:
+                raise StageFailed(f"{doing}: {message}") from error
+            if isinstance(error, AnalysisException):
+                message = re.sub(r"(; '|; \+- ).*", "", message)  # the plan at its end
+            raise InvalidPipeline(f"{doing}: {message}") from error
+        safe = text if rows_shown() else without_values(text)
+        causes = [" ".join(words.split()) for words in _CAUSE.findall(safe)]
+        message = f"{doing}: {_first(safe)} {f'({causes[-1]})' if causes else ''}".rstrip()
+        if any(sign in text for sign in _HEADERS):
+            message = f"{message}; {OTHER_HEADER}"
+        failure = BadRecords if any(sign in text for sign in _MALFORMED) else StageFailed
+        quotes = safe != text
+        raise failure(with_hint(message) if quotes else message) from cause(error, quotes)
 
 
 def _first(message: str) -> str:
-    """The message up to the stack trace, which Spark Connect appends."""
+    """The message without the stack trace that Spark Connect appends."""
     return " ".join(message.split("\n\nJVM stacktrace:")[0].split("\n\tat ")[0].split())
-
-
-def _without_plan(error: BaseException) -> str:
-    """An analysis ends in the plan that it was of; a syntax error in the place, which is of use."""
-    message = _first(str(error))
-    return re.sub(r"(; '|; \+- ).*", "", message) if isinstance(error, AnalysisException) else message
-
-
-def _cause(message: str) -> str:
-    causes = [" ".join(cause.split()) for cause in _CAUSE.findall(message)]
-    return f"({causes[-1]})" if causes else ""

@@ -98,12 +98,13 @@ def next_range(
     """Start and end of the next range: the start is `start`, or the reader's initial offset.
 
     `limit`: ("rows" | "files" | "bytes", how many), for a reader that takes limits; None: the reader's own default.
-    Raises `InvalidPipeline`, and whatever the reader raises.
+    Raises `InvalidPipeline`, and the reader's errors.
     """
     source = load(reference)(cast(Any, CaseInsensitiveDict(options)))
     reader = None
     try:
-        reader = _streamReader(source, _struct(schema or source.schema()))
+        declared = schema or source.schema()
+        reader = _streamReader(source, declared if isinstance(declared, StructType) else struct_of(declared))
         begin = start if start is not None else _json(reference, reader.initialOffset())
         return begin, _json(reference, _latest(reference, reader, begin, limit))
     except PySparkNotImplementedError as error:
@@ -133,10 +134,6 @@ def _json(reference: str, offset: object) -> Offset:
     if not isinstance(offset, dict):
         raise InvalidPipeline(f"data source {reference} gave the offset {offset!r}; an offset is a dict")
     return cast(Offset, json.loads(json.dumps(offset)))
-
-
-def _struct(schema: StructType | str) -> StructType:
-    return schema if isinstance(schema, StructType) else struct_of(schema)
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -170,7 +167,7 @@ def without(secrets: Sequence[str], text: str) -> str:
 
 @contextmanager
 def discreet(secrets: Sequence[str]) -> Iterator[None]:
-    """Replace any error by a `RuntimeError` whose text has none of `secrets`: Spark writes it to logs."""
+    """Replace any error by a `RuntimeError` with none of `secrets` in its text: Spark writes it to logs."""
     try:
         yield
     except Exception as error:

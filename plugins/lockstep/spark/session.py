@@ -1,4 +1,8 @@
-"""A Spark session that writes what the WAL can be read from: through Spark Connect, or in a driver of our own."""
+"""Spark sessions with the settings that the WAL needs: through Spark Connect, or in a driver of this process.
+
+If Spark's Java didn't start, `describe_java` names the Java here, and `permanent_java_problem` a cause that a retry
+can't pass.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +33,14 @@ from lockstep.spark.versions import require_code, require_server
 
 _OLDEST_JAVA = 17
 _SECONDS = 60
-_NO_PROGRAM = (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ENOEXEC)  #: other ones pass, such as no memory to fork
+_NO_PROGRAM = (
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EACCES,
+    errno.ENOEXEC,
+)  #: other errors may pass, such as no memory to fork
 _SHELL = "pyspark-shell"  #: in place of an application
-#: How spark-submit, its configuration or Java say that an option has no meaning. What follows may be a password.
+#: errors of spark-submit, its configuration or Java for an invalid option; the text after them may be a password
 _BAD_OPTION = re.compile(
     r"(?:Unrecognized (?:VM )?option:?|Missing argument for option|Invalid argument to|Invalid properties file|"
     r"Not allowed to specify max heap|Invalid (?:maximum|initial) heap size|Too small (?:maximum|initial) heap)"
@@ -40,7 +49,7 @@ _BAD_OPTION = re.compile(
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 CONNECT_SECONDS = 10
-#: What a value of a file, of the WAL and of a type depends on: as by default, whatever a server or a transform says.
+#: Settings that values in files, in the WAL and of types depend on: Spark's defaults, also where a server has others.
 _MEANING = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
@@ -57,49 +66,49 @@ _MEANING = {
     "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
     "spark.sql.parquet.fieldId.read.enabled": "false",
     "spark.sql.parquet.writeLegacyFormat": "false",
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # Arrow reads the default as ns: PostgreSQL refuses it
-    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",  # a source's own option datetimeRebaseMode counts
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # the default is ns to Arrow: PostgreSQL refuses it
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",  # a source's own option datetimeRebaseMode overrides it
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
 }
-#: What the WAL and the counts rely on; the rest is the user's, ANSI mode stays as it is by default: on.
+#: Settings that the WAL and the counts rely on; all others are the user's. ANSI mode stays on, its default.
 REQUIRED = {
     **_MEANING,
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # texts in a format that was said are that format, whole; and other encodings than Unicode's and Latin-1 are read
+    # texts must match a given format completely; and encodings besides Unicode's and Latin-1 are read
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
     "spark.sql.legacy.javaCharsets": "true",
-    # a server gives a session the plan, with the sizes of its files, that it made for an equal request; every process
-    # counts its requests from 0, so one would read of a file that was corrected no more than the old one's length
+    # a server reuses a session's plan, with the sizes of its files, for an equal request. Every process numbers its
+    # requests from 0, so another process would read a corrected file only up to the old file's length
     "spark.connect.session.planCache.enabled": "false",
 }
 _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
-#: How a server says that it has ended the session of an id, and takes no other of that id.
+#: errors of a server that has ended the session of an id, and accepts no other with that id
 _ENDED = ("SESSION_CLOSED", "SESSION_CHANGED", "SESSION_NOT_FOUND")
-_touching: set[str] = set()  #: names of shared sessions whose work changes its session
+_touching: set[str] = set()  #: names of shared sessions whose work needs session changes
 #: ids of a stage's checkpoints at Spark Connect
 _checkpoints: ContextVar[list[str] | None] = ContextVar("checkpoints", default=None)
 _closers: dict[int, Callable[[], None]] = {}  # by the id of a session that they keep alive
 
 
-def java_found() -> str:
-    """The program and the version that it tells of itself, in a few words."""
+def describe_java() -> str:
+    """The Java program found here and its version, for a message."""
     program = _program()
     if program is None:
         return "found none: JAVA_HOME isn't set, and no java is on the PATH"
     try:
-        return f"found {program}: {_version_line(program) or 'it says nothing of its version'}"
+        return f"found {program}: {_version_line(program) or 'it reports no version'}"
     except (OSError, subprocess.SubprocessError) as error:
         return f"{program} can't be run: {type(error).__name__}"
 
 
-def what_never_passes() -> str | None:
-    """Why it won't start next time either: no Java, too old a one, an option without a meaning. None where that may
-    pass: packages that couldn't be fetched, a port, memory, whatever isn't known."""
+def permanent_java_problem() -> str | None:
+    """The reason why Spark's Java won't start on a retry either: no Java, too old a Java, an invalid option. None for
+    causes that may pass, such as packages that couldn't be fetched, a port, memory, and for unknown ones."""
     if _lacks_java():
-        return f"Java {_OLDEST_JAVA} or newer is needed, as Spark 4 is compiled for it, {java_found()}"
+        return f"Java {_OLDEST_JAVA} or newer is needed, as Spark 4 is compiled for it, {describe_java()}"
     return _bad_option()
 
 
@@ -129,7 +138,7 @@ def _version_line(program: str) -> str | None:
 
 
 def _bad_option() -> str | None:
-    """Asks spark-submit for its version, by the options by which pyspark calls it: it then looks at these alone."""
+    """The invalid option, if any: asks spark-submit for its version with pyspark's options, which only parses them."""
     options = [option for option in shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "")) if option != _SHELL]
     program = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent, "bin", "spark-submit")
     try:
@@ -143,21 +152,21 @@ def _bad_option() -> str | None:
 
 
 def connect(target: str | SparkSession | None) -> SparkSession:
-    """A session with the required settings; on one that is handed in they are set for good.
+    """A session with the required settings; on a session that is passed in they stay set.
 
     `target`: "sc://host:port" for Spark Connect, "local[*]", "spark://…", "yarn" or "k8s://…" for a driver in this
     process, None for the driver that spark-submit has started. Raises `SparkUnavailable`, `SparkRefused`.
     """
     require_versions()
     spark = _session(target) if target is None or isinstance(target, str) else target
-    _announce(spark)
+    _set_connect_mode(spark)
     _require_settings(spark)
     return spark
 
 
 @contextmanager
 def session(target: str | SparkSession) -> Iterator[SparkSession]:
-    """A session as `connect` gives it; one of Spark Connect that was made for this is closed afterwards."""
+    """A session as from `connect`; a Spark Connect session that was made here is closed afterwards."""
     spark = connect(target)
     try:
         yield spark
@@ -167,34 +176,29 @@ def session(target: str | SparkSession) -> Iterator[SparkSession]:
 
 
 def run_in_session(target: str | SparkSession, shared_as: str, work: Callable[[SparkSession], T]) -> T:
-    """What `work` returns, called with a session as `session` gives it.
+    """Call `work` with a session as from `session`, and return its result.
 
-    At Spark Connect that is the warm one that all share who say `shared_as`. If `work` asks for what would change that
-    one, it is called again, with a session of its own.
+    At Spark Connect it is the warm session that is shared under the name `shared_as`. If `work` tries to change the
+    session, it is called again with a session of its own.
     """
     if isinstance(target, str) and target.startswith("sc://") and shared_as not in _touching:
         from lockstep.spark.shared_session import SessionTouched, can_share
 
-        if not can_share(target):
-            return _run_in_own(target, work)
         try:
-            with _shared(target, shared_as) as spark:
-                return work(spark)
+            if can_share(target):
+                with _shared(target, shared_as) as spark:
+                    return work(spark)
         except SessionTouched as touched:
             _log.info("a session of its own for %s, which changes it: %s", shared_as, touched)
             _touching.add(shared_as)
         except _SessionGone as ended:
             _log.info("a session of its own for %s: the shared one is gone: %s", shared_as, ended)
-    return _run_in_own(target, work)
-
-
-def _run_in_own(target: str | SparkSession, work: Callable[[SparkSession], T]) -> T:
     with session(target) as spark:
         return work(spark)
 
 
 class _SessionGone(Exception):
-    """The server has ended the session, and takes no other of its id."""
+    """The server has ended the session, and accepts no other with its id."""
 
 
 @contextmanager
@@ -205,7 +209,14 @@ def _shared(url: str, name: str) -> Iterator[SparkSession]:
     shared = SharedSession(url, name, REQUIRED)
     spark = _open_remote(url, cast(Callable[[], SparkSession], shared.join))
     try:
-        _require_answer(spark)
+        try:
+            require_server(spark.version, pyspark.__version__)
+            _set_connect_mode(spark)
+            _require_settings(spark)
+        except PySparkException as error:
+            if any(sign in str(error) for sign in _ENDED):
+                raise _SessionGone(" ".join(str(error).split())) from error
+            raise
         yield spark
     finally:
         shared.forget(cast(Any, spark))
@@ -213,25 +224,15 @@ def _shared(url: str, name: str) -> Iterator[SparkSession]:
         _leave(spark)
 
 
-def _require_answer(spark: SparkSession) -> None:
-    try:
-        require_server(spark.version, pyspark.__version__)
-        _announce(spark)
-        _require_settings(spark)
-    except PySparkException as error:
-        if any(sign in str(error) for sign in _ENDED):
-            raise _SessionGone(" ".join(str(error).split())) from error
-        raise
-
-
 def forget_parent_client() -> None:
-    """What starts spark-submit may be a client of Spark Connect and hand its mark on: the driver is none itself."""
+    """Remove the mark of a Spark Connect client that a parent process left in the environment of spark-submit's
+    driver."""
     if "SPARK_REMOTE" not in os.environ:
         os.environ.pop(_CONNECT_MODE, None)
 
 
 def is_remote(spark: SparkSession) -> bool:
-    """Whether `spark` is a client of a Spark Connect server."""
+    """True if `spark` is a client of a Spark Connect server."""
     return type(spark).__module__.startswith("pyspark.sql.connect.")
 
 
@@ -242,8 +243,8 @@ def _tag(token: int) -> str:
 
 @contextmanager
 def tag_operations(spark: SparkSession, token: int) -> Iterator[None]:
-    """Tag what this thread asks of Spark, so that `cancel` can find it, and make `spark` its active session: a
-    transform that asks for that one gets its own."""
+    """Tag this thread's operations, so that `cancel` finds them, and make `spark` its active session, for transforms
+    that use that."""
     spark.addTag(_tag(token))
     try:
         with active(spark):
@@ -254,7 +255,7 @@ def tag_operations(spark: SparkSession, token: int) -> Iterator[None]:
 
 @contextmanager
 def releasing_checkpoints(spark: SparkSession) -> Iterator[None]:
-    """Release at the end what `release_later` is given, in this thread."""
+    """Release at the end the checkpoints that this thread passes to `release_later`."""
     checkpoints: list[str] = []
     token = _checkpoints.set(checkpoints)
     try:
@@ -268,8 +269,8 @@ def releasing_checkpoints(spark: SparkSession) -> Iterator[None]:
 def release_later(checkpoint: DataFrame) -> None:
     """Leave a Connect client's checkpoint to `releasing_checkpoints`, where that is open.
 
-    PySpark releases it in a finalizer, and waits there for an answer without a deadline (SPARK-58846): an answer that
-    is lost, and garbage that is collected within another call of gRPC, would hold the process for ever.
+    PySpark releases it in a finalizer, which waits for an answer without a deadline (SPARK-58846): a lost answer, or
+    garbage collection within another gRPC call, would block the process forever.
     """
     checkpoints, relation = _checkpoints.get(), cast(Any, checkpoint)._plan
     if checkpoints is not None:
@@ -278,27 +279,30 @@ def release_later(checkpoint: DataFrame) -> None:
 
 
 def cancel(spark: SparkSession, token: int) -> None:
-    """Ask Spark to end what the execution `token` started. What it wrote till then is never sealed."""
+    """Ask Spark to cancel the operations of the execution `token`. Their output is never sealed."""
     spark.interruptTag(_tag(token))
 
 
 def require_versions() -> None:
-    """Raise `SparkRefused` unless pyspark is of a version that is taken, and no mixture of two."""
+    """Raise `SparkRefused` unless pyspark is of a supported version, and no mixture of two."""
     require_code(Path(pyspark.__file__).parent, pyspark.__version__)
 
 
-def require_ansi(spark: SparkSession, who: str) -> None:
-    """Raise `SparkRefused` for a session in which a value that a type can't hold becomes another one, or null."""
+def require_ansi(spark: SparkSession, subject: str) -> None:
+    """Raise `SparkRefused` without ANSI mode, in which a value that a type can't hold becomes another value, or
+    null."""
     if spark.conf.get("spark.sql.ansi.enabled") != "true":
         raise SparkRefused(
-            f"{who}: spark.sql.ansi.enabled is off: a value that its type can't hold would be wrong, not an error; "
+            f"{subject}: spark.sql.ansi.enabled is off: a value that its type can't hold would be wrong, not an error; "
             "leave that setting as it is by default, on"
         )
 
 
 def _session(target: str | None) -> SparkSession:
     if target is not None and target.startswith("sc://"):
-        return _remote(target)
+        spark = _open_remote(target, SparkSession.builder.remote(target).create)
+        require_server(spark.version, pyspark.__version__)
+        return spark
     if os.environ.get(_CONNECT_MODE) or os.environ.get("SPARK_REMOTE"):
         raise SparkRefused(
             f"Spark {target or 'of spark-submit'}: this process is a Spark Connect client already; start the driver in "
@@ -312,18 +316,12 @@ def _session(target: str | None) -> SparkSession:
     except PySparkException as error:
         if "JAVA_GATEWAY_EXITED" not in str(error):
             raise
-        if (never := what_never_passes()) is not None:
+        if (never := permanent_java_problem()) is not None:
             raise SparkRefused(f"Spark's Java didn't start; {never}") from error
         raise SparkUnavailable(
-            f"Spark's Java didn't start, {java_found()}; what it printed tells why: packages that can't be "
+            f"Spark's Java didn't start, {describe_java()}; see what it printed: packages that can't be "
             "fetched now, a port, memory"
         ) from error
-
-
-def _remote(url: str) -> SparkSession:
-    spark = _open_remote(url, SparkSession.builder.remote(url).create)
-    require_server(spark.version, pyspark.__version__)
-    return spark
 
 
 def _open_remote(url: str, create: Callable[[], SparkSession]) -> SparkSession:
@@ -334,7 +332,7 @@ def _open_remote(url: str, create: Callable[[], SparkSession]) -> SparkSession:
         raise SparkUnavailable(f"no Spark Connect server answers at {host}:{port}: {error}") from error
     spark = create()
     _closers[id(spark)] = close = partial(_close, spark, url)
-    atexit.register(close)  # one that is collected while the interpreter ends hangs in gRPC
+    atexit.register(close)  # a session that is collected while the interpreter ends hangs in gRPC
     return spark
 
 
@@ -345,12 +343,12 @@ def _leave(spark: SparkSession) -> None:
 
 
 def _call(url: str) -> None:
-    """Raise `OSError` if nobody listens at `url`: pyspark's own tries go on for minutes. Raises `NotConfigured`."""
+    """Raise `OSError` if no server listens at `url`: pyspark itself retries for minutes. Raises `NotConfigured`."""
     socket.create_connection(listens_at(url), CONNECT_SECONDS).close()
 
 
 def _close(spark: SparkSession, url: str) -> None:
-    """Let the server forget the session and what it keeps for it, if there still is a server."""
+    """Close the session at the server with what it stores, if the server still answers."""
     try:
         _call(url)
     except OSError:
@@ -389,19 +387,19 @@ def _require_settings(spark: SparkSession) -> None:
         raise SparkRefused(f"this Spark refuses a setting that rows depend on, allow it there: {error}") from error
 
 
-def require_unchanged(spark: SparkSession, who: str) -> None:
-    """Raise `SparkRefused` if a setting that values depend on isn't what it was set to any more."""
+def require_unchanged(spark: SparkSession, subject: str) -> None:
+    """Raise `SparkRefused` if a setting that values depend on was changed."""
     now = spark.conf.getAll if is_remote(spark) else {name: spark.conf.get(name) for name in _MEANING}
     if changed := [
         f"{name}={now.get(name)} (not {value})" for name, value in _MEANING.items() if now.get(name) != value
     ]:
         raise SparkRefused(
-            f"{who} has set {', '.join(changed)}: dates, times and files would mean something else; leave that away"
+            f"{subject} has set {', '.join(changed)}: dates, times and files would mean something else; leave that away"
         )
 
 
-def _announce(spark: SparkSession) -> None:
-    """`pyspark.sql.functions` makes columns for one kind of session; this variable tells it which."""
+def _set_connect_mode(spark: SparkSession) -> None:
+    """Set the variable by which `pyspark.sql.functions` chooses the kind of session that its columns are for."""
     if is_remote(spark):
         os.environ[_CONNECT_MODE] = "1"
     else:

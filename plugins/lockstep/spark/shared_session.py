@@ -1,10 +1,10 @@
 """One warm session of a Spark Connect server for all epochs of a pipeline, which none of them can change.
 
-Spark compiles generated code anew for each session; in one that is used again it is there already. Sharing is safe
-because nothing of an epoch stays: whatever would change the session (a setting, a temporary view, a function, an
-artifact) is refused before it is sent, and the work is done again in a session of its own. So any number of executions
-may use it at once, from any number of machines, and a dead or frozen one leaves nothing that others could meet: its
-operations carry its own tag, and what it keeps on the server stands there under ids of its own.
+Spark compiles generated code again for each session; a reused session has it already. Sharing is safe because no epoch
+changes the session: a request that would (a setting, a temporary view, a function, an artifact) is refused before it is
+sent, and the work is done again in a session of its own. So any number of executions may use it at once, from any
+number of machines, and a dead or frozen execution doesn't affect others: its operations have its own tag, and what it
+stores on the server has ids of its own.
 """
 
 from __future__ import annotations
@@ -25,44 +25,47 @@ from lockstep.distribution import __version__
 from lockstep.spark._pyspark import await_releases, release_checkpoints, requests_of
 from lockstep.spark.address import reading_address
 
-#: Seconds for which one is used; by which clock doesn't matter. A server forgets one that nobody used for an hour.
+#: Seconds for which a session is used, by any clock. A server drops a session that is idle for an hour.
 LIFETIME = 1800
-#: Bytes of local frames that one execution may leave there as long as the session stands.
+#: Bytes of local frames that one execution may leave in the session.
 UPLOADED = 16_000_000
-_SECONDS = 10.0  #: for what begins to be sent when a session is left; what waits for its answer then is cancelled
+_SECONDS = (
+    10.0  #: for requests that are being sent when a session is left; requests without an answer are then cancelled
+)
 _NAMESPACE = uuid.UUID("9a1c5f0e-5d0b-4c57-9f0a-1c0d6f5b7e21")
 _SESSION_ID = "session_id"
 _FORGET = "remove_cached_remote_relation_command"
-#: Commands that leave nothing in the session, or only what has an id of its own.
+#: Commands that leave nothing in the session, or only objects with ids of their own.
 _COMMANDS = frozenset({"write_operation", "write_operation_v2", "checkpoint_command", _FORGET})
-#: A query. All else that SQL can say may be a setting, a view, a variable, a cache.
+#: A query. Other SQL statements may be a setting, a view, a variable, a cache.
 _QUERY = re.compile(r"\s*(select|with|from|values|table)\b", re.IGNORECASE)
 _READING = frozenset({"get", "get_with_default", "get_option", "get_all", "is_modifiable"})
-#: What is hidden when plans are shown changes no row; every epoch with a login of Kafka's hides the same.
+#: Redaction of displayed plans changes no rows; every epoch with a Kafka login sets the same.
 _HIDING = "spark.sql.redaction.string.regex"
-#: These go on what was there before, and are sent by threads of pyspark's own.
+#: These refer to earlier requests, and are sent by pyspark's own threads.
 _ALWAYS = requests_of(
     pb2, "ReattachExecuteRequest", "ReleaseExecuteRequest", "FetchErrorDetailsRequest", "GetStatusRequest"
 )
 
 
 class SessionTouched(BaseException):
-    """Work in a shared session asked for what would change it. Not an `Exception`: no transform is to catch it."""
+    """Work in a shared session tried to change it. Not an `Exception`, so that a transform doesn't catch it."""
 
 
 def can_share(url: str) -> bool:
-    """Whether the session is ours to choose: the user's own, named in `url`, is left alone. Raises `NotConfigured`."""
+    """False if `url` names a session of the user's, which isn't shared. Raises `NotConfigured`."""
     with reading_address():
         return DefaultChannelBuilder(url).session_id is None
 
 
 def session_id(name: str) -> str:
-    """The id by which everybody finds the session of `name` now; the next half hour has another one."""
+    """The id of the session of `name` in all processes; it changes every half hour."""
     return str(uuid.uuid5(_NAMESPACE, "\n".join((name, __version__, str(int(time.time()) // LIFETIME)))))
 
 
 class SharedSession:
-    """This process's way into the session of `name`. `permitted`: settings that everybody sets to the same."""
+    """This process's client of the session of `name`. `permitted`: settings that all processes set to the same
+    values."""
 
     def __init__(self, url: str, name: str, permitted: Mapping[str, str]) -> None:
         self._guard = _Guard(permitted)
@@ -71,19 +74,19 @@ class SharedSession:
         self._builder.add_interceptor(self._guard)
 
     def join(self) -> SparkSession:
-        """The session, made if nobody has yet. Closing it is leaving it."""
+        """Open the session, which is created if it doesn't exist. Closing it only leaves it."""
         spark: SparkSession = SparkSession.builder.channelBuilder(self._builder).create()
         spark.release_session_on_close = False
         return spark
 
     def leave(self, spark: SparkSession) -> None:
-        """To be called before the session is closed, also while other threads still ask something of it."""
+        """Call it before the session is closed, even while other threads still send requests."""
         await_releases(spark.client, _SECONDS)
         self._guard.leave()
 
     def forget(self, spark: SparkSession) -> None:
-        """Let the server forget what this process still keeps there: it would stay as long as the session."""
-        release_checkpoints(spark.client, self._guard.kept(), _SECONDS)
+        """Release this process's checkpoints at the server, which would stay as long as the session."""
+        release_checkpoints(spark.client, self._guard.checkpoints(), _SECONDS)
 
 
 class _Guard(  # grpc has no types
@@ -91,24 +94,25 @@ class _Guard(  # grpc has no types
     grpc.UnaryStreamClientInterceptor,  # type: ignore[misc]
     grpc.StreamUnaryClientInterceptor,  # type: ignore[misc]
 ):
-    """Lets no request pass that changes the session, and after the first one nothing at all: who caught it goes on."""
+    """Refuses requests that change the session, and after the first such request all requests: its error may be
+    caught."""
 
     def __init__(self, permitted: Mapping[str, str]) -> None:
         self._permitted = permitted
         self._touched: str | None = None
-        self._kept: set[str] = set()
+        self._checkpoints: set[str] = set()
         self._uploaded = 0
         self._lock = threading.Condition()
         self._sending = 0
         self._left = False
 
-    def kept(self) -> set[str]:
-        """Ids of what was checkpointed and not forgotten."""
+    def checkpoints(self) -> set[str]:
+        """Ids of checkpoints that weren't released."""
         with self._lock:
-            return set(self._kept)
+            return set(self._checkpoints)
 
     def leave(self) -> None:
-        """Send nothing from now on: gRPC crashes the process where a call begins on a channel that was closed."""
+        """Send nothing from now on: gRPC crashes the process if a call begins on a closed channel."""
         with self._lock:
             self._left = True
             self._lock.wait_for(lambda: self._sending == 0, _SECONDS)
@@ -153,18 +157,18 @@ class _Guard(  # grpc has no types
         ):
             return False
         with self._lock:
-            self._kept.discard(getattr(request.plan.command, _FORGET).relation.relation_id)
+            self._checkpoints.discard(getattr(request.plan.command, _FORGET).relation.relation_id)
         return True
 
     def _noting(self, responses: Any) -> Iterator[Any]:
         for response in responses:
             if isinstance(response, pb2.ExecutePlanResponse) and response.HasField("checkpoint_command_result"):
                 with self._lock:
-                    self._kept.add(response.checkpoint_command_result.relation.relation_id)
+                    self._checkpoints.add(response.checkpoint_command_result.relation.relation_id)
             yield response
 
     def _change(self, request: Any) -> str:
-        """What the request would change, in a few words; "" if nothing."""
+        """The change that the request would make, in a few words; "" if none."""
         if isinstance(request, pb2.ExecutePlanRequest):
             return _change_of_plan(request.plan)
         if isinstance(request, pb2.AnalyzePlanRequest):
@@ -177,7 +181,7 @@ class _Guard(  # grpc has no types
         return self._change_of_artifacts(request) if isinstance(request, list) else type(request).__name__
 
     def _change_of_artifacts(self, uploads: Sequence[Any]) -> str:
-        """Rows of a local frame are found by their hash, so that they can only be these rows; nothing else is."""
+        """The change by uploads; none for local frames, identified by the hash of their rows."""
         self._uploaded += sum(upload.ByteSize() for upload in uploads)
         if self._uploaded > UPLOADED:
             return "rows of local frames, too many to keep"
@@ -190,12 +194,13 @@ class _Guard(  # grpc has no types
         if kind in _READING:
             return ""
         if kind == "set":
-            changed = [pair.key for pair in operation.set.pairs if not self._is_permitted(pair.key, pair.value)]
+            changed = [
+                pair.key
+                for pair in operation.set.pairs
+                if self._permitted.get(pair.key) != pair.value and not (pair.key == _HIDING and '"kafka' in pair.value)
+            ]
             return f"settings {', '.join(changed)}" if changed else ""
         return f"settings: {kind}"
-
-    def _is_permitted(self, name: str, value: str) -> bool:
-        return self._permitted.get(name) == value or (name == _HIDING and '"kafka' in value)
 
 
 def _change_of_plan(plan: pb2.Plan) -> str:

@@ -11,7 +11,7 @@ import hashlib
 import logging
 import re
 from functools import cache
-from importlib.metadata import Distribution, PackagePath
+from importlib.metadata import Distribution
 from pathlib import Path
 
 from lockstep.errors import SparkRefused
@@ -31,34 +31,34 @@ def line_of(version: str) -> Line:
     return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
-def shown(line: Line) -> str:
+def line_text(line: Line) -> str:
     return f"{line[0]}.{line[1]}"
 
 
-def is_taken(version: str) -> bool:
+def is_supported(version: str) -> bool:
     """True if the version is supported, possibly with a warning."""
     return OLDEST <= line_of(version) < (OLDEST[0] + 1, 0)
 
 
-def require_taken(version: str, what: str) -> list[str]:
+def require_supported(version: str, what: str) -> list[str]:
     """Return warnings about the version of `what`. Raises `SparkRefused` for an unsupported one."""
-    if not is_taken(version):
+    if not is_supported(version):
         older = line_of(version) < OLDEST
         why = _OLDER if older else "another major version may change what Lockstep depends on"
         raise SparkRefused(
-            f"{what} is Spark {version}: {shown(OLDEST)} or newer is needed, and of {OLDEST[0]}.x; {why}"
+            f"{what} is Spark {version}: {line_text(OLDEST)} or newer is needed, and of {OLDEST[0]}.x; {why}"
         )
     if line_of(version) > NEWEST:
-        return [f"{what} is Spark {version}; the newest that Lockstep's tests ran with is {shown(NEWEST)}"]
+        return [f"{what} is Spark {version}; the newest that Lockstep's tests ran with is {line_text(NEWEST)}"]
     return []
 
 
 def require_server(server: str, client: str) -> None:
     """Raise `SparkRefused` for a Spark Connect server that isn't supported, or is of an older line than its client:
     with a server of 4.1 a client of 4.2 can't even make a DataFrame from its own rows."""
-    remarks = require_taken(server, "the Spark Connect server")
+    remarks = require_supported(server, "the Spark Connect server")
     if line_of(server) < line_of(client):
-        line = shown(line_of(server))
+        line = line_text(line_of(server))
         raise SparkRefused(
             f"the Spark Connect server is {server}, older than its client, {client}: Spark promises only that older "
             f"clients work with newer servers; take the server's line: pip install 'pyspark-client=={line}.*', or "
@@ -80,7 +80,7 @@ def examine(folder: Path, version: str) -> list[str]:
     patch releases is a warning, unless all files are of the package that was installed last.
     Raises `SparkRefused` for an unsupported version, and for a mixture of two lines.
     """
-    remarks = require_taken(version, "pyspark")
+    remarks = require_supported(version, "pyspark")
     packages = {
         name: package for name in PACKAGES for package in Distribution.discover(name=name, path=[str(folder.parent)])
     }
@@ -102,17 +102,15 @@ def examine(folder: Path, version: str) -> list[str]:
 
 def _is_whole(package: Distribution) -> bool:
     """True if every module of the package is as it was installed."""
-    modules = [file for file in package.files or () if file.suffix == ".py" and file.hash]
-    return bool(modules) and all(map(_is_as_installed, modules))
-
-
-def _is_as_installed(file: PackagePath) -> bool:
-    assert file.hash is not None
-    try:
-        digest = hashlib.new(file.hash.mode, file.read_binary()).digest()
-    except OSError:
-        return False
-    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == file.hash.value
+    modules = [(file, file.hash) for file in package.files or () if file.suffix == ".py" and file.hash]
+    for file, expected in modules:
+        try:
+            digest = hashlib.new(expected.mode, file.read_binary()).digest()
+        except OSError:
+            return False
+        if base64.urlsafe_b64encode(digest).rstrip(b"=").decode() != expected.value:
+            return False
+    return bool(modules)
 
 
 def _warn(remarks: list[str]) -> None:
