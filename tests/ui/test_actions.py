@@ -144,7 +144,7 @@ def test_a_form_of_another_attempt_or_of_what_is_decided_does_nothing(browser: B
     again = ledger.take_over(FLIGHTS, 1, RUN)
     for path, seal in seals.items():
         refused = opened.post(path, data={"reason": "the disk was full", "seal": seal})
-        assert refused.status_code == 403 and "it has moved" in refused.text
+        assert refused.status_code == 403 and "its state has changed" in refused.text
     assert ledger.epoch(FLIGHTS, 1) == again
     seals = {path: seal_in(opened.get(path).text) for path in (ABORT, VOID)}
     committed(ledger, again)
@@ -215,7 +215,7 @@ def led_to_a_run(browser: Browser, done: Any, user: str = "operator") -> str:
 
 
 def require_told_once(told: str) -> None:
-    for shown in ("asked for by</dt><dd>operator", "&lt;b&gt;once&lt;/b&gt;", f'href="/lockstep/pipelines/{FLIGHTS}"'):
+    for shown in ("requested by</dt><dd>operator", "&lt;b&gt;once&lt;/b&gt;", f'href="/lockstep/pipelines/{FLIGHTS}"'):
         assert shown in told, shown
 
 
@@ -233,7 +233,7 @@ def test_one_wish_is_one_run_whoever_asks_and_however_often(
     assert {(one.status_code, one.headers["location"]) for one in answers} == {(303, answers[0].headers["location"])}
     [run] = triggered
     shown = another.get(path).text
-    assert "operator has asked for this already" in shown and run["run_id"] in shown
+    assert "operator has requested this already" in shown and run["run_id"] in shown
     end(run["run_id"])
     late = opened.post(path, data=form)
     assert late.headers["location"] == answers[0].headers["location"], "a form stays that wish"
@@ -308,7 +308,7 @@ def test_of_two_words_on_what_was_seen_the_first_is_kept_and_the_other_is_asked_
     assert say("colleague", "applied").headers["location"] == first.headers["location"]
     for user in forms:
         refused = say(user, "not-applied")
-        assert refused.status_code == 403 and "it has moved" in refused.text
+        assert refused.status_code == 403 and "its state has changed" in refused.text
     assert len(triggered) == 1
     word = ledger.last_word(epoch, "delays")
     assert word is not None and word.reason == "asked to resolve it as applied: I, operator, looked"
@@ -337,7 +337,7 @@ def test_an_interval_is_restated_by_a_run_of_its_own_dag_in_the_users_name(
     assert "Not now: it is planned" in browser("operator").get(RESTATE).text and RESTATE not in answered(browser)
     cleaned(ledger, planned(ledger, 2))
     path = RESTATE.replace("/epochs/1/", "/epochs/2/")
-    assert "that needs the right to trigger its DAG" in browser("operator").get(path).text
+    assert "it needs the right to trigger its DAG" in browser("operator").get(path).text
     monkeypatch.setitem(GRANTS, "operator", {"flights": {"GET", "PUT", "POST"}})
     shown = browser("operator").get(path).text
     assert "takes the place of epoch 2 in every sink" in shown and triggered == []
@@ -367,7 +367,7 @@ def test_a_range_is_restated_by_a_run_for_each_epoch_and_the_plan_of_all_is_told
         cleaned(ledger, planned(ledger, number, RunKey("flights", f"run {number}")))
     planned(ledger, 3, RunKey("flights", "run 3"))
     assert f'href="{RANGE}"' in browser("operator").get(RANGE.removesuffix("/restate")).text
-    assert "Show what it would do" in browser("operator").get(RANGE).text
+    assert "Show the effects" in browser("operator").get(RANGE).text
     path = between("2013-01-01T00:00", "2013-01-04T00:00")
     shown = browser("operator").get(path).text
     for told in ("2013-01-01", "flights 7", "stays</span>: it is planned", "Restate 2 epochs"):
@@ -379,7 +379,7 @@ def test_a_range_is_restated_by_a_run_for_each_epoch_and_the_plan_of_all_is_told
     assert [one["conf"]["lockstep_replaces"] for one in triggered] == [1, 2]
     assert {one["conf"]["lockstep_restate"] for one in triggered} == {"the carrier corrected it"}
     told = browser("operator").get(answers[0].headers["location"]).text
-    assert all(one["run_id"] in told for one in triggered) and told.count("asked for by operator") == 2
+    assert all(one["run_id"] in told for one in triggered) and told.count("requested by operator") == 2
     alone = answer(browser, RESTATE, reason="that day alone")
     assert f"run_id={triggered[0]['run_id']}" in alone.headers["location"] and len(triggered) == 2
 
@@ -396,7 +396,7 @@ def test_a_form_for_a_range_is_good_for_the_epochs_alone_that_it_showed(
     assert browser("operator").post(path, data=form, headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
     shown_otherwise(ledger, old, 9)
     refused = browser("operator").post(path, data=form)
-    assert refused.status_code == 403 and "it has moved" in refused.text
+    assert refused.status_code == 403 and "its state has changed" in refused.text
     assert triggered == []
 
 
@@ -405,7 +405,7 @@ def test_a_dag_of_several_pipelines_is_told_whose_rows_are_restated(
 ) -> None:
     cleaned(ledger, planned(ledger, 1, RUN.part(FLIGHTS)))
     monkeypatch.setitem(GRANTS, "operator", {"flights": {"GET", "PUT", "POST"}})
-    assert "The other tasks of that DAG run for the interval, too." in browser("operator").get(RESTATE).text
+    assert "The DAG's other tasks also run for the interval." in browser("operator").get(RESTATE).text
     led_to_a_run(browser, answer(browser, RESTATE, reason="a late file"))
     [run] = triggered
     assert run["conf"]["lockstep_restate"] == {FLIGHTS: "a late file"}
@@ -467,7 +467,7 @@ def test_a_form_to_restate_or_to_go_back_is_good_for_the_generation_alone_that_w
     shown_otherwise(ledger, new, 11)
     for path, seal in seals.items():
         refused = browser("operator").post(path, data={"reason": "it was right before", "seal": seal})
-        assert refused.status_code == 403 and "it has moved" in refused.text
+        assert refused.status_code == 403 and "its state has changed" in refused.text
     assert triggered == []
 
 
@@ -479,7 +479,7 @@ def test_an_undecided_epoch_is_frozen_anew_by_a_run_of_its_own_dag_in_the_users_
     for effect in (
         "the files of 2013-01-01 that are there then",
         "votes of delays, warehouse are void",
-        "WAL is thrown away",
+        "WAL is discarded",
     ):
         assert effect in shown, effect
     assert 'href="/dags/flights/runs/' in led_to_a_run(browser, answer(browser, REPLAN, reason="a sink came"))
