@@ -477,7 +477,7 @@ def test_an_undecided_epoch_is_frozen_anew_by_a_run_of_its_own_dag_in_the_users_
     before = voted(ledger, planned(ledger))
     shown = browser("operator").get(REPLAN).text
     for effect in (
-        "the files of 2013-01-01 that are there then",
+        "the current files of 2013-01-01",
         "votes of delays, warehouse are void",
         "WAL is discarded",
     ):
@@ -515,7 +515,7 @@ def test_what_shows_earlier_rows_again_is_replanned_by_a_run_that_asks_for_these
     found = require_epoch(report, FLIGHTS, new.id)
     found = replace(found, epoch=replace(found.epoch, generation=replace(new.generation, restores=1)))
     told = " ".join(DAG_ACTIONS["replan"].effects(found, report))
-    assert "the same rows, those of epoch 1" in told and "the files of" not in told
+    assert "the same rows, those of epoch 1" in told and "the current files of" not in told
     conf = DAG_ACTIONS["replan"].conf(found, report, "a sink came")
     assert (conf["lockstep_restore"], conf["lockstep_restate"]) == (1, "it was right before")
 
