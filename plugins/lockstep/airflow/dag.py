@@ -175,9 +175,9 @@ _COMPACTION_DOC = "Compacts the tables that are made of epochs' files, of every 
 def recovery_dag(dag_id: str = "lockstep_recovery", *, schedule: str = "*/5 * * * *", **dag_args: Any) -> DAG:
     """The DAG that recovers every pipeline in the ledger, each in a task of its own. `dag_args` are Airflow's.
 
-    `recover` fails with the problems that remain, `nothing_stuck` with epochs that need a person. `tell` emits the
-    asset events that publishing tasks didn't get to emit, and `all_told` fails with those that couldn't be emitted.
-    There are no retries: the next run is one. While one `recover` takes long, later runs recover the other pipelines.
+    `recover` fails with the problems that remain, `stuck_epochs` with epochs that need a person. `emit_asset_events`
+    emits the events that publishing tasks didn't get to emit, and `fail_on_unemitted` fails with those that couldn't be
+    emitted. There are no retries: the next run is one. While one `recover` takes long, later runs recover the others.
     Raises `InvalidPipeline` inside another DAG.
     """
     require_no_dag_around("recovery_dag")
@@ -200,7 +200,7 @@ def recovery_dag(dag_id: str = "lockstep_recovery", *, schedule: str = "*/5 * * 
             map_index_template="{{ task.pipeline }}",
         ).expand(pipeline=pipelines.output)
         emitted = EmitAssetEventsOperator(
-            task_id="tell",
+            task_id="emit_asset_events",
             doc_md="Emits the asset events of published epochs that no publishing task emitted: after a recovery, a "
             "worker's death, or a pack of which one epoch was given up.",
             trigger_rule=TriggerRule.ALL_DONE,
@@ -208,12 +208,12 @@ def recovery_dag(dag_id: str = "lockstep_recovery", *, schedule: str = "*/5 * * 
         )
         recovered >> emitted
         FailOnUnemittedEvents.partial(
-            task_id="all_told",
-            doc_md="Fails with the events that `tell` couldn't emit: `tell` itself has to succeed, or Airflow writes "
-            "none of its events. Skipped if there are none.",
+            task_id="fail_on_unemitted",
+            doc_md="Fails with the events that `emit_asset_events` couldn't emit, as that task itself has to succeed, or "
+            "Airflow writes none of its events. Skipped if there are none.",
         ).expand(unemitted=emitted.output)
         recovered >> StuckEpochsCheck(
-            task_id="nothing_stuck",
+            task_id="stuck_epochs",
             doc_md="Fails while `lockstep status` reports anything stuck, with one sentence and one command a "
             "pipeline.",
             trigger_rule=TriggerRule.ALL_DONE,
