@@ -124,7 +124,7 @@ def test_recovery_of_a_pipeline_that_there_is_not_is_refused_and_of_none_is_of_e
     ledger.ensure_pipeline("clicks", KeyedBy.CURSOR)
     assert names() == names(pipeline="") == names(pipeline=None) == ["clicks", FLIGHTS]
     for wrong in ("fligths", 0, [FLIGHTS]):
-        for word in ({}, {"resolve_epoch": 1, "resolve_sink": "delays", "resolve_word": 1}):
+        for word in ({}, {"resolve_epoch": 1, "resolve_sink": "delays", "resolve_entry": 1}):
             with pytest.raises(UnknownEpoch, match=r"the ledger has no pipeline .* to recover: `lockstep status`"):
                 names(pipeline=wrong, **word)
 
@@ -159,7 +159,7 @@ def test_a_run_that_points_to_a_persons_word_has_it_carried_out_before_it_recove
 ) -> None:
     from lockstep.airflow import operators
 
-    word: dict[str, Any] = {"pipeline": FLIGHTS, "resolve_epoch": 7, "resolve_sink": "delays", "resolve_word": 40}
+    word: dict[str, Any] = {"pipeline": FLIGHTS, "resolve_epoch": 7, "resolve_sink": "delays", "resolve_entry": 40}
     recover(pipeline=FLIGHTS)
     recover(**word)
     assert done == [None, (7, "delays", 40), None]
@@ -171,7 +171,7 @@ def test_a_run_that_points_to_a_persons_word_has_it_carried_out_before_it_recove
     recover(**word)
     assert done[3:] == [None], "a retry goes on with the rest"
     wrongs: list[tuple[str, Any]] = [("resolve_epoch", wrong) for wrong in ("7", True, 10**30)]
-    wrongs += [("resolve_word", 1 << 63), ("resolve_word", None), ("resolve_sink", None), ("pipeline", None)]
+    wrongs += [("resolve_entry", 1 << 63), ("resolve_entry", None), ("resolve_sink", None), ("pipeline", None)]
     for name, wrong in wrongs:
         with pytest.raises(IllegalTransition, match="to resolve say pipeline"):
             recover(**{**word, name: wrong})

@@ -312,7 +312,7 @@ def test_of_two_words_on_what_was_seen_the_first_is_kept_and_the_other_is_asked_
     assert len(triggered) == 1
     word = ledger.last_word(epoch, "delays")
     assert word is not None and word.reason == "asked to resolve it as applied: I, operator, looked"
-    assert triggered[0]["conf"]["resolve_word"] == word.id
+    assert triggered[0]["conf"]["resolve_entry"] == word.id
 
 
 def test_recovery_is_a_run_of_its_dag_for_the_pipeline_in_the_users_name(
@@ -576,7 +576,7 @@ def test_a_persons_word_goes_into_the_history_and_a_run_of_the_recovery_dag_take
     assert (run["dag_id"], run["triggering_user_name"]) == ("lockstep_recovery", "operator")
     word = ledger.last_word(epoch, "delays")
     assert word is not None
-    where = {"pipeline": FLIGHTS, "resolve_epoch": 1, "resolve_sink": "delays", "resolve_word": word.id}
+    where = {"pipeline": FLIGHTS, "resolve_epoch": 1, "resolve_sink": "delays", "resolve_entry": word.id}
     assert run["conf"] == where, "and not what to say"
     assert (word.role, word.actor) == (Role.OPERATOR, "airflow-ui:operator")
     assert word.reason == "asked to resolve it as applied: the disk was full"

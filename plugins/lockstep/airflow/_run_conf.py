@@ -32,7 +32,7 @@ INPUT, RESTATE_EPOCH, REPLACES = "lockstep_input", "lockstep_epoch", "lockstep_r
 _KEYS = frozenset({RESTATE, REQUEST, RESTORE, INPUT, RESTATE_EPOCH, REPLACES, REPLAN, REPLAN_EPOCH})
 #: keys of the recovery DAG
 PIPELINE, RECOVERY_GRACE = "pipeline", "recovery_grace_minutes"
-RESOLVE_EPOCH, RESOLVE_SINK, RESOLVE_ENTRY = "resolve_epoch", "resolve_sink", "resolve_word"
+RESOLVE_EPOCH, RESOLVE_SINK, RESOLVE_ENTRY = "resolve_epoch", "resolve_sink", "resolve_entry"
 
 MAX_MINUTES = 60 * 24 * 365
 _UNATTENDED = frozenset({"scheduled", "backfill"})  #: types of runs that are not triggered through a form
