@@ -209,7 +209,7 @@ def recovery_dag(dag_id: str = "lockstep_recovery", *, schedule: str = "*/5 * * 
         recovered >> emitted
         FailOnUnemittedEvents.partial(
             task_id="fail_on_unemitted",
-            doc_md="Fails with the events that `emit_asset_events` couldn't emit, as that task itself has to succeed, or "
+            doc_md="Fails with the events that `emit_asset_events` couldn't emit: that task itself must succeed, or "
             "Airflow writes none of its events. Skipped if there are none.",
         ).expand(unemitted=emitted.output)
         recovered >> StuckEpochsCheck(
