@@ -304,10 +304,10 @@ class ConnectLauncher:
     def __call__(self, request_uri: str) -> None:
         from lockstep.compute.stage import launch_request
 
-        launch_request(request_uri, _url(self._conn_id), self._pipeline, AirflowConnections(), self._note)
+        def note(session: Any, token: int) -> None:
+            self._running = session, token
 
-    def _note(self, session: Any, token: int) -> None:
-        self._running = session, token
+        launch_request(request_uri, _url(self._conn_id), self._pipeline, AirflowConnections(), note)
 
     def cancel(self) -> None:
         from lockstep.spark.session import cancel
@@ -347,13 +347,15 @@ class SubmitLauncher:
         """Run spark-submit until it ends, and return its hook. With `tracking` arguments it ends once the job is
         submitted. `settings`: of Spark, unless the user sets them."""
         with tempfile.TemporaryDirectory(prefix="lockstep-") as folder:
-            hook = self._make_submit_hook(request_uri, Path(folder), settings, tracking)
-            hook.environment = self._environment(read_request(request_uri).sources)
-            self._hook = hook
+            code = [str(ship(_packages(self.reference), Path(folder))), self._arguments.get("py_files", "")]
+            job_arguments = {"py_files": ",".join(filter(None, code)), "application_args": ["--request", request_uri]}
+            self._hook = self.make_hook(settings, **job_arguments, **tracking)
+            self._hook.environment = self._environment(read_request(request_uri).sources)
             try:
-                self._hook.submit(str(self._application))
+                self._hook.submit(str(self._arguments.get("application") or file_of(APPLICATION)))
             except AirflowException as error:
-                self._raise_written_error(request_uri)
+                with suppress(FileNotFoundError):  # what the application wrote before it died
+                    raise read_error(request_uri) from error
                 _log.error("%s", error)  # with the driver's last lines
                 reason = (
                     re.sub(r"(?s)^Cannot execute: .*?\. (?=Error code is: )", "", str(error)).strip().split("\n")[0]
@@ -364,14 +366,6 @@ class SubmitLauncher:
     def cancel(self) -> None:
         if self._hook is not None:
             self._hook.on_kill()
-
-    def _make_submit_hook(
-        self, request_uri: str, folder: Path, settings: Mapping[str, str], tracking: Mapping[str, Any]
-    ) -> Any:
-        self._application = self._arguments.get("application") or file_of(APPLICATION)
-        code = [str(ship(_packages(self.reference), folder)), self._arguments.get("py_files", "")]
-        job_arguments = {"py_files": ",".join(filter(None, code)), "application_args": ["--request", request_uri]}
-        return self.make_hook(settings, **job_arguments, **tracking)
 
     def make_hook(self, settings: Mapping[str, str] = MappingProxyType({}), **arguments: Any) -> Any:
         """Airflow's hook for the Connection, with the user's arguments overridden by these."""
@@ -402,11 +396,6 @@ class SubmitLauncher:
         if self.is_local or self.master.startswith("spark://"):
             environment.setdefault("PYSPARK_PYTHON", sys.executable)
         return environment
-
-    def _raise_written_error(self, request_uri: str) -> None:
-        """Raise the error that the application wrote before it died, if any."""
-        with suppress(FileNotFoundError):
-            raise read_error(request_uri)
 
 
 class DriverLog:

@@ -52,8 +52,8 @@ def read_conf(context: Context) -> Mapping[str, Any]:
 
 
 def _read_conf_without_defaults(context: Context) -> Mapping[str, Any]:
-    """Like `read_conf`, but for scheduled runs and backfills only the conf: a param of the DAG that happens to have the
-    name of one of Lockstep's keys must not give every run the same interval."""
+    """The conf as in `read_conf`, but for scheduled runs and backfills without params: a param of the DAG that
+    happens to have the name of one of Lockstep's keys must not give every run the same interval."""
     run = context.get("dag_run")
     if run is not None and getattr(run, "run_type", None) in _UNATTENDED:
         return run.conf or {}
@@ -292,7 +292,8 @@ def restate_conf(reason: str, pipeline: str | None) -> dict[str, Json]:
 
 
 def read_recovery_grace(context: Context) -> timedelta | None:
-    """How long to leave undecided attempts alone; None: as long as the pipeline says. Raises `IllegalTransition`."""
+    """The time for which undecided attempts are left alone; None: as long as the pipeline says. Raises
+    `IllegalTransition`."""
     minutes = read_conf(context).get(RECOVERY_GRACE)
     if minutes is None:
         return None

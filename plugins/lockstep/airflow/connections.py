@@ -238,7 +238,12 @@ def dsn_of(conn: Connection) -> str:
         "password": conn.password,
         **{name: value for name, value in conn.extra_dejson.items() if name in _LIBPQ_EXTRAS},
     }
-    return " ".join(f"{name}={_quoted(str(value))}" for name, value in parts.items() if value not in (None, ""))
+    escaped = {
+        name: str(value).replace("\\", "\\\\").replace("'", "\\'")
+        for name, value in parts.items()
+        if value not in (None, "")
+    }
+    return " ".join(f"{name}='{value}'" for name, value in escaped.items())
 
 
 def staging_uri() -> str:
@@ -282,9 +287,3 @@ def _url_of(conn: Connection) -> str:
     place = f"[{place}]" if place.count(":") > 1 and not place.startswith("[") else place
     port = f":{conn.port}" if conn.port else ""
     return f"{scheme}://{'' if login == ':@' else login}{place}{port}/{path}"
-
-
-def _quoted(value: str) -> str:
-    """A value of a libpq connection string, escaped by backslashes."""
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"

@@ -84,9 +84,17 @@ def epoch_dag(
     `map_shards` without a sink of several shards, for `task_args` that Lockstep sets itself, and inside another DAG.
     """
     require_no_dag_around("epoch_dag")
-    defaults = {"catchup": False, "max_active_runs": _runs_at_once(pipeline), "doc_md": describe(pipeline)}
+    defaults = {"catchup": False, "doc_md": describe(pipeline)}
+    by_interval = pipeline.identity is KeyedBy.INTERVAL
+    defaults["max_active_runs"] = PARALLEL_INTERVALS if by_interval else pipeline.max_in_flight
     if pack is not None:
-        _require_pack(pipeline, pack, schedule)
+        require_pack_size(pipeline, pack)
+        if by_interval and not makes_intervals(pipeline, schedule):
+            raise InvalidPipeline(
+                f"pipeline {pipeline.name}: pack={pack} needs a schedule that is a cron string or a timedelta, which "
+                "defines the epochs' intervals. For a DAG that is only triggered give start_date and end_date of the "
+                "past, or leave it paused"
+            )
         defaults["max_active_runs"] = 1
     timetable = timetable_of(pipeline, schedule, start_date, end_date, pack)
     dag = DAG(
@@ -107,16 +115,6 @@ def epoch_dag(
     return dag
 
 
-def _require_pack(pipeline: Pipeline, pack: int, schedule: Any) -> None:
-    require_pack_size(pipeline, pack)
-    if pipeline.identity is KeyedBy.INTERVAL and not makes_intervals(pipeline, schedule):
-        raise InvalidPipeline(
-            f"pipeline {pipeline.name}: pack={pack} needs a schedule that is a cron string or a timedelta, which "
-            "defines the epochs' intervals. For a DAG that is only triggered give start_date and end_date of the past, "
-            "or leave it paused"
-        )
-
-
 def with_own(own: Mapping[str, Any], dag_args: Mapping[str, Any]) -> dict[str, Any]:
     """Lockstep's arguments of a DAG overridden by the user's; `default_args`, `params` and `tags` are merged."""
     both = {name: {**own.get(name, {}), **(dag_args.get(name) or {})} for name in ("default_args", "params")}
@@ -133,14 +131,6 @@ def require_no_dag_around(function: str) -> None:
             f"outside of `with DAG(…)` or `@dag`, and give it that DAG's arguments: {function}(…, "
             f"dag_id={around.dag_id!r}, schedule=…). Between tasks of that DAG EpochTaskGroup(pipeline) moves epochs"
         )
-
-
-def _runs_at_once(pipeline: Pipeline) -> int:
-    match pipeline.identity:
-        case KeyedBy.INTERVAL:
-            return PARALLEL_INTERVALS
-        case KeyedBy.CURSOR:
-            return pipeline.max_in_flight
 
 
 ROUNDS_AT_ONCE = 4  #: runs of the recovery DAG, so that one slow pipeline doesn't delay the others

@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import Any
@@ -112,7 +112,10 @@ class EpochOperator(WaitingOperator):
     def perform(self, context: Context) -> dict[str, Any]:
         if self._begin_was_skipped(context):
             raise AirflowSkipException("begin was skipped, because a task before it was")
-        run = self._run(context, self._interval_or_none(context))
+        interval = None
+        with suppress(IntervalMissing, InvalidPipeline):  # `begin` reports what is wrong
+            interval = self._interval(context)
+        run = self._run(context, interval)
         with open_runtime(self.pipeline.name, self.pipeline, context) as runtime:
             try:
                 with timed(self.pipeline.name, self.phase, self.sink, (*self.awaited, UnknownEpoch)):
@@ -149,13 +152,6 @@ class EpochOperator(WaitingOperator):
             pipeline for pipeline in self._pipelines_of_dag().values() if pipeline.identity is KeyedBy.INTERVAL
         ]
         return interval_of(self.pipeline, context, alone=not interval_pipelines)
-
-    def _interval_or_none(self, context: Context) -> Interval | None:
-        """The run's interval, if it has a valid one; if not, `begin` reports what is wrong."""
-        try:
-            return self._interval(context)
-        except (IntervalMissing, InvalidPipeline):
-            return None
 
     def _begin_was_skipped(self, context: Context) -> bool:
         """Return whether `begin` was skipped since the run was last cleared, as by a branch that wasn't taken: then
@@ -282,23 +278,17 @@ class PublishOperator(EpochOperator):
         self.sink = sink
 
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
-        counted = not metrics_enabled() or self._shows(runtime, run)
+        counted = not metrics_enabled()
+        if not counted and (attempt := runtime.find_attempt(run)) is not None:
+            part = runtime.ledger.participants(attempt.pipeline, attempt.epoch).get(self.sink)
+            counted = part is not None and part.state is ParticipantState.PUBLISHED  # by an earlier try
         epoch = publish(runtime, run, self.sink)
-        summary = {**_summarize(epoch), "sink": self.sink, "rows": rows_of(epoch, self._outputs)}
+        outputs = next(sink.outputs for sink in self.pipeline.sinks if sink.name == self.sink)
+        summary = {**_summarize(epoch), "sink": self.sink, "rows": rows_of(epoch, outputs)}
         if not counted:
             count_rows(epoch.pipeline, self.sink, summary["rows"])
         AssetEventEmitter(runtime.ledger, Role.PUBLISH).emit_epoch(self, context, epoch, self.sink)
         return summary
-
-    def _shows(self, runtime: Runtime, run: RunKey) -> bool:
-        """Return whether the sink has published the epoch before, so that its rows are counted already."""
-        attempt = runtime.find_attempt(run)
-        parts = runtime.ledger.participants(attempt.pipeline, attempt.epoch) if attempt is not None else {}
-        return self.sink in parts and parts[self.sink].state is ParticipantState.PUBLISHED
-
-    @property
-    def _outputs(self) -> tuple[str, ...]:
-        return next(sink.outputs for sink in self.pipeline.sinks if sink.name == self.sink)
 
 
 class PublishShardOperator(EpochOperator):

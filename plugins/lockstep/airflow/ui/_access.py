@@ -86,7 +86,7 @@ class FormCutShort(FormRefused):
 
 @dataclass(frozen=True)
 class Question:
-    """What a form asks: to apply an action to an epoch (0: to the pipeline) in a certain state.
+    """The content of a form: apply an action to an epoch (0: to the pipeline) that is in a certain state.
 
     `shown`: the epoch that showed the range, if it is to be replaced. `dag_id`: the DAG whose run does it, if one
     does; `number`: distinguishes the run from earlier ones that have ended.

@@ -73,11 +73,6 @@ def _effects_of_abort(status: EpochStatus) -> list[str]:
     return effects
 
 
-def _abort(ledger: Ledger, status: EpochStatus, reason: str) -> Epoch:
-    epoch = status.epoch
-    return ledger.raise_attempt(epoch.pipeline, epoch.id, Role.OPERATOR, only=epoch.attempt, reason=reason)
-
-
 def _refuse_void(status: EpochStatus) -> str | None:
     if status.epoch.state in UNDECIDED:
         return None
@@ -99,14 +94,6 @@ def _effects_of_void(status: EpochStatus) -> list[str]:
     return [*effects, *voided_votes(status), ROLLED_BACK]
 
 
-def _void(ledger: Ledger, status: EpochStatus, reason: str) -> Epoch:
-    return ledger.void_epoch(status.epoch.pipeline, status.epoch.id, reason, only=status.epoch.attempt)
-
-
-def _refuse_release(status: EpochStatus) -> str | None:
-    return None if status.held else "no audit holds it"
-
-
 def _effects_of_release(status: EpochStatus) -> list[str]:
     offended = status.verdict.offended if status.verdict else ()
     effects = [f"Audit {audit} no longer holds it." for audit in offended]
@@ -115,10 +102,6 @@ def _effects_of_release(status: EpochStatus) -> list[str]:
     if status.last_run:
         effects.append(f"To continue: {suggestions.clear(status.last_run.dag_id, status.last_run.run_id)}.")
     return effects
-
-
-def _release(ledger: Ledger, status: EpochStatus, reason: str) -> Epoch:
-    return ledger.release_epoch(status.epoch.pipeline, status.epoch.id, reason, only=status.epoch.manifest_hash)
 
 
 ROLLED_BACK = "The recovery DAG rolls back what it left in sinks and staging."
@@ -130,11 +113,35 @@ def voided_votes(status: EpochStatus) -> list[str]:
 
 
 ACTIONS = {
-    one.name: one
-    for one in (
-        Action("abort", "Abort the attempt", _refuse_abort, _effects_of_abort, _abort),
-        Action("release", "Release", _refuse_release, _effects_of_release, _release),
-        Action("void", "Give up the range", _refuse_void, _effects_of_void, _void),
+    action.name: action
+    for action in (
+        Action(
+            "abort",
+            "Abort the attempt",
+            _refuse_abort,
+            _effects_of_abort,
+            lambda ledger, status, reason: ledger.raise_attempt(
+                status.epoch.pipeline, status.epoch.id, Role.OPERATOR, only=status.epoch.attempt, reason=reason
+            ),
+        ),
+        Action(
+            "release",
+            "Release",
+            lambda status: None if status.held else "no audit holds it",
+            _effects_of_release,
+            lambda ledger, status, reason: ledger.release_epoch(
+                status.epoch.pipeline, status.epoch.id, reason, only=status.epoch.manifest_hash
+            ),
+        ),
+        Action(
+            "void",
+            "Give up the range",
+            _refuse_void,
+            _effects_of_void,
+            lambda ledger, status, reason: ledger.void_epoch(
+                status.epoch.pipeline, status.epoch.id, reason, only=status.epoch.attempt
+            ),
+        ),
     )
 }
 
@@ -300,30 +307,25 @@ def _refuse_replanning(status: EpochStatus, report: Report) -> str | None:
 def _effects_of_replanning(status: EpochStatus, report: Report) -> list[str]:
     epoch = status.epoch
     if epoch.restores is not None:
-        return [*_effects_of_showing_again(status, epoch.restores), *_paused(status)]
-    now = f"the current files of {_span(epoch.interval)}" if epoch.interval else "all current input"
-    effects = [
-        f"A run of DAG {dag_of(status)} freezes its range anew: {now}, read by the current definition, for its sinks "
-        f"instead of {list_some(sorted(epoch.plan.sinks), MAX_NAMES)}. Then it moves the epoch."
-    ]
+        how = (
+            f"A run of DAG {dag_of(status)} plans it anew for the current sinks: the same rows, those of epoch "
+            f"{epoch.restores}, and no input is read. Then it moves the epoch."
+        )
+    else:
+        now = f"the current files of {_span(epoch.interval)}" if epoch.interval else "all current input"
+        how = (
+            f"A run of DAG {dag_of(status)} freezes its range anew: {now}, read by the current definition, for its "
+            f"sinks instead of {list_some(sorted(epoch.plan.sinks), MAX_NAMES)}. Then it moves the epoch."
+        )
+    effects = [how]
     if status.run:
         effects.append(f"The attempt of run {status.run} is then void.")
-    if status.leased:
+    if status.leased and epoch.restores is None:
         effects.append("A task of it is running; it will fail and report that it was superseded.")
     effects += voided_votes(status)
-    if epoch.wal:
+    if epoch.wal and epoch.restores is None:
         effects.append("Its sealed WAL is discarded: the rows are computed again.")
     return [*effects, "That run rolls back what it left in sinks and staging.", *_paused(status)]
-
-
-def _effects_of_showing_again(status: EpochStatus, restores: int) -> list[str]:
-    effects = [
-        f"A run of DAG {dag_of(status)} plans it anew for the current sinks: the same rows, those of epoch {restores}, "
-        "and no input is read. Then it moves the epoch."
-    ]
-    if status.run:
-        effects.append(f"The attempt of run {status.run} is then void.")
-    return [*effects, *voided_votes(status), "That run rolls back what it left in sinks and staging."]
 
 
 def _conf_of_replanning(status: EpochStatus, report: Report, reason: str) -> dict[str, Json]:
@@ -338,8 +340,8 @@ def _conf_of_replanning(status: EpochStatus, report: Report, reason: str) -> dic
 
 
 DAG_ACTIONS = {
-    one.name: one
-    for one in (
+    action.name: action
+    for action in (
         DagAction("restate", "Restate", _refuse_restating, _effects_of_restating, _conf_of_restating),
         DagAction("restore", "Restore", _refuse_restoring, _effects_of_restoring, _conf_of_restoring),
         DagAction("replan", "Replan", _refuse_replanning, _effects_of_replanning, _conf_of_replanning),
@@ -379,7 +381,7 @@ def _interval_of(epoch: Epoch) -> dict[str, str]:
 
 
 def effects_of_recovery(unfinished: Sequence[Epoch], abandoned: Sequence[Epoch]) -> list[str]:
-    """What recovery would do now according to the ledger; only the sinks know what it would sweep."""
+    """The effects of recovery according to the ledger; only the sinks know what it would sweep."""
     effects = []
     for state, does in ((EpochState.COMMITTED, "published"), (EpochState.PUBLISHED, "cleaned up")):
         if ids := [epoch.id for epoch in unfinished if epoch.state is state]:

@@ -102,28 +102,22 @@ def timeline(line: Sequence[LineEntry], listed: int, stuck: Collection[int]) -> 
     oldest_first = line[::-1]
     max_rows = max((entry.rows or 0 for entry in line), default=0)
     paths: dict[str, list[str]] = {}
+    labels = []
     for place, entry in enumerate(oldest_first):
-        height = _bar_height(entry.rows or 0, max_rows)
+        share = math.log1p(entry.rows or 0) / math.log1p(max_rows) if max_rows else 0.0
+        height = round(6 + share * (_HEIGHT - 6), 1)
         look = "stuck" if entry.epoch in stuck else entry.state.value
         paths.setdefault(look, []).append(f"M{place + _GAP} {_HEIGHT}v-{height}h{1 - 2 * _GAP}v{height}z")
+        span = f" {short_interval(entry.interval)}" if entry.interval else ""
+        rows = f", {entry.rows:,} rows" if entry.rows is not None else ""
+        labels.append(f"{entry.epoch}{span}: {entry.state}{rows}")
     return Timeline(
         {look: "".join(parts) for look, parts in paths.items()},
-        "\n".join(map(_line_of, oldest_first)),
+        "\n".join(labels),
         len(line),
         listed,
         max(_SLOTS, len(line)),
     )
-
-
-def _bar_height(rows: int, max_rows: int) -> float:
-    share = math.log1p(rows) / math.log1p(max_rows) if max_rows else 0.0
-    return round(6 + share * (_HEIGHT - 6), 1)
-
-
-def _line_of(entry: LineEntry) -> str:
-    span = f" {short_interval(entry.interval)}" if entry.interval else ""
-    rows = f", {entry.rows:,} rows" if entry.rows is not None else ""
-    return f"{entry.epoch}{span}: {entry.state}{rows}"
 
 
 def _moment(at: datetime) -> str:
