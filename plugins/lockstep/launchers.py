@@ -1,9 +1,9 @@
-"""How `stage` has its job run where neither Spark Connect nor spark-submit leads: by a launcher of one's own.
+"""Protocol of a user's launcher, which runs the job of `stage` where neither Spark Connect nor spark-submit can.
 
-A launcher may launch twice: the answer to the first time was lost, or the task died before it had it. Nothing has to
-be recorded for that. Each execution of `stage` has a token of its own, and a folder by it, which the request names; the
-task seals that folder and no other, under a guard by its attempt. So what an older job still writes is rubbish,
-whenever it ends, and recovery takes it away.
+A launcher may launch twice, if the result of the first launch was lost or the task died before it got it. Nothing
+has to be recorded for that. Each execution of `stage` has a token and a folder of its own, which the request names;
+the task seals only that folder, under a guard by its attempt. So the output of an older job is garbage, whenever it
+ends, and recovery deletes it.
 """
 
 from __future__ import annotations
@@ -18,40 +18,41 @@ __all__ = ["Application", "JobLauncher", "JobState"]
 
 
 class JobState(StrEnum):
-    """Of a job, as its launcher finds it. One that was cancelled, or that nobody knows any more, has failed."""
+    """State of a job according to its launcher. A job that was cancelled or is unknown has failed."""
 
-    RUNNING = "running"  #: or it waits for room
+    RUNNING = "running"  #: or queued
     SUCCEEDED = "succeeded"
     FAILED = "failed"
 
 
 @dataclass(frozen=True)
 class Application:
-    """What is to run, in files of this machine that last until the job has ended: Spark's driver takes `file` as its
-    script and `code` as --py-files. What these import has to be installed there."""
+    """What is to run, in files of this machine that exist until the job has ended: Spark's driver takes `file` as
+    its script and `code` as --py-files. Their imports have to be installed there."""
 
     file: Path  #: stage_epoch.py
     code: Path  #: a zip with Lockstep and the pipeline's package
-    name: str  #: for people
+    name: str  #: shown to users
 
 
 class JobLauncher(Protocol):
-    """Runs Spark jobs somewhere. One object serves many jobs, from several threads: it keeps nothing of them.
+    """Runs Spark jobs. One object serves many jobs, from several threads, and keeps no state about them.
 
-    One that also has `detached = True` says that a job needs nothing more of the process that launched it: when
-    `launch` returns the application's files are where the driver finds them, and by its handle any process may ask for
-    the job, and cancel it. Then a `stage` that is deferrable leaves the job to itself and takes no slot meanwhile.
+    `detached = True` as an attribute says that a job doesn't need the process that launched it: when `launch`
+    returns the driver can access the application's files, and any process can ask for the job, and cancel it, by its
+    handle. Then a deferrable `stage` leaves the job running and occupies no slot meanwhile.
     """
 
     def launch(self, application: Application, arguments: Sequence[str], token: str) -> str:
-        """Start the application with these arguments; the handle by which the job is known from now on.
+        """Start the application with these arguments and return the handle of the job.
 
-        `token`: of this execution, and of no other in any deployment; letters, digits and hyphens, at most 32. A
-        service that takes a key for each job may be given it. Whatever is raised fails the try.
+        `token`: identifies this execution, unique among all deployments; letters, digits and hyphens, at most 32. It
+        can serve as a service's idempotency key. An exception fails the try.
         """
 
     def state(self, handle: str) -> JobState:
-        """How it stands with the job. What this raises fails the try, so it bears a lost answer by itself."""
+        """Return the job's state. An exception fails the try, so the launcher itself has to tolerate a lost
+        response."""
 
     def cancel(self, handle: str) -> None:
-        """Have the job end soon. It may have ended, or be gone."""
+        """Cancel the job. It may have ended, or be gone."""

@@ -163,7 +163,7 @@ def test_a_range_is_given_up_by_keyboard_alone(
         if page.evaluate("document.activeElement.id") == f"epoch-{stuck}":
             break
     page.keyboard.press("Enter")
-    give_up = page.get_by_role("link", name="Give the range up…")
+    give_up = page.get_by_role("link", name="Give up the range…")
     give_up.focus()
     page.keyboard.press("Enter")
     reason = page.get_by_label("Reason")
