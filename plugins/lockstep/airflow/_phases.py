@@ -106,7 +106,19 @@ _DOCS = {
 _SINK_PHASES = frozenset({"prepare", "publish", "publish_shards"})
 #: arguments that Lockstep sets itself
 _OWN = frozenset(
-    {"alias", "dag", "launcher", "most", "of", "outlets", "part", "pipeline", "pipelines", "schedule", "shard"}
+    {
+        "alias",
+        "dag",
+        "launcher",
+        "max_epochs",
+        "outlets",
+        "part",
+        "pipeline",
+        "pipeline_name",
+        "pipelines",
+        "schedule",
+        "shard",
+    }
     | {"sink", "spark_conn_id", "spark_submit", "task_group", "task_id"}
 )
 _FIXED_RULE = _DOCS.keys() - {"begin", "pack"}  #: phases whose trigger rule users can't change
@@ -165,10 +177,10 @@ class Phases:
         later = [stage, *audits, *prepared, commit, *published.values(), *shards, cleanup]
         _require_order_of_runs(self.pipeline, begin, later)
 
-    def _pack(self, most: int, schedule: Any) -> None:
-        require_pack_size(self.pipeline, most)
+    def _pack(self, max_epochs: int, schedule: Any) -> None:
+        require_pack_size(self.pipeline, max_epochs)
         task = PackOperator(
-            most=most,
+            max_epochs=max_epochs,
             schedule=schedule,
             **self._spark,
             **self._args("pack"),
@@ -234,14 +246,14 @@ def map_packs(
         alias=alias,
         inlets=[asset for pipeline in pipelines for asset in inlets_of(pipeline)],
         outlets=[alias_of(alias), *(asset for pipeline in pipelines for asset in _partitions_of(pipeline))],
-        most=1,
+        max_epochs=1,
         schedule=None,
         spark_conn_id=spark_conn_id,
         spark_submit=Submission(spark_submit),
         part=True,
-        map_index_template="{{ task.of }}",
+        map_index_template="{{ task.pipeline_name }}",
         **arguments,
-    ).expand(of=names.output)
+    ).expand(pipeline_name=names.output)
     for pipeline in pipelines:
         require_recovery_grace(pipeline, [task])
 
@@ -257,9 +269,9 @@ def describe(pipeline: Pipeline) -> str:
     )
 
 
-def require_pack_size(pipeline: Pipeline, most: int) -> None:
-    if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MOST:
-        raise InvalidPipeline(f"pipeline {pipeline.name}: pack is {most!r}; it has to be a number from 1 to {MOST}")
+def require_pack_size(pipeline: Pipeline, pack: int) -> None:
+    if isinstance(pack, bool) or not isinstance(pack, int) or not 1 <= pack <= MOST:
+        raise InvalidPipeline(f"pipeline {pipeline.name}: pack is {pack!r}; it has to be a number from 1 to {MOST}")
 
 
 def require_task_args(pipelines: Iterable[Pipeline], task_args: Mapping[str, Mapping[str, Any]]) -> None:

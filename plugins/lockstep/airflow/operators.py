@@ -326,7 +326,7 @@ class AbortOperator(EpochOperator):
 
 
 class PackOperator(EpochOperator):
-    """Move up to `most` epochs from begin to cleanup: of an interval pipeline those in the run's interval, of a
+    """Move up to `max_epochs` epochs from begin to cleanup: of an interval pipeline those in the run's interval, of a
     cursor as many as there is input for. A retry finds each of them again. `schedule`: splits an interval pipeline's
     run; None: it is one epoch."""
 
@@ -336,7 +336,7 @@ class PackOperator(EpochOperator):
     def __init__(
         self,
         *,
-        most: int,
+        max_epochs: int,
         pipeline: Pipeline,
         schedule: str | timedelta | None,
         spark_conn_id: str,
@@ -347,7 +347,7 @@ class PackOperator(EpochOperator):
         assets = {"inlets": inlets_of(pipeline), "outlets": outlets_of(pipeline.name, _names_of_sinks(pipeline))}
         super().__init__(pipeline=pipeline, **{**assets, **arguments})
         self.own_launcher = launcher
-        self.most = most
+        self.max_epochs = max_epochs
         self.schedule = schedule
         self.spark_conn_id = spark_conn_id
         self.spark_submit = dict(spark_submit)
@@ -386,11 +386,11 @@ class PackOperator(EpochOperator):
         refuse_replan(context, self._pipelines_of_dag())
         span = self._interval(context)
         if span is None:
-            count = self.most if run.epoch is None else 1
+            count = self.max_epochs if run.epoch is None else 1
             return [run.member(None, number) for number in range(1, count + 1)]
         if self.schedule is None:
             return [run.member(span, 0)]
-        return [run.member(interval, 0) for interval in cut(self.pipeline, span, self.schedule, self.most)]
+        return [run.member(interval, 0) for interval in cut(self.pipeline, span, self.schedule, self.max_epochs)]
 
     def _observe(self, runtime: Runtime, members: Sequence[Member]) -> None:
         """Count the newly published rows, and collect the lineage of all published epochs."""
@@ -413,17 +413,19 @@ class PackOperator(EpochOperator):
 
 
 class MappedPackOperator(PackOperator):
-    """The pack of one of many pipelines: the one called `of`.
+    """The pack of one of many pipelines: the one called `pipeline_name`.
 
     Every instance has the same outlets: an alias, through which it emits its pipeline's events, and the partitioned
     assets of all pipelines, as an alias can't have partitions.
     """
 
-    def __init__(self, *, pipelines: Mapping[str, Pipeline], of: str, alias: str, **arguments: Any) -> None:
-        if of not in pipelines:
-            raise InvalidPipeline(f"pipeline {of} of this run is missing from its mapped group: add it again")
-        super().__init__(pipeline=pipelines[of], **arguments)
-        self.of = of
+    def __init__(self, *, pipelines: Mapping[str, Pipeline], pipeline_name: str, alias: str, **arguments: Any) -> None:
+        if pipeline_name not in pipelines:
+            raise InvalidPipeline(
+                f"pipeline {pipeline_name} of this run is missing from its mapped group: add it again"
+            )
+        super().__init__(pipeline=pipelines[pipeline_name], **arguments)
+        self.pipeline_name = pipeline_name
         self.alias = alias
 
     def _emitter(self, runtime: Runtime) -> AssetEventEmitter:
