@@ -186,7 +186,7 @@ def doctor(
             findings = _examined(surroundings, pipeline, as_json)
         if as_json:
             print_result(as_json, findings, None)
-        if any(one.severity is Severity.BROKEN for one in findings):
+        if any(finding.severity is Severity.BROKEN for finding in findings):
             raise typer.Exit(STUCK_EXIT)
 
 
