@@ -91,7 +91,7 @@ def airflow_api(monkeypatch: pytest.MonkeyPatch) -> Airflow:
     from lockstep.airflow import _airflow
 
     stands_for_it = Airflow()
-    monkeypatch.setattr(_airflow, "_asked", stands_for_it.answer)
+    monkeypatch.setattr(_airflow, "_ask_supervisor", stands_for_it.answer)
     return stands_for_it
 
 
@@ -433,7 +433,7 @@ def test_what_airflow_knows_is_found_however_many_events_it_has_and_in_few_quest
 ) -> None:
     from lockstep.airflow import _airflow
 
-    monkeypatch.setattr(_airflow, "_AT_ONCE", 4)
+    monkeypatch.setattr(_airflow, "_PAGE", 4)
     airflow_api.clock = moments()
     epochs = [shown(ledger, number, f"run {number}") for number in range(1, 12)]
     for epoch in epochs:

@@ -205,7 +205,7 @@ def test_only_a_conf_with_a_reason_replans(begun: list[Any], monkeypatch: pytest
             replanned(**{"lockstep_replan": "a sink came", **nonsense})
         assert begun == []
     two = {"orders": ORDERS, "clicks": ORDERS}
-    monkeypatch.setattr(operators.BeginOperator, "_moved", lambda _: two)
+    monkeypatch.setattr(operators.BeginOperator, "_pipelines_of_dag", lambda _: two)
     with pytest.raises(IllegalTransition, match="replan an epoch of one by `lockstep replan`"):
         replanned(lockstep_replan="a sink came")
 

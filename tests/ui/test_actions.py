@@ -87,7 +87,7 @@ def test_an_attempt_is_aborted_with_a_reason_in_the_users_name(
 
 def test_a_range_is_given_up_with_a_reason_in_the_users_name(browser: Browser, ledger: Ledger, report: Report) -> None:
     planned(ledger)
-    assert "The range 2013-01-01 of landing is given up, for good" in browser("operator").get(VOID).text
+    assert "The range 2013-01-01 of landing is given up permanently" in browser("operator").get(VOID).text
     assert answer(browser, VOID, user="<b>Eve</b>").status_code == 303
     assert ledger.epoch(FLIGHTS, 1).state is EpochState.VOID
     assert last_entry(report) == ("void", "airflow-ui:<b>Eve</b>", "the disk was full")
@@ -102,7 +102,7 @@ def test_what_audits_hold_is_shown_and_released_with_a_reason_in_the_users_name(
     ledger.record_verdict(attempt_of(epoch), HASH, results)
     for path in (EPOCH, "/lockstep/", f"/lockstep/pipelines/{FLIGHTS}"):
         assert "unique &lt;id&gt; (3 rows)" in browser("reader").get(path).text
-    assert "Audit unique &lt;id&gt; (3 rows) holds it no longer." in browser("operator").get(RELEASE).text
+    assert "Audit unique &lt;id&gt; (3 rows) no longer holds it." in browser("operator").get(RELEASE).text
     assert answer(browser, RELEASE, reason="a strike, the day is right").status_code == 303
     verdict = ledger.verdict(FLIGHTS, epoch.id)
     assert verdict is not None and verdict.outcome is Outcome.RELEASED
@@ -340,7 +340,7 @@ def test_an_interval_is_restated_by_a_run_of_its_own_dag_in_the_users_name(
     assert "it needs the right to trigger its DAG" in browser("operator").get(path).text
     monkeypatch.setitem(GRANTS, "operator", {"flights": {"GET", "PUT", "POST"}})
     shown = browser("operator").get(path).text
-    assert "takes the place of epoch 2 in every sink" in shown and triggered == []
+    assert "Its commit replaces epoch 2 in every sink" in shown and triggered == []
     assert "generation 0 of 2013-01-02, would be replaced; rows: flights 7. Moving it took 0 s" in shown
     assert "<code>lockstep restate flights --epoch 2 --reason … --plan</code>" in shown
     led_to_a_run(browser, answer(browser, path, reason="a late file"))
@@ -405,7 +405,7 @@ def test_a_dag_of_several_pipelines_is_told_whose_rows_are_restated(
 ) -> None:
     cleaned(ledger, planned(ledger, 1, RUN.part(FLIGHTS)))
     monkeypatch.setitem(GRANTS, "operator", {"flights": {"GET", "PUT", "POST"}})
-    assert "The DAG's other tasks also run for the interval." in browser("operator").get(RESTATE).text
+    assert "Other tasks of that DAG also run for the interval." in browser("operator").get(RESTATE).text
     led_to_a_run(browser, answer(browser, RESTATE, reason="a late file"))
     [run] = triggered
     assert run["conf"]["lockstep_restate"] == {FLIGHTS: "a late file"}
@@ -528,13 +528,13 @@ def test_where_no_run_can_freeze_an_epoch_anew_the_page_says_which_command_does(
         assert 'name="seal"' not in text
         return unescape(text)
 
-    command = "<code>lockstep replan {} {} --reason 'planned anew'</code> does it"
+    command = "use <code>lockstep replan {} {} --reason 'planned anew'</code>"
     planned(ledger, 1, RunKey("run_epoch", "a notebook's"))
-    assert f"no DAG has moved it: {command.format(FLIGHTS, 1)}" in refused(FLIGHTS, 1)
+    assert f"no DAG moved it: {command.format(FLIGHTS, 1)}" in refused(FLIGHTS, 1)
     planned(ledger, 2, RunKey("renamed", "run 1"))
-    assert f"no DAG renamed any more: {command.format(FLIGHTS, 2)}" in refused(FLIGHTS, 2)
+    assert f"no longer has DAG renamed: {command.format(FLIGHTS, 2)}" in refused(FLIGHTS, 2)
     planned(ledger, 3, RunKey("flights", f"run 1{PACKED}a"))
-    assert f"together with others: {command.format(FLIGHTS, 3)}" in refused(FLIGHTS, 3)
+    assert f"its run moved several epochs: {command.format(FLIGHTS, 3)}" in refused(FLIGHTS, 3)
     clicked(ledger, 0, RunKey("clicks", "run 1"))
     shown = browser("admin").get(f"/lockstep/pipelines/{CLICKS}/epochs/1/replan").text
     assert 'name="seal"' in shown and "DAG clicks is paused" in shown
@@ -567,7 +567,7 @@ def test_a_persons_word_goes_into_the_history_and_a_run_of_the_recovery_dag_take
 ) -> None:
     epoch = show(ledger, committed(ledger, planned(ledger)), "warehouse")
     shown = browser("operator").get(RESOLVE).text
-    assert "looks into sink delays first" in shown and shown.count('type="radio"') == 2
+    assert "first checks sink delays" in shown and shown.count('type="radio"') == 2
     assert answer(browser, RESOLVE).status_code == 403, "which of the two"
     assert answer(browser, RESOLVE, choice="perhaps").status_code == 403
     assert triggered == [] and ledger.participants(FLIGHTS, 1)["delays"].publication is None

@@ -205,7 +205,7 @@ def _effects_of_restating(status: EpochStatus, report: Report) -> list[str]:
 
 
 def _other_tasks(status: EpochStatus) -> list[str]:
-    return ["The DAG's other tasks also run for the interval."] if _part_of(status) else []
+    return ["Other tasks of that DAG also run for the interval."] if _part_of(status) else []
 
 
 def _rows(status: EpochStatus) -> str:
