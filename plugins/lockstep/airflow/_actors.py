@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _PATTERN = re.compile(r"airflow:(?P<dag>[^/]+)/(?P<run>.+)/(?P<task>[^/[]+)(\[(?P<map>\d+)\])?#\d+")
+_BEFORE_THE_DECISION = r"(begin|stage|audit|prepare\..+|commit|abort|pack)"
+_ENDED = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
+_RUN_WHILE_PAUSED = frozenset({"queued", "running", "restarting"})  #: states that a paused DAG doesn't stop
 
 
 @dataclass(frozen=True)
@@ -47,11 +50,6 @@ def actor_of(task: Any) -> str:
     """The actor name of the running try of a task instance."""
     instance = f"[{task.map_index}]" if task.map_index is not None and task.map_index >= 0 else ""
     return f"airflow:{task.dag_id}/{task.run_id}/{task.task_id}{instance}#{task.try_number}"
-
-
-_BEFORE_THE_DECISION = r"(begin|stage|audit|prepare\..+|commit|abort|pack)"
-_ENDED = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
-_RUN_WHILE_PAUSED = frozenset({"queued", "running", "restarting"})  #: states that a paused DAG doesn't stop
 
 
 def pending_tasks(epoch: Epoch, report: Report, context: Context) -> str | None:

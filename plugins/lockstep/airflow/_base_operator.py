@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
 
 _log = logging.getLogger(__name__)
+MAX_WAIT = timedelta(hours=2)
+_GRACE = timedelta(minutes=1)  #: after which the scheduler wakes a task that the triggerer didn't
+_MAX_PLACES = 20  #: that a triggerer polls for one task
 
 
 class LockstepOperator(BaseOperator):
@@ -71,12 +74,6 @@ class LockstepOperator(BaseOperator):
     def get_openlineage_facets_on_failure(self, task_instance: Any) -> OperatorLineage[Any, Any]:
         """Return lineage without outputs."""
         return to_operator_lineage(replace(self.lineage, outputs=()) if self.lineage else None)
-
-
-MAX_WAIT = timedelta(hours=2)
-_GRACE = timedelta(minutes=1)  #: after which the scheduler wakes a task that the triggerer didn't
-_MAX_PLACES = 20  #: that a triggerer polls for one task
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)

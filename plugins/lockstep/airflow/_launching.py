@@ -45,6 +45,18 @@ _log = logging.getLogger(__name__)
 _APPLICATION_ID = re.compile(r"application_\d+_\d+")
 _POD_NAME = "spark.kubernetes.driver.pod.name"
 MakeHook = Callable[[], Any]  #: makes a SparkSubmitHook
+_SHIPPED = frozenset({".py", ".sql"})
+APPLICATION = "lockstep.compute.submit.stage_epoch"
+POLL_SECONDS = 5.0  #: between polls of a user's launcher
+_RESOURCE_MANAGER = "yarn_resourcemanager_webapp_address"  #: the provider's key of the Connection's extra
+_NAMESPACE = "spark.kubernetes.namespace"
+_CONNECT_TYPES = frozenset({"sc", "spark_connect"})
+#: A driver on this machine needs no other address, and for a few seconds no web UI.
+_LOCAL_CONF = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+}
 
 
 class YarnJobs:
@@ -141,9 +153,6 @@ def _unknown(handle: str, error: Exception) -> JobState:
     return JobState.RUNNING
 
 
-_SHIPPED = frozenset({".py", ".sql"})
-
-
 def ship(packages: Iterable[str], folder: Path) -> Path:
     """Zip top-level `packages` into `folder`, for --py-files. Raises `InvalidPipeline` for one that can't be found."""
     archive = folder / "lockstep-code.zip"
@@ -177,20 +186,6 @@ def _files(package: str) -> Iterator[tuple[Path, str]]:
             if file.suffix in _SHIPPED and file.is_file() and name not in seen:
                 seen.add(name)
                 yield file, name
-
-
-_log = logging.getLogger(__name__)
-APPLICATION = "lockstep.compute.submit.stage_epoch"
-POLL_SECONDS = 5.0  #: between polls of a user's launcher
-_RESOURCE_MANAGER = "yarn_resourcemanager_webapp_address"  #: the provider's key of the Connection's extra
-_NAMESPACE = "spark.kubernetes.namespace"
-_CONNECT_TYPES = frozenset({"sc", "spark_connect"})
-#: A driver on this machine needs no other address, and for a few seconds no web UI.
-_LOCAL_CONF = {
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.ui.enabled": "false",
-}
 
 
 @dataclass(frozen=True)

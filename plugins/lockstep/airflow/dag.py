@@ -43,6 +43,33 @@ __all__ = ["OWNER", "TAG", "asset_of", "epoch_dag", "require_no_dag_around"]
 
 OWNER = TAG = "lockstep"
 PARALLEL_INTERVALS = 8  #: default of `max_active_runs` for an interval pipeline
+ROUNDS_AT_ONCE = 4  #: runs of the recovery DAG, so that one slow pipeline doesn't delay the others
+RECOVERY_TAG = "lockstep recovery"  #: by which the pages find the DAG, whatever its id is
+_RECOVERY_PARAMS = {
+    RECOVERY_GRACE: Param(
+        None,
+        type=["null", "integer"],
+        minimum=0,
+        title="Recovery grace, in minutes",
+        description="Void undecided attempts that had no heartbeat for longer and have no unfinished task in Airflow. "
+        "Empty: the pipeline's own grace, by default two hours.",
+    ),
+    PIPELINE: Param(
+        None, type=["null", "string"], title="Pipeline", description="Recover this one alone. Empty: every pipeline."
+    ),
+    RESOLVE_EPOCH: Param(
+        None,
+        type=["null", "integer"],
+        title="Resolve: epoch",
+        description="Set by the page: first apply the resolution that a user has given for this epoch.",
+    ),
+    RESOLVE_SINK: Param(None, type=["null", "string"], title="Resolve: sink", description="The epoch's sink."),
+    RESOLVE_ENTRY: Param(
+        None, type=["null", "integer"], title="Resolve: entry", description="The history entry with the resolution."
+    ),
+}
+_RECOVERY_DOC = "Recovers every pipeline in the ledger, also those whose DAG is paused or deleted."
+_COMPACTION_DOC = "Compacts the tables that are made of epochs' files, of every pipeline in the ledger."
 
 
 def epoch_dag(
@@ -131,35 +158,6 @@ def require_no_dag_around(function: str) -> None:
             f"outside of `with DAG(…)` or `@dag`, and give it that DAG's arguments: {function}(…, "
             f"dag_id={around.dag_id!r}, schedule=…). Between tasks of that DAG EpochTaskGroup(pipeline) moves epochs"
         )
-
-
-ROUNDS_AT_ONCE = 4  #: runs of the recovery DAG, so that one slow pipeline doesn't delay the others
-RECOVERY_TAG = "lockstep recovery"  #: by which the pages find the DAG, whatever its id is
-_RECOVERY_PARAMS = {
-    RECOVERY_GRACE: Param(
-        None,
-        type=["null", "integer"],
-        minimum=0,
-        title="Recovery grace, in minutes",
-        description="Void undecided attempts that had no heartbeat for longer and have no unfinished task in Airflow. "
-        "Empty: the pipeline's own grace, by default two hours.",
-    ),
-    PIPELINE: Param(
-        None, type=["null", "string"], title="Pipeline", description="Recover this one alone. Empty: every pipeline."
-    ),
-    RESOLVE_EPOCH: Param(
-        None,
-        type=["null", "integer"],
-        title="Resolve: epoch",
-        description="Set by the page: first apply the resolution that a user has given for this epoch.",
-    ),
-    RESOLVE_SINK: Param(None, type=["null", "string"], title="Resolve: sink", description="The epoch's sink."),
-    RESOLVE_ENTRY: Param(
-        None, type=["null", "integer"], title="Resolve: entry", description="The history entry with the resolution."
-    ),
-}
-_RECOVERY_DOC = "Recovers every pipeline in the ledger, also those whose DAG is paused or deleted."
-_COMPACTION_DOC = "Compacts the tables that are made of epochs' files, of every pipeline in the ledger."
 
 
 def recovery_dag(dag_id: str = "lockstep_recovery", *, schedule: str = "*/5 * * * *", **dag_args: Any) -> DAG:

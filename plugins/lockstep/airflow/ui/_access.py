@@ -27,6 +27,9 @@ from itsdangerous import BadSignature, URLSafeTimedSerializer
 from lockstep.airflow._airflow import teams_of
 from lockstep.epoch import RunKey
 
+VALID_SECONDS = 3600
+MAX_CHARACTERS = 500
+
 
 class Right(Enum):
     """A right to the runs of a DAG, as Airflow's auth managers call it."""
@@ -65,10 +68,6 @@ def _is_granted(user: BaseUser, right: Right, details: DagDetails | None) -> boo
             method=right.value, access_entity=DagAccessEntity.RUN, details=details, user=user
         )
     )
-
-
-VALID_SECONDS = 3600
-MAX_CHARACTERS = 500
 
 
 class FormRefused(Exception):

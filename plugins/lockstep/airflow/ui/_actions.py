@@ -40,6 +40,8 @@ from lockstep.protocol.restoring import shows_same_rows
 from lockstep.states import UNDECIDED, EpochState, ParticipantState, Role
 
 MAX_NAMES = 10  #: in a list
+ROLLED_BACK = "The recovery DAG rolls back what it left in sinks and staging."
+MAX_EPOCHS = 100  #: of one form
 
 
 @dataclass(frozen=True)
@@ -102,9 +104,6 @@ def _effects_of_release(status: EpochStatus) -> list[str]:
     if status.last_run:
         effects.append(f"To continue: {suggestions.clear(status.last_run.dag_id, status.last_run.run_id)}.")
     return effects
-
-
-ROLLED_BACK = "The recovery DAG rolls back what it left in sinks and staging."
 
 
 def voided_votes(status: EpochStatus) -> list[str]:
@@ -436,9 +435,6 @@ def conf_of_recovery(pipeline: str) -> dict[str, Json]:
 def conf_of_resolving(epoch: Epoch, sink: str, entry: int) -> dict[str, Json]:
     """Conf of a run that first applies history entry `entry`, a user's resolution of the epoch in the sink."""
     return {PIPELINE: epoch.pipeline, RESOLVE_EPOCH: epoch.id, RESOLVE_SINK: sink, RESOLVE_ENTRY: entry}
-
-
-MAX_EPOCHS = 100  #: of one form
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,10 @@ from lockstep.ledger.report import LineEntry
 from lockstep.observability.formatting import short_age, short_interval
 from lockstep.observability.suggestions import OF_NO_DAG
 
-_SLOTS = 60  #: of a time line at least: a few epochs don't become walls
+_SLOTS = 60  #: minimal number of columns of a time line
 _HEIGHT = 40
-_GAP = 0.08  #: beside a bar, of its column
-_MANY = 100  #: items of a list, before it is cut
+_GAP = 0.08  #: on each side of a bar, as a share of its column
+_MANY = 100  #: items of a list that are shown
 
 _environment = Environment(
     loader=PackageLoader("lockstep.airflow.ui"),

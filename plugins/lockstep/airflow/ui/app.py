@@ -69,7 +69,7 @@ from lockstep.states import EpochState
 
 UNFINISHED = 50  #: oldest unfinished epochs of a pipeline, for which the others wait
 MAX_CONCURRENT = 8  #: pages that read the ledger
-MAX_WAIT_SECONDS = 5.0  #: of a page for the others
+MAX_WAIT_SECONDS = 5.0  #: for which a page waits for other pages
 MAX_EPOCH = 2**63 - 1
 MAX_LIMIT = 200  #: epochs in a table
 ON_THE_LINE = 1000  #: epochs in a time line, including those in the table
