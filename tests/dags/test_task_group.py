@@ -167,8 +167,8 @@ def test_arguments_reach_the_tasks_of_their_phase_and_of_their_sink() -> None:
         ({"stagging": {"pool": "x"}}, "names 'stagging'"),
         ({"prepare.nothing": {"pool": "x"}}, "names 'prepare.nothing'"),
         ({"stage.raw": {"pool": "x"}}, "names 'stage.raw'"),
-        ({"stage": {"task_id": "x", "sink": "y"}}, "gives sink, task_id"),
-        ({"publish": {"outlets": []}}, "gives outlets"),
+        ({"stage": {"task_id": "x", "sink": "y"}}, "sets sink, task_id"),
+        ({"publish": {"outlets": []}}, "sets outlets"),
         ({"commit": {"trigger_rule": "all_done"}}, "sets a trigger_rule"),
     ],
 )
@@ -275,7 +275,7 @@ def test_many_pipelines_are_instances_of_one_mapped_task_by_their_names() -> Non
         "a cleared instance goes by what the run had, not the file"
     )
     assert upstream(made)["all.pack"] == {"all.pipelines"}
-    with pytest.raises(InvalidPipeline, match="pipeline returns of this run is gone"):
+    with pytest.raises(InvalidPipeline, match="pipeline returns of this run is missing"):
         task.unmap({"pipeline_name": "returns"})
     assert isinstance(task, MappedOperator) and task.map_index_template == "{{ task.pipeline_name }}"
     assert upstream(made)["report"] == {"all.pack"} and upstream(made)["all.moved"] == {"all.pack"}

@@ -341,7 +341,7 @@ def test_an_interval_is_restated_by_a_run_of_its_own_dag_in_the_users_name(
     monkeypatch.setitem(GRANTS, "operator", {"flights": {"GET", "PUT", "POST"}})
     shown = browser("operator").get(path).text
     assert "Its commit replaces epoch 2 in every sink" in shown and triggered == []
-    assert "generation 0 of 2013-01-02, would be replaced; rows: flights 7. Moving it took 0 s" in shown
+    assert "generation 0 of 2013-01-02, would be replaced; rows: flights 7. The last time it took 0 s" in shown
     assert "<code>lockstep restate flights --epoch 2 --reason … --plan</code>" in shown
     led_to_a_run(browser, answer(browser, path, reason="a late file"))
     [run] = triggered
