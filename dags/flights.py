@@ -1,6 +1,6 @@
 """Airflow DAG: flights and weather of New York, 2013, one epoch a day into Postgres and Parquet files.
 
-The pipeline itself, which knows nothing of Airflow, is spark_apps/flights.py.
+The pipeline is in spark_apps/flights.py, which doesn't depend on Airflow.
 """
 
 from datetime import UTC, datetime

@@ -1,7 +1,7 @@
 """Airflow DAG: departures read from Kafka, windows of an hour by event time, written to Kafka and to a table.
 
-A run takes what has arrived by then. Trigger it, or give it a schedule: an epoch goes on where the one before ended.
-The pipeline itself, which knows nothing of Airflow, is spark_apps/kafka_windows.py.
+A run takes what has arrived by then; the next epoch continues where it ended. Trigger the DAG or give it a schedule.
+The pipeline is in spark_apps/kafka_windows.py, which doesn't depend on Airflow.
 """
 
 from datetime import UTC, datetime

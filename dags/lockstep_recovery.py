@@ -1,4 +1,5 @@
-"""Airflow DAG: every five minutes, finish what a killed run, a deleted DAG or a broken sink left behind."""
+"""Airflow DAG: every five minutes, finish the epochs that a killed run, a deleted DAG or a broken sink left
+unfinished."""
 
 from lockstep import recovery_dag
 

@@ -1,6 +1,6 @@
-"""Lockstep's plugin for an Airflow that has the package on its path without having it installed, as a checkout does.
+"""Lockstep's plugin for an Airflow that has the package on its path without having it installed, as in a checkout.
 
-Airflow finds an installed package's plugin by its entry point; registered here once more it would be an error.
+Airflow finds the plugin of an installed package by its entry point; a second registration here would be an error.
 """
 
 from importlib.metadata import entry_points

@@ -19,7 +19,7 @@ __all__ = ["Application", "JobLauncher", "JobState"]
 class JobState(StrEnum):
     """State of a job. A cancelled or unknown job has failed."""
 
-    RUNNING = "running"  #: or it waits for room
+    RUNNING = "running"  #: or queued
     SUCCEEDED = "succeeded"
     FAILED = "failed"
 
@@ -31,15 +31,15 @@ class Application:
 
     file: Path  #: stage_epoch.py
     code: Path  #: a zip with Lockstep and the pipeline's package
-    name: str  #: for people
+    name: str  #: shown to users
 
 
 class JobLauncher(Protocol):
-    """Runs Spark jobs somewhere. One object serves many jobs, from several threads: it keeps nothing of them.
+    """Runs Spark jobs. One object serves many jobs, from several threads, and keeps no state about them.
 
-    One that also has `detached = True` says that a job needs nothing more of the process that launched it: when
-    `launch` returns the application's files are where the driver finds them, and by its handle any process may ask for
-    the job, and cancel it. Then a `stage` that is deferrable leaves the job to itself and takes no slot meanwhile.
+    `detached = True` as an attribute says that a job doesn't need the process that launched it: when `launch`
+    returns the driver can access the application's files, and any process can ask for the job, and cancel it, by its
+    handle. Then a deferrable `stage` leaves the job running and occupies no slot meanwhile.
     """
 
     def launch(self, application: Application, arguments: Sequence[str], token: str) -> str:
@@ -53,4 +53,4 @@ class JobLauncher(Protocol):
         """The job's state. An exception fails the try, so handle lost answers here."""
 
     def cancel(self, handle: str) -> None:
-        """Have the job end soon. It may have ended, or be gone."""
+        """Cancel the job. It may have ended, or be gone."""

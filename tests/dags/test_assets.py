@@ -91,7 +91,7 @@ def airflow_api(monkeypatch: pytest.MonkeyPatch) -> Airflow:
     from lockstep.airflow import _airflow
 
     stands_for_it = Airflow()
-    monkeypatch.setattr(_airflow, "_asked", stands_for_it.answer)
+    monkeypatch.setattr(_airflow, "_ask_supervisor", stands_for_it.answer)
     return stands_for_it
 
 
@@ -124,7 +124,7 @@ def task() -> Any:
 
     from lockstep.airflow.assets import outlets_of
 
-    return BaseOperator(task_id="tell", outlets=outlets_of(NAME, [SINK]))
+    return BaseOperator(task_id="emit_asset_events", outlets=outlets_of(NAME, [SINK]))
 
 
 def teller(ledger: Ledger, role: Role = Role.PUBLISH, actor: str | None = None, **arguments: Any) -> AssetEventEmitter:
@@ -388,15 +388,17 @@ def test_the_task_that_tells_succeeds_and_the_one_behind_it_fails_with_what_it_c
 
     shown(ledger)
     airflow_api.over.add("first")
-    ti = SimpleNamespace(dag_id="lockstep_recovery", run_id="r", task_id="tell", map_index=-1, try_number=1)
+    ti = SimpleNamespace(
+        dag_id="lockstep_recovery", run_id="r", task_id="emit_asset_events", map_index=-1, try_number=1
+    )
     acting = cast("Context", {**context(), "ti": ti})
     airflow_api.silent.add(ASSET)
-    [sentence] = EmitAssetEventsOperator(task_id="tell").execute(acting)
+    [sentence] = EmitAssetEventsOperator(task_id="emit_asset_events").execute(acting)
     with pytest.raises(RecoveryIncomplete, match="pipeline orders: the events of sink warehouse weren't emitted"):
-        FailOnUnemittedEvents(task_id="all_told", unemitted=sentence).execute(acting)
+        FailOnUnemittedEvents(task_id="fail_on_unemitted", unemitted=sentence).execute(acting)
     airflow_api.silent.clear()
-    assert EmitAssetEventsOperator(task_id="tell").execute(acting) == [], "over which nothing is mapped"
-    assert recovery_dag().get_task("all_told").upstream_task_ids == {"tell"}
+    assert EmitAssetEventsOperator(task_id="emit_asset_events").execute(acting) == [], "over which nothing is mapped"
+    assert recovery_dag().get_task("fail_on_unemitted").upstream_task_ids == {"emit_asset_events"}
 
 
 def test_a_run_whose_sink_shows_the_epoch_succeeds_although_airflows_events_cannot_be_read(
@@ -431,7 +433,7 @@ def test_what_airflow_knows_is_found_however_many_events_it_has_and_in_few_quest
 ) -> None:
     from lockstep.airflow import _airflow
 
-    monkeypatch.setattr(_airflow, "_AT_ONCE", 4)
+    monkeypatch.setattr(_airflow, "_PAGE", 4)
     airflow_api.clock = moments()
     epochs = [shown(ledger, number, f"run {number}") for number in range(1, 12)]
     for epoch in epochs:

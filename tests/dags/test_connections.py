@@ -125,7 +125,7 @@ def test_an_extra_that_cant_be_read_is_refused_and_not_passed_over(
 ) -> None:
     fields = {"conn_type": "postgres", "host": "h", "extra": extra}
     monkeypatch.setenv("AIRFLOW_CONN_WAREHOUSE", json.dumps(fields))
-    with pytest.raises(NotConfigured, match=r"Connection 'warehouse': its extra isn.t a JSON object") as refused:
+    with pytest.raises(NotConfigured, match="Connection 'warehouse': its extra isn't a JSON object") as refused:
         connections["warehouse"]
     assert "hunter2" not in str(refused.value)
 

@@ -205,7 +205,7 @@ def test_only_a_conf_with_a_reason_replans(begun: list[Any], monkeypatch: pytest
             replanned(**{"lockstep_replan": "a sink came", **nonsense})
         assert begun == []
     two = {"orders": ORDERS, "clicks": ORDERS}
-    monkeypatch.setattr(operators.BeginOperator, "_moved", lambda _: two)
+    monkeypatch.setattr(operators.BeginOperator, "_pipelines_of_dag", lambda _: two)
     with pytest.raises(IllegalTransition, match="replan an epoch of one by `lockstep replan`"):
         replanned(lockstep_replan="a sink came")
 
@@ -219,10 +219,10 @@ def test_what_a_conf_asks_for_counts_where_airflow_keeps_it_out_of_the_params(mo
     monkeypatch.setenv("AIRFLOW__CORE__DAG_RUN_CONF_OVERRIDES_PARAMS", "False")
 
     def triggered(**conf: Any) -> Context:
-        with DAG("orders", schedule=None, params={"resolve_word": None}) as dag:
+        with DAG("orders", schedule=None, params={"resolve_entry": None}) as dag:
             task = BaseOperator(task_id="any")
         params = process_params(dag, task, conf, suppress_exception=False)
-        assert params == {"resolve_word": None}, "as Airflow does it"
+        assert params == {"resolve_entry": None}, "as Airflow does it"
         return cast("Context", {"params": params, "dag_run": SimpleNamespace(conf=conf)})
 
     bounds = {"interval_start": "2024-01-01T00:00:00Z", "interval_end": "2024-01-02T00:00:00Z"}
@@ -234,5 +234,5 @@ def test_what_a_conf_asks_for_counts_where_airflow_keeps_it_out_of_the_params(mo
     assert (found.restate, found.restore, found.replaces) == ("a corrected file (request 2026-11)", 7, 8)
     asked = triggered(lockstep_replan="a sink came", lockstep_replan_epoch=7)
     assert _run_conf.read_replan(asked, ["orders"]) == ("a sink came", 7)
-    asked = triggered(pipeline="orders", resolve_epoch=7, resolve_sink="delays", resolve_word=40)
+    asked = triggered(pipeline="orders", resolve_epoch=7, resolve_sink="delays", resolve_entry=40)
     assert _run_conf.read_resolve_request("orders", asked) == (7, "delays", 40)

@@ -261,7 +261,7 @@ def test_a_job_of_which_spark_submit_says_nothing_is_found_by_its_tag(
     manager.apps = None
     assert YarnJobs(make_hook).find(silent, "1a2b-7") is None
     manager.status = 503
-    with pytest.raises(StageFailed, match="none by tag lockstep-1a2b-7: HTTPError") as unknown:
+    with pytest.raises(StageFailed, match="none with tag lockstep-1a2b-7: HTTPError") as unknown:
         YarnJobs(make_hook).find(silent, "1a2b-7")
     assert "127.0.0.1" not in str(unknown.value)
 

@@ -57,11 +57,11 @@ def test_what_is_stuck_is_looked_for_when_all_was_recovered_and_rounds_may_overl
     from lockstep.airflow.dag import recovery_dag
 
     dag = recovery_dag()
-    for name in ("nothing_stuck", "tell"):
+    for name in ("stuck_epochs", "emit_asset_events"):
         last = dag.get_task(name)
         assert (last.upstream_task_ids, last.trigger_rule) == ({"recover"}, TriggerRule.ALL_DONE)
     assert dag.max_active_runs > 1, "one that takes long holds no other pipeline up"
-    assert dag.get_task("tell").max_active_tis_per_dag == 1, "nothing is told by two at the same moment"
+    assert dag.get_task("emit_asset_events").max_active_tis_per_dag == 1, "nothing is told by two at the same moment"
     assert recovery_dag(max_active_runs=1).max_active_runs == 1
 
 
@@ -87,7 +87,7 @@ def test_arguments_of_airflow_s_come_over_lockstep_s_own_or_beside_them(name: st
 def test_the_task_is_red_while_an_epoch_waits_for_a_person_and_names_pipeline_epoch_and_way_out(ledger: Ledger) -> None:
     from lockstep.airflow.operators import StuckEpochsCheck
 
-    task = StuckEpochsCheck(task_id="nothing_stuck")
+    task = StuckEpochsCheck(task_id="stuck_epochs")
     planned(ledger, 1)
     task.execute(cast("Context", {}))
     ledger.raise_attempt(FLIGHTS, 1, Role.ABORT, reason="disk full")
@@ -124,7 +124,7 @@ def test_recovery_of_a_pipeline_that_there_is_not_is_refused_and_of_none_is_of_e
     ledger.ensure_pipeline("clicks", KeyedBy.CURSOR)
     assert names() == names(pipeline="") == names(pipeline=None) == ["clicks", FLIGHTS]
     for wrong in ("fligths", 0, [FLIGHTS]):
-        for word in ({}, {"resolve_epoch": 1, "resolve_sink": "delays", "resolve_word": 1}):
+        for word in ({}, {"resolve_epoch": 1, "resolve_sink": "delays", "resolve_entry": 1}):
             with pytest.raises(UnknownEpoch, match=r"the ledger has no pipeline .* to recover: `lockstep status`"):
                 names(pipeline=wrong, **word)
 
@@ -138,7 +138,7 @@ def test_intervals_without_an_epoch_are_named_with_the_backfill_that_fills_them_
     said: list[str] = []
     log = SimpleNamespace(warning=lambda text, *values: said.append(text % values))
     monkeypatch.setattr(StuckEpochsCheck, "log", log)
-    task = StuckEpochsCheck(task_id="nothing_stuck")
+    task = StuckEpochsCheck(task_id="stuck_epochs")
     planned(ledger, 1)
     planned(ledger, 2, RunKey("flights", "second"))
     task.perform(cast("Context", {}))
@@ -159,7 +159,7 @@ def test_a_run_that_points_to_a_persons_word_has_it_carried_out_before_it_recove
 ) -> None:
     from lockstep.airflow import operators
 
-    word: dict[str, Any] = {"pipeline": FLIGHTS, "resolve_epoch": 7, "resolve_sink": "delays", "resolve_word": 40}
+    word: dict[str, Any] = {"pipeline": FLIGHTS, "resolve_epoch": 7, "resolve_sink": "delays", "resolve_entry": 40}
     recover(pipeline=FLIGHTS)
     recover(**word)
     assert done == [None, (7, "delays", 40), None]
@@ -171,7 +171,7 @@ def test_a_run_that_points_to_a_persons_word_has_it_carried_out_before_it_recove
     recover(**word)
     assert done[3:] == [None], "a retry goes on with the rest"
     wrongs: list[tuple[str, Any]] = [("resolve_epoch", wrong) for wrong in ("7", True, 10**30)]
-    wrongs += [("resolve_word", 1 << 63), ("resolve_word", None), ("resolve_sink", None), ("pipeline", None)]
+    wrongs += [("resolve_entry", 1 << 63), ("resolve_entry", None), ("resolve_sink", None), ("pipeline", None)]
     for name, wrong in wrongs:
         with pytest.raises(IllegalTransition, match="to resolve say pipeline"):
             recover(**{**word, name: wrong})

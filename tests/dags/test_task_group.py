@@ -167,8 +167,8 @@ def test_arguments_reach_the_tasks_of_their_phase_and_of_their_sink() -> None:
         ({"stagging": {"pool": "x"}}, "names 'stagging'"),
         ({"prepare.nothing": {"pool": "x"}}, "names 'prepare.nothing'"),
         ({"stage.raw": {"pool": "x"}}, "names 'stage.raw'"),
-        ({"stage": {"task_id": "x", "sink": "y"}}, "gives sink, task_id"),
-        ({"publish": {"outlets": []}}, "gives outlets"),
+        ({"stage": {"task_id": "x", "sink": "y"}}, "sets sink, task_id"),
+        ({"publish": {"outlets": []}}, "sets outlets"),
         ({"commit": {"trigger_rule": "all_done"}}, "sets a trigger_rule"),
     ],
 )
@@ -271,14 +271,20 @@ def test_many_pipelines_are_instances_of_one_mapped_task_by_their_names() -> Non
     names: Any = made.get_task("all.pipelines")
     assert (names.upstream_task_ids, names.trigger_rule, task.trigger_rule) == ({"extract"}, "all_done", "all_success")
     assert names.execute({}) == ["orders", "numbers"]
-    assert task.expand_input.value["of"].operator is names, "a cleared instance goes by what the run had, not the file"
+    assert task.expand_input.value["pipeline_name"].operator is names, (
+        "a cleared instance goes by what the run had, not the file"
+    )
     assert upstream(made)["all.pack"] == {"all.pipelines"}
-    with pytest.raises(InvalidPipeline, match="pipeline returns of this run is gone"):
-        task.unmap({"of": "returns"})
-    assert isinstance(task, MappedOperator) and task.map_index_template == "{{ task.of }}"
+    with pytest.raises(InvalidPipeline, match="pipeline returns of this run is missing"):
+        task.unmap({"pipeline_name": "returns"})
+    assert isinstance(task, MappedOperator) and task.map_index_template == "{{ task.pipeline_name }}"
     assert upstream(made)["report"] == {"all.pack"} and upstream(made)["all.moved"] == {"all.pack"}
-    one = task.unmap({"of": "numbers"})
-    assert isinstance(one, MappedPackOperator) and (one.pipeline, one.of, one.part) == (NUMBERS, "numbers", True)
+    one = task.unmap({"pipeline_name": "numbers"})
+    assert isinstance(one, MappedPackOperator) and (one.pipeline, one.pipeline_name, one.part) == (
+        NUMBERS,
+        "numbers",
+        True,
+    )
     alias, *partitions = task.outlets
     assert alias.name == one.alias == "lockstep.mine.all"
     assert {asset.uri.removesuffix("/epochs") for asset in partitions} <= {
@@ -299,12 +305,12 @@ def test_arguments_and_callbacks_reach_every_instance_of_a_mapped_task_and_no_se
         mapped([ORDERS, RETURNS], group_id="all", task_args={"pack": pack}, **more)
         group(NUMBERS, spark_submit=submit)
     task: Any = made.get_task("all.pack")
-    for one in (task, *(task.unmap({"of": name}) for name in ("orders", "returns"))):
+    for one in (task, *(task.unmap({"pipeline_name": name}) for name in ("orders", "returns"))):
         assert (one.pool, one.queue, one.executor_config, one.owner) == ("x", "big", {"cpu": 4}, "sales")
         assert (one.execution_timeout, one.priority_weight) == (timedelta(hours=1), 7)
         assert (one.on_failure_callback, one.on_success_callback) == ([tell], [tell])
         assert one.max_active_tis_per_dagrun == 16
-    returns = task.unmap({"of": "returns"})
+    returns = task.unmap({"pipeline_name": "returns"})
     assert returns.max_wait == timedelta(hours=9) and returns.spark_submit == submit
     stored = serialized(made)
     assert "hunter2" not in json.dumps(stored) and "a:b" not in json.dumps(stored)

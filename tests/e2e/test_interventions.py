@@ -54,10 +54,10 @@ def test_a_refusal_aborts_recovery_is_red_a_single_clear_fails_at_once_and_a_cle
     red = world.round()
     assert world.api.run_state("lockstep_recovery", red) == "failed"
     states = world.api.states("lockstep_recovery", red)
-    assert (states.pop("nothing_stuck"), states.pop("all_told")) == ("failed", "skipped")
+    assert (states.pop("stuck_epochs"), states.pop("fail_on_unemitted")) == ("failed", "skipped")
     assert set(states.values()) == {"success"}
     assert stuck is not None
-    said = world.api.log("lockstep_recovery", red, "nothing_stuck")
+    said = world.api.log("lockstep_recovery", red, "stuck_epochs")
     assert f"pipeline refused: an epoch is stuck; epoch {stuck.id} (" in said
 
     world.query(sql.SQL("DROP TABLE public.refused"))
@@ -69,7 +69,7 @@ def test_a_refusal_aborts_recovery_is_red_a_single_clear_fails_at_once_and_a_cle
     world.api.clear("refused", run_id, "begin", downstream=True)
     world.require_success("refused", run_id)
     world.require_published_once("refused", "2024-02-03", landed)
-    told = world.api.log("lockstep_recovery", world.round(), "nothing_stuck")
+    told = world.api.log("lockstep_recovery", world.round(), "stuck_epochs")
     assert "pipeline refused: an epoch is stuck" not in told, "of days that it has no epoch of the log may tell"
 
 

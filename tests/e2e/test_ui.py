@@ -80,7 +80,7 @@ def take_picture(page: Page, name: str) -> None:
 
 def point_at(line: Locator, day: str) -> None:
     """At the bar of the epoch of that day, wherever those of other tests stand."""
-    told, box = line.get_attribute("data-told"), line.bounding_box()
+    told, box = line.get_attribute("data-labels"), line.bounding_box()
     assert told is not None and box is not None
     [place] = [place for place, one in enumerate(told.split("\n")) if f" {day}:" in one]
     width = float(line.evaluate("line => line.viewBox.baseVal.width"))
@@ -103,7 +103,7 @@ def test_the_pages_are_in_airflows_navigation_and_lead_to_an_epoch_and_back_to_i
     take_picture(page, "ui-pipelines")
     frame.get_by_role("link", name="orders", exact=True).click()
     line = frame.locator("svg.timeline")
-    expect(line).to_have_attribute("data-told", re.compile(r" 2024-06-01: cleaned, 21 rows\n"))
+    expect(line).to_have_attribute("data-labels", re.compile(r" 2024-06-01: cleaned, 21 rows\n"))
     point_at(line, "2024-06-01")
     expect(frame.locator("figcaption output")).to_contain_text("2024-06-01: cleaned, 21 rows")
     frame.get_by_role("row").filter(has_text="2024-06-03").get_by_role("link").first.click()
@@ -163,10 +163,10 @@ def test_a_range_is_given_up_by_keyboard_alone(
         if page.evaluate("document.activeElement.id") == f"epoch-{stuck}":
             break
     page.keyboard.press("Enter")
-    give_up = page.get_by_role("link", name="Give the range up…")
+    give_up = page.get_by_role("link", name="Give up the range…")
     give_up.focus()
     page.keyboard.press("Enter")
-    reason = page.get_by_label("Why?")
+    reason = page.get_by_label("Reason")
     expect(reason).to_be_focused()
     take_picture(page, "ui-give-up")
     page.keyboard.type("the file <b>never</b> comes")
@@ -183,8 +183,8 @@ def test_a_range_is_given_up_by_keyboard_alone(
 def ask_for(page: Page, deed: str, why: str, picture: str | None = None) -> str:
     """Press the button, say why, and follow the link to the run: its id. `picture`: of what is told before."""
     page.get_by_role("link", name=f"{deed}…").first.click()
-    expect(page.get_by_role("heading", name="What it would do")).to_be_visible()
-    page.get_by_label("Why?").fill(why)
+    expect(page.get_by_role("heading", name="Effects")).to_be_visible()
+    page.get_by_label("Reason").fill(why)
     if picture:
         take_picture(page, picture)
     page.get_by_role("button", name=deed).click()
@@ -221,7 +221,7 @@ def test_a_day_is_replanned_restated_and_restored_by_runs_and_its_generations_te
     second = current()
     assert second.generation is not None
     page.goto(f"{pages}/{first}")
-    expect(page.get_by_text("Its rows are shown no more")).to_contain_text("ten more rows came")
+    expect(page.get_by_text("Its rows are no longer visible")).to_contain_text("ten more rows came")
     page.get_by_role("link", name=re.compile(r"^epoch \d+$")).first.click()
     expect(page.get_by_text("Generation 1 of its range")).to_be_visible()
 
@@ -230,7 +230,7 @@ def test_a_day_is_replanned_restated_and_restored_by_runs_and_its_generations_te
     world.require_success("audited", ask_for(page, "Restore", "the ten rows were another day's", "ui-restore"))
     world.require_published_once("audited", day, rows)
     page.goto(f"{pages}/{second.id}")
-    expect(page.get_by_text("Its rows are shown no more")).to_contain_text("the ten rows were another day's")
+    expect(page.get_by_text("Its rows are no longer visible")).to_contain_text("the ten rows were another day's")
     page.get_by_role("link", name=re.compile(r"^epoch \d+$")).first.click()
     expect(page.get_by_text("Generation 2 of its range")).to_be_visible()
     page.get_by_role("heading", name="Sinks").evaluate("heading => heading.scrollIntoView()")
@@ -245,11 +245,11 @@ def test_a_range_of_days_is_restated_by_a_run_for_each(
     page.get_by_role("link", name="Restate…").click()
     page.get_by_label("From (UTC)").fill("2024-06-01T00:00")
     page.get_by_label("To (UTC), not included").fill("2024-06-03T00:00")
-    page.get_by_role("button", name="Show what it would do").click()
-    page.get_by_label("Why?").fill("the shop sent corrected files")
+    page.get_by_role("button", name="Show the effects").click()
+    page.get_by_label("Reason").fill("the shop sent corrected files")
     take_picture(page, "ui-range")
     page.get_by_role("button", name="Restate 2 epochs").dblclick()
-    asked = page.get_by_role("row").filter(has_text="asked for by admin").get_by_role("link", name="lockstep_restate__")
+    asked = page.get_by_role("row").filter(has_text="requested by admin").get_by_role("link", name="lockstep_restate__")
     expect(asked).to_have_count(2)
     for to in [str(one.get_attribute("href")) for one in asked.all()]:
         world.require_success("orders", unquote(to.rpartition("/")[2]))

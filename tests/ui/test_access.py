@@ -157,7 +157,7 @@ def test_a_ledger_that_hangs_takes_a_few_of_airflows_threads_and_no_more(
         for _ in range(app.MAX_CONCURRENT):
             hanging.enter_context(app.open_report())
         answer = opened.get(EPOCH)
-        assert answer.status_code == 503 and "others are asking the ledger" in answer.text
+        assert answer.status_code == 503 and "other pages are reading the ledger" in answer.text
     assert opened.get(EPOCH).status_code == 200, "each gives its place back"
 
 

@@ -87,7 +87,7 @@ def test_an_attempt_is_aborted_with_a_reason_in_the_users_name(
 
 def test_a_range_is_given_up_with_a_reason_in_the_users_name(browser: Browser, ledger: Ledger, report: Report) -> None:
     planned(ledger)
-    assert "The range 2013-01-01 of landing is given up, for good" in browser("operator").get(VOID).text
+    assert "The range 2013-01-01 of landing is given up permanently" in browser("operator").get(VOID).text
     assert answer(browser, VOID, user="<b>Eve</b>").status_code == 303
     assert ledger.epoch(FLIGHTS, 1).state is EpochState.VOID
     assert last_entry(report) == ("void", "airflow-ui:<b>Eve</b>", "the disk was full")
@@ -102,7 +102,7 @@ def test_what_audits_hold_is_shown_and_released_with_a_reason_in_the_users_name(
     ledger.record_verdict(attempt_of(epoch), HASH, results)
     for path in (EPOCH, "/lockstep/", f"/lockstep/pipelines/{FLIGHTS}"):
         assert "unique &lt;id&gt; (3 rows)" in browser("reader").get(path).text
-    assert "Audit unique &lt;id&gt; (3 rows) holds it no longer." in browser("operator").get(RELEASE).text
+    assert "Audit unique &lt;id&gt; (3 rows) no longer holds it." in browser("operator").get(RELEASE).text
     assert answer(browser, RELEASE, reason="a strike, the day is right").status_code == 303
     verdict = ledger.verdict(FLIGHTS, epoch.id)
     assert verdict is not None and verdict.outcome is Outcome.RELEASED
@@ -144,7 +144,7 @@ def test_a_form_of_another_attempt_or_of_what_is_decided_does_nothing(browser: B
     again = ledger.take_over(FLIGHTS, 1, RUN)
     for path, seal in seals.items():
         refused = opened.post(path, data={"reason": "the disk was full", "seal": seal})
-        assert refused.status_code == 403 and "it has moved" in refused.text
+        assert refused.status_code == 403 and "its state has changed" in refused.text
     assert ledger.epoch(FLIGHTS, 1) == again
     seals = {path: seal_in(opened.get(path).text) for path in (ABORT, VOID)}
     committed(ledger, again)
@@ -215,7 +215,7 @@ def led_to_a_run(browser: Browser, done: Any, user: str = "operator") -> str:
 
 
 def require_told_once(told: str) -> None:
-    for shown in ("asked for by</dt><dd>operator", "&lt;b&gt;once&lt;/b&gt;", f'href="/lockstep/pipelines/{FLIGHTS}"'):
+    for shown in ("requested by</dt><dd>operator", "&lt;b&gt;once&lt;/b&gt;", f'href="/lockstep/pipelines/{FLIGHTS}"'):
         assert shown in told, shown
 
 
@@ -233,7 +233,7 @@ def test_one_wish_is_one_run_whoever_asks_and_however_often(
     assert {(one.status_code, one.headers["location"]) for one in answers} == {(303, answers[0].headers["location"])}
     [run] = triggered
     shown = another.get(path).text
-    assert "operator has asked for this already" in shown and run["run_id"] in shown
+    assert "operator has requested this already" in shown and run["run_id"] in shown
     end(run["run_id"])
     late = opened.post(path, data=form)
     assert late.headers["location"] == answers[0].headers["location"], "a form stays that wish"
@@ -308,11 +308,11 @@ def test_of_two_words_on_what_was_seen_the_first_is_kept_and_the_other_is_asked_
     assert say("colleague", "applied").headers["location"] == first.headers["location"]
     for user in forms:
         refused = say(user, "not-applied")
-        assert refused.status_code == 403 and "it has moved" in refused.text
+        assert refused.status_code == 403 and "its state has changed" in refused.text
     assert len(triggered) == 1
     word = ledger.last_word(epoch, "delays")
     assert word is not None and word.reason == "asked to resolve it as applied: I, operator, looked"
-    assert triggered[0]["conf"]["resolve_word"] == word.id
+    assert triggered[0]["conf"]["resolve_entry"] == word.id
 
 
 def test_recovery_is_a_run_of_its_dag_for_the_pipeline_in_the_users_name(
@@ -337,11 +337,11 @@ def test_an_interval_is_restated_by_a_run_of_its_own_dag_in_the_users_name(
     assert "Not now: it is planned" in browser("operator").get(RESTATE).text and RESTATE not in answered(browser)
     cleaned(ledger, planned(ledger, 2))
     path = RESTATE.replace("/epochs/1/", "/epochs/2/")
-    assert "that needs the right to trigger its DAG" in browser("operator").get(path).text
+    assert "it needs the right to trigger its DAG" in browser("operator").get(path).text
     monkeypatch.setitem(GRANTS, "operator", {"flights": {"GET", "PUT", "POST"}})
     shown = browser("operator").get(path).text
-    assert "takes the place of epoch 2 in every sink" in shown and triggered == []
-    assert "generation 0 of 2013-01-02, would be replaced; rows: flights 7. Moving it took 0 s" in shown
+    assert "Its commit replaces epoch 2 in every sink" in shown and triggered == []
+    assert "generation 0 of 2013-01-02, would be replaced; rows: flights 7. The last time it took 0 s" in shown
     assert "<code>lockstep restate flights --epoch 2 --reason … --plan</code>" in shown
     led_to_a_run(browser, answer(browser, path, reason="a late file"))
     [run] = triggered
@@ -367,7 +367,7 @@ def test_a_range_is_restated_by_a_run_for_each_epoch_and_the_plan_of_all_is_told
         cleaned(ledger, planned(ledger, number, RunKey("flights", f"run {number}")))
     planned(ledger, 3, RunKey("flights", "run 3"))
     assert f'href="{RANGE}"' in browser("operator").get(RANGE.removesuffix("/restate")).text
-    assert "Show what it would do" in browser("operator").get(RANGE).text
+    assert "Show the effects" in browser("operator").get(RANGE).text
     path = between("2013-01-01T00:00", "2013-01-04T00:00")
     shown = browser("operator").get(path).text
     for told in ("2013-01-01", "flights 7", "stays</span>: it is planned", "Restate 2 epochs"):
@@ -379,7 +379,7 @@ def test_a_range_is_restated_by_a_run_for_each_epoch_and_the_plan_of_all_is_told
     assert [one["conf"]["lockstep_replaces"] for one in triggered] == [1, 2]
     assert {one["conf"]["lockstep_restate"] for one in triggered} == {"the carrier corrected it"}
     told = browser("operator").get(answers[0].headers["location"]).text
-    assert all(one["run_id"] in told for one in triggered) and told.count("asked for by operator") == 2
+    assert all(one["run_id"] in told for one in triggered) and told.count("requested by operator") == 2
     alone = answer(browser, RESTATE, reason="that day alone")
     assert f"run_id={triggered[0]['run_id']}" in alone.headers["location"] and len(triggered) == 2
 
@@ -396,7 +396,7 @@ def test_a_form_for_a_range_is_good_for_the_epochs_alone_that_it_showed(
     assert browser("operator").post(path, data=form, headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
     shown_otherwise(ledger, old, 9)
     refused = browser("operator").post(path, data=form)
-    assert refused.status_code == 403 and "it has moved" in refused.text
+    assert refused.status_code == 403 and "its state has changed" in refused.text
     assert triggered == []
 
 
@@ -405,7 +405,7 @@ def test_a_dag_of_several_pipelines_is_told_whose_rows_are_restated(
 ) -> None:
     cleaned(ledger, planned(ledger, 1, RUN.part(FLIGHTS)))
     monkeypatch.setitem(GRANTS, "operator", {"flights": {"GET", "PUT", "POST"}})
-    assert "The other tasks of that DAG run for the interval, too." in browser("operator").get(RESTATE).text
+    assert "Other tasks of that DAG also run for the interval." in browser("operator").get(RESTATE).text
     led_to_a_run(browser, answer(browser, RESTATE, reason="a late file"))
     [run] = triggered
     assert run["conf"]["lockstep_restate"] == {FLIGHTS: "a late file"}
@@ -467,7 +467,7 @@ def test_a_form_to_restate_or_to_go_back_is_good_for_the_generation_alone_that_w
     shown_otherwise(ledger, new, 11)
     for path, seal in seals.items():
         refused = browser("operator").post(path, data={"reason": "it was right before", "seal": seal})
-        assert refused.status_code == 403 and "it has moved" in refused.text
+        assert refused.status_code == 403 and "its state has changed" in refused.text
     assert triggered == []
 
 
@@ -477,9 +477,9 @@ def test_an_undecided_epoch_is_frozen_anew_by_a_run_of_its_own_dag_in_the_users_
     before = voted(ledger, planned(ledger))
     shown = browser("operator").get(REPLAN).text
     for effect in (
-        "the files of 2013-01-01 that are there then",
+        "the current files of 2013-01-01",
         "votes of delays, warehouse are void",
-        "WAL is thrown away",
+        "WAL is discarded",
     ):
         assert effect in shown, effect
     assert 'href="/dags/flights/runs/' in led_to_a_run(browser, answer(browser, REPLAN, reason="a sink came"))
@@ -515,7 +515,7 @@ def test_what_shows_earlier_rows_again_is_replanned_by_a_run_that_asks_for_these
     found = require_epoch(report, FLIGHTS, new.id)
     found = replace(found, epoch=replace(found.epoch, generation=replace(new.generation, restores=1)))
     told = " ".join(DAG_ACTIONS["replan"].effects(found, report))
-    assert "the same rows, those of epoch 1" in told and "the files of" not in told
+    assert "the same rows, those of epoch 1" in told and "the current files of" not in told
     conf = DAG_ACTIONS["replan"].conf(found, report, "a sink came")
     assert (conf["lockstep_restore"], conf["lockstep_restate"]) == (1, "it was right before")
 
@@ -528,13 +528,13 @@ def test_where_no_run_can_freeze_an_epoch_anew_the_page_says_which_command_does(
         assert 'name="seal"' not in text
         return unescape(text)
 
-    command = "<code>lockstep replan {} {} --reason 'planned anew'</code> does it"
+    command = "use <code>lockstep replan {} {} --reason 'planned anew'</code>"
     planned(ledger, 1, RunKey("run_epoch", "a notebook's"))
-    assert f"no DAG has moved it: {command.format(FLIGHTS, 1)}" in refused(FLIGHTS, 1)
+    assert f"no DAG moved it: {command.format(FLIGHTS, 1)}" in refused(FLIGHTS, 1)
     planned(ledger, 2, RunKey("renamed", "run 1"))
-    assert f"no DAG renamed any more: {command.format(FLIGHTS, 2)}" in refused(FLIGHTS, 2)
+    assert f"no longer has DAG renamed: {command.format(FLIGHTS, 2)}" in refused(FLIGHTS, 2)
     planned(ledger, 3, RunKey("flights", f"run 1{PACKED}a"))
-    assert f"together with others: {command.format(FLIGHTS, 3)}" in refused(FLIGHTS, 3)
+    assert f"its run moved several epochs: {command.format(FLIGHTS, 3)}" in refused(FLIGHTS, 3)
     clicked(ledger, 0, RunKey("clicks", "run 1"))
     shown = browser("admin").get(f"/lockstep/pipelines/{CLICKS}/epochs/1/replan").text
     assert 'name="seal"' in shown and "DAG clicks is paused" in shown
@@ -567,7 +567,7 @@ def test_a_persons_word_goes_into_the_history_and_a_run_of_the_recovery_dag_take
 ) -> None:
     epoch = show(ledger, committed(ledger, planned(ledger)), "warehouse")
     shown = browser("operator").get(RESOLVE).text
-    assert "looks into sink delays first" in shown and shown.count('type="radio"') == 2
+    assert "first checks sink delays" in shown and shown.count('type="radio"') == 2
     assert answer(browser, RESOLVE).status_code == 403, "which of the two"
     assert answer(browser, RESOLVE, choice="perhaps").status_code == 403
     assert triggered == [] and ledger.participants(FLIGHTS, 1)["delays"].publication is None
@@ -576,7 +576,7 @@ def test_a_persons_word_goes_into_the_history_and_a_run_of_the_recovery_dag_take
     assert (run["dag_id"], run["triggering_user_name"]) == ("lockstep_recovery", "operator")
     word = ledger.last_word(epoch, "delays")
     assert word is not None
-    where = {"pipeline": FLIGHTS, "resolve_epoch": 1, "resolve_sink": "delays", "resolve_word": word.id}
+    where = {"pipeline": FLIGHTS, "resolve_epoch": 1, "resolve_sink": "delays", "resolve_entry": word.id}
     assert run["conf"] == where, "and not what to say"
     assert (word.role, word.actor) == (Role.OPERATOR, "airflow-ui:operator")
     assert word.reason == "asked to resolve it as applied: the disk was full"

@@ -50,7 +50,7 @@ def test_a_list_that_can_not_be_renewed_says_so_until_it_can(
         page.set_default_timeout(20_000)
         page.clock.install()
         page.goto(PIPELINE)
-        stale = page.get_by_text("it may be out of date")
+        stale = page.get_by_text("may be out of date")
         expect(stale).to_be_hidden()
         point_to("host=127.0.0.1 port=1 user=postgres dbname=gone", monkeypatch)
         page.clock.run_for(11_000)

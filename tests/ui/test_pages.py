@@ -58,7 +58,7 @@ def rows_of(text: str) -> list[int]:
 def lines_of(text: str) -> list[int]:
     """The numbers of the epochs on the time line, from the left."""
     [line] = [attributes for tag, attributes in elements_of(text) if tag == "svg"]
-    return [int(told.split()[0].rstrip(":")) for told in (line["data-told"] or "").split("\n")]
+    return [int(told.split()[0].rstrip(":")) for told in (line["data-labels"] or "").split("\n")]
 
 
 def test_what_is_stuck_is_told_in_the_words_of_the_command_line(browser: Browser, ledger: Ledger, dsn: str) -> None:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _PATTERN = re.compile(r"airflow:(?P<dag>[^/]+)/(?P<run>.+)/(?P<task>[^/[]+)(\[(?P<map>\d+)\])?#\d+")
+_BEFORE_THE_DECISION = r"(begin|stage|audit|prepare\..+|commit|abort|pack)"
+_ENDED = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
+_RUN_WHILE_PAUSED = frozenset({"queued", "running", "restarting"})  #: states that a paused DAG doesn't stop
 
 
 @dataclass(frozen=True)
@@ -49,36 +52,21 @@ def actor_of(task: Any) -> str:
     return f"airflow:{task.dag_id}/{task.run_id}/{task.task_id}{instance}#{task.try_number}"
 
 
-_BEFORE_THE_DECISION = r"(begin|stage|audit|prepare\..+|commit|abort|pack)"
-_ENDED = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
-_RUN_WHILE_PAUSED = frozenset({"queued", "running", "restarting"})  #: states that a paused DAG doesn't stop
-
-
 def pending_tasks(epoch: Epoch, report: Report, context: Context) -> str | None:
     """The tasks before the decision that haven't ended in the run of the epoch's attempt, as text; None if there are
     none, or no run of this Airflow began it. If Airflow doesn't answer, some are assumed."""
-    began = _find_begin(epoch, report)
-    if began is None:
+    history = report.history(epoch.pipeline, epoch.id)
+    entries = [entry for entry in history if entry.sink is None and entry.attempt == epoch.attempt]
+    began = TaskActor.parse(entries[0].actor) if entries and entries[0].role == Role.BEGIN else None
+    if began is None:  # a person opened the attempt, or voided it since
         return None
-    task: Any = context["ti"]
     try:
-        ahead = _unfinished(began, task)
+        ahead = _unfinished(began, context["ti"])
     except AirflowRuntimeError as error:
-        _log.warning(
-            "Airflow doesn't report the unfinished tasks of run %s of DAG %s: %s", began.run_id, began.dag_id, error
-        )
-        return f"run {began.run_id} of DAG {began.dag_id}, whose tasks Airflow doesn't report"
+        unreported = f"run {began.run_id} of DAG {began.dag_id}, whose tasks Airflow doesn't report"
+        _log.warning("%s: %s", unreported, error)
+        return unreported
     return f"{', '.join(ahead)} of run {began.run_id} of DAG {began.dag_id}" if ahead else None
-
-
-def _find_begin(epoch: Epoch, report: Report) -> TaskActor | None:
-    """The task that opened the attempt; None if a person did, or the attempt was voided since."""
-    entries = [
-        entry
-        for entry in report.history(epoch.pipeline, epoch.id)
-        if entry.sink is None and entry.attempt == epoch.attempt
-    ]
-    return TaskActor.parse(entries[0].actor) if entries and entries[0].role == Role.BEGIN else None
 
 
 def _unfinished(began: TaskActor, task: Any) -> list[str]:
@@ -87,7 +75,8 @@ def _unfinished(began: TaskActor, task: Any) -> list[str]:
         return []
     states = task.get_task_states(**run).get(began.run_id, {})
     ahead = {name: states[name] for name in _tasks_of_epoch(began, states) if states[name] not in _ENDED}
-    if ahead and _is_paused(began.dag_id, task):
+    # an older Airflow can't be asked whether a DAG is paused
+    if ahead and hasattr(task, "get_dag") and task.get_dag(began.dag_id).is_paused:
         ahead = {name: state for name, state in ahead.items() if state in _RUN_WHILE_PAUSED}
     return sorted(ahead)
 
@@ -99,8 +88,3 @@ def _tasks_of_epoch(began: TaskActor, names: Iterable[str]) -> list[str]:
     group = began.task_id.rpartition(".")[0]
     own = re.compile(re.escape(f"{group}." if group else "") + _BEFORE_THE_DECISION)
     return [name for name in names if own.fullmatch(name)]
-
-
-def _is_paused(dag_id: str, task: Any) -> bool:
-    """Whether the DAG is paused; False for an Airflow that tasks can't ask."""
-    return bool(task.get_dag(dag_id).is_paused) if hasattr(task, "get_dag") else False

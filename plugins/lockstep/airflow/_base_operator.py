@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
 
 _log = logging.getLogger(__name__)
+MAX_WAIT = timedelta(hours=2)
+_GRACE = timedelta(minutes=1)  #: after which the scheduler wakes a task that the triggerer didn't
+_MAX_PLACES = 20  #: that a triggerer polls for one task
 
 
 class LockstepOperator(BaseOperator):
@@ -73,12 +76,6 @@ class LockstepOperator(BaseOperator):
         return to_operator_lineage(replace(self.lineage, outputs=()) if self.lineage else None)
 
 
-MAX_WAIT = timedelta(hours=2)
-_GRACE = timedelta(minutes=1)  #: after which the scheduler wakes a task that the triggerer didn't
-_MAX_PLACES = 20  #: that a triggerer polls for one task
-_log = logging.getLogger(__name__)
-
-
 @dataclass(frozen=True)
 class Wait:
     """A pause before the next look. `places`: where a triggerer polls meanwhile for files, or for the end of a job; if
@@ -103,7 +100,7 @@ class WaitingOperator(LockstepOperator):
         self._ignored: frozenset[str] = frozenset()
 
     def wait_for(self, missing: Sequence[Retryable], error: Retryable, context: Context) -> Wait:
-        """How to wait for all of `missing`, with `error` for the log. Raises `WaitedInVain`."""
+        """The pause for all of `missing`, with `error` for the log. Raises `WaitedInVain`."""
         places = [place for place in _places_of(missing) if place not in self._ignored] if self.deferrable else []
         return wait_after(error, self, context, self.max_wait, places=places[:_MAX_PLACES], since=self._since)
 
@@ -147,13 +144,13 @@ def wait_after(
     places: Sequence[str] = (),
     since: datetime | None = None,
 ) -> Wait:
-    """How long to pause after `error`: half of the time waited so far, within the task's retry delays; with `places`,
-    which a triggerer polls, at least the longest delay.
+    """The pause after `error`: half of the time waited so far, within the task's retry delays; with `places`, which
+    a triggerer polls, at least the longest delay.
 
-    Raises `WaitedInVain` after `max_wait` since the first look of this try, or `since`. Waiting for a running job has
-    no limit: it is polled at least once per longest delay.
+    Raises `WaitedInVain` after `max_wait` since the first look of this try, or `since`. Waiting for a running job
+    has no limit: it is polled at least once per longest delay.
     """
-    began = min(filter(None, [since, _first_look(context)]))
+    began = min(filter(None, [since, context["ti"].get_first_reschedule_date(context) or datetime.now(UTC)]))
     waited = datetime.now(UTC) - began
     of_job = isinstance(error, JobAtWork)
     if waited >= max_wait and not of_job:
@@ -185,10 +182,6 @@ def _places_of(missing: Sequence[Retryable]) -> list[str]:
     """The places of missing files or jobs; empty if one of `missing` is something else, which can't be polled."""
     seen = [error for error in missing if isinstance(error, (SourceNotReady, JobAtWork)) and error.places]
     return list(dict.fromkeys(place for error in seen for place in error.places)) if len(seen) == len(missing) else []
-
-
-def _first_look(context: Context) -> datetime:
-    return context["ti"].get_first_reschedule_date(context) or datetime.now(UTC)
 
 
 def _delta(delay: timedelta | float) -> timedelta:

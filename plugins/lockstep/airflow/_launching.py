@@ -45,6 +45,18 @@ _log = logging.getLogger(__name__)
 _APPLICATION_ID = re.compile(r"application_\d+_\d+")
 _POD_NAME = "spark.kubernetes.driver.pod.name"
 MakeHook = Callable[[], Any]  #: makes a SparkSubmitHook
+_SHIPPED = frozenset({".py", ".sql"})
+APPLICATION = "lockstep.compute.submit.stage_epoch"
+POLL_SECONDS = 5.0  #: between polls of a user's launcher
+_RESOURCE_MANAGER = "yarn_resourcemanager_webapp_address"  #: the provider's key of the Connection's extra
+_NAMESPACE = "spark.kubernetes.namespace"
+_CONNECT_TYPES = frozenset({"sc", "spark_connect"})
+#: A driver on this machine needs no other address, and for a few seconds no web UI.
+_LOCAL_CONF = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+}
 
 
 class YarnJobs:
@@ -141,9 +153,6 @@ def _unknown(handle: str, error: Exception) -> JobState:
     return JobState.RUNNING
 
 
-_SHIPPED = frozenset({".py", ".sql"})
-
-
 def ship(packages: Iterable[str], folder: Path) -> Path:
     """Zip top-level `packages` into `folder`, for --py-files. Raises `InvalidPipeline` for one that can't be found."""
     archive = folder / "lockstep-code.zip"
@@ -177,20 +186,6 @@ def _files(package: str) -> Iterator[tuple[Path, str]]:
             if file.suffix in _SHIPPED and file.is_file() and name not in seen:
                 seen.add(name)
                 yield file, name
-
-
-_log = logging.getLogger(__name__)
-APPLICATION = "lockstep.compute.submit.stage_epoch"
-POLL_SECONDS = 5.0  #: between polls of a user's launcher
-_RESOURCE_MANAGER = "yarn_resourcemanager_webapp_address"  #: the provider's key of the Connection's extra
-_NAMESPACE = "spark.kubernetes.namespace"
-_CONNECT_TYPES = frozenset({"sc", "spark_connect"})
-#: A driver on this machine needs no other address, and for a few seconds no web UI.
-_LOCAL_CONF = {
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.ui.enabled": "false",
-}
 
 
 @dataclass(frozen=True)
@@ -304,10 +299,10 @@ class ConnectLauncher:
     def __call__(self, request_uri: str) -> None:
         from lockstep.compute.stage import launch_request
 
-        launch_request(request_uri, _url(self._conn_id), self._pipeline, AirflowConnections(), self._note)
+        def note(session: Any, token: int) -> None:
+            self._running = session, token
 
-    def _note(self, session: Any, token: int) -> None:
-        self._running = session, token
+        launch_request(request_uri, _url(self._conn_id), self._pipeline, AirflowConnections(), note)
 
     def cancel(self) -> None:
         from lockstep.spark.session import cancel
@@ -347,13 +342,15 @@ class SubmitLauncher:
         """Run spark-submit until it ends, and return its hook. With `tracking` arguments it ends once the job is
         submitted. `settings`: of Spark, unless the user sets them."""
         with tempfile.TemporaryDirectory(prefix="lockstep-") as folder:
-            hook = self._make_submit_hook(request_uri, Path(folder), settings, tracking)
-            hook.environment = self._environment(read_request(request_uri).sources)
-            self._hook = hook
+            code = [str(ship(_packages(self.reference), Path(folder))), self._arguments.get("py_files", "")]
+            job_arguments = {"py_files": ",".join(filter(None, code)), "application_args": ["--request", request_uri]}
+            self._hook = self.make_hook(settings, **job_arguments, **tracking)
+            self._hook.environment = self._environment(read_request(request_uri).sources)
             try:
-                self._hook.submit(str(self._application))
+                self._hook.submit(str(self._arguments.get("application") or file_of(APPLICATION)))
             except AirflowException as error:
-                self._raise_written_error(request_uri)
+                with suppress(FileNotFoundError):  # what the application wrote before it died
+                    raise read_error(request_uri) from error
                 _log.error("%s", error)  # with the driver's last lines
                 reason = (
                     re.sub(r"(?s)^Cannot execute: .*?\. (?=Error code is: )", "", str(error)).strip().split("\n")[0]
@@ -364,14 +361,6 @@ class SubmitLauncher:
     def cancel(self) -> None:
         if self._hook is not None:
             self._hook.on_kill()
-
-    def _make_submit_hook(
-        self, request_uri: str, folder: Path, settings: Mapping[str, str], tracking: Mapping[str, Any]
-    ) -> Any:
-        self._application = self._arguments.get("application") or file_of(APPLICATION)
-        code = [str(ship(_packages(self.reference), folder)), self._arguments.get("py_files", "")]
-        job_arguments = {"py_files": ",".join(filter(None, code)), "application_args": ["--request", request_uri]}
-        return self.make_hook(settings, **job_arguments, **tracking)
 
     def make_hook(self, settings: Mapping[str, str] = MappingProxyType({}), **arguments: Any) -> Any:
         """Airflow's hook for the Connection, with the user's arguments overridden by these."""
@@ -402,11 +391,6 @@ class SubmitLauncher:
         if self.is_local or self.master.startswith("spark://"):
             environment.setdefault("PYSPARK_PYTHON", sys.executable)
         return environment
-
-    def _raise_written_error(self, request_uri: str) -> None:
-        """Raise the error that the application wrote before it died, if any."""
-        with suppress(FileNotFoundError):
-            raise read_error(request_uri)
 
 
 class DriverLog:

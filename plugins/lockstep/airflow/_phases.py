@@ -46,6 +46,43 @@ from lockstep.protocol.pack import MAX_EPOCHS
 RETRIES = 4
 FIRST_PAUSE = timedelta(seconds=5)
 LONGEST_PAUSE = timedelta(minutes=5)
+NAMES = "pipelines"  #: id of the task before a mapped pack
+SPARK = "spark"  #: id of the Connection to Spark
+_DOCS = {
+    "begin": "Freezes the input of this epoch and opens an attempt. Leftovers of older attempts are rolled back.",
+    "stage": "Spark writes the epoch's output as files; this task then seals them. Clear it to stage again.",
+    "audit": "Runs the plan's audits on the sealed rows. If rows offend, the epoch is held: nothing of it is shown "
+    "unless a person releases it.",
+    "prepare": "The sink stores the sealed rows invisibly, then votes.",
+    "commit": "Writes the decision, one row in the ledger, if all votes are there; Airflow's task states don't matter.",
+    "publish": "Makes the epoch visible in the sink, once, however often this runs. Retried until it succeeds.",
+    "publish_shards": "One task instance for each shard: sends its rows in a transaction of its own, concurrently "
+    "with the others. `publish` then finds every shard's marker and sends what is missing.",
+    "cleanup": "Deletes the staged files. Counts, digests and the manifest stay.",
+    "abort": "Skipped in a good run. Runs when a task before the commit failed: voids this attempt and rolls back what "
+    "it left. To try again, clear the run from `begin`.",
+    "pack": "Moves the epochs of the run from their source into every sink, concurrently, each with its own "
+    "decision. A retry or a clear finds what is done and does the rest.",
+}
+_SINK_PHASES = frozenset({"prepare", "publish", "publish_shards"})
+#: arguments that Lockstep sets itself
+_OWN = frozenset(
+    {
+        "alias",
+        "dag",
+        "launcher",
+        "max_epochs",
+        "outlets",
+        "part",
+        "pipeline",
+        "pipeline_name",
+        "pipelines",
+        "schedule",
+        "shard",
+    }
+    | {"sink", "spark_conn_id", "spark_submit", "task_group", "task_id"}
+)
+_FIXED_RULE = _DOCS.keys() - {"begin", "pack"}  #: phases whose trigger rule users can't change
 
 
 def retry_arguments() -> dict[str, Any]:
@@ -80,36 +117,6 @@ def require_recovery_grace(pipeline: Pipeline, path: Iterable[BaseOperator]) -> 
             f"before the commit may pause for {needed} in all: recovery would void live attempts. Set a longer "
             "recovery_grace or fewer retries"
         )
-
-
-NAMES = "pipelines"  #: id of the task before a mapped pack
-SPARK = "spark"  #: id of the Connection to Spark
-
-_DOCS = {
-    "begin": "Freezes the input of this epoch and opens an attempt. Leftovers of older attempts are rolled back.",
-    "stage": "Spark writes the epoch's output as files; this task then seals them. Clear it to stage again.",
-    "audit": "Runs the plan's audits on the sealed rows. If rows offend, the epoch is held: nothing of it is shown "
-    "unless a person releases it.",
-    "prepare": "The sink stores the sealed rows invisibly, then votes.",
-    "commit": "Writes the decision, one row in the ledger, if all votes are there; Airflow's task states don't matter.",
-    "publish": "Makes the epoch visible in the sink, once, however often this runs. Retried until it succeeds.",
-    "publish_shards": "One task instance for each shard: sends its rows in a transaction of its own, concurrently "
-    "with the others. `publish` then finds every shard's marker and sends what is missing.",
-    "cleanup": "Deletes the staged files. Counts, digests and the manifest stay.",
-    "abort": "Skipped in a good run. Runs when a task before the commit failed: voids this attempt and rolls back what "
-    "it left. To try again, clear the run from `begin`.",
-    "pack": "Moves the epochs of the run from their source into every sink, concurrently, each with its own "
-    "decision. A retry or a clear finds what is done and does the rest.",
-}
-
-
-_SINK_PHASES = frozenset({"prepare", "publish", "publish_shards"})
-#: arguments that Lockstep sets itself
-_OWN = frozenset(
-    {"alias", "dag", "launcher", "most", "of", "outlets", "part", "pipeline", "pipelines", "schedule", "shard"}
-    | {"sink", "spark_conn_id", "spark_submit", "task_group", "task_id"}
-)
-_FIXED_RULE = _DOCS.keys() - {"begin", "pack"}  #: phases whose trigger rule users can't change
 
 
 @dataclass(frozen=True)
@@ -165,10 +172,10 @@ class Phases:
         later = [stage, *audits, *prepared, commit, *published.values(), *shards, cleanup]
         _require_order_of_runs(self.pipeline, begin, later)
 
-    def _pack(self, most: int, schedule: Any) -> None:
-        require_pack_size(self.pipeline, most)
+    def _pack(self, max_epochs: int, schedule: Any) -> None:
+        require_pack_size(self.pipeline, max_epochs)
         task = PackOperator(
-            most=most,
+            max_epochs=max_epochs,
             schedule=schedule,
             **self._spark,
             **self._args("pack"),
@@ -234,14 +241,14 @@ def map_packs(
         alias=alias,
         inlets=[asset for pipeline in pipelines for asset in inlets_of(pipeline)],
         outlets=[alias_of(alias), *(asset for pipeline in pipelines for asset in _partitions_of(pipeline))],
-        most=1,
+        max_epochs=1,
         schedule=None,
         spark_conn_id=spark_conn_id,
         spark_submit=Submission(spark_submit),
         part=True,
-        map_index_template="{{ task.of }}",
+        map_index_template="{{ task.pipeline_name }}",
         **arguments,
-    ).expand(of=names.output)
+    ).expand(pipeline_name=names.output)
     for pipeline in pipelines:
         require_recovery_grace(pipeline, [task])
 
@@ -257,9 +264,9 @@ def describe(pipeline: Pipeline) -> str:
     )
 
 
-def require_pack_size(pipeline: Pipeline, most: int) -> None:
-    if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MOST:
-        raise InvalidPipeline(f"pipeline {pipeline.name}: pack is {most!r}; it has to be a number from 1 to {MOST}")
+def require_pack_size(pipeline: Pipeline, pack: int) -> None:
+    if isinstance(pack, bool) or not isinstance(pack, int) or not 1 <= pack <= MOST:
+        raise InvalidPipeline(f"pipeline {pipeline.name}: pack is {pack!r}; it has to be a number from 1 to {MOST}")
 
 
 def require_task_args(pipelines: Iterable[Pipeline], task_args: Mapping[str, Mapping[str, Any]]) -> None:

@@ -32,7 +32,7 @@ INPUT, RESTATE_EPOCH, REPLACES = "lockstep_input", "lockstep_epoch", "lockstep_r
 _KEYS = frozenset({RESTATE, REQUEST, RESTORE, INPUT, RESTATE_EPOCH, REPLACES, REPLAN, REPLAN_EPOCH})
 #: keys of the recovery DAG
 PIPELINE, RECOVERY_GRACE = "pipeline", "recovery_grace_minutes"
-RESOLVE_EPOCH, RESOLVE_SINK, RESOLVE_ENTRY = "resolve_epoch", "resolve_sink", "resolve_word"
+RESOLVE_EPOCH, RESOLVE_SINK, RESOLVE_ENTRY = "resolve_epoch", "resolve_sink", "resolve_entry"
 
 MAX_MINUTES = 60 * 24 * 365
 _UNATTENDED = frozenset({"scheduled", "backfill"})  #: types of runs that are not triggered through a form
@@ -52,8 +52,8 @@ def read_conf(context: Context) -> Mapping[str, Any]:
 
 
 def _read_conf_without_defaults(context: Context) -> Mapping[str, Any]:
-    """Like `read_conf`, but for scheduled runs and backfills only the conf: a param of the DAG that happens to have the
-    name of one of Lockstep's keys must not give every run the same interval."""
+    """The conf as in `read_conf`, but for scheduled runs and backfills without params: a param of the DAG that
+    happens to have the name of one of Lockstep's keys must not give every run the same interval."""
     run = context.get("dag_run")
     if run is not None and getattr(run, "run_type", None) in _UNATTENDED:
         return run.conf or {}
@@ -292,7 +292,8 @@ def restate_conf(reason: str, pipeline: str | None) -> dict[str, Json]:
 
 
 def read_recovery_grace(context: Context) -> timedelta | None:
-    """How long to leave undecided attempts alone; None: as long as the pipeline says. Raises `IllegalTransition`."""
+    """The time for which undecided attempts are left alone; None: as long as the pipeline says. Raises
+    `IllegalTransition`."""
     minutes = read_conf(context).get(RECOVERY_GRACE)
     if minutes is None:
         return None

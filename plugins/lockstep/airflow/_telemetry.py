@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from openlineage.client.event_v2 import InputDataset, OutputDataset
 
 _log = logging.getLogger(__name__)
+_LONGEST = 4000  #: characters of a position in an event; the ledger has longer ones
 _CLIENTS = ("statsd_on", "statsd_datadog_enabled", "otel_on")
 _WITH_TAGS = ("statsd_datadog_enabled", "statsd_influxdb_enabled", "otel_on")
 
@@ -84,19 +85,11 @@ def _send(send: Callable[..., object], name: str, value: float | timedelta, tags
     if not metrics_enabled():
         return
     try:
-        send(_name(name, tags), value, tags=dict(tags))
+        if not any(conf.getboolean("metrics", setting, fallback=False) for setting in _WITH_TAGS):
+            name = ".".join([name, *(re.sub(r"[^A-Za-z0-9_-]", "_", value) for value in tags.values())])
+        send(name, value, tags=dict(tags))
     except Exception:  # a client may raise anything
         _log.debug("a metric wasn't sent", exc_info=True)
-
-
-def _name(name: str, tags: Mapping[str, str]) -> str:
-    if any(conf.getboolean("metrics", setting, fallback=False) for setting in _WITH_TAGS):
-        return name
-    return ".".join([name, *(re.sub(r"[^A-Za-z0-9_-]", "_", value) for value in tags.values())])
-
-
-_log = logging.getLogger(__name__)
-_LONGEST = 4000  #: characters of a position in an event; the ledger has longer ones
 
 
 @dataclass(frozen=True)
@@ -144,7 +137,7 @@ def lineage_enabled() -> bool:
 def collect_lineage(
     runtime: Runtime, epochs: Iterable[Epoch], *, reads: bool = False, sinks: Sequence[str] = ()
 ) -> Lineage | None:
-    """What these epochs have read, and what `sinks` show of them; None if lineage is off or can't be determined."""
+    """The inputs of these epochs, and what `sinks` show of them; None if lineage is off or can't be determined."""
     if not lineage_enabled():
         return None
     try:

@@ -96,7 +96,12 @@ def missing_intervals(
             for epoch in ledger.current_epochs(pipeline, interval)
             if epoch.interval is not None and _is_shown(ledger, epoch, sink)
         ]
-    return list(_gaps(interval, visible))
+    gaps, start = [], interval.start
+    for span in visible:
+        if start < span.start:
+            gaps.append((start, span.start))
+        start = max(start, span.end)
+    return [*gaps, (start, interval.end)] if start < interval.end else gaps
 
 
 def _is_shown(ledger: Ledger, epoch: Epoch, sink: str | None) -> bool:
@@ -104,16 +109,6 @@ def _is_shown(ledger: Ledger, epoch: Epoch, sink: str | None) -> bool:
         return epoch.state in SHOWN
     participant = ledger.participants(epoch.pipeline, epoch.id).get(sink)
     return participant is not None and participant.publication is not None
-
-
-def _gaps(interval: Interval, visible: Sequence[Interval]) -> Iterator[tuple[datetime, datetime]]:
-    start = interval.start
-    for visible_interval in visible:
-        if start < visible_interval.start:
-            yield start, visible_interval.start
-        start = max(start, visible_interval.end)
-    if start < interval.end:
-        yield start, interval.end
 
 
 @dataclass(frozen=True)
@@ -240,8 +235,8 @@ class AssetEventEmitter:
 
 
 def _emitted_epochs(asset: Asset, numbers: set[int], deployment: str) -> set[int]:
-    """Which of these epochs the asset has an event of. Other events are ignored: any user or an earlier ledger may
-    have written them."""
+    """The epochs of `numbers` of which the asset has an event. Other events are ignored: any user or an earlier
+    ledger may have written them."""
     emitted: set[int] = set()
     for extra in events_of(asset):
         if extra.get("deployment", deployment) != deployment:  # older events lack it
@@ -266,14 +261,15 @@ def _is_abandoned(row: PendingAssetEvent, over_by_run: dict[RunKey, bool]) -> bo
 
 def _facts(epoch: Epoch, sink: str, deployment: str) -> dict[str, Json]:
     """Content of the event of an epoch in a sink. `deployment`: id of the ledger."""
+    generation = epoch.generation
     outputs = Sink.from_spec(epoch.plan.sinks[sink]).outputs
     return {
         "pipeline": epoch.pipeline,
         "sink": sink,
         "deployment": deployment,
         "epoch": epoch.id,
-        "generation": epoch.generation.number if epoch.generation else 0,
-        "replaces": _replaced(epoch),
+        "generation": generation.number if generation else 0,
+        "replaces": [generation.replaces, generation.through or generation.replaces] if generation else None,
         "interval": str(epoch.interval) if epoch.interval else None,
         "state": epoch.state.value,
         "rows": rows_of(epoch, outputs),
@@ -288,13 +284,6 @@ def rows_of(epoch: Epoch, outputs: Iterable[str]) -> dict[str, int]:
 
 def _counts(epoch: Epoch, outputs: Iterable[str], what: str) -> dict[str, Any]:
     return {name: epoch.counted[name][what] for name in outputs if name in epoch.counted}
-
-
-def _replaced(epoch: Epoch) -> Json:
-    """First and last epoch that it replaces."""
-    if epoch.generation is None:
-        return None
-    return [epoch.generation.replaces, epoch.generation.through or epoch.generation.replaces]
 
 
 def _merge_facts(facts: Sequence[dict[str, Any]]) -> dict[str, Json]:

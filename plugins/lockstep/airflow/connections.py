@@ -39,6 +39,27 @@ EXTRAS = frozenset(
 _ROLES = ("role_arn", "profile_name")
 #: keys of an aws Connection's extra that say where the store is
 _STORE = ("region_name", "endpoint_url")
+LEDGER = "lockstep_ledger"  #: id of the Connection to the ledger's database
+STAGING = "lockstep_staging"  #: id of the Connection whose host, or extra `uri`, is the staging URI
+STAGING_VARIABLE = "LOCKSTEP_STAGING"
+#: {our type of Connection (`provider.py`): the provider's type that it is a form of}
+_OWN_TYPES = {
+    "lockstep_ledger": "postgres",
+    "lockstep_kafka": "kafka",
+    "lockstep_mariadb": "mysql",
+    "lockstep_s3": "aws",
+}
+_SAME_TYPES = {"postgresql": "postgres", "mariadb": "mysql"}
+#: types of Connections that are read again if the server refuses their login
+_ROTATED = frozenset({"postgres", "mysql", "kafka"})
+#: keys of an extra that say where a Connection leads, not with which login
+_LOCATION_KEYS = ("bootstrap.servers", "endpoint_url", "service", "target_session_attrs", "unix_socket")
+_URL_TYPES = ("http", "https", "tcp")  #: types of Connections that are a URL
+#: keys of a Connection's extra for libpq; others are for Airflow's hooks
+_LIBPQ_EXTRAS = frozenset(
+    {"channel_binding", "connect_timeout", "krbsrvname", "options", "passfile", "require_auth", "service", "sslcert"}
+    | {"sslcrl", "sslkey", "sslmode", "sslnegotiation", "sslrootcert", "target_session_attrs"}
+)
 
 
 def asks_for_keys(conn: Connection) -> bool:
@@ -135,31 +156,6 @@ def _unavailable(conn: Connection, what: str, error: Exception) -> LoginUnavaila
     return LoginUnavailable(text.replace(conn.password, "***") if conn.password else text)
 
 
-LEDGER = "lockstep_ledger"  #: id of the Connection to the ledger's database
-STAGING = "lockstep_staging"  #: id of the Connection whose host, or extra `uri`, is the staging URI
-STAGING_VARIABLE = "LOCKSTEP_STAGING"
-
-#: {our type of Connection (`provider.py`): the provider's type that it is a form of}
-_OWN_TYPES = {
-    "lockstep_ledger": "postgres",
-    "lockstep_kafka": "kafka",
-    "lockstep_mariadb": "mysql",
-    "lockstep_s3": "aws",
-}
-_SAME_TYPES = {"postgresql": "postgres", "mariadb": "mysql"}
-#: types of Connections that are read again if the server refuses their login
-_ROTATED = frozenset({"postgres", "mysql", "kafka"})
-#: keys of an extra that say where a Connection leads, not with which login
-_MAX_PLACES = ("bootstrap.servers", "endpoint_url", "service", "target_session_attrs", "unix_socket")
-_URL_TYPES = ("http", "https", "tcp")  #: types of Connections that are a URL
-
-#: keys of a Connection's extra for libpq; others are for Airflow's hooks
-_LIBPQ_EXTRAS = frozenset(
-    {"channel_binding", "connect_timeout", "krbsrvname", "options", "passfile", "require_auth", "service", "sslcert"}
-    | {"sslcrl", "sslkey", "sslmode", "sslnegotiation", "sslrootcert", "target_session_attrs"}
-)
-
-
 class AirflowConnections(Mapping[str, str]):
     """{connection id: DSN}, each looked up on access. Raises what `login` raises."""
 
@@ -188,7 +184,7 @@ def login(conn_id: str) -> str:
 
 def _resolve(conn: Connection) -> Known:
     plain = _as_provider_type(conn)
-    place = (plain.conn_type, plain.host, plain.port, plain.schema, *map(plain.extra_dejson.get, _MAX_PLACES))
+    place = (plain.conn_type, plain.host, plain.port, plain.schema, *map(plain.extra_dejson.get, _LOCATION_KEYS))
     if asks_for_token(plain):
         return Known(dsn_of(with_token(plain)), place, TOKEN_SECONDS)
     if asks_for_keys(plain):
@@ -238,7 +234,12 @@ def dsn_of(conn: Connection) -> str:
         "password": conn.password,
         **{name: value for name, value in conn.extra_dejson.items() if name in _LIBPQ_EXTRAS},
     }
-    return " ".join(f"{name}={_quoted(str(value))}" for name, value in parts.items() if value not in (None, ""))
+    escaped = {
+        name: str(value).replace("\\", "\\\\").replace("'", "\\'")
+        for name, value in parts.items()
+        if value not in (None, "")
+    }
+    return " ".join(f"{name}='{value}'" for name, value in escaped.items())
 
 
 def staging_uri() -> str:
@@ -282,9 +283,3 @@ def _url_of(conn: Connection) -> str:
     place = f"[{place}]" if place.count(":") > 1 and not place.startswith("[") else place
     port = f":{conn.port}" if conn.port else ""
     return f"{scheme}://{'' if login == ':@' else login}{place}{port}/{path}"
-
-
-def _quoted(value: str) -> str:
-    """A value of a libpq connection string, escaped by backslashes."""
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"

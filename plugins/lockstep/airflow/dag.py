@@ -43,6 +43,33 @@ __all__ = ["OWNER", "TAG", "asset_of", "epoch_dag", "require_no_dag_around"]
 
 OWNER = TAG = "lockstep"
 PARALLEL_INTERVALS = 8  #: default of `max_active_runs` for an interval pipeline
+ROUNDS_AT_ONCE = 4  #: runs of the recovery DAG, so that one slow pipeline doesn't delay the others
+RECOVERY_TAG = "lockstep recovery"  #: by which the pages find the DAG, whatever its id is
+_RECOVERY_PARAMS = {
+    RECOVERY_GRACE: Param(
+        None,
+        type=["null", "integer"],
+        minimum=0,
+        title="Recovery grace, in minutes",
+        description="Void undecided attempts that had no heartbeat for longer and have no unfinished task in Airflow. "
+        "Empty: the pipeline's own grace, by default two hours.",
+    ),
+    PIPELINE: Param(
+        None, type=["null", "string"], title="Pipeline", description="Recover this one alone. Empty: every pipeline."
+    ),
+    RESOLVE_EPOCH: Param(
+        None,
+        type=["null", "integer"],
+        title="Resolve: epoch",
+        description="Set by the page: first apply the resolution that a user has given for this epoch.",
+    ),
+    RESOLVE_SINK: Param(None, type=["null", "string"], title="Resolve: sink", description="The epoch's sink."),
+    RESOLVE_ENTRY: Param(
+        None, type=["null", "integer"], title="Resolve: entry", description="The history entry with the resolution."
+    ),
+}
+_RECOVERY_DOC = "Recovers every pipeline in the ledger, also those whose DAG is paused or deleted."
+_COMPACTION_DOC = "Compacts the tables that are made of epochs' files, of every pipeline in the ledger."
 
 
 def epoch_dag(
@@ -84,9 +111,17 @@ def epoch_dag(
     `map_shards` without a sink of several shards, for `task_args` that Lockstep sets itself, and inside another DAG.
     """
     require_no_dag_around("epoch_dag")
-    defaults = {"catchup": False, "max_active_runs": _runs_at_once(pipeline), "doc_md": describe(pipeline)}
+    defaults = {"catchup": False, "doc_md": describe(pipeline)}
+    by_interval = pipeline.identity is KeyedBy.INTERVAL
+    defaults["max_active_runs"] = PARALLEL_INTERVALS if by_interval else pipeline.max_in_flight
     if pack is not None:
-        _require_pack(pipeline, pack, schedule)
+        require_pack_size(pipeline, pack)
+        if by_interval and not makes_intervals(pipeline, schedule):
+            raise InvalidPipeline(
+                f"pipeline {pipeline.name}: pack={pack} needs a schedule that is a cron string or a timedelta, which "
+                "defines the epochs' intervals. For a DAG that is only triggered give start_date and end_date of the "
+                "past, or leave it paused"
+            )
         defaults["max_active_runs"] = 1
     timetable = timetable_of(pipeline, schedule, start_date, end_date, pack)
     dag = DAG(
@@ -107,16 +142,6 @@ def epoch_dag(
     return dag
 
 
-def _require_pack(pipeline: Pipeline, pack: int, schedule: Any) -> None:
-    require_pack_size(pipeline, pack)
-    if pipeline.identity is KeyedBy.INTERVAL and not makes_intervals(pipeline, schedule):
-        raise InvalidPipeline(
-            f"pipeline {pipeline.name}: pack={pack} needs a schedule that is a cron string or a timedelta, which "
-            "defines the epochs' intervals. For a DAG that is only triggered give start_date and end_date of the past, "
-            "or leave it paused"
-        )
-
-
 def with_own(own: Mapping[str, Any], dag_args: Mapping[str, Any]) -> dict[str, Any]:
     """Lockstep's arguments of a DAG overridden by the user's; `default_args`, `params` and `tags` are merged."""
     both = {name: {**own.get(name, {}), **(dag_args.get(name) or {})} for name in ("default_args", "params")}
@@ -135,49 +160,12 @@ def require_no_dag_around(function: str) -> None:
         )
 
 
-def _runs_at_once(pipeline: Pipeline) -> int:
-    match pipeline.identity:
-        case KeyedBy.INTERVAL:
-            return PARALLEL_INTERVALS
-        case KeyedBy.CURSOR:
-            return pipeline.max_in_flight
-
-
-ROUNDS_AT_ONCE = 4  #: runs of the recovery DAG, so that one slow pipeline doesn't delay the others
-RECOVERY_TAG = "lockstep recovery"  #: by which the pages find the DAG, whatever its id is
-_RECOVERY_PARAMS = {
-    RECOVERY_GRACE: Param(
-        None,
-        type=["null", "integer"],
-        minimum=0,
-        title="Recovery grace, in minutes",
-        description="Void undecided attempts that had no heartbeat for longer and have no unfinished task in Airflow. "
-        "Empty: the pipeline's own grace, by default two hours.",
-    ),
-    PIPELINE: Param(
-        None, type=["null", "string"], title="Pipeline", description="Recover this one alone. Empty: every pipeline."
-    ),
-    RESOLVE_EPOCH: Param(
-        None,
-        type=["null", "integer"],
-        title="Resolve: epoch",
-        description="Set by the page: first apply the resolution that a user has given for this epoch.",
-    ),
-    RESOLVE_SINK: Param(None, type=["null", "string"], title="Resolve: sink", description="The epoch's sink."),
-    RESOLVE_ENTRY: Param(
-        None, type=["null", "integer"], title="Resolve: entry", description="The history entry with the resolution."
-    ),
-}
-_RECOVERY_DOC = "Recovers every pipeline in the ledger, also those whose DAG is paused or deleted."
-_COMPACTION_DOC = "Compacts the tables that are made of epochs' files, of every pipeline in the ledger."
-
-
 def recovery_dag(dag_id: str = "lockstep_recovery", *, schedule: str = "*/5 * * * *", **dag_args: Any) -> DAG:
     """The DAG that recovers every pipeline in the ledger, each in a task of its own. `dag_args` are Airflow's.
 
-    `recover` fails with the problems that remain, `nothing_stuck` with epochs that need a person. `tell` emits the
-    asset events that publishing tasks didn't get to emit, and `all_told` fails with those that couldn't be emitted.
-    There are no retries: the next run is one. While one `recover` takes long, later runs recover the other pipelines.
+    `recover` fails with the problems that remain, `stuck_epochs` with epochs that need a person. `emit_asset_events`
+    emits the events that publishing tasks didn't get to emit, and `fail_on_unemitted` fails with those that couldn't be
+    emitted. There are no retries: the next run is one. While one `recover` takes long, later runs recover the others.
     Raises `InvalidPipeline` inside another DAG.
     """
     require_no_dag_around("recovery_dag")
@@ -200,7 +188,7 @@ def recovery_dag(dag_id: str = "lockstep_recovery", *, schedule: str = "*/5 * * 
             map_index_template="{{ task.pipeline }}",
         ).expand(pipeline=pipelines.output)
         emitted = EmitAssetEventsOperator(
-            task_id="tell",
+            task_id="emit_asset_events",
             doc_md="Emits the asset events of published epochs that no publishing task emitted: after a recovery, a "
             "worker's death, or a pack of which one epoch was given up.",
             trigger_rule=TriggerRule.ALL_DONE,
@@ -208,12 +196,12 @@ def recovery_dag(dag_id: str = "lockstep_recovery", *, schedule: str = "*/5 * * 
         )
         recovered >> emitted
         FailOnUnemittedEvents.partial(
-            task_id="all_told",
-            doc_md="Fails with the events that `tell` couldn't emit: `tell` itself has to succeed, or Airflow writes "
-            "none of its events. Skipped if there are none.",
+            task_id="fail_on_unemitted",
+            doc_md="Fails with the events that `emit_asset_events` couldn't emit: that task itself must succeed, or "
+            "Airflow writes none of its events. Skipped if there are none.",
         ).expand(unemitted=emitted.output)
         recovered >> StuckEpochsCheck(
-            task_id="nothing_stuck",
+            task_id="stuck_epochs",
             doc_md="Fails while `lockstep status` reports anything stuck, with one sentence and one command a "
             "pipeline.",
             trigger_rule=TriggerRule.ALL_DONE,

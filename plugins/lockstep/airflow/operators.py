@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import Any
@@ -113,7 +113,10 @@ class EpochOperator(WaitingOperator):
     def perform(self, context: Context) -> dict[str, Any]:
         if self._begin_was_skipped(context):
             raise AirflowSkipException("begin was skipped, because a task before it was")
-        run = self._run(context, self._interval_or_none(context))
+        interval = None
+        with suppress(IntervalMissing, InvalidPipeline):  # `begin` reports what is wrong
+            interval = self._interval(context)
+        run = self._run(context, interval)
         with open_runtime(self.pipeline.name, self.pipeline, context) as runtime:
             try:
                 with timed(self.pipeline.name, self.phase, self.sink, (*self.awaited, UnknownEpoch)):
@@ -150,13 +153,6 @@ class EpochOperator(WaitingOperator):
             pipeline for pipeline in self._pipelines_of_dag().values() if pipeline.identity is KeyedBy.INTERVAL
         ]
         return interval_of(self.pipeline, context, alone=not interval_pipelines)
-
-    def _interval_or_none(self, context: Context) -> Interval | None:
-        """The run's interval, if it has a valid one; if not, `begin` reports what is wrong."""
-        try:
-            return self._interval(context)
-        except (IntervalMissing, InvalidPipeline):
-            return None
 
     def _begin_was_skipped(self, context: Context) -> bool:
         """Return whether `begin` was skipped since the run was last cleared, as by a branch that wasn't taken: then
@@ -283,23 +279,17 @@ class PublishOperator(EpochOperator):
         self.sink = sink
 
     def act(self, runtime: Runtime, run: RunKey, context: Context) -> dict[str, Any]:
-        counted = not metrics_enabled() or self._shows(runtime, run)
+        counted = not metrics_enabled()
+        if not counted and (attempt := runtime.find_attempt(run)) is not None:
+            part = runtime.ledger.participants(attempt.pipeline, attempt.epoch).get(self.sink)
+            counted = part is not None and part.state is ParticipantState.PUBLISHED  # by an earlier try
         epoch = publish(runtime, run, self.sink)
-        summary = {**_summarize(epoch), "sink": self.sink, "rows": rows_of(epoch, self._outputs)}
+        outputs = next(sink.outputs for sink in self.pipeline.sinks if sink.name == self.sink)
+        summary = {**_summarize(epoch), "sink": self.sink, "rows": rows_of(epoch, outputs)}
         if not counted:
             count_rows(epoch.pipeline, self.sink, summary["rows"])
         AssetEventEmitter(runtime.ledger, Role.PUBLISH).emit_epoch(self, context, epoch, self.sink)
         return summary
-
-    def _shows(self, runtime: Runtime, run: RunKey) -> bool:
-        """Return whether the sink has published the epoch before, so that its rows are counted already."""
-        attempt = runtime.find_attempt(run)
-        parts = runtime.ledger.participants(attempt.pipeline, attempt.epoch) if attempt is not None else {}
-        return self.sink in parts and parts[self.sink].state is ParticipantState.PUBLISHED
-
-    @property
-    def _outputs(self) -> tuple[str, ...]:
-        return next(sink.outputs for sink in self.pipeline.sinks if sink.name == self.sink)
 
 
 class PublishShardOperator(EpochOperator):
@@ -337,7 +327,7 @@ class AbortOperator(EpochOperator):
 
 
 class PackOperator(EpochOperator):
-    """Move up to `most` epochs from begin to cleanup: of an interval pipeline those in the run's interval, of a
+    """Move up to `max_epochs` epochs from begin to cleanup: of an interval pipeline those in the run's interval, of a
     cursor as many as there is input for. A retry finds each of them again. `schedule`: splits an interval pipeline's
     run; None: it is one epoch."""
 
@@ -347,7 +337,7 @@ class PackOperator(EpochOperator):
     def __init__(
         self,
         *,
-        most: int,
+        max_epochs: int,
         pipeline: Pipeline,
         schedule: str | timedelta | None,
         spark_conn_id: str,
@@ -358,7 +348,7 @@ class PackOperator(EpochOperator):
         assets = {"inlets": inlets_of(pipeline), "outlets": outlets_of(pipeline.name, _names_of_sinks(pipeline))}
         super().__init__(pipeline=pipeline, **{**assets, **arguments})
         self.own_launcher = launcher
-        self.most = most
+        self.max_epochs = max_epochs
         self.schedule = schedule
         self.spark_conn_id = spark_conn_id
         self.spark_submit = dict(spark_submit)
@@ -397,11 +387,11 @@ class PackOperator(EpochOperator):
         refuse_replan(context, self._pipelines_of_dag())
         span = self._interval(context)
         if span is None:
-            count = self.most if run.epoch is None else 1
+            count = self.max_epochs if run.epoch is None else 1
             return [run.member(None, number) for number in range(1, count + 1)]
         if self.schedule is None:
             return [run.member(span, 0)]
-        return [run.member(interval, 0) for interval in cut(self.pipeline, span, self.schedule, self.most)]
+        return [run.member(interval, 0) for interval in cut(self.pipeline, span, self.schedule, self.max_epochs)]
 
     def _observe(self, runtime: Runtime, members: Sequence[Member]) -> None:
         """Count the newly published rows, and collect the lineage of all published epochs."""
@@ -424,17 +414,19 @@ class PackOperator(EpochOperator):
 
 
 class MappedPackOperator(PackOperator):
-    """The pack of one of many pipelines: the one called `of`.
+    """The pack of one of many pipelines: the one called `pipeline_name`.
 
     Every instance has the same outlets: an alias, through which it emits its pipeline's events, and the partitioned
     assets of all pipelines, as an alias can't have partitions.
     """
 
-    def __init__(self, *, pipelines: Mapping[str, Pipeline], of: str, alias: str, **arguments: Any) -> None:
-        if of not in pipelines:
-            raise InvalidPipeline(f"pipeline {of} of this run is missing from its mapped group: add it again")
-        super().__init__(pipeline=pipelines[of], **arguments)
-        self.of = of
+    def __init__(self, *, pipelines: Mapping[str, Pipeline], pipeline_name: str, alias: str, **arguments: Any) -> None:
+        if pipeline_name not in pipelines:
+            raise InvalidPipeline(
+                f"pipeline {pipeline_name} of this run is missing from its mapped group: add it again"
+            )
+        super().__init__(pipeline=pipelines[pipeline_name], **arguments)
+        self.pipeline_name = pipeline_name
         self.alias = alias
 
     def _emitter(self, runtime: Runtime) -> AssetEventEmitter:

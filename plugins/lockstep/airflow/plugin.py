@@ -43,7 +43,7 @@ _import_once()
 
 
 class LockstepPlugin(AirflowPlugin):
-    """What Airflow looks up by name; operators come with the DAGs that use them."""
+    """Registered with Airflow, which looks it up by name; operators come with the DAGs that use them."""
 
     name = "lockstep"
     version = __version__

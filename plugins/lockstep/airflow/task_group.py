@@ -111,8 +111,8 @@ class EpochTaskGroup(TaskGroup):
 
     @property
     def output(self) -> XComArg:
-        """What `cleanup` returns for the run's epoch: {"pipeline": …, "epoch": number, "interval": …, "state": …};
-        for a pack {"pipeline": …, "epochs": [these]}. A task that takes it as an argument runs after the group."""
+        """Return value of `cleanup` for the run's epoch: {"pipeline": …, "epoch": number, "interval": …, "state":
+        …}; for a pack {"pipeline": …, "epochs": [these]}. A task that takes it as an argument runs after the group."""
         return XComArg(self._last)
 
     def get_roots(self) -> Generator[Any, None, None]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from airflow.models.dagrun import DagRun
 
 
-class _Pack(DagRunInfo):
+class _PackRun(DagRunInfo):
     """A run of one or more intervals. `run_after` is one microsecond later than the end for each interval after the
     first."""
 
@@ -86,13 +86,13 @@ class _Intervals:
             if following is None or _span_of(following).end > datetime.now(UTC):
                 break
             spans.append(_span_of(following))
-        return _Pack.of(len(spans), spans[0].start, spans[-1].end)
+        return _PackRun.of(len(spans), spans[0].start, spans[-1].end)
 
     def next_run_info_from_dag_model(self, *, dag_model: DagModel) -> DagRunInfo | None:
         """The run that `next_dagrun_info` returned before Airflow stored it."""
         inherited: Any = super()
         run: DagRunInfo | None = inherited.next_run_info_from_dag_model(dag_model=dag_model)
-        return run and _Pack(run.run_after, _span_of(run))
+        return run and _PackRun(run.run_after, _span_of(run))
 
     def run_info_from_dag_run(self, *, dag_run: DagRun) -> DagRunInfo:
         """The run from which Airflow computes the next. A manual run with the logical date of a scheduled one counts
@@ -101,7 +101,7 @@ class _Intervals:
         run: DagRunInfo = inherited.run_info_from_dag_run(dag_run=dag_run)
         if dag_run.run_type == "manual" and (date := dag_run.logical_date) is not None:
             for span in self.within(date, date + timedelta(microseconds=1), 1):
-                return _Pack.of(1, span.start, span.end)
+                return _PackRun.of(1, span.start, span.end)
         return run
 
     def within(self, start: datetime, end: datetime, max_intervals: int) -> list[DataInterval]:

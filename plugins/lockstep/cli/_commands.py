@@ -185,7 +185,7 @@ def doctor(
             findings = _examined(surroundings, pipeline, as_json)
         if as_json:
             print_result(as_json, findings, None)
-        if any(one.severity is Severity.BROKEN for one in findings):
+        if any(finding.severity is Severity.BROKEN for finding in findings):
             raise typer.Exit(STUCK_EXIT)
 
 
@@ -425,18 +425,14 @@ def override(
     """Change timeouts, shards or retries of a sink, also for epochs that are decided already."""
     with reported(as_json), runtime_of(pipeline, ledger, staging) as runtime:
         if sink is not None:
-            _override(runtime, sink, settings or [], reason, clear)
+            if bool(settings) is clear or not reason:
+                raise typer.BadParameter("give name=value or --clear, and a --reason")
+            if clear:
+                clear_override(runtime, sink, reason)
+            else:
+                override_sink(runtime, sink, settings or [], reason)
         runtime.ledger.recovery_grace(pipeline)  # raises `UnknownEpoch`
         print_result(as_json, runtime.ledger.overrides(pipeline), show_overrides)
-
-
-def _override(runtime: Runtime, sink: str, settings: list[str], reason: str | None, clear: bool) -> None:
-    if bool(settings) is clear or not reason:
-        raise typer.BadParameter("give name=value or --clear, and a --reason")
-    if clear:
-        clear_override(runtime, sink, reason)
-    else:
-        override_sink(runtime, sink, settings, reason)
 
 
 @app.command(epilog="For instance: lockstep restage flights 7 --spark sc://localhost --reason 'a disk was lost'")

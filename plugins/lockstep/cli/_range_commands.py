@@ -92,15 +92,17 @@ def restate(
             if dry_run:
                 planned = plan_restate(runtime, Report(ledger), epochs, reads)
                 print_result(as_json, planned, show_restatable)
-                raise typer.Exit(any(one.refusals for one in planned))
+                raise typer.Exit(any(item.refusals for item in planned))
             if spark is None:
                 raise InvalidPipeline("no Spark is given: use --spark sc://host:port, or a master such as local[*]")
             if savepoint:
                 put_back_state(runtime, savepoint)
             launch = in_process(defined, spark, runtime.connections)
             members = restate_epochs(runtime, epochs, reason, launch, jobs, request, reads, asking(spark))
-            moved = [(one.epoch, one.already) for one in members if one.error is None and one.epoch is not None]
-            print_result(as_json, [report_of(runtime, *one) for one in moved], show_restated)
+            moved = [(m.epoch, m.already) for m in members if m.error is None and m.epoch is not None]
+            print_result(
+                as_json, [report_of(runtime, moved_epoch, already) for moved_epoch, already in moved], show_restated
+            )
             require_all_moved(members)
 
 

@@ -345,21 +345,21 @@ def show_restorable(restorable: Restorable) -> None:
         _say("its WAL is as it was sealed, and every sink can replace its rows; nothing was changed")
 
 
-def show_restored(found: Sequence[EpochReport]) -> None:
+def show_restored(reports: Sequence[EpochReport]) -> None:
     """Print for `lockstep restore` the epoch that shows the earlier rows again."""
-    for one in found:
-        rows = ", ".join(f"{name} {count:,}" for name, count in one.rows.items())
-        before = ", published before" if one.already_published else ""
-        _plainly(f"{one.pipeline} epoch {one.epoch} {one.interval or ''} is {one.state}: {rows}{before}")
+    for report in reports:
+        rows = ", ".join(f"{name} {count:,}" for name, count in report.rows.items())
+        before = ", published before" if report.already_published else ""
+        _plainly(f"{report.pipeline} epoch {report.epoch} {report.interval or ''} is {report.state}: {rows}{before}")
 
 
-def show_restated(found: Sequence[EpochReport]) -> None:
+def show_restated(reports: Sequence[EpochReport]) -> None:
     """Print for `lockstep restate` a line for each epoch that replaced another one."""
-    for one in found:
-        rows = ", ".join(f"{name} {count:,}" for name, count in one.rows.items())
-        before = ", restated before: nothing was read" if one.already_published else ""
-        _plainly(f"{one.pipeline} epoch {one.epoch} {one.interval or ''} is {one.state}: {rows}{before}")
-    if any(one.already_published for one in found):
+    for report in reports:
+        rows = ", ".join(f"{name} {count:,}" for name, count in report.rows.items())
+        before = ", restated before: nothing was read" if report.already_published else ""
+        _plainly(f"{report.pipeline} epoch {report.epoch} {report.interval or ''} is {report.state}: {rows}{before}")
+    if any(report.already_published for report in reports):
         _plainly("to restate again what was restated for this reason, give another reason, or --request and a name")
 
 

@@ -26,7 +26,7 @@ from lockstep.ledger.report import to_json
 from lockstep.operations.quarantine import find_quarantine, open_quarantined
 from lockstep.operations.wal_diff import WalDiff
 from lockstep.operations.wal_diff import diff as diff_wals
-from lockstep.operations.wal_log import SHOWN, LoggedWal, WalLog, list_wals, open_output, read_rows
+from lockstep.operations.wal_log import SHOWN, WalLog, list_wals, open_output, read_rows
 
 wals = typer.Typer(help="Inspect sealed WALs: of unfinished epochs, and retained ones.", no_args_is_help=True)
 app.add_typer(wals, name="wal")
@@ -122,15 +122,19 @@ def diff(
             raise typer.Exit(DISAGREES_EXIT)
 
 
-def _plain_wal(wal: LoggedWal) -> Json:
-    epoch = wal.epoch
-    outputs = epoch.counted
-    return {"epoch": epoch.id, "interval": epoch.interval, "state": epoch.state, "outputs": outputs, "kept": wal.kept}
-
-
 def _plain_log(log: WalLog) -> Json:
+    wals = [
+        {
+            "epoch": wal.epoch.id,
+            "interval": wal.epoch.interval,
+            "state": wal.epoch.state,
+            "outputs": wal.epoch.counted,
+            "kept": wal.kept,
+        }
+        for wal in log.wals
+    ]
     keep_wal = {"time": log.retention.time, "epochs": log.retention.epochs}
-    return to_json({"pipeline": log.pipeline, "keep_wal": keep_wal, "wals": [_plain_wal(wal) for wal in log.wals]})
+    return to_json({"pipeline": log.pipeline, "keep_wal": keep_wal, "wals": wals})
 
 
 def _plain_diff(result: WalDiff) -> Json:

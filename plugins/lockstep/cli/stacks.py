@@ -26,29 +26,21 @@ def find(home: Path | None) -> Path:
     """The home of the running stack: `home` if given, else the one of this checkout, else the only one that runs. One
     that isn't given must belong to this user, as a shell evaluates its content. Raises `NotConfigured`."""
     if home is not None:
-        return _required(home)
-    here = next((folder for folder in _around(Path.cwd()) if _runs(folder) and _is_own(folder)), None)
-    running = [here] if here else [folder for folder in _registered() if _runs(folder) and _is_own(folder)]
+        if not _runs(home):
+            raise NotConfigured(
+                f"no stack runs from {home}: start it with `make up`, or set LOCKSTEP_HOME to another one"
+            )
+        return home
+    around = (folder / ".lockstep" for folder in (Path.cwd(), *Path.cwd().parents))
+    here = next((folder for folder in around if _runs(folder) and _is_own(folder)), None)
+    registered = sorted(Path(entry.read_text()) for entry in _folder().glob("*.home"))
+    running = [here] if here else [folder for folder in registered if _runs(folder) and _is_own(folder)]
     if not running:
         raise NotConfigured("no stack runs: start one with `make up` in a checkout of Lockstep")
     if len(running) > 1:
         choices = "; ".join(f"LOCKSTEP_HOME={folder}" for folder in running)
         raise NotConfigured(f"{len(running)} stacks run, choose one: {choices}")
     return running[0]
-
-
-def _required(home: Path) -> Path:
-    if not _runs(home):
-        raise NotConfigured(f"no stack runs from {home}: start it with `make up`, or set LOCKSTEP_HOME to another one")
-    return home
-
-
-def _around(folder: Path) -> list[Path]:
-    return [parent / ".lockstep" for parent in (folder, *folder.parents)]
-
-
-def _registered() -> list[Path]:
-    return sorted(Path(entry.read_text()) for entry in _folder().glob("*.home"))
 
 
 def _runs(home: Path) -> bool:

@@ -39,12 +39,15 @@ from lockstep.operations.resolve import Resolution
 from lockstep.operations.restore import other_columns
 from lockstep.states import UNDECIDED, EpochState, ParticipantState, Role
 
-NAMED = 10  #: epochs of a list
+MAX_NAMES = 10  #: in a list
+ROLLED_BACK = "The recovery DAG rolls back what it left in sinks and staging."
+MAX_EPOCHS = 100  #: of one form
 
 
 @dataclass(frozen=True)
 class Action:
-    """Of an epoch. `refused`: why it can't be done now, or None; `effects`: what it would do, sentence by sentence."""
+    """Something the ledger alone does to an epoch. `refused`: why it can't be done now, or None; `effects`: what it
+    would do, in sentences."""
 
     name: str
     title: str
@@ -56,25 +59,20 @@ class Action:
 def _refuse_abort(status: EpochStatus) -> str | None:
     if status.epoch.state not in UNDECIDED:
         return f"it is {status.epoch.state}: only an undecided epoch's attempt can be voided"
-    return None if status.run else "its attempt is void already: clear its run, and it goes on"
+    return None if status.run else "its attempt is void already: clear its run to continue"
 
 
 def _effects_of_abort(status: EpochStatus) -> list[str]:
-    effects = [f"The attempt of run {status.run} is void: none of its tasks can seal, vote or decide any more."]
+    effects = [f"The attempt of run {status.run} is voided: its tasks can no longer seal, vote or decide."]
     if status.leased:
-        effects.append("A task of it is at work at this moment; it will fail, and say that it was superseded.")
+        effects.append("A task of it is running; it will fail and report that it was superseded.")
     effects += voided_votes(status)
     if status.epoch.wal:
-        effects.append("Its sealed WAL stays; the next attempt goes on with the same rows.")
-    effects.append(f"{ROLLED_BACK} The next attempt does it, too.")
+        effects.append("Its sealed WAL stays; the next attempt continues with the same rows.")
+    effects.append(f"{ROLLED_BACK} So does the next attempt.")
     if status.last_run:
         effects.append(f"To try again: {suggestions.clear(status.last_run.dag_id, status.last_run.run_id)}.")
     return effects
-
-
-def _abort(ledger: Ledger, status: EpochStatus, reason: str) -> Epoch:
-    epoch = status.epoch
-    return ledger.raise_attempt(epoch.pipeline, epoch.id, Role.OPERATOR, only=epoch.attempt, reason=reason)
 
 
 def _refuse_void(status: EpochStatus) -> str | None:
@@ -87,59 +85,68 @@ def _effects_of_void(status: EpochStatus) -> list[str]:
     epoch = status.epoch
     span = f" {short_interval(epoch.interval)}" if epoch.interval else ""
     if epoch.generation:
-        effects = [f"Nothing takes the place of epoch {epoch.generation.replaces}: its rows stay."]
+        effects = [f"Epoch {epoch.generation.replaces} isn't replaced: its rows stay."]
     else:
         effects = [
-            f"The range{span} of {list_some(epoch.plan.sources, NAMED)} is given up, for good: nothing ever reads it."
+            f"The range{span} of {list_some(epoch.plan.sources, MAX_NAMES)} is given up permanently: no epoch reads it."
         ]
-        effects.append("Files that it claimed stay claimed: no other epoch takes them.")
+        effects.append("Files that it claimed stay claimed: no other epoch reads them.")
     if status.run:
         effects.append(f"The attempt of run {status.run} is void.")
     return [*effects, *voided_votes(status), ROLLED_BACK]
 
 
-def _void(ledger: Ledger, status: EpochStatus, reason: str) -> Epoch:
-    return ledger.void_epoch(status.epoch.pipeline, status.epoch.id, reason, only=status.epoch.attempt)
-
-
-def _refuse_release(status: EpochStatus) -> str | None:
-    return None if status.held else "no audit holds it"
-
-
 def _effects_of_release(status: EpochStatus) -> list[str]:
     offended = status.verdict.offended if status.verdict else ()
-    effects = [f"Audit {audit} holds it no longer." for audit in offended]
+    effects = [f"Audit {audit} no longer holds it." for audit in offended]
     manifest = (status.epoch.manifest_hash or "")[: suggestions.MANIFEST_DIGITS]
-    effects.append(f"The rows of manifest {manifest} go to every sink; what is decided says who let them.")
+    effects.append(f"The rows of manifest {manifest} go to every sink; the history records the release.")
     if status.last_run:
-        effects.append(f"To go on: {suggestions.clear(status.last_run.dag_id, status.last_run.run_id)}.")
+        effects.append(f"To continue: {suggestions.clear(status.last_run.dag_id, status.last_run.run_id)}.")
     return effects
-
-
-def _release(ledger: Ledger, status: EpochStatus, reason: str) -> Epoch:
-    return ledger.release_epoch(status.epoch.pipeline, status.epoch.id, reason, only=status.epoch.manifest_hash)
-
-
-ROLLED_BACK = "What it left in sinks and staging is rolled back by the recovery DAG."
 
 
 def voided_votes(status: EpochStatus) -> list[str]:
     voted = [participant.sink for participant in status.participants if participant.state is ParticipantState.PREPARED]
-    return [f"The votes of {list_some(voted, NAMED)} are void."] if voted else []
+    return [f"The votes of {list_some(voted, MAX_NAMES)} are void."] if voted else []
 
 
 ACTIONS = {
-    one.name: one
-    for one in (
-        Action("abort", "Abort the attempt", _refuse_abort, _effects_of_abort, _abort),
-        Action("release", "Release", _refuse_release, _effects_of_release, _release),
-        Action("void", "Give the range up", _refuse_void, _effects_of_void, _void),
+    action.name: action
+    for action in (
+        Action(
+            "abort",
+            "Abort the attempt",
+            _refuse_abort,
+            _effects_of_abort,
+            lambda ledger, status, reason: ledger.raise_attempt(
+                status.epoch.pipeline, status.epoch.id, Role.OPERATOR, only=status.epoch.attempt, reason=reason
+            ),
+        ),
+        Action(
+            "release",
+            "Release",
+            lambda status: None if status.held else "no audit holds it",
+            _effects_of_release,
+            lambda ledger, status, reason: ledger.release_epoch(
+                status.epoch.pipeline, status.epoch.id, reason, only=status.epoch.manifest_hash
+            ),
+        ),
+        Action(
+            "void",
+            "Give up the range",
+            _refuse_void,
+            _effects_of_void,
+            lambda ledger, status, reason: ledger.void_epoch(
+                status.epoch.pipeline, status.epoch.id, reason, only=status.epoch.attempt
+            ),
+        ),
     )
 }
 
 
 def commands(status: EpochStatus) -> list[str]:
-    """What else may be done to the epoch, by whoever has a command line: it needs a sink, or the definition."""
+    """Commands that can do more to the epoch: they need a sink or the definition."""
     epoch = status.epoch
     if epoch.state in UNDECIDED:
         return [suggestions.replan(epoch.pipeline, epoch.id)]
@@ -155,8 +162,8 @@ def commands(status: EpochStatus) -> list[str]:
 
 @dataclass(frozen=True)
 class DagAction:
-    """Of an epoch, for the DAG that moved it. `refused`: why it can't be done so, or None; `effects`: what it would do,
-    sentence by sentence; `conf`: what the run is told."""
+    """Something that the epoch's DAG does. `refused`: why it can't be done so, or None; `effects`: what it would do,
+    in sentences; `conf`: of the run."""
 
     name: str
     title: str
@@ -170,38 +177,38 @@ def _refuse_restating(status: EpochStatus, report: Report) -> str | None:
     if epoch.interval is None:
         return "a cursor's epochs are restated by `lockstep restate --epoch`"
     if epoch.state is EpochState.REPLACED:
-        return "another epoch has taken its place: restate the youngest of its generations"
+        return "another epoch has replaced it: restate its newest generation"
     if epoch.state is not EpochState.CLEANED:
-        return f"it is {epoch.state}: only what every sink shows, and is cleaned up, is replaced"
+        return f"it is {epoch.state}: only an epoch that is published and cleaned up can be replaced"
     return _refuse_dag(status, f"`lockstep restate {epoch.pipeline} --epoch {epoch.id} --reason …`")
 
 
 def _effects_of_restating(status: EpochStatus, report: Report) -> list[str]:
-    """What `lockstep restate --plan` says, but for the sinks: they are asked by the run."""
+    """The effects as in `lockstep restate --plan`, without the sinks, which the run asks."""
     epoch = status.epoch
     took = report.took(epoch)
-    lasted = f" Moving it took {short_age(took)} the last time." if took is not None else ""
+    lasted = f" The last time it took {short_age(took)}." if took is not None else ""
     replaced = (
         f"Epoch {epoch.id}, generation {_number(epoch)} of {_span(epoch.interval)}, would be replaced; "
         f"rows: {_rows(status)}."
     )
     return [
         replaced + lasted,
-        f"A run of DAG {dag_of(status)} reads the interval afresh, with today's files and code, as a new epoch.",
-        f"With its decision it takes the place of epoch {epoch.id} in every sink: readers see old rows or new.",
-        "Until then nothing changes. A sink that can't replace refuses before anything is read: "
-        f"`lockstep restate {epoch.pipeline} --epoch {epoch.id} --reason … --plan` asks all of them now.",
+        f"A run of DAG {dag_of(status)} reads the interval again, with the current files and code, as a new epoch.",
+        f"Its commit replaces epoch {epoch.id} in every sink: readers see either the old rows or the new ones.",
+        "Until then nothing changes. A sink that can't replace rows refuses before anything is read: "
+        f"`lockstep restate {epoch.pipeline} --epoch {epoch.id} --reason … --plan` checks all sinks now.",
         *_other_tasks(status),
         *_paused(status),
     ]
 
 
 def _other_tasks(status: EpochStatus) -> list[str]:
-    return ["The other tasks of that DAG run for the interval, too."] if _part_of(status) else []
+    return ["Other tasks of that DAG also run for the interval."] if _part_of(status) else []
 
 
 def _rows(status: EpochStatus) -> str:
-    return list_some([f"{name} {count:,}" for name, count in status.rows.items()], NAMED) or "no rows"
+    return list_some([f"{name} {count:,}" for name, count in status.rows.items()], MAX_NAMES) or "no rows"
 
 
 def _number(epoch: Epoch) -> int:
@@ -213,38 +220,38 @@ def _conf_of_restating(status: EpochStatus, report: Report, reason: str) -> dict
 
 
 def _part_of(status: EpochStatus) -> str | None:
-    """The pipeline, where it is one of those that its DAG moves."""
+    """The pipeline, if its DAG moves several."""
     name = status.epoch.pipeline
     return name if status.last_run is not None and status.last_run.moves == name else None
 
 
 def _refuse_restoring(status: EpochStatus, report: Report) -> str | None:
-    """As `lockstep restore` would, as far as the ledger knows it."""
+    """Refuse what `lockstep restore` would refuse, as far as the ledger knows."""
     epoch = status.epoch
     if epoch.interval is None:
-        return "later epochs of a cursor go on where one ended, so none is shown again"
+        return "later epochs of a cursor start where it ended, so it can't be shown again"
     if epoch.state is not EpochState.REPLACED:
-        return f"it is {epoch.state}: only what was shown once, and replaced, can come back"
+        return f"it is {epoch.state}: only a replaced epoch can be restored"
     wal = report.kept_wal(epoch.pipeline, epoch.id)
     if wal is None or wal.expired_at is not None:
-        return "its WAL isn't kept, so nobody has its rows: `Pipeline(keep_wal=…)` says how long WALs stay"
-    current = current_generation(report, epoch)
+        return "its WAL isn't retained, so its rows are gone: `Pipeline(keep_wal=…)` sets how long WALs stay"
+    current = current_life(report, epoch)
     if current.state is not EpochState.CLEANED:
-        return f"epoch {current.id} is {current.state}: only what every sink shows, and is cleaned up, is replaced"
+        return f"epoch {current.id} is {current.state}: only an epoch that is published and cleaned up can be replaced"
     rival = report.pending_replacement(current)
     if rival is not None:
-        return f"epoch {rival.id} is {rival.state}, and is to take the place of epoch {current.id}: wait, or give it up"
+        return f"epoch {rival.id} is {rival.state}, and is going to replace epoch {current.id}: wait, or give it up"
     if shows_same_rows(epoch, current):
-        return f"epoch {current.id} shows these very rows, by number, digest and columns"
+        return f"epoch {current.id} shows the same rows, by number, digest and columns"
     command = _command_to_restore(epoch)
     if status.last_run is not None and status.last_run.packed:
-        return f"a run moves it together with others, and such a run shows no earlier rows again: {command} does it"
+        return f"its run moved several epochs, and such a run can't restore: use {command}"
     return _refuse_dag(status, command)
 
 
 def _effects_of_restoring(status: EpochStatus, report: Report) -> list[str]:
-    """What `lockstep restore --plan` says, but for the files and the sinks: these are asked by the run."""
-    epoch, current = status.epoch, current_generation(report, status.epoch)
+    """The effects as in `lockstep restore --plan`, without files and sinks, which the run checks."""
+    epoch, current = status.epoch, current_life(report, status.epoch)
     wal = report.kept_wal(epoch.pipeline, epoch.id)
     since = f", kept since {wal.retained_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if wal else ""
     columns = other_columns(epoch, current)
@@ -253,17 +260,15 @@ def _effects_of_restoring(status: EpochStatus, report: Report) -> list[str]:
         f"{_rows(status)}; in place of those of epoch {current.id}, generation {_number(current)}: "
         f"{_rows(report.epoch_status(current))}.",
         f"A run of DAG {dag_of(status)} compares every file of its WAL{since}, with the manifest, and shows "
-        "it as a new epoch: no input is read, and Spark isn't asked.",
-        f"With its decision it takes the place of epoch {current.id} in every sink: readers see these rows or those.",
+        "it as a new epoch: no input is read, and Spark isn't needed.",
+        f"Its commit replaces epoch {current.id} in every sink: readers see either the old rows or the new ones.",
     ]
     if columns:
-        effects.append(
-            f"Other columns than are shown: {list_some(columns, NAMED)}. A sink that can't take them refuses."
-        )
+        effects.append(f"Columns that differ: {list_some(columns, MAX_NAMES)}. A sink that can't take them refuses.")
     return [
         *effects,
-        "Until then nothing changes. A sink that can't replace refuses before anything is planned: "
-        f"{_command_to_restore(epoch, ' --plan')} asks all of them now.",
+        "Until then nothing changes. A sink that can't replace rows refuses before anything is planned: "
+        f"{_command_to_restore(epoch, ' --plan')} checks all sinks now.",
         *_other_tasks(status),
         *_paused(status),
     ]
@@ -292,55 +297,50 @@ def _refuse_replanning(status: EpochStatus, report: Report) -> str | None:
         if last is not None and last.id != epoch.id:
             return f"epoch {last.id} starts where it ends: replan the last epoch, or give this one's range up"
         if before is not None and before.state in UNDECIDED:
-            return f"epoch {before.id} before it is undecided, too, and a run would begin that one: {command} does it"
+            return f"epoch {before.id} before it is undecided, too, and a run would begin that one: use {command}"
     if status.last_run is not None and PACKED in status.last_run.run_id:
-        return f"a run moves it together with others: {command} does it"
+        return f"its run moved several epochs: use {command}"
     return _refuse_dag(status, command)
 
 
 def _effects_of_replanning(status: EpochStatus, report: Report) -> list[str]:
     epoch = status.epoch
     if epoch.restores is not None:
-        return [*_effects_of_showing_again(status, epoch.restores), *_paused(status)]
-    now = f"the files of {_span(epoch.interval)} that are there then" if epoch.interval else "all that is there then"
-    effects = [
-        f"A run of DAG {dag_of(status)} freezes its range anew: {now}, read by the definition of then, for its sinks; "
-        f"instead of {list_some(sorted(epoch.plan.sinks), NAMED)}. Then it moves the epoch."
-    ]
+        how = (
+            f"A run of DAG {dag_of(status)} plans it anew for the current sinks: the same rows, those of epoch "
+            f"{epoch.restores}, and no input is read. Then it moves the epoch."
+        )
+    else:
+        now = f"the current files of {_span(epoch.interval)}" if epoch.interval else "all current input"
+        how = (
+            f"A run of DAG {dag_of(status)} freezes its range anew: {now}, read by the current definition, for its "
+            f"sinks instead of {list_some(sorted(epoch.plan.sinks), MAX_NAMES)}. Then it moves the epoch."
+        )
+    effects = [how]
     if status.run:
-        effects.append(f"The attempt of run {status.run} is void from then on.")
-    if status.leased:
-        effects.append("A task of it is at work at this moment; it will fail, and say that it was superseded.")
+        effects.append(f"The attempt of run {status.run} is then void.")
+    if status.leased and epoch.restores is None:
+        effects.append("A task of it is running; it will fail and report that it was superseded.")
     effects += voided_votes(status)
-    if epoch.wal:
-        effects.append("Its sealed WAL is thrown away: the rows are computed again.")
-    return [*effects, "What it left in sinks and staging is rolled back by that run.", *_paused(status)]
-
-
-def _effects_of_showing_again(status: EpochStatus, restores: int) -> list[str]:
-    effects = [
-        f"A run of DAG {dag_of(status)} plans it anew for the sinks of then: the same rows, those of epoch {restores}, "
-        "and no input is read. Then it moves the epoch."
-    ]
-    if status.run:
-        effects.append(f"The attempt of run {status.run} is void from then on.")
-    return [*effects, *voided_votes(status), "What it left in sinks and staging is rolled back by that run."]
+    if epoch.wal and epoch.restores is None:
+        effects.append("Its sealed WAL is discarded: the rows are computed again.")
+    return [*effects, "That run rolls back what it left in sinks and staging.", *_paused(status)]
 
 
 def _conf_of_replanning(status: EpochStatus, report: Report, reason: str) -> dict[str, Json]:
     epoch = status.epoch
-    # or the run would find what it is to replace, and have nothing to do
-    place = restate_conf(epoch.generation.reason, None) if epoch.generation else {}
+    # without it the run would find the epoch that it replaces and do nothing
+    request = restate_conf(epoch.generation.reason, None) if epoch.generation else {}
     if epoch.restores is not None:
-        place[RESTORE] = epoch.restores
+        request[RESTORE] = epoch.restores
     if epoch.generation and epoch.interval is None:
-        place[RESTATE_EPOCH] = epoch.generation.replaces
-    return {**_interval_of(epoch), **place, REPLAN: reason, REPLAN_EPOCH: epoch.id}
+        request[RESTATE_EPOCH] = epoch.generation.replaces
+    return {**_interval_of(epoch), **request, REPLAN: reason, REPLAN_EPOCH: epoch.id}
 
 
 DAG_ACTIONS = {
-    one.name: one
-    for one in (
+    action.name: action
+    for action in (
         DagAction("restate", "Restate", _refuse_restating, _effects_of_restating, _conf_of_restating),
         DagAction("restore", "Restore", _refuse_restoring, _effects_of_restoring, _conf_of_restoring),
         DagAction("replan", "Replan", _refuse_replanning, _effects_of_replanning, _conf_of_replanning),
@@ -351,15 +351,15 @@ DAG_ACTIONS = {
 def _refuse_dag(status: EpochStatus, command: str) -> str | None:
     """Why no DAG can do it, and the command that can."""
     if status.last_run is None or status.last_run.dag_id in suggestions.OF_NO_DAG:
-        return f"no DAG has moved it: {command} does it"
+        return f"no DAG moved it: use {command}"
     if is_paused(dag_of(status)) is None:
-        return f"Airflow has no DAG {dag_of(status)} any more: {command} does it"
+        return f"Airflow no longer has DAG {dag_of(status)}: use {command}"
     return None
 
 
 def _paused(status: EpochStatus) -> list[str]:
     dag_id = dag_of(status)
-    return [f"DAG {dag_id} is paused: the run begins once somebody lets it go on."] if is_paused(dag_id) else []
+    return [f"DAG {dag_id} is paused: the run starts when it is unpaused."] if is_paused(dag_id) else []
 
 
 def dag_of(status: EpochStatus) -> str:
@@ -376,11 +376,11 @@ def _interval_of(epoch: Epoch) -> dict[str, str]:
     return {"interval_start": epoch.interval.start.isoformat(), "interval_end": epoch.interval.end.isoformat()}
 
 
-# --- by the recovery DAG, which needs no definition ---
+# --- actions of the recovery DAG, which needs no definition ---
 
 
 def effects_of_recovery(unfinished: Sequence[Epoch], abandoned: Sequence[Epoch]) -> list[str]:
-    """What a round of recovery would do to what the ledger holds now; what it sweeps only the sinks know."""
+    """The effects of recovery according to the ledger; only the sinks know what it would sweep."""
     effects = []
     for state, does in ((EpochState.COMMITTED, "published"), (EpochState.PUBLISHED, "cleaned up")):
         if ids := [epoch.id for epoch in unfinished if epoch.state is state]:
@@ -388,19 +388,19 @@ def effects_of_recovery(unfinished: Sequence[Epoch], abandoned: Sequence[Epoch])
     if abandoned:
         ids = [epoch.id for epoch in abandoned]
         effects.append(
-            f"The attempts of {_epochs(ids)} are void: nobody has been at them for the pipeline's hold. One whose run "
-            "has a task still to come is left alone."
+            f"The attempts of {_epochs(ids)} are voided: they had no heartbeat for the pipeline's "
+            "recovery_grace. Those whose run has an unfinished task are left alone."
         )
-    return [*effects, "Transactions, files and folders that nobody owns any more are taken away."]
+    return [*effects, "Abandoned transactions, files and folders are deleted."]
 
 
 def _epochs(ids: Sequence[int]) -> str:
-    more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
-    return f"{'Epochs' if len(ids) > 1 else 'Epoch'} {', '.join(map(str, sorted(ids)[:NAMED]))}{more}"
+    more = f" and {len(ids) - MAX_NAMES} more" if len(ids) > MAX_NAMES else ""
+    return f"{'Epochs' if len(ids) > 1 else 'Epoch'} {', '.join(map(str, sorted(ids)[:MAX_NAMES]))}{more}"
 
 
 def refuse_resolving(status: EpochStatus, sink: str) -> str | None:
-    """Why there is nothing to be said of the epoch in the sink, or None."""
+    """Why the epoch's outcome in the sink can't be resolved, or None."""
     if status.epoch.state is not EpochState.COMMITTED:
         return f"it is {status.epoch.state}: only a decided epoch's outcome can be unknown"
     participant = next((item for item in status.participants if item.sink == sink), None)
@@ -411,50 +411,46 @@ def refuse_resolving(status: EpochStatus, sink: str) -> str | None:
 
 def effects_of_resolving(sink: str, dag_id: str) -> list[str]:
     return [
-        f"A run of DAG {dag_id} looks into sink {sink} first. What can be proven there counts, and not what you say: "
-        "then nothing is changed, and the run tells why.",
-        "Otherwise your word is kept as the epoch's outcome in this sink, and the run goes on to recover the pipeline.",
-        "If the sink can be reached, recovery alone finds out by itself: nobody need say anything.",
+        f"A run of DAG {dag_id} first checks sink {sink}. If the outcome can be proven there your statement "
+        "is ignored: nothing is changed, and the run reports why.",
+        "Otherwise your statement is stored as the epoch's outcome in this sink, and the run recovers the pipeline.",
+        "If the sink can be reached, recovery finds the outcome by itself: no statement is needed.",
     ]
 
 
 def choices_of_resolving(sink: str) -> dict[Resolution, str]:
-    """What a person may say, and what that comes to."""
+    """The possible outcomes, and the effect of each."""
     return {
         "applied": f"Applied: sink {sink} shows the rows. Nothing is written; it counts as published, and as unproven "
-        "until somebody reads it back.",
+        "until it is read back.",
         "not-applied": f"Not applied: sink {sink}, as it is now, lacks the rows. They are written there from the WAL.",
     }
 
 
 def conf_of_recovery(pipeline: str) -> dict[str, Json]:
-    """For this pipeline alone."""
+    """Conf of a run that recovers this pipeline only."""
     return {PIPELINE: pipeline}
 
 
-def conf_of_resolving(epoch: Epoch, sink: str, word: int) -> dict[str, Json]:
-    """The same, which first does what somebody has asked for of the epoch in the sink, in entry `word` of the
-    history."""
-    return {PIPELINE: epoch.pipeline, RESOLVE_EPOCH: epoch.id, RESOLVE_SINK: sink, RESOLVE_ENTRY: word}
-
-
-MAX_EPOCHS = 100  #: epochs that one form asks for
+def conf_of_resolving(epoch: Epoch, sink: str, entry: int) -> dict[str, Json]:
+    """Conf of a run that first applies history entry `entry`, a user's resolution of the epoch in the sink."""
+    return {PIPELINE: epoch.pipeline, RESOLVE_EPOCH: epoch.id, RESOLVE_SINK: sink, RESOLVE_ENTRY: entry}
 
 
 @dataclass(frozen=True)
 class RestateCandidate:
-    """For one epoch to be restated. `refused`: why it can't be, or None; `took`: as of `Report.took`; `asked`: the run
-    that is there already."""
+    """An epoch of a range to restate. `refused`: why it can't be, or None; `took`: as in `Report.took`; `requested`:
+    an existing run for it."""
 
-    found: EpochStatus
+    status: EpochStatus
     took: timedelta | None
     refused: str | None
     question: Question
-    asked: RequestedRun | None
+    requested: RequestedRun | None
 
 
 def interval_between(since: str, until: str) -> Interval:
-    """Of what a form says, in UTC unless it says otherwise. Raises `IntervalMissing`."""
+    """The interval that a form contains, in UTC by default. Raises `IntervalMissing`."""
     return Interval(_moment(since), _moment(until))
 
 
@@ -462,26 +458,26 @@ def _moment(text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise IntervalMissing(f"{text[:40]!a} is no date, with or without a time") from None
+        raise IntervalMissing(f"{text[:40]!a} is not a date, with or without a time") from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def refuse_range(candidates: Sequence[RestateCandidate], span: Interval, pipeline: str) -> str | None:
-    """Why no form asks for all of it, or None."""
+    """Why a form can't restate the range, or None."""
     command = f"`lockstep restate {pipeline} --from … --to … --reason …`"
     if not candidates:
-        return "no epoch of an interval lies there: those of a cursor are restated by `lockstep restate --epoch`"
+        return "no epoch with an interval is in this range: restate those of a cursor by `lockstep restate --epoch`"
     if len(candidates) > MAX_EPOCHS:
-        return f"more than {MAX_EPOCHS} epochs lie there: take fewer at a time, or {command} does it"
+        return f"more than {MAX_EPOCHS} epochs are in this range: choose a smaller one, or use {command}"
     for candidate in candidates:
-        interval = candidate.found.epoch.interval
+        interval = candidate.status.epoch.interval
         if interval is None or interval.start < span.start or interval.end > span.end:
-            return f"only a part of epoch {candidate.found.epoch.id} lies there, and an epoch is restated whole"
+            return f"only a part of epoch {candidate.status.epoch.id} is in this range"
     return None if any(candidate.refused is None for candidate in candidates) else "none of these can be restated now"
 
 
 def question_of_all(user: str, pipeline: str, candidates: Sequence[RestateCandidate]) -> Question:
-    """Of those that can be restated: which they are, as they stand, and by which runs."""
+    """The question about all epochs that can be restated: it contains which they are, their state, and the runs."""
     seen = json.dumps(
         [
             [candidate.question.dag_id, candidate.question.run().run_id]

@@ -1,4 +1,4 @@
-"""Templates, and how values look in them. Whatever stands in the ledger is text: everything is escaped."""
+"""Templates and their filters. All values of the ledger are text and are escaped."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from lockstep.ledger.report import LineEntry
 from lockstep.observability.formatting import short_age, short_interval
 from lockstep.observability.suggestions import OF_NO_DAG
 
-_SLOTS = 60  #: of a time line at least: a few epochs don't become walls
+_SLOTS = 60  #: minimal number of columns of a time line
 _HEIGHT = 40
-_GAP = 0.08  #: beside a bar, of its column
-_MANY = 100  #: items of a list, before it is cut
+_GAP = 0.08  #: on each side of a bar, as a share of its column
+_MANY = 100  #: items of a list that are shown
 
 _environment = Environment(
     loader=PackageLoader("lockstep.airflow.ui"),
@@ -40,33 +40,34 @@ _environment = Environment(
 
 @dataclass(frozen=True)
 class Timeline:
-    """Oldest to the left, a column an epoch. A thousand epochs are a few elements: all that look alike are one path.
+    """Oldest epoch on the left, a column for each. A thousand epochs need only a few elements: all that look alike
+    are one path.
 
-    `paths`: by look. `told`: an epoch a line, its number first; the page's script shows it where the pointer is.
-    `listed`: how many of the `epochs`, those to the right, the table tells.
+    `paths`: by look. `labels`: a line for each epoch, its number first; the page's script shows the one under the
+    pointer. `listed`: how many of the `epochs`, on the right, are in the table.
     """
 
     paths: dict[str, str]
-    told: str
+    labels: str
     epochs: int
     listed: int
     width: int
     height: int = _HEIGHT
 
 
-def render(request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
+def render(request: Request, template: str, code: int = 200, **values: Any) -> HTMLResponse:
     page = _environment.get_template(template)
-    return HTMLResponse(page.render(links=Links(request.state.root), **values), status)
+    return HTMLResponse(page.render(links=Links(request.state.root), **values), code)
 
 
 @dataclass(frozen=True)
 class Links:
-    """Paths below wherever Airflow is served."""
+    """Paths below the path at which Airflow is served."""
 
     root: str
 
     def __call__(self, *parts: object, **query: object) -> str:
-        """Of a page of Lockstep's; `query` without what is None."""
+        """Path of a page of Lockstep; `query` without values that are None."""
         path = "/".join(quote(str(part), safe="") for part in parts)
         parameters = urlencode({name: value for name, value in query.items() if value is not None})
         return f"{self.root}/{path}{f'?{parameters}' if parameters else ''}"
@@ -75,13 +76,14 @@ class Links:
         return f"{self._airflow}/dags/{quote(dag_id, safe='')}"
 
     def run(self, run: RunKey) -> str | None:
-        """What moves a pack, or several pipelines, has a name for each. None: it was no run of Airflow's."""
+        """Path of the run; None if it isn't one of Airflow's. Runs of a pack or of several pipelines link to the
+        whole run."""
         if run.dag_id in OF_NO_DAG:
             return None
         return f"{self.dag(run.dag_id)}/runs/{quote(run.whole.run_id, safe='')}"
 
     def task(self, actor: str) -> str | None:
-        """Of the task that the history names, where a task did it."""
+        """Path of the task that is named in the history; None if it wasn't a task."""
         actor_task = TaskActor.parse(actor)
         if actor_task is None:
             return None
@@ -95,32 +97,27 @@ class Links:
 
 
 def timeline(line: Sequence[LineEntry], listed: int, stuck: Collection[int]) -> Timeline:
-    """`line`: highest number first, of which the page's table has the first `listed`; `stuck`: numbers of epochs."""
+    """The time line of `line`, highest number first, of which the page's table has the first `listed`; `stuck`:
+    numbers of epochs."""
     oldest_first = line[::-1]
     max_rows = max((entry.rows or 0 for entry in line), default=0)
     paths: dict[str, list[str]] = {}
+    labels = []
     for place, entry in enumerate(oldest_first):
-        height = _bar_height(entry.rows or 0, max_rows)
+        share = math.log1p(entry.rows or 0) / math.log1p(max_rows) if max_rows else 0.0
+        height = round(6 + share * (_HEIGHT - 6), 1)
         look = "stuck" if entry.epoch in stuck else entry.state.value
         paths.setdefault(look, []).append(f"M{place + _GAP} {_HEIGHT}v-{height}h{1 - 2 * _GAP}v{height}z")
+        span = f" {short_interval(entry.interval)}" if entry.interval else ""
+        rows = f", {entry.rows:,} rows" if entry.rows is not None else ""
+        labels.append(f"{entry.epoch}{span}: {entry.state}{rows}")
     return Timeline(
         {look: "".join(parts) for look, parts in paths.items()},
-        "\n".join(map(_line_of, oldest_first)),
+        "\n".join(labels),
         len(line),
         listed,
         max(_SLOTS, len(line)),
     )
-
-
-def _bar_height(rows: int, max_rows: int) -> float:
-    share = math.log1p(rows) / math.log1p(max_rows) if max_rows else 0.0
-    return round(6 + share * (_HEIGHT - 6), 1)
-
-
-def _line_of(entry: LineEntry) -> str:
-    span = f" {short_interval(entry.interval)}" if entry.interval else ""
-    rows = f", {entry.rows:,} rows" if entry.rows is not None else ""
-    return f"{entry.epoch}{span}: {entry.state}{rows}"
 
 
 def _moment(at: datetime) -> str:
@@ -128,7 +125,7 @@ def _moment(at: datetime) -> str:
 
 
 def _with_code(text: str) -> Markup:
-    """What stands between backticks is a command, to be copied."""
+    """Format text between backticks as code."""
     parts = text.split("`")
     if len(parts) % 2 == 0:
         return escape(text)
@@ -138,12 +135,13 @@ def _with_code(text: str) -> Markup:
 
 
 def _as_json(value: Json) -> str:
-    """For people: long lists are cut. Plans hold no secrets; whatever is called like one is masked all the same."""
+    """JSON for people: long lists are cut. Plans contain no secrets; values under names of secrets are masked all
+    the same."""
     return json.dumps(redact(_cut(value)), indent=2, ensure_ascii=False, default=str)
 
 
 def _cut(value: Json) -> Json:
-    """A plan may name ten thousand files, and nobody reads that far."""
+    """Cut long lists: a plan may name ten thousand files."""
     match value:
         case dict():
             shortened = {name: _cut(item) for name, item in list(value.items())[:_MANY]}

@@ -1,4 +1,4 @@
-"""What the pages ask of Airflow: which DAGs there are, a run of one of them, and what became of that."""
+"""Reads DAGs and runs from Airflow's database, and triggers runs."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ from lockstep.errors import NotConfigured
 
 @dataclass(frozen=True)
 class RequestedRun:
-    """A run that somebody asked for. `state`: in Airflow's words; `by`: a user's name."""
+    """A run that a user requested. `state`: as Airflow calls it; `by`: the user's name."""
 
     run: RunKey
     state: str
     by: str | None
-    why: str | None
+    reason: str | None
 
 
 def recovery_dags() -> list[str]:
-    """The ids of the DAGs that `recovery_dag` made, as Airflow knows them."""
+    """Ids of the DAGs made by `recovery_dag`."""
     with create_session() as session:
         statement = select(DagModel.dag_id).join(DagTag, DagTag.dag_id == DagModel.dag_id)
         return sorted(session.scalars(statement.where(DagTag.name == RECOVERY_TAG, ~DagModel.is_stale)))
 
 
 def is_paused(dag_id: str) -> bool | None:
-    """None: Airflow has no such DAG, or its file is gone."""
+    """Return whether the DAG is paused; None if Airflow has no such DAG or its file is gone."""
     with create_session() as session:
         statement = select(DagModel.is_paused).where(DagModel.dag_id == dag_id, ~DagModel.is_stale)
         return session.scalars(statement).first()
 
 
 def trigger(run: RunKey, conf: dict[str, Json], user: str, note: str) -> None:
-    """In the user's name; or leave it at the run of this id that somebody else has asked for at the same moment. Raises
-    `NotConfigured` if the DAG is gone, `FormRefused` where it takes no such run."""
+    """Trigger the run in the user's name, unless a concurrent request has created it. Raises `NotConfigured` if the DAG
+    is gone, `FormRefused` if it doesn't allow such a run."""
     by = DagRunTriggeredByType.UI
     try:
         with _translate_errors(run.dag_id):
@@ -63,13 +63,13 @@ def trigger(run: RunKey, conf: dict[str, Json], user: str, note: str) -> None:
 
 
 def require_triggerable(dag_id: str, conf: dict[str, Json]) -> None:
-    """What `trigger` would refuse, before something is kept for the run. Raises as that."""
+    """Raise what `trigger` would raise, before anything is stored for the run."""
     with _translate_errors(dag_id), create_session() as session:
         model = DagModel.get_current(dag_id, session=session)
         dag = DBDagBag().get_latest_version_of_dag(dag_id, session=session)
         if model is None or dag is None:
             raise DagNotFound(dag_id)
-        allowed = getattr(model, "allowed_run_types", None)  # which an older Airflow hasn't got
+        allowed = getattr(model, "allowed_run_types", None)  # missing in older versions
         if allowed is not None and DagRunType.MANUAL not in allowed:
             raise ValueError(f"it does not allow {DagRunType.MANUAL} runs")
         dag.params.deep_merge(conf).validate()
@@ -77,12 +77,11 @@ def require_triggerable(dag_id: str, conf: dict[str, Json]) -> None:
 
 @contextmanager
 def _translate_errors(dag_id: str) -> Iterator[None]:
-    """Airflow's refusals, for the page: a kind of run that the DAG doesn't allow, or a param of its own without a
-    value."""
+    """Translate Airflow's refusals: a type of run that the DAG doesn't allow, or a param of its own without a value."""
     try:
         yield
     except DagNotFound:
-        raise NotConfigured(f"Airflow has no DAG {dag_id} any more") from None
+        raise NotConfigured(f"Airflow no longer has DAG {dag_id}") from None
     except DagRunAlreadyExists:
         raise
     except ValueError as error:  # ParamValidationError is one
@@ -91,8 +90,8 @@ def _translate_errors(dag_id: str) -> Iterator[None]:
 
 
 def number_of(dag_id: str, stem: str, is_known: Callable[[str], bool]) -> int:
-    """Of the next run whose id begins so: what has ended is asked for anew, and not what somebody waits for. The id of
-    a run that was deleted, which the ledger knows (`is_known`), would have another do what was asked of that one."""
+    """Number of the next run with this prefix: the first that is unfinished or doesn't exist. Ids of deleted runs that
+    the ledger knows (`is_known`), are skipped, as a new run would continue the old one's epoch."""
     runs = select(DagRun.run_id, DagRun.state).where(
         DagRun.dag_id == dag_id, DagRun.run_id.startswith(stem, autoescape=True)
     )
@@ -105,7 +104,7 @@ def number_of(dag_id: str, stem: str, is_known: Callable[[str], bool]) -> int:
 
 
 def find_run(run: RunKey) -> RequestedRun | None:
-    """None: Airflow has no such run, or no more."""
+    """The run; None if Airflow has no such run, or no longer."""
     with create_session() as session:
         statement = select(DagRun).where(DagRun.dag_id == run.dag_id, DagRun.run_id == run.run_id)
         dag_run = session.scalars(statement).one_or_none()

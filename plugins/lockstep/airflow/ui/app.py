@@ -1,7 +1,7 @@
-"""The application that Airflow's api-server mounts at /lockstep: one function a page.
+"""The application that Airflow's api-server mounts at /lockstep: one function for each page.
 
-Every page but the style sheet needs Airflow's login, a pipeline's page the right to read the runs of a DAG of it, and
-whatever changes something the right to change them. Nothing is changed by GET.
+Every page but the style sheet needs Airflow's login, a pipeline's page the right to read the runs of one of its
+DAGs, and every change the right to change them. GET changes nothing.
 """
 
 from __future__ import annotations
@@ -67,16 +67,16 @@ from lockstep.operations.resolve import RESOLUTIONS, Resolution, ask
 from lockstep.protocol.planned_sinks import describe_redefined, find_redefined
 from lockstep.states import EpochState
 
-UNFINISHED = 50  #: of a pipeline's unfinished epochs: the oldest, which the others wait for
-MAX_CONCURRENT = 8  #: pages that ask the ledger
-MAX_WAIT_SECONDS = 5.0  #: of a page that is one too many
+UNFINISHED = 50  #: oldest unfinished epochs of a pipeline, for which the others wait
+MAX_CONCURRENT = 8  #: pages that read the ledger
+MAX_WAIT_SECONDS = 5.0  #: for which a page waits for other pages
 MAX_EPOCH = 2**63 - 1
-MAX_LIMIT = 200  #: epochs of one table
-ON_THE_LINE = 1000  #: epochs of a time line, those of the table among them
-MAX_RESTORABLE = 10  #: generations of a range of which a page looks whether their rows can be shown again: the youngest
-MAX_HISTORY = 200  #: entries of an epoch's history: the youngest
+MAX_LIMIT = 200  #: epochs in a table
+ON_THE_LINE = 1000  #: epochs in a time line, including those in the table
+MAX_RESTORABLE = 10  #: newest generations of a range that a page checks for being restorable
+MAX_HISTORY = 200  #: newest entries of an epoch's history
 _log = logging.getLogger(__name__)
-_asking = threading.BoundedSemaphore(MAX_CONCURRENT)
+_ledger_slots = threading.BoundedSemaphore(MAX_CONCURRENT)
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; frame-ancestors 'self'; base-uri 'none'",
@@ -99,19 +99,19 @@ app.mount("/static", StaticFiles(packages=[("lockstep.airflow.ui", "static")]), 
 
 
 @app.middleware("http")
-async def add_headers(request: Request, go_on: Callable[[Request], Awaitable[Response]]) -> Response:
-    request.state.root = root = request.scope.get("root_path", "")  # what is mounted below writes its own there
+async def add_headers(request: Request, handle: Callable[[Request], Awaitable[Response]]) -> Response:
+    request.state.root = root = request.scope.get("root_path", "")  # sub-applications overwrite it
     path = request.scope["path"]
-    # no text of a database holds it; no number has so many digits, and no name begins with one
+    # NUL can't be in a database's text; no number has 20 digits, and no name begins with one
     if "\0" in path or "%00" in request.url.query or re.search(r"/[0-9]{20}", path):
-        answer: Response = render(request, "message.html", 404, title="Lockstep", told="there is no such page")
+        answer: Response = render(request, "message.html", 404, title="Lockstep", message="there is no such page")
     else:
         try:
-            answer = await go_on(request)
+            answer = await handle(request)
         except Exception:
             _log.exception("%s %s", request.method, path)
-            told = "This page has failed; the log of Airflow's api-server says why."
-            answer = render(request, "message.html", 500, title="Lockstep", told=told)
+            message = "This page has failed; see the log of Airflow's api-server."
+            answer = render(request, "message.html", 500, title="Lockstep", message=message)
     static = request.url.path.startswith(f"{root}/static/")
     for name, value in _HEADERS.items():
         if not (static and name == "Cache-Control"):
@@ -119,41 +119,41 @@ async def add_headers(request: Request, go_on: Callable[[Request], Awaitable[Res
     return answer
 
 
-# --- what goes wrong ---
+# --- errors ---
 
 
 @app.exception_handler(LockstepError)
 def show_error(request: Request, error: LockstepError) -> Response:
-    """One sentence; Lockstep's errors hold no secrets."""
+    """One sentence; Lockstep's errors contain no secrets."""
     down = isinstance(error, Retryable | LedgerRefused | NotConfigured)
     status = 503 if down else 404 if isinstance(error, UnknownEpoch) else 409
-    return render(request, "message.html", status, title=type(error).__name__, told=str(error))
+    return render(request, "message.html", status, title=type(error).__name__, message=str(error))
 
 
 @app.exception_handler(FormRefused)
 def show_refusal(request: Request, refused: FormRefused) -> Response:
-    return render(request, "message.html", 403, title=refused.title, told=str(refused))
+    return render(request, "message.html", 403, title=refused.title, message=str(refused))
 
 
 @app.exception_handler(AnyHTTPException)
 def show_status(request: Request, error: AnyHTTPException) -> Response:
-    """Without a login Airflow's page for it, if this is a page that somebody opens. A form that somebody had open when
-    the login ended has a page that leads there: what a redirect would lead to after it isn't what was sent."""
+    """Without a login, redirect a page view to Airflow's login. A form that was submitted after the login expired
+    gets a page with a link there: after a redirect what was submitted would be lost."""
     if error.status_code == 401 and request.method == "GET" and "hx-request" not in request.headers:
         return RedirectResponse(_login(request), 303)
     if error.status_code == 401 and request.method == "POST":
-        told = "You are not logged in, or not any more. Log in, and the form opens again."
-        return render(request, "message.html", 401, title="Nothing was done", told=told, login=_login(request))
-    return render(request, "message.html", error.status_code, title="Lockstep", told=str(error.detail))
+        message = "You are not logged in. Log in, and the form opens again."
+        return render(request, "message.html", 401, title="Nothing was done", message=message, login=_login(request))
+    return render(request, "message.html", error.status_code, title="Lockstep", message=str(error.detail))
 
 
 def _login(request: Request) -> str:
-    """Airflow's page for it, which leads back here."""
+    """Path of Airflow's login page, which leads back here."""
     here = quote(request.url.path + (f"?{request.url.query}" if request.url.query else ""), safe="")
     return f"{request.state.root.removesuffix(MOUNT)}/api/v2/auth/login?next={here}"
 
 
-# --- what is asked of the ledger ---
+# --- access to the ledger ---
 
 
 @contextmanager
@@ -164,28 +164,30 @@ def open_report() -> Iterator[Report]:
 
 @contextmanager
 def _limit_concurrency() -> Iterator[None]:
-    """Airflow's own pages share their threads with these: a ledger that hangs must not take them all."""
-    if not _asking.acquire(timeout=MAX_WAIT_SECONDS):
-        raise LedgerUnavailable(f"{MAX_CONCURRENT} others are asking the ledger at this moment; try again")
+    """Limit concurrent reads of the ledger: Airflow's own pages share their threads with these, and a ledger that
+    hangs must not block them all."""
+    if not _ledger_slots.acquire(timeout=MAX_WAIT_SECONDS):
+        raise LedgerUnavailable(f"{MAX_CONCURRENT} other pages are reading the ledger; try again")
     try:
         yield
     finally:
-        _asking.release()
+        _ledger_slots.release()
 
 
 @contextmanager
 def open_ledger(user: BaseUser) -> Iterator[Ledger]:
-    """In whose name the history tells it."""
+    """The ledger, with the user as the actor in the history."""
     with closing(Ledger(login(LEDGER), f"airflow-ui:{user.get_name()}")) as ledger:
         yield ledger
 
 
 def require(report: Report, user: BaseUser, right: Right, pipeline: str) -> frozenset[str]:
-    """The pipeline's DAGs. 403, whether there is such a pipeline or not: who may not look isn't told."""
+    """The pipeline's DAGs. Raises 403 without the right, also if there is no such pipeline, so that its existence
+    isn't revealed."""
     dag_ids = report.dags([pipeline]).get(pipeline, frozenset())
     if not may(user, right, dag_ids):
-        does = "look at" if right is Right.READ else "act on"
-        raise HTTPException(403, f"you may not {does} pipeline {pipeline}: that needs a right to the runs of its DAG")
+        does = "view" if right is Right.READ else "act on"
+        raise HTTPException(403, f"you may not {does} pipeline {pipeline}: it needs a right to the runs of its DAG")
     return dag_ids
 
 
@@ -210,7 +212,7 @@ def require_pipeline(report: Report, pipeline: str, limit: int = 0, before: int 
 
 @app.get("/", response_class=HTMLResponse)
 def show_pipelines(request: Request, user: User) -> Response:
-    """All that the user may look at."""
+    """List all pipelines that the user may view."""
     with open_report() as report:
         return _list_pipelines(request, user, report, _links(request)(""))
 
@@ -218,7 +220,7 @@ def show_pipelines(request: Request, user: User) -> Response:
 def _list_pipelines(
     request: Request, user: BaseUser, report: Report, here: str, only: Collection[str] | None = None
 ) -> Response:
-    """`here`: where the list is; `only`: those of them."""
+    """`here`: path of the list; `only`: restricts it to these pipelines."""
     pipelines = report.pipelines(limit=1, unfinished=UNFINISHED, brief=True)
     listed = [status for status in pipelines if only is None or status.name in only]
     dags = report.dags([status.name for status in listed])
@@ -229,23 +231,21 @@ def _list_pipelines(
 
 @app.get("/dag", response_class=HTMLResponse)
 def go_to_pipelines(request: Request, user: User, dag_id: str) -> Response:
-    """Where a DAG's tab leads."""
+    """Target of a DAG's tab."""
     require_dag(user, dag_id)
     with open_report() as report:
         moved = report.pipelines_of_dag(dag_id)
         if len(moved) > 1:
             return _list_pipelines(request, user, report, _links(request)("dag", dag_id=dag_id), moved)
     if not moved:
-        return render(
-            request, "message.html", title=dag_id, told="No run of this DAG has begun an epoch of Lockstep's yet."
-        )
+        return render(request, "message.html", title=dag_id, message="No run of this DAG has begun an epoch yet.")
     return RedirectResponse(_links(request)("pipelines", moved[0]), 303)
 
 
 @app.get("/run", response_class=HTMLResponse)
 def go_to_epochs(request: Request, user: User, dag_id: str, run_id: str, pipeline: str | None = None) -> Response:
-    """Where a run's tab leads, and its tasks' links, which name their `pipeline`. A run that moves a pack has many
-    epochs: to their pipeline."""
+    """Target of a run's tab, and of its tasks' links, which name their `pipeline`. A run of a pack has many epochs:
+    it leads to their pipeline."""
     require_dag(user, dag_id)
     with open_report() as report:
         moved = report.pipelines_of_dag(dag_id)
@@ -259,59 +259,60 @@ def go_to_epochs(request: Request, user: User, dag_id: str, run_id: str, pipelin
         return RedirectResponse(_links(request)("pipelines", pipeline or moved[0]), 303)
     if moved:
         return RedirectResponse(_links(request)("dag", dag_id=dag_id), 303)
-    return render(request, "message.html", title=run_id, told="This run has begun no epoch of Lockstep's yet.")
+    return render(request, "message.html", title=run_id, message="This run has begun no epoch yet.")
 
 
 @app.get("/requested", response_class=HTMLResponse)
-def show_asked(request: Request, user: User, dag_id: str, run_id: str, pipeline: str) -> Response:
-    """Where a form leads that had a run triggered, for `pipeline`. Who may trigger a DAG may see what came of it."""
+def show_requested(request: Request, user: User, dag_id: str, run_id: str, pipeline: str) -> Response:
+    """Shown after a form has triggered a run for `pipeline`. A user with the right to trigger a DAG may see the
+    run's state."""
     if not any(may(user, right, frozenset({dag_id})) for right in (Right.READ, Right.TRIGGER)):
-        raise HTTPException(403, f"you may not look at the runs of DAG {dag_id}")
-    asked = find_run(RunKey(dag_id, run_id))
-    if asked is None:
-        raise HTTPException(404, f"Airflow has no run {run_id} of DAG {dag_id}, or no more")
-    return render(request, "requested.html", asked=asked, pipeline=pipeline)
+        raise HTTPException(403, f"you may not view the runs of DAG {dag_id}")
+    requested = find_run(RunKey(dag_id, run_id))
+    if requested is None:
+        raise HTTPException(404, f"Airflow has no run {run_id} of DAG {dag_id}, or no longer")
+    return render(request, "requested.html", requested=requested, pipeline=pipeline)
 
 
 def require_dag(user: BaseUser, dag_id: str) -> None:
     if not may(user, Right.READ, frozenset({dag_id})):
-        raise HTTPException(403, f"you may not look at the runs of DAG {dag_id}")
+        raise HTTPException(403, f"you may not view the runs of DAG {dag_id}")
 
 
 @app.get("/pipelines/{pipeline:path}/epochs/{epoch:int}", response_class=HTMLResponse)
 def show_epoch(request: Request, user: User, pipeline: str, epoch: int) -> Response:
     with open_report() as report:
         acts = may(user, Right.ACT, require(report, user, Right.READ, pipeline))
-        found = require_epoch(report, pipeline, epoch)
+        status = require_epoch(report, pipeline, epoch)
         history = report.history(pipeline, epoch)
-        generations = report.generations(found.epoch)
+        generations = report.generations(status.epoch)
         restorable = _restorable(report, generations) if acts else frozenset()
         newest = report.last_original(pipeline)
-        redefined = find_redefined(found.epoch, newest.plan.sinks, newest.plan.reads) if newest else ()
-        dag_actions = [action for action in DAG_ACTIONS.values() if acts and action.refused(found, report) is None]
+        redefined = find_redefined(status.epoch, newest.plan.sinks, newest.plan.reads) if newest else ()
+        dag_actions = [action for action in DAG_ACTIONS.values() if acts and action.refused(status, report) is None]
     return render(
         request,
         "epoch.html",
-        found=found,
+        status=status,
         history=history[-MAX_HISTORY:],
         earlier=max(0, len(history) - MAX_HISTORY),
         generations=generations,
         restorable=restorable,
-        redefined=describe_redefined(found.epoch, redefined) if redefined else None,
-        actions=[action for action in ACTIONS.values() if acts and action.refused(found) is None],
+        redefined=describe_redefined(status.epoch, redefined) if redefined else None,
+        actions=[action for action in ACTIONS.values() if acts and action.refused(status) is None],
         dag_actions=dag_actions,
-        recoverable=acts and found.epoch.state in (EpochState.COMMITTED, EpochState.PUBLISHED),
+        recoverable=acts and status.epoch.state in (EpochState.COMMITTED, EpochState.PUBLISHED),
         unresolved=[
-            action.sink
-            for action in found.participants
-            if acts and found.stuck and not refuse_resolving(found, action.sink)
+            participant.sink
+            for participant in status.participants
+            if acts and status.stuck and not refuse_resolving(status, participant.sink)
         ],
-        commands=commands(found) if acts else [],
+        commands=commands(status) if acts else [],
     )
 
 
 def _restorable(report: Report, generations: Sequence[Epoch]) -> frozenset[int]:
-    """Those of a range's generations whose rows can be shown again."""
+    """The epochs among a range's generations whose rows can be shown again."""
     replaced = [generation for generation in generations if generation.state is EpochState.REPLACED][-MAX_RESTORABLE:]
     statuses = [report.epoch_status(generation) for generation in replaced]
     return frozenset(
@@ -362,21 +363,24 @@ def resolve(
     if refused := refuse_resolving(status, sink):
         raise FormRefused(refused)
     if resolution is None:
-        raise FormRefused(f"say which: {' or '.join(RESOLUTIONS)}")
+        raise FormRefused(f"choose one: {' or '.join(RESOLUTIONS)}")
     reason = require_reason(reason)
     if dag_id is None:
         raise FormRefused(_NO_RECOVERY)
-    require_triggerable(dag_id, conf_of_resolving(status.epoch, sink, 1))  # or the word would stay without its run
+    require_triggerable(
+        dag_id, conf_of_resolving(status.epoch, sink, 1)
+    )  # else the entry would be stored without a run
     with open_ledger(user) as ledger:
-        word = ask(ledger, status.epoch, sink, resolution, reason, after=question.number)
-    trigger(run, conf_of_resolving(status.epoch, sink, word), user.get_name(), reason)
+        entry = ask(ledger, status.epoch, sink, resolution, reason, after=question.number)
+    trigger(run, conf_of_resolving(status.epoch, sink, entry), user.get_name(), reason)
     return _redirect_to_run(request, pipeline, run)
 
 
 def _question_of_resolving(
     user: BaseUser, status: EpochStatus, sink: str, dag_id: str | None, report: Report
 ) -> Question:
-    """Told from others by what was told last of the sink's part: a word that somebody has left makes it another."""
+    """The question, numbered by the last history entry about the sink: an entry by another user makes it a new
+    question."""
     question = _question(user, f"resolve {sink}", status)
     last = report.last_word(status.epoch, sink)
     return replace(question, dag_id=dag_id or "", number=last.id if last else 0)
@@ -384,7 +388,7 @@ def _question_of_resolving(
 
 @app.get("/pipelines/{pipeline:path}/epochs/{epoch:int}/{action}", response_class=HTMLResponse)
 def show_action_form(request: Request, user: User, pipeline: str, epoch: int, action: str) -> Response:
-    """What it would do, and a form that asks for a reason."""
+    """The effects of an action, and a form that asks for a reason."""
     kind = _action(action)
     with open_report() as report:
         require(report, user, Right.ACT, pipeline)
@@ -426,13 +430,13 @@ def act_on_epoch(
 
 
 def _refused(kind: Action | DagAction, user: BaseUser, status: EpochStatus, report: Report) -> str | None:
-    """Why it can't be done, or why not by this user; None: it can."""
+    """Why it can't be done, or why this user may not do it; None if it can."""
     if isinstance(kind, Action):
         return kind.refused(status)
     if refused := kind.refused(status, report):
         return refused
     dag_ids = frozenset({status.last_run.dag_id}) if status.last_run else frozenset()
-    return None if may(user, Right.TRIGGER, dag_ids) else "that needs the right to trigger its DAG"
+    return None if may(user, Right.TRIGGER, dag_ids) else "it needs the right to trigger its DAG"
 
 
 @app.get("/pipelines/{pipeline:path}/recover", response_class=HTMLResponse)
@@ -471,7 +475,7 @@ def _question_of_recovery(user: BaseUser, pipeline: str) -> Question:
 
 @app.get("/pipelines/{pipeline:path}/restate", response_class=HTMLResponse)
 def show_restate_form(request: Request, user: User, pipeline: str, since: Moment = "", until: Moment = "") -> Response:
-    """From when to when, and then what it would do, epoch by epoch."""
+    """A form for the range, and then the effects, epoch by epoch."""
     span = interval_between(since, until) if since or until else None
     with open_report() as report:
         require(report, user, Right.ACT, pipeline)
@@ -485,7 +489,7 @@ def show_restate_form(request: Request, user: User, pipeline: str, since: Moment
         until=until,
         span=span,
         candidates=candidates[:MAX_EPOCHS],
-        many=sum(one.refused is None for one in candidates),
+        many=sum(candidate.refused is None for candidate in candidates),
         refused=refuse_range(candidates, span, pipeline) if span else None,
         seal=question_of_all(user.get_name(), pipeline, candidates).seal(),
     )
@@ -507,7 +511,7 @@ def restate_range(
         reason = require_reason(reason)
         accepted = [candidate for candidate in candidates if candidate.refused is None]
         runs = [
-            (candidate.question.run(), DAG_ACTIONS["restate"].conf(candidate.found, report, reason))
+            (candidate.question.run(), DAG_ACTIONS["restate"].conf(candidate.status, report, reason))
             for candidate in accepted
         ]
     for done, (run, conf) in enumerate(runs):
@@ -516,40 +520,40 @@ def restate_range(
         except (FormRefused, NotConfigured) as error:
             if not done:
                 raise
-            raise FormCutShort(f"{done} of {len(runs)} epochs are asked for, no more: {error}") from error
+            raise FormCutShort(f"{done} of {len(runs)} epochs were requested, the others were not: {error}") from error
     return RedirectResponse(_links(request)("pipelines", pipeline, "restate", since=since, until=until), 303)
 
 
 def _candidates(user: BaseUser, report: Report, pipeline: str, span: Interval) -> list[RestateCandidate]:
-    """One more than can be asked for at most."""
+    """The epochs of the range; one more than a form may restate, if there are more."""
     restating, candidates = DAG_ACTIONS["restate"], []
     for epoch in report.current_epochs(pipeline, span)[: MAX_EPOCHS + 1]:
         status = report.epoch_status(epoch)
         question = _question_of(restating, user, status, report)
         refused = _refused(restating, user, status, report)
-        asked = find_run(question.run()) if refused is None else None
-        candidates.append(RestateCandidate(status, report.took(epoch), refused, question, asked))
+        requested = find_run(question.run()) if refused is None else None
+        candidates.append(RestateCandidate(status, report.took(epoch), refused, question, requested))
     return candidates
 
 
 @app.get("/pipelines/{pipeline:path}", response_class=HTMLResponse)
 def show_pipeline(request: Request, user: User, pipeline: str, before: Before = None, limit: Shown = 50) -> Response:
-    """Its epochs, youngest first, `limit` a page, on a time line with older ones; on the first page also what else
-    isn't finished. What it costs doesn't grow with the ledger."""
+    """The pipeline's epochs, newest first, `limit` on a page, with a time line that reaches further back; on the
+    first page also older unfinished ones. Its cost doesn't depend on the size of the ledger."""
     with open_report() as report:
         acts = may(user, Right.ACT, require(report, user, Right.READ, pipeline))
-        found = require_pipeline(report, pipeline, limit, before)
+        pipeline_status = require_pipeline(report, pipeline, limit, before)
         line = report.line(pipeline, limit=ON_THE_LINE, before=before)
-    page, waiting = found.epochs[:limit], found.epochs[limit:]
+    page, waiting = pipeline_status.epochs[:limit], pipeline_status.epochs[limit:]
     older = page[-1].epoch.id if len(page) == limit and page[-1].epoch.id > 1 else None
     return render(
         request,
         "pipeline.html",
-        found=found,
+        pipeline=pipeline_status,
         acts=acts,
         page=page,
         waiting=waiting,
-        line=timeline(line, len(page), {status.epoch.id for status in found.stuck}),
+        line=timeline(line, len(page), {status.epoch.id for status in pipeline_status.stuck}),
         older=older,
         before=before,
         limit=limit,
@@ -557,7 +561,7 @@ def show_pipeline(request: Request, user: User, pipeline: str, before: Before = 
 
 
 _NO_RECOVERY = (
-    "no recovery DAG that you may trigger is there: `dag = recovery_dag()` in a file of the DAGs folder makes one"
+    "there is no recovery DAG that you may trigger: `dag = recovery_dag()` in a file of the DAGs folder makes one"
 )
 
 
@@ -568,12 +572,12 @@ def _recovery_dag(user: BaseUser) -> str | None:
 def _action(name: str) -> Action | DagAction:
     kind = ACTIONS.get(name) or DAG_ACTIONS.get(name)
     if kind is None:
-        raise HTTPException(404, f"there is no {name}")
+        raise HTTPException(404, f"there is no action {name}")
     return kind
 
 
 def _redirect_to_run(request: Request, pipeline: str, run: RunKey) -> Response:
-    """After a form is sent: what stands there then may be reloaded, and come back to, and asks for nothing."""
+    """Redirect after a form is submitted, to a page that can be reloaded without submitting it again."""
     return RedirectResponse(_links(request)("requested", dag_id=run.dag_id, run_id=run.run_id, pipeline=pipeline), 303)
 
 
@@ -591,7 +595,7 @@ def _question_of(kind: Action | DagAction, user: BaseUser, status: EpochStatus, 
 
 
 def _with_number(question: Question, is_known: Callable[[str], bool] = lambda run_id: False) -> Question:
-    """`is_known`: as of `number_of`; a run of recovery begins no epoch."""
+    """Number the question's run. `is_known`: as in `number_of`; a run of recovery begins no epoch."""
     return (
         replace(question, number=number_of(question.dag_id, question.stem(), is_known)) if question.dag_id else question
     )
@@ -607,10 +611,10 @@ def _render_form(
     verb: str,
     choices: Mapping[Resolution, str] = MappingProxyType({}),
 ) -> Response:
-    """What the deed would do, and a form that asks for a reason; `refused`: why not, instead of the form; `choices`: of
-    which a person has to say one, and what each comes to."""
+    """The effects of an action, and a form that asks for a reason. `refused`: why there is no form; `choices`: the
+    answers that a user can choose from, with their effects."""
     epoch = ("epochs", question.epoch) if question.epoch else ()
-    asked = find_run(question.run()) if question.dag_id and not refused else None
+    requested = find_run(question.run()) if question.dag_id and not refused else None
     return render(
         request,
         "action.html",
@@ -620,7 +624,7 @@ def _render_form(
         refused=refused,
         effects=effects,
         choices=choices,
-        asked=asked,
+        requested=requested,
         seal=question.seal(),
         verb=verb,
         back=_links(request)("pipelines", question.pipeline, *epoch),

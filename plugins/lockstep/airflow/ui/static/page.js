@@ -1,5 +1,5 @@
-// Airflow's theme, links out of the frame that its UI shows these pages in, what a time line is asked by pointing, and
-// whether a list is what it was a moment ago.
+// Airflow's theme, links out of the frame in which its UI shows these pages, labels of the time line, and a notice when a
+// list can't be refreshed.
 (function () {
   "use strict";
   function follow() {
@@ -10,7 +10,7 @@
   }
   follow();
   addEventListener("storage", function (event) { if (event.key === "theme") follow(); });
-  // The frame's sandbox keeps its links from leading the window elsewhere; one of the window's own may.
+  // The frame's sandbox forbids links to change the window; a link of the window's own document may.
   addEventListener("click", function (event) {
     var link = event.target.closest && event.target.closest("a[target=_top]");
     if (!link || window === window.top || event.ctrlKey || event.metaKey || event.shiftKey) return;
@@ -19,26 +19,26 @@
     outside.href = link.href;
     outside.click();
   });
-  // A list that renews itself says when it doesn't: the login has ended, the ledger is down, the server doesn't answer.
-  function tellStale(is) { document.getElementById("stale").hidden = !is; }
+  // A list refreshes itself; a notice is shown if it can't: login expired, ledger down, no response.
+  function showStale(stale) { document.getElementById("stale").hidden = !stale; }
   ["htmx:responseError", "htmx:sendError", "htmx:timeout"].forEach(function (failed) {
-    addEventListener(failed, function () { tellStale(true); });
+    addEventListener(failed, function () { showStale(true); });
   });
-  addEventListener("htmx:afterSwap", function () { tellStale(false); });
-  // A time line is one element: which epoch is meant is told by the place, and its lines stand in the order of the bars.
+  addEventListener("htmx:afterSwap", function () { showStale(false); });
+  // A time line is one element: the horizontal position gives the epoch; labels are in the order of the bars.
   function pointed(event) {
     var line = event.target.closest && event.target.closest("svg.timeline");
     if (!line) return null;
     var box = line.getBoundingClientRect();
     var place = Math.floor((event.clientX - box.left) / box.width * line.viewBox.baseVal.width);
-    return { line: line, told: line.dataset.told.split("\n")[place] || "" };
+    return { line: line, label: line.dataset.labels.split("\n")[place] || "" };
   }
   addEventListener("pointermove", function (event) {
-    var at = pointed(event);
-    if (at) at.line.parentNode.querySelector("output").textContent = at.told && "epoch " + at.told;
+    var bar = pointed(event);
+    if (bar) bar.line.parentNode.querySelector("output").textContent = bar.label && "epoch " + bar.label;
   });
   addEventListener("click", function (event) {
-    var at = pointed(event);
-    if (at && at.told) location.href = at.line.dataset.epochs + parseInt(at.told, 10);
+    var bar = pointed(event);
+    if (bar && bar.label) location.href = bar.line.dataset.epochs + parseInt(bar.label, 10);
   });
 })();
