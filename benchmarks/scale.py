@@ -139,7 +139,7 @@ class Shape:
             observed={OUTPUT: self.files * self.rows.num_rows},
             sources={},
             homes={OUTPUT: request.homes[OUTPUT].home},
-            known=found or {},
+            digests=found or {},
         )
 
     def _forget(self, wal: str) -> None:

@@ -82,7 +82,7 @@ class Staged:
         outputs: tuple[str, ...] = OUTPUTS,
         early: EarlyDigests | None = None,
         homes: Mapping[str, TableStaging] | None = None,
-        known: FoundFiles | None = None,
+        digests: FoundFiles | None = None,
         **observed: int,
     ) -> Manifest:
         return self.staging.seal(
@@ -96,7 +96,7 @@ class Staged:
             sources={"landing": SourceCount(501, 1)},
             early=early,
             homes=homes or {},
-            known=known or {},
+            digests=digests or {},
         )
 
 

@@ -66,7 +66,7 @@ def known(job: Staged, table: Path) -> FoundFiles:
 
 def seal(job: Staged, table: Path, found: FoundFiles | None = None) -> Manifest:
     """Sealed, and not yet a WAL: so it can be sealed again."""
-    manifest = job.seal(homes={"delays": TableStaging(str(table), EPOCH)}, known=found)
+    manifest = job.seal(homes={"delays": TableStaging(str(table), EPOCH)}, digests=found)
     for name in ("_facts.json", "_manifest.json"):
         (job.path / name).unlink()
     return manifest

@@ -92,10 +92,10 @@ def connect(dsn: str, application: str, **session: Any) -> Connection:
     except psycopg2.Error as error:
         failed = describe(error, dsn)
     else:
-        if (found := too_old(connection, _LACKS)) is None:
+        if (outdated := too_old(connection, _LACKS)) is None:
             return connection
         close_quietly(connection)
-        raise LedgerRefused(f"the ledger's server is {found}")
+        raise LedgerRefused(f"the ledger's server is {outdated}")
     raise LedgerUnavailable(f"the ledger can't be reached: {failed}")
 
 
@@ -211,12 +211,12 @@ class LedgerConnection:
             with self._connected().cursor(cursor_factory=LedgerCursor) as cursor:
                 yield cursor
         except psycopg2.Error as error:
-            named = _named(error)
-            if isinstance(named, LedgerUnavailable):
+            ledger_error = _named(error)
+            if isinstance(ledger_error, LedgerUnavailable):
                 self.close()
-            if named is None:
+            if ledger_error is None:
                 raise
-            raise named from error
+            raise ledger_error from error
 
     def _roll_back(self, cursor: RealDictCursor) -> None:
         """Or leave no transaction behind in another way."""
@@ -251,10 +251,10 @@ def require_schema(connection: Connection) -> None:
     with connection.cursor(cursor_factory=LedgerCursor) as cursor:
         cursor.execute(statement("find_schema"))
         row: Row = dict(cursor.fetchone() or {})
-    found, known = row["version"], migrations()[-1][0]
-    if found != known:
-        do = "upgrade Lockstep" if found > known else "run the ledger's migrations first"
-        raise LedgerRefused(f"the ledger is at migration {found}, this Lockstep works with {known}: {do}")
+    version, expected = row["version"], migrations()[-1][0]
+    if version != expected:
+        do = "upgrade Lockstep" if version > expected else "run the ledger's migrations first"
+        raise LedgerRefused(f"the ledger is at migration {version}, this Lockstep works with {expected}: {do}")
     _require_durable(row)
 
 

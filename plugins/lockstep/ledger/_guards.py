@@ -64,24 +64,24 @@ def lock_current(tx: Transaction, attempt: Attempt) -> Row:
 
 def require_current(tx: Transaction, row: Row, attempt: Attempt) -> None:
     if row["attempt"] != attempt.token:
-        found = tx.one("find_run_of_attempt", **key(attempt), attempt=attempt.token) or {}
+        run = tx.one("find_run_of_attempt", **key(attempt), attempt=attempt.token) or {}
         raise Fenced(
             f"{epoch_name(row)}: {attempt_name(tx, row, attempt.token)} was voided or superseded by "
             f"{attempt_name(tx, row, row['attempt'])}, votes are per attempt: clear from begin: "
-            + suggestions.clear(found.get("dag_id"), found.get("run_id"))
+            + suggestions.clear(run.get("dag_id"), run.get("run_id"))
         )
 
 
 def attempt_name(tx: Transaction, row: Row, attempt: int) -> str:
     """For people: which of the epoch's attempts it is; its token aside."""
-    found = require_row(tx.one("count_attempts", pipeline=row["pipeline"], epoch=row["id"], attempt=attempt))
-    return f"attempt {found['ordinal']} (token {attempt})" if found["by_begin"] else f"an abort (token {attempt})"
+    count = require_row(tx.one("count_attempts", pipeline=row["pipeline"], epoch=row["id"], attempt=attempt))
+    return f"attempt {count['ordinal']} (token {attempt})" if count["by_begin"] else f"an abort (token {attempt})"
 
 
 def require_youngest(tx: Transaction, row: Row, sink: str, execution: int) -> None:
     """Raises `Fenced` when a younger execution of prepare for `sink` has started."""
-    found = list_participants(tx, row["pipeline"], row["id"]).get(sink)
-    youngest = found.execution if found else None
+    participant = list_participants(tx, row["pipeline"], row["id"]).get(sink)
+    youngest = participant.execution if participant else None
     if youngest is not None and youngest > execution:
         raise Fenced(f"{epoch_name(row)}: execution {execution} of prepare for {sink} was superseded by {youngest}")
 
@@ -90,11 +90,11 @@ def require_lease(tx: Transaction, row: Row, run: RunKey) -> None:
     """Another run's lease must have run out; a run's own is no obstacle to its retry. A command that is given twice is
     one run, and no retry while the first one is at it."""
     own = (row["owner_dag"], row["owner_run"]) == (run.dag_id, run.run_id) and run.dag_id not in suggestions.COMMANDS
-    held = tx.one("find_lease", pipeline=row["pipeline"], epoch=row["id"])
-    if held and not own:
+    lease = tx.one("find_lease", pipeline=row["pipeline"], epoch=row["id"])
+    if lease and not own:
         raise EpochBusy(
             f"{epoch_name(row)} is held by run {row['owner_run']} of {row['owner_dag']} "
-            f"until {held['lease_until']}; try again"
+            f"until {lease['lease_until']}; try again"
         )
 
 
@@ -124,11 +124,11 @@ def require_votes(tx: Transaction, row: Row) -> None:
             f"the run: {_own_run(row)}"
         )
     require_verdict(tx, row)
-    found = list_participants(tx, row["pipeline"], row["id"])
-    votes = {sink for sink, participant in found.items() if _is_counted(participant, row["attempt"])}
-    wanted = set(row["plan"]["sinks"])
-    if votes != wanted or found.keys() != wanted:
-        lacking = sorted(found.keys() ^ votes | wanted ^ votes)
+    participants = list_participants(tx, row["pipeline"], row["id"])
+    votes = {sink for sink, participant in participants.items() if _is_counted(participant, row["attempt"])}
+    sinks = set(row["plan"]["sinks"])
+    if votes != sinks or participants.keys() != sinks:
+        lacking = sorted(participants.keys() ^ votes | sinks ^ votes)
         raise NotPrepared(
             f"can't commit {epoch_name(row)}: {attempt_name(tx, row, row['attempt'])} lacks the vote of "
             f"{', '.join(lacking)}: clear {', '.join(f'prepare.{sink}' for sink in lacking)} and what follows, or all "
@@ -138,8 +138,8 @@ def require_votes(tx: Transaction, row: Row) -> None:
 
 def find_verdict(tx: Transaction, row: Row) -> Verdict | None:
     """Of the WAL that is sealed now."""
-    found = tx.one("find_verdict", pipeline=row["pipeline"], epoch=row["id"])
-    return to_verdict(found) if found else None
+    verdict = tx.one("find_verdict", pipeline=row["pipeline"], epoch=row["id"])
+    return to_verdict(verdict) if verdict else None
 
 
 def require_verdict(tx: Transaction, row: Row) -> None:
@@ -147,14 +147,14 @@ def require_verdict(tx: Transaction, row: Row) -> None:
     `EpochHeld`, `NotAudited`."""
     if not row["plan"].get("audits"):
         return
-    found = find_verdict(tx, row)
-    if found is None:
+    verdict = find_verdict(tx, row)
+    if verdict is None:
         raise NotAudited(
             f"{epoch_name(row)} has audits, and its WAL wasn't audited: clear from audit, or all of the run: "
             f"{_own_run(row)}. If the pipeline has no audits any more, "
             f"{suggestions.replan(row['pipeline'], row['id'])} plans it without"
         )
-    require_not_held(row["pipeline"], row["id"], found)
+    require_not_held(row["pipeline"], row["id"], verdict)
 
 
 def require_judged(row: Row, verdict: Verdict, manifest: str) -> None:
@@ -162,11 +162,11 @@ def require_judged(row: Row, verdict: Verdict, manifest: str) -> None:
     twelve digits will do: what is staged anew has rows that nobody has looked at."""
     if len(manifest) >= suggestions.MANIFEST_DIGITS and verdict.manifest_hash.startswith(manifest):
         return
-    named = f"by manifest {manifest}, it was staged anew since" if manifest else "before you say which rows you saw"
+    mismatch = f"by manifest {manifest}, it was staged anew since" if manifest else "before you say which rows you saw"
     now = f"manifest {verdict.manifest_hash[: suggestions.MANIFEST_DIGITS]} is {verdict}"
     if verdict.outcome is Outcome.HELD:
         now = f"it is {describe_hold(row['pipeline'], row['id'], verdict)}"
-    raise IllegalTransition(f"can't release {epoch_name(row)} {named}: {now}")
+    raise IllegalTransition(f"can't release {epoch_name(row)} {mismatch}: {now}")
 
 
 def require_not_held(pipeline: str, epoch: int, verdict: Verdict) -> None:
@@ -186,11 +186,11 @@ def describe_hold(pipeline: str, epoch: int, verdict: Verdict) -> str:
 
 def require_unsent(tx: Transaction, row: Row, sinks: Sequence[str]) -> None:
     """Nobody has begun to publish in any of `sinks`. Raises `RestageRefused`."""
-    begun = tx.all(
+    publishers = tx.all(
         "find_publishers", pipeline=row["pipeline"], epoch=row["id"], attempt=row["attempt"], sinks=list(sinks)
     )
-    if begun:
-        names = ", ".join(one["sink"] for one in begun)
+    if publishers:
+        names = ", ".join(publisher["sink"] for publisher in publishers)
         raise RestageRefused(
             f"{epoch_name(row)}: the rows came out in another order than was sealed, and sending to {names} has begun, "
             "where each row is known by its place: receivers would take new rows for repeats. Nothing was changed; "
@@ -210,7 +210,7 @@ def require_predecessor_decided(tx: Transaction, pipeline: str, epoch: int) -> N
 def lock_replaced(tx: Transaction, row: Row) -> list[int]:
     """Lock those whose place this one takes; their numbers. Raises `IllegalTransition` unless every sink shows each,
     and it is cleaned up."""
-    numbers = [one["id"] for one in tx.all("list_replaced", pipeline=row["pipeline"], epoch=row["id"])]
+    numbers = [replaced["id"] for replaced in tx.all("list_replaced", pipeline=row["pipeline"], epoch=row["id"])]
     for number in numbers:
         require_state(lock_epoch(tx, row["pipeline"], number), EpochState.CLEANED, "replace")
     return numbers
@@ -218,10 +218,10 @@ def lock_replaced(tx: Transaction, row: Row) -> list[int]:
 
 def require_kept(tx: Transaction, pipeline: str, epoch: int) -> None:
     """The epoch's sealed WAL is there, and nobody has begun to let go of it. Raises `WalGone`."""
-    found = tx.one("find_retained_wal", pipeline=pipeline, epoch=epoch)
-    if found is None or found["expired_at"] is not None:
+    wal = tx.one("find_retained_wal", pipeline=pipeline, epoch=epoch)
+    if wal is None or wal["expired_at"] is not None:
         raise WalGone(
-            f"the WAL of {pipeline} epoch {epoch} isn't kept{' any more' if found else ''}: nobody can show its rows "
+            f"the WAL of {pipeline} epoch {epoch} isn't kept{' any more' if wal else ''}: nobody can show its rows "
             f"again; `lockstep wal list {pipeline}` names those that are there, Pipeline(keep_wal=…) says how long"
         )
 
@@ -252,41 +252,41 @@ def require_predecessor_published(tx: Transaction, pipeline: str, epoch: int, si
 
 def require_turn(tx: Transaction, row: Row, sink: str) -> None:
     """No other epoch of the pipeline is, or has been, validated for unique keys and still has to be published."""
-    other = tx.one("find_turn_holder", pipeline=row["pipeline"], epoch=row["id"], sink=sink)
-    if other:
+    holder = tx.one("find_turn_holder", pipeline=row["pipeline"], epoch=row["id"], sink=sink)
+    if holder:
         raise KeysHeld(
-            f"{epoch_name(row)} waits: sink {sink} writes into unique keys, and epoch {other['epoch']} is "
-            f"{other['state']} in {other['sink']} and not published, so rows of the two could collide after both "
+            f"{epoch_name(row)} waits: sink {sink} writes into unique keys, and epoch {holder['epoch']} is "
+            f"{holder['state']} in {holder['sink']} and not published, so rows of the two could collide after both "
             f"decisions; try again when it is published. If nobody is at it any more: `lockstep recover "
-            f"{row['pipeline']}`, or, undecided, `lockstep abort {row['pipeline']} {other['epoch']} --reason …`"
+            f"{row['pipeline']}`, or, undecided, `lockstep abort {row['pipeline']} {holder['epoch']} --reason …`"
         )
 
 
 def require_published(tx: Transaction, row: Row, sink: str, token: int) -> None:
     """The decided vote `token` has been published already; any other was never decided."""
-    found = list_participants(tx, row["pipeline"], row["id"]).get(sink)
-    if found is None:
+    participant = list_participants(tx, row["pipeline"], row["id"]).get(sink)
+    if participant is None:
         raise UnknownEpoch(f"{epoch_name(row)} has no sink {sink}")
-    decided = found.vote.token if found.vote else None
-    if found.state is not ParticipantState.PUBLISHED or decided != token:
+    decided = participant.vote.token if participant.vote else None
+    if participant.state is not ParticipantState.PUBLISHED or decided != token:
         raise Fenced(f"{epoch_name(row)}: the decided vote of {sink} is {decided}, not {token}")
 
 
 def list_participants(tx: Transaction, pipeline: str, epoch: int) -> dict[str, Participant]:
-    found = tx.all("list_participants", pipeline=pipeline, epoch=epoch)
-    return {row["sink"]: to_participant(row) for row in found}
+    rows = tx.all("list_participants", pipeline=pipeline, epoch=epoch)
+    return {row["sink"]: to_participant(row) for row in rows}
 
 
 def has_vote(tx: Transaction, row: Row, sink: str, vote: Vote) -> bool:
     """This very vote is in the ledger already. Raises `Fenced` when another one was decided on."""
-    found = list_participants(tx, row["pipeline"], row["id"]).get(sink)
-    if found is None:
+    participant = list_participants(tx, row["pipeline"], row["id"]).get(sink)
+    if participant is None:
         raise UnknownEpoch(f"{epoch_name(row)} was planned without sink {sink}")
-    outdated = row["state"] in UNDECIDED and vote.token < (found.execution or 0)
-    if found.vote == vote and found.attempt == row["attempt"] and not outdated:
+    outdated = row["state"] in UNDECIDED and vote.token < (participant.execution or 0)
+    if participant.vote == vote and participant.attempt == row["attempt"] and not outdated:
         return True
     if row["state"] in DECIDED:
-        decided = found.vote.token if found.vote else None
+        decided = participant.vote.token if participant.vote else None
         raise Fenced(
             f"{epoch_name(row)} was decided with another vote for {sink}, of execution {decided}; this one, of "
             f"execution {vote.token}, doesn't count"

@@ -31,9 +31,9 @@ CHUNK = 10_000
 
 def texts(values: Iterable[str]) -> str:
     """An array's literal; the statement casts it to its type. No text may hold NUL, as no path can."""
-    found = list(values)
-    escaped = "\0".join(found).replace("\\", "\\\\").replace('"', '\\"')
-    return '{"' + escaped.replace("\0", '","') + '"}' if found else "{}"
+    items = list(values)
+    escaped = "\0".join(items).replace("\\", "\\\\").replace('"', '\\"')
+    return '{"' + escaped.replace("\0", '","') + '"}' if items else "{}"
 
 
 def numbers(values: Iterable[int | None]) -> str:
@@ -43,8 +43,8 @@ def numbers(values: Iterable[int | None]) -> str:
 
 def chunks(values: Iterable[str], size: int = CHUNK) -> Iterator[list[str]]:
     """`values` in lists of at most `size`."""
-    found = iter(values)
-    while chunk := list(islice(found, size)):
+    remaining = iter(values)
+    while chunk := list(islice(remaining, size)):
         yield chunk
 
 
@@ -101,8 +101,8 @@ def to_participant(row: Row) -> Participant:
 
 
 def to_last_shown(row: Row) -> LastShown:
-    shown = row["sink"], row["epoch"], row["manifest_hash"]
-    return LastShown(*shown, row["target_id"], row["publication"], row["spec"], row["reported_lost"])
+    key = row["sink"], row["epoch"], row["manifest_hash"]
+    return LastShown(*key, row["target_id"], row["publication"], row["spec"], row["reported_lost"])
 
 
 def to_pending_event(row: Row) -> PendingAssetEvent:
@@ -126,7 +126,7 @@ def to_verdict(row: Row) -> Verdict:
     return Verdict(
         row["manifest_hash"],
         Outcome(row["outcome"]),
-        tuple(AuditResult(**one) for one in row["results"]),
+        tuple(AuditResult(**result) for result in row["results"]),
         row["actor"],
         (datetime.fromisoformat(row["at"]) if isinstance(row["at"], str) else row["at"]).astimezone(UTC),
         row["reason"],

@@ -147,12 +147,12 @@ def update_pipeline(
 def is_unstarted(tx: Transaction, pipeline: str, savepoint_hash: str) -> bool:
     """False if it began with this very savepoint. Raises `IllegalTransition` if it has epochs, or another one."""
     last = guards.lock_pipeline(tx, pipeline)["last_epoch"]
-    found = tx.one("find_savepoint", pipeline=pipeline)
-    if found and found["hash"] == savepoint_hash:
+    existing = tx.one("find_savepoint", pipeline=pipeline)
+    if existing and existing["hash"] == savepoint_hash:
         return False
-    if found or last:
-        begun = "began with another savepoint" if found else f"has {last} epochs"
-        raise IllegalTransition(f"pipeline {pipeline} {begun}: only a new one can begin with a savepoint")
+    if existing or last:
+        conflict = "began with another savepoint" if existing else f"has {last} epochs"
+        raise IllegalTransition(f"pipeline {pipeline} {conflict}: only a new one can begin with a savepoint")
     return True
 
 
@@ -161,19 +161,19 @@ def find_rival(tx: Transaction, pipeline: str, interval: Interval | None, after:
     if interval is None:
         last = tx.one("find_last_original", pipeline=pipeline, below=None)
         return last if last and last["id"] != after else None
-    found = tx.one("find_epoch_of_interval", pipeline=pipeline, start=interval.start, end=interval.end)
-    if found and (found["span"].lower, found["span"].upper) != (interval.start, interval.end):
+    rival = tx.one("find_epoch_of_interval", pipeline=pipeline, start=interval.start, end=interval.end)
+    if rival and (rival["span"].lower, rival["span"].upper) != (interval.start, interval.end):
         raise IntervalOverlap(
-            f"interval {interval} overlaps {to_epoch(found)} without being equal to it; "
+            f"interval {interval} overlaps {to_epoch(rival)} without being equal to it; "
             "an interval belongs to one epoch"
         )
-    return found
+    return rival
 
 
 def last_standing(tx: Transaction, epoch: Epoch) -> int:
     """The last number of a cursor's epochs that follow one another now, of which `epoch` is one."""
-    found = tx.all("list_epochs_in_order", pipeline=epoch.pipeline, epoch=epoch.id)
-    return max((int(one["id"]) for one in found), default=epoch.id)
+    rows = tx.all("list_epochs_in_order", pipeline=epoch.pipeline, epoch=epoch.id)
+    return max((int(row["id"]) for row in rows), default=epoch.id)
 
 
 def require_join(tx: Transaction, pipeline: str, plan: Plan, after: int | None) -> None:
@@ -233,22 +233,26 @@ def insert_epoch(
         reason=generation.reason if generation else None,
         restores=generation.restores if generation else None,
     )
-    found = require_row(row)
-    freeze_plan(tx, found, plan, claims)
+    epoch_row = require_row(row)
+    freeze_plan(tx, epoch_row, plan, claims)
     save_run(tx, run, Attempt(pipeline, number, token))
-    return found
+    return epoch_row
 
 
 def freeze_plan(tx: Transaction, row: Row, plan: Plan, claims: Mapping[str, Sequence[Claim]]) -> None:
     """Participants and claims of an epoch's plan, under the pipeline's lock. What other lives of its range claim is its
     own already. Raises `SourceClaimed`."""
     pipeline, epoch = row["pipeline"], row["id"]
-    own = [one["id"] for one in tx.all("list_generations", pipeline=pipeline, root=row["root"])] if row["root"] else []
+    own = (
+        [generation["id"] for generation in tx.all("list_generations", pipeline=pipeline, root=row["root"])]
+        if row["root"]
+        else []
+    )
     for sink, spec in plan.sinks.items():
         tx.do("insert_participant", pipeline=pipeline, epoch=epoch, sink=sink)
         tx.do("save_planned_sink", pipeline=pipeline, sink=sink, spec=Jsonb(spec))
-    for source, wanted in claims.items():
-        claim_files(tx, pipeline, epoch, source, wanted, own)
+    for source, files in claims.items():
+        claim_files(tx, pipeline, epoch, source, files, own)
 
 
 def claim_files(
@@ -258,23 +262,23 @@ def claim_files(
     _require_once(source, claims)
     if own:
         paths = texts(claim.path for claim in claims)
-        found = tx.all("find_own_claims", pipeline=pipeline, source=source, paths=paths, own=list(own))
-        known = {one["path"] for one in found}
-        claims = [claim for claim in claims if claim.path not in known]
-    wanted = {
+        own_claims = tx.all("find_own_claims", pipeline=pipeline, source=source, paths=paths, own=list(own))
+        own_paths = {claim_row["path"] for claim_row in own_claims}
+        claims = [claim for claim in claims if claim.path not in own_paths]
+    parameters = {
         "pipeline": pipeline,
         "source": source,
         "paths": texts(claim.path for claim in claims),
         "starts": numbers(claim.starts for claim in claims),
         "ends": numbers(claim.ends for claim in claims),
     }
-    taken = tx.all("find_conflicting_claims", **wanted)
-    if taken:
-        files = ", ".join(map(_claimant, taken))
+    conflicts = tx.all("find_conflicting_claims", **parameters)
+    if conflicts:
+        files = ", ".join(map(_claimant, conflicts))
         raise SourceClaimed(f"source {source}: a file belongs to one epoch only; claimed already: {files}")
     tx.do(
         "claim_files",
-        **wanted,
+        **parameters,
         epoch=epoch,
         sizes=numbers(claim.size for claim in claims),
         mtimes=numbers(claim.mtime_ns for claim in claims),
@@ -285,8 +289,8 @@ def claim_files(
 
 def _require_once(source: str, claims: Sequence[Claim]) -> None:
     """What a plan has twice would be read twice: a fault of the source that mustn't pass unseen."""
-    found = Counter((claim.path, claim.starts) for claim in claims)
-    if twice := sorted(path for (path, _), times in found.items() if times > 1):
+    counts = Counter((claim.path, claim.starts) for claim in claims)
+    if twice := sorted(path for (path, _), times in counts.items() if times > 1):
         raise SourceClaimed(
             f"source {source}: its plan claims {', '.join(twice[:3])} more than once and would read it as often; a "
             "plan has each file, or range of a file, once: correct the source"
@@ -322,13 +326,13 @@ def _find_gap(tx: Transaction, pipeline: str, epoch: int, plan: Json, replaced: 
 
 def _divided(plan: Json) -> Json:
     """The ranges that follow one another: of what is read whole none does."""
-    return {name: found for name, found in plan["sources"].items() if not found.get("snapshot")}
+    return {name: planned for name, planned in plan["sources"].items() if not planned.get("snapshot")}
 
 
 def _started_at(tx: Transaction, pipeline: str, source: str) -> Json:
     """Where the savepoint that the pipeline began with ended."""
-    found = tx.one("find_savepoint", pipeline=pipeline)
-    return found["savepoint"]["positions"].get(source) if found else None
+    start = tx.one("find_savepoint", pipeline=pipeline)
+    return start["savepoint"]["positions"].get(source) if start else None
 
 
 def _as_stored(plan: Plan) -> Json:

@@ -58,10 +58,10 @@ def _current(connection: Any) -> int:
 
 def _apply_missing(connection: Any) -> list[str]:
     applied = []
-    known, current = migrations(), _current(connection)
-    if current > known[-1][0]:
-        raise LedgerRefused(f"the ledger is at migration {current}, this Lockstep knows {known[-1][0]}: upgrade it")
-    for version, name, text in known:
+    available, current = migrations(), _current(connection)
+    if current > available[-1][0]:
+        raise LedgerRefused(f"the ledger is at migration {current}, this Lockstep knows {available[-1][0]}: upgrade it")
+    for version, name, text in available:
         if version <= current:
             continue
         with connection, connection.cursor() as cursor:
@@ -117,16 +117,18 @@ def prune(dsn: str, keep: timedelta = KEEP, *, period: timedelta = PERIOD, dry_r
         now: datetime = cursor.fetchone()["now"]
         parts = _parts(cursor)
         held_by, dropped = _droppable(cursor, parts, now - keep)
-        kept, begun = parts[len(dropped) :], None
-        split = kept[-1].starts is not None and kept[-1].starts < now - period
+        remaining, new_partition = parts[len(dropped) :], None
+        split = remaining[-1].starts is not None and remaining[-1].starts < now - period
         if dry_run:
-            return Pruning(True, now - keep, tuple(dropped), tuple(kept), "" if split else None, held_by)
+            return Pruning(True, now - keep, tuple(dropped), tuple(remaining), "" if split else None, held_by)
         if dropped:
             _drop(cursor, dropped)
         if split:
-            cursor.execute("SELECT lockstep.split_history_partition(%s, %s) AS begun", (kept[-1].name, kept[-1].starts))
-            begun = cursor.fetchone()["begun"]
-        return Pruning(False, now - keep, tuple(dropped), tuple(_parts(cursor)), begun, held_by)
+            cursor.execute(
+                "SELECT lockstep.split_history_partition(%s, %s) AS begun", (remaining[-1].name, remaining[-1].starts)
+            )
+            new_partition = cursor.fetchone()["begun"]
+        return Pruning(False, now - keep, tuple(dropped), tuple(_parts(cursor)), new_partition, held_by)
 
 
 @contextmanager
@@ -150,15 +152,15 @@ def _parts(cursor: Any) -> list[HistoryPart]:
 
 def _droppable(cursor: Any, parts: list[HistoryPart], before: datetime) -> tuple[str | None, list[HistoryPart]]:
     """The parts that end before that, and the epoch that keeps the first of those that stay."""
-    found: list[HistoryPart] = []
+    droppable: list[HistoryPart] = []
     for part in parts[:-1]:
         if part.ends is None or part.ends > before:
             break
         cursor.execute(sql.SQL(statement("find_unfinished_in_history")).format(_table(part)))
         if row := cursor.fetchone():
-            return f"{row['pipeline']} epoch {row['id']}", found
-        found.append(part)
-    return None, [] if [part.name for part in found] == [_bottom(part) for part in found] else found
+            return f"{row['pipeline']} epoch {row['id']}", droppable
+        droppable.append(part)
+    return None, [] if [part.name for part in droppable] == [_bottom(part) for part in droppable] else droppable
 
 
 def _drop(cursor: Any, parts: list[HistoryPart]) -> None:
@@ -198,29 +200,29 @@ def examine_ledger(dsn: str) -> LedgerCondition:
     with closing(connect(dsn, "lockstep-doctor", options="-c statement_timeout=20s")) as connection:
         try:
             with connection.cursor(cursor_factory=RealDictCursor) as cursor:
-                asked = datetime.now(UTC)
+                sent_at = datetime.now(UTC)
                 cursor.execute(statement("examine_server"))
-                found = dict(cursor.fetchone() or {})
-                answered = datetime.now(UTC)
+                server = dict(cursor.fetchone() or {})
+                received_at = datetime.now(UTC)
                 migration = 0
-                if found["migrated"]:
+                if server["migrated"]:
                     cursor.execute(statement("find_schema"))
                     migration = int(dict(cursor.fetchone() or {})["version"])
         except psycopg2.Error as error:
             raise LedgerUnavailable(f"the ledger does not answer: {first_line(error)}") from error
     return LedgerCondition(
-        server=found["server"],
+        server=server["server"],
         migration=migration,
         known=migrations()[-1][0],
-        settings_off=tuple(found["settings_off"]),
-        connections=found["connections"],
-        max_connections=found["max_connections"],
-        unreadable=tuple(found["unreadable"]),
-        may_write=found["may_write"],
-        clock_ahead=_ahead(found["at"], asked, answered),
+        settings_off=tuple(server["settings_off"]),
+        connections=server["connections"],
+        max_connections=server["max_connections"],
+        unreadable=tuple(server["unreadable"]),
+        may_write=server["may_write"],
+        clock_ahead=_ahead(server["at"], sent_at, received_at),
     )
 
 
-def _ahead(at: datetime, asked: datetime, answered: datetime) -> timedelta:
+def _ahead(server_time: datetime, sent_at: datetime, received_at: datetime) -> timedelta:
     """The server looked at its clock some time between the two: within that nothing is known."""
-    return min(at - asked, timedelta()) if at < answered else at - answered
+    return min(server_time - sent_at, timedelta()) if server_time < received_at else server_time - received_at

@@ -112,19 +112,19 @@ class Ledger(LedgerReader):
         None when somebody else has planned this interval, or the next cursor epoch, meanwhile: look again. Raises
         `IntervalOverlap`, `SourceClaimed`, and `OutOfOrder` when epoch `after` was replanned meanwhile.
         """
-        mine: set[int] = set()  # tokens of tries whose answer was lost: the epoch may stand there already
+        own_tokens: set[int] = set()  # tokens of tries whose answer was lost: the epoch may stand there already
         identity = KeyedBy.INTERVAL if after is None else KeyedBy.CURSOR
 
         def work(tx: Transaction) -> Epoch | None:
             steps.register_pipeline(tx, pipeline, identity, recovery_grace, settings, retention)
-            known = guards.lock_pipeline(tx, pipeline)
-            guards.require_remembered(known)
+            pipeline_row = guards.lock_pipeline(tx, pipeline)
+            guards.require_remembered(pipeline_row)
             rival = steps.find_rival(tx, pipeline, interval, after)
             if rival is not None:
-                return to_epoch(rival) if rival["attempt"] in mine else None
+                return to_epoch(rival) if rival["attempt"] in own_tokens else None
             steps.require_join(tx, pipeline, plan, after)
             row = steps.insert_epoch(tx, pipeline, plan, claims, run, interval)
-            mine.add(row["attempt"])
+            own_tokens.add(row["attempt"])
             return to_epoch(row)
 
         return self._connection.run(Role.BEGIN, work)
@@ -149,25 +149,25 @@ class Ledger(LedgerReader):
         """
         number = current.generation.number + 1 if current.generation else 1
         generation = Generation(current.root, number, current.id, reason, restores, through)
-        mine: set[int] = set()
+        own_tokens: set[int] = set()
 
         def work(tx: Transaction) -> Epoch | None:
             guards.require_remembered(guards.lock_pipeline(tx, current.pipeline))
             before = guards.lock_epoch(tx, current.pipeline, current.id)
             key = {"pipeline": current.pipeline, "root": generation.root, "generation": generation.number}
             if rival := tx.one("find_generation", **key):
-                return to_epoch(rival) if rival["attempt"] in mine else None
+                return to_epoch(rival) if rival["attempt"] in own_tokens else None
             guards.require_state(before, EpochState.CLEANED, "replace")
             if restores is not None:
                 guards.require_kept(tx, current.pipeline, restores)  # nobody lets go of it without the pipeline's lock
             if through is not None and steps.last_standing(tx, current) != through:
                 return None
             row = steps.insert_epoch(tx, current.pipeline, plan, claims, run, current.interval, generation)
-            mine.add(row["attempt"])
+            own_tokens.add(row["attempt"])
             return to_epoch(row)
 
-        told = reason if restores is None else f"the rows of epoch {restores} again: {reason}"
-        return self._connection.run(Role.BEGIN, work, told)
+        history_reason = reason if restores is None else f"the rows of epoch {restores} again: {reason}"
+        return self._connection.run(Role.BEGIN, work, history_reason)
 
     def take_over(self, pipeline: str, epoch: int, run: RunKey) -> Epoch:
         """Open a new attempt of an undecided epoch for `run`, or attach `run` to a decided one.
@@ -175,18 +175,18 @@ class Ledger(LedgerReader):
         Raises `EpochBusy` while another run's lease lasts, or that of the same command, given before; `EpochVoid` for a
         range that was given up.
         """
-        mine: set[int] = set()
+        own_tokens: set[int] = set()
 
         def work(tx: Transaction) -> Epoch:
             row = guards.lock_epoch(tx, pipeline, epoch)
             if row["state"] == EpochState.VOID:
                 raise EpochVoid(f"{guards.epoch_name(row)} was given up: {row['reason']}")
             if row["state"] in UNDECIDED:
-                if row["attempt"] in mine:
+                if row["attempt"] in own_tokens:
                     return to_epoch(row)
                 guards.require_lease(tx, row, run)
                 row = steps.open_attempt(tx, row, Role.BEGIN, run=run)
-                mine.add(row["attempt"])
+                own_tokens.add(row["attempt"])
                 return to_epoch(row)
             steps.save_run(tx, run, Attempt(pipeline, epoch, row["attempt"]))
             return to_epoch(row)
@@ -214,11 +214,11 @@ class Ledger(LedgerReader):
 
         Opens a new attempt of the same run, so that no vote for the discarded WAL can count for the next one.
         """
-        mine: set[int] = set()
+        own_tokens: set[int] = set()
 
         def work(tx: Transaction) -> Epoch:
             row = guards.lock_epoch(tx, attempt.pipeline, attempt.epoch)
-            if row["attempt"] in mine:
+            if row["attempt"] in own_tokens:
                 return to_epoch(row)
             guards.require_current(tx, row, attempt)
             if row["state"] == EpochState.PLANNED:
@@ -226,7 +226,7 @@ class Ledger(LedgerReader):
             guards.require_state(row, EpochState.STAGED, "discard the WAL of")
             owner = RunKey(row["owner_dag"], row["owner_run"]) if row["owner_run"] is not None else None
             row = steps.open_attempt(tx, row, Role.BEGIN, run=owner, reason=reason)
-            mine.add(row["attempt"])
+            own_tokens.add(row["attempt"])
             return to_epoch(require_row(tx.one("discard_seal", **guards.key(attempt), attempt=row["attempt"])))
 
         return self._connection.run(Role.BEGIN, work, reason)
@@ -322,15 +322,15 @@ class Ledger(LedgerReader):
     def record_verdict(self, attempt: Attempt, manifest_hash: str, results: Sequence[AuditResult]) -> Verdict:
         """What the audits of the WAL with this manifest came to. The verdict as another execution left it, if that was
         first. Raises `Fenced`; `NotPrepared` if another WAL is sealed now, or none."""
-        offended = any(one.offending and one.blocking for one in results)
+        offended = any(result.offending and result.blocking for result in results)
         outcome = Outcome.HELD if offended else Outcome.PASSED
-        given = Verdict(manifest_hash, outcome, tuple(results), self.actor, datetime.now(UTC))
+        verdict = Verdict(manifest_hash, outcome, tuple(results), self.actor, datetime.now(UTC))
 
         def work(tx: Transaction) -> Verdict:
             row = guards.lock_epoch(tx, attempt.pipeline, attempt.epoch)
-            known = guards.find_verdict(tx, row)
-            if known is not None and known.manifest_hash == manifest_hash:
-                return known
+            existing = guards.find_verdict(tx, row)
+            if existing is not None and existing.manifest_hash == manifest_hash:
+                return existing
             guards.require_current(tx, row, attempt)
             if row["state"] != EpochState.STAGED or row["manifest_hash"] != manifest_hash:
                 raise NotPrepared(
@@ -341,15 +341,15 @@ class Ledger(LedgerReader):
                 "insert_verdict",
                 **guards.key(attempt),
                 manifest_hash=manifest_hash,
-                outcome=given.outcome.value,
-                results=Jsonb([asdict(one) for one in results]),
+                outcome=verdict.outcome.value,
+                results=Jsonb([asdict(result) for result in results]),
                 actor=tx.actor,
             )
             state = EpochState.STAGED.value
             tx.do("write_note", **guards.key(attempt), sink=None, state=state, attempt=attempt.token, token=None)
             return to_verdict(require_row(inserted))
 
-        return self._connection.run(Role.AUDIT, work, str(given))
+        return self._connection.run(Role.AUDIT, work, str(verdict))
 
     def record_vote(self, attempt: Attempt, sink: str, vote: Vote) -> None:
         """pending or prepared → prepared. Raises `Fenced` when a younger attempt or execution has taken over, or the
@@ -396,13 +396,13 @@ class Ledger(LedgerReader):
         decided, which keeps none of the others from it. Each is guarded as by `commit_epoch`."""
 
         def work(tx: Transaction) -> list[Epoch | LockstepError]:
-            found: dict[Attempt, Epoch | LockstepError] = {}
+            outcomes: dict[Attempt, Epoch | LockstepError] = {}
             for attempt in sorted(pack, key=lambda one: one.epoch):  # two owners lock in the same order
                 try:
-                    found[attempt] = _decide(tx, attempt)
+                    outcomes[attempt] = _decide(tx, attempt)
                 except LockstepError as refused:  # by a guard, before anything of it was changed
-                    found[attempt] = refused
-            return [found[attempt] for attempt in pack]
+                    outcomes[attempt] = refused
+            return [outcomes[attempt] for attempt in pack]
 
         return self._connection.run(Role.COMMIT, work)
 
@@ -473,28 +473,31 @@ class Ledger(LedgerReader):
 
         def work(tx: Transaction) -> None:
             row = guards.lock_epoch(tx, epoch.pipeline, epoch.id)
-            known = guards.list_participants(tx, epoch.pipeline, epoch.id).get(sink)
+            participant = guards.list_participants(tx, epoch.pipeline, epoch.id).get(sink)
             replaced_since = row["state"] == EpochState.REPLACED and epoch.state is not EpochState.REPLACED
-            other = row["state"] not in DECIDED or row["manifest_hash"] != epoch.manifest_hash
-            if other or replaced_since or known is None:
+            resealed = row["state"] not in DECIDED or row["manifest_hash"] != epoch.manifest_hash
+            if resealed or replaced_since or participant is None:
                 return
             key = {**guards.key(epoch), "sink": sink}
-            if tx.do("record_comparison", **key, unproven=unproven, actor=tx.actor) and known.unproven != unproven:
-                tx.do("write_note", **key, state=known.state.value, attempt=known.attempt, token=None)
+            if (
+                tx.do("record_comparison", **key, unproven=unproven, actor=tx.actor)
+                and participant.unproven != unproven
+            ):
+                tx.do("write_note", **key, state=participant.state.value, attempt=participant.attempt, token=None)
 
         self._connection.run(Role.OPERATOR, work, unproven or "verify: the rows are those that were sealed")
 
-    def choose_wal(self, epoch: Epoch, role: Role, kept: tuple[str, int] | None) -> RetainedWal | None:
+    def choose_wal(self, epoch: Epoch, role: Role, retained: tuple[str, int] | None) -> RetainedWal | None:
         """Which WAL of a published epoch stays after cleanup, before anything is deleted: folder and bytes of it, or
         None for none. What was chosen before stays chosen. One that has expired: none stays; None: it is cleaned up."""
-        wal, size = kept or (epoch.wal, 0)
+        wal, size = retained or (epoch.wal, 0)
 
         def work(tx: Transaction) -> RetainedWal | None:
             row = guards.lock_epoch(tx, epoch.pipeline, epoch.id)
             if row["state"] in FINISHED & DECIDED:
                 return None
             guards.require_state(row, EpochState.PUBLISHED, "clean up")
-            tx.do("retain_wal", **guards.key(epoch), wal=wal, bytes=size, stays=kept is not None)
+            tx.do("retain_wal", **guards.key(epoch), wal=wal, bytes=size, stays=retained is not None)
             return to_kept_wal(require_row(tx.one("find_retained_wal", **guards.key(epoch))))
 
         return self._connection.run(role, work)
@@ -521,7 +524,7 @@ class Ledger(LedgerReader):
         def work(tx: Transaction) -> list[RetainedWal]:
             guards.lock_pipeline(tx, pipeline)
             due = [to_kept_wal(row) for row in tx.all("list_expiring_wals", pipeline=pipeline)]
-            tx.do("expire_wals", pipeline=pipeline, epochs=[one.epoch for one in due])
+            tx.do("expire_wals", pipeline=pipeline, epochs=[wal.epoch for wal in due])
             return due
 
         return self._connection.run(role, work)
@@ -557,16 +560,16 @@ class Ledger(LedgerReader):
 
         def work(tx: Transaction) -> Epoch:
             row = guards.lock_epoch(tx, pipeline, epoch)
-            found = guards.find_verdict(tx, row)
-            if found is not None and only is not None:
-                guards.require_judged(row, found, only)
-            if found is not None and found.outcome is Outcome.RELEASED:
+            verdict = guards.find_verdict(tx, row)
+            if verdict is not None and only is not None:
+                guards.require_judged(row, verdict, only)
+            if verdict is not None and verdict.outcome is Outcome.RELEASED:
                 return to_epoch(row)
-            if row["state"] != EpochState.STAGED or found is None or found.outcome is not Outcome.HELD:
-                stands = "its audits passed" if found else "no audit holds it"
+            if row["state"] != EpochState.STAGED or verdict is None or verdict.outcome is not Outcome.HELD:
+                stands = "its audits passed" if verdict else "no audit holds it"
                 raise IllegalTransition(f"can't release {guards.epoch_name(row)}: it is {row['state']}, {stands}")
             key = {"pipeline": pipeline, "epoch": epoch}
-            tx.one("release_verdict", **key, manifest_hash=found.manifest_hash, actor=tx.actor, reason=reason)
+            tx.one("release_verdict", **key, manifest_hash=verdict.manifest_hash, actor=tx.actor, reason=reason)
             tx.do("write_note", **key, sink=None, state=row["state"], attempt=row["attempt"], token=None)
             return to_epoch(row)
 
@@ -580,8 +583,8 @@ class Ledger(LedgerReader):
 
         def work(tx: Transaction) -> None:
             guards.lock_pipeline(tx, pipeline)  # no epoch comes from now on
-            for found in tx.all("list_epoch_ids", pipeline=pipeline):
-                row = guards.lock_epoch(tx, pipeline, found["id"])
+            for epoch_row in tx.all("list_epoch_ids", pipeline=pipeline):
+                row = guards.lock_epoch(tx, pipeline, epoch_row["id"])
                 if row["state"] in DECIDED:
                     raise IllegalTransition(
                         f"can't forget pipeline {pipeline}: epoch {row['id']} is {row['state']}, and what is decided "
@@ -644,24 +647,24 @@ class Ledger(LedgerReader):
         Raises `IllegalTransition` unless `stuck` is what it was and its ranges still join, `EpochBusy` while another
         run's lease lasts, `SourceClaimed`.
         """
-        mine: set[int] = set()
+        own_tokens: set[int] = set()
 
         def work(tx: Transaction) -> Epoch:
             guards.lock_pipeline(tx, stuck.pipeline)
             row = guards.lock_epoch(tx, stuck.pipeline, stuck.id)
-            if row["attempt"] in mine:
+            if row["attempt"] in own_tokens:
                 return to_epoch(row)
             guards.require_state(row, EpochState.PLANNED, "merge")
             guards.require_attempt(row, stuck.attempt, "merge")
             guards.require_lease(tx, row, run)
             steps.require_joins(tx, row, plan)
             row = steps.open_attempt(tx, row, Role.BEGIN, run=run, reason=reason)
-            mine.add(row["attempt"])
-            for source, wanted in claims.items():
-                steps.claim_files(tx, stuck.pipeline, stuck.id, source, wanted)
+            own_tokens.add(row["attempt"])
+            for source, files in claims.items():
+                steps.claim_files(tx, stuck.pipeline, stuck.id, source, files)
             tx.one("act_as", role=Role.OPERATOR.value)  # nobody else freezes a plan anew
-            found = tx.one("merge_epoch", **guards.key(stuck), plan=Jsonb(plan.to_json()), attempt=row["attempt"])
-            return to_epoch(require_row(found))
+            merged = tx.one("merge_epoch", **guards.key(stuck), plan=Jsonb(plan.to_json()), attempt=row["attempt"])
+            return to_epoch(require_row(merged))
 
         return self._connection.run(Role.BEGIN, work, reason)
 
@@ -691,8 +694,8 @@ class Ledger(LedgerReader):
         def work(tx: Transaction) -> int:
             row = guards.lock_epoch(tx, epoch.pipeline, epoch.id)
             guards.require_state(row, EpochState.COMMITTED, f"resolve {sink} of")
-            known = guards.list_participants(tx, epoch.pipeline, epoch.id).get(sink)
-            if known is None or known.vote is None or known.state is ParticipantState.PUBLISHED:
+            participant = guards.list_participants(tx, epoch.pipeline, epoch.id).get(sink)
+            if participant is None or participant.vote is None or participant.state is ParticipantState.PUBLISHED:
                 raise IllegalTransition(f"{guards.epoch_name(row)}: there is nothing to resolve in sink {sink}")
             key = {**guards.key(epoch), "sink": sink}
             last = tx.one("find_last_note", **key)
@@ -700,17 +703,19 @@ class Ledger(LedgerReader):
                 raise IllegalTransition(
                     f"{guards.epoch_name(row)}: something has happened to its part in sink {sink} since: look again"
                 )
-            tx.do("write_note", **key, state=known.state.value, attempt=row["attempt"], token=known.vote.token)
+            tx.do(
+                "write_note", **key, state=participant.state.value, attempt=row["attempt"], token=participant.vote.token
+            )
             return int(require_row(tx.one("find_last_note", **key))["id"])
 
         return self._connection.run(role, work, word)
 
-    def change_pipeline(self, pipeline: str, change: str, found: Json, reason: str) -> None:
+    def change_pipeline(self, pipeline: str, change: str, details: Json, reason: str) -> None:
         """Keep a person's word on a pipeline as a whole. Raises `UnknownEpoch` if there is none of this name."""
 
         def work(tx: Transaction) -> None:
             guards.lock_pipeline(tx, pipeline)
-            values = {"details": Jsonb(found), "actor": tx.actor, "reason": reason}
+            values = {"details": Jsonb(details), "actor": tx.actor, "reason": reason}
             tx.do("insert_pipeline_change", pipeline=pipeline, change=change, **values)
 
         self._connection.run(Role.OPERATOR, work, reason)
@@ -720,21 +725,21 @@ class Ledger(LedgerReader):
 
         def work(tx: Transaction) -> None:
             guards.lock_pipeline(tx, pipeline)
-            found = tx.one("find_settings", pipeline=pipeline, sink=sink) or {}
-            if (found.get("override") or {}) != settings:  # or a try whose answer was lost has said it
+            current = tx.one("find_settings", pipeline=pipeline, sink=sink) or {}
+            if (current.get("override") or {}) != settings:  # or a try whose answer was lost has said it
                 values = {"settings": Jsonb(dict(settings)), "actor": tx.actor, "reason": reason}
                 tx.do("override_settings", pipeline=pipeline, sink=sink, **values)
 
         self._connection.run(Role.OPERATOR, work, reason)
 
-    def renumber(self, pipeline: str, beyond: int, token: int, found: Json, reason: str) -> None:
+    def renumber(self, pipeline: str, beyond: int, token: int, details: Json, reason: str) -> None:
         """From now on epochs are numbered above `beyond` and tokens above `token`; never below what they were."""
 
         def work(tx: Transaction) -> None:
             guards.lock_pipeline(tx, pipeline)
             tx.do("advance_epoch_number", pipeline=pipeline, beyond=beyond)
             steps.advance_token_sequence(tx, pipeline, beyond, token)
-            values = {"details": Jsonb(found), "actor": tx.actor, "reason": reason}
+            values = {"details": Jsonb(details), "actor": tx.actor, "reason": reason}
             tx.do("insert_pipeline_change", pipeline=pipeline, change="renumbered", **values)
 
         self._connection.run(Role.OPERATOR, work, reason)
@@ -745,7 +750,7 @@ class Ledger(LedgerReader):
         self._deployment = deployment
 
     def rebuild_pipeline(
-        self, pipeline: str, epochs: Sequence[RebuiltEpoch], beyond: int, token: int, found: Json, reason: str
+        self, pipeline: str, epochs: Sequence[RebuiltEpoch], beyond: int, token: int, details: Json, reason: str
     ) -> None:
         """Write what a lost ledger knew of a pipeline that this one has no epoch of; new ones get numbers above
         `beyond`, and tokens above `token`. Raises `IllegalTransition` if it has any, and as `write_epochs`."""
@@ -753,19 +758,19 @@ class Ledger(LedgerReader):
         def work(tx: Transaction) -> None:
             guards.require_remembered(guards.lock_pipeline(tx, pipeline))
             last = tx.one("find_pipeline_change", pipeline=pipeline, change="rebuilt")
-            if last and last["details"] == json.loads(json.dumps(found)):
+            if last and last["details"] == json.loads(json.dumps(details)):
                 return  # a try whose answer was lost
-            if there := tx.one("find_last_epoch", pipeline=pipeline):
-                raise IllegalTransition(f"this ledger has epochs of {pipeline} already: {to_epoch(there)}")
+            if existing := tx.one("find_last_epoch", pipeline=pipeline):
+                raise IllegalTransition(f"this ledger has epochs of {pipeline} already: {to_epoch(existing)}")
             rebuilding.write_epochs(tx, pipeline, epochs, token)
             tx.do("advance_epoch_number", pipeline=pipeline, beyond=beyond)
-            values = {"details": Jsonb(found), "actor": tx.actor, "reason": reason}
+            values = {"details": Jsonb(details), "actor": tx.actor, "reason": reason}
             tx.do("insert_pipeline_change", pipeline=pipeline, change="rebuilt", **values)
 
         self._connection.run(Role.OPERATOR, work, reason)
 
     def restage_epoch(
-        self, known: Epoch, restaged: Restaged, token: int, summary: Json, numbering: Sequence[str], reason: str
+        self, epoch: Epoch, restaged: Restaged, token: int, summary: Json, numbering: Sequence[str], reason: str
     ) -> Epoch:
         """From now on `known`'s rows are read from `restaged`, which execution `token` staged and `summary` counts.
 
@@ -774,18 +779,18 @@ class Ledger(LedgerReader):
         """
 
         def work(tx: Transaction) -> Epoch:
-            row = guards.lock_epoch(tx, known.pipeline, known.id)
-            if row["state"] in SHOWN or row["restaged_wal"] != (known.restaged.wal if known.restaged else None):
+            row = guards.lock_epoch(tx, epoch.pipeline, epoch.id)
+            if row["state"] in SHOWN or row["restaged_wal"] != (epoch.restaged.wal if epoch.restaged else None):
                 return to_epoch(row)
             guards.require_state(row, EpochState.COMMITTED, "restage")
             if restaged.reordered:
                 guards.require_unsent(tx, row, numbering)
             values = {"wal": restaged.wal, "hash": restaged.manifest_hash, "reordered": restaged.reordered}
-            changed = tx.one("restage_epoch", **guards.key(known), **values, summary=Jsonb(summary))
+            changed = tx.one("restage_epoch", **guards.key(epoch), **values, summary=Jsonb(summary))
             if changed is None:
                 raise RestageRefused(f"{guards.epoch_name(row)} was sealed with other rows: nothing was changed")
             state = EpochState.COMMITTED.value
-            tx.do("write_note", **guards.key(known), sink=None, state=state, attempt=row["attempt"], token=token)
+            tx.do("write_note", **guards.key(epoch), sink=None, state=state, attempt=row["attempt"], token=token)
             return to_epoch(changed)
 
         return self._connection.run(Role.OPERATOR, work, reason)

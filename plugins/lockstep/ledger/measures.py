@@ -58,54 +58,58 @@ class Measures:
 
 def measure(report: Report) -> list[Measures]:
     """Every pipeline that isn't forgotten, by name. Raises `LedgerUnavailable`, `LedgerRefused`."""
-    found = report.pipelines(limit=0, brief=True)
-    shown = report.shown_epochs({one.name: one.shown.epoch for one in found if one.shown})
+    pipelines = report.pipelines(limit=0, brief=True)
+    published = report.shown_epochs({status.name: status.shown.epoch for status in pipelines if status.shown})
     now = report.now()
-    return [_measures(one, shown.get(one.name), now) for one in found]
+    return [_measures(status, published.get(status.name), now) for status in pipelines]
 
 
-def _measures(found: PipelineStatus, shown: ShownEpoch | None, now: datetime) -> Measures:
-    undecided = [now - one.epoch.planned_at for one in found.epochs if one.epoch.state in UNDECIDED]
-    unpublished = [one.age for one in found.epochs if one.epoch.state is EpochState.COMMITTED]
+def _measures(pipeline: PipelineStatus, published: ShownEpoch | None, now: datetime) -> Measures:
+    undecided = [
+        now - epoch_status.epoch.planned_at for epoch_status in pipeline.epochs if epoch_status.epoch.state in UNDECIDED
+    ]
+    unpublished = [
+        epoch_status.age for epoch_status in pipeline.epochs if epoch_status.epoch.state is EpochState.COMMITTED
+    ]
     return Measures(
-        found.name,
-        {state: found.counts.get(state, 0) for state in EpochState},
-        len(found.stuck),
-        sum(one.held for one in found.epochs),
-        len(found.holes),
+        pipeline.name,
+        {state: pipeline.counts.get(state, 0) for state in EpochState},
+        len(pipeline.stuck),
+        sum(epoch_status.held for epoch_status in pipeline.epochs),
+        len(pipeline.holes),
         max(undecided, default=None),
         max(unpublished, default=None),
-        found.shown.lag if found.shown else None,
-        found.verified_through,
-        found.unproven is not None,
-        found.kept.epochs if found.kept else 0,
-        found.kept.bytes if found.kept else 0,
-        _sinks(found.epochs, shown),
-        _of_shown(shown) if shown else None,
+        pipeline.shown.lag if pipeline.shown else None,
+        pipeline.verified_through,
+        pipeline.unproven is not None,
+        pipeline.kept.epochs if pipeline.kept else 0,
+        pipeline.kept.bytes if pipeline.kept else 0,
+        _sinks(pipeline.epochs, published),
+        _of_shown(published) if published else None,
     )
 
 
-def _sinks(epochs: tuple[EpochStatus, ...], shown: ShownEpoch | None) -> dict[str, SinkMeasures]:
+def _sinks(epochs: tuple[EpochStatus, ...], published: ShownEpoch | None) -> dict[str, SinkMeasures]:
     """Of those that have a part in something unfinished, or in what is shown: a sink with nothing to do is one, too."""
-    named = set(shown.sinks if shown else ())
+    names = set(published.sinks if published else ())
     prepared: Counter[str] = Counter()
     unpublished: Counter[str] = Counter()
-    for one in epochs:
-        for part in one.participants:
-            named.add(part.sink)
+    for status in epochs:
+        for part in status.participants:
+            names.add(part.sink)
             prepared[part.sink] += part.state is ParticipantState.PREPARED
-            decided = one.epoch.state is EpochState.COMMITTED
+            decided = status.epoch.state is EpochState.COMMITTED
             unpublished[part.sink] += decided and part.state is not ParticipantState.PUBLISHED
-    return {name: SinkMeasures(prepared[name], unpublished[name]) for name in sorted(named)}
+    return {name: SinkMeasures(prepared[name], unpublished[name]) for name in sorted(names)}
 
 
-def _of_shown(shown: ShownEpoch) -> ShownMeasures:
+def _of_shown(published: ShownEpoch) -> ShownMeasures:
     seconds = {
-        state: (shown.came[state] - shown.came[before]).total_seconds()
+        state: (published.came[state] - published.came[before]).total_seconds()
         for before, state in pairwise(_WAY)
-        if before in shown.came and state in shown.came
+        if before in published.came and state in published.came
     }
-    return ShownMeasures(shown.epoch, shown.rows, seconds)
+    return ShownMeasures(published.epoch, published.rows, seconds)
 
 
 #: a sample: values of the labels, and the number

@@ -98,9 +98,9 @@ class LedgerReader:
     @contextmanager
     def _alone(self, key: str) -> Iterator[bool]:
         """Nothing safe rests on it: a link that breaks ends it."""
-        with closing(self.clone()) as beside:
-            held = beside._find_one("try_advisory_lock", key=key)
-            yield bool(held and held["held"])
+        with closing(self.clone()) as session:
+            lock = session._find_one("try_advisory_lock", key=key)
+            yield bool(lock and lock["held"])
 
     def close(self) -> None:
         self._connection.close()
@@ -401,8 +401,8 @@ class LedgerReader:
 
     def require_not_held(self, epoch: Epoch) -> None:
         """Raises `EpochHeld`, with what a person can do."""
-        if (found := self.verdict(epoch.pipeline, epoch.id)) is not None:
-            guards.require_not_held(epoch.pipeline, epoch.id, found)
+        if (verdict := self.verdict(epoch.pipeline, epoch.id)) is not None:
+            guards.require_not_held(epoch.pipeline, epoch.id, verdict)
 
     def measured_before(self, epoch: Epoch, limit: int) -> list[tuple[Json, dict[str, float]]]:
         """Of the last `limit` decided epochs before this one, the youngest first: the summary of the seal, and what
@@ -411,26 +411,26 @@ class LedgerReader:
         return [
             (
                 row["summary"] or {},
-                {one["name"]: one["value"] for one in row["results"] or () if one["value"] is not None},
+                {result["name"]: result["value"] for result in row["results"] or () if result["value"] is not None},
             )
             for row in rows
         ]
 
     def find_claimed_paths(self, pipeline: str, source: str, paths: Iterable[str]) -> set[str]:
         """Those of `paths` that some epoch of this source owns, in whole or in part."""
-        found: set[str] = set()
+        claimed: set[str] = set()
         for chunk in chunks(paths):
             chunk.sort()  # neighbours in the index one after the other
-            new = self._find_all("list_unclaimed_paths", pipeline=pipeline, source=source, paths=texts(chunk))
-            found.update(chunk)
-            found.difference_update(row["path"] for row in new)
-        return found
+            unclaimed = self._find_all("list_unclaimed_paths", pipeline=pipeline, source=source, paths=texts(chunk))
+            claimed.update(chunk)
+            claimed.difference_update(row["path"] for row in unclaimed)
+        return claimed
 
     def find_own_paths(self, pipeline: str, source: str, paths: Iterable[str], own: Sequence[int]) -> set[str]:
         """Those of `paths` that one of the epochs `own` claims, in whole or in part."""
         key = {"pipeline": pipeline, "source": source, "own": list(own)}
-        found = (self._find_all("find_own_claims", **key, paths=texts(chunk)) for chunk in chunks(paths))
-        return {row["path"] for rows in found for row in rows}
+        chunk_rows = (self._find_all("find_own_claims", **key, paths=texts(chunk)) for chunk in chunks(paths))
+        return {row["path"] for rows in chunk_rows for row in rows}
 
     def find_claims(
         self, pipeline: str, source: str, paths: Iterable[str], exclude: Sequence[int] = ()
@@ -464,7 +464,7 @@ class LedgerReader:
 
     def find_own_execution(self, attempt: Attempt, role: Role) -> int | None:
         """The youngest token that this actor has taken for the role in the attempt: a task's actor is one try of it."""
-        found = self._find_one(
+        row = self._find_one(
             "find_own_execution",
             pipeline=attempt.pipeline,
             epoch=attempt.epoch,
@@ -472,11 +472,11 @@ class LedgerReader:
             role=role.value,
             actor=self.actor,
         )
-        return found["token"] if found else None
+        return row["token"] if row else None
 
     def _find_one(self, name: str, **parameters: object) -> Row | None:
-        found = self._find_all(name, **parameters)
-        return found[0] if found else None
+        rows = self._find_all(name, **parameters)
+        return rows[0] if rows else None
 
     def _find_all(self, name: str, **parameters: object) -> list[Row]:
         return self._connection.read(name, **parameters)

@@ -63,10 +63,10 @@ def adopt_deployment(dsn: str, deployment: str) -> None:
             if str((cursor.fetchone() or [None])[0]) == deployment:
                 return
             cursor.execute(statement("find_any_epoch"))
-            if found := cursor.fetchone():
+            if existing := cursor.fetchone():
                 raise IllegalTransition(
-                    f"this ledger has epochs of its own already ({found[0]} epoch {found[1]}) and can't take the id "
-                    f"of the lost one, {deployment}: rebuild into an empty ledger"
+                    f"this ledger already has epochs ({existing[0]} epoch {existing[1]}) and can't take the id of the lost "
+                    f"one, {deployment}: rebuild into an empty ledger"
                 )
             cursor.execute(statement("adopt_deployment"), {"deployment": deployment})
 
@@ -75,18 +75,18 @@ def write_epochs(tx: Transaction, pipeline: str, epochs: Sequence[RebuiltEpoch],
     """Under the pipeline's lock. Raises `LedgerConflict` for a token that this ledger has given out to somebody else,
     `IntervalOverlap`, `SourceClaimed`."""
     _write_tokens(tx, pipeline, epochs)
-    lives: dict[int, list[RebuiltEpoch]] = {}
-    for one in epochs:
-        lives.setdefault(one.generation.number if one.generation else 0, []).append(one)
-    for _, of_one_age in sorted(lives.items()):  # each takes the place of one that is cleaned up
-        for some in _divide(of_one_age):
-            _write(tx, pipeline, some)
-    for one in epochs:
-        if one.kept is not None:
-            tx.do("retain_wal", pipeline=pipeline, epoch=one.id, wal=one.kept[0], bytes=one.kept[1], stays=True)
-        for source, claims in one.claims.items():
-            steps.claim_files(tx, pipeline, one.id, source, claims)
-        for sink, spec in one.plan.sinks.items():
+    by_generation: dict[int, list[RebuiltEpoch]] = {}
+    for epoch in epochs:
+        by_generation.setdefault(epoch.generation.number if epoch.generation else 0, []).append(epoch)
+    for _, generation in sorted(by_generation.items()):  # each takes the place of one that is cleaned up
+        for part in _divide(generation):
+            _write(tx, pipeline, part)
+    for epoch in epochs:
+        if epoch.kept is not None:
+            tx.do("retain_wal", pipeline=pipeline, epoch=epoch.id, wal=epoch.kept[0], bytes=epoch.kept[1], stays=True)
+        for source, claims in epoch.claims.items():
+            steps.claim_files(tx, pipeline, epoch.id, source, claims)
+        for sink, spec in epoch.plan.sinks.items():
             tx.do("save_planned_sink", pipeline=pipeline, sink=sink, spec=Jsonb(spec))
     steps.skip_tokens(tx, pipeline, token + MARGIN)
     tx.one("act_as", role=Role.OPERATOR.value)
@@ -94,19 +94,19 @@ def write_epochs(tx: Transaction, pipeline: str, epochs: Sequence[RebuiltEpoch],
 
 def _write(tx: Transaction, pipeline: str, epochs: Sequence[RebuiltEpoch]) -> None:
     """Epochs none of which takes another one's place."""
-    told = Jsonb([_epoch(one) for one in epochs])
-    votes = Jsonb([_vote(one, sink, vote) for one in epochs for sink, vote in one.votes.items()])
+    epoch_rows = Jsonb([_epoch(epoch) for epoch in epochs])
+    votes = Jsonb([_vote(epoch, sink, vote) for epoch in epochs for sink, vote in epoch.votes.items()])
     of = {"pipeline": pipeline}
     steps: tuple[tuple[Role, str, dict[str, object]], ...] = (
-        (Role.BEGIN, "rebuild_epochs", {"epochs": told}),
+        (Role.BEGIN, "rebuild_epochs", {"epochs": epoch_rows}),
         (Role.BEGIN, "rebuild_participants", {"votes": votes}),
-        (Role.STAGE, "rebuild_seals", {"epochs": told}),
+        (Role.STAGE, "rebuild_seals", {"epochs": epoch_rows}),
         (Role.PREPARE, "rebuild_votes", {"votes": votes}),
         (Role.COMMIT, "rebuild_decisions", {}),
         (Role.COMMIT, "rebuild_replaced", {}),
         (Role.RECOVER, "rebuild_publications", {"votes": votes}),
         (Role.RECOVER, "rebuild_published", {}),
-        (Role.RECOVER, "rebuild_cleaned", {"epochs": [one.id for one in epochs if one.cleaned]}),
+        (Role.RECOVER, "rebuild_cleaned", {"epochs": [epoch.id for epoch in epochs if epoch.cleaned]}),
     )
     for role, name, parameters in steps:
         tx.one("act_as", role=role.value)
@@ -114,9 +114,9 @@ def _write(tx: Transaction, pipeline: str, epochs: Sequence[RebuiltEpoch]) -> No
 
 
 def _write_tokens(tx: Transaction, pipeline: str, epochs: Sequence[RebuiltEpoch]) -> None:
-    tokens = {token: one.id for one in epochs for token in one.tokens}
-    for some in _divide([{"token": token, "epoch": epoch} for token, epoch in tokens.items()]):
-        if tx.do("rebuild_executions", pipeline=pipeline, tokens=Jsonb(some), actor=tx.actor) != len(some):
+    tokens = {token: rebuilt.id for rebuilt in epochs for token in rebuilt.tokens}
+    for part in _divide([{"token": token, "epoch": epoch} for token, epoch in tokens.items()]):
+        if tx.do("rebuild_executions", pipeline=pipeline, tokens=Jsonb(part), actor=tx.actor) != len(part):
             raise LedgerConflict(
                 f"this ledger has given out tokens that pipeline {pipeline} is known by in its sinks: something ran "
                 "with it before it was rebuilt. Rebuild into an empty ledger, the pipeline with the largest tokens last"
@@ -127,33 +127,33 @@ def _divide(items: Sequence[T]) -> Iterator[Sequence[T]]:
     return (items[at : at + _AT_ONCE] for at in range(0, len(items), _AT_ONCE))
 
 
-def _epoch(one: RebuiltEpoch) -> Json:
+def _epoch(epoch: RebuiltEpoch) -> Json:
     return {
-        "id": one.id,
-        "starts": one.interval.start.isoformat() if one.interval else None,
-        "ends": one.interval.end.isoformat() if one.interval else None,
-        "attempt": min(one.tokens),
-        "plan": one.plan.to_json(),
-        "planned_at": one.planned_at.isoformat() if one.planned_at else None,
-        "wal": one.wal,
-        "manifest_hash": one.manifest_hash,
-        "summary": one.summary,
-        "based_on": one.based_on,
-        "root": one.generation.root if one.generation else None,
-        "generation": one.generation.number if one.generation else 0,
-        "replaces": one.generation.replaces if one.generation else None,
-        "reason": one.generation.reason if one.generation else None,
+        "id": epoch.id,
+        "starts": epoch.interval.start.isoformat() if epoch.interval else None,
+        "ends": epoch.interval.end.isoformat() if epoch.interval else None,
+        "attempt": min(epoch.tokens),
+        "plan": epoch.plan.to_json(),
+        "planned_at": epoch.planned_at.isoformat() if epoch.planned_at else None,
+        "wal": epoch.wal,
+        "manifest_hash": epoch.manifest_hash,
+        "summary": epoch.summary,
+        "based_on": epoch.based_on,
+        "root": epoch.generation.root if epoch.generation else None,
+        "generation": epoch.generation.number if epoch.generation else 0,
+        "replaces": epoch.generation.replaces if epoch.generation else None,
+        "reason": epoch.generation.reason if epoch.generation else None,
     }
 
 
-def _vote(one: RebuiltEpoch, sink: str, vote: Vote) -> Json:
+def _vote(epoch: RebuiltEpoch, sink: str, vote: Vote) -> Json:
     return {
-        "epoch": one.id,
+        "epoch": epoch.id,
         "sink": sink,
-        "attempt": min(one.tokens),
+        "attempt": min(epoch.tokens),
         "token": vote.token,
         "handle": vote.handle,
         "target_id": vote.target_id,
         "rows": dict(vote.rows),
-        "published": sink in one.shown,
+        "published": sink in epoch.shown,
     }

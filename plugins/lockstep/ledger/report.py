@@ -59,8 +59,8 @@ class EpochStatus:
     @property
     def quarantined(self) -> dict[str, int]:
         """Rows per output that audits sent to quarantine, of outputs where some did."""
-        found = (self.epoch.summary or {}).get("quarantined", {})
-        return {name: facts["rows"] for name, facts in found.items() if facts["rows"]}
+        outputs = (self.epoch.summary or {}).get("quarantined", {})
+        return {name: facts["rows"] for name, facts in outputs.items() if facts["rows"]}
 
 
 @dataclass(frozen=True)
@@ -115,14 +115,14 @@ class PipelineStatus:
     @property
     def stuck(self) -> tuple[EpochStatus, ...]:
         """What somebody should be told of: the epochs that don't move, oldest first."""
-        return tuple(sorted((one for one in self.epochs if one.stuck), key=lambda one: one.epoch.id))
+        return tuple(sorted((status for status in self.epochs if status.stuck), key=lambda status: status.epoch.id))
 
     @property
     def trouble(self) -> str | None:
         """One sentence: what is stuck, and what moves the first of it; None while all is well."""
         if not self.stuck:
             return None
-        first, numbers = self.stuck[0], ", ".join(str(one.epoch.id) for one in self.stuck)
+        first, numbers = self.stuck[0], ", ".join(str(status.epoch.id) for status in self.stuck)
         count = f"{len(self.stuck)} epochs are stuck ({numbers})" if len(self.stuck) > 1 else "an epoch is stuck"
         return f"pipeline {self.name}: {count}; epoch {first.epoch.id} ({first.epoch.state}): {first.stuck}"
 
@@ -225,7 +225,10 @@ class Report(LedgerReader):
     def dags(self, pipelines: Iterable[str]) -> dict[str, frozenset[str]]:
         """Of each pipeline the ids of the DAGs whose runs have begun its youngest epochs; those of no DAG aside."""
         rows = _by_pipeline(self._find_all("list_dags", pipelines=list(pipelines)))
-        return {name: frozenset(row["dag_id"] for row in found) - suggestions.OF_NO_DAG for name, found in rows.items()}
+        return {
+            name: frozenset(row["dag_id"] for row in dag_rows) - suggestions.OF_NO_DAG
+            for name, dag_rows in rows.items()
+        }
 
     def pipelines_of_dag(self, dag_id: str) -> list[str]:
         """The pipelines whose epochs the DAG's runs begin; none before the first of them."""
@@ -240,22 +243,22 @@ class Report(LedgerReader):
     def knows_run(self, run: RunKey, epoch: Epoch) -> bool:
         """Whether a run, perhaps one that was deleted, has begun an epoch of `epoch`'s range, as a whole or in part."""
         parts = (run, run.part(epoch.pipeline))
-        names = [one.run_id for part in parts for one in (part, part.member(epoch.interval, 1))]
+        names = [member.run_id for part in parts for member in (part, part.member(epoch.interval, 1))]
         return bool(self._find_all("list_epochs_of_runs", dag_id=run.dag_id, run_ids=names))
 
     def history(self, pipeline: str, epoch: int) -> list[HistoryEntry]:
         """Every transition of one epoch and its participants, oldest first."""
         rows = self._find_all("list_transitions", pipeline=pipeline, epoch=epoch)
-        begun = dict.fromkeys(row["attempt"] for row in rows if row["sink"] is None and row["role"] == Role.BEGIN)
-        ordinals = {attempt: number for number, attempt in enumerate(begun, 1)}
+        attempts = dict.fromkeys(row["attempt"] for row in rows if row["sink"] is None and row["role"] == Role.BEGIN)
+        ordinals = {attempt: number for number, attempt in enumerate(attempts, 1)}
         return [replace(_entry(row), ordinal=ordinals.get(row["attempt"])) for row in rows]
 
     def took(self, epoch: Epoch) -> timedelta | None:
         """From the begin of its last attempt until every sink showed it, if the history has it."""
-        moves = [one for one in self.history(epoch.pipeline, epoch.id) if one.sink is None]
-        begun = [one.at for one in moves if one.attempt == epoch.attempt]
-        shown = [one.at for one in moves if one.target == EpochState.PUBLISHED]
-        return shown[0] - begun[0] if begun and shown else None
+        moves = [entry for entry in self.history(epoch.pipeline, epoch.id) if entry.sink is None]
+        starts = [entry.at for entry in moves if entry.attempt == epoch.attempt]
+        published = [entry.at for entry in moves if entry.target == EpochState.PUBLISHED]
+        return published[0] - starts[0] if starts and published else None
 
     def shown_epochs(self, epochs: Mapping[str, int]) -> dict[str, ShownEpoch]:
         """By pipeline, of epochs that are each one's newest that every sink shows: {pipeline: number of the epoch}."""
@@ -279,22 +282,22 @@ class Report(LedgerReader):
             self._find_all("find_gaps", pipelines=intervals, limit=BRIEF_HOLES if brief else None) if intervals else []
         )
         verified = {row["pipeline"]: row for row in self._find_all("find_verified", pipelines=names)}
-        kept = {row.pop("pipeline"): row for row in self._find_all("count_retained_wals", pipelines=names)}
-        shown = {row["pipeline"]: row for row in self._find_all("list_freshness", pipelines=names)}
+        retained = {row.pop("pipeline"): row for row in self._find_all("count_retained_wals", pipelines=names)}
+        freshness = {row["pipeline"]: row for row in self._find_all("list_freshness", pipelines=names)}
         epochs = self._epochs(names, limit, max_wait, before, unfinished, brief)
         return [
             PipelineStatus(
                 row["name"],
                 KeyedBy(row["keyed_by"]),
                 row["last_epoch"],
-                {EpochState(one["state"]): int(one["epochs"]) for one in counts.get(row["name"], ())},
+                {EpochState(count["state"]): int(count["epochs"]) for count in counts.get(row["name"], ())},
                 tuple(Interval(hole["start"], hole["end"]) for hole in holes.get(row["name"], ())),
                 epochs.get(row["name"], ()),
                 guards.describe_forgetting(row) if row["forgotten_at"] is not None else None,
-                KeptWals(**kept[row["name"]]) if row["name"] in kept else None,
+                KeptWals(**retained[row["name"]]) if row["name"] in retained else None,
                 verified[row["name"]]["through"],
                 _unproven(verified[row["name"]]),
-                _shown(shown.get(row["name"])),
+                _shown(freshness.get(row["name"])),
             )
             for row in rows
         ]
@@ -312,12 +315,14 @@ class Report(LedgerReader):
         among = {"limit": limit, "before": before, "unfinished": unfinished, "brief": brief}
         epochs = _by_pipeline(self._find_all("list_epochs", pipelines=list(names), **among))
         publishers: dict[tuple[str, int], list[Row]] = {}
-        of = [(row["pipeline"], row["id"]) for found in epochs.values() for row in found]
-        for row in self._find_all("list_publishers", pipelines=[one for one, _ in of], epochs=[one for _, one in of]):
+        keys = [(row["pipeline"], row["id"]) for epoch_rows in epochs.values() for row in epoch_rows]
+        for row in self._find_all(
+            "list_publishers", pipelines=[one for one, _ in keys], epochs=[one for _, one in keys]
+        ):
             publishers.setdefault((row["pipeline"], row["epoch"]), []).append(row)
         return {
-            name: tuple(_status(row, publishers.get((name, row["id"]), ()), max_wait) for row in found)
-            for name, found in epochs.items()
+            name: tuple(_status(row, publishers.get((name, row["id"]), ()), max_wait) for row in epoch_rows)
+            for name, epoch_rows in epochs.items()
         }
 
 
@@ -331,10 +336,10 @@ def _shown_epoch(row: Row) -> ShownEpoch:
 
 
 def _by_pipeline(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = {}
+    grouped: dict[str, list[Row]] = {}
     for row in rows:
-        found.setdefault(row["pipeline"], []).append(row)
-    return found
+        grouped.setdefault(row["pipeline"], []).append(row)
+    return grouped
 
 
 def _unproven(row: Row) -> Unproven | None:
@@ -345,7 +350,9 @@ def _status(row: Row, publishers: Sequence[Row], max_wait: timedelta) -> EpochSt
     epoch = to_epoch(row if row["plan"] is not None else {**row, "plan": _NO_PLAN})
     participants = tuple(map(to_participant, publishers))
     verdict = to_verdict(row["verdict"]) if row["verdict"] else None
-    silent = any(one["silence"] > max_wait for one in publishers if one["state"] != ParticipantState.PUBLISHED)
+    silent = any(
+        publisher["silence"] > max_wait for publisher in publishers if publisher["state"] != ParticipantState.PUBLISHED
+    )
     return EpochStatus(
         epoch,
         row["age"],
@@ -374,8 +381,8 @@ def to_json(value: object) -> Json:
         case list() | tuple():
             return [to_json(item) for item in value]
     if is_dataclass(value) and not isinstance(value, type):
-        found = {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
-        return {**found, "rows": value.rows} if isinstance(value, EpochStatus) else found
+        members = {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
+        return {**members, "rows": value.rows} if isinstance(value, EpochStatus) else members
     return value
 
 

@@ -116,7 +116,7 @@ def seal_written(
         balances=result.balances,
         early=early,
         homes={output: found.home for output, found in request.homes.items()},
-        known=result.files if result.files is not None else NOTHING_KNOWN,
+        digests=result.files if result.files is not None else NOTHING_KNOWN,
         quarantined=_quarantined(epoch, result),
     )
     return WrittenWal(folder, manifest, result.code_version)

@@ -142,10 +142,12 @@ def is_wal_file(name: str) -> bool:
     return name.endswith(".parquet") and not name.startswith(("_", "."))
 
 
-def finished_files(storage: Storage, folder: str, least: int) -> list[str]:
+def finished_files(storage: Storage, folder: str, min_bytes: int) -> list[str]:
     """The Parquet files of at least so many bytes that a job, which may still run, has moved into `folder` so far."""
-    found = [entry for entry in storage.children(folder) if entry.kind is Kind.FILE and not is_hidden(entry)]
-    return [entry.path for entry in found if entry.name.endswith(".parquet") and _size(storage, entry.path) >= least]
+    files = [entry for entry in storage.children(folder) if entry.kind is Kind.FILE and not is_hidden(entry)]
+    return [
+        entry.path for entry in files if entry.name.endswith(".parquet") and _size(storage, entry.path) >= min_bytes
+    ]
 
 
 def _size(storage: Storage, path: str) -> int:
@@ -155,13 +157,13 @@ def _size(storage: Storage, path: str) -> int:
 
 def tree(storage: Storage, folder: str) -> list[Entry]:
     """Everything under `folder`, each folder after what it holds. Raises as `plain_children` does."""
-    found = []
+    entries = []
     for entry in plain_children(storage, folder):
         if entry.kind is Kind.FOLDER:
             with suppress(FileNotFoundError):  # somebody else deletes here too
-                found += tree(storage, entry.path)
-        found.append(entry)
-    return found
+                entries += tree(storage, entry.path)
+        entries.append(entry)
+    return entries
 
 
 def parts_of(path: str) -> list[str]:

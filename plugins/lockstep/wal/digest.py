@@ -84,8 +84,8 @@ def _mix(words: U64) -> U64:
 def weights_at(positions: I64) -> Lanes:
     """Odd multipliers for places in a string or list: computed, so that no length is too long."""
     even = positions.view(np.uint64) << np.uint64(1)
-    one = np.uint64(1)
-    return _mix(even.copy()) | one, _mix(even | one) | one
+    odd = np.uint64(1)
+    return _mix(even.copy()) | odd, _mix(even | odd) | odd
 
 
 TABLE = weights_at(np.arange(1 << 12))
@@ -243,8 +243,8 @@ class _Bytes:
     def _long(data: npt.NDArray[np.uint8], begin: I64, length: I64) -> Lanes:
         def items(block: Block) -> Lanes:
             words = load_words(data, np.repeat(begin[block.runs], block.counts) + (block.positions << 3))
-            left = np.repeat(length[block.runs], block.counts) - (block.positions << 3)
-            words &= KEEP.take(left, mode="clip")
+            remaining = np.repeat(length[block.runs], block.counts) - (block.positions << 3)
+            words &= KEEP.take(remaining, mode="clip")
             return mix_lanes(words)
 
         return close(fold_runs((length + 7) >> 3, items), length)
@@ -407,9 +407,9 @@ def _floats(dtype: Any) -> Callable[[pa.Array], U64]:
     def words(array: pa.Array) -> U64:
         with np.errstate(invalid="ignore"):  # signalling NaNs
             values = values_of(array, dtype).astype(np.float64)
-        strange = np.isnan(values)
-        if strange.any():
-            values[strange] = np.nan
+        nans = np.isnan(values)
+        if nans.any():
+            values[nans] = np.nan
         return values.view(np.uint64)
 
     return words

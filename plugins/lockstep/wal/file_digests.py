@@ -43,30 +43,34 @@ class DigestedFile:
 
 
 def digest_file(
-    storage: Storage, path: str, hashed: Fingerprint, least: str | None = None, epoch: EpochColumn | None = None
+    storage: Storage,
+    path: str,
+    content: Fingerprint,
+    min_column: str | None = None,
+    epoch_column: EpochColumn | None = None,
 ) -> DigestedFile:
     """Parse the bytes that were hashed. Raises `StageFailed` for what is no Parquet file, or one that doesn't hold what
     its footer counts, or not `epoch` behind the other columns, and `InvalidPipeline` for a type that can't be digested.
     """
     facts = None
     try:
-        with ParquetRows(storage, path, hashed) as rows:
-            if epoch:
+        with ParquetRows(storage, path, content) as rows:
+            if epoch_column:
                 facts = FileFacts.of(rows.footer)
             written = bare(rows.schema)
-            schema = epoch.left_out(written) if epoch else written
-            digest, found = RowDigest(schema), []
+            schema = epoch_column.left_out(written) if epoch_column else written
+            digest, minima = RowDigest(schema), []
             for batch in rows.batches(written):
-                if epoch:
-                    batch = epoch.taken_off(batch, schema)
+                if epoch_column:
+                    batch = epoch_column.taken_off(batch, schema)
                 digest.update(batch)
-                if least is not None:
-                    found.append(pc.min(batch.column(least).cast(pa.int64())).as_py())
+                if min_column is not None:
+                    minima.append(pc.min(batch.column(min_column).cast(pa.int64())).as_py())
     except WalCorrupt as error:
         raise StageFailed(str(error)) from error  # nothing is sealed yet: another execution may do better
     if digest.rows != rows.rows:
         raise StageFailed(f"{path}: its footer counts {rows.rows} rows, it holds {digest.rows}")
-    smallest = min((value for value in found if value is not None), default=None)
+    smallest = min((value for value in minima if value is not None), default=None)
     return DigestedFile(schema, rows.rows, digest, smallest, facts)
 
 
@@ -85,8 +89,8 @@ class EpochColumn:
 
     def taken_off(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         """The columns before it. Raises `WalCorrupt` if a row is of another epoch."""
-        told = batch.column(len(schema))
-        if told.null_count or not pc.all(pc.equal(told, self.epoch), min_count=0).as_py():
+        epochs = batch.column(len(schema))
+        if epochs.null_count or not pc.all(pc.equal(epochs, self.epoch), min_count=0).as_py():
             raise WalCorrupt(f"a row's {self.name} isn't {self.epoch}")
         return pa.RecordBatch.from_arrays(batch.columns[: len(schema)], schema=schema)
 
@@ -97,39 +101,39 @@ class EarlyDigests:
     def __init__(self) -> None:
         self._begun: dict[str, Future[tuple[str, DigestedFile]]] = {}
 
-    def find(self, path: str, hashed: Fingerprint) -> DigestedFile | None:
+    def find(self, path: str, content: Fingerprint) -> DigestedFile | None:
         """The digest of the file at `path`, if it was made of these bytes; waits for one that is being made."""
-        begun = self._begun.get(path)
-        if begun is None or begun.exception() is not None:
+        future = self._begun.get(path)
+        if future is None or future.exception() is not None:
             return None
-        sha256, digested = begun.result()
-        return digested if sha256 == hashed.sha256 else None
+        sha256, digested = future.result()
+        return digested if sha256 == content.sha256 else None
 
     def digest(self, storage: Storage, path: str) -> None:
         """Digest the file now. What goes wrong is left to the seal to find."""
-        made: Future[tuple[str, DigestedFile]] = Future()
-        self._begun[path] = made
+        future: Future[tuple[str, DigestedFile]] = Future()
+        self._begun[path] = future
         try:
-            hashed = fingerprint(storage, path)
-            made.set_result((hashed.sha256, digest_file(storage, path, hashed)))
+            content = fingerprint(storage, path)
+            future.set_result((content.sha256, digest_file(storage, path, content)))
         except BaseException as error:  # whoever waits for it must not wait for ever
             _log.debug("%s is digested by the seal: %s", path, error)
-            made.set_exception(error)
+            future.set_exception(error)
 
     def has_begun(self, path: str) -> bool:
         return path in self._begun
 
 
 @contextmanager
-def digesting_early(storage: Storage, folders: tuple[str, ...], most: int) -> Iterator[EarlyDigests]:
+def digesting_early(storage: Storage, folders: tuple[str, ...], max_bytes: int) -> Iterator[EarlyDigests]:
     """Digest what appears in `folders` until the block is left, from a thread; one file may be finished after it.
     `most`: bytes, beyond which executors do better."""
     early, done = EarlyDigests(), threading.Event()
     if not storage.shows_files_whole:
         yield early
         return
-    watching = (storage, folders, early, done, most)
-    thread = threading.Thread(target=_watch, args=watching, daemon=True, name="early digests")
+    arguments = (storage, folders, early, done, max_bytes)
+    thread = threading.Thread(target=_watch, args=arguments, daemon=True, name="early digests")
     thread.start()
     try:
         yield early
@@ -137,12 +141,14 @@ def digesting_early(storage: Storage, folders: tuple[str, ...], most: int) -> It
         done.set()
 
 
-def _watch(storage: Storage, folders: tuple[str, ...], early: EarlyDigests, done: threading.Event, most: int) -> None:
+def _watch(
+    storage: Storage, folders: tuple[str, ...], early: EarlyDigests, done: threading.Event, remaining_bytes: int
+) -> None:
     while not done.wait(POLL_SECONDS):
         for folder in folders:
             for path in _unseen(storage, folder, early):
-                most -= _size(storage, path)
-                if done.is_set() or most < 0:
+                remaining_bytes -= _size(storage, path)
+                if done.is_set() or remaining_bytes < 0:
                     return
                 early.digest(storage, path)
 
@@ -205,12 +211,12 @@ def find_file(storage: Storage, place: Place, name: str) -> FoundFile:
     """Read a file. Raises `StageFailed` for what is no file of an output, OSError for what changes meanwhile."""
     path = f"{place.folder}/{name}"
     before = storage.stamp(path)
-    hashed = fingerprint(storage, path)
-    digested = digest_file(storage, path, hashed, None, place.epoch)
+    content = fingerprint(storage, path)
+    digested = digest_file(storage, path, content, None, place.epoch)
     after = storage.stamp(path)
-    if after != before or after.size != hashed.size:
+    if after != before or after.size != content.size:
         raise OSError(f"{path} changed while it was read")
-    return FoundFile(place.output, name, after, hashed.sha256, digested)
+    return FoundFile(place.output, name, after, content.sha256, digested)
 
 
 class FoundFiles(Mapping[tuple[str, str], FoundFile]):
@@ -232,17 +238,17 @@ class FoundFiles(Mapping[tuple[str, str], FoundFile]):
         """What `_files.json` holds: a schema that many files have stands there once."""
         schemas: dict[tuple[bytes, str | None], int] = {}
         files = [_to_json(file, schemas) for file in self._files.values()]
-        told = [
+        schema_values = [
             {"columns": base64.b64encode(columns).decode("ascii"), "epoch_column": name} for columns, name in schemas
         ]
-        return {"digest_version": DIGEST_VERSION, "schemas": told, "files": files}
+        return {"digest_version": DIGEST_VERSION, "schemas": schema_values, "files": files}
 
     @classmethod
     def from_json(cls, value: Json) -> FoundFiles:
         """None of them if their digests are of another version than ours."""
         if value["digest_version"] != DIGEST_VERSION:
             return cls(())
-        schemas = [_Schema.read(one) for one in value["schemas"]]
+        schemas = [_Schema.read(schema) for schema in value["schemas"]]
         return cls(_from_json(file, schemas[file["schema"]]) for file in value["files"])
 
 
@@ -267,7 +273,7 @@ def _to_json(file: FoundFile, schemas: dict[tuple[bytes, str | None], int]) -> J
     digested = file.digested
     name = digested.facts.schema.names[-1] if digested.facts is not None else None
     schema = schemas.setdefault((digested.schema.serialize().to_pybytes(), name), len(schemas))
-    told = {
+    value = {
         "output": file.output,
         "name": file.name,
         "bytes": file.stamp.size,
@@ -278,8 +284,8 @@ def _to_json(file: FoundFile, schemas: dict[tuple[bytes, str | None], int]) -> J
         "digest": digested.digest.hexdigest(),
     }
     if digested.facts is not None:
-        told["facts"] = digested.facts.to_json()
-    return told
+        value["facts"] = digested.facts.to_json()
+    return value
 
 
 def _from_json(value: Json, schema: _Schema) -> FoundFile:

@@ -66,8 +66,8 @@ class FileFacts:
         """Those of a file that was read."""
         schema, parquet = _with_ids_only(footer.schema.to_arrow_schema()), footer.schema
         leaves = leaves_of(schema)
-        noted: Json = json.loads((footer.metadata or {}).get(NULLS, b"{}"))
-        columns = tuple(_column(footer, number, noted, *leaf) for number, leaf in enumerate(leaves))
+        null_counts: Json = json.loads((footer.metadata or {}).get(NULLS, b"{}"))
+        columns = tuple(_column(footer, number, null_counts, *leaf) for number, leaf in enumerate(leaves))
         physical = [parquet.column(number) for number in range(len(leaves))]
         int96 = tuple(column.path for column in physical if column.physical_type == "INT96")
         offsets = tuple(_offset(footer.row_group(group)) for group in range(footer.num_row_groups))
@@ -76,15 +76,18 @@ class FileFacts:
     def to_json(self) -> Json:
         """All but `rows`, and but the schema where it has no field ids: the manifest has these. Bounds that are equal
         stand there once."""
-        told: dict[str, Json] = {
-            "columns": [[one.path, one.bytes, one.values, one.nulls, *_told_bounds(one)] for one in self.columns],
+        value: dict[str, Json] = {
+            "columns": [
+                [column.path, column.bytes, column.values, column.nulls, *_told_bounds(column)]
+                for column in self.columns
+            ],
             "offsets": list(self.offsets),
         }
         if self.int96:
-            told["int96"] = list(self.int96)
+            value["int96"] = list(self.int96)
         if any(map(_has_id, self.schema)):
-            told["schema"] = base64.b64encode(self.schema.serialize().to_pybytes()).decode("ascii")
-        return told
+            value["schema"] = base64.b64encode(self.schema.serialize().to_pybytes()).decode("ascii")
+        return value
 
     @classmethod
     def from_json(cls, value: Json, rows: int, schema: pa.Schema, leaves: Leaves) -> FileFacts:
@@ -135,29 +138,37 @@ def _column(footer: pq.FileMetaData, number: int, noted: Json, type: pa.DataType
     chunks = [footer.row_group(group).column(number) for group in range(footer.num_row_groups)]
     sizes = sum(chunk.total_compressed_size for chunk in chunks), sum(chunk.num_values for chunk in chunks)
     path = footer.schema.column(number).path
-    told = [found for chunk in chunks if chunk.is_stats_set and (found := chunk.statistics) and found.has_null_count]
-    if len(told) < len(chunks):
+    with_null_count = [
+        statistics
+        for chunk in chunks
+        if chunk.is_stats_set and (statistics := chunk.statistics) and statistics.has_null_count
+    ]
+    if len(with_null_count) < len(chunks):
         return ColumnFacts(path, type, nested, *sizes, None if nested else noted.get(path))
-    nulls = sum(found.null_count for found in told)
-    with_values = [found for found, chunk in zip(told, chunks, strict=True) if found.null_count < chunk.num_values]
+    nulls = sum(statistics.null_count for statistics in with_null_count)
+    with_values = [
+        statistics
+        for statistics, chunk in zip(with_null_count, chunks, strict=True)
+        if statistics.null_count < chunk.num_values
+    ]
     return ColumnFacts(path, type, nested, *sizes, nulls, *_bounds(type, with_values))
 
 
-def _bounds(type: pa.DataType, told: list[pq.Statistics]) -> tuple[Any, Any]:
+def _bounds(type: pa.DataType, statistics: list[pq.Statistics]) -> tuple[Any, Any]:
     """The least and the greatest value, or None and None if a row group lacks one, or Python has no such date.
 
     Floats have none: no footer says whether NaN is among them, which some readers hold larger than all.
     """
-    if not told or not all(found.has_min_max for found in told) or not _has_bounds(type):
+    if not statistics or not all(chunk.has_min_max for chunk in statistics) or not _has_bounds(type):
         return None, None
     try:
-        least, greatest = min(found.min for found in told), max(found.max for found in told)
+        least, greatest = min(chunk.min for chunk in statistics), max(chunk.max for chunk in statistics)
     except (TypeError, ValueError, OverflowError, pa.ArrowException):
         return None, None
     if isinstance(least, str | bytes) and least != greatest:
-        alike = sum(takewhile(bool, map(eq, least, greatest)))
-        kept = max(LONGEST, alike) + 1
-        return least[:kept], greatest[:kept]
+        common_prefix = sum(takewhile(bool, map(eq, least, greatest)))
+        length = max(LONGEST, common_prefix) + 1
+        return least[:length], greatest[:length]
     return least, greatest
 
 
@@ -194,7 +205,7 @@ def _told_bounds(column: ColumnFacts) -> list[Json]:
 
 def _understood_bounds(type: pa.DataType, least: Json, *greatest: Json) -> tuple[Any, Any]:
     """Long ones that are equal and stand there twice were cut, as all were once: the values may have differed."""
-    bounds = [_understood(type, one) for one in (least, *greatest)]
+    bounds = [_understood(type, bound) for bound in (least, *greatest)]
     if len(bounds) > 2:
         raise ValueError(f"{len(bounds)} bounds of a column")
     if len(bounds) == 2 and bounds[0] == bounds[1] and _is_long(bounds[0]):

@@ -222,8 +222,8 @@ class OutputManifest:
     @property
     def columns(self) -> str:
         """Names, types and nullability in order, as 16 hex digits."""
-        told = "\n".join(f"{c.name}\t{c.type}\t{c.nullable}" for c in self.schema)
-        return hashlib.sha256(told.encode()).hexdigest()[:16]
+        description = "\n".join(f"{c.name}\t{c.type}\t{c.nullable}" for c in self.schema)
+        return hashlib.sha256(description.encode()).hexdigest()[:16]
 
     def summary(self) -> Json:
         """What stays in the ledger."""
@@ -293,13 +293,13 @@ class Manifest:
         """Raises `WalCorrupt` if `data` is no manifest, `FormatUnknown` if a newer Lockstep wrote it."""
         try:
             value = json.loads(data)
-            found = value["format"]
-            if found == MANIFEST_FORMAT:
+            version = value["format"]
+            if version == MANIFEST_FORMAT:
                 manifest = _from_json(value)
         except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
             raise WalCorrupt(f"the manifest can't be parsed: {type(error).__name__}: {error}") from error
-        if found != MANIFEST_FORMAT:
-            raise FormatUnknown(f"manifest has format {found!r}, this Lockstep reads {MANIFEST_FORMAT}: upgrade it")
+        if version != MANIFEST_FORMAT:
+            raise FormatUnknown(f"manifest has format {version!r}, this Lockstep reads {MANIFEST_FORMAT}: upgrade it")
         object.__setattr__(manifest, "_bytes", data)  # another pyarrow may serialize the schema in other bytes
         return manifest
 
@@ -316,7 +316,7 @@ class Manifest:
         if self.balances:
             summary["balances"] = {name: dict(counts) for name, counts in self.balances.items()}
         if self.quarantined:
-            summary["quarantined"] = {name: found.summary() for name, found in self.quarantined.items()}
+            summary["quarantined"] = {name: quarantined.summary() for name, quarantined in self.quarantined.items()}
         return summary
 
 
@@ -340,12 +340,12 @@ def _to_json(manifest: Manifest) -> Json:
     if manifest.facts is not None:
         value["facts"] = manifest.facts
     if manifest.quarantined:
-        value["quarantined"] = {name: _quarantined(found) for name, found in manifest.quarantined.items()}
+        value["quarantined"] = {name: _quarantined(quarantined) for name, quarantined in manifest.quarantined.items()}
     return value
 
 
-def _quarantined(found: Quarantined) -> Json:
-    return {"audits": dict(found.audits), "sealed": _output(found.sealed) if found.sealed else None}
+def _quarantined(quarantined: Quarantined) -> Json:
+    return {"audits": dict(quarantined.audits), "sealed": _output(quarantined.sealed) if quarantined.sealed else None}
 
 
 def _output(output: OutputManifest) -> Json:
@@ -359,10 +359,10 @@ def _output(output: OutputManifest) -> Json:
 
 
 def _file(file: WalFile) -> Json:
-    told: dict[str, Json] = {"path": file.path, "bytes": file.bytes, "rows": file.rows, "sha256": file.sha256}
+    value: dict[str, Json] = {"path": file.path, "bytes": file.bytes, "rows": file.rows, "sha256": file.sha256}
     if file.etag is not None:
-        told["etag"] = file.etag
-    return told
+        value["etag"] = file.etag
+    return value
 
 
 def _count(count: SourceCount) -> Json:
@@ -387,7 +387,9 @@ def _from_json(value: Json) -> Manifest:
             for name, counts in value.get("balances", {}).items()
         },
         facts=text(value["facts"]) if "facts" in value else None,
-        quarantined={name: _quarantined_of(name, found) for name, found in value.get("quarantined", {}).items()},
+        quarantined={
+            name: _quarantined_of(name, quarantined) for name, quarantined in value.get("quarantined", {}).items()
+        },
         rows_in=text(value["rows_in"]) if "rows_in" in value else None,
     )
 
@@ -414,8 +416,8 @@ FACTS = "_facts.json"
 
 def facts_of(outputs: Mapping[str, OutputManifest]) -> bytes | None:
     """What `_facts.json` has to say of these outputs; None if no table adopts any."""
-    told = {name: _facts_of(output) for name, output in outputs.items() if output.home is not None}
-    return canonical(told) if told else None
+    facts = {name: _facts_of(output) for name, output in outputs.items() if output.home is not None}
+    return canonical(facts) if facts else None
 
 
 def _facts_of(output: OutputManifest) -> Json:
@@ -434,9 +436,9 @@ class NotedFacts:
     """What a `_facts.json` says. Raises `WalCorrupt` unless `data` hashes to what the manifest has."""
 
     def __init__(self, path: str, data: bytes, sha256: str) -> None:
-        self._path, found = path, hashlib.sha256(data).hexdigest()
-        if found != sha256:
-            raise WalCorrupt(f"{path}: sha256 found {found}, the manifest has {sha256}")
+        self._path, actual = path, hashlib.sha256(data).hexdigest()
+        if actual != sha256:
+            raise WalCorrupt(f"{path}: sha256 found {actual}, the manifest has {sha256}")
         self._told: dict[str, dict[str, Json]] = json.loads(data)
 
     def of(self, output: OutputManifest) -> dict[str, FileFacts]:
@@ -444,7 +446,9 @@ class NotedFacts:
         schema = output.schema.append(pa.field(output.home.epoch_column, pa.int64())) if output.home else output.schema
         leaves = leaves_of(schema)
         try:
-            told = self._told[output.name]
-            return {file.path: FileFacts.from_json(told[file.path], file.rows, schema, leaves) for file in output.files}
+            facts = self._told[output.name]
+            return {
+                file.path: FileFacts.from_json(facts[file.path], file.rows, schema, leaves) for file in output.files
+            }
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise WalCorrupt(f"{self._path} can't be understood: {type(error).__name__}: {error}") from error

@@ -157,8 +157,8 @@ class _CheckedFile(RawFile):
         with naming_errors("read", self._path):
             self._file.seek(first * _CHUNK)
             block = self._file.read((last - first + 1) * _CHUNK)
-        found = [_digest(block, start) for start in range(0, len(block), _CHUNK)]
-        if found != list(self._hashed.chunks[first : last + 1]):
+        digests = [_digest(block, start) for start in range(0, len(block), _CHUNK)]
+        if digests != list(self._hashed.chunks[first : last + 1]):
             raise WalCorrupt(f"{self._path} changed while it was read, near byte {first * _CHUNK}")
         return block
 

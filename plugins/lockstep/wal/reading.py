@@ -125,9 +125,9 @@ class OutputBatches:
         home, paths = self.home, [f"{self._folder}/{file.path}" for file in self._manifest.files]
         if home is None:
             return ()
-        found = zip(paths, self._manifest.files, strict=True)
+        files = zip(paths, self._manifest.files, strict=True)
         return tuple(
-            FileAtHome(path, home.uri_of(path), one.bytes, one.rows, one.sha256, one.etag) for path, one in found
+            FileAtHome(path, home.uri_of(path), one.bytes, one.rows, one.sha256, one.etag) for path, one in files
         )
 
     def facts(self) -> Iterator[tuple[FileAtHome, FileFacts]]:
@@ -142,11 +142,11 @@ class OutputBatches:
         it was sealed is read, and its sha256 compared. Raises `WalCorrupt`, `StagingUnavailable`."""
         stamps = self._stamps()
         for file in self._manifest.files:
-            path, found = f"{self._folder}/{file.path}", stamps.get(file.path)
-            if found is None:
+            path, stamp = f"{self._folder}/{file.path}", stamps.get(file.path)
+            if stamp is None:
                 raise _missing(self._storage, path)
-            self._compare(file.path, "bytes", found.size, file.bytes)
-            if found.etag != file.etag and file.etag is not None:
+            self._compare(file.path, "bytes", stamp.size, file.bytes)
+            if stamp.etag != file.etag and file.etag is not None:
                 verify_file(self._storage, path, file.bytes, file.sha256)
 
     def _stamps(self) -> dict[str, Stamp]:
@@ -178,8 +178,8 @@ class OutputBatches:
     def check(self) -> None:
         """As an iteration does, up to each file's footer; an object that has the ETag of the sealed bytes isn't
         read. Raises `WalCorrupt`, `StagingUnavailable`."""
-        asked = self._storage.etags_prove and any(file.etag for file in self._manifest.files)
-        stamps = self._stamps() if asked else {}
+        compares_etags = self._storage.etags_prove and any(file.etag for file in self._manifest.files)
+        stamps = self._stamps() if compares_etags else {}
         for file in self._manifest.files:
             if file.etag is None or stamps.get(file.path) != Stamp(file.bytes, file.etag):
                 self._open(file).close()
@@ -196,19 +196,19 @@ class OutputBatches:
             raise
         return rows
 
-    def _require_schema(self, path: str, found: pa.Schema) -> None:
-        columns = bare(found)
+    def _require_schema(self, path: str, schema: pa.Schema) -> None:
+        columns = bare(schema)
         if self.home is not None and columns.names[-1:] == [self.home.epoch_column]:
             columns = columns.remove(len(columns) - 1)
         if not columns.equals(self.schema):
-            self._differs(path, "schema", found.to_string(), self.schema.to_string())
+            self._differs(path, "schema", schema.to_string(), self.schema.to_string())
 
-    def _compare(self, path: str, what: str, found: object, expected: object) -> None:
-        if found != expected:
-            self._differs(path, what, found, expected)
+    def _compare(self, path: str, what: str, actual: object, expected: object) -> None:
+        if actual != expected:
+            self._differs(path, what, actual, expected)
 
-    def _differs(self, path: str, what: str, found: object, expected: object) -> None:
-        raise WalCorrupt(f"{self._folder}/{path}: {what} found {found}, the manifest has {expected}")
+    def _differs(self, path: str, what: str, actual: object, expected: object) -> None:
+        raise WalCorrupt(f"{self._folder}/{path}: {what} found {actual}, the manifest has {expected}")
 
 
 class UnsealedFile:
@@ -251,11 +251,11 @@ def verify_file(storage: Storage, path: str, size: int, sha256: str) -> Fingerpr
 
 def _hash_file(storage: Storage, path: str, size: int, sha256: str, fresh: bool) -> Fingerprint:
     with naming_damage(storage, path):
-        found = fingerprint(storage, path, fresh)
-    for what, value, expected in (("bytes", found.size, size), ("sha256", found.sha256, sha256)):
+        content = fingerprint(storage, path, fresh)
+    for what, value, expected in (("bytes", content.size, size), ("sha256", content.sha256, sha256)):
         if value != expected:
             raise WalCorrupt(f"{path}: {what} found {value}, the manifest has {expected}")
-    return found
+    return content
 
 
 @contextmanager
@@ -276,17 +276,17 @@ def _missing(storage: Storage, path: str) -> WalCorrupt | StagingUnavailable:
     return StagingUnavailable(f"staging has no {home}, where {path} was sealed: is it mounted, is its URI right?")
 
 
-def write_at_home(there: HomeStaging, rows: OutputBatches, home: TableStaging, epoch: int, token: int) -> None:
+def write_at_home(folders: HomeStaging, rows: OutputBatches, home: TableStaging, epoch: int, token: int) -> None:
     """A file for each of `rows`, with the same rows in the same order and `epoch` behind them. Each is compared with
     its manifest as it is read, and is in memory as a whole when it is written. Raises `WalCorrupt`,
     `StagingUnavailable`."""
     for name, batches in rows.by_file():
-        path = f"{there.folder(epoch, token)}/{rows.output}/{name}"
+        path = f"{folders.folder(epoch, token)}/{rows.output}/{name}"
         columns = rows.schema.append(pa.field(home.epoch_column, pa.int64()))
         written = _parquet(batches, with_field_ids(columns, home.ids_of(columns.names)), epoch)
         reach(CrashPoint.STAGE_BEFORE_COPY)
         with naming_errors("write", path):
-            there.storage.put(path, written)
+            folders.storage.put(path, written)
         reach(CrashPoint.STAGE_AFTER_COPY)
 
 
@@ -296,8 +296,8 @@ def _parquet(batches: Iterator[pa.RecordBatch], schema: pa.Schema, epoch: int) -
             for batch in batches:
                 number = pa.repeat(pa.scalar(epoch, pa.int64()), batch.num_rows)
                 writer.write_batch(pa.RecordBatch.from_arrays([*batch.columns, number], schema=schema))
-        found: bytes = target.getvalue().to_pybytes()
-    return found
+        content: bytes = target.getvalue().to_pybytes()
+    return content
 
 
 TOLD = "found STRING, error STRING"
@@ -307,9 +307,9 @@ def read_files(places: Sequence[Place], batches: Iterator[pa.RecordBatch]) -> It
     """For each row (number of a place, name of a file) one of `TOLD`: `FoundFiles` as JSON, or why it can't be read."""
     for batch in batches:
         for number, name in zip(*batch.to_pydict().values(), strict=True):
-            found, error = _told_of(places[number], name)
+            digests, error = _told_of(places[number], name)
             yield pa.RecordBatch.from_pydict(
-                {"found": pa.array([found], pa.string()), "error": pa.array([error], pa.string())}
+                {"found": pa.array([digests], pa.string()), "error": pa.array([error], pa.string())}
             )
 
 
@@ -326,7 +326,7 @@ class Sealed:
 def read_sealed(sealed: Sealed, columns: Sequence[str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """For each row (number of a file, its name) the file's rows, of these columns, compared with the manifest as
     every reader does: `OutputBatches` itself can't be pickled. Raises `WalCorrupt`."""
-    storage, wanted = storage_at(sealed.storage), pa.schema([sealed.schema.field(name) for name in columns])
+    storage, schema = storage_at(sealed.storage), pa.schema([sealed.schema.field(name) for name in columns])
     for batch in batches:
         for number in batch.column(0).to_pylist():
             file = sealed.files[number]
@@ -334,12 +334,12 @@ def read_sealed(sealed: Sealed, columns: Sequence[str], batches: Iterator[pa.Rec
             with ParquetRows(storage, path, verify_file(storage, path, file.bytes, file.sha256)) as rows:
                 if rows.rows != file.rows or not bare(rows.schema).equals(sealed.schema):
                     raise WalCorrupt(f"{path}: rows or schema aren't those of the manifest")
-                yield from rows.batches(wanted, None if wanted.equals(sealed.schema) else columns)
+                yield from rows.batches(schema, None if schema.equals(sealed.schema) else columns)
 
 
 def _told_of(place: Place, name: str) -> tuple[str | None, str | None]:
     try:
-        found = FoundFiles([find_file(storage_at(place.storage), place, name)])
+        digests = FoundFiles([find_file(storage_at(place.storage), place, name)])
     except Exception as error:  # the task reads the file then, and says what is wrong with it
         return None, f"{place.folder}/{name}: {type(error).__name__}: {error}"
-    return json.dumps(found.to_json()), None
+    return json.dumps(digests.to_json()), None

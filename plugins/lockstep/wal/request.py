@@ -55,7 +55,7 @@ class StateRequest:
     def to_json(self) -> Json:
         return {
             "folder": self.folder,
-            "declared": {name: _declared(one) for name, one in self.declared.items()},
+            "declared": {name: _declared(state) for name, state in self.declared.items()},
             "before": {name: version_to_json(version) for name, version in self.before.items()},
             "uris": {name: list(uris) for name, uris in self.uris.items()},
         }
@@ -64,18 +64,18 @@ class StateRequest:
     def from_json(cls, value: Json) -> StateRequest:
         return cls(
             value["folder"],
-            {name: KeyedState(**one) for name, one in value["declared"].items()},
+            {name: KeyedState(**state) for name, state in value["declared"].items()},
             {name: version_of(version) for name, version in value["before"].items()},
             {name: tuple(uris) for name, uris in value["uris"].items()},
         )
 
 
-def _declared(one: KeyedState) -> Json:
-    told = asdict(one)
-    found_by = finding(told["key"], told.pop("found_by"))
-    if not one.self_expiring:
-        del told["self_expiring"]
-    return {**told, **found_by}
+def _declared(state: KeyedState) -> Json:
+    value = asdict(state)
+    found_by = finding(value["key"], value.pop("found_by"))
+    if not state.self_expiring:
+        del value["self_expiring"]
+    return {**value, **found_by}
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class StageRequest:
             "token": self.token,
             "folder": self.folder,
             "outputs": list(self.outputs),
-            "sources": {name: found.to_json() for name, found in self.sources.items()},
+            "sources": {name: source.to_json() for name, source in self.sources.items()},
             "timestamp": self.timestamp.isoformat(),
             "interval": [self.interval.start.isoformat(), self.interval.end.isoformat()] if self.interval else None,
             "state": self.state.to_json() if self.state else None,
@@ -137,7 +137,7 @@ class StageRequest:
             token=value["token"],
             folder=value["folder"],
             outputs=tuple(value["outputs"]),
-            sources={name: SourceRange.from_json(found) for name, found in value["sources"].items()},
+            sources={name: SourceRange.from_json(source) for name, source in value["sources"].items()},
             timestamp=datetime.fromisoformat(value["timestamp"]),
             interval=Interval(*map(datetime.fromisoformat, bounds)) if bounds else None,
             state=StateRequest.from_json(value["state"]) if value["state"] else None,
@@ -177,16 +177,18 @@ class StageResult:
             "state": {name: written.to_json() for name, written in self.state.items()},
             "balances": {name: dict(counts) for name, counts in self.balances.items()},
             **({"files": FILES} if self.files is not None else {}),
-            **({"quarantined": {n: asdict(one) for n, one in self.quarantined.items()}} if self.quarantined else {}),
+            **(
+                {"quarantined": {n: asdict(count) for n, count in self.quarantined.items()}} if self.quarantined else {}
+            ),
         }
 
     @classmethod
     def from_json(cls, value: Json) -> StageResult:
         counts = {name: SourceCount(c["rows"], c["quarantined"]) for name, c in value["sources"].items()}
         state = {name: WrittenState.from_json(written) for name, written in value["state"].items()}
-        quarantined = {name: QuarantineCount(**one) for name, one in value.get("quarantined", {}).items()}
-        found = cls(dict(value["rows"]), counts, value["code_version"], state, dict(value["balances"]))
-        return replace(found, quarantined=quarantined)
+        quarantined = {name: QuarantineCount(**count) for name, count in value.get("quarantined", {}).items()}
+        result = cls(dict(value["rows"]), counts, value["code_version"], state, dict(value["balances"]))
+        return replace(result, quarantined=quarantined)
 
 
 def read_request(request_uri: str) -> StageRequest:
@@ -206,22 +208,22 @@ def write_result(request_uri: str, result: StageResult) -> None:
 def write_error(request_uri: str, error: Exception) -> None:
     """Write why the job failed beside the request, if that can be written at all: the error itself matters more."""
     staging, folder = _place(request_uri)
-    named = type(error).__name__ if isinstance(error, LockstepError) else StageFailed.__name__
+    class_name = type(error).__name__ if isinstance(error, LockstepError) else StageFailed.__name__
     message = str(error) if isinstance(error, LockstepError) else f"{type(error).__name__}: {error}"
     with suppress(LockstepError, OSError):
-        staging.write_json(folder, ERROR, {"error": named, "message": message})
+        staging.write_json(folder, ERROR, {"error": class_name, "message": message})
 
 
 def read_error(request_uri: str) -> LockstepError:
     """The error that the job wrote down, of the class it had. Raises `FileNotFoundError` if it didn't get to."""
     staging, folder = _place(request_uri)
     try:
-        told = staging.read_json(folder, ERROR)
+        value = staging.read_json(folder, ERROR)
     except StageFailed as error:
         raise FileNotFoundError(f"{folder}/{ERROR}") from error
-    found = getattr(errors, str(told["error"]), StageFailed)
-    known = isinstance(found, type) and issubclass(found, LockstepError)
-    return (found if known else StageFailed)(str(told["message"]))
+    error_class = getattr(errors, str(value["error"]), StageFailed)
+    is_ours = isinstance(error_class, type) and issubclass(error_class, LockstepError)
+    return (error_class if is_ours else StageFailed)(str(value["message"]))
 
 
 def has_ended(request_uri: str) -> bool:
@@ -242,9 +244,9 @@ def stands(request_uri: str) -> bool:
 
 def read_result(staging: Staging, folder: str) -> StageResult:
     """What the job of the execution in `folder` has counted. Raises `StageFailed` if it is missing or isn't JSON."""
-    told = staging.read_json(folder, RESULT)
-    result = StageResult.from_json(told)
-    return replace(result, files=FoundFiles.from_json(staging.read_json(folder, FILES))) if "files" in told else result
+    value = staging.read_json(folder, RESULT)
+    result = StageResult.from_json(value)
+    return replace(result, files=FoundFiles.from_json(staging.read_json(folder, FILES))) if "files" in value else result
 
 
 def storage_of(root: str, options: str) -> Storage:
@@ -300,14 +302,14 @@ class JobFiles:
         Raises `WalCorrupt` for a file that isn't as it was sealed, `StagingUnavailable`.
         """
         with ThreadPoolExecutor(_THREADS, "state") as pool:
-            return list(pool.map(lambda found: self._read(found[0], found[1], schema), files))
+            return list(pool.map(lambda pair: self._read(pair[0], pair[1], schema), files))
 
     def _read(self, file: StateFile, uri: str, schema: pa.Schema) -> pa.Table:
         path = self._relative(uri)
         with ParquetRows(self.storage, path, verify_file(self.storage, path, file.bytes, file.sha256)) as rows:
-            found = pa.Table.from_batches(list(rows.batches(rows.schema)), rows.schema)
+            table = pa.Table.from_batches(list(rows.batches(rows.schema)), rows.schema)
         columns = [
-            found[field.name].cast(field.type) if field.name in found.column_names else pa.nulls(len(found), field.type)
+            table[field.name].cast(field.type) if field.name in table.column_names else pa.nulls(len(table), field.type)
             for field in schema
         ]
         return pa.Table.from_arrays(columns, schema=schema)

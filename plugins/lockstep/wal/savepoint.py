@@ -72,7 +72,7 @@ class Savepoint:
             raise WalCorrupt(f"this is no savepoint: {type(error).__name__}: {error}") from error
 
 
-def write_savepoint(found: Savepoint, states: StateStaging, uri: str) -> Savepoint:
+def write_savepoint(savepoint: Savepoint, states: StateStaging, uri: str) -> Savepoint:
     """Copy every file of `found` from staging to the folder `uri`, checked, and describe them there, last.
 
     Raises `StagingRefused` if there is a savepoint already, `WalCorrupt` if a file isn't as it was sealed. Holds one
@@ -83,9 +83,9 @@ def write_savepoint(found: Savepoint, states: StateStaging, uri: str) -> Savepoi
         raise StagingRefused(f"{uri} holds a savepoint already: give a folder of its own")
     versions = {
         name: replace(version, files=tuple(_copied(states, name, file, target) for file in version.files))
-        for name, version in found.versions.items()
+        for name, version in savepoint.versions.items()
     }
-    written = replace(found, versions=versions)
+    written = replace(savepoint, versions=versions)
     with naming_errors("write", f"{uri}/{NAME}"):
         target.replace(NAME, canonical(written.to_json()))
     return written
@@ -119,25 +119,25 @@ def read_savepoint(uri: str) -> Savepoint:
         raise WalCorrupt(f"{uri}/{NAME} isn't JSON: {error}") from error
 
 
-def bring_in(found: Savepoint, uri: str, states: StateStaging) -> None:
+def bring_in(savepoint: Savepoint, uri: str, states: StateStaging) -> None:
     """Copy the savepoint's files into staging, checked, as those of an epoch before the first. Idempotent."""
     source = storage_at(uri)
-    for name, file in files_of(found):
+    for name, file in files_of(savepoint):
         content = read_checked(source, _path_of(name, file), file)
         path = states.path_of(name, file)
         with naming_errors("write", path):
             states.storage.replace(path, content)
 
 
-def put_back(found: Savepoint, uri: str, versions: Mapping[str, StateVersion], states: StateStaging) -> int:
+def put_back(savepoint: Savepoint, uri: str, versions: Mapping[str, StateVersion], states: StateStaging) -> int:
     """Copy those files of `versions`, of which the savepoint is, into staging that are gone from there or damaged;
     checked. Idempotent; how many they were. Raises `WalCorrupt` if it isn't of them."""
-    saved, copied = set(files_of(found)), 0
-    wanted = [(name, file) for name, version in versions.items() for file in version.files]
-    if strange := [name for name, file in wanted if (name, _moved(file)) not in saved]:
+    saved_files, copied = set(files_of(savepoint)), 0
+    files = [(name, file) for name, version in versions.items() for file in version.files]
+    if strange := [name for name, file in files if (name, _moved(file)) not in saved_files]:
         raise WalCorrupt(f"{uri} lacks files of the state {', '.join(sorted(set(strange)))} as it was sealed")
     source = storage_at(uri)
-    for name, file in wanted:
+    for name, file in files:
         try:
             states.check(name, [file])
         except WalCorrupt:
@@ -148,9 +148,9 @@ def put_back(found: Savepoint, uri: str, versions: Mapping[str, StateVersion], s
     return copied
 
 
-def files_of(found: Savepoint) -> Iterator[tuple[str, StateFile]]:
+def files_of(savepoint: Savepoint) -> Iterator[tuple[str, StateFile]]:
     """Every file with the name of its state."""
-    for name, version in found.versions.items():
+    for name, version in savepoint.versions.items():
         for file in version.files:
             yield name, file
 

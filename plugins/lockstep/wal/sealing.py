@@ -48,21 +48,21 @@ class VerifiedFile:
 
 
 def _still_so(
-    storage: Storage, folder: str, found: Mapping[str, Sequence[Entry]], known: KnownFiles
+    storage: Storage, folder: str, outputs: Mapping[str, Sequence[Entry]], digests: KnownFiles
 ) -> dict[tuple[str, str], VerifiedFile]:
     """Raises `StageFailed` for a file that is gone."""
-    judged = {}
-    for output in found:
-        told = {name: file for (its, name), file in known.items() if its == output}
-        stamps = _stamps(storage, f"{folder}/{output}") if told else {}
-        if gone := sorted(told.keys() - stamps.keys()):
-            raise StageFailed(f"{folder}/{output}: {', '.join(gone[:3])} is gone since an executor read it")
-        for name, file in told.items():
-            still = stamps[name] == file.stamp and file.stamp.etag is not None
-            judged[output, name] = VerifiedFile(file, still)
-    if changed := [one.told.name for one in judged.values() if not one.still_so]:
+    verified = {}
+    for output in outputs:
+        read_files = {name: file for (its, name), file in digests.items() if its == output}
+        stamps = _stamps(storage, f"{folder}/{output}") if read_files else {}
+        if missing := sorted(read_files.keys() - stamps.keys()):
+            raise StageFailed(f"{folder}/{output}: {', '.join(missing[:3])} is gone since an executor read it")
+        for name, file in read_files.items():
+            unchanged = stamps[name] == file.stamp and file.stamp.etag is not None
+            verified[output, name] = VerifiedFile(file, unchanged)
+    if changed := [one.told.name for one in verified.values() if not one.still_so]:
         _log.info("%s: %s files look otherwise here than to executors: they are read", folder, len(changed))
-    return judged
+    return verified
 
 
 def seal_outputs(
@@ -71,7 +71,7 @@ def seal_outputs(
     outputs: Iterable[str],
     observed: Mapping[str, int],
     early: EarlyDigests | None = None,
-    known: KnownFiles = NOTHING_KNOWN,
+    digests: KnownFiles = NOTHING_KNOWN,
 ) -> dict[str, OutputManifest]:
     """Hash, digest, count and fsync what `folder` holds, listing it once; `observed` gives Spark's rows per output,
     `known` what executors have read already, by output and name.
@@ -81,7 +81,7 @@ def seal_outputs(
     type that can't be digested.
     """
     found = _list_outputs(storage, folder, tuple(outputs))
-    sealed = seal_files(storage, found, early=early, known=_still_so(storage, folder, found, known))
+    sealed = seal_files(storage, found, early=early, verified=_still_so(storage, folder, found, digests))
     manifests = {output: _output_manifest(output, files, observed.get(output)) for output, files in sealed.items()}
     sync_folders(storage, folder, found)
     return manifests
@@ -111,18 +111,20 @@ def seal_at_home(
     observed: int | None,
     home: TableStaging,
     epoch: int,
-    known: KnownFiles = NOTHING_KNOWN,
+    digests: KnownFiles = NOTHING_KNOWN,
 ) -> OutputManifest:
     """As `seal_outputs`, for one output whose files are in `folder` of another storage, below the table that adopts
     them. Raises `StageFailed` also if a row of theirs doesn't name the epoch."""
     place = f"{folder}/{output}"
-    found = {output: list_files(storage, place)}
+    entries = {output: list_files(storage, place)}
     before = _stamps(storage, place)
-    still = _still_so(storage, folder, found, known)
-    [files] = seal_files(storage, found, epoch=EpochColumn(home.epoch_column, epoch), known=still).values()
-    stamped = _stamped(place, files, before, _stamps(storage, place))
-    manifest = replace(_output_manifest(output, stamped, observed), home=home)
-    sync_folders(storage, folder, found)
+    verified = _still_so(storage, folder, entries, digests)
+    [files] = seal_files(
+        storage, entries, epoch_column=EpochColumn(home.epoch_column, epoch), verified=verified
+    ).values()
+    with_etags = _stamped(place, files, before, _stamps(storage, place))
+    manifest = replace(_output_manifest(output, with_etags, observed), home=home)
+    sync_folders(storage, folder, entries)
     return manifest
 
 
@@ -135,35 +137,35 @@ def _stamped(
     folder: str, files: Iterable[SealedFile], before: Mapping[str, Stamp], after: Mapping[str, Stamp]
 ) -> list[SealedFile]:
     """With the etag of the bytes that were read. Raises `StageFailed` for a file that was written meanwhile."""
-    found = []
+    with_etags = []
     for sealed in files:
         file, stamp = sealed.file, after.get(sealed.file.path)
         if stamp is None or stamp != before.get(file.path) or stamp.size != file.bytes:
             raise StageFailed(f"{folder}/{file.path} changed while it was sealed: who writes there beside the job?")
-        found.append(replace(sealed, file=replace(file, etag=stamp.etag)))
-    return found
+        with_etags.append(replace(sealed, file=replace(file, etag=stamp.etag)))
+    return with_etags
 
 
 def seal_files(
     storage: Storage,
-    found: Mapping[str, Sequence[Entry]],
-    least: str | None = None,
+    entries_by_name: Mapping[str, Sequence[Entry]],
+    min_column: str | None = None,
     early: EarlyDigests | None = None,
-    epoch: EpochColumn | None = None,
-    known: Mapping[tuple[str, str], VerifiedFile] = MappingProxyType({}),
+    epoch_column: EpochColumn | None = None,
+    verified: Mapping[tuple[str, str], VerifiedFile] = MappingProxyType({}),
 ) -> dict[str, list[SealedFile]]:
     """Hash, digest, count and fsync the Parquet files under each name; `least`: the column whose minimum is wanted;
     `early`: digests that needn't be made again where they are of the same bytes; `epoch`: the column that each file has
     behind those that are digested; `known`: what was read already, by name and file."""
-    names = [(name, entry) for name, entries in found.items() for entry in entries]
+    names = [(name, entry) for name, entries in entries_by_name.items() for entry in entries]
 
-    def seal(one: tuple[str, Entry]) -> SealedFile:
-        name, entry = one
-        return _seal_file(storage, entry, least, early, epoch, known.get((name, entry.name)))
+    def seal(named_entry: tuple[str, Entry]) -> SealedFile:
+        name, entry = named_entry
+        return _seal_file(storage, entry, min_column, early, epoch_column, verified.get((name, entry.name)))
 
     with ThreadPoolExecutor(_THREADS, "seal") as pool:
         sealed = list(pool.map(seal, names))
-    by_name: dict[str, list[SealedFile]] = {name: [] for name in found}
+    by_name: dict[str, list[SealedFile]] = {name: [] for name in entries_by_name}
     for (name, _), file in zip(names, sealed, strict=True):
         by_name[name].append(file)
     return by_name
@@ -196,21 +198,21 @@ def list_files(storage: Storage, folder: str) -> list[Entry]:
 def _seal_file(
     storage: Storage,
     entry: Entry,
-    least: str | None,
+    min_column: str | None,
     early: EarlyDigests | None,
-    epoch: EpochColumn | None,
-    known: VerifiedFile | None,
+    epoch_column: EpochColumn | None,
+    verified: VerifiedFile | None,
 ) -> SealedFile:
     _sync(storage, entry.path)
-    if known and known.still_so:
-        return known.told.sealed()
+    if verified and verified.still_so:
+        return verified.told.sealed()
     with naming_errors("read", entry.path):
-        hashed = fingerprint(storage, entry.path)
-    if known and known.told.sha256 != hashed.sha256:
+        content = fingerprint(storage, entry.path)
+    if verified and verified.told.sha256 != content.sha256:
         raise StageFailed(f"{entry.path} changed since an executor read it: who writes there beside the job?")
-    digested = early.find(entry.path, hashed) if early and not least else None
-    digested = digested or digest_file(storage, entry.path, hashed, least, epoch)
-    return SealedFile.of(entry.name, hashed.size, hashed.sha256, digested)
+    digested = early.find(entry.path, content) if early and not min_column else None
+    digested = digested or digest_file(storage, entry.path, content, min_column, epoch_column)
+    return SealedFile.of(entry.name, content.size, content.sha256, digested)
 
 
 def _output_manifest(output: str, files: list[SealedFile], observed: int | None) -> OutputManifest:

@@ -140,18 +140,20 @@ class Staging:
 
     # --- sealing and reading ---
 
-    def digesting_early(self, folder: str, outputs: Iterable[str], most: int) -> AbstractContextManager[EarlyDigests]:
+    def digesting_early(
+        self, folder: str, outputs: Iterable[str], max_bytes: int
+    ) -> AbstractContextManager[EarlyDigests]:
         """Around the job that writes `outputs` into `folder`: digest what it has finished while it writes the rest, up
         to so many bytes."""
-        return digesting_early(self._storage, tuple(f"{folder}/{output}" for output in outputs), most)
+        return digesting_early(self._storage, tuple(f"{folder}/{output}" for output in outputs), max_bytes)
 
-    def finished(self, folder: str, output: str, least: int = 0) -> list[str]:
+    def finished(self, folder: str, output: str, min_bytes: int = 0) -> list[str]:
         """Names of the files of at least so many bytes that a job, which may still run, has finished of `output`. None
         where looking often isn't for nothing."""
         if not self._storage.shows_files_whole:
             return []
         with naming_errors("list", folder), suppress(FileNotFoundError):
-            paths = finished_files(self._storage, f"{folder}/{output}", least)
+            paths = finished_files(self._storage, f"{folder}/{output}", min_bytes)
             return [path.rpartition("/")[2] for path in paths]
         return []
 
@@ -174,7 +176,7 @@ class Staging:
         balances: Mapping[str, Mapping[str, int]] | None = None,
         early: EarlyDigests | None = None,
         homes: Mapping[str, TableStaging] = MappingProxyType({}),
-        known: KnownFiles = NOTHING_KNOWN,
+        digests: KnownFiles = NOTHING_KNOWN,
         quarantined: Mapping[str, tuple[int, Mapping[str, int]]] = MappingProxyType({}),
     ) -> Manifest:
         """Make the WAL of what a finished job left in `folder`: durable, hashed, counted, its manifest created last.
@@ -191,15 +193,23 @@ class Staging:
         for output in outputs:
             if require_name("output", output) == QUARANTINE:
                 raise InvalidPipeline(f"no output may be called {QUARANTINE}: that folder is for malformed records")
-        here = tuple(output for output in outputs if output not in homes)
-        sealed_outputs = seal_outputs(self._storage, folder, here, observed, early, known)
+        staged = tuple(output for output in outputs if output not in homes)
+        sealed_outputs = seal_outputs(self._storage, folder, staged, observed, early, digests)
         for output in outputs:
             if output in homes:
-                there = self.home(homes[output], deployment, pipeline)
+                folders = self.home(homes[output], deployment, pipeline)
                 sealed_outputs[output] = seal_at_home(
-                    there.storage, there.folder(epoch, token), output, observed.get(output), homes[output], epoch, known
+                    folders.storage,
+                    folders.folder(epoch, token),
+                    output,
+                    observed.get(output),
+                    homes[output],
+                    epoch,
+                    digests,
                 )
-        away = seal_quarantine(self._storage, folder, {name: rows for name, (rows, _) in quarantined.items() if rows})
+        quarantine = seal_quarantine(
+            self._storage, folder, {name: rows for name, (rows, _) in quarantined.items() if rows}
+        )
         manifest = Manifest(
             deployment,
             pipeline,
@@ -211,7 +221,7 @@ class Staging:
             state,
             balances or {},
             self._note(folder, facts_of(sealed_outputs)),
-            {name: Quarantined(dict(audits), away.get(name)) for name, (_, audits) in quarantined.items()},
+            {name: Quarantined(dict(audits), quarantine.get(name)) for name, (_, audits) in quarantined.items()},
         )
         reach(CrashPoint.STAGE_BEFORE_MANIFEST)
         self._create(f"{folder}/{MANIFEST}", manifest.to_bytes())
@@ -234,13 +244,13 @@ class Staging:
         the same, also for rows at home that aren't those."""
         sealed = {name: output for name, output in of.manifest.outputs.items() if output.home is None}
         for name, home in homes.items():
-            there, known = self.home(home, deployment, pipeline), of.manifest.outputs[name]
-            found = seal_at_home(there.storage, there.folder(epoch, token), name, known.rows, home, epoch)
-            if (found.digest, found.columns) != (known.digest, known.columns):
+            folders, original = self.home(home, deployment, pipeline), of.manifest.outputs[name]
+            restored = seal_at_home(folders.storage, folders.folder(epoch, token), name, original.rows, home, epoch)
+            if (restored.digest, restored.columns) != (original.digest, original.columns):
                 raise StageFailed(
                     f"{folder}: the rows of output {name} that were written anew aren't those of {of.folder}"
                 )
-            sealed[name] = found
+            sealed[name] = restored
         rows_in = of.manifest.rows_in or of.folder
         manifest = Manifest(
             deployment,
@@ -270,9 +280,9 @@ class Staging:
         """The sealed WAL in folder `wal`. `WalCorrupt` unless its manifest is there and hashes to `manifest_hash`."""
         _parse(wal)
         manifest = self._manifest(f"{wal}/{MANIFEST}", manifest_hash)
-        named = self.folder(manifest.deployment, manifest.pipeline, manifest.epoch, manifest.token)
-        if named != wal:
-            raise WalCorrupt(f"{wal} holds the manifest of {named}")
+        expected = self.folder(manifest.deployment, manifest.pipeline, manifest.epoch, manifest.token)
+        if expected != wal:
+            raise WalCorrupt(f"{wal} holds the manifest of {expected}")
         if manifest.rows_in is not None:
             _parse(manifest.rows_in)
         return SealedWal(self._storage, wal, manifest, self._find_home)
@@ -286,12 +296,12 @@ class Staging:
     def quarantined(self, manifest: Manifest, output: str, *, archived: bool) -> OutputBatches | None:
         """Rows of an output that audits sent to quarantine, as sealed; None if there are none. `archived`: cleanup has
         kept them beside the epochs."""
-        found = manifest.quarantined.get(output)
-        if found is None or found.sealed is None:
+        quarantined = manifest.quarantined.get(output)
+        if quarantined is None or quarantined.sealed is None:
             return None
         wal = self.folder(manifest.deployment, manifest.pipeline, manifest.epoch, manifest.token)
         place = self.quarantine_folder(wal, archived=archived)
-        return OutputBatches(self._storage, f"{place}/{quarantine_of(output).partition('/')[2]}", found.sealed)
+        return OutputBatches(self._storage, f"{place}/{quarantine_of(output).partition('/')[2]}", quarantined.sealed)
 
     def quarantine_folder(self, wal: str, *, archived: bool) -> str:
         """Where what a WAL's job sent to quarantine is, or is kept by cleanup."""
@@ -304,7 +314,7 @@ class Staging:
 
     def _has_files(self, folder: str) -> bool:
         with naming_errors("list", folder), suppress(FileNotFoundError):
-            return any(one.kind is Kind.FILE for one in tree(self._storage, folder))
+            return any(entry.kind is Kind.FILE for entry in tree(self._storage, folder))
         return False
 
     def home(self, home: TableStaging, deployment: str, pipeline: str) -> HomeStaging:
@@ -339,12 +349,12 @@ class Staging:
     def _manifest(self, path: str, manifest_hash: str) -> Manifest:
         with naming_damage(self._storage, path):
             data = self._bytes(path)
-            found = hashlib.sha256(data).hexdigest()
-            if found != manifest_hash:
+            actual = hashlib.sha256(data).hexdigest()
+            if actual != manifest_hash:
                 data = self._bytes(path, fresh=True)
-                found = hashlib.sha256(data).hexdigest()
-        if found != manifest_hash:
-            raise WalCorrupt(f"{path} hashes to {found}, the ledger has {manifest_hash}")
+                actual = hashlib.sha256(data).hexdigest()
+        if actual != manifest_hash:
+            raise WalCorrupt(f"{path} hashes to {actual}, the ledger has {manifest_hash}")
         return Manifest.from_bytes(data)
 
     # --- in what condition it is ---
@@ -398,29 +408,29 @@ class Staging:
         return self._survey(deployment, pipeline, exclude)[1]
 
     def _survey_epoch(self, epoch: int, folder: str) -> tuple[list[Execution], list[str]]:
-        found: list[Execution] = []
-        strange: list[str] = []
+        executions: list[Execution] = []
+        unknown: list[str] = []
         for inner in self._children(folder):
             if inner.kind is Kind.FOLDER and _TOKEN.fullmatch(inner.name):
-                found.append(Execution(epoch, int(inner.name), inner.path))
+                executions.append(Execution(epoch, int(inner.name), inner.path))
             else:
-                strange.append(inner.path)
-        return found, strange
+                unknown.append(inner.path)
+        return executions, unknown
 
     def _survey(self, deployment: str, pipeline: str, exclude: Container[int]) -> tuple[list[Execution], list[str]]:
         home = _home(deployment, pipeline)
-        found: list[Execution] = []
-        strange: list[str] = []
+        executions: list[Execution] = []
+        unknown: list[str] = []
         for entry in self._children(home):
             epoch = _EPOCH.fullmatch(entry.name)
             if entry.kind is Kind.FOLDER and epoch:
                 if int(epoch[1]) not in exclude:
                     own, foreign = self._survey_epoch(int(epoch[1]), entry.path)
-                    found += own
-                    strange += foreign
+                    executions += own
+                    unknown += foreign
             elif entry.kind is not Kind.FOLDER or entry.name not in (_KEPT, QUARANTINE, STATE, _SAMPLES):
-                strange.append(entry.path)
-        return sorted(found), strange
+                unknown.append(entry.path)
+        return sorted(executions), unknown
 
     def _children(self, folder: str) -> list[Entry]:
         with naming_errors("list", folder), suppress(FileNotFoundError):
@@ -471,14 +481,14 @@ class Staging:
         before."""
         _parse(wal)
         _parse(rows or wal)
-        kept = _kept_quarantine(deployment, pipeline, epoch)
+        archived = _kept_quarantine(deployment, pipeline, epoch)
         with naming_errors("archive", wal):
             with suppress(FileNotFoundError):
                 self._storage.replace(_kept(deployment, pipeline, epoch), self._bytes(f"{wal}/{MANIFEST}"))
             if rows not in (None, wal):  # other files may have the same rows
                 with suppress(FileNotFoundError):
-                    self._storage.replace(f"{kept}/{MANIFEST}", self._bytes(f"{rows}/{MANIFEST}"))
-            move_files(self._storage, f"{rows or wal}/{QUARANTINE}", kept)
+                    self._storage.replace(f"{archived}/{MANIFEST}", self._bytes(f"{rows}/{MANIFEST}"))
+            move_files(self._storage, f"{rows or wal}/{QUARANTINE}", archived)
 
     def keep_samples(self, wal: str, samples: Json) -> str:
         """Keep some of a WAL's rows that offend audits, as `audits/epoch=<id>/<token>.json`; its name. Idempotent."""
@@ -507,7 +517,7 @@ class Staging:
     def kept_epochs(self, deployment: str, pipeline: str) -> list[int]:
         """The epochs of which a manifest is kept, in order: cleanup has archived it, when every sink showed them."""
         entries = self._children(f"{_home(deployment, pipeline)}/{_KEPT}")
-        return sorted(int(found[1]) for one in entries if (found := _KEPT_MANIFEST.fullmatch(one.name)))
+        return sorted(int(match[1]) for entry in entries if (match := _KEPT_MANIFEST.fullmatch(entry.name)))
 
     def deployments(self) -> list[str]:
         """The ids of the ledgers that have staged anything."""

@@ -146,28 +146,30 @@ class StateStaging:
     def _seal(
         self, of: StateExecution, name: str, wrote: WrittenState, before: StateVersion | None, copies: bool
     ) -> StateVersion:
-        found = self._written_files(f"{of.folder}/{name}", wrote)
-        sealed = seal_files(self.storage, {str(bucket): entries for bucket, entries in found.items()}, wrote.expires)
+        new_files = self._written_files(f"{of.folder}/{name}", wrote)
+        sealed = seal_files(
+            self.storage, {str(bucket): entries for bucket, entries in new_files.items()}, wrote.expires
+        )
         _require_alike(name, [file for files in sealed.values() for file in files], wrote)
         if wrote.rewritten:
-            sync_folders(self.storage, f"{of.folder}/{name}", [f"{BUCKET}={bucket}" for bucket in found])
+            sync_folders(self.storage, f"{of.folder}/{name}", [f"{BUCKET}={bucket}" for bucket in new_files])
         cut = (wrote.buckets, wrote.expires, wrote.found_by)
         stays = before is not None and (before.buckets, before.expires, before.found_by) == cut
         carried = before.files if before is not None and stays else ()
-        kept = [file for file in carried if file.bucket not in wrote.rewritten]
+        carried_files = [file for file in carried if file.bucket not in wrote.rewritten]
         if copies:
-            kept = self._copied(of, name, kept)
+            carried_files = self._copied(of, name, carried_files)
         new = [_state_file(of, int(bucket), file) for bucket, files in sealed.items() for file in files]
-        files = tuple(sorted([*kept, *new], key=lambda file: (file.bucket, file.epoch, file.token, file.path)))
+        files = tuple(sorted([*carried_files, *new], key=lambda file: (file.bucket, file.epoch, file.token, file.path)))
         return StateVersion(wrote.schema, wrote.key, wrote.buckets, wrote.expires, files, wrote.found_by)
 
     def _copied(self, of: StateExecution, name: str, files: Iterable[StateFile]) -> list[StateFile]:
         def copied(file: StateFile) -> StateFile:
-            found = replace(file, epoch=of.epoch, token=of.token)  # all of a bucket were one execution's
-            content, path = read_checked(self.storage, self.path_of(name, file), file), self.path_of(name, found)
+            copy = replace(file, epoch=of.epoch, token=of.token)  # all of a bucket were one execution's
+            content, path = read_checked(self.storage, self.path_of(name, file), file), self.path_of(name, copy)
             with naming_errors("write", path):
                 self.storage.replace(path, content)
-            return found
+            return copy
 
         with ThreadPoolExecutor(_THREADS, "state") as pool:
             return list(pool.map(copied, files))
@@ -176,7 +178,7 @@ class StateStaging:
         entries: list[Entry] = []
         with naming_errors("list", folder), suppress(FileNotFoundError):
             entries = [entry for entry in plain_children(self.storage, folder) if not is_hidden(entry)]
-        found: dict[int, list[Entry]] = {}
+        by_bucket: dict[int, list[Entry]] = {}
         for entry in entries:
             bucket = _BUCKET.fullmatch(entry.name)
             if entry.kind is not Kind.FOLDER or bucket is None or int(bucket[1]) not in wrote.rewritten:
@@ -184,8 +186,8 @@ class StateStaging:
                     f"{entry.path}: the job says that it wrote the buckets {sorted(wrote.rewritten)} only; does this "
                     "Spark hash keys as the one did that wrote the state before?"
                 )
-            found[int(bucket[1])] = list_files(self.storage, entry.path)
-        return found
+            by_bucket[int(bucket[1])] = list_files(self.storage, entry.path)
+        return by_bucket
 
     def _require_only(self, folder: str, names: Sequence[str]) -> None:
         with naming_errors("list", folder), suppress(FileNotFoundError):
@@ -206,13 +208,13 @@ class StateStaging:
 
     def executions(self) -> list[StateExecution]:
         """Each execution's state folder, in order. What isn't named like one is left alone."""
-        found = []
+        executions = []
         for epoch in self._folders(f"{self.home}/{STATE}", _EPOCH):
             number = int(epoch.name.partition("=")[2])
-            found += [
+            executions += [
                 StateExecution(number, int(entry.name), entry.path) for entry in self._folders(epoch.path, _TOKEN)
             ]
-        return sorted(found)
+        return sorted(executions)
 
     def _folders(self, folder: str, name: re.Pattern[str]) -> list[Entry]:
         with naming_errors("list", folder), suppress(FileNotFoundError):
@@ -225,30 +227,30 @@ class StateStaging:
 
     # --- letting go ---
 
-    def discard(self, found: StateExecution) -> None:
+    def discard(self, execution: StateExecution) -> None:
         """Delete all that an execution left; fine when it, or part of it, is gone. Ask the ledger first."""
         before, after = CrashPoint.ROLLBACK_BEFORE_FOLDER, CrashPoint.ROLLBACK_AFTER_FOLDER
-        with naming_errors("delete", found.folder):
-            delete_folder(self.storage, found.folder, before, after)
-            forget_epoch(self.storage, found.folder.rpartition("/")[0], over=False)
+        with naming_errors("delete", execution.folder):
+            delete_folder(self.storage, execution.folder, before, after)
+            forget_epoch(self.storage, execution.folder.rpartition("/")[0], over=False)
 
-    def release(self, found: StateExecution, live: frozenset[str]) -> int:
+    def release(self, execution: StateExecution, live: frozenset[str]) -> int:
         """Delete those files of an execution that aren't among `live` (paths), and what folders that empties.
 
         Returns the number of state files deleted.
         """
         before, after, deleted = CrashPoint.CLEANUP_BEFORE_DELETE, CrashPoint.CLEANUP_AFTER_DELETE, 0
-        with naming_errors("delete", found.folder):
+        with naming_errors("delete", execution.folder):
             entries: list[Entry] = []
             with suppress(FileNotFoundError):
-                entries = [*tree(self.storage, found.folder), Entry(found.folder, Kind.FOLDER)]
+                entries = [*tree(self.storage, execution.folder), Entry(execution.folder, Kind.FOLDER)]
             for entry in entries:
                 with suppress(FileNotFoundError):  # an object store's folder goes with its last file
                     if entry.path in live or (entry.kind is Kind.FOLDER and self.storage.children(entry.path)):
                         continue
                     delete_entry(self.storage, entry.path, entry.kind, before, after)
                     deleted += entry.kind is Kind.FILE and not is_hidden(entry)
-            forget_epoch(self.storage, found.folder.rpartition("/")[0], over=True)
+            forget_epoch(self.storage, execution.folder.rpartition("/")[0], over=True)
         return deleted
 
 

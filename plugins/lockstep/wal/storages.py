@@ -41,21 +41,21 @@ class LocalStorage:
         return os.path.lexists(self._locate(path))
 
     def free_bytes(self) -> int | None:
-        found = os.statvfs(self._root)
-        return found.f_bavail * found.f_frsize
+        statistics = os.statvfs(self._root)
+        return statistics.f_bavail * statistics.f_frsize
 
     def children(self, folder: str) -> list[Entry]:
         with os.scandir(self._locate(folder)) as entries:
             return sorted(Entry(join(folder, entry.name), _kind(entry)) for entry in entries)
 
     def stamps(self, folder: str) -> dict[str, Stamp]:
-        found = {}
+        stamps = {}
         with os.scandir(self._locate(folder)) as entries:
             for entry in entries:
                 if entry.is_file(follow_symlinks=False):
                     with suppress(FileNotFoundError):  # a draft of another process, which is linked and gone by now
-                        found[entry.name] = _stamp(entry.stat())
-        return found
+                        stamps[entry.name] = _stamp(entry.stat())
+        return stamps
 
     def stamp(self, path: str) -> Stamp:
         return _stamp(self._locate(path).lstat())
@@ -114,13 +114,13 @@ class LocalStorage:
 
     def _locate(self, path: str) -> Path:
         """The absolute path of `path`, none of whose parts is a link."""
-        found = self._root
+        location = self._root
         for part in parts_of(path):
-            found = found / part
+            location = location / part
             with suppress(FileNotFoundError, NotADirectoryError):
-                if stat.S_ISLNK(found.lstat().st_mode):
+                if stat.S_ISLNK(location.lstat().st_mode):
                     raise StagingRefused(f"{path}: {part} is a symbolic link; Lockstep follows none inside staging")
-        return found
+        return location
 
 
 def _kind(entry: os.DirEntry[str]) -> Kind:
@@ -131,8 +131,8 @@ def _kind(entry: os.DirEntry[str]) -> Kind:
     return Kind.FILE if entry.is_file(follow_symlinks=False) else Kind.OTHER
 
 
-def _stamp(found: os.stat_result) -> Stamp:
-    return Stamp(found.st_size, f"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_ctime_ns:x}")
+def _stamp(status: os.stat_result) -> Stamp:
+    return Stamp(status.st_size, f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_ctime_ns:x}")
 
 
 def _make_parents(folder: Path) -> None:
@@ -202,20 +202,20 @@ class ObjectStorage:
         listed = self._store.children(_checked(folder))
         # some servers go on to list a folder when nothing is below it any more
         folders = [Entry(path, Kind.FOLDER) for path in listed.folders if self._store.has_folder(path)]
-        files = [Entry(found.path, Kind.FILE) for found in listed.objects if found.path != join(folder, _FOLDER)]
+        files = [Entry(item.path, Kind.FILE) for item in listed.objects if item.path != join(folder, _FOLDER)]
         if not folders and not listed.objects and not listed.marked:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
         return sorted([*folders, *files])
 
     def stamps(self, folder: str) -> dict[str, Stamp]:
         listed = self._store.children(_checked(folder)).objects
-        return {found.path.rpartition("/")[2]: Stamp(found.size, found.etag) for found in listed}
+        return {item.path.rpartition("/")[2]: Stamp(item.size, item.etag) for item in listed}
 
     def stamp(self, path: str) -> Stamp:
-        found = self._store.find(_checked(path))
-        if found is None:
+        item = self._store.find(_checked(path))
+        if item is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        return Stamp(found.size, found.etag)
+        return Stamp(item.size, item.etag)
 
     def make_folder(self, path: str) -> None:
         if self.exists(path):
@@ -285,21 +285,21 @@ class HdfsStorage:
         return self._files.find(self._locate(path)) is not None
 
     def children(self, folder: str) -> list[Entry]:
-        found = self._files.children(self._locate(folder))
-        return sorted(Entry(join(folder, one.name), Kind.FOLDER if one.is_folder else Kind.FILE) for one in found)
+        listed = self._files.children(self._locate(folder))
+        return sorted(Entry(join(folder, item.name), Kind.FOLDER if item.is_folder else Kind.FILE) for item in listed)
 
     def free_bytes(self) -> int | None:
         return None
 
     def stamps(self, folder: str) -> dict[str, Stamp]:
-        found = self._files.children(self._locate(folder))
-        return {one.name: _hdfs_stamp(one) for one in found if not one.is_folder}
+        listed = self._files.children(self._locate(folder))
+        return {item.name: _hdfs_stamp(item) for item in listed if not item.is_folder}
 
     def stamp(self, path: str) -> Stamp:
-        found = self._files.find(self._locate(path))
-        if found is None or found.is_folder:
+        item = self._files.find(self._locate(path))
+        if item is None or item.is_folder:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        return _hdfs_stamp(found)
+        return _hdfs_stamp(item)
 
     def make_folder(self, path: str) -> None:
         target = self._locate(path)
@@ -345,8 +345,8 @@ class HdfsStorage:
         self._files.make_folder(target.rpartition("/")[0] or "/")
 
 
-def _hdfs_stamp(found: Found) -> Stamp:
-    return Stamp(found.size, f"{found.mtime_ns:x}")
+def _hdfs_stamp(item: Found) -> Stamp:
+    return Stamp(item.size, f"{item.mtime_ns:x}")
 
 
 _EXPECTED = "expected /… , file:///… , s3://… or hdfs://…"

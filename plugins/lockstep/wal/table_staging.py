@@ -59,8 +59,8 @@ class TableStaging:
         """Field ids of a file's columns; none if the table doesn't know each of them: then readers go by names."""
         if self.field_ids == {}:
             return {name: number for number, name in enumerate(columns, 1)}
-        known = self.field_ids or {}
-        return {name: known[name] for name in columns} if set(columns) <= set(known) else {}
+        ids = self.field_ids or {}
+        return {name: ids[name] for name in columns} if set(columns) <= set(ids) else {}
 
     def uri_of(self, path: str) -> str:
         """Absolute URI of `path`, relative to the table's folder; neither is percent-encoded."""
@@ -150,7 +150,7 @@ class HomeStaging:
     def sizes(self, folder: HomeFolder) -> dict[str, int]:
         """Bytes of each Parquet file in it, by its path."""
         with naming_errors("list", folder.path), suppress(FileNotFoundError):
-            within = [one.path for one in self.storage.children(folder.path) if one.kind is Kind.FOLDER]
+            within = [entry.path for entry in self.storage.children(folder.path) if entry.kind is Kind.FOLDER]
             return {
                 f"{place}/{name}": stamp.size
                 for place in (folder.path, *within)
@@ -176,20 +176,22 @@ class HomeStaging:
 
     def _remove_empty(self, folder: HomeFolder) -> None:
         """With what Hadoop left beside the files. A folder that somebody uses stays."""
-        within = [one for one in self.storage.children(folder.path) if one.kind is Kind.FOLDER]
+        within = [entry for entry in self.storage.children(folder.path) if entry.kind is Kind.FOLDER]
         above = [self._epoch(folder.epoch)] if folder.epoch is not None else []
-        for place in (*[one.path for one in within], folder.path, *above):
-            left = self.storage.children(place)
-            if all(one.kind is Kind.FILE and is_hidden(one) for one in left):
-                for one in left:
-                    self.storage.delete(one.path)
+        for place in (*[entry.path for entry in within], folder.path, *above):
+            remaining = self.storage.children(place)
+            if all(entry.kind is Kind.FILE and is_hidden(entry) for entry in remaining):
+                for entry in remaining:
+                    self.storage.delete(entry.path)
                 with suppress(FileNotFoundError):
                     self.storage.remove_folder(place)
 
     def _numbers(self, folder: str) -> list[int]:
         with naming_errors("list", folder), suppress(FileNotFoundError):
-            found = self.storage.children(folder)
-            return sorted(int(one.name) for one in found if one.kind is Kind.FOLDER and _NUMBER.fullmatch(one.name))
+            entries = self.storage.children(folder)
+            return sorted(
+                int(entry.name) for entry in entries if entry.kind is Kind.FOLDER and _NUMBER.fullmatch(entry.name)
+            )
         return []
 
     def compactions(self) -> list[int]:
